@@ -1,0 +1,195 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// ManifestFormat is the format number that this version writes and accepts.
+const ManifestFormat = 1
+
+// MaxManifest is the largest signed manifest, in bytes, that a service accepts:
+// room for about 200,000 hosts in one batch.
+const MaxManifest = 64 << 20
+
+// BatchID names one batch of one robot: "<robot>-<yyyymmddThhmmssZ>-<n>", in
+// lower-case letters, digits and hyphens (the T and Z of the time excepted). It is safe as a file and object name.
+type BatchID string
+
+var batchID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}-[0-9]{8}T[0-9]{6}Z-[0-9]{1,9}$`)
+
+// NewBatchID makes the ID of a robot's n-th batch, opened at time t.
+func NewBatchID(robot string, t time.Time, n int64) BatchID {
+	return BatchID(fmt.Sprintf("%s-%s-%d", robot, t.UTC().Format("20060102T150405Z"), n))
+}
+
+// Valid reports whether the ID has the form that NewBatchID gives.
+func (id BatchID) Valid() bool { return batchID.MatchString(string(id)) }
+
+var robotName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ValidRobotName reports whether name can name a robot: a DNS label.
+func ValidRobotName(name string) bool { return robotName.MatchString(name) }
+
+// Manifest describes one batch: an ordinary tar.gz of the hosts' segments one
+// after another, each without its end member, then a copy of this manifest
+// (without Size and SHA256) and one end member. See archive/FORMAT.md.
+type Manifest struct {
+	Format     int       `json:"format"`
+	Batch      BatchID   `json:"batch"`
+	Robot      string    `json:"robot"`
+	Version    string    `json:"version"`          // of the robot's program
+	Generation int64     `json:"generation"`       // of the assignment that the batch was collected under
+	Created    time.Time `json:"created"`          // when the batch was sealed, by the robot's clock
+	Previous   string    `json:"previous"`         // SHA-256 of the robot's previous signed manifest; empty for its first
+	Size       int64     `json:"size,omitempty"`   // bytes of the batch file; absent in the copy inside
+	SHA256     string    `json:"sha256,omitempty"` // of the batch file; absent in the copy inside
+	Hosts      []Host    `json:"hosts"`
+}
+
+// Host is one host's run of cells, its index cell included, within a batch.
+type Host struct {
+	Name     string    `json:"name"` // authority without default port, lower case
+	Offset   int64     `json:"offset"`
+	Length   int64     `json:"length"`
+	SHA256   string    `json:"sha256"` // of the range
+	Records  int64     `json:"records"`
+	Revisits int64     `json:"revisits"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+}
+
+// Check reports the first thing that is wrong with the manifest's own fields:
+// its format and names, and that the hosts' ranges lie one after another within Size.
+func (m *Manifest) Check() error {
+	switch {
+	case m.Format != ManifestFormat:
+		return fmt.Errorf("manifest: format %d, want %d", m.Format, ManifestFormat)
+	case !m.Batch.Valid():
+		return fmt.Errorf("manifest: batch ID %q is not <robot>-<yyyymmddThhmmssZ>-<n>", m.Batch)
+	case !ValidRobotName(m.Robot):
+		return fmt.Errorf("manifest: robot name %q is not a DNS label", m.Robot)
+	case m.Size <= 0:
+		return fmt.Errorf("manifest: size %d of the batch is not positive", m.Size)
+	case !validDigest(m.SHA256):
+		return fmt.Errorf("manifest: sha256 %q is not 64 lower-case hexadecimal digits", m.SHA256)
+	case m.Previous != "" && !validDigest(m.Previous):
+		return fmt.Errorf("manifest: previous %q is not 64 lower-case hexadecimal digits", m.Previous)
+	case m.Created.IsZero():
+		return errors.New("manifest: created is missing")
+	}
+	end := int64(0)
+	seen := make(map[string]bool, len(m.Hosts))
+	for i, h := range m.Hosts {
+		switch {
+		case h.Name == "" || seen[h.Name]:
+			return fmt.Errorf("manifest: hosts[%d]: name %q is empty or given twice", i, h.Name)
+		case h.Offset != end:
+			return fmt.Errorf("manifest: hosts[%d] %s: offset %d, want %d (hosts lie one after another)", i, h.Name, h.Offset, end)
+		case h.Length <= 0 || h.Length > m.Size-end:
+			return fmt.Errorf("manifest: hosts[%d] %s: length %d does not fit the batch's %d bytes", i, h.Name, h.Length, m.Size)
+		case !validDigest(h.SHA256):
+			return fmt.Errorf("manifest: hosts[%d] %s: sha256 %q is not 64 lower-case hexadecimal digits", i, h.Name, h.SHA256)
+		}
+		seen[h.Name] = true
+		end += h.Length
+	}
+	return nil
+}
+
+func validDigest(s string) bool {
+	if len(s) != 2*sha256.Size {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// signed is the envelope of manifests and receipts: the signature covers the
+// very bytes of Body, so nothing depends on how JSON is laid out.
+type signed struct {
+	Body      string `json:"signed"` // JSON, as a string
+	Signature string `json:"ed25519"`
+}
+
+func seal(v any, key ed25519.PrivateKey) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	sig := base64.StdEncoding.EncodeToString(ed25519.Sign(key, body))
+	return json.Marshal(signed{Body: string(body), Signature: sig})
+}
+
+// ErrSignature says that a manifest or receipt was not signed by the key it should be.
+var ErrSignature = errors.New("signature does not match the key")
+
+func open(data []byte, key ed25519.PublicKey, v any) error {
+	var s signed
+	if err := strict(data, &s); err != nil {
+		return fmt.Errorf("signed envelope: %w", err)
+	}
+	if key != nil {
+		sig, err := base64.StdEncoding.DecodeString(s.Signature)
+		if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(s.Body), sig) {
+			return ErrSignature
+		}
+	}
+	return json.Unmarshal([]byte(s.Body), v)
+}
+
+func strict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("data after the end")
+	}
+	return nil
+}
+
+// Sign gives the signed manifest: the bytes of "<batch>.manifest".
+func (m *Manifest) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(m, key) }
+
+// OpenManifest checks the signature against key and then every field. It fails
+// with ErrSignature where the signature is not key's.
+func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
+	if len(key) == 0 {
+		return nil, ErrSignature
+	}
+	m := new(Manifest)
+	if err := open(data, key, m); err != nil {
+		return nil, err
+	}
+	return m, m.Check()
+}
+
+// PeekManifest reads a signed manifest without checking who signed it, to learn
+// whose key to ask for. Nothing else may be believed of what it returns.
+func PeekManifest(data []byte) (*Manifest, error) {
+	m := new(Manifest)
+	if err := open(data, nil, m); err != nil {
+		return nil, err
+	}
+	return m, m.Check()
+}
+
+// Digest is the lower-case hexadecimal SHA-256 of data, the form used on the wire.
+func Digest(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
