@@ -1,0 +1,161 @@
+package weburl
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+)
+
+// A set names the ASCII characters that are percent-encoded somewhere in a URL,
+// beside the controls and all that is not ASCII, which always are.
+type set string
+
+const (
+	controlSet      set = ""
+	querySet        set = ` "#<>`
+	specialQuerySet set = ` "#<>'`
+	pathSet         set = " \"#<>?`{}"
+	userSet         set = " \"#<>?`{}/:;=@[\\]^|"
+)
+
+const hexDigits = "0123456789ABCDEF"
+
+func (s set) has(c byte) bool {
+	return c < ' ' || c > '~' || strings.IndexByte(string(s), c) >= 0
+}
+
+func escape(s string, set set) string {
+	for i := 0; i < len(s); i++ {
+		if set.has(s[i]) {
+			return string(appendEscaped(make([]byte, 0, len(s)+16), s, set))
+		}
+	}
+	return s
+}
+
+// appendEscaped appends s with the characters of the set percent-encoded as
+// UTF-8. What is no UTF-8 becomes U+FFFD.
+func appendEscaped(out []byte, s string, set set) []byte {
+	for i := 0; i < len(s); {
+		if s[i] < utf8.RuneSelf {
+			out = appendByte(out, s[i], set)
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError {
+			out = append(out, "%EF%BF%BD"...)
+		} else {
+			for _, c := range []byte(s[i : i+size]) {
+				out = appendByte(out, c, set)
+			}
+		}
+		i += size
+	}
+	return out
+}
+
+func appendByte(out []byte, c byte, set set) []byte {
+	if set.has(c) {
+		return append(out, '%', hexDigits[c>>4], hexDigits[c&15])
+	}
+	return append(out, c)
+}
+
+// escapeQuery percent-encodes a query in the page's encoding. A character that
+// the encoding lacks is written as its HTML reference, percent-encoded.
+func escapeQuery(s string, set set, enc encoding.Encoding) string {
+	if enc == nil || isASCII(s) {
+		return escape(s, set)
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	var out []byte
+	appendAll := func(b string) {
+		for i := 0; i < len(b); i++ {
+			out = appendByte(out, b[i], set)
+		}
+	}
+	if b, err := encode(s, enc); err == nil {
+		appendAll(b)
+		return string(out)
+	}
+	for _, r := range s {
+		if b, err := encode(string(r), enc); err == nil {
+			appendAll(b)
+		} else {
+			out = append(out, "%26%23"...)
+			out = strconv.AppendInt(out, int64(r), 10)
+			out = append(out, "%3B"...)
+		}
+	}
+	return string(out)
+}
+
+// toASCII returns ISO-2022-JP from its last character set to ASCII. The encoder
+// of x/text leaves that out at the end.
+const toASCII = "\x1b(B"
+
+func encode(s string, enc encoding.Encoding) (string, error) {
+	b, err := enc.NewEncoder().String(s)
+	if err != nil {
+		return "", err
+	}
+	if last := strings.LastIndexByte(b, 0x1b); last >= 0 && !strings.HasPrefix(b[last:], toASCII) {
+		b += toASCII
+	}
+	return b, nil
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// unescapeUnreserved decodes %XX of unreserved characters and writes the
+// others' digits in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
+func unescapeUnreserved(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c, ok := unhex(s[i:])
+		switch {
+		case !ok:
+			out = append(out, s[i])
+			continue
+		case plain(c) || c == '.' || c == '~':
+			out = append(out, c)
+		default:
+			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i += 2
+	}
+	return string(out)
+}
+
+// unhex reads a leading %XX.
+func unhex(s string) (byte, bool) {
+	if len(s) < 3 || s[0] != '%' {
+		return 0, false
+	}
+	hi := strings.IndexByte(hexDigits, upper(s[1]))
+	lo := strings.IndexByte(hexDigits, upper(s[2]))
+	if hi < 0 || lo < 0 {
+		return 0, false
+	}
+	return byte(hi<<4 | lo), true
+}
+
+func upper(c byte) byte {
+	if 'a' <= c && c <= 'z' {
+		return c - 'a' + 'A'
+	}
+	return c
+}

@@ -1,0 +1,143 @@
+package weburl
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/text/encoding"
+)
+
+// URL is a parsed absolute URL. It does not change once made, so one base may
+// serve many goroutines.
+type URL struct {
+	scheme   string // lower case
+	user     string // "user" or "user:password", percent-encoded
+	host     string // lower case, punycode; an IPv6 address in brackets
+	port     string // empty when it is the scheme's default
+	path     string // begins with "/" where the scheme is special
+	query    string // without "?"
+	hasHost  bool   // an authority was written, if only an empty one
+	hasQuery bool
+	opaque   bool // the path is no path: mailto:, data:
+}
+
+// The reasons for which a URL cannot be read.
+var (
+	errNoBase   = errors.New("relative, and its base has no path to resolve it against")
+	errNoScheme = errors.New("relative, where an absolute URL is needed")
+	errHost     = errors.New("its host is not a name or address")
+	errPort     = errors.New("its port is not a number up to 65535")
+)
+
+// New parses an absolute URL.
+func New(s string, enc encoding.Encoding) (*URL, error) {
+	return parse(nil, s, enc)
+}
+
+// Resolve resolves ref against u. The query is percent-encoded in enc; nil
+// stands for UTF-8.
+func (u *URL) Resolve(ref string, enc encoding.Encoding) (string, error) {
+	if abs, ok := u.resolvePlain(ref); ok {
+		return abs, nil
+	}
+	r, err := parse(u, ref, enc)
+	if err != nil {
+		return "", err
+	}
+	abs := r.String()
+	if len(abs) > MaxLength {
+		return "", &Error{ref, ErrTooLong}
+	}
+	return abs, nil
+}
+
+// Scheme returns the scheme in lower case, without colon.
+func (u *URL) Scheme() string { return u.scheme }
+
+// Host returns the authority without user and default port.
+func (u *URL) Host() string {
+	if u.port == "" {
+		return u.host
+	}
+	return u.host + ":" + u.port
+}
+
+// Hostname returns the host without port; an IPv6 address without brackets.
+func (u *URL) Hostname() string {
+	return strings.TrimSuffix(strings.TrimPrefix(u.host, "["), "]")
+}
+
+// Port returns the port, the scheme's default where none is written.
+func (u *URL) Port() string {
+	if u.port != "" {
+		return u.port
+	}
+	return defaultPort(u.scheme)
+}
+
+// PathQuery returns what a request line carries: path and query.
+func (u *URL) PathQuery() string {
+	if u.hasQuery {
+		return u.path + "?" + u.query
+	}
+	return u.path
+}
+
+// String returns the URL without fragment.
+func (u *URL) String() string {
+	var b strings.Builder
+	b.Grow(len(u.scheme) + len(u.user) + len(u.host) + len(u.port) + len(u.path) + len(u.query) + 6)
+	b.WriteString(u.scheme)
+	b.WriteByte(':')
+	switch {
+	case u.hasHost:
+		b.WriteString("//")
+		if u.user != "" {
+			b.WriteString(u.user)
+			b.WriteByte('@')
+		}
+		b.WriteString(u.host)
+		if u.port != "" {
+			b.WriteByte(':')
+			b.WriteString(u.port)
+		}
+	case !u.opaque && strings.HasPrefix(u.path, "//"):
+		b.WriteString("/.") // or the path would read as an authority
+	}
+	b.WriteString(u.path)
+	if u.hasQuery {
+		b.WriteByte('?')
+		b.WriteString(u.query)
+	}
+	return b.String()
+}
+
+func (u *URL) canonical() string {
+	c := *u
+	c.user = ""
+	if !c.opaque {
+		c.path = unescapeUnreserved(c.path)
+	}
+	c.query = unescapeUnreserved(c.query)
+	c.hasQuery = c.query != ""
+	return c.String()
+}
+
+// special reports whether the scheme is one whose URLs always have an authority
+// and take backslashes for slashes.
+func special(scheme string) bool {
+	return defaultPort(scheme) != "" || scheme == "file"
+}
+
+// defaultPort returns a special scheme's default port; file has none.
+func defaultPort(scheme string) string {
+	switch scheme {
+	case "http", "ws":
+		return "80"
+	case "https", "wss":
+		return "443"
+	case "ftp":
+		return "21"
+	}
+	return ""
+}

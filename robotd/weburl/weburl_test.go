@@ -1,0 +1,203 @@
+package weburl
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+
+	"sheaf/internal/testneed"
+)
+
+func TestParse(t *testing.T) {
+	const base = "http://www.example.jp/dir/page.html?q=1"
+	for _, tt := range []struct{ ref, want string }{
+		{"next.html", "http://www.example.jp/dir/next.html"},
+		{"next.html#part", "http://www.example.jp/dir/next.html"},
+		{"#part", base},
+		{"", base},
+		{"?r=2", "http://www.example.jp/dir/page.html?r=2"},
+		{"./", "http://www.example.jp/dir/"},
+		{"..", "http://www.example.jp/"},
+		{"../../..", "http://www.example.jp/"},
+		{"a/..", "http://www.example.jp/dir/"},
+		{"a/.%2E/b", "http://www.example.jp/dir/b"},
+		{"..\\up", "http://www.example.jp/up"},
+		{"//other.example/x", "http://other.example/x"},
+		{"/\t/other.example/x", "http://other.example/x"},
+		{"/\\\\other.example/x", "http://other.example/x"},
+		{"http:next.html", "http://www.example.jp/dir/next.html"},
+		{"http:/next.html", "http://www.example.jp/next.html"},
+		{"https:next.html", "https://next.html/"},
+		{"HtTpS:\\\\Other.Example\\A\\b?c\\d", "https://other.example/A/b?c\\d"},
+		{"https://other.example:443/", "https://other.example/"},
+		{"https://other.example:0080/", "https://other.example:80/"},
+		{"https://other.example:/", "https://other.example/"},
+		{"http://a@b@c.example/", "http://a%40b@c.example/"},
+		{"http://0300.0250.1/", "http://192.168.0.1/"},
+		{"http://4294967295/", "http://255.255.255.255/"},
+		{"http://[0:0::1]:8080/", "http://[::1]:8080/"},
+		{"http://[::ffff:1.2.3.4]/", "http://[::ffff:102:304]/"},
+		{"http://ひらがな.例え/", "http://xn--v8j0cwa6g.xn--r8jz45g/"},
+		{"http://%65xample.jp/", "http://example.jp/"},
+		{"http://under_score.example/", "http://under_score.example/"},
+		{"a b", "http://www.example.jp/dir/a%20b"},
+		{"a%zz%4", "http://www.example.jp/dir/a%zz%4"},
+		{"é?é", "http://www.example.jp/dir/%C3%A9?%C3%A9"},
+		{"\xff", "http://www.example.jp/dir/%EF%BF%BD"},
+		{"x?'", "http://www.example.jp/dir/x?%27"},
+		{"a:b", "a:b"},
+		{"mailto:a@b", "mailto:a@b"},
+		{"ftp://h:21/x", "ftp://h/x"},
+		{"java\nscript:x", "javascript:x"},
+		{"git://h/a/../b", "git://h/b"},
+	} {
+		got, err := Parse(base, tt.ref, nil)
+		if err != nil || got != tt.want {
+			t.Errorf("Parse(%q) = %q, %v; want %q", tt.ref, got, err, tt.want)
+		}
+	}
+}
+
+func TestParseFails(t *testing.T) {
+	for _, ref := range []string{
+		"http://", "http://?", "http://h:x/", "http://h:65536/", "http://a b/", "http://[::1/", "http://[1.2.3.4]/",
+		"http://[fe80::1%25eth0]/", "http://1.2.3.4.5/", "http://1.256.3.4/", "http://0x100000000/", "http://09/",
+		"http://%zz/", "http://%00/", "http://xn--a-ecp.example.xn--0/", "//:80/", "http://a<b/", "http://h:-1/",
+	} {
+		var e *Error
+		if got, err := Parse("http://www.example.jp/", ref, nil); !errors.As(err, &e) {
+			t.Errorf("Parse(%q) = %q, %v; want an error", ref, got, err)
+		}
+	}
+	if _, err := Parse("http://h/", strings.Repeat("a", MaxLength), nil); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a long reference: %v, want %v", err, ErrTooLong)
+	}
+	if got, err := Parse("", "x.html", nil); err == nil {
+		t.Errorf("a relative reference without base gave %q", got)
+	}
+	if got, err := Parse("mailto:a@b", "x", nil); err == nil {
+		t.Errorf("a relative reference to a mail address gave %q", got)
+	}
+}
+
+func TestQueryInPagesEncoding(t *testing.T) {
+	for _, tt := range []struct {
+		enc       encoding.Encoding
+		ref, want string
+	}{
+		{nil, "x?q=語", "http://h/x?q=%E8%AA%9E"},
+		{japanese.EUCJP, "x?q=語", "http://h/x?q=%B8%EC"},
+		{japanese.ShiftJIS, "x?q=語", "http://h/x?q=%8C%EA"},
+		{japanese.ShiftJIS, "x?q=表", "http://h/x?q=%95\\"},
+		{japanese.ISO2022JP, "x?q=語", "http://h/x?q=%1B$B8l%1B(B"},
+		{japanese.ShiftJIS, "語?q=語", "http://h/%E8%AA%9E?q=%8C%EA"},
+		{japanese.ShiftJIS, "x?q=한", "http://h/x?q=%26%2354620%3B"},
+		{charmap.Windows1252, "x?q=é€", "http://h/x?q=%E9%80"},
+		{charmap.Windows1252, "x?q=é語", "http://h/x?q=%E9%26%2335486%3B"},
+	} {
+		if got, err := Parse("http://h/", tt.ref, tt.enc); err != nil || got != tt.want {
+			t.Errorf("Parse(%q) in %v = %q, %v; want %q", tt.ref, tt.enc, got, err, tt.want)
+		}
+	}
+}
+
+func TestHostAndCanonical(t *testing.T) {
+	for _, tt := range []struct{ url, host, canonical string }{
+		{"http://Example.JP:80/%7ea/%e3%2f?", "example.jp", "http://example.jp/~a/%E3%2F"},
+		{"https://u:p@example.jp:8443/x?a=%41", "example.jp:8443", "https://example.jp:8443/x?a=A"},
+		{"http://[::1]:8080", "[::1]:8080", "http://[::1]:8080/"},
+		{"mailto:x%41@y", "", "mailto:x%41@y"},
+		{"not a url", "", "not a url"},
+	} {
+		if got := Host(tt.url); got != tt.host {
+			t.Errorf("Host(%q) = %q, want %q", tt.url, got, tt.host)
+		}
+		if got := Canonical(tt.url); got != tt.canonical {
+			t.Errorf("Canonical(%q) = %q, want %q", tt.url, got, tt.canonical)
+		}
+	}
+}
+
+// TestCorpus resolves the edge cases of the shared corpus, whose answers come
+// from another implementation of the standard.
+func TestCorpus(t *testing.T) {
+	corpus := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
+	tar := testneed.Tool(t, "tar")
+	testneed.Tool(t, "xz")
+	out, err := exec.Command(tar, "-xJOf", corpus, "--wildcards", "--occurrence=1", "*edge-urls.expected.jsonl").Output()
+	if err != nil {
+		t.Fatalf("tar -xJOf %s: %v", corpus, err)
+	}
+	cases := 0
+	for lines := bufio.NewScanner(strings.NewReader(string(out))); lines.Scan(); cases++ {
+		var c [2]string
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatalf("case %d: %v", cases+1, err)
+		}
+		want, _, _ := strings.Cut(c[1], "#")
+		got, err := Parse("http://edge.jp.test/urls.html", c[0], nil)
+		if err != nil {
+			got = "FAILURE"
+		}
+		if got != want {
+			t.Errorf("Parse(%.100q) = %.100q (%v), want %.100q", c[0], got, err, want)
+		}
+	}
+	if cases < 60 {
+		t.Errorf("only %d cases", cases)
+	}
+}
+
+// FuzzParse checks that a resolved URL is stable: read again, it is itself, and
+// its canonical form is canonical.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"x", "../..", "//a:1/", "http:\\\\x", "a:b", "?é", "http://[::1]", "/.//p", "x:/.//y", "file:\\c:/", "%2e%2E/x"} {
+		f.Add("http://www.example.jp/dir/", s)
+	}
+	f.Fuzz(func(t *testing.T, base, ref string) {
+		abs, err := Parse(base, ref, japanese.ShiftJIS)
+		if err != nil {
+			return
+		}
+		again, err := Parse("", abs, nil)
+		if err != nil {
+			t.Fatalf("Parse(%q, %q) = %q, which does not parse: %v", base, ref, abs, err)
+		}
+		if again != abs {
+			t.Fatalf("Parse(%q, %q) = %q, then %q", base, ref, abs, again)
+		}
+		if c := Canonical(abs); Canonical(c) != c {
+			t.Fatalf("Canonical(%q) = %q, then %q", abs, c, Canonical(c))
+		}
+	})
+}
+
+func BenchmarkResolve(b *testing.B) {
+	base, err := New("http://www.example.jp/dir/page.html", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, bb := range []struct{ name, ref string }{
+		{"plain", "../images/x.gif"[3:]},
+		{"dots", "../images/x.gif?size=2"},
+		{"absolute", "https://other.example/a/b/c.html?x=1"},
+		{"encoded", "日本語.html?語=%zz"},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := base.Resolve(bb.ref, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
