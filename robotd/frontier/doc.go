@@ -1,0 +1,26 @@
+// Package frontier remembers, on disk, what a robot has still to fetch, what it
+// has seen, and what its pages were like the last time.
+//
+// Each host has a folder of its own, and each crawl cycle (usually a day) three
+// files in it that only grow:
+//
+//	<cycle>.log      one line per URL that was found, in the order of finding
+//	<cycle>.seen     8 bytes per URL: the start of its SHA-256
+//	<cycle>.journal  one checksummed line per finished page
+//
+// A journal line holds how far the log is consumed, how long log and seen file
+// were, how long the host's open segment was, and what the page was like (its
+// Visit). Nothing is ever marked as taken: the page in hand is simply the one at
+// the consumed offset, so no crash can leave it claimed by nobody.
+//
+// The order of writing is: the page's links to the log, then its cell to the
+// segment, then its line to the journal. After a SIGKILL at any point Align puts
+// the three together again: a cell behind the last journal line belongs to the
+// page in hand, which then counts as finished; a cell that is missing means that
+// the page is fetched again, and its links are known already. Where the power
+// failed, the journal's last lines may speak of bytes that never reached the
+// disk; Align then goes back to the last line that is true.
+//
+// At the cycle's end Settle merges the visits into one sorted file, state, which
+// is searched on disk: it costs no memory however many pages a host has.
+package frontier
