@@ -1,0 +1,112 @@
+// Package db opens the service's control database: robots, hosts and
+// assignments, the states of batches, accounts, transfers. It is one SQLite file
+// with a write-ahead log, owned by one process.
+//
+// What is committed is durable: synchronous=FULL makes every commit wait for the
+// disk. Every transaction begins as a writer (BEGIN IMMEDIATE) unless it is asked
+// for read-only, so a transaction that reads and then writes is never refused in
+// the middle; it waits its turn at the beginning.
+//
+// The schema is the sum of migrations/*.sql, one file a room, applied in order of
+// their numbers when the file is opened. Times are kept as Unix milliseconds
+// (see Time and Millis), digests and keys as blobs.
+package db
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// busyTimeout is how long a transaction waits for another writer, in milliseconds.
+const busyTimeout = "15000"
+
+// Open opens the database file at path, which is made with mode 0600 where there
+// is none, and brings its schema up to date. It refuses a file that a newer
+// version of the program has written.
+func Open(ctx context.Context, path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	db, err := sql.Open("sqlite", dsn(path))
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	if err := migrate(ctx, db); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func dsn(path string) string {
+	q := url.Values{
+		"_pragma": {
+			"busy_timeout(" + busyTimeout + ")", // first: the next one may have to wait
+			"journal_mode(WAL)",
+			"synchronous(FULL)",
+			"foreign_keys(1)",
+		},
+		"_txlock": {"immediate"},
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+func migrate(ctx context.Context, db *sql.DB) error {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	have, newest, err := p.GetVersions(ctx)
+	if err != nil {
+		return fmt.Errorf("schema version: %w", err)
+	}
+	if have > newest {
+		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", have, newest)
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	return nil
+}
+
+// Millis gives t as the database keeps it. The zero time is 0.
+func Millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// Time is the inverse of Millis, in UTC.
+func Time(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}
