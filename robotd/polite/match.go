@@ -1,0 +1,107 @@
+package polite
+
+import "strings"
+
+const hexDigits = "0123456789ABCDEF"
+
+// normalizePath writes a path so that it compares with patterns octet by octet
+// (RFC 9309, 2.2.2): percent-encoded unreserved characters as themselves,
+// everything outside ASCII percent-encoded, digits in upper case. The characters that
+// mean something in patterns are percent-encoded in a path.
+func normalizePath(path string) string {
+	if path == "" {
+		return "/"
+	}
+	return normalize(path, "*$")
+}
+
+// normalizePattern does the same with a rule's pattern, where * and a closing $
+// keep their meaning.
+func normalizePattern(pattern string) string {
+	body, anchored := strings.CutSuffix(pattern, "$")
+	body = normalize(body, "$")
+	for strings.Contains(body, "**") {
+		body = strings.ReplaceAll(body, "**", "*")
+	}
+	if !strings.HasPrefix(body, "/") && !strings.HasPrefix(body, "*") {
+		body = "/" + body
+	}
+	if anchored {
+		body += "$"
+	}
+	return body
+}
+
+func normalize(s, encode string) string {
+	out := make([]byte, 0, len(s)+8)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if v, ok := unhex(s[i:]); ok {
+			i += 2
+			if unreserved(v) {
+				out = append(out, v)
+			} else {
+				out = append(out, '%', hexDigits[v>>4], hexDigits[v&15])
+			}
+			continue
+		}
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(encode, c) >= 0 {
+			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15])
+			continue
+		}
+		out = append(out, c)
+	}
+	return string(out)
+}
+
+func unreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c == '-' || c == '.' || c == '_' || c == '~'
+}
+
+func unhex(s string) (byte, bool) {
+	if len(s) < 3 || s[0] != '%' {
+		return 0, false
+	}
+	hi, lo := hexValue(s[1]), hexValue(s[2])
+	return byte(hi<<4 | lo), hi >= 0 && lo >= 0
+}
+
+func hexValue(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// match reports whether a pattern matches the path from its start. The pieces
+// between stars are found left to right, each as early as it can be, which
+// takes time proportional to the lengths' product at worst.
+func match(pattern, path string) bool {
+	pattern, anchored := strings.CutSuffix(pattern, "$")
+	first, rest, star := strings.Cut(pattern, "*")
+	if !strings.HasPrefix(path, first) {
+		return false
+	}
+	path = path[len(first):]
+	if !star {
+		return !anchored || path == ""
+	}
+	for {
+		piece, next, more := strings.Cut(rest, "*")
+		if !more && anchored {
+			return strings.HasSuffix(path, piece)
+		}
+		i := strings.Index(path, piece)
+		if i < 0 {
+			return false
+		}
+		if !more {
+			return true
+		}
+		path, rest = path[i+len(piece):], next
+	}
+}
