@@ -1,0 +1,266 @@
+package wire
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// MaxListLine is the longest line of a host list, in bytes without its LF.
+const MaxListLine = 8 << 10
+
+// HostLine is one line of a host list, the form of P1 (hosts assigned) and of P2
+// (hosts found): gzip of lines "URL LF" or "URL HT RefererURL LF".
+type HostLine struct {
+	URL     string // absolute, http or https, as NormalizeURL gives it
+	Referer string // the page that led to it; may be empty
+}
+
+// Append appends the line with its LF.
+func (l HostLine) Append(dst []byte) []byte {
+	dst = append(dst, l.URL...)
+	if l.Referer != "" {
+		dst = append(dst, '\t')
+		dst = append(dst, l.Referer...)
+	}
+	return append(dst, '\n')
+}
+
+// ParseHostLine reads a line without its LF. The URL may lack its scheme, as in the
+// paper's own example "www.etl.go.jp:80"; it is then an http URL.
+func ParseHostLine(line string) (HostLine, error) {
+	if len(line) > MaxListLine {
+		return HostLine{}, fmt.Errorf("longer than %d bytes", MaxListLine)
+	}
+	first, second, tab := strings.Cut(strings.TrimSuffix(line, "\r"), "\t")
+	target, _, err := NormalizeURL(first)
+	if err != nil {
+		return HostLine{}, err
+	}
+	if !tab {
+		return HostLine{URL: target}, nil
+	}
+	referer, _, err := NormalizeURL(second)
+	if err != nil {
+		return HostLine{}, fmt.Errorf("referer: %w", err)
+	}
+	return HostLine{URL: target, Referer: referer}, nil
+}
+
+// WriteHostList writes the lines as a gzip'd host list. Same lines in, same bytes out.
+func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error {
+	z := gzip.NewWriter(w)
+	var buf []byte
+	for l := range lines {
+		buf = l.Append(buf[:0])
+		if _, err := z.Write(buf); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+// LineError says which line of a list or a log is wrong, and how. Lines count from 1.
+type LineError struct {
+	Line int
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *LineError) Unwrap() error { return e.Err }
+
+// ErrTooLarge says that a list or a log inflates to more than its reader allows.
+var ErrTooLarge = errors.New("inflates to more than is allowed; send it in parts")
+
+// ReadHostList reads a gzip'd host list that inflates to at most max bytes. It
+// stops after the first error, which is a *LineError where a line is to blame.
+func ReadHostList(r io.Reader, max int64) iter.Seq2[HostLine, error] {
+	return func(yield func(HostLine, error) bool) {
+		for line, err := range gzipLines(r, max, MaxListLine) {
+			if err != nil {
+				yield(HostLine{}, err)
+				return
+			}
+			l, err := ParseHostLine(line.text)
+			if err != nil {
+				yield(HostLine{}, &LineError{line.number, err})
+				return
+			}
+			if !yield(l, nil) {
+				return
+			}
+		}
+	}
+}
+
+type numberedLine struct {
+	number int
+	text   string
+}
+
+// gzipLines inflates r, at most max bytes, and gives its lines without their LF,
+// each at most maxLine bytes. It stops after the first error.
+func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, error] {
+	return func(yield func(numberedLine, error) bool) {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			yield(numberedLine{}, fmt.Errorf("not gzip: %w", err))
+			return
+		}
+		defer z.Close()
+		limited := &boundedReader{r: z, left: max}
+		lines := bufio.NewScanner(limited)
+		lines.Buffer(make([]byte, 0, 4<<10), maxLine+2)
+		lines.Split(scanLF)
+		n := 0
+		for lines.Scan() {
+			n++
+			if !yield(numberedLine{n, lines.Text()}, nil) {
+				return
+			}
+		}
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(numberedLine{}, &LineError{n + 1, fmt.Errorf("longer than %d bytes", maxLine)})
+		case errors.Is(err, ErrTooLarge):
+			yield(numberedLine{}, err)
+		case err != nil:
+			yield(numberedLine{}, fmt.Errorf("after line %d: %w", n, err))
+		}
+	}
+}
+
+// scanLF splits at LF alone and accepts a last line without one.
+func scanLF(data []byte, atEOF bool) (int, []byte, error) {
+	for i, c := range data {
+		if c == '\n' {
+			return i + 1, data[:i], nil
+		}
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
+
+// boundedReader fails with ErrTooLarge where r has more than left bytes.
+type boundedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.r.Read(p)
+	if int64(n) > b.left {
+		return 0, ErrTooLarge
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+// NormalizeURL checks that s can be crawled and gives it in one spelling, with its
+// host's name: scheme http or https (http where there is none), host in lower case
+// and IDNA form, the scheme's default port left out, path at least "/", no
+// fragment. Credentials in a URL are refused.
+func NormalizeURL(s string) (normal, host string, err error) {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] == 0x7f {
+			return "", "", fmt.Errorf("%q is not a URL: byte %#02x in it", s, s[i])
+		}
+	}
+	if s == "" {
+		return "", "", errors.New("the URL is empty")
+	}
+	if i := strings.Index(s, "://"); i < 0 || i+1 != strings.IndexAny(s, "/?#") {
+		s = "http://" + s
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return "", "", fmt.Errorf("%q is not a URL: %w", s, errors.Unwrap(err))
+	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", "", fmt.Errorf("%q: scheme %q is neither http nor https", s, u.Scheme)
+	case u.User != nil:
+		return "", "", fmt.Errorf("%q: a URL with credentials is not accepted", s)
+	}
+	host, err = HostName(u)
+	if err != nil {
+		return "", "", fmt.Errorf("%q: %w", s, err)
+	}
+	u.Host = host
+	u.Fragment, u.RawFragment = "", ""
+	if u.Path == "" {
+		u.Path, u.RawPath = "/", ""
+	}
+	return u.String(), host, nil
+}
+
+// HostName gives the name under which the service knows u's host: the authority in
+// lower case and IDNA form, without the default port of u's scheme.
+func HostName(u *url.URL) (string, error) {
+	name, err := asciiHost(u.Hostname())
+	if err != nil {
+		return "", err
+	}
+	port := u.Port()
+	if port == "" {
+		return name, nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
+	}
+	if u.Scheme == "http" && n == 80 || u.Scheme == "https" && n == 443 {
+		return name, nil
+	}
+	return name + ":" + strconv.FormatUint(n, 10), nil
+}
+
+func asciiHost(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("no host")
+	}
+	if strings.Contains(name, ":") { // IPv6; its brackets are gone
+		ip, err := netip.ParseAddr(name)
+		if err != nil || ip.Zone() != "" {
+			return "", fmt.Errorf("host %q is not an IPv6 address", name)
+		}
+		return "[" + ip.String() + "]", nil
+	}
+	ascii := strings.ToLower(strings.TrimSuffix(name, "."))
+	if strings.ContainsFunc(ascii, func(r rune) bool { return r >= 0x80 }) {
+		var err error
+		ascii, err = idna.New(idna.MapForLookup(), idna.StrictDomainName(false)).ToASCII(ascii)
+		if err != nil {
+			return "", fmt.Errorf("host %q: %w", name, err)
+		}
+	}
+	if len(ascii) > 253 {
+		return "", fmt.Errorf("host %q is longer than 253 bytes", name)
+	}
+	for label := range strings.SplitSeq(ascii, ".") {
+		if label == "" || len(label) > 63 {
+			return "", fmt.Errorf("host %q: label %q is not 1 to 63 bytes", name, label)
+		}
+		for _, c := range []byte(label) {
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+				return "", fmt.Errorf("host %q: %q cannot stand in a host's name", name, c)
+			}
+		}
+	}
+	return ascii, nil
+}
