@@ -1,0 +1,117 @@
+package transfers
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/problem"
+)
+
+// Path is where Register puts the log.
+const Path = "/v1/transfers"
+
+const defaultLimit, maxLimit = 100, 10000
+
+// Document is the answer of GET /v1/transfers: the totals of all that the query picks, and one
+// page of the transfers, the newest first. ?before=<Next> gives the page after it.
+type Document struct {
+	Totals    []TotalLine    `json:"totals"`
+	Transfers []TransferLine `json:"transfers"`
+	Next      int64          `json:"next,omitempty"`
+}
+
+// TotalLine is a Total in JSON.
+type TotalLine struct {
+	Who       string  `json:"who"`
+	Direction string  `json:"direction"`
+	Protocol  string  `json:"protocol"`
+	Count     int64   `json:"count"`
+	Bytes     int64   `json:"bytes"`
+	Seconds   float64 `json:"seconds"`
+	Rate      float64 `json:"bytes_per_second"`
+}
+
+// Total gives the line back as a Total.
+func (l TotalLine) Total() Total {
+	return Total{l.Who, l.Direction, l.Protocol, l.Count, l.Bytes, time.Duration(l.Seconds * float64(time.Second))}
+}
+
+// TransferLine is a Transfer in JSON.
+type TransferLine struct {
+	ID        int64     `json:"id"`
+	At        time.Time `json:"at"`
+	Direction string    `json:"direction"`
+	Protocol  string    `json:"protocol"`
+	Who       string    `json:"who"`
+	Name      string    `json:"name"`
+	Bytes     int64     `json:"bytes"`
+	Seconds   float64   `json:"seconds"`
+	Outcome   string    `json:"outcome"`
+	Remote    string    `json:"remote"`
+}
+
+// Register mounts GET /v1/transfers behind the operators' middleware. Its query
+// takes who, direction, since (RFC 3339), before and limit.
+func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log) {
+	r.Handle(Path, operator(problem.Handler(slog.Default(), log.serve))).Methods(http.MethodGet)
+}
+
+func (l *Log) serve(w http.ResponseWriter, r *http.Request) error {
+	f, err := parseFilter(r.URL.Query())
+	if err != nil {
+		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+	}
+	all := f
+	all.Before = 0 // the totals are the same on every page
+	totals, err := l.Totals(r.Context(), all)
+	if err != nil {
+		return err
+	}
+	list, err := l.List(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	doc := Document{Totals: make([]TotalLine, 0, len(totals)), Transfers: make([]TransferLine, 0, len(list))}
+	for _, t := range totals {
+		doc.Totals = append(doc.Totals, TotalLine{t.Who, t.Direction, t.Protocol, t.Count, t.Bytes, t.Took.Seconds(), t.Rate()})
+	}
+	for _, t := range list {
+		doc.Transfers = append(doc.Transfers, TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote})
+	}
+	if len(list) == f.Limit {
+		doc.Next = list[len(list)-1].ID
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(doc)
+}
+
+func parseFilter(q url.Values) (Filter, error) {
+	f := Filter{Who: q.Get("who"), Direction: q.Get("direction"), Limit: defaultLimit}
+	if f.Direction != "" && f.Direction != Upload && f.Direction != Download {
+		return f, fmt.Errorf("direction %q is neither %s nor %s", f.Direction, Upload, Download)
+	}
+	var err error
+	if s := q.Get("since"); s != "" {
+		if f.Since, err = time.Parse(time.RFC3339, s); err != nil {
+			return f, fmt.Errorf("since %q is not a time like 2026-11-21T09:00:00Z", s)
+		}
+	}
+	if s := q.Get("before"); s != "" {
+		if f.Before, err = strconv.ParseInt(s, 10, 64); err != nil || f.Before < 1 {
+			return f, fmt.Errorf("before %q is not the number that an answer gave as next", s)
+		}
+	}
+	if s := q.Get("limit"); s != "" {
+		if f.Limit, err = strconv.Atoi(s); err != nil || f.Limit < 1 || f.Limit > maxLimit {
+			return f, fmt.Errorf("limit %q is not between 1 and %d", s, maxLimit)
+		}
+	}
+	return f, nil
+}
