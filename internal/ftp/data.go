@@ -1,0 +1,200 @@
+package ftp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+)
+
+const (
+	copyBuffer   = 128 << 10 // bytes read from a File or a client at a time
+	sendfileStep = 1 << 20   // bytes handed to the kernel between two looks at the clock
+)
+
+// channel is a data connection that the client has chosen but not yet used.
+type channel interface {
+	// connect makes the connection, once, and ends early with the context.
+	connect(ctx context.Context) (*net.TCPConn, error)
+	Close() error
+}
+
+// passive waits for the client to connect. Any other peer is turned away.
+type passive struct {
+	*net.TCPListener
+	peer    netip.Addr
+	timeout time.Duration
+}
+
+// listenPassive opens a port on the address that the client has reached.
+func (c *conn) listenPassive() (*passive, error) {
+	c.dropChannel()
+	ip := addrOf(c.LocalAddr())
+	lo, hi := c.engine.PassivePorts[0], c.engine.PassivePorts[1]
+	n := hi - lo + 1
+	first := rand.IntN(n)
+	var err error
+	for i := range n {
+		port := lo + (first+i)%n
+		var l *net.TCPListener
+		if l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))); err == nil {
+			p := &passive{l, c.peer, c.engine.DataTimeout}
+			c.channel = p
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("no passive port free in %d-%d: %w", lo, hi, err)
+}
+
+func (p *passive) port() int { return p.Addr().(*net.TCPAddr).Port }
+
+func (p *passive) connect(ctx context.Context) (*net.TCPConn, error) {
+	defer context.AfterFunc(ctx, func() { p.Close() })()
+	p.SetDeadline(time.Now().Add(p.timeout))
+	for {
+		d, err := p.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		if addrOf(d.RemoteAddr()) == p.peer {
+			return d, nil
+		}
+		d.Close()
+	}
+}
+
+// active connects to a port of the client's.
+type active struct {
+	from    net.Addr // the server's end of the control connection
+	to      netip.AddrPort
+	timeout time.Duration
+}
+
+func (a *active) connect(ctx context.Context) (*net.TCPConn, error) {
+	local := net.TCPAddrFromAddrPort(netip.AddrPortFrom(addrOf(a.from), 0))
+	d := net.Dialer{LocalAddr: local, Timeout: a.timeout}
+	nc, err := d.DialContext(ctx, "tcp", a.to.String())
+	if err != nil {
+		return nil, err
+	}
+	return nc.(*net.TCPConn), nil
+}
+
+func (a *active) Close() error { return nil }
+
+// dropChannel gives up a chosen data channel.
+func (c *conn) dropChannel() {
+	if c.channel != nil {
+		c.channel.Close()
+		c.channel = nil
+	}
+}
+
+// errNoData is why a data channel did not come about.
+type errNoData struct{ error }
+
+func (e errNoData) Unwrap() error { return e.error }
+
+// errData is a failure on an open data channel.
+type errData struct{ error }
+
+func (e errData) Unwrap() error { return e.error }
+
+// data is an open data channel. No byte moving for the timeout ends it.
+type data struct {
+	net.Conn // tcp, or TLS above it
+	tcp      *net.TCPConn
+	timeout  time.Duration
+}
+
+// openData makes the chosen data connection, with TLS after PROT P.
+func (c *conn) openData(ctx context.Context, ch channel) (*data, error) {
+	tcp, err := ch.connect(ctx)
+	if err != nil {
+		return nil, errNoData{err}
+	}
+	d := &data{tcp, tcp, c.engine.DataTimeout}
+	if !c.private {
+		return d, nil
+	}
+	secure := tls.Server(tcp, c.engine.TLS)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		d.reset()
+		return nil, errNoData{err}
+	}
+	d.Conn = secure
+	return d, nil
+}
+
+func (d *data) Read(p []byte) (int, error) {
+	d.SetReadDeadline(time.Now().Add(d.timeout))
+	n, err := d.Conn.Read(p)
+	if err != nil && err != io.EOF {
+		err = errData{err}
+	}
+	return n, err
+}
+
+func (d *data) Write(p []byte) (int, error) {
+	d.SetWriteDeadline(time.Now().Add(d.timeout))
+	n, err := d.Conn.Write(p)
+	if err != nil {
+		err = errData{err}
+	}
+	return n, err
+}
+
+// send copies a file out, by the kernel alone where that can be.
+func (d *data) send(f File) (int64, error) {
+	if local, ok := f.(Local); ok && d.Conn == net.Conn(d.tcp) {
+		return d.sendfile(local.LocalSection())
+	}
+	want := int64(-1)
+	if sized, ok := f.(Sized); ok {
+		want = sized.Remaining()
+	}
+	n, err := io.CopyBuffer(d, struct{ io.Reader }{f}, make([]byte, copyBuffer))
+	if err == nil && want >= 0 && n != want {
+		err = fmt.Errorf("file ended after %d of %d bytes: %w", n, want, io.ErrUnexpectedEOF)
+	}
+	return n, err
+}
+
+// sendfile sends n bytes of f from off on.
+func (d *data) sendfile(f *os.File, off, n int64) (sent int64, err error) {
+	for sent < n {
+		if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
+			return sent, err
+		}
+		d.SetWriteDeadline(time.Now().Add(d.timeout))
+		m, err := io.CopyN(d.tcp, f, min(sendfileStep, n-sent))
+		sent += m
+		switch {
+		case err == nil, m > 0 && errors.Is(err, os.ErrDeadlineExceeded):
+		case err == io.EOF:
+			return sent, fmt.Errorf("file ended after %d of %d bytes: %w", sent, n, io.ErrUnexpectedEOF)
+		default:
+			return sent, errData{err}
+		}
+	}
+	return sent, nil
+}
+
+// receive copies what the client sends to w.
+func (d *data) receive(w io.Writer) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{d}, make([]byte, copyBuffer))
+}
+
+// reset ends the channel so that the client cannot take it for the file's end.
+func (d *data) reset() {
+	d.tcp.SetLinger(0)
+	d.tcp.Close()
+}

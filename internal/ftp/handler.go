@@ -1,0 +1,108 @@
+package ftp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"os"
+	"time"
+)
+
+// Handler decides who may log in. One Handler serves all connections of a
+// server; its method may be called from many goroutines at once.
+type Handler interface {
+	// Login checks a user's password and opens what that user may see.
+	// A wrong name or password is an *Error with code 530; a user who may not
+	// come now (outside the window, over a quota) gets one with code 421 and
+	// the connection is closed. Any 5xx and any error of another type counts
+	// as a failed guess and slows further tries down.
+	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
+}
+
+// Session is what one logged-in connection sees: a tree of slash-separated
+// absolute paths, already cleaned of "." and "..". Its methods are called one
+// at a time, except that the context may be cancelled at any moment.
+//
+// Errors of type *Error reach the client word for word. All others are logged
+// and become "451 Local error", so that nothing of the inside leaks.
+type Session interface {
+	// Stat describes the file or directory at path.
+	Stat(ctx context.Context, path string) (Entry, error)
+	// List yields the entries of a directory, in the order in which the client
+	// shall see them. The engine holds one entry at a time.
+	List(ctx context.Context, path string) iter.Seq2[Entry, error]
+	// Open gives the bytes of a file from offset on. The engine has called Stat
+	// before: path is a file and offset does not lie beyond its end.
+	Open(ctx context.Context, path string, offset int64) (File, error)
+	// Create begins an upload at offset: 0 starts afresh, more resumes what an
+	// aborted upload has kept, Append goes on at the end of it. Sessions that
+	// may not write return an *Error with code 550; one without room, 452.
+	Create(ctx context.Context, path string, offset int64) (Upload, error)
+	// Transferred is told of every RETR, STOR and APPE that got as far as 150,
+	// before the client is: err is nil where the client is told 226.
+	Transferred(direction Direction, path string, bytes int64, took time.Duration, err error)
+	// Close ends the session; the connection is gone.
+	Close() error
+}
+
+// Append is the offset that Create gets for APPE.
+const Append = -1
+
+// Direction tells downloads from uploads.
+type Direction string
+
+// The two directions, as the log of transfers writes them.
+const (
+	Downloaded Direction = "download"
+	Uploaded   Direction = "upload"
+)
+
+// File is an open file, read from the offset that Open was given.
+// It may also be a Local or a Sized.
+type File = io.ReadCloser
+
+// Local is a File that is one stretch of a local file. On an unencrypted data
+// channel it leaves by sendfile(2) and is never read through the process.
+type Local interface {
+	// LocalSection gives the n bytes from off on that Read would give. The
+	// engine moves the file's position, so the file must not be shared.
+	LocalSection() (f *os.File, off, n int64)
+}
+
+// Sized is a File that knows how many bytes are left to read; a transfer that
+// ends before them is reported to the client as failed.
+type Sized interface{ Remaining() int64 }
+
+// Upload takes the bytes of one STOR or APPE. Exactly one of Commit and Abort
+// is called, once, and nothing after it.
+type Upload interface {
+	io.Writer
+	// Commit makes the upload durable and complete: when it returns nil the
+	// client is told 226. It is only called after a clean end of the data, with
+	// the control connection still there.
+	Commit() error
+	// Abort ends an upload that did not complete, because of cause. What was
+	// written may be kept for a later resume, never shown as complete.
+	Abort(cause error)
+}
+
+// Entry describes a file or directory.
+type Entry struct {
+	Name     string // last element of the path; ignored from Stat
+	Dir      bool
+	Size     int64     // bytes, of files
+	Modified time.Time // zero where unknown
+	Writable bool      // may be stored to (a directory: into), for listings
+	Unique   string    // MLSD's "unique" fact: equal only for the same content; "" where unknown
+	SHA256   string    // lower-case hex, where it is stored; never computed in line
+}
+
+// Error is an answer to the client: an FTP reply code and its text.
+type Error struct {
+	Code int // 400 to 599
+	Msg  string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Msg) }
