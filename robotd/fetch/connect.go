@@ -1,0 +1,263 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/proxy"
+
+	"sheaf/robotd/weburl"
+)
+
+// Resolve finds the address of a host, written as in a URL: "name", "name:port",
+// "[v6]:port". The port is zero where the URL's own decides. IPv4 comes first:
+// more hosts share one such address, so that politeness by address counts more.
+func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, error) {
+	addr, err := f.resolve(ctx, host)
+	if err == nil {
+		err = f.check(addr.Addr())
+	}
+	if err != nil {
+		return netip.AddrPort{}, classify(ctx, ctx, host, err)
+	}
+	return addr, nil
+}
+
+func (f *Fetcher) resolve(ctx context.Context, host string) (netip.AddrPort, error) {
+	name, portText, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	port, _ := strconv.ParseUint(portText, 10, 16)
+	for _, key := range []string{host, name} {
+		if to, ok := f.opt.Overrides[key]; ok {
+			return parseOverride(key, to)
+		}
+	}
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return netip.AddrPortFrom(ip.Unmap(), uint16(port)), nil
+	}
+	ips, err := f.opt.Resolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return netip.AddrPort{}, &kindError{DNS, err}
+	}
+	if len(ips) == 0 {
+		return netip.AddrPort{}, &kindError{DNS, fmt.Errorf("%s has no address", name)}
+	}
+	best := ips[0].Unmap()
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() {
+			best = ip
+			break
+		}
+	}
+	return netip.AddrPortFrom(best, uint16(port)), nil
+}
+
+func parseOverride(host, to string) (netip.AddrPort, error) {
+	if addr, err := netip.ParseAddrPort(to); err == nil {
+		return addr, nil
+	}
+	ip, err := netip.ParseAddr(to)
+	if err != nil {
+		return netip.AddrPort{}, &kindError{Local, fmt.Errorf("the address set for %s, %q, is neither an IP address nor one with a port", host, to)}
+	}
+	return netip.AddrPortFrom(ip, 0), nil
+}
+
+// connection is one connection, ready for one request.
+type connection struct {
+	net.Conn           // what HTTP is spoken over
+	wire     *wireConn // what the network sees
+	ip       netip.Addr
+	h2       bool
+	absolute bool   // a plain request to an HTTP proxy names the whole URL
+	proxyKey string // Proxy-Authorization for it
+}
+
+// connect dials, through the proxy if there is one, and encrypts for https.
+func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
+	if !addr.IsValid() {
+		var err error
+		if addr, err = f.resolve(ctx, u.Host()); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.check(addr.Addr()); err != nil {
+		return nil, err
+	}
+	if addr.Port() == 0 {
+		port, _ := strconv.ParseUint(u.Port(), 10, 16)
+		addr = netip.AddrPortFrom(addr.Addr(), uint16(port))
+	}
+	c, err := f.dial(ctx, u, addr)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme() == "https" {
+		if err := f.encrypt(ctx, c, u.Hostname()); err != nil {
+			c.wire.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
+	dialer := &net.Dialer{Timeout: time.Minute}
+	if f.opt.Proxy == nil {
+		dialer.Control = f.control
+		conn, err := dialer.DialContext(ctx, "tcp", addr.String())
+		if err != nil {
+			return nil, err
+		}
+		wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+		return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
+	}
+	p := f.opt.Proxy
+	switch p.Scheme {
+	case "socks5", "socks5h":
+		return f.dialSOCKS(ctx, dialer, addr)
+	case "http", "https":
+	default:
+		return nil, &kindError{Local, fmt.Errorf("proxy %s: the scheme is none of http, https, socks5", p.Redacted())}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", withPort(p.Host, map[string]string{"http": "80", "https": "443"}[p.Scheme]))
+	if err != nil {
+		return nil, fmt.Errorf("proxy %s: %w", p.Redacted(), err)
+	}
+	wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+	c := &connection{Conn: wire, wire: wire}
+	if p.Scheme == "https" {
+		c.Conn = tls.Client(wire, &tls.Config{ServerName: p.Hostname(), RootCAs: f.opt.RootCAs})
+	}
+	if p.User != nil {
+		password, _ := p.User.Password()
+		c.proxyKey = "Basic " + base64.StdEncoding.EncodeToString([]byte(p.User.Username()+":"+password))
+	}
+	if u.Scheme() == "http" {
+		c.absolute = true
+		return c, nil
+	}
+	stop := context.AfterFunc(ctx, func() { wire.Close() })
+	defer stop()
+	if err := c.tunnel(withPort(u.Host(), u.Port()), f.opt.MaxHeader); err != nil {
+		wire.Close()
+		return nil, fmt.Errorf("proxy %s: %w", p.Redacted(), err)
+	}
+	return c, nil
+}
+
+func (f *Fetcher) dialSOCKS(ctx context.Context, dialer *net.Dialer, addr netip.AddrPort) (*connection, error) {
+	p := f.opt.Proxy
+	var auth *proxy.Auth
+	if p.User != nil {
+		password, _ := p.User.Password()
+		auth = &proxy.Auth{User: p.User.Username(), Password: password}
+	}
+	socks, err := proxy.SOCKS5("tcp", withPort(p.Host, "1080"), auth, dialer)
+	if err != nil {
+		return nil, &kindError{Local, err}
+	}
+	conn, err := socks.(proxy.ContextDialer).DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return nil, err
+	}
+	wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+	return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
+}
+
+// tunnel asks an HTTP proxy for a connection to target.
+func (c *connection) tunnel(target string, maxHeader int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", target, target)
+	if c.proxyKey != "" {
+		fmt.Fprintf(&b, "Proxy-Authorization: %s\r\n", c.proxyKey)
+	}
+	b.WriteString("\r\n")
+	if _, err := c.Write([]byte(b.String())); err != nil {
+		return err
+	}
+	// One byte at a time: what follows the blank line is not the proxy's.
+	head, err := readHeader(bufio.NewReaderSize(oneByteReader{c.Conn}, 16), maxHeader)
+	if err != nil {
+		return err
+	}
+	if head.status != http.StatusOK {
+		return fmt.Errorf("answers %d to CONNECT", head.status)
+	}
+	return nil
+}
+
+// oneByteReader keeps a buffered reader from reading ahead.
+type oneByteReader struct{ net.Conn }
+
+func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1, len(p))]) }
+
+// encrypt speaks TLS as old as 1.0, with the suites that old servers have and
+// nothing that is broken outright; it never renegotiates.
+func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error {
+	conn := tls.Client(c.Conn, &tls.Config{
+		ServerName:         strings.TrimSuffix(name, "."),
+		NextProtos:         []string{http2.NextProtoTLS, "http/1.1"},
+		MinVersion:         tls.VersionTLS10,
+		CipherSuites:       cipherSuites(),
+		InsecureSkipVerify: f.opt.AnyCertificate,
+		RootCAs:            f.opt.RootCAs,
+	})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return &kindError{TLS, err}
+	}
+	c.Conn, c.h2 = conn, conn.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS
+	return nil
+}
+
+// cipherSuites returns Go's secure suites and the old ones with AES, which many
+// old servers have nothing better than. RC4 and 3DES stay out.
+func cipherSuites() []uint16 {
+	var ids []uint16
+	for _, s := range tls.CipherSuites() {
+		ids = append(ids, s.ID)
+	}
+	for _, s := range tls.InsecureCipherSuites() {
+		if strings.Contains(s.Name, "_AES_") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
+}
+
+func withPort(host, port string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port)
+}
+
+// control refuses the address that is really being connected to, whatever was
+// asked before.
+func (f *Fetcher) control(_, address string, _ syscall.RawConn) error {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return f.check(addr.Addr())
+}
+
+func (f *Fetcher) check(addr netip.Addr) error {
+	if f.opt.AllowPrivate || Public(addr) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", addr, errRefused)
+}

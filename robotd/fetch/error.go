@@ -1,0 +1,90 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// Kind classifies why a page was not fetched.
+type Kind string
+
+// The kinds of errors.
+const (
+	DNS      Kind = "dns"             // the name has no address, or nobody could say
+	Connect  Kind = "connect"         // nothing answers at the address
+	TLS      Kind = "tls"             // no agreement on encryption, or a certificate that does not verify
+	Timeout  Kind = "timeout"         // Options.Timeout has passed
+	Refused  Kind = "refused_address" // a private or special address, which the robot does not visit
+	TooSlow  Kind = "too_slow"        // under Options.MinRate before the header's end
+	Protocol Kind = "protocol"        // what answers does not speak HTTP, or hung up
+	Canceled Kind = "canceled"        // the caller gave up
+	Local    Kind = "local"           // the fault is here: the URL, the settings, the disk
+)
+
+// Error is why a page was not fetched.
+type Error struct {
+	Kind Kind
+	URL  string
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("fetch %.200s: %s: %v", e.URL, e.Kind, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of an error from Get or Resolve, and "" for any other.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+var (
+	errTooSlow = errors.New("fewer bytes than the minimum rate asks for")
+	errRefused = errors.New("a private or special address; allow private addresses in the settings if it is meant")
+)
+
+// kindError carries the kind from where it is known to classify.
+type kindError struct {
+	kind Kind
+	err  error
+}
+
+func (e *kindError) Error() string { return e.err.Error() }
+func (e *kindError) Unwrap() error { return e.err }
+
+// classify makes the *Error of a failed fetch. A caller's cancellation and the
+// time limit show as closed connections below, so the contexts are asked first.
+func classify(caller, limited context.Context, url string, err error) *Error {
+	var (
+		kind    = Connect
+		byStage *kindError
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+		unknown x509.UnknownAuthorityError
+	)
+	if errors.As(err, &byStage) {
+		kind = byStage.kind
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		kind = Refused
+	case kind == Local:
+	case caller.Err() != nil:
+		kind, err = Canceled, context.Cause(caller)
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		kind = Timeout
+	case errors.Is(err, errTooSlow):
+		kind = TooSlow
+	case errors.As(err, &dns):
+		kind = DNS
+	case errors.As(err, &cert), errors.As(err, &unknown):
+		kind = TLS
+	}
+	return &Error{Kind: kind, URL: url, Err: err}
+}

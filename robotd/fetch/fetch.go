@@ -1,0 +1,245 @@
+// Package fetch gets one page over one connection.
+//
+// A fetch is a connection made, used and closed, not an errand given to a pool: so
+// the bytes on the wire are counted as they pass, the header block is kept as it
+// came, the rate is watched from the first byte on, and a second connection to
+// an address is not opened behind the scheduler's back. Redirects are answers,
+// not followed. Every fetch is bounded in time, rate, header, body and ratio.
+package fetch
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"sheaf/robotd/weburl"
+)
+
+// Options say how to fetch. The zero value of each field means its default.
+type Options struct {
+	UserAgent      string            // names the robot and a contact; required
+	Resolver       *net.Resolver     // nil: the system's
+	Overrides      map[string]string // host name → "ip" or "ip:port", asked before DNS
+	Proxy          *url.URL          // http, https or socks5; nil: none
+	AllowPrivate   bool              // lets private, loopback and link-local addresses be fetched
+	AnyCertificate bool              // takes pages from hosts whose certificate does not verify
+	RootCAs        *x509.CertPool    // nil: the system's
+	MaxBody        int64             // decoded bytes kept of a body; default 64 MiB
+	MaxHeader      int               // bytes of a header block; default 64 KiB
+	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default 200
+	MinRate        int64             // bytes per second over each RateWindow; default 10
+	RateWindow     time.Duration     // default one minute
+	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
+	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
+}
+
+// Fetcher fetches pages. Many goroutines may use one.
+type Fetcher struct{ opt Options }
+
+// New returns a Fetcher.
+func New(opt Options) *Fetcher {
+	if opt.Resolver == nil {
+		opt.Resolver = net.DefaultResolver
+	}
+	setDefault(&opt.MaxBody, 64<<20)
+	setDefault(&opt.MaxHeader, 64<<10)
+	setDefault(&opt.MaxRatio, 200)
+	setDefault(&opt.MinRate, 10)
+	setDefault(&opt.RateWindow, time.Minute)
+	setDefault(&opt.Timeout, 10*time.Minute)
+	return &Fetcher{opt: opt}
+}
+
+func setDefault[T int | int64 | time.Duration](v *T, value T) {
+	if *v <= 0 {
+		*v = value
+	}
+}
+
+// Request asks for one page.
+type Request struct {
+	URL          string         // http or https, absolute
+	ETag         string         // sent as If-None-Match
+	LastModified string         // sent as If-Modified-Since
+	Header       http.Header    // further headers, such as Referer
+	Addr         netip.AddrPort // where to connect, as Resolve gave it; the zero value: Get resolves
+}
+
+// Response is what came back.
+type Response struct {
+	Status    int
+	Protocol  string      // HTTP/1.0, HTTP/1.1 or HTTP/2.0
+	HTTP      []byte      // status line and headers as to be stored; ends CRLFCRLF
+	Header    http.Header // as received
+	Size      int64       // bytes of the decoded body that were kept
+	Digest    string      // of the body: "sha256:" and base32
+	Truncated string      // "", or why Size is not all: "length", "time", "disconnect"
+	IP        netip.Addr  // connected to; the zero value where an HTTP proxy chose
+	Start     time.Time
+	Took      time.Duration
+
+	RequestBytes  int64 // on the wire, TLS and headers included
+	ResponseBytes int64
+
+	body *spool
+}
+
+// Body opens the decoded body at its start. It may be called more than once,
+// until Close.
+func (r *Response) Body() io.ReadSeekCloser { return r.body.open() }
+
+// Bytes returns the first n bytes of the body, or all when it is shorter.
+func (r *Response) Bytes(n int64) ([]byte, error) {
+	b := make([]byte, min(n, r.Size))
+	_, err := io.ReadFull(r.Body(), b)
+	return b, err
+}
+
+// Close removes the body's temporary file, if there is one.
+func (r *Response) Close() error { return r.body.close() }
+
+// Get fetches one page. A response whose body broke off is a Response with
+// Truncated set; a page of which nothing came is an *Error.
+func (f *Fetcher) Get(ctx context.Context, req Request) (*Response, error) {
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, f.opt.Timeout)
+	defer cancel()
+	resp, err := f.get(limited, req)
+	if err != nil {
+		return nil, classify(ctx, limited, req.URL, err)
+	}
+	resp.Start, resp.Took = start, time.Since(start)
+	return resp, nil
+}
+
+func (f *Fetcher) get(ctx context.Context, req Request) (*Response, error) {
+	u, err := weburl.New(req.URL, nil)
+	if err != nil {
+		return nil, &kindError{Local, err}
+	}
+	if u.Scheme() != "http" && u.Scheme() != "https" {
+		return nil, &kindError{Local, fmt.Errorf("scheme %s is neither http nor https", u.Scheme())}
+	}
+	if f.opt.UserAgent == "" {
+		return nil, &kindError{Local, errors.New("no user agent is set; set one with a contact")}
+	}
+	c, err := f.connect(ctx, u, req.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.wire.Close() })()
+
+	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader)
+	if err != nil {
+		return nil, &kindError{Protocol, err}
+	}
+	defer ans.Body.Close()
+	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, IP: c.ip}
+	if err := f.readBody(ctx, resp, ans); err != nil {
+		return nil, err
+	}
+	resp.RequestBytes, resp.ResponseBytes = c.wire.out.Load(), c.wire.in.Load()
+	return resp, nil
+}
+
+// newRequest makes the request. Path and query go out as weburl wrote them:
+// net/url would refuse or rewrite some that browsers send.
+func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
+	h := make(http.Header, len(req.Header)+6)
+	for name, values := range req.Header {
+		h[http.CanonicalHeaderKey(name)] = values
+	}
+	h.Set("User-Agent", f.opt.UserAgent)
+	h.Set("Accept-Encoding", "gzip, br, zstd, deflate")
+	if h.Get("Accept") == "" {
+		h.Set("Accept", "*/*")
+	}
+	if req.ETag != "" {
+		h.Set("If-None-Match", req.ETag)
+	}
+	if req.LastModified != "" {
+		h.Set("If-Modified-Since", req.LastModified)
+	}
+	return &http.Request{
+		Method: http.MethodGet,
+		URL:    &url.URL{Scheme: u.Scheme(), Host: u.Host(), Opaque: u.PathQuery()},
+		Host:   u.Host(),
+		Header: h,
+	}
+}
+
+// readBody decodes the body into resp and writes its stored header block. A
+// body that breaks off is no error; only a fault here, or the caller's end, is.
+func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer) error {
+	raw := &countingReader{r: ans.Body}
+	resp.body = newSpool(f.opt.TempDir)
+	body, err := decode(raw, ans.Header.Values("Content-Encoding"))
+	if err != nil {
+		resp.Truncated = reason(ctx, err)
+	} else {
+		resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw)
+		body.close()
+		if err != nil {
+			return errors.Join(err, resp.body.close())
+		}
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errors.Join(ctx.Err(), resp.body.close())
+	}
+	resp.Size, resp.Digest = resp.body.size, resp.body.digest()
+	resp.HTTP = storedHeader(ans, body == nil || body.removed, resp.Size)
+	return nil
+}
+
+// copyBody fills the spool within the limits. It returns why the body is not
+// whole, and an error only where the spool fails.
+func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader) (string, error) {
+	const freeOfRatio = 1 << 20
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := in.Read(buf)
+		over := out.size+int64(n) > f.opt.MaxBody
+		if over {
+			n = int(f.opt.MaxBody - out.size)
+		}
+		if _, err := out.Write(buf[:n]); err != nil {
+			return "", &kindError{Local, err}
+		}
+		bomb := out.size > freeOfRatio && out.size > raw.n*f.opt.MaxRatio
+		switch {
+		case over || bomb:
+			return "length", nil
+		case err == io.EOF:
+			return "", nil
+		case err != nil:
+			return reason(ctx, err), nil
+		}
+	}
+}
+
+// reason says in WARC's words why a body ended early.
+func reason(ctx context.Context, err error) string {
+	if errors.Is(err, errTooSlow) || ctx.Err() != nil {
+		return "time"
+	}
+	return "disconnect"
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,229 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	"golang.org/x/net/http2"
+)
+
+// header is a response's header block as it came, but for what no reader of
+// HTTP could take: folded lines are joined, lines that are no field are left out.
+type header struct {
+	proto  string
+	status int
+	reason string
+	fields []field
+}
+
+type field struct{ name, value string }
+
+// answer is a response with its header in the order in which it came.
+type answer struct {
+	*http.Response
+	head header
+}
+
+// roundTrip sends the request and reads the answer's header.
+func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader int) (*answer, error) {
+	if c.h2 {
+		return c.roundTrip2(ctx, req, maxHeader)
+	}
+	if _, err := c.Write(c.requestBytes(req)); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReaderSize(c.Conn, 16<<10)
+	for budget := maxHeader; ; {
+		head, err := readHeader(r, budget)
+		if err != nil {
+			return nil, err
+		}
+		if 100 <= head.status && head.status < 200 && head.status != http.StatusSwitchingProtocols {
+			if budget -= head.size() + 1; budget <= 0 {
+				return nil, errLongHeader
+			}
+			continue // an interim answer
+		}
+		whole := io.MultiReader(bytes.NewReader(head.bytes()), r)
+		resp, err := http.ReadResponse(bufio.NewReaderSize(whole, 16<<10), req)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{resp, head}, nil
+	}
+}
+
+// roundTrip2 speaks HTTP/2, whose client tells no order of headers: they are
+// stored sorted.
+func (c *connection) roundTrip2(ctx context.Context, req *http.Request, maxHeader int) (*answer, error) {
+	transport := &http2.Transport{DisableCompression: true, MaxHeaderListSize: uint32(maxHeader)}
+	client, err := transport.NewClientConn(c.Conn)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, err
+	}
+	head := header{proto: "HTTP/1.1", status: resp.StatusCode, reason: http.StatusText(resp.StatusCode)}
+	for name, values := range resp.Header {
+		for _, v := range values {
+			head.fields = append(head.fields, field{name, v})
+		}
+	}
+	slices.SortStableFunc(head.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	head.fields = append(head.fields, field{"X-Crawler-Protocol", resp.Proto})
+	return &answer{resp, head}, nil
+}
+
+func (c *connection) requestBytes(req *http.Request) []byte {
+	var b bytes.Buffer
+	target := req.URL.Opaque
+	if c.absolute {
+		target = req.URL.Scheme + "://" + req.URL.Host + target
+	}
+	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: %s\r\n", target, req.Host)
+	if c.absolute && c.proxyKey != "" {
+		fmt.Fprintf(&b, "Proxy-Authorization: %s\r\n", c.proxyKey)
+	}
+	req.Header.Write(&b) // sorted; line ends in values become spaces
+	b.WriteString("Connection: close\r\n\r\n")
+	return b.Bytes()
+}
+
+var errLongHeader = errors.New("the header is longer than the limit")
+
+// readHeader reads a status line and fields up to the blank line.
+func readHeader(r *bufio.Reader, limit int) (header, error) {
+	var h header
+	line, err := readLine(r, &limit)
+	if err != nil {
+		return h, err
+	}
+	proto, rest, _ := strings.Cut(line, " ")
+	code, reason, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	h.status, err = strconv.Atoi(code)
+	if err != nil || len(code) != 3 || h.status < 100 || !strings.HasPrefix(proto, "HTTP/1.") {
+		return h, fmt.Errorf("%.80q is no HTTP/1 status line", line)
+	}
+	h.proto, h.reason = "HTTP/1.1", printable(reason)
+	if proto == "HTTP/1.0" {
+		h.proto = proto
+	}
+	for {
+		line, err := readLine(r, &limit)
+		switch {
+		case err != nil:
+			return h, err
+		case line == "":
+			return h, nil
+		case line[0] == ' ' || line[0] == '\t':
+			if n := len(h.fields); n > 0 {
+				h.fields[n-1].value += " " + printable(line)
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimRight(name, " \t"); ok && httpguts.ValidHeaderFieldName(name) {
+			h.fields = append(h.fields, field{name, printable(value)})
+		}
+	}
+}
+
+// readLine reads a line without its end, CRLF or LF, and takes it off the limit.
+func readLine(r *bufio.Reader, limit *int) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if *limit -= len(part); *limit < 0 {
+			return "", errLongHeader
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return strings.TrimSuffix(string(line[:len(line)-1]), "\r"), nil
+		case err == io.EOF:
+			return "", io.ErrUnexpectedEOF
+		case err != bufio.ErrBufferFull:
+			return "", err
+		}
+	}
+}
+
+// printable trims a value and replaces the control characters that would end a
+// line or a string elsewhere.
+func printable(s string) string {
+	b := []byte(strings.Trim(s, " \t"))
+	for i, c := range b {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
+
+func (h *header) bytes() []byte {
+	var b bytes.Buffer
+	b.Grow(h.size())
+	fmt.Fprintf(&b, "%s %03d %s\r\n", h.proto, h.status, h.reason)
+	for _, f := range h.fields {
+		b.WriteString(f.name)
+		b.WriteString(": ")
+		b.WriteString(f.value)
+		b.WriteString("\r\n")
+	}
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+func (h *header) size() int {
+	n := len(h.reason) + 20
+	for _, f := range h.fields {
+		n += len(f.name) + len(f.value) + 4
+	}
+	return n
+}
+
+// storedHeader writes the header block that fits the stored body: headers that
+// spoke of the body's way over the wire are renamed X-Crawler-…, and
+// Content-Length says what is stored.
+func storedHeader(ans *answer, decoded bool, size int64) []byte {
+	h := ans.head
+	if size == 0 && (h.status == http.StatusNotModified || h.status == http.StatusNoContent) {
+		return h.bytes() // there it speaks of a body that was not sent
+	}
+	length := strconv.FormatInt(size, 10)
+	fields := make([]field, 0, len(h.fields)+1)
+	at := -1 // where Content-Length goes
+	for _, f := range h.fields {
+		switch {
+		case strings.EqualFold(f.name, "Content-Encoding") && decoded,
+			strings.EqualFold(f.name, "Transfer-Encoding"):
+			f.name = "X-Crawler-" + f.name
+		case strings.EqualFold(f.name, "Content-Length"):
+			if at < 0 {
+				at = len(fields)
+				fields = append(fields, field{f.name, length})
+			}
+			if f.value == length {
+				continue
+			}
+			f.name = "X-Crawler-" + f.name
+		}
+		fields = append(fields, f)
+	}
+	if at < 0 {
+		fields = append(fields, field{"Content-Length", length})
+	}
+	h.fields = fields
+	return h.bytes()
+}
