@@ -96,6 +96,9 @@ func (c *conn) dropChannel() {
 	}
 }
 
+// errCut is not io.ErrUnexpectedEOF, which crypto/tls turns into io.EOF.
+var errCut = errors.New("encrypted data ended without close_notify")
+
 // errNoData is why a data channel did not come about.
 type errNoData struct{ error }
 
@@ -123,7 +126,7 @@ func (c *conn) openData(ctx context.Context, ch channel) (*data, error) {
 	if !c.private {
 		return d, nil
 	}
-	secure := tls.Server(tcp, c.engine.TLS)
+	secure := tls.Server(wholeTLS{tcp}, c.engine.TLS)
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -132,6 +135,18 @@ func (c *conn) openData(ctx context.Context, ch channel) (*data, error) {
 	}
 	d.Conn = secure
 	return d, nil
+}
+
+// wholeTLS lies below TLS and takes the end of TCP for a failure: only
+// close_notify ends encrypted data, and crypto/tls would let both pass.
+type wholeTLS struct{ net.Conn }
+
+func (w wholeTLS) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if err == io.EOF {
+		err = errCut
+	}
+	return n, err
 }
 
 func (d *data) Read(p []byte) (int, error) {

@@ -179,31 +179,37 @@ func (c *conn) store(arg string, offset int64) {
 		c.fail(err)
 		return
 	}
-	cause := errors.New("the transfer crashed")
-	defer func() {
-		if cause != nil {
-			up.Abort(cause)
-		}
-	}()
-	var got int64
-	start := time.Now()
-	err = t.over("Receiving "+path, func(d *data) (err error) {
-		got, err = d.receive(up)
-		return err
-	})
-	took := time.Since(start)
-	if err == nil {
-		err = t.settle()
-	}
-	if cause = err; err == nil {
-		err = up.Commit()
-	}
+	got, took, err := t.fill(up, path)
 	c.session.Transferred(Uploaded, path, got, took, err)
 	if err != nil {
 		c.fail(err)
 		return
 	}
 	c.reply(226, "Received %d bytes", got)
+}
+
+// fill receives the data of an upload and commits or aborts it; took is the
+// time for the data alone.
+func (t *transfer) fill(up Upload, path string) (got int64, took time.Duration, err error) {
+	cause := errors.New("the transfer crashed")
+	defer func() {
+		if cause != nil {
+			up.Abort(cause)
+		}
+	}()
+	start := time.Now()
+	err = t.over("Receiving "+path, func(d *data) (err error) {
+		got, err = d.receive(up)
+		return err
+	})
+	took = time.Since(start)
+	if err == nil {
+		err = t.settle()
+	}
+	if cause = err; err == nil {
+		err = up.Commit()
+	}
+	return got, took, err
 }
 
 // settle takes the second look, and with it the last: Commit is not watched.
