@@ -1,0 +1,280 @@
+package extract
+
+import (
+	"bytes"
+	"mime"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// charset is what a page's bytes turned out to be.
+type charset struct {
+	name    string
+	doubted string            // what was declared instead
+	query   encoding.Encoding // for the queries of its links; nil: UTF-8
+}
+
+// sampleSize is how much of a body is tried when declarations are judged.
+const sampleSize = 256 << 10
+
+// decodeText decodes a body. In this order: a byte order mark; ISO-2022-JP's
+// escapes, which nothing else has; what the header and then the page declare, unless
+// the bytes say otherwise; the encoding in which the bytes make the most sense.
+func decodeText(body []byte, contentType string) (string, charset) {
+	name, doubted := detect(body, contentType)
+	cs := charset{name: name, doubted: doubted}
+	enc, err := htmlindex.Get(name)
+	if name == "utf-8" || err != nil {
+		return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "\uFFFD"), cs
+	}
+	if strings.HasPrefix(name, "utf-16") {
+		order := unicode.LittleEndian
+		if name == "utf-16be" {
+			order = unicode.BigEndian
+		}
+		enc = unicode.UTF16(order, unicode.UseBOM)
+	} else {
+		cs.query = enc
+	}
+	text, _ := enc.NewDecoder().Bytes(body) // decoders replace, they do not fail
+	return string(text), cs
+}
+
+func detect(body []byte, contentType string) (name, doubted string) {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return "utf-8", ""
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+		return "utf-16le", ""
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		return "utf-16be", ""
+	}
+	sample := body[:min(len(body), sampleSize)]
+	if name := bareUTF16(sample); name != "" {
+		return name, ""
+	}
+	declared := declaredCharset(body, contentType)
+	actual := sniff(sample)
+	if declared == "" {
+		if actual == "" {
+			actual = "windows-1252"
+		}
+		return actual, ""
+	}
+	if actual == "" || actual == declared || !judged(declared) && actual != "iso-2022-jp" {
+		return declared, ""
+	}
+	if actual == "utf-8" && isASCII(sample) {
+		return declared, ""
+	}
+	// A declaration that fits hardly worse than the best stays: it was made by
+	// somebody who may have known.
+	if declared != "iso-2022-jp" && actual != "iso-2022-jp" && faults(sample, declared) <= faults(sample, actual) {
+		return declared, ""
+	}
+	return actual, declared
+}
+
+// judged reports whether detection can tell a declared encoding from others.
+func judged(name string) bool {
+	switch name {
+	case "utf-8", "euc-jp", "shift_jis", "iso-2022-jp", "windows-1252":
+		return true
+	}
+	return false
+}
+
+var metaCharset = regexp.MustCompile(`(?is)<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([a-z0-9_:.-]{1,40})|^\s*<\?xml\s[^>]{0,100}?encoding\s*=\s*["']([a-z0-9_:.-]{1,40})|^@charset "([a-z0-9_:.-]{1,40})"`)
+
+var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+
+// declaredCharset returns what the header or else the page's first 64 KiB
+// declare, by its standard name.
+func declaredCharset(body []byte, contentType string) string {
+	_, params, _ := mime.ParseMediaType(contentType)
+	if name := canonicalCharset(params["charset"]); name != "" {
+		return name
+	}
+	head := comment.ReplaceAll(body[:min(len(body), 64<<10)], nil)
+	for _, m := range metaCharset.FindAllSubmatch(head, 4) {
+		if name := canonicalCharset(string(bytes.Join(m[1:], nil))); name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func canonicalCharset(label string) string {
+	label = strings.ToLower(strings.TrimSpace(label))
+	enc, err := htmlindex.Get(label)
+	if err != nil {
+		switch label { // the labels of old Japanese pages that the standard lacks
+		case "cp932", "ms932", "x-ms-cp932":
+			return "shift_jis"
+		case "eucjp", "euc_jp", "ujis":
+			return "euc-jp"
+		case "jis", "iso-2022-jp-1", "csiso2022jp2":
+			return "iso-2022-jp"
+		}
+		return ""
+	}
+	name, err := htmlindex.Name(enc)
+	if err != nil || name == "replacement" || name == "x-user-defined" {
+		return ""
+	}
+	if strings.HasPrefix(name, "utf-16") { // declared in bytes that read as ASCII
+		return "utf-8"
+	}
+	return name
+}
+
+// bareUTF16 finds UTF-16 without mark by the zero bytes that markup leaves.
+func bareUTF16(b []byte) string {
+	b = b[:min(len(b), 1024)&^1]
+	var even, odd int
+	for i := 0; i+1 < len(b); i += 2 {
+		if b[i] == 0 && b[i+1] != 0 {
+			even++
+		}
+		if b[i] != 0 && b[i+1] == 0 {
+			odd++
+		}
+	}
+	switch half := len(b) / 2; {
+	case half >= 8 && odd > half/2 && even == 0:
+		return "utf-16le"
+	case half >= 8 && even > half/2 && odd == 0:
+		return "utf-16be"
+	}
+	return ""
+}
+
+// sniff returns the encoding of the Japanese web, or UTF-8, in which the bytes
+// make sense; "" when none does.
+func sniff(b []byte) string {
+	switch {
+	case bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@")):
+		return "iso-2022-jp"
+	case isASCII(b) || validUTF8(b):
+		return "utf-8"
+	}
+	best, fewest := "", len(b)/50+1 // two in a hundred bytes may be damaged
+	for _, name := range []string{"euc-jp", "shift_jis", "utf-8"} {
+		if n := faults(b, name); n < fewest {
+			best, fewest = name, n
+		}
+	}
+	return best
+}
+
+// faults counts what does not fit an encoding: invalid sequences, and the
+// half-width katakana and rare rows that wrong decoding brings.
+func faults(b []byte, name string) int {
+	switch name {
+	case "utf-8":
+		return utf8Faults(b)
+	case "euc-jp":
+		return eucFaults(b)
+	case "shift_jis":
+		return sjisFaults(b)
+	case "windows-1252":
+		// Anything is valid; so many letters with accents in a row are not likely.
+		n := 0
+		for i := 1; i < len(b); i++ {
+			if b[i] >= 0x80 && b[i-1] >= 0x80 {
+				n++
+			}
+		}
+		return n
+	}
+	return 0
+}
+
+func utf8Faults(b []byte) int {
+	n := 0
+	for i := 0; i < len(b); {
+		r, size := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && size == 1 {
+			n++
+		}
+		i += size
+	}
+	return n
+}
+
+func eucFaults(b []byte) int {
+	n := 0
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if c < 0x80 {
+			continue
+		}
+		var next byte
+		if i+1 < len(b) {
+			next = b[i+1]
+		}
+		switch {
+		case i+1 == len(b):
+		case c == 0x8e && 0xa1 <= next && next <= 0xdf:
+			i, n = i+1, n+1 // valid, and rare
+		case c == 0x8f && next >= 0xa1:
+			i += 2
+		case 0xa1 <= c && c <= 0xfe && 0xa1 <= next && next <= 0xfe:
+			i++
+		default:
+			n += 2
+		}
+	}
+	return n
+}
+
+func sjisFaults(b []byte) int {
+	n := 0
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if c < 0x80 {
+			continue
+		}
+		var next byte
+		if i+1 < len(b) {
+			next = b[i+1]
+		}
+		switch {
+		case 0xa1 <= c && c <= 0xdf:
+			n++ // half-width katakana: valid, and what EUC-JP looks like
+		case i+1 == len(b):
+		case (0x81 <= c && c <= 0x9f || 0xe0 <= c && c <= 0xfc) && 0x40 <= next && next <= 0xfc && next != 0x7f:
+			i++
+			if c >= 0xf0 {
+				n++
+			}
+		default:
+			n += 2
+		}
+	}
+	return n
+}
+
+// validUTF8 allows for a sample that was cut within a character.
+func validUTF8(b []byte) bool {
+	for i := 0; i < utf8.UTFMax && i <= len(b); i++ {
+		if utf8.Valid(b[:len(b)-i]) {
+			return i == 0 || !utf8.FullRune(b[len(b)-i:])
+		}
+	}
+	return false
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x80 || c == 0x1b {
+			return false
+		}
+	}
+	return true
+}

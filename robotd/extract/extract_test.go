@@ -1,0 +1,172 @@
+package extract
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+const prose = "日本語のページです。漢字かな交じり文で、カタカナも混ぜて、文字コードの判別に足りる長さにしてあります。"
+
+// TestCharsets reads one page in each encoding with right, no and wrong
+// declarations in meta and header.
+func TestCharsets(t *testing.T) {
+	encodings := map[string]encoding.Encoding{
+		"utf-8": encoding.Nop, "euc-jp": japanese.EUCJP, "shift_jis": japanese.ShiftJIS, "iso-2022-jp": japanese.ISO2022JP,
+	}
+	query := map[string]string{"utf-8": "%E8%AA%9E", "euc-jp": "%B8%EC", "shift_jis": "%8C%EA", "iso-2022-jp": "%1B$B8l%1B(B"}
+	for actual, enc := range encodings {
+		for _, declared := range []string{"", "utf-8", "euc-jp", "x-sjis", "iso-2022-jp", "iso-8859-1", "no-such-thing"} {
+			for _, where := range []string{"meta", "header"} {
+				meta, header := "", "text/html"
+				if declared != "" && where == "meta" {
+					meta = fmt.Sprintf(`<META http-equiv=Content-Type content="text/html; charset=%s">`, declared)
+				} else if declared != "" {
+					header += "; charset=" + declared
+				}
+				body, err := enc.NewEncoder().String("<html><head>" + meta + "<title>" + prose + "</title></head><body>" + prose + `<a href="x?q=語">x</a></body></html>`)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := Links([]byte(body), header, "http://h/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Charset != actual || p.Title != prose {
+					t.Errorf("%s declared %q in %s was read as %s: %q", actual, declared, where, p.Charset, p.Title)
+				}
+				if want := "http://h/x?q=" + query[actual]; len(p.Links) != 1 || p.Links[0].URL != want {
+					t.Errorf("%s declared %q: links %v, want %s", actual, declared, p.Links, want)
+				}
+			}
+		}
+	}
+}
+
+func TestUTF16(t *testing.T) {
+	for _, bom := range []unicode.BOMPolicy{unicode.UseBOM, unicode.IgnoreBOM} {
+		for name, order := range map[string]unicode.Endianness{"utf-16le": unicode.LittleEndian, "utf-16be": unicode.BigEndian} {
+			body, err := unicode.UTF16(order, bom).NewEncoder().String("<html><title>題</title><body><p>plain text</p><a href='x?q=語'>")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := Links([]byte(body), "text/html", "http://h/")
+			if err != nil || p.Charset != name || p.Title != "題" || len(p.Links) != 1 || p.Links[0].URL != "http://h/x?q=%E8%AA%9E" {
+				t.Errorf("%s: %+v, %v", name, p, err)
+			}
+		}
+	}
+}
+
+// links writes a page's links one a line: T for text, n for nofollow.
+func links(p *Page) string {
+	var b strings.Builder
+	for _, l := range p.Links {
+		fmt.Fprintf(&b, "%s", strings.TrimPrefix(l.URL, "http://h/"))
+		if l.Text {
+			b.WriteString(" T")
+		}
+		if l.NoFollow {
+			b.WriteString(" n")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func TestLinks(t *testing.T) {
+	for _, tt := range []struct{ name, contentType, body, want string }{
+		{"anchors", "text/html", `<a href=a.html>a</a><area href="b.html"><a href="mailto:x@y">m</a><A HREF = 'a.html#top'>again`, "a.html T\nb.html T\n"},
+		{"entities", "text/html", `<a href="a?x=1&amp;y=2&z=3">`, "a?x=1&y=2&z=3 T\n"},
+		{"nofollow", "text/html", `<a href=a rel="ugc NoFollow"><a href=b rel=nofollow><a href=b>`, "a T n\nb T\n"},
+		{"meta nofollow", "text/html", `<a href=a><img src=i><meta name=ROBOTS content="NoFollow">`, "a T n\ni\n"},
+		{"frames", "text/html", `<frameset><frame src=f><noframes><body><a href=n>n</a></noframes></frameset><iframe src=i></iframe>`, "f T\nn T\ni T\n"},
+		{"noscript", "text/html", `<noscript><img src=n></noscript><script>"<a href=no>"</script><!-- <a href=no> -->`, "n\n"},
+		{"images", "text/html", `<img src=i srcset="s1 1x, s2,x 2x ,s3"><picture><source srcset="p1 480w,p2 800w"></picture><input type=IMAGE src=in><input src=no><body background=bg>`,
+			"i\ns1\ns2,x\ns3\np1\np2\nin\nbg\n"},
+		{"parts", "text/html", `<script src=s></script><embed src=e><object data=o></object><video poster=v><source src=m></video>`, "s\ne\no\nv\nm\n"},
+		{"link", "text/html", `<link rel=stylesheet href=c><link rel="Shortcut Icon" href=i><link rel=next href=n><link rel=dns-prefetch href=//x>`, "c\ni\nn T\n"},
+		{"refresh", "text/html", `<meta http-equiv=Refresh content="0; URL='r.html'">`, "r.html T\n"},
+		{"style", "text/html", `<style>@import "a.css"; /* url(no) */ p{background:URL( 'b' )}</style><p style="background:url(c\))">`, "a.css\nb\nc)\n"},
+		{"css", "text/css; charset=x", `@import url(a.css); @font-face{src:url("f.woff")} b{x:url()}`, "a.css\nf.woff\n"},
+		{"late base", "text/html", `<a href=a><base target=_top><base href=d/><base href=no/><a href=b>`, "d/a T\nd/b T\n"},
+		{"bad base", "text/html", `<base href="http://[bad/"><a href=a>`, "a T\n"},
+		{"sitemap", "application/xml", `<?xml version="1.0"?><urlset><url><loc> http://h/a?x&amp;y </loc></url><url><loc><![CDATA[http://h/b]]></loc></url></urlset>`, "a?x&y T\nb T\n"},
+		{"rss", "application/rss+xml", `<rss><channel><link>http://h/</link><item><link>http://h/a</link><enclosure url="e.mp3"/></item></channel></rss>`, " T\na T\ne.mp3\n"},
+		{"atom", "application/atom+xml", `<feed><link rel="self" href="/f"/><entry><link href="/a"></link></entry></feed>`, "f T\na T\n"},
+		{"no type", "", `<!DOCTYPE html><a href=a>`, "a T\n"},
+		{"no text", "image/gif", `<html><a href=a>`, ""},
+		{"plain text", "text/plain", `see <a href=a>`, ""},
+		{"XHTML as XML", "text/xml", `<?xml version="1.0"?><html><body><a href="a"/></body></html>`, "a T\n"},
+		{"soup", "text/html", `<<a href=a<b>><a href="b><a href=c>">x</a><a href=d`, "a%3Cb T\nb%3E%3Ca%20href=c%3E T\n"},
+	} {
+		p, err := Links([]byte(tt.body), tt.contentType, "http://h/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := links(p); got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestAboutThePage(t *testing.T) {
+	p, err := Links([]byte(`<title> A
+	 title </title><title>no</title><svg><title>no</title></svg><meta name=robots content="none,NOARCHIVE"><link rel=canonical href=/c>
+	<meta http-equiv=refresh content="5;r">`), "text/html", "http://h/d/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Title != "A title" || p.Robots != (MetaRobots{true, true, true}) || p.Canonical != "http://h/c" || p.Refresh != "http://h/d/r" {
+		t.Errorf("%+v", p)
+	}
+	if _, err := Links(nil, "text/html", "x"); err == nil {
+		t.Error("a relative base is taken")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	var b strings.Builder
+	for i := range MaxLinks + 10 {
+		fmt.Fprintf(&b, "<a href=%d>", i)
+	}
+	p, err := Links([]byte(b.String()), "text/html", "http://h/")
+	if err != nil || len(p.Links) != MaxLinks || !p.More {
+		t.Errorf("%d links, more %v, %v", len(p.Links), p.More, err)
+	}
+	p, err = Links([]byte("<title>"+strings.Repeat("語", MaxBytes)), "text/html", "http://h/")
+	if err != nil || len(p.Title) > MaxTitle || !p.More {
+		t.Errorf("a title of %d bytes, more %v, %v", len(p.Title), p.More, err)
+	}
+}
+
+func FuzzLinks(f *testing.F) {
+	f.Add([]byte("<base href=x><a href='a?\x8c\xea'><img srcset='a,b 1x'><style>url(</style>\x1b$B"), "text/html; charset=x-sjis")
+	f.Add([]byte("<urlset><loc>x</loc><link href=y/>"), "text/xml")
+	f.Add([]byte("@import 'x';/*url('\\"), "text/css")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		p, err := Links(body, contentType, "http://h/d/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range p.Links {
+			if !strings.HasPrefix(l.URL, "http://") && !strings.HasPrefix(l.URL, "https://") {
+				t.Errorf("link %q", l.URL)
+			}
+		}
+	})
+}
+
+func BenchmarkLinks(b *testing.B) {
+	body := []byte("<html><title>t</title>" + strings.Repeat("<p>"+prose+"<a href='page.html?x=1'>x</a><img src=/i.gif>", 100))
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := Links(body, "text/html", "http://h/"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package extract
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// html searches a page.
+func (c *collector) html(text string) {
+	var title strings.Builder
+	c.tokens(text, &title, true)
+	c.page.Title = cleanTitle(title.String())
+}
+
+// tokens searches markup. What a browser with frames and scripts does not show
+// (noframes, noscript) is searched too, once: to the tokenizer it is text.
+func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
+	z := html.NewTokenizer(strings.NewReader(text))
+	z.SetMaxBuf(MaxBytes + 1)
+	var in atom.Atom // the element whose text comes next
+	titled := false
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			switch in {
+			case atom.Style:
+				c.css(string(z.Text()), "css")
+			case atom.Title:
+				if title.Len() < 4*MaxTitle {
+					title.Write(z.Text())
+				}
+			case atom.Noframes, atom.Noscript, atom.Noembed:
+				if markup := z.Raw(); outer && len(markup) > 0 {
+					c.tokens(string(markup), title, false)
+				}
+			}
+		case html.EndTagToken:
+			in = 0
+		case html.StartTagToken, html.SelfClosingTagToken:
+			name, more := z.TagName()
+			in = atom.Lookup(name)
+			tag, key := in, string(name)
+			if tag == atom.Title {
+				if titled || !outer {
+					in = 0
+				}
+				titled = true
+			}
+			if more {
+				c.element(tag, key, attributes(z))
+			}
+		}
+	}
+}
+
+func cleanTitle(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > MaxTitle {
+		s = strings.ToValidUTF8(s[:MaxTitle], "")
+	}
+	return s
+}
+
+// attributes reads a tag's attributes; of two with one name the first counts.
+func attributes(z *html.Tokenizer) map[string]string {
+	attrs := make(map[string]string, 4)
+	for more := true; more && len(attrs) < 100; {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if k := string(key); k != "" {
+			if _, twice := attrs[k]; !twice {
+				attrs[k] = string(value)
+			}
+		}
+	}
+	return attrs
+}
+
+// element takes what one tag refers to.
+func (c *collector) element(tag atom.Atom, name string, attrs map[string]string) {
+	rel := strings.ToLower(strings.Join(strings.Fields(attrs["rel"]), " "))
+	page := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
+	part := Link{Tag: name, Rel: rel}
+	take := func(l Link, keys ...string) {
+		for _, k := range keys {
+			if v, ok := attrs[k]; ok && (strings.TrimSpace(v) != "" || k == "href" && l.Text) {
+				c.add(v, l)
+			}
+		}
+	}
+	switch tag {
+	case atom.A, atom.Area:
+		take(page, "href", "xlink:href")
+	case atom.Frame, atom.Iframe:
+		take(page, "src")
+		take(part, "longdesc")
+	case atom.Base:
+		c.setBase(attrs)
+	case atom.Meta:
+		c.meta(attrs)
+	case atom.Link:
+		c.linkElement(rel, attrs, page, part)
+	case atom.Img, atom.Image:
+		take(part, "src", "href", "xlink:href", "lowsrc", "dynsrc", "data-src")
+		take(page, "longdesc")
+	case atom.Script, atom.Embed, atom.Bgsound, atom.Audio, atom.Video, atom.Source, atom.Track:
+		take(part, "src", "poster")
+	case atom.Input:
+		if strings.EqualFold(attrs["type"], "image") {
+			take(part, "src")
+		}
+	case atom.Object:
+		take(part, "data")
+	case atom.Blockquote, atom.Q, atom.Ins, atom.Del:
+		take(page, "cite")
+	}
+	if name == "layer" || name == "ilayer" {
+		take(page, "src")
+	}
+	take(part, "background") // body, table, tr, td
+	for _, key := range []string{"srcset", "imagesrcset"} {
+		for ref := range srcset(attrs[key]) {
+			c.add(ref, part)
+		}
+	}
+	if style := attrs["style"]; style != "" {
+		c.css(style, name)
+	}
+}
+
+// setBase takes the first base that has an address.
+func (c *collector) setBase(attrs map[string]string) {
+	href, ok := attrs["href"]
+	if !ok || c.baseFound {
+		return
+	}
+	c.baseFound = true
+	if abs, ok := c.absolute(href); ok {
+		c.newBase(abs)
+	}
+}
+
+func (c *collector) linkElement(rel string, attrs map[string]string, page, part Link) {
+	href := strings.TrimSpace(attrs["href"])
+	switch {
+	case href == "" || hasWord(rel, "preconnect") || hasWord(rel, "dns-prefetch"):
+	case hasWord(rel, "canonical"):
+		if c.canonical == "" {
+			c.canonical = href
+		}
+		c.add(href, page)
+	case hasWord(rel, "stylesheet"), hasWord(rel, "icon"), hasWord(rel, "preload"), hasWord(rel, "modulepreload"),
+		hasWord(rel, "apple-touch-icon"), hasWord(rel, "manifest"):
+		c.add(href, part)
+	default: // next, prev, contents, alternate, …
+		c.add(href, page)
+	}
+}
+
+func (c *collector) meta(attrs map[string]string) {
+	content := attrs["content"]
+	switch {
+	case strings.EqualFold(attrs["http-equiv"], "refresh"):
+		if ref, ok := refreshTarget(content); ok {
+			if c.refresh == "" {
+				c.refresh = ref
+			}
+			c.add(ref, Link{Tag: "meta", Text: true})
+		}
+	case strings.EqualFold(attrs["name"], "robots"):
+		c.page.Robots.add(content)
+	case strings.EqualFold(attrs["property"], "og:image") && content != "":
+		c.add(content, Link{Tag: "meta"})
+	}
+}
+
+// ParseRobots reads the value of an X-Robots-Tag header or a robots meta
+// element: words set apart by commas.
+func ParseRobots(content string) MetaRobots {
+	var m MetaRobots
+	m.add(content)
+	return m
+}
+
+func (m *MetaRobots) add(content string) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(content), func(r rune) bool { return r == ',' || r <= ' ' }) {
+		switch word {
+		case "noindex":
+			m.NoIndex = true
+		case "nofollow":
+			m.NoFollow = true
+		case "noarchive":
+			m.NoArchive = true
+		case "none":
+			m.NoIndex, m.NoFollow = true, true
+		}
+	}
+}
+
+// refreshTarget reads "5; url='next.html'", as loosely as the HTML standard does.
+func refreshTarget(s string) (string, bool) {
+	s = strings.TrimSpace(s)
+	rest := strings.TrimLeft(s, "0123456789.")
+	if rest == s && !strings.HasPrefix(s, ";") && !strings.HasPrefix(s, ",") {
+		return "", false
+	}
+	rest = strings.TrimLeft(rest, " \t\r\n\f;,")
+	if len(rest) >= 3 && strings.EqualFold(rest[:3], "url") {
+		if after := strings.TrimSpace(rest[3:]); strings.HasPrefix(after, "=") {
+			rest = strings.TrimSpace(after[1:])
+		}
+	}
+	if rest != "" && (rest[0] == '"' || rest[0] == '\'') {
+		quote := rest[:1]
+		rest, _, _ = strings.Cut(rest[1:], quote)
+	}
+	return rest, rest != ""
+}
+
+// srcset yields the URLs of a list such as "a.png 1x, b.png 2x". A comma
+// within a URL belongs to it; one at its end sets it apart.
+func srcset(s string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for {
+			s = strings.TrimLeft(s, " \t\r\n\f,")
+			if s == "" {
+				return
+			}
+			end := strings.IndexAny(s, " \t\r\n\f")
+			if end < 0 {
+				end = len(s)
+			}
+			url := s[:end]
+			s = s[end:]
+			if trimmed := strings.TrimRight(url, ","); trimmed != url {
+				url = trimmed
+			} else if comma := strings.IndexByte(s, ','); comma >= 0 {
+				s = s[comma:]
+			} else {
+				s = ""
+			}
+			if url != "" && !yield(url) {
+				return
+			}
+		}
+	}
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.FieldsSeq(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
