@@ -57,6 +57,7 @@ func tree() (*memory, string) {
 
 func TestCurl(t *testing.T) {
 	m, big := tree()
+	m.files["/half"] = []byte(big[:5000])
 	r, dir := start(t, m, nil), t.TempDir()
 	url := "ftp://alice:secret@" + r.addr
 	run(t, dir, "curl", "-sSf", "-R", "-o", "a", url+"/jp/ac/a.tar.gz")
@@ -73,7 +74,6 @@ func TestCurl(t *testing.T) {
 	if got, _ := m.file("/up"); got != big {
 		t.Errorf("uploaded %d bytes", len(got))
 	}
-	m.files["/half"] = []byte(big[:5000])
 	run(t, dir, "curl", "-sSf", "-C", "-", "-T", "a", url+"/half")
 	if got, _ := m.file("/half"); got != big {
 		t.Errorf("resumed upload has %d bytes", len(got))
