@@ -1,0 +1,298 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+// tempDir, below the root, holds a directory for every process that has the
+// store open. No key can reach it, since no part of a key begins with a dot.
+const tempDir = ".tmp"
+
+// durableDirs is how many directories FS remembers to have synced.
+const durableDirs = 4096
+
+// FS is a Store in a directory: each object is the file of its key's name.
+//
+// Put writes a temporary file, syncs it, links it to its name (which fails where
+// the name is taken: that is put-if-absent), and syncs the directory. So an
+// object that is seen is whole, and one that was acknowledged stays. Directories
+// are never removed while they may be in use, which is what allows FS to remember
+// which are durable. A key cannot be the directory of another key.
+type FS struct {
+	root *os.Root
+	dir  string                       // of the root, for messages
+	temp *tempSpace                   // this process's own
+	next atomic.Int64                 // number of the next temporary file
+	dirs *lru.Cache[string, struct{}] // directories whose entries in their parents are synced
+}
+
+// OpenFS opens the store in dir, which it makes where it is missing, and removes
+// the temporary files of processes that no longer live.
+func OpenFS(dir string) (*FS, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	temp, err := openTemp(root)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, errors.Join(err, root.Close()))
+	}
+	dirs, err := lru.New[string, struct{}](durableDirs)
+	if err != nil {
+		return nil, err
+	}
+	return &FS{root: root, dir: dir, temp: temp, dirs: dirs}, nil
+}
+
+// Close gives up the store; readers that are open stay good.
+func (s *FS) Close() error {
+	return errors.Join(s.temp.close(s.root), s.root.Close())
+}
+
+// Put implements Store.
+func (s *FS) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if err := s.put(ctx, key, r, size); err != nil {
+		return s.failed("put", key, err)
+	}
+	return nil
+}
+
+func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if err := s.check(ctx, key); err != nil {
+		return err
+	}
+	if size < 0 {
+		return fmt.Errorf("size %d: %w", size, ErrSize)
+	}
+	// Those who are late learn it before they send their bytes.
+	if _, err := s.root.Lstat(key); err == nil {
+		return s.taken(key)
+	}
+	temp := path.Join(s.temp.name, strconv.FormatInt(s.next.Add(1), 10))
+	if err := s.write(ctx, temp, r, size); err != nil {
+		return errors.Join(err, ignoreAbsent(s.root.Remove(temp)))
+	}
+	err := s.link(temp, key)
+	_ = s.root.Remove(temp) // one that stays is swept, and the outcome is settled
+	return err
+}
+
+// write fills a new temporary file with exactly size bytes and syncs it.
+func (s *FS) write(ctx context.Context, name string, r io.Reader, size int64) (err error) {
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	n, err := io.Copy(f, io.LimitReader(contextReader{ctx, r}, size+1))
+	if err != nil {
+		return err
+	}
+	if n != size {
+		return fmt.Errorf("declared %d bytes, got %s: %w", size, atLeast(n, size), ErrSize)
+	}
+	return f.Sync()
+}
+
+func atLeast(n, size int64) string {
+	if n > size {
+		return "more"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// link gives the temporary file its name, durably.
+func (s *FS) link(temp, key string) error {
+	if err := s.makeDir(path.Dir(key)); err != nil {
+		return err
+	}
+	switch err := s.root.Link(temp, key); {
+	case errors.Is(err, fs.ErrExist):
+		return s.taken(key)
+	case err != nil:
+		return err
+	}
+	return s.syncDir(path.Dir(key))
+}
+
+// taken is the answer for a key that has an object. The one who put it may not
+// have synced the directory yet, and ErrExists promises durability.
+func (s *FS) taken(key string) error {
+	info, err := s.root.Lstat(key)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%w: it is the directory of other keys", ErrKey)
+	}
+	if err := s.makeDir(path.Dir(key)); err != nil {
+		return err
+	}
+	if err := s.syncDir(path.Dir(key)); err != nil {
+		return err
+	}
+	return ErrExists
+}
+
+// makeDir makes the directory and those above it, and syncs the entry of each
+// unless it is known to be synced.
+func (s *FS) makeDir(dir string) error {
+	if dir == "." || s.dirs.Contains(dir) {
+		return nil
+	}
+	parent := path.Dir(dir)
+	if err := s.makeDir(parent); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(dir, 0o755); err != nil {
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if info, err := s.root.Lstat(dir); err != nil {
+			return err
+		} else if !info.IsDir() {
+			return fmt.Errorf("%w: %s is an object, not a directory", ErrKey, dir)
+		}
+	}
+	if err := s.syncDir(parent); err != nil {
+		return err
+	}
+	s.dirs.Add(dir, struct{}{})
+	return nil
+}
+
+func (s *FS) syncDir(dir string) error {
+	d, err := s.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Open implements Store.
+func (s *FS) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	r, err := s.open(ctx, key, off, n)
+	if err != nil {
+		return nil, s.failed("open", key, err)
+	}
+	return r, nil
+}
+
+func (s *FS) open(ctx context.Context, key string, off, n int64) (_ io.ReadCloser, err error) {
+	if err := s.check(ctx, key); err != nil {
+		return nil, err
+	}
+	f, size, err := s.file(key)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		n = size - off
+	}
+	if off < 0 || off > size || n > size-off {
+		err := fmt.Errorf("%d bytes from %d, object has %d: %w", n, off, size, ErrRange)
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.Seek(off, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &fileRange{ctx: ctx, file: f, key: key, left: n}, nil
+}
+
+// OpenFile implements Local.
+func (s *FS) OpenFile(key string) (*os.File, error) {
+	if err := CheckKey(key); err != nil {
+		return nil, s.failed("open", key, err)
+	}
+	f, _, err := s.file(key)
+	if err != nil {
+		return nil, s.failed("open", key, err)
+	}
+	return f, nil
+}
+
+func (s *FS) file(key string) (*os.File, int64, error) {
+	f, err := s.root.Open(key)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, info.Size(), nil
+}
+
+// Stat implements Store.
+func (s *FS) Stat(ctx context.Context, key string) (Info, error) {
+	if err := s.check(ctx, key); err != nil {
+		return Info{}, s.failed("stat", key, err)
+	}
+	info, err := s.root.Lstat(key)
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return Info{}, s.failed("stat", key, err)
+	}
+	return Info{Key: key, Size: info.Size(), Modified: info.ModTime()}, nil
+}
+
+// Delete implements Store.
+func (s *FS) Delete(ctx context.Context, key string) error {
+	_, err := s.Stat(ctx, key)
+	if errors.Is(err, ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := ignoreAbsent(s.root.Remove(key)); err != nil {
+		return s.failed("delete", key, err)
+	}
+	if err := s.syncDir(path.Dir(key)); err != nil {
+		return s.failed("delete", key, err)
+	}
+	return nil
+}
+
+func (s *FS) check(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return CheckKey(key)
+}
+
+// failed names the operation, the store and the key, and puts the system's
+// errors in this package's words.
+func (s *FS) failed(op, key string, err error) error {
+	// A file where a directory is looked for means: nothing of that name.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		err = ErrNotExist
+	}
+	return fmt.Errorf("%s %s in store %s: %w", op, key, s.dir, err)
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+)
+
+// contextReader fails once its context has ended.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// fileRange reads the next left bytes of a file, and fails where the file ends
+// before them.
+type fileRange struct {
+	ctx  context.Context
+	file *os.File
+	key  string
+	left int64
+}
+
+func (r *fileRange) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := r.file.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, r.short(err)
+}
+
+// WriteTo hands the file itself to a writer that can take it from the kernel,
+// as a network connection can.
+func (r *fileRange) WriteTo(w io.Writer) (int64, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(w, io.LimitReader(r.file, r.left))
+	r.left -= n
+	if err == nil && r.left > 0 {
+		err = io.EOF
+	}
+	return n, r.short(err)
+}
+
+func (r *fileRange) short(err error) error {
+	if err == io.EOF && r.left > 0 {
+		return fmt.Errorf("read %s: file ends %d bytes before the range does: %w", r.key, r.left, io.ErrUnexpectedEOF)
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func (r *fileRange) Close() error { return r.file.Close() }

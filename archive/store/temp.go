@@ -1,0 +1,88 @@
+package store
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"syscall"
+)
+
+// tempSpace is the directory of one process's temporary files. The process holds
+// a lock (flock) on it for as long as it lives, however it ends; a directory
+// that nobody has locked is a dead process's and may be swept.
+type tempSpace struct {
+	name string
+	lock *os.File
+}
+
+// openTemp sweeps what dead processes left and makes a directory for this one.
+// Both happen under a lock on the directory above, so that nobody sweeps a
+// directory between its making and its locking.
+func openTemp(root *os.Root) (*tempSpace, error) {
+	if err := root.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	all, err := root.Open(tempDir)
+	if err != nil {
+		return nil, err
+	}
+	defer all.Close()
+	if err := flock(all, syscall.LOCK_EX); err != nil {
+		return nil, err
+	}
+	if err := sweep(root, all); err != nil {
+		return nil, err
+	}
+	name := path.Join(tempDir, rand.Text())
+	if err := root.Mkdir(name, 0o755); err != nil {
+		return nil, err
+	}
+	return lockTemp(root, name)
+}
+
+func lockTemp(root *os.Root, name string) (*tempSpace, error) {
+	lock, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &tempSpace{name: name, lock: lock}, nil
+}
+
+func sweep(root *os.Root, all *os.File) error {
+	entries, err := all.ReadDir(-1)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dead, err := lockTemp(root, path.Join(tempDir, e.Name()))
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue // its process lives
+		}
+		if err != nil {
+			return err
+		}
+		if err := dead.close(root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close removes the directory with all that is in it, then lets go of the lock.
+func (t *tempSpace) close(root *os.Root) error {
+	return errors.Join(root.RemoveAll(t.name), t.lock.Close())
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how)
+		if err != syscall.EINTR {
+			return err
+		}
+	}
+}
