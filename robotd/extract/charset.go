@@ -23,7 +23,7 @@ type charset struct {
 const sampleSize = 256 << 10
 
 // decodeText decodes a body. In this order: a byte order mark; ISO-2022-JP's
-// escapes, which nothing else has; what the header and then the page declare, unless
+// escapes in seven bits, which nothing else has; what the header and then the page declare, unless
 // the bytes say otherwise; the encoding in which the bytes make the most sense.
 func decodeText(body []byte, contentType string) (string, charset) {
 	name, doubted := detect(body, contentType)
@@ -158,7 +158,7 @@ func bareUTF16(b []byte) string {
 // make sense; "" when none does.
 func sniff(b []byte) string {
 	switch {
-	case bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@")):
+	case sevenBit(b) && (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))):
 		return "iso-2022-jp"
 	case isASCII(b) || validUTF8(b):
 		return "utf-8"
@@ -258,6 +258,18 @@ func sjisFaults(b []byte) int {
 		}
 	}
 	return n
+}
+
+// sevenBit reports whether hardly a byte has its highest bit set. A page in
+// another encoding may show ISO-2022-JP's escapes without being written in it.
+func sevenBit(b []byte) bool {
+	high := 0
+	for _, c := range b {
+		if c >= 0x80 {
+			high++
+		}
+	}
+	return high <= len(b)/100
 }
 
 // validUTF8 allows for a sample that was cut within a character.

@@ -62,6 +62,18 @@ func TestUTF16(t *testing.T) {
 	}
 }
 
+// TestEscapesShown reads a Shift_JIS page that shows ISO-2022-JP's escapes.
+func TestEscapesShown(t *testing.T) {
+	body, err := japanese.ShiftJIS.NewEncoder().String("<html><title>題</title>" + prose + "\x1b$B8l\x1b(B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Links([]byte(body), "text/html", "http://h/")
+	if err != nil || p.Charset != "shift_jis" || p.Title != "題" {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // links writes a page's links one a line: T for text, n for nofollow.
 func links(p *Page) string {
 	var b strings.Builder
