@@ -1,0 +1,194 @@
+//go:build ignore
+
+// Command pack makes the demo's sites.zip out of a crawl corpus: the hosts named below, pruned to
+// what their pages reach, and a second day out of the recorded changes.
+//
+//	go run pack.go CORPUS     where CORPUS holds sites/, days/ and LICENSES/
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing/fstest"
+	"time"
+
+	"sheaf/cmd/sheaf/demo/sites"
+	"sheaf/robotd/extract"
+)
+
+type source struct {
+	host, dir string
+	seeds     []string
+	keep      []string // path prefixes
+	days      []string // overlays that make the second day, in order
+	licence   string
+}
+
+var sources = []source{
+	{host: "www.boost.example.jp", dir: "www.boost.jp.test", seeds: []string{"/"}, licence: "www.boost.jp.test.txt",
+		keep: []string{"/index.html", "/archive.html", "/boostcon.html", "/communities.html", "/cppnow", "/document.html", "/howtobuild.html",
+			"/mailing-lists.html", "/study_meeting.html", "/the-team.html", "/tips.html", "/used_project.html", "/static/", "/rss.xml",
+			"/tips/iterator", "/tips/s", "/document/version/1_9", "/archive/boost_docs/libs/pool/", "/archive/boost_docs/libs/smart_ptr/"},
+		days: []string{"0015", "0022", "0023", "0024", "0028", "0041"}},
+	{host: "jlha.example.jp", dir: "jlha.jp.test", seeds: []string{"/api/index.html"}, keep: []string{"/api/"}, licence: "jlha.jp.test.copyright"},
+	{host: "mecab.example.jp", dir: "mecab.jp.test", seeds: []string{"/index.html"}, keep: []string{"/"}, licence: "mecab.jp.test.copyright"},
+	{host: "w3m.example.ac.jp", dir: "w3m.jp.test", seeds: []string{"/ja/"}, keep: []string{"/ja/"}, licence: "w3m.jp.test.copyright"},
+	{host: "im.example.ac.jp", dir: "im.jp.test", seeds: []string{"/"}, keep: []string{"/html/", "/manual/", "/00"}, licence: "im.jp.test.copyright"},
+	{host: "charset.example.org", dir: "charset.test", seeds: []string{"/"}, keep: []string{"/html/", "/text/"}, licence: "charset.test.BSD"},
+	{host: "httpd.example.com", dir: "httpd.test", seeds: []string{"/manual/ko/"}, keep: []string{"/manual/ko/", "/manual/style/"}, licence: "httpd.test.copyright"},
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) != 2 {
+		log.Fatal("usage: go run pack.go CORPUS")
+	}
+	corpus := os.Args[1]
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestCompression) })
+	put := func(name string, body []byte) {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)})
+		check(err)
+		_, err = w.Write(body)
+		check(err)
+	}
+	var seeds []string
+	var pages [2][]string
+	for _, s := range sources {
+		tree := map[string][]byte{}
+		root := filepath.Join(corpus, "sites", s.dir)
+		check(filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+			rel, rerr := filepath.Rel(root, p)
+			check(rerr)
+			url := "/" + filepath.ToSlash(rel)
+			if err != nil || d.IsDir() || !s.keeps(url) || strings.HasSuffix(url, ".gz") {
+				return err
+			}
+			if d.Type()&fs.ModeSymlink != 0 { // the same page once more, in another place
+				return nil
+			}
+			tree[url], err = os.ReadFile(p)
+			return err
+		}))
+		for round := 0; ; round++ { // pruning changes directory listings, so until nothing more falls away
+			urls, files := reach(s, 1, tree)
+			before := len(tree)
+			for name := range tree {
+				if !files[name] {
+					delete(tree, name)
+				}
+			}
+			if len(tree) == before {
+				pages[0] = append(pages[0], urls...)
+				break
+			}
+		}
+		for _, name := range sorted(tree) {
+			put("day1/"+s.host+name, tree[name])
+		}
+		changed := 0
+		for _, day := range s.days {
+			for name := range tree {
+				body, err := os.ReadFile(filepath.Join(corpus, "days", s.dir, day, filepath.FromSlash(name)))
+				if err == nil && !bytes.Equal(body, tree[name]) {
+					tree[name], changed = body, changed+1
+					put("day2/"+s.host+name, body)
+				}
+			}
+		}
+		urls, _ := reach(s, 1, tree)
+		pages[1] = append(pages[1], urls...)
+		for _, seed := range s.seeds {
+			seeds = append(seeds, (&url.URL{Scheme: "http", Host: s.host, Path: seed}).String())
+		}
+		licence, err := os.ReadFile(filepath.Join(corpus, "LICENSES", s.licence))
+		check(err)
+		put(path.Join("LICENSES", s.host), licence)
+		log.Printf("%-24s %4d files, %d changed on day 2", s.host, len(tree), changed)
+	}
+	put("seeds.txt", []byte(strings.Join(seeds, "\n")+"\n"))
+	for i := range pages {
+		put(fmt.Sprintf("pages%d.txt", i+1), []byte(strings.Join(pages[i], "\n")+"\n"))
+	}
+	check(z.Close())
+	check(os.WriteFile("../sites.zip", buf.Bytes(), 0o644))
+	log.Printf("sites.zip: %d bytes, %d and %d pages", buf.Len(), len(pages[0]), len(pages[1]))
+}
+
+// reach follows the links of a host's pages from its seeds and gives the URLs
+// that answer and the files that they come from.
+func reach(s source, day int, tree map[string][]byte) (urls []string, files map[string]bool) {
+	mem := fstest.MapFS{"seeds.txt": {}, "pages1.txt": {}, "pages2.txt": {}}
+	for name, body := range tree {
+		mem["day1/"+s.host+name] = &fstest.MapFile{Data: body}
+	}
+	web, err := sites.Open(mem)
+	check(err)
+	files = map[string]bool{}
+	seen := map[string]bool{}
+	var queue []string
+	push := func(u string) {
+		if !seen[u] {
+			seen[u] = true
+			queue = append(queue, u)
+		}
+	}
+	for _, seed := range s.seeds {
+		push("http://" + s.host + seed)
+	}
+	for len(queue) > 0 {
+		u, err := url.Parse(queue[0])
+		at := queue[0]
+		queue = queue[1:]
+		if err != nil || u.Host != s.host {
+			continue
+		}
+		body, name, err := web.Body(day, s.host, u.Path)
+		if err != nil {
+			if _, _, err := web.Body(day, s.host, u.Path+"/"); err == nil {
+				push(at + "/")
+			}
+			continue
+		}
+		urls = append(urls, at)
+		files["/"+name] = true
+		page, err := extract.Links(body, sites.ContentType(name), at)
+		check(err)
+		for _, l := range page.Links {
+			push(l.URL)
+		}
+	}
+	slices.Sort(urls)
+	return urls, files
+}
+
+func (s source) keeps(url string) bool {
+	return slices.ContainsFunc(s.keep, func(p string) bool { return strings.HasPrefix(url, p) })
+}
+
+func sorted(m map[string][]byte) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,128 @@
+// Package sites serves a small saved web as virtual hosts on loopback, as an old
+// web server would: no charset in Content-Type, directory indexes, ETags. The web
+// has two days; on the second some pages have changed.
+//
+// A web is a tree of files: day1/<host>/<path> and, for what changed,
+// day2/<host>/<path>; seeds.txt, the URLs to start from; pages1.txt and
+// pages2.txt, every URL that can be reached from them on that day. pack.go makes
+// such a tree out of a crawl corpus.
+package sites
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Web is a saved web. It is immutable and safe for concurrent use if its files are.
+type Web struct {
+	files fs.FS
+	seeds []string
+	pages [Days][]string
+}
+
+// Days is the number of days on which the web can be seen.
+const Days = 2
+
+// Open reads a web's lists. The files stay where they are.
+func Open(files fs.FS) (*Web, error) {
+	w := &Web{files: files}
+	var err error
+	if w.seeds, err = w.lines("seeds.txt"); err != nil {
+		return nil, err
+	}
+	for day := range w.pages {
+		if w.pages[day], err = w.lines(fmt.Sprintf("pages%d.txt", day+1)); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+func (w *Web) lines(name string) ([]string, error) {
+	f, err := w.files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("saved web: %w", err)
+	}
+	defer f.Close()
+	var lines []string
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		lines = append(lines, s.Text())
+	}
+	return lines, s.Err()
+}
+
+// Seeds gives the URLs from which every page can be reached, at least one for each host.
+func (w *Web) Seeds() []string { return w.seeds }
+
+// Pages gives the URL of every page that can be reached from the seeds on a day,
+// counted from 1: pages, images and style sheets alike, but not what redirects or fails.
+func (w *Web) Pages(day int) []string { return w.pages[day-1] }
+
+// Hosts gives the names of the sites.
+func (w *Web) Hosts() []string {
+	var hosts []string
+	for _, seed := range w.seeds {
+		host := strings.TrimPrefix(seed, "http://")
+		host, _, _ = strings.Cut(host, "/")
+		if len(hosts) == 0 || hosts[len(hosts)-1] != host {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// Body gives the bytes that a host answers for a path (decoded, absolute) on a
+// day, and the name of the file that they come from. It fails with
+// fs.ErrNotExist where the host has no such path; a directory without its final
+// slash is such a path too, and Handler redirects it.
+func (w *Web) Body(day int, host, urlPath string) (body []byte, name string, err error) {
+	name = strings.TrimPrefix(path.Clean("/"+urlPath), "/")
+	if strings.HasSuffix(urlPath, "/") {
+		for _, index := range []string{"index.html", "index.ja.html"} {
+			if body, err = w.read(day, host, path.Join(name, index)); err == nil {
+				return body, path.Join(name, index), nil
+			}
+		}
+		if body, err = w.listing(host, name); err == nil {
+			return body, "index.html", nil
+		}
+		return nil, "", err
+	}
+	body, err = w.read(day, host, name)
+	return body, name, err
+}
+
+func (w *Web) read(day int, host, name string) ([]byte, error) {
+	for d := day; d > 0; d-- {
+		body, err := fs.ReadFile(w.files, path.Join(fmt.Sprintf("day%d", d), host, name))
+		if err == nil {
+			return body, nil
+		}
+	}
+	return nil, fmt.Errorf("%s/%s: %w", host, name, fs.ErrNotExist)
+}
+
+// listing is the index that a server makes for a directory without one. Only the
+// first day has directories: the second only changes files.
+func (w *Web) listing(host, dir string) ([]byte, error) {
+	entries, err := fs.ReadDir(w.files, path.Join("day1", host, dir))
+	if err != nil {
+		return nil, fmt.Errorf("%s/%s/: %w", host, dir, fs.ErrNotExist)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<!DOCTYPE html>\n<title>Index of /%s</title>\n<h1>Index of /%s</h1>\n<ul>\n", dir, dir)
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		fmt.Fprintf(&b, "<li><a href=\"./%s\">%s</a>\n", pathEscape(name), name)
+	}
+	b.WriteString("</ul>\n")
+	return b.Bytes(), nil
+}
