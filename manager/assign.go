@@ -1,0 +1,300 @@
+package manager
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sheaf/internal/wire"
+)
+
+// edit is one transaction on hosts and assignments. However many changes it holds,
+// they make one generation, and none where nothing changes.
+type edit struct {
+	ctx        context.Context
+	tx         *sql.Tx
+	generation int64           // 0 until the first change
+	touched    map[string]bool // robots whose list is another after this edit
+}
+
+// edit runs f, gives waiting hosts to robots, notes whose lists have changed, and commits.
+func (m *Manager) edit(ctx context.Context, f func(*edit) error) error {
+	return m.transact(ctx, nil, func(tx *sql.Tx) error {
+		e := &edit{ctx: ctx, tx: tx, touched: map[string]bool{}}
+		if err := f(e); err != nil {
+			return err
+		}
+		if err := e.settle(); err != nil {
+			return fmt.Errorf("assign hosts: %w", err)
+		}
+		return e.publish()
+	})
+}
+
+func (e *edit) exec(query string, args ...any) (int64, error) {
+	res, err := e.tx.ExecContext(e.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// next gives the number of the generation that this edit makes.
+func (e *edit) next() (int64, error) {
+	if e.generation != 0 {
+		return e.generation, nil
+	}
+	err := e.tx.QueryRowContext(e.ctx, `UPDATE generation SET number = number + 1 RETURNING number`).Scan(&e.generation)
+	return e.generation, err
+}
+
+// publish stamps the changed lists with the generation.
+func (e *edit) publish() error {
+	if len(e.touched) == 0 {
+		return nil
+	}
+	g, err := e.next()
+	if err != nil {
+		return err
+	}
+	for robot := range e.touched {
+		if _, err := e.exec(`UPDATE robots SET list_generation = ? WHERE name = ?`, g, robot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave ends the robot's part: its hosts wait for another.
+func (e *edit) leave(robot string) error {
+	if _, err := e.exec(`UPDATE robots SET subscribed = 0 WHERE name = ?`, robot); err != nil {
+		return err
+	}
+	n, err := e.exec(`
+		UPDATE hosts SET waiting = 1
+		WHERE name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, robot)
+	if err != nil || n == 0 {
+		return err
+	}
+	g, err := e.next()
+	if err != nil {
+		return err
+	}
+	e.touched[robot] = true
+	_, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL`, g, robot)
+	return err
+}
+
+// take ends every assignment of the host. It does not make the host wait.
+func (e *edit) take(host string) error {
+	robots, err := e.robotsOf(host)
+	if err != nil || len(robots) == 0 {
+		return err
+	}
+	g, err := e.next()
+	if err != nil {
+		return err
+	}
+	for _, r := range robots {
+		e.touched[r] = true
+	}
+	_, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host)
+	return err
+}
+
+func (e *edit) robotsOf(host string) ([]string, error) {
+	return column[string](e.ctx, e.tx, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
+}
+
+// owner gives the robot that has the group's hosts; "" where none has.
+func (e *edit) owner(group string) (string, error) {
+	var robot string
+	err := e.tx.QueryRowContext(e.ctx, `
+		SELECT a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
+		WHERE h.grp = ? ORDER BY a.robot LIMIT 1`, group).Scan(&robot)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return robot, err
+}
+
+// settle gives each group of waiting hosts to the robot that has hosts of that group
+// already, else to the one with the fewest hosts. Large groups go first, which
+// leaves the small ones to level with. Without robots they go on waiting.
+func (e *edit) settle() error {
+	groups, err := e.waiting()
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	robots, err := e.loads()
+	if err != nil || len(robots) == 0 {
+		return err
+	}
+	g, err := e.next()
+	if err != nil {
+		return err
+	}
+	for _, group := range groups {
+		owner, err := e.owner(group.name)
+		if err != nil {
+			return err
+		}
+		least := slices.MinFunc(robots, func(a, b *load) int { return int(a.hosts - b.hosts) })
+		if i := slices.IndexFunc(robots, func(r *load) bool { return r.robot == owner }); i >= 0 {
+			least = robots[i]
+		}
+		if _, err := e.exec(`
+			INSERT INTO assignments (host, robot, from_generation)
+			SELECT name, ?, ? FROM hosts WHERE waiting = 1 AND grp = ?
+			ON CONFLICT DO UPDATE SET to_generation = NULL`, least.robot, g, group.name); err != nil {
+			return err
+		}
+		if _, err := e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1 AND grp = ?`, group.name); err != nil {
+			return err
+		}
+		least.hosts += group.hosts
+		e.touched[least.robot] = true
+	}
+	return nil
+}
+
+type group struct {
+	name  string
+	hosts int64
+}
+
+func (e *edit) waiting() ([]group, error) {
+	rows, err := e.tx.QueryContext(e.ctx, `SELECT grp, COUNT(*) FROM hosts WHERE waiting = 1 GROUP BY grp ORDER BY COUNT(*) DESC, grp`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var groups []group
+	for rows.Next() {
+		var g group
+		if err := rows.Scan(&g.name, &g.hosts); err != nil {
+			return nil, err
+		}
+		groups = append(groups, g)
+	}
+	return groups, rows.Err()
+}
+
+type load struct {
+	robot string
+	hosts int64
+}
+
+// loads gives the robots that take part, by name, with the number of their hosts.
+func (e *edit) loads() ([]*load, error) {
+	rows, err := e.tx.QueryContext(e.ctx, `
+		SELECT r.name, COUNT(a.host) FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL
+		WHERE r.subscribed = 1 GROUP BY r.name ORDER BY r.name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var loads []*load
+	for rows.Next() {
+		l := new(load)
+		if err := rows.Scan(&l.robot, &l.hosts); err != nil {
+			return nil, err
+		}
+		loads = append(loads, l)
+	}
+	return loads, rows.Err()
+}
+
+// List gives the robot's list as it is now, with its generation, in the order of host and URL.
+func (m *Manager) List(ctx context.Context, robot string) (generation int64, lines []wire.HostLine, err error) {
+	err = m.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+		if generation, err = listGeneration(ctx, tx, robot); err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `
+			SELECT s.url, s.referer FROM assignments a JOIN seeds s ON s.host = a.host
+			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host, s.url`, robot)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var l wire.HostLine
+			if err := rows.Scan(&l.URL, &l.Referer); err != nil {
+				return err
+			}
+			lines = append(lines, l)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("list of robot %s: %w", robot, err)
+	}
+	return generation, lines, nil
+}
+
+type queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func listGeneration(ctx context.Context, q queryer, robot string) (g int64, err error) {
+	err = q.QueryRowContext(ctx, `SELECT list_generation FROM robots WHERE name = ?`, robot).Scan(&g)
+	return g, err
+}
+
+// NotAssigned gives those of hosts that the robot did not have in that generation. A
+// generation that is yet to come had nothing.
+func (m *Manager) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) (missing []string, err error) {
+	err = m.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
+		var latest int64
+		if err := tx.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&latest); err != nil {
+			return err
+		}
+		if generation > latest {
+			missing = slices.Clone(hosts)
+			return nil
+		}
+		had, err := tx.PrepareContext(ctx, `
+			SELECT EXISTS (SELECT 1 FROM assignments
+			WHERE host = ? AND robot = ? AND from_generation <= ? AND (to_generation IS NULL OR to_generation > ?))`)
+		if err != nil {
+			return err
+		}
+		defer had.Close()
+		for _, h := range hosts {
+			var ok bool
+			if err := had.QueryRowContext(ctx, h, robot, generation, generation).Scan(&ok); err != nil {
+				return err
+			}
+			if !ok {
+				missing = append(missing, h)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hosts of robot %s in generation %d: %w", robot, generation, err)
+	}
+	return missing, nil
+}
+
+// column reads a query's one column.
+func column[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var values []T
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, rows.Err()
+}

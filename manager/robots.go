@@ -1,0 +1,223 @@
+package manager
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+var (
+	// ErrUnauthorized says that a robot's name and secret do not belong together, or do so no more.
+	ErrUnauthorized = errors.New("robot's name or secret is wrong, or the robot was revoked")
+	// ErrUnknownRobot says that there is no such robot, or that it has not joined, or was revoked.
+	ErrUnknownRobot = errors.New("no such robot has joined")
+	// ErrToken says that a one-time token is not one that waits to be used.
+	ErrToken = errors.New("the token is unknown, used or expired; ask the operator for a new one")
+	// ErrRobotExists says that a robot of that name has joined and was not revoked.
+	ErrRobotExists = errors.New("a robot of this name has joined; revoke it before you admit its name anew")
+	// ErrRobotName says that a name cannot be a robot's.
+	ErrRobotName = errors.New("a robot's name is a DNS label: 1 to 63 lower-case letters, digits and hyphens")
+)
+
+// seenEvery is how finely a robot's last request is kept.
+const seenEvery = time.Minute
+
+// Robot is what operators see of a robot.
+type Robot struct {
+	Name         string    `json:"name"`
+	Created      time.Time `json:"created"`
+	TokenExpires time.Time `json:"token_expires,omitzero"` // only while a token waits to be used
+	Joined       time.Time `json:"joined,omitzero"`
+	Seen         time.Time `json:"seen,omitzero"` // last request, to the minute
+	Revoked      time.Time `json:"revoked,omitzero"`
+	Version      string    `json:"version,omitempty"`
+	Subscribed   bool      `json:"subscribed"`
+	Hosts        int64     `json:"hosts"`
+	Generation   int64     `json:"generation"`      // of its list
+	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
+}
+
+// secret makes 256 random bits in a form that fits HTTP Basic and a command line.
+func secret() string {
+	b := make([]byte, 32)
+	rand.Read(b) // never fails: crypto/rand ends the program instead
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func hash(s string) []byte {
+	h := sha256.Sum256([]byte(s))
+	return h[:]
+}
+
+// Admit makes a one-time token for a robot of that name, which may be new, revoked,
+// or admitted before without having joined; an earlier token is void then.
+func (m *Manager) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
+	if !wire.ValidRobotName(name) || name == "join" { // /v1/robots/join is a path
+		return "", time.Time{}, ErrRobotName
+	}
+	token = secret()
+	now := time.Now()
+	expires = now.Add(m.opt.TokenLife).UTC().Truncate(time.Millisecond)
+	res, err := m.db.ExecContext(ctx, `
+		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, token_expires = excluded.token_expires
+		WHERE robots.secret_hash IS NULL`,
+		name, db.Millis(now), hash(token), db.Millis(expires))
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("admit robot %s: %w", name, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return "", time.Time{}, errors.Join(err, ErrRobotExists)
+	}
+	return token, expires, nil
+}
+
+// Join exchanges a token for credentials and registers the robot's key. Of two that
+// come with one token, one is answered and the other gets ErrToken.
+func (m *Manager) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResponse, error) {
+	s := secret()
+	now := db.Millis(time.Now())
+	var name string
+	err := m.db.QueryRowContext(ctx, `
+		UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
+		WHERE token_hash = ? AND token_expires > ?
+		RETURNING name`,
+		hash(s), req.PublicKey, req.Version, now, now, hash(req.Token), now).Scan(&name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return wire.JoinResponse{}, ErrToken
+	case err != nil:
+		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
+	}
+	return wire.JoinResponse{Robot: name, Secret: s, ServerKey: m.opt.Key.Public().(ed25519.PublicKey), FTP: m.opt.FTP}, nil
+}
+
+// Authenticate returns nil where secret is the robot's, and ErrUnauthorized where it is not.
+func (m *Manager) Authenticate(ctx context.Context, robot, secret string) error {
+	var want []byte
+	var seen int64
+	err := m.db.QueryRowContext(ctx, `SELECT secret_hash, seen FROM robots WHERE name = ?`, robot).Scan(&want, &seen)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return ErrUnauthorized
+	case err != nil:
+		return fmt.Errorf("authenticate robot %s: %w", robot, err)
+	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil for one that never joined, or was revoked
+		return ErrUnauthorized
+	}
+	if now := time.Now(); now.Sub(db.Time(seen)) >= seenEvery {
+		if _, err := m.db.ExecContext(ctx, `UPDATE robots SET seen = ? WHERE name = ?`, db.Millis(now), robot); err != nil {
+			return fmt.Errorf("authenticate robot %s: %w", robot, err)
+		}
+	}
+	return nil
+}
+
+// RobotKey gives the key that the robot signs its manifests with, or ErrUnknownRobot.
+func (m *Manager) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error) {
+	var key []byte
+	err := m.db.QueryRowContext(ctx, `SELECT public_key FROM robots WHERE name = ? AND secret_hash IS NOT NULL`, robot).Scan(&key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+	case err != nil:
+		return nil, fmt.Errorf("robot %s: key: %w", robot, err)
+	}
+	return ed25519.PublicKey(key), nil
+}
+
+// Revoke takes the robot's credentials, or its unused token, and hands its hosts on.
+// It works from the robot's next request. The robot's history stays.
+func (m *Manager) Revoke(ctx context.Context, robot string) error {
+	return m.edit(ctx, func(e *edit) error {
+		res, err := e.exec(`
+			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, revoked = ?
+			WHERE name = ?`, db.Millis(time.Now()), robot)
+		if err != nil {
+			return err
+		}
+		if res == 0 {
+			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+		}
+		return e.leave(robot)
+	})
+}
+
+// Restart asks the robot to drop its list and fetch it anew (P4). It begins a
+// generation, which it returns, so that the robot's list is newer than the one it has.
+func (m *Manager) Restart(ctx context.Context, robot string) (generation int64, err error) {
+	err = m.edit(ctx, func(e *edit) error {
+		if generation, err = e.next(); err != nil {
+			return err
+		}
+		n, err := e.exec(`UPDATE robots SET restart_generation = ? WHERE name = ? AND secret_hash IS NOT NULL`, generation, robot)
+		if err == nil && n == 0 {
+			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+		}
+		e.touched[robot] = true
+		return err
+	})
+	return generation, err
+}
+
+// restartDue reports whether the robot is to restart. One that says which generation
+// its list has (has >= 0) is told so until it has a newer one, so that a lost answer is
+// repeated; one that does not is told once for each time that an operator asked.
+func (m *Manager) restartDue(ctx context.Context, robot string, has int64) (bool, error) {
+	res, err := m.db.ExecContext(ctx, `
+		UPDATE robots SET restart_answered = restart_generation
+		WHERE name = ? AND restart_generation > CASE WHEN ? >= 0 THEN ? ELSE restart_answered END`, robot, has, has)
+	if err != nil {
+		return false, fmt.Errorf("robot %s: restart: %w", robot, err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// Subscribe lets the robot take part; it is given hosts that wait for one.
+func (m *Manager) Subscribe(ctx context.Context, robot string) error {
+	return m.edit(ctx, func(e *edit) error {
+		_, err := e.exec(`UPDATE robots SET subscribed = 1 WHERE name = ? AND secret_hash IS NOT NULL`, robot)
+		return err
+	})
+}
+
+// Unsubscribe hands the robot's hosts on. Its credentials stay good, so that it can
+// send what it has collected, and subscribe again.
+func (m *Manager) Unsubscribe(ctx context.Context, robot string) error {
+	return m.edit(ctx, func(e *edit) error { return e.leave(robot) })
+}
+
+// Robots gives all robots by name.
+func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
+	rows, err := m.db.QueryContext(ctx, `
+		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
+			restart_generation > restart_answered,
+			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
+		FROM robots ORDER BY name`)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
+	defer rows.Close()
+	robots := []Robot{}
+	for rows.Next() {
+		var r Robot
+		var created, expires, joined, seen, revoked int64
+		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &r.Hosts); err != nil {
+			return nil, fmt.Errorf("robots: %w", err)
+		}
+		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked)
+		robots = append(robots, r)
+	}
+	return robots, rows.Err()
+}
