@@ -1,0 +1,73 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+const manifestName = batchDir + "/manifest.json"
+
+// BatchWriter joins segments to a batch: each without its end member, then a cell with the
+// manifest's copy and one end member, which is an ordinary tar.gz again.
+type BatchWriter struct {
+	out io.Writer
+	sum hash.Hash
+	n   int64
+}
+
+// NewBatchWriter begins a batch that goes to w.
+func NewBatchWriter(w io.Writer) *BatchWriter {
+	sum := sha256.New()
+	return &BatchWriter{out: io.MultiWriter(w, sum), sum: sum}
+}
+
+// AddSegment copies a segment's cells and index cell and says how the manifest
+// describes them. After an error the batch is of no use.
+func (b *BatchWriter) AddSegment(ctx context.Context, src Source, idx *Index) (wire.Host, error) {
+	if idx.IndexLength == 0 {
+		return wire.Host{}, fmt.Errorf("segment of %s has no index cell: seal it first", idx.Host)
+	}
+	h := wire.Host{Name: idx.Host, Offset: b.n, Length: idx.CellsEnd + idx.IndexLength}
+	rc, err := src.OpenRange(ctx, 0, h.Length)
+	if err != nil {
+		return wire.Host{}, err
+	}
+	defer rc.Close()
+	sum := sha256.New()
+	n, err := io.CopyN(io.MultiWriter(b.out, sum), rc, h.Length)
+	b.n += n
+	if err != nil {
+		return wire.Host{}, fmt.Errorf("copy segment %s of %s at %d: %w", idx.Segment, idx.Host, n, err)
+	}
+	h.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	var s Summary
+	for i := range idx.Cells {
+		s.count(&idx.Cells[i])
+	}
+	h.Records, h.Revisits, h.First, h.Last = s.Records, s.Revisits, s.First, s.Last
+	return h, nil
+}
+
+// Finish writes the manifest's copy and the end member, and returns the batch's size and SHA-256.
+func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err error) {
+	comp, err := newCompressor(6)
+	if err != nil {
+		return 0, "", err
+	}
+	headers := (&tarEntry{name: manifestName, size: int64(len(manifest)), modified: time.Unix(0, 0)}).headers()
+	cell := appendMember(nil, nil, comp.blocks(headers), []byte{3, 0}, crcOf(headers), int64(len(headers)))
+	pad := padding(int64(len(manifest)))
+	sum := crcWithZeros(crcOf(manifest), pad)
+	cell = appendMember(cell, nil, comp.blocks(manifest), padBlock(int64(len(manifest))), sum, int64(len(manifest)+pad))
+	cell = append(cell, EndMember(0, 0)...)
+	n, err := b.out.Write(cell)
+	b.n += int64(n)
+	return b.n, hex.EncodeToString(b.sum.Sum(nil)), err
+}

@@ -1,0 +1,182 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Cell is what the index says of one cell: what the record is, and where its
+// parts lie. It is all that a view needs. Offsets count from the segment's start.
+type Cell struct {
+	Kind       Kind
+	URLKey     string // SURT(URL)
+	URL        string
+	Name       string // the tar entry's; empty unless Kind is Page
+	MIME       string // media type in lower case; "unk" where the server gave none, "warc/revisit" for a Revisit
+	Time       time.Time
+	Status     int
+	Digest     string    // of the payload: "sha256:" and base32
+	Truncated  string    // as in Record
+	RefersDate time.Time // of the page that a Revisit refers to
+
+	Offset int64 // of T, the cell's first byte
+	TLen   int64 // T's length
+	BLen   int64 // B's length; B follows T
+
+	HeaderLen int64  // tar headers, decoded; 0 where the cell is WARC-only
+	HeaderCRC uint32 // of the tar headers
+	HeadLen   int64  // WP: gzip header and blocks of the WARC and HTTP headers
+	BodyLen   int64  // the file, decoded
+	BodyCRC   uint32 // of the file, without padding
+	RecordCRC uint32 // of the record's bytes in the WARC view
+}
+
+// Len is the cell's length in bytes.
+func (c *Cell) Len() int64 { return c.TLen + c.BLen }
+
+// span is a range of stored bytes.
+type span struct{ off, n int64 }
+
+func (s span) end() int64 { return s.off + s.n }
+
+// headerBlocks are the blocks of the tar headers.
+func (c *Cell) headerBlocks() span { return span{c.Offset + memberHead, c.TLen - emptyMember} }
+
+// recordTail is WS's data.
+func (c *Cell) recordTail() span {
+	return span{c.Offset + c.TLen + memberHead + fieldHead, wsSize}
+}
+
+// record runs from WP's data to the end of the body's blocks.
+func (c *Cell) record() span {
+	start := c.Offset + c.TLen + bodyHead
+	return span{start, c.bodyBlocks().end() - start}
+}
+
+// bodyBlocks are the blocks of the file.
+func (c *Cell) bodyBlocks() span {
+	start := c.Offset + c.TLen + memberHead
+	if c.HeadLen > 0 { // else WS and WP are absent: an index cell
+		start = c.Offset + c.TLen + bodyHead + c.HeadLen
+	}
+	return span{start, c.Offset + c.Len() - trailerSize - int64(len(padBlock(c.BodyLen))) - start}
+}
+
+// WARCLength is the length of the record in the WARC view.
+func (c *Cell) WARCLength() int64 { return c.record().n + wsSize }
+
+// check tells whether the numbers fit one another, so that views can rely on them.
+func (c *Cell) check() error {
+	const most = 1 << 50
+	for _, n := range []int64{c.Offset, c.TLen, c.BLen, c.HeaderLen, c.HeadLen, c.BodyLen} {
+		if n < 0 || n > most {
+			return fmt.Errorf("length or offset %d is out of range", n)
+		}
+	}
+	if c.TLen < emptyMember || c.HeadLen > maxWP || c.bodyBlocks().n < 0 {
+		return fmt.Errorf("members of %d and %d bytes cannot hold a cell with %d bytes of headers", c.TLen, c.BLen, c.HeadLen)
+	}
+	return nil
+}
+
+// indexLine is a cell's line in the index cell, in the order of its JSON.
+type indexLine struct {
+	URL       string    `json:"url"`
+	MIME      string    `json:"mime"`
+	Status    string    `json:"status"`
+	Digest    string    `json:"digest"`
+	Length    string    `json:"length"`
+	Offset    string    `json:"offset"`
+	Filename  string    `json:"filename,omitempty"`
+	Truncated string    `json:"truncated,omitempty"`
+	Nanos     int       `json:"ns,omitempty"`
+	Refers    string    `json:"refers,omitempty"`
+	Cell      *[9]int64 `json:"cell,omitempty"` // see gather
+}
+
+// gather gives the numbers from which views are put together.
+func (c *Cell) gather() *[9]int64 {
+	return &[9]int64{c.Offset, c.TLen, c.HeaderLen, int64(c.HeaderCRC), c.BLen, c.HeadLen, c.BodyLen, int64(c.BodyCRC), int64(c.RecordCRC)}
+}
+
+const cdxTime = "20060102150405"
+
+// appendLine appends the cell's index line; warcOff is the record's offset in the segment's WARC view.
+func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
+	line := c.standardLine(warcOff, "")
+	line.Nanos = c.Time.Nanosecond()
+	line.Cell = c.gather()
+	if !c.RefersDate.IsZero() {
+		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
+	}
+	return c.appendJSON(b, line)
+}
+
+func (c *Cell) standardLine(warcOff int64, filename string) indexLine {
+	return indexLine{
+		URL: c.URL, MIME: c.MIME, Status: strconv.Itoa(c.Status), Digest: c.Digest,
+		Length: strconv.FormatInt(c.WARCLength(), 10), Offset: strconv.FormatInt(warcOff, 10),
+		Filename: filename, Truncated: c.Truncated,
+	}
+}
+
+func (c *Cell) appendJSON(b []byte, line indexLine) []byte {
+	buf := bytes.NewBuffer(b)
+	fmt.Fprintf(buf, "%s %s ", c.URLKey, c.Time.UTC().Format(cdxTime))
+	enc := json.NewEncoder(buf)
+	enc.SetEscapeHTML(false)
+	enc.Encode(line) // cannot fail: strings and integers into memory
+	return buf.Bytes()
+}
+
+// parseLine reads an index line of the host.
+func parseLine(line, host string) (*Cell, error) {
+	key, rest, _ := strings.Cut(line, " ")
+	stamp, text, ok := strings.Cut(rest, " ")
+	t, err := time.Parse(cdxTime, stamp)
+	if !ok || err != nil {
+		return nil, fmt.Errorf("line %.60q does not begin with a URL key and a 14-digit time", line)
+	}
+	var l indexLine
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		return nil, fmt.Errorf("JSON after %.60q: %w", key, err)
+	}
+	if l.Cell == nil {
+		return nil, fmt.Errorf("line of %.60q has no cell", l.URL)
+	}
+	if h, err := HostOf(l.URL); err != nil {
+		return nil, err
+	} else if h != host {
+		return nil, fmt.Errorf("URL %.100q is not of the host %s", l.URL, host)
+	}
+	status, err := strconv.Atoi(l.Status)
+	if err != nil {
+		return nil, fmt.Errorf("status of %.60q: %w", l.URL, err)
+	}
+	g := l.Cell
+	c := &Cell{
+		URLKey: key, URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
+		Time:   t.Add(time.Duration(l.Nanos)),
+		Offset: g[0], TLen: g[1], HeaderLen: g[2], HeaderCRC: uint32(g[3]),
+		BLen: g[4], HeadLen: g[5], BodyLen: g[6], BodyCRC: uint32(g[7]), RecordCRC: uint32(g[8]),
+	}
+	switch {
+	case c.HeaderLen > 0:
+		c.Kind, c.Name = Page, FileName(host, c.URL)
+	case c.MIME == revisitMIME:
+		c.Kind = Revisit
+		if c.RefersDate, err = time.Parse(time.RFC3339Nano, l.Refers); l.Refers != "" && err != nil {
+			return nil, fmt.Errorf("refers of %.60q: %w", l.URL, err)
+		}
+	default:
+		c.Kind = Response
+	}
+	if c.HeadLen == 0 {
+		return nil, fmt.Errorf("line of %.60q has a cell without a record", l.URL)
+	}
+	return c, c.check()
+}

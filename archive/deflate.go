@@ -1,0 +1,100 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/flate"
+)
+
+func crcOf(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
+
+const maxStored = 1<<16 - 1 // bytes in one stored block
+
+// storedBlock puts up to maxStored bytes into a block as they are.
+func storedBlock(b []byte, final bool) []byte {
+	out := make([]byte, 1, 5+len(b))
+	if final {
+		out[0] = 1
+	}
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(b)))
+	out = binary.LittleEndian.AppendUint16(out, ^uint16(len(b)))
+	return append(out, b...)
+}
+
+// compressor makes runs of open blocks: none is final, and the last ends on a byte boundary.
+type compressor struct{ deflate *flate.Writer }
+
+func newCompressor(level int) (*compressor, error) {
+	w, err := flate.NewWriter(io.Discard, level)
+	if err != nil {
+		return nil, fmt.Errorf("compression level %d: %w", level, err)
+	}
+	return &compressor{w}, nil
+}
+
+// blocks gives the run for data in memory.
+func (c *compressor) blocks(data []byte) []byte {
+	var out bytes.Buffer
+	w := c.run(&out, false)
+	w.Write(data) // into memory
+	w.Close()
+	return out.Bytes()
+}
+
+// run begins a run that goes to dst; Close ends it. An empty run has no bytes.
+// How the data is divided among calls of Write has no influence on the bytes.
+func (c *compressor) run(dst io.Writer, stored bool) io.WriteCloser {
+	if stored {
+		return &storedRun{dst: dst}
+	}
+	c.deflate.Reset(dst)
+	return &deflateRun{w: c.deflate}
+}
+
+type deflateRun struct {
+	w       *flate.Writer
+	written bool
+}
+
+func (r *deflateRun) Write(p []byte) (int, error) {
+	r.written = r.written || len(p) > 0
+	return r.w.Write(p)
+}
+
+func (r *deflateRun) Close() error {
+	if !r.written {
+		return nil
+	}
+	return r.w.Flush()
+}
+
+type storedRun struct {
+	dst io.Writer
+	buf []byte
+}
+
+func (r *storedRun) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		k := min(maxStored-len(r.buf), len(p)-n)
+		r.buf = append(r.buf, p[n:n+k]...)
+		if n += k; len(r.buf) == maxStored {
+			if err := r.Close(); err != nil {
+				return n, err
+			}
+		}
+	}
+	return len(p), nil
+}
+
+func (r *storedRun) Close() error {
+	if len(r.buf) == 0 {
+		return nil
+	}
+	_, err := r.dst.Write(storedBlock(r.buf, false))
+	r.buf = r.buf[:0]
+	return err
+}

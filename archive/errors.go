@@ -1,0 +1,55 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sheaf/internal/wire"
+)
+
+// FormatError says where stored bytes depart from the format, and how.
+type FormatError struct {
+	Offset int64       // from the start of what was read: the member, or the very byte, that is wrong
+	Cell   int         // the cell's number, from 0; -1 outside of cells
+	Entry  string      // the tar entry's name or the record's URL, where known
+	Code   wire.Reason // the reason as a quarantine states it
+	Msg    string
+	Err    error // the cause, such as an error of reading; may be nil
+}
+
+func (e *FormatError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "offset %d", e.Offset)
+	if e.Cell >= 0 {
+		fmt.Fprintf(&b, ", cell %d", e.Cell)
+	}
+	if e.Entry != "" {
+		fmt.Fprintf(&b, " (%s)", e.Entry)
+	}
+	fmt.Fprintf(&b, ": %s", e.Msg)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String() + " [" + string(e.Code) + "]"
+}
+
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// The codes that this package gives.
+const (
+	codeSHA        = wire.ReasonSHAMismatch
+	codeTruncated  = wire.ReasonTruncated
+	codeCorrupt    = wire.ReasonCorruptMember
+	codePathEscape = wire.ReasonPathEscape
+	codeLinkEntry  = wire.ReasonLinkEntry
+	codeBombRatio  = wire.ReasonBombRatio
+)
+
+func corrupt(format string, args ...any) *FormatError {
+	return &FormatError{Code: codeCorrupt, Cell: -1, Msg: fmt.Sprintf(format, args...)}
+}
+
+// ErrRefused says that a record cannot be kept in a segment: its URL is too
+// long or not a valid one, or it belongs to another host. The next record may well be appended.
+var ErrRefused = errors.New("record refused")

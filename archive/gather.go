@@ -1,0 +1,89 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"io"
+)
+
+// maxGap is how many stored bytes are read and dropped rather than opening a new range.
+const maxGap = 64 << 10
+
+// gatherReader reads stored bytes, in order, of runs of cells: one open range for each run.
+type gatherReader struct {
+	ctx  context.Context
+	src  Source
+	part int
+	run  span // the stored bytes that the cells lie in
+	rc   io.ReadCloser
+	buf  *bufio.Reader
+	at   int64 // offset of buf's next byte
+}
+
+// holds tells whether the cell lies ahead in the run.
+func (g *gatherReader) holds(ref cellRef) bool {
+	return g.src != nil && g.part == ref.part && ref.cell.Offset >= g.at && ref.cell.Offset+ref.cell.Len() <= g.run.end()
+}
+
+// begin chooses a run; its range is opened when the first byte is read.
+func (g *gatherReader) begin(src Source, part int, run span) {
+	g.close()
+	g.src, g.part, g.run, g.at = src, part, run, run.off
+}
+
+func (g *gatherReader) close() error {
+	rc := g.rc
+	g.rc = nil
+	if rc == nil {
+		return nil
+	}
+	return rc.Close()
+}
+
+// read reads at least one byte of those at off.
+func (g *gatherReader) read(p []byte, off int64) (int, error) {
+	if err := g.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := g.seek(off); err != nil {
+		return 0, err
+	}
+	n, err := g.buf.Read(p)
+	g.at += int64(n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // the source is shorter than its index says
+	}
+	return n, err
+}
+
+func (g *gatherReader) seek(off int64) error {
+	if gap := off - g.at; g.rc != nil && gap >= 0 && gap <= maxGap {
+		n, err := g.buf.Discard(int(gap))
+		g.at += int64(n)
+		return err
+	}
+	g.close()
+	rc, err := g.src.OpenRange(g.ctx, off, g.run.end()-off)
+	if err != nil {
+		return err
+	}
+	g.rc, g.at = rc, off
+	if g.buf == nil {
+		g.buf = bufio.NewReaderSize(rc, 64<<10)
+	} else {
+		g.buf.Reset(rc)
+	}
+	return nil
+}
+
+// all reads the whole of a short span.
+func (g *gatherReader) all(s span) ([]byte, error) {
+	b := make([]byte, s.n)
+	for n := 0; n < len(b); {
+		k, err := g.read(b[n:], s.off+int64(n))
+		if n += k; err != nil && n < len(b) {
+			return nil, err
+		}
+	}
+	return b, nil
+}

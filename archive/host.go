@@ -1,0 +1,188 @@
+package archive
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// MaxURL is the longest URL, in bytes, that a segment keeps.
+const MaxURL = 4096
+
+// HostOf gives the host that a URL belongs to: its authority in lower case,
+// without the scheme's default port. Only http and https URLs in printable ASCII without user and
+// fragment have one.
+func HostOf(rawURL string) (string, error) {
+	if len(rawURL) > MaxURL {
+		return "", fmt.Errorf("URL of %d bytes is longer than %d", len(rawURL), MaxURL)
+	}
+	for i := range len(rawURL) {
+		if c := rawURL[i]; c <= ' ' || c >= 0x7f {
+			return "", fmt.Errorf("URL %.100q has byte %#02x, which must be percent-encoded", rawURL, c)
+		}
+	}
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok || scheme != "http" && scheme != "https" {
+		return "", fmt.Errorf("URL %.100q does not begin with http:// or https://", rawURL)
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 || rest[end] != '/' || strings.Contains(rest, "#") {
+		return "", fmt.Errorf("URL %.100q has no path or has a fragment", rawURL)
+	}
+	host := strings.ToLower(rest[:end])
+	if name, port := splitPort(host); port == "" || scheme == "http" && port == "80" || scheme == "https" && port == "443" {
+		host = name
+	}
+	return host, checkHost(host)
+}
+
+// checkHost tells whether host may stand in paths: DNS letters (underscores
+// too), or an IP literal, and a port. What it accepts holds no separator and no "..".
+func checkHost(host string) error {
+	name, port := splitPort(host)
+	bad := name == "" || len(host) > 255 || strings.HasSuffix(host, ":") || strings.Trim(port, "0123456789") != "" || len(port) > 5
+	if strings.HasPrefix(name, "[") {
+		addr, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		bad = bad || err != nil || !addr.Is6() || addr.Zone() != "" || name != "["+addr.String()+"]"
+	} else {
+		for label := range strings.SplitSeq(name, ".") {
+			bad = bad || label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || strings.ContainsFunc(label, notHostRune)
+		}
+	}
+	if bad {
+		return fmt.Errorf("host %.100q is not a lower-case DNS name or IP literal with an optional port", host)
+	}
+	return nil
+}
+
+func notHostRune(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+// splitPort divides "name:port"; the name may be a bracketed IPv6 literal.
+func splitPort(host string) (name, port string) {
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		return host[:i], host[i+1:]
+	}
+	return host, ""
+}
+
+// HostDir gives the host's directory in a tar: "www.example.jp", "www.example.jp_8080",
+// "[2001-db8--1]_8080". A name that could be taken for another's, or for a reserved directory, gets an underscore after it.
+func HostDir(host string) string {
+	name, port := splitPort(host)
+	if strings.HasPrefix(name, "[") {
+		name = strings.ReplaceAll(name, ":", "-")
+	}
+	return joinPort(name, port)
+}
+
+func joinPort(name, port string) string {
+	if port != "" {
+		return name + "_" + port
+	}
+	if digits := strings.TrimRight(name, "0123456789"); strings.HasSuffix(digits, "_") || name == "_meta" || name == "_batch" || windowsReserved(name) {
+		return name + "_"
+	}
+	return name
+}
+
+func cutPort(s string) (name, port string) {
+	if name, ok := strings.CutSuffix(s, "_"); ok {
+		return name, ""
+	}
+	if i := strings.LastIndexByte(s, '_'); i >= 0 && strings.Trim(s[i+1:], "0123456789") == "" {
+		return s[:i], s[i+1:]
+	}
+	return s, ""
+}
+
+// addressRoot holds, in the tree of reversed names, the hosts that are IP addresses.
+const addressRoot = "_ip"
+
+// HostPath gives the host's path in the tree of reversed names: "jp/ac/waseda/www",
+// "jp/ac/waseda/www_8080", "_ip/192.0.2.1", "_ip/[2001-db8--1]_8080".
+func HostPath(host string) string {
+	name, port := splitPort(host)
+	if isAddress(name) {
+		return addressRoot + "/" + HostDir(host)
+	}
+	labels := strings.Split(name, ".")
+	slices.Reverse(labels)
+	last := len(labels) - 1
+	labels[last] = joinPort(labels[last], port)
+	return strings.Join(labels, "/")
+}
+
+// HostFromPath undoes HostPath.
+func HostFromPath(path string) (string, error) {
+	labels := strings.Split(path, "/")
+	last := len(labels) - 1
+	name, port := cutPort(labels[last])
+	if addr, ok := strings.CutPrefix(path, addressRoot+"/"); ok && strings.ContainsAny(addr, ".[") {
+		name = strings.TrimPrefix(name, addressRoot+"/")
+		if strings.HasPrefix(name, "[") {
+			name = strings.ReplaceAll(name, "-", ":")
+		}
+	} else {
+		labels[last] = name
+		slices.Reverse(labels)
+		name = strings.Join(labels, ".")
+	}
+	if port != "" {
+		name += ":" + port
+	}
+	if err := checkHost(name); err != nil || HostPath(name) != path {
+		return "", fmt.Errorf("path %.200q is not a host's", path)
+	}
+	return name, nil
+}
+
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil
+}
+
+// HostSURT gives the host's sort key, exact: "jp,ac,waseda,www", with ":8080" after it where it has a port.
+// IP addresses are not reversed.
+func HostSURT(host string) string {
+	name, port := splitPort(host)
+	if !isAddress(name) {
+		labels := strings.Split(name, ".")
+		slices.Reverse(labels)
+		name = strings.Join(labels, ",")
+	}
+	if port != "" {
+		name += ":" + port
+	}
+	return name
+}
+
+// pathAndQuery divides a URL that HostOf has accepted.
+func pathAndQuery(rawURL string) (path, query string, hasQuery bool) {
+	_, rest, _ := strings.Cut(rawURL, "://")
+	_, rest, _ = strings.Cut(rest, "/")
+	path, query, hasQuery = strings.Cut(rest, "?")
+	return "/" + path, query, hasQuery
+}
+
+// unescape decodes percent-encoding leniently: what is not a valid escape stays.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if d, err := url.PathUnescape(s[i : i+3]); err == nil {
+				b.WriteString(d)
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,169 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Index is what a segment's index cell says: every cell, in stored order.
+type Index struct {
+	Segment     string // the ID that the robot gave
+	Host        string
+	Cells       []Cell
+	CellsEnd    int64 // where the cells end and the index cell begins
+	IndexLength int64 // of the index cell; 0 where the segment has none
+
+	self Cell // the index cell's own places, for the tar views
+}
+
+// CDXJ writes the standard index lines of the segment's WARC view, sorted by
+// key and time, with filename as the view's name.
+func (x *Index) CDXJ(w io.Writer, filename string) error {
+	return x.CDXJAt(w, filename, int64(len(warcInfo())))
+}
+
+// CDXJAt is CDXJ for a file in which the segment's first record stands at offset first.
+func (x *Index) CDXJAt(w io.Writer, filename string, first int64) error {
+	lines := make([]string, len(x.Cells))
+	for i := range x.Cells {
+		c := &x.Cells[i]
+		lines[i] = string(c.appendJSON(nil, c.standardLine(first, filename)))
+		first += c.WARCLength()
+	}
+	slices.Sort(lines)
+	bw := bufio.NewWriter(w)
+	for _, line := range lines {
+		bw.WriteString(line)
+	}
+	return bw.Flush()
+}
+
+// ReadIndex reads a segment's index, by the end member where that names one and by going
+// through all cells otherwise. size is the segment's.
+func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
+	if size >= endMemberSize {
+		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
+		if err != nil {
+			return nil, err
+		}
+		if off, n, ok := parseEndMember(tail); ok {
+			if off+n != size-endMemberSize {
+				return nil, corrupt("WI names an index cell of %d bytes at %d, which does not end at the end member at %d", n, off, size-endMemberSize)
+			}
+			return ReadIndexAt(ctx, src, off, n)
+		}
+	}
+	return scan(ctx, src, size)
+}
+
+// ReadIndexAt reads the index cell of indexLen bytes at indexOff.
+func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*Index, error) {
+	rc, err := src.OpenRange(ctx, indexOff, indexLen)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	x := &Index{CellsEnd: indexOff, IndexLength: indexLen}
+	end := int64(0)
+	w := newWalker(rc, VerifyOptions{})
+	w.off = indexOff
+	w.onLine = func(line string) error {
+		c, err := parseLine(line, w.host)
+		if err != nil {
+			return err
+		}
+		if c.Offset != end {
+			return fmt.Errorf("cell of %.60q at %d, want %d (cells lie one after another)", c.URL, c.Offset, end)
+		}
+		end += c.Len()
+		x.Cells = append(x.Cells, *c)
+		return nil
+	}
+	it, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	if it.kind != indexItem || w.off != indexOff+indexLen || end != indexOff {
+		return nil, w.fail(corrupt("the index cell of %d bytes and its %d cells up to %d do not fit its place", indexLen, len(x.Cells), end), indexOff)
+	}
+	x.Host, x.Segment, x.self = w.host, it.segment, it.cell
+	return x, nil
+}
+
+// scan makes an index from the cells themselves.
+func scan(ctx context.Context, src Source, size int64) (*Index, error) {
+	rc, err := src.OpenRange(ctx, 0, size)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	w := newWalker(rc, VerifyOptions{})
+	x := new(Index)
+	for {
+		it, err := w.next()
+		if errors.Is(err, io.EOF) {
+			it.kind, err = endItem, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch it.kind {
+		case cellItem:
+			x.Cells = append(x.Cells, it.cell)
+			x.CellsEnd = it.cell.Offset + it.cell.Len()
+		case indexItem:
+			x.Segment, x.self = it.segment, it.cell
+			x.IndexLength = it.cell.Len()
+			x.Host = w.host
+			return x, nil
+		default:
+			x.Host = w.host
+			return x, nil
+		}
+	}
+}
+
+func readRange(ctx context.Context, src Source, off, n int64) ([]byte, error) {
+	rc, err := src.OpenRange(ctx, off, n)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	b := make([]byte, n)
+	_, err = io.ReadFull(rc, b)
+	return b, err
+}
+
+// indexName is the tar name of a segment's index cell.
+func indexName(host, segment string) string {
+	return HostDir(host) + "/" + metaDir + "/" + segment + ".cdxj"
+}
+
+// parseIndexName undoes indexName.
+func parseIndexName(name string) (host, segment string, ok bool) {
+	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
+	segment, ok = strings.CutSuffix(file, ".cdxj")
+	host, port := cutPort(dir)
+	if strings.HasPrefix(host, "[") {
+		host = strings.ReplaceAll(host, "-", ":")
+	}
+	if port != "" {
+		host += ":" + port
+	}
+	return host, segment, ok && checkHost(host) == nil && HostDir(host) == dir && checkSegment(segment) == nil
+}
+
+// checkSegment tells whether the ID may stand in a file name.
+func checkSegment(id string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	bad := func(r rune) bool { return !strings.ContainsRune(letters, r) }
+	if id == "" || len(id) > 120 || id[0] == '.' || strings.ContainsFunc(id, bad) {
+		return fmt.Errorf("segment ID %.150q is not made of letters, digits, points, hyphens and underscores", id)
+	}
+	return nil
+}

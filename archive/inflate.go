@@ -1,0 +1,410 @@
+package archive
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+)
+
+// inflater decodes a run of DEFLATE blocks. Unlike the library's it says where the blocks
+// end, which the format depends on: every run lies on byte boundaries and has no final block.
+type inflater struct {
+	in   *bufio.Reader
+	acc  uint64 // bits read ahead, the next one lowest
+	n    uint   // how many
+	out  io.Writer
+	win  []byte // the last 32 KiB given out, then what is decoded and not yet given out
+	done int    // how much of win was given out
+
+	literals, distances huffman
+	fixedLit, fixedDist huffman
+}
+
+const (
+	window    = 32 << 10
+	winBuffer = window + 128<<10
+	maxMatch  = 258
+)
+
+var errBlocks = errors.New("blocks are not valid DEFLATE")
+
+func newInflater() *inflater {
+	f := &inflater{win: make([]byte, 0, winBuffer+maxMatch)}
+	var lengths [288]byte
+	for i := range lengths {
+		switch {
+		case i < 144:
+			lengths[i] = 8
+		case i < 256:
+			lengths[i] = 9
+		case i < 280:
+			lengths[i] = 7
+		default:
+			lengths[i] = 8
+		}
+	}
+	f.fixedLit.build(lengths[:])
+	for i := range 30 {
+		lengths[i] = 5
+	}
+	f.fixedDist.build(lengths[:30])
+	return f
+}
+
+// run decodes the blocks that in holds, to its end, into out. It fails where a block is final,
+// the last ends within a byte, or a match reaches before the run.
+func (f *inflater) run(in *bufio.Reader, out io.Writer) error {
+	f.in, f.out, f.acc, f.n, f.win, f.done = in, out, 0, 0, f.win[:0], 0
+	for {
+		if f.n == 0 {
+			if _, err := in.Peek(1); err == io.EOF {
+				return f.flush()
+			}
+		}
+		if err := f.block(); err != nil {
+			if err == io.EOF {
+				err = fmt.Errorf("%w: the last block does not end on a byte boundary where the run ends", errBlocks)
+			}
+			return err
+		}
+	}
+}
+
+func (f *inflater) block() error {
+	header, err := f.take(3)
+	if err != nil {
+		return err
+	}
+	if header&1 != 0 {
+		return fmt.Errorf("%w: a final block (BFINAL=1) within a run", errBlocks)
+	}
+	switch header >> 1 {
+	case 0:
+		return f.stored()
+	case 1:
+		return f.compressed(&f.fixedLit, &f.fixedDist)
+	case 2:
+		if err := f.readCodes(); err != nil {
+			return err
+		}
+		return f.compressed(&f.literals, &f.distances)
+	}
+	return fmt.Errorf("%w: block type 3", errBlocks)
+}
+
+// fill reads ahead until there are at least 48 bits, or as many as the run has.
+func (f *inflater) fill() error {
+	for f.n <= 56 {
+		c, err := f.in.ReadByte()
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		f.acc |= uint64(c) << f.n
+		f.n += 8
+	}
+	return nil
+}
+
+func (f *inflater) take(n uint) (uint32, error) {
+	if f.n < n {
+		if err := f.fill(); err != nil {
+			return 0, err
+		}
+		if f.n < n {
+			return 0, io.EOF
+		}
+	}
+	v := uint32(f.acc & (1<<n - 1))
+	f.acc >>= n
+	f.n -= n
+	return v, nil
+}
+
+func (f *inflater) stored() error {
+	f.acc >>= f.n & 7
+	f.n &^= 7
+	v, err := f.take(32)
+	if err != nil {
+		return err
+	}
+	left := int(v & 0xffff)
+	if left != int(^v>>16) {
+		return fmt.Errorf("%w: a stored block's length and its complement differ", errBlocks)
+	}
+	for ; left > 0 && f.n > 0; left-- {
+		c, _ := f.take(8)
+		if err := f.room(); err != nil {
+			return err
+		}
+		f.win = append(f.win, byte(c))
+	}
+	for left > 0 {
+		if err := f.room(); err != nil {
+			return err
+		}
+		k := min(left, winBuffer-len(f.win))
+		at := len(f.win)
+		f.win = f.win[:at+k]
+		if _, err := io.ReadFull(f.in, f.win[at:]); err != nil {
+			if err == io.ErrUnexpectedEOF {
+				err = io.EOF
+			}
+			return err
+		}
+		left -= k
+	}
+	return nil
+}
+
+// room makes sure that one more match fits, giving out what is decoded.
+func (f *inflater) room() error {
+	if len(f.win) < winBuffer {
+		return nil
+	}
+	if err := f.flush(); err != nil {
+		return err
+	}
+	keep := f.win[len(f.win)-window:]
+	f.win = append(f.win[:0], keep...)
+	f.done = len(f.win)
+	return nil
+}
+
+func (f *inflater) flush() error {
+	_, err := f.out.Write(f.win[f.done:])
+	f.done = len(f.win)
+	return err
+}
+
+// The lengths and distances of RFC 1951, 3.2.5.
+var (
+	lengthBase  = [29]uint16{3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258}
+	lengthExtra = [29]uint8{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0}
+	distBase    = [30]uint16{1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577}
+	distExtra   = [30]uint8{0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13}
+)
+
+func (f *inflater) compressed(lit, dist *huffman) error {
+	for {
+		if f.n < 48 { // the most that a literal or a match takes: 15+5+15+13
+			if err := f.fill(); err != nil {
+				return err
+			}
+		}
+		if err := f.room(); err != nil {
+			return err
+		}
+		sym, err := f.symbol(lit)
+		if err != nil {
+			return err
+		}
+		switch {
+		case sym < 256:
+			f.win = append(f.win, byte(sym))
+			continue
+		case sym == 256:
+			return nil
+		case sym > 285:
+			return fmt.Errorf("%w: length symbol %d", errBlocks, sym)
+		}
+		extra, err := f.take(uint(lengthExtra[sym-257]))
+		if err != nil {
+			return err
+		}
+		length := int(lengthBase[sym-257]) + int(extra)
+		if sym, err = f.symbol(dist); err != nil {
+			return err
+		}
+		if sym > 29 {
+			return fmt.Errorf("%w: distance symbol %d", errBlocks, sym)
+		}
+		if extra, err = f.take(uint(distExtra[sym])); err != nil {
+			return err
+		}
+		d := int(distBase[sym]) + int(extra)
+		at := len(f.win)
+		if d > at {
+			return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", errBlocks, d)
+		}
+		f.win = f.win[:at+length]
+		if d >= length {
+			copy(f.win[at:], f.win[at-d:at-d+length])
+			continue
+		}
+		for i := at; i < at+length; i++ {
+			f.win[i] = f.win[i-d]
+		}
+	}
+}
+
+// symbol decodes one Huffman code.
+func (f *inflater) symbol(h *huffman) (int, error) {
+	e := h.first[f.acc&(1<<firstBits-1)]
+	if e>>4 == longCode {
+		return f.longSymbol(h)
+	}
+	n := uint(e & 15)
+	if n == 0 || n > f.n {
+		return 0, f.noSymbol()
+	}
+	f.acc >>= n
+	f.n -= n
+	return int(e >> 4), nil
+}
+
+// longSymbol decodes a code bit by bit, canonically: codes over firstBits are rare.
+func (f *inflater) longSymbol(h *huffman) (int, error) {
+	code, first, index := 0, 0, 0
+	for n := 1; n <= maxCode; n++ {
+		code |= int(f.acc >> (n - 1) & 1)
+		count := int(h.count[n])
+		if code-first < count {
+			if uint(n) > f.n {
+				break
+			}
+			f.acc >>= uint(n)
+			f.n -= uint(n)
+			return int(h.symbols[index+code-first]), nil
+		}
+		index += count
+		first = (first + count) << 1
+		code <<= 1
+	}
+	return 0, f.noSymbol()
+}
+
+func (f *inflater) noSymbol() error {
+	if f.n < maxCode {
+		return io.EOF
+	}
+	return fmt.Errorf("%w: a code that stands for no symbol", errBlocks)
+}
+
+const (
+	maxCode   = 15
+	firstBits = 10
+	longCode  = 0xfff // in first: the code is longer than firstBits
+)
+
+// huffman is a decoding table: by the next firstBits bits, symbol<<4 | length.
+type huffman struct {
+	first   [1 << firstBits]uint16
+	count   [maxCode + 1]uint16 // codes of each length
+	symbols [288]uint16         // in order of their codes
+}
+
+// build makes the table for codes of the given lengths. It refuses sets that are
+// over-subscribed, or incomplete but for a single code of one bit.
+func (h *huffman) build(lengths []byte) error {
+	clear(h.count[:])
+	for _, n := range lengths {
+		h.count[n]++
+	}
+	used := len(lengths) - int(h.count[0])
+	h.count[0] = 0
+	var next, offset [maxCode + 2]int
+	left := 1
+	for n := 1; n <= maxCode; n++ {
+		left = left<<1 - int(h.count[n])
+		if left < 0 {
+			return fmt.Errorf("%w: over-subscribed codes", errBlocks)
+		}
+		next[n+1] = (next[n] + int(h.count[n])) << 1
+		offset[n+1] = offset[n] + int(h.count[n])
+	}
+	fixedDistances := len(lengths) == 30 && h.count[5] == 30
+	if left > 0 && used > 0 && !(used == 1 && h.count[1] == 1) && !fixedDistances {
+		return fmt.Errorf("%w: incomplete codes", errBlocks)
+	}
+	clear(h.first[:])
+	for sym, length := range lengths {
+		if length == 0 {
+			continue
+		}
+		n := int(length)
+		code := bits.Reverse16(uint16(next[n])) >> (16 - n)
+		next[n]++
+		h.symbols[offset[n]] = uint16(sym)
+		offset[n]++
+		if n > firstBits {
+			h.first[code&(1<<firstBits-1)] = longCode << 4
+			continue
+		}
+		for i := int(code); i < 1<<firstBits; i += 1 << n {
+			h.first[i] = uint16(sym<<4 | n)
+		}
+	}
+	return nil
+}
+
+// readCodes reads a dynamic block's codes (RFC 1951, 3.2.7).
+func (f *inflater) readCodes() error {
+	v, err := f.take(14)
+	if err != nil {
+		return err
+	}
+	literals, distances, codes := int(v&31)+257, int(v>>5&31)+1, int(v>>10)+4
+	if literals > 286 || distances > 30 {
+		return fmt.Errorf("%w: %d literal and %d distance codes", errBlocks, literals, distances)
+	}
+	order := [19]byte{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+	var lengths [286 + 30]byte
+	for _, i := range order[:codes] {
+		n, err := f.take(3)
+		if err != nil {
+			return err
+		}
+		lengths[i] = byte(n)
+	}
+	if err := f.literals.build(lengths[:19]); err != nil {
+		return err
+	}
+	clear(lengths[:19])
+	for i := 0; i < literals+distances; {
+		if err := f.fill(); err != nil {
+			return err
+		}
+		sym, err := f.symbol(&f.literals)
+		if err != nil {
+			return err
+		}
+		if sym < 16 {
+			lengths[i] = byte(sym)
+			i++
+			continue
+		}
+		value, base, extra := byte(0), 3, uint(3)
+		switch sym {
+		case 16:
+			if i == 0 {
+				return fmt.Errorf("%w: a code length repeats none", errBlocks)
+			}
+			value, extra = lengths[i-1], 2
+		case 18:
+			base, extra = 11, 7
+		}
+		n, err := f.take(extra)
+		if err != nil {
+			return err
+		}
+		end := i + base + int(n)
+		if end > literals+distances {
+			return fmt.Errorf("%w: too many code lengths", errBlocks)
+		}
+		for ; i < end; i++ {
+			lengths[i] = value
+		}
+	}
+	if lengths[256] == 0 {
+		return fmt.Errorf("%w: no code for a block's end", errBlocks)
+	}
+	if err := f.literals.build(lengths[:literals]); err != nil {
+		return err
+	}
+	return f.distances.build(lengths[literals : literals+distances])
+}

@@ -1,0 +1,164 @@
+package archive
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Sizes, in bytes, of the fixed parts of a gzip member as segments have it.
+const (
+	blockSize   = 512 // tar's
+	gzipHeader  = 10
+	memberHead  = gzipHeader + 2 + fieldHead + 8 // with XLEN and WL: where the blocks or further fields begin
+	fieldHead   = 4
+	trailerSize = 8
+	wsSize      = 9 + trailerSize                             // WS's data: a stored block of CRLFCRLF and the record's trailer
+	bodyHead    = memberHead + fieldHead + wsSize + fieldHead // where WP's data begins in B
+	emptyMember = memberHead + 2 + trailerSize
+	wiSize      = fieldHead + 16
+
+	maxWP   = 8 << 10
+	maxXLEN = 16000
+)
+
+// zeros is what padding and the end of a tar are made of.
+var zeros [2 * blockSize]byte
+
+// The records' last block: final, stored, CRLFCRLF.
+const recordEnd = "\x01\x04\x00\xfb\xff\r\n\r\n"
+
+// gzipStart begins every member: deflate, no time, unknown system; flags 4 says FEXTRA follows.
+const (
+	gzipStart      = "\x1f\x8b\x08\x04\x00\x00\x00\x00\x00\xff"
+	gzipPlainStart = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+)
+
+func appendField(b []byte, id string, data []byte) []byte {
+	b = append(b, id...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(data)))
+	return append(b, data...)
+}
+
+func appendTrailer(b []byte, crc uint32, size int64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, crc)
+	return binary.LittleEndian.AppendUint32(b, uint32(size))
+}
+
+// appendMemberHead begins a member of length bytes whose FEXTRA is WL and then extra.
+func appendMemberHead(b []byte, length int64, extra []byte) []byte {
+	b = append(b, gzipStart...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(fieldHead+8+len(extra)))
+	b = append(b, 'W', 'L', 8, 0)
+	b = binary.LittleEndian.AppendUint64(b, uint64(length))
+	return append(b, extra...)
+}
+
+// appendMember appends a whole member with its blocks and its final block.
+func appendMember(b, extra, blocks, final []byte, crc uint32, size int64) []byte {
+	length := memberHead + len(extra) + len(blocks) + len(final) + trailerSize
+	b = appendMemberHead(b, int64(length), extra)
+	b = append(b, blocks...)
+	b = append(b, final...)
+	return appendTrailer(b, crc, size)
+}
+
+// EndMember is the member of two zero blocks that ends a tar.gz. With indexLen
+// over zero it carries WI, the place of the index cell from the segment's start;
+// batches and views end with EndMember(0, 0).
+func EndMember(indexOff, indexLen int64) []byte {
+	var extra []byte
+	if indexLen > 0 {
+		wi := binary.LittleEndian.AppendUint64(nil, uint64(indexOff))
+		extra = appendField(nil, "WI", binary.LittleEndian.AppendUint64(wi, uint64(indexLen)))
+	}
+	return appendMember(nil, extra, nil, zeroBlock(len(zeros), true), crc32.ChecksumIEEE(zeros[:]), int64(len(zeros)))
+}
+
+// endMemberSize is the length of EndMember's result with WI.
+const endMemberSize = memberHead + wiSize + 10 + trailerSize
+
+// padding is how many zero bytes follow a body of n bytes in the tar.
+func padding(n int64) int { return int(-n & (blockSize - 1)) }
+
+// padBlock gives PAD, the final block that ends every B: the body's padding.
+func padBlock(bodyLen int64) []byte { return zeroBlock(padding(bodyLen), true) }
+
+// zeroBlock gives one fixed-Huffman block that yields n zero bytes: a literal,
+// then matches at distance 1 as long as can be, then up to two literals more. A block that is not final is
+// brought to a byte boundary by an empty stored block.
+func zeroBlock(n int, final bool) []byte {
+	if n == 0 && !final {
+		return nil
+	}
+	var w bitWriter
+	header := uint32(0b010)
+	if final {
+		header |= 1
+	}
+	w.bits(header, 3)
+	const zero = 0b00110000 // the fixed code of literal 0
+	if n > 0 {
+		w.code(zero, 8)
+		n--
+	}
+	for n >= 3 {
+		m := min(n, 258)
+		w.match(m)
+		n -= m
+	}
+	for ; n > 0; n-- {
+		w.code(zero, 8)
+	}
+	w.code(0, 7) // end of block
+	if !final {
+		w.bits(0, 3)
+		w.align()
+		w.out = append(w.out, 0, 0, 0xff, 0xff)
+	}
+	w.align()
+	return w.out
+}
+
+// bitWriter packs bits as DEFLATE has them, the first in a byte's lowest bit.
+type bitWriter struct {
+	out []byte
+	acc uint32
+	n   uint
+}
+
+func (w *bitWriter) bits(v uint32, n uint) {
+	w.acc |= v << w.n
+	for w.n += n; w.n >= 8; w.n -= 8 {
+		w.out = append(w.out, byte(w.acc))
+		w.acc >>= 8
+	}
+}
+
+// code writes a Huffman code, which goes out from its highest bit.
+func (w *bitWriter) code(v uint32, n uint) {
+	for n > 0 {
+		n--
+		w.bits(v>>n&1, 1)
+	}
+}
+
+// match writes a match of length 3 to 258 at distance 1, in fixed codes.
+func (w *bitWriter) match(length int) {
+	symbol := 28
+	for length < int(lengthBase[symbol]) || symbol == 28 && length < 258 {
+		symbol--
+	}
+	if symbol += 257; symbol < 280 {
+		w.code(uint32(symbol-256), 7)
+	} else {
+		w.code(uint32(symbol-280)+0b11000000, 8)
+	}
+	w.bits(uint32(length)-uint32(lengthBase[symbol-257]), uint(lengthExtra[symbol-257]))
+	w.code(0, 5)
+}
+
+func (w *bitWriter) align() {
+	if w.n > 0 {
+		w.bits(0, 8-w.n)
+	}
+}

@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+)
+
+// Limits of a tar name, in bytes. Windows allows 260 for a whole path, file systems 255 for one name.
+const (
+	maxName     = 220
+	maxNamePart = 80
+)
+
+// metaDir and batchDir are the reserved directories: the index cell's, below
+// the host's, and the manifest's, beside the hosts'.
+const (
+	metaDir  = "_meta"
+	batchDir = "_batch"
+)
+
+// FileName gives the tar entry's name for a page of the host. It depends on the URL alone and
+// no two URLs share one, on file systems that ignore case as well.
+//
+// Where a URL's path is harmless in every respect it is the name, and a path ending in
+// a slash gets index.html. Every other URL gets a marked name: its parts made harmless, and
+// "~" with 80 bits of the URL's SHA-256 before the file's extension. Plain files have an
+// extension and no "~"; directories have no extension and no "~" but at their beginning; so neither a marked
+// name nor a directory can be equal to a plain one.
+func FileName(host, url string) string {
+	path, _, hasQuery := pathAndQuery(url)
+	parts := strings.Split(path[1:], "/")
+	last := len(parts) - 1
+	plain := strings.HasPrefix(url, "http:") && !hasQuery
+	for i, part := range parts[:last] {
+		plain = plain && isPlain(part)
+		parts[i] = directoryName(part)
+		plain = plain && parts[i] == part && (i > 0 || part != metaDir)
+	}
+	leaf := parts[last]
+	stem, ext := cutExtension(leaf)
+	if leaf == "" {
+		stem, ext = "index", ".html"
+	} else {
+		plain = plain && isPlain(leaf) && ext != "" && !strings.Contains(leaf, "~") && !windowsReserved(leaf) &&
+			leaf != "index.html" && len(leaf) <= maxNamePart
+	}
+	if !plain {
+		if parts[0] == metaDir && last > 0 {
+			parts[0] += "_"
+		}
+		stem = safePart(stem)
+		if windowsReserved(stem) {
+			stem = "_" + stem
+		}
+		stem += "~" + shortHash(url)
+	}
+	parts[last] = stem + ext
+	name := strings.Join(parts, "/")
+	if len(name) <= maxName {
+		return HostDir(host) + "/" + name
+	}
+	if plain {
+		stem += "~" + shortHash(url)
+	}
+	return HostDir(host) + "/_long/" + stem + ext
+}
+
+func shortHash(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
+}
+
+// isPlain tells whether every byte may stand in a file name as it is.
+func isPlain(part string) bool {
+	for i := range len(part) {
+		if !plainByte(part[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+,=@", c) >= 0
+}
+
+// cutExtension divides "page.html" before the point. An extension is a letter and up to seven letters or digits.
+func cutExtension(part string) (stem, ext string) {
+	i := strings.LastIndexByte(part, '.')
+	if i <= 0 || len(part)-i < 2 || len(part)-i > 9 {
+		return part, ""
+	}
+	for j, c := range []byte(part[i+1:]) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (j == 0 || c < '0' || c > '9') {
+			return part, ""
+		}
+	}
+	return part[:i], part[i:]
+}
+
+// directoryName makes a path's part fit to be a directory; a part that is fit stays as it is.
+func directoryName(part string) string {
+	s := safePart(part)
+	if i := strings.LastIndexByte(s, '~'); i > 0 {
+		s = s[:1] + strings.ReplaceAll(s[1:], "~", "_")
+	}
+	if windowsReserved(s) {
+		s = "_" + s
+	}
+	if _, ext := cutExtension(s); ext != "" || strings.HasSuffix(s, ".") {
+		s += "_"
+	}
+	return s
+}
+
+// safePart replaces what file systems or shells take amiss and keeps letters of both cases.
+func safePart(part string) string {
+	part = part[:min(len(part), maxNamePart)]
+	s := []byte(part)
+	for i, c := range s {
+		if !plainByte(c) && (c < 'A' || c > 'Z') {
+			s[i] = '_'
+		}
+	}
+	if len(s) == 0 || strings.Trim(part, ".") == "" {
+		return "_"
+	}
+	return string(s)
+}
+
+// windowsReserved tells whether Windows takes the name, up to its first point, for a device.
+func windowsReserved(name string) bool {
+	base, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch base {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && base[3] >= '0' && base[3] <= '9'
+}

@@ -1,0 +1,58 @@
+package archive
+
+import (
+	"io"
+	"time"
+)
+
+// Kind says what a cell holds.
+type Kind int8
+
+const (
+	Page     Kind = iota + 1 // a page: a file in the tar and a response record in the WARC
+	Response                 // a redirect or an error: a WARC record only, its body cut to fit
+	Revisit                  // an unchanged page: a WARC revisit record only
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Page:
+		return "page"
+	case Response:
+		return "response"
+	case Revisit:
+		return "revisit"
+	}
+	return "unknown"
+}
+
+// The profiles of a revisit: why the page counts as unchanged.
+const (
+	IdenticalPayload  = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+	ServerNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+)
+
+// Record is what a robot hands to a Writer: one exchange with a server.
+type Record struct {
+	Kind Kind
+	URL  string    // absolute, as a URL parser serialises it: printable ASCII, no fragment
+	Time time.Time // when it was fetched
+	IP   string    // the server's address; may be empty
+	HTTP []byte    // status line and headers as stored, ended by an empty line (CRLFCRLF)
+
+	// Body is the transfer- and content-decoded body. It is read to its end
+	// for a Page, only as far as it fits for a Response, and nil for a Revisit.
+	Body io.Reader
+
+	// Truncated says why the body is not whole: "length", "time",
+	// "disconnect", "unspecified", or empty when it is.
+	Truncated string
+
+	// PayloadDigest, RefersDate and Profile describe what a Revisit refers to:
+	// an earlier Page of the same URL. PayloadDigest has the form of Cell.Digest; an empty
+	// Profile is IdenticalPayload. RefersTo may repeat the URL, and nothing else.
+	RefersTo      string
+	RefersDate    time.Time
+	PayloadDigest string
+	Profile       string
+}

@@ -1,0 +1,193 @@
+package archive
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tarEntry is what the tar headers of one file say. The headers' bytes follow
+// from it, so that a reader checks them by building them again.
+type tarEntry struct {
+	name      string
+	size      int64
+	modified  time.Time
+	url, mime string // kept as extended attributes; empty for index and manifest cells
+}
+
+// The two extended attributes of a page; GNU tar and bsdtar restore them with --xattrs.
+const (
+	attrURL  = "SCHILY.xattr.user.xdg.origin.url"
+	attrMIME = "SCHILY.xattr.user.mime_type"
+)
+
+const maxTarName = 100 // of the ustar header; a longer name goes into a PAX record
+
+// headers gives the blocks before the file's data: a PAX header where needed, then the file's own.
+func (e *tarEntry) headers() []byte {
+	var pax []byte
+	if len(e.name) > maxTarName {
+		pax = appendPAX(pax, "path", e.name)
+	}
+	if e.mime != "" {
+		pax = appendPAX(pax, attrMIME, e.mime)
+	}
+	if e.url != "" {
+		pax = appendPAX(pax, attrURL, e.url)
+	}
+	var out []byte
+	if len(pax) > 0 {
+		out = appendTarHeader(out, "././@PaxHeader", 'x', int64(len(pax)), time.Unix(0, 0))
+		out = append(out, pax...)
+		out = append(out, zeros[:padding(int64(len(pax)))]...)
+	}
+	return appendTarHeader(out, e.name[:min(len(e.name), maxTarName)], '0', e.size, e.modified)
+}
+
+func appendTarHeader(out []byte, name string, kind byte, size int64, modified time.Time) []byte {
+	var h [blockSize]byte
+	copy(h[0:], name)
+	copy(h[100:], "0000644\x00")
+	copy(h[108:], "0000000\x00")
+	copy(h[116:], "0000000\x00")
+	copy(h[124:], fmt.Sprintf("%011o\x00", size))
+	copy(h[136:], fmt.Sprintf("%011o\x00", max(modified.Unix(), 0)))
+	copy(h[148:], "        ")
+	h[156] = kind
+	copy(h[257:], "ustar\x0000")
+	sum := 0
+	for _, c := range h {
+		sum += int(c)
+	}
+	copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+	return append(out, h[:]...)
+}
+
+// appendPAX appends a record "<length> <key>=<value>\n"; the length counts its own digits.
+func appendPAX(b []byte, key, value string) []byte {
+	rest := len(key) + len(value) + 3
+	n := rest + len(strconv.Itoa(rest))
+	n = rest + len(strconv.Itoa(n))
+	return fmt.Appendf(b, "%d %s=%s\n", n, key, value)
+}
+
+// parseTarHeaders reads what T decodes to. It accepts exactly one regular file,
+// with a PAX header before it or without, and names what else it finds.
+func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
+	e := new(tarEntry)
+	if len(b) >= blockSize && b[156] == 'x' {
+		size, ferr := parseTarBlock(b, new(tarEntry))
+		if ferr != nil {
+			return nil, ferr
+		}
+		end := blockSize + size + int64(padding(size))
+		if size > int64(len(b)) || end > int64(len(b)) {
+			return nil, corrupt("PAX header of %d bytes does not fit the tar header's %d", size, len(b))
+		}
+		if err := parsePAX(string(b[blockSize:blockSize+size]), e); err != nil {
+			return nil, corrupt("PAX header: %v", err)
+		}
+		b = b[end:]
+	}
+	if len(b) != blockSize {
+		return nil, corrupt("tar header has %d bytes after its extension, want one block of %d", len(b), blockSize)
+	}
+	switch b[156] {
+	case '0':
+	case '1', '2', '3', '4', '5', '6':
+		return nil, &FormatError{Code: codeLinkEntry, Msg: fmt.Sprintf("tar entry %q has type %q: only regular files (type \"0\") are allowed", cString(b[:100]), b[156])}
+	default:
+		return nil, corrupt("tar entry has type %q, want \"0\"", b[156])
+	}
+	size, ferr := parseTarBlock(b, e)
+	if ferr != nil {
+		return nil, ferr
+	}
+	e.size = size
+	if escapes(e.name) {
+		return nil, &FormatError{Code: codePathEscape, Entry: e.name, Msg: "entry name leaves the host's directory"}
+	}
+	return e, nil
+}
+
+// parseTarBlock checks a header block's sum and reads its name, unless e has one, its time and its size.
+func parseTarBlock(b []byte, e *tarEntry) (size int64, ferr *FormatError) {
+	sum := 8 * int(' ')
+	for i, c := range b[:blockSize] {
+		if i < 148 || i >= 156 {
+			sum += int(c)
+		}
+	}
+	if want, err := parseOctal(b[148:156]); err != nil || want != int64(sum) {
+		return 0, corrupt("tar header's checksum %q is not %o", cString(b[148:156]), sum)
+	}
+	size, err := parseOctal(b[124:136])
+	if err != nil {
+		return 0, corrupt("tar header's size: %v", err)
+	}
+	modified, err := parseOctal(b[136:148])
+	if err != nil {
+		return 0, corrupt("tar header's time: %v", err)
+	}
+	if cString(b[345:500]) != "" {
+		return 0, corrupt("tar header has a name prefix; long names belong into the PAX header")
+	}
+	if e.name == "" {
+		e.name = cString(b[:100])
+	}
+	e.modified = time.Unix(modified, 0).UTC()
+	return size, nil
+}
+
+func parsePAX(s string, e *tarEntry) error {
+	for s != "" {
+		digits, _, ok := strings.Cut(s, " ")
+		n, err := strconv.Atoi(digits)
+		if !ok || err != nil || n <= len(digits)+1 || n > len(s) || s[n-1] != '\n' {
+			return fmt.Errorf("record %.40q has no valid length", s)
+		}
+		key, value, ok := strings.Cut(s[len(digits)+1:n-1], "=")
+		if !ok {
+			return fmt.Errorf("record %.40q has no =", s)
+		}
+		var field *string
+		switch key {
+		case "path":
+			field = &e.name
+		case attrURL:
+			field = &e.url
+		case attrMIME:
+			field = &e.mime
+		default:
+			return fmt.Errorf("key %q is not one that segments use", key)
+		}
+		if *field != "" || value == "" {
+			return fmt.Errorf("key %q is empty or given twice", key)
+		}
+		*field = value
+		s = s[n:]
+	}
+	return nil
+}
+
+func parseOctal(b []byte) (int64, error) {
+	s := strings.Trim(string(b), " \x00")
+	n, err := strconv.ParseInt(s, 8, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is not an octal number", s)
+	}
+	return n, nil
+}
+
+func cString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return s
+}
+
+// escapes reports whether a tar name could lead out of the directory it is unpacked in.
+func escapes(name string) bool {
+	return name == "" || name[0] == '/' || strings.ContainsAny(name, "\\\x00") || path.Clean(name) != name ||
+		name == ".." || strings.HasPrefix(name, "../")
+}

@@ -1,0 +1,326 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/maphash"
+	"io"
+	"time"
+)
+
+// What a verifier allows where VerifyOptions does not say.
+const (
+	DefaultMaxRatio = 200       // decoded to stored bytes, once 64 MiB are decoded
+	DefaultMaxBody  = 512 << 20 // one body, decoded
+)
+
+// VerifyOptions sets what a verifier expects and allows.
+type VerifyOptions struct {
+	Host     string     // whose cells they must be; empty takes the first cell's
+	MaxRatio int64      // 0 is DefaultMaxRatio
+	MaxBody  int64      // 0 is DefaultMaxBody
+	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass
+}
+
+// ViewInfo describes a view as a file.
+type ViewInfo struct {
+	Size   int64
+	SHA256 string // lower-case hexadecimal
+	ETag   string // quoted
+}
+
+// Summary is what a verifier has found a segment to be.
+type Summary struct {
+	Host, Segment            string
+	Records, Revisits, Files int64
+	First, Last              time.Time // of the records; zero where there are none
+	IndexOffset, IndexLength int64
+	RangeSize                int64  // of the cells with the index cell
+	RangeSHA256              string // of the same, as a batch's manifest has it
+	Size                     int64  // of the sealed segment, with its end member
+	SHA256                   string // of the same: its identity
+	Views                    map[ViewKind]ViewInfo
+}
+
+// EndMember gives the end member that makes a segment of the verified range.
+func (s *Summary) EndMember() []byte { return EndMember(s.IndexOffset, s.IndexLength) }
+
+// VerifyRange reads one host's cells with their index cell, the form in which they lie in a
+// batch, to the end of r. It inflates everything and checks it in one pass, in memory that does not grow
+// with bodies (8 bytes a record remain), so the caller can copy r elsewhere while it is verified.
+// Errors are *FormatError.
+func VerifyRange(r io.Reader, opt VerifyOptions) (*Summary, error) {
+	w := newWalker(r, opt)
+	s, err := w.segment()
+	if err != nil {
+		return nil, err
+	}
+	return s, w.atEnd("the index cell")
+}
+
+// VerifySegment verifies a sealed segment: a range and its end member with WI.
+func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
+	w := newWalker(r, opt)
+	s, err := w.segment()
+	if err != nil {
+		return nil, err
+	}
+	start := w.off
+	it, err := w.next()
+	switch {
+	case err == io.EOF:
+		return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the end member"}, start)
+	case err != nil:
+		return nil, err
+	case it.kind != endItem:
+		return nil, w.fail(corrupt("a cell after the index cell"), start)
+	case it.indexOff != s.IndexOffset || it.indexLen != s.IndexLength:
+		return nil, w.fail(corrupt("WI says %d bytes at %d, but the index cell has %d at %d", it.indexLen, it.indexOff, s.IndexLength, s.IndexOffset), start)
+	}
+	return s, w.atEnd("the end member")
+}
+
+// VerifyBatch verifies a whole batch file, calling each for every host's
+// segment, and returns the copy of the manifest inside.
+func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (manifest []byte, err error) {
+	w := newWalker(r, opt)
+	for {
+		base := w.off
+		s, err := w.segment()
+		if errors.Is(err, errManifest) {
+			return w.manifest, w.batchEnd()
+		}
+		if err != nil {
+			var ferr *FormatError
+			if errors.As(err, &ferr) {
+				ferr.Offset += base
+			}
+			return nil, err
+		}
+		if err := each(s); err != nil {
+			return nil, err
+		}
+		next := newWalker(nil, opt)
+		next.in = w.in
+		w = next
+	}
+}
+
+// VerifyBatchTail verifies what follows the last host in a batch: the manifest's cell and
+// the end member. It returns the copy of the manifest.
+func VerifyBatchTail(r io.Reader) (manifest []byte, err error) {
+	w := newWalker(r, VerifyOptions{})
+	if _, err := w.segment(); !errors.Is(err, errManifest) {
+		if err == nil {
+			err = w.fail(corrupt("a host's cells where the manifest's should be"), 0)
+		}
+		return nil, err
+	}
+	return w.manifest, w.batchEnd()
+}
+
+func (w *walker) batchEnd() error {
+	start := w.off
+	it, err := w.next()
+	switch {
+	case err == io.EOF:
+		return w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the end member"}, start)
+	case err != nil:
+		return err
+	case it.kind != endItem || it.indexLen != 0:
+		return w.fail(corrupt("after the manifest stands no end member without WI"), start)
+	}
+	return w.atEnd("the end member")
+}
+
+func (w *walker) atEnd(what string) error {
+	if _, err := w.in.Peek(1); err != io.EOF {
+		if err != nil {
+			return w.readError(err, w.off, "what follows "+what)
+		}
+		return w.fail(corrupt("bytes after %s", what), w.off)
+	}
+	return nil
+}
+
+// errManifest says that a batch's manifest stands where a segment could.
+var errManifest = errors.New("the manifest's cell")
+
+// segment reads cells up to the index cell and checks its lines against them.
+func (w *walker) segment() (*Summary, error) {
+	w.raw = sha256.New()
+	w.views = newViewHashes(w.opt.Views)
+	s := &Summary{}
+	seed := maphash.MakeSeed()
+	var lines []uint64 // hashes of the index lines that the cells ask for
+	warcOff := int64(len(warcInfo()))
+	var buf []byte
+	at := 0
+	w.onLine = func(line string) error {
+		if at++; at > len(lines) {
+			return fmt.Errorf("there are only %d cells", len(lines))
+		}
+		if maphash.String(seed, line) != lines[at-1] {
+			return fmt.Errorf("%.100q… is not the line of cell %d", line, at-1)
+		}
+		return nil
+	}
+	for {
+		start := w.off
+		it, err := w.next()
+		if err == io.EOF {
+			return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the index cell"}, start)
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch it.kind {
+		case manifestItem:
+			if start == 0 {
+				w.manifest = it.manifest
+				return nil, errManifest
+			}
+			return nil, w.fail(corrupt("the batch's manifest among the cells of %s", w.host), start)
+		case endItem:
+			return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "the end member stands before the index cell"}, start)
+		case cellItem:
+			c := &it.cell
+			buf = c.appendLine(buf[:0], warcOff)
+			lines = append(lines, maphash.Bytes(seed, buf))
+			warcOff += c.WARCLength()
+			s.count(c)
+		case indexItem:
+			if at < len(lines) {
+				return nil, w.fail(corrupt("the index has %d lines for %d cells", at, len(lines)), start)
+			}
+			s.Host, s.Segment = w.host, it.segment
+			s.IndexOffset, s.IndexLength = start, it.cell.Len()
+			w.summarise(s)
+			return s, nil
+		}
+	}
+}
+
+func (s *Summary) count(c *Cell) {
+	s.Records++
+	switch c.Kind {
+	case Page:
+		s.Files++
+	case Revisit:
+		s.Revisits++
+	}
+	if s.First.IsZero() || c.Time.Before(s.First) {
+		s.First = c.Time
+	}
+	if c.Time.After(s.Last) {
+		s.Last = c.Time
+	}
+}
+
+// summarise sets sizes and digests, all input of the range being consumed.
+func (w *walker) summarise(s *Summary) {
+	end := s.EndMember()
+	s.RangeSize, s.RangeSHA256 = w.off, hex.EncodeToString(w.raw.Sum(nil))
+	w.raw.Write(end)
+	s.Size, s.SHA256 = w.off+int64(len(end)), hex.EncodeToString(w.raw.Sum(nil))
+	w.raw = nil
+	s.Views = w.views.infos(s)
+	w.views = nil
+}
+
+// viewHashes makes views' digests from the stored bytes as they go by. A nil one does nothing.
+type viewHashes struct {
+	kinds        []ViewKind
+	single, warc fileHash
+	crc          uint32 // of what the single-member view decodes to
+	decoded      int64
+}
+
+type fileHash struct {
+	hash.Hash
+	n int64
+}
+
+func (f *fileHash) Write(p []byte) (int, error) {
+	f.n += int64(len(p))
+	return f.Hash.Write(p)
+}
+
+func newViewHashes(kinds []ViewKind) *viewHashes {
+	if len(kinds) == 0 {
+		return nil
+	}
+	v := &viewHashes{kinds: kinds, single: fileHash{Hash: sha256.New()}, warc: fileHash{Hash: sha256.New()}}
+	io.WriteString(&v.single, gzipPlainStart)
+	v.warc.Write(warcInfo())
+	return v
+}
+
+// tarTap is given the blocks of tar headers and of files.
+func (v *viewHashes) tarTap() []io.Writer {
+	if v == nil {
+		return nil
+	}
+	return []io.Writer{&v.single}
+}
+
+// tarPiece notes what a run of those blocks decodes to.
+func (v *viewHashes) tarPiece(crc uint32, n int64) {
+	if v != nil {
+		v.crc, v.decoded = crcJoin(v.crc, crc, n), v.decoded+n
+	}
+}
+
+// tarFile notes a file and pads it.
+func (v *viewHashes) tarFile(c *Cell) {
+	if v != nil {
+		pad := padding(c.BodyLen)
+		v.single.Write(zeroBlock(pad, false))
+		v.tarPiece(crcWithZeros(c.BodyCRC, pad), c.BodyLen+int64(pad))
+	}
+}
+
+// warcTap takes a record's head and is given the blocks of its body.
+func (v *viewHashes) warcTap(wp []byte) []io.Writer {
+	if v == nil {
+		return nil
+	}
+	v.warc.Write(wp)
+	return []io.Writer{&v.warc}
+}
+
+func (v *viewHashes) warcEnd(ws []byte) {
+	if v != nil {
+		v.warc.Write(ws)
+	}
+}
+
+func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
+	if v == nil {
+		return nil
+	}
+	v.single.Write(singleEnd(v.crc, v.decoded))
+	infos := make(map[ViewKind]ViewInfo, len(v.kinds))
+	for _, kind := range v.kinds {
+		info := ViewInfo{Size: s.Size, SHA256: s.SHA256}
+		switch kind {
+		case Single:
+			info = ViewInfo{Size: v.single.n, SHA256: hex.EncodeToString(v.single.Sum(nil))}
+		case WARC:
+			info = ViewInfo{Size: v.warc.n, SHA256: hex.EncodeToString(v.warc.Sum(nil))}
+		}
+		info.ETag = viewETag(kind, []Part{{Digest: s.SHA256}})
+		infos[kind] = info
+	}
+	return infos
+}
+
+// singleEnd ends a single-member view whose entries decode to n bytes with the given CRC.
+func singleEnd(crc uint32, n int64) []byte {
+	end := int64(len(zeros))
+	return appendTrailer(bytes.Clone(zeroBlock(len(zeros), true)), crcJoin(crc, crcOf(zeros[:]), end), n+end)
+}

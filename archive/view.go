@@ -1,0 +1,306 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sort"
+)
+
+// ViewKind names a file that is put together from stored ranges.
+type ViewKind string
+
+const (
+	Members ViewKind = "members" // tar.gz, the members as they are stored
+	Single  ViewKind = "single"  // tar.gz in one gzip member, for readers that stop after the first
+	WARC    ViewKind = "warc"    // warc.gz, one member a record
+)
+
+// viewVersion is part of every ETag: it changes when the same segments give other bytes.
+const viewVersion = "1"
+
+// Part is what a view takes from one segment. A whole segment brings its index
+// cell into the tar views; a choice of cells does not.
+type Part struct {
+	Source Source
+	Index  *Index
+	Digest string // SHA-256 of the stored segment, hexadecimal
+	Cells  []int  // numbers of the cells wanted, in the order wanted; nil is all
+}
+
+// View is a file computed from indexes: its size and any range of it are known
+// without reading what comes before. It may be read by many at once.
+type View struct {
+	kind  ViewKind
+	parts []Part
+	etag  string
+	whole bool // the stored bytes of one segment, end member and all
+
+	start []byte // before the first cell
+	refs  []cellRef
+	ends  []int64 // where each cell's bytes end in the view
+	end   []byte  // after the last cell
+	size  int64
+}
+
+type cellRef struct {
+	part int
+	cell *Cell
+}
+
+// NewView puts a view together. A members view of one whole segment is the stored segment itself.
+func NewView(kind ViewKind, parts []Part) (*View, error) {
+	v := &View{kind: kind, parts: parts, etag: viewETag(kind, parts)}
+	switch kind {
+	case Members:
+		v.whole = len(parts) == 1 && parts[0].Cells == nil && parts[0].Index.IndexLength > 0
+		v.end = EndMember(0, 0)
+		if v.whole {
+			v.end = EndMember(parts[0].Index.CellsEnd, parts[0].Index.IndexLength)
+		}
+	case Single:
+		v.start = []byte(gzipPlainStart)
+	case WARC:
+		v.start = warcInfo()
+	default:
+		return nil, fmt.Errorf("view kind %q is not %s, %s or %s", kind, Members, Single, WARC)
+	}
+	v.size = int64(len(v.start))
+	for i, p := range parts {
+		if err := v.addPart(i, p); err != nil {
+			return nil, err
+		}
+	}
+	if kind == Single {
+		v.end = v.singleEnd()
+	}
+	v.size += int64(len(v.end))
+	return v, nil
+}
+
+func (v *View) addPart(i int, p Part) error {
+	if p.Cells != nil {
+		for _, n := range p.Cells {
+			if n < 0 || n >= len(p.Index.Cells) {
+				return fmt.Errorf("part %d (%s): cell %d of %d", i, p.Index.Host, n, len(p.Index.Cells))
+			}
+			v.addCell(i, &p.Index.Cells[n])
+		}
+		return nil
+	}
+	for n := range p.Index.Cells {
+		v.addCell(i, &p.Index.Cells[n])
+	}
+	if p.Index.IndexLength > 0 && v.kind != WARC {
+		v.addCell(i, &p.Index.self)
+	}
+	return nil
+}
+
+func (v *View) addCell(part int, c *Cell) {
+	if v.kind == Single && c.HeaderLen == 0 { // WARC-only: nothing in a tar
+		return
+	}
+	switch v.kind {
+	case Members:
+		v.size += c.Len()
+	case Single:
+		v.size += c.headerBlocks().n + c.bodyBlocks().n + int64(len(zeroBlock(padding(c.BodyLen), false)))
+	case WARC:
+		v.size += c.WARCLength()
+	}
+	v.refs = append(v.refs, cellRef{part, c})
+	v.ends = append(v.ends, v.size)
+}
+
+func (v *View) singleEnd() []byte {
+	crc, n := uint32(0), int64(0)
+	for _, r := range v.refs {
+		c, pad := r.cell, padding(r.cell.BodyLen)
+		padded := c.BodyLen + int64(pad)
+		crc = crcJoin(crcJoin(crc, c.HeaderCRC, c.HeaderLen), crcWithZeros(c.BodyCRC, pad), padded)
+		n += c.HeaderLen + padded
+	}
+	return singleEnd(crc, n)
+}
+
+// viewETag names a view's bytes: version, kind, and a digest of the segments in order and the cells chosen.
+func viewETag(kind ViewKind, parts []Part) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%s %t %d\n", p.Digest, p.Cells == nil, len(p.Cells))
+		for _, n := range p.Cells {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+		}
+	}
+	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// Size is the view's length in bytes.
+func (v *View) Size() int64 { return v.size }
+
+// ETag is a strong entity tag, quoted.
+func (v *View) ETag() string { return v.etag }
+
+// Contiguous tells whether the view is one range of stored bytes of a part, and which.
+func (v *View) Contiguous() (part int, off, n int64, ok bool) { return 0, 0, v.size, v.whole }
+
+// OpenRange gives n bytes of the view from off on.
+func (v *View) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	if off < 0 || n < 0 || off > v.size || n > v.size-off {
+		return nil, fmt.Errorf("range of %d bytes at %d is not within a view of %d", n, off, v.size)
+	}
+	if v.whole {
+		return v.parts[0].Source.OpenRange(ctx, off, n)
+	}
+	r := &viewReader{v: v, off: off, end: off + n, src: gatherReader{ctx: ctx}}
+	r.next = sort.Search(len(v.ends), func(i int) bool { return v.ends[i] > off })
+	return r, nil
+}
+
+// piece is a stretch of a view: stored bytes, or given ones.
+type piece struct {
+	stored span
+	given  []byte
+}
+
+func (p *piece) len() int64 { return int64(len(p.given)) + p.stored.n }
+
+// skip takes n bytes off the beginning.
+func (p *piece) skip(n int64) {
+	if p.given != nil {
+		p.given = p.given[n:]
+		return
+	}
+	p.stored = span{p.stored.off + n, p.stored.n - n}
+}
+
+// viewReader reads a range of a view, piece by piece.
+type viewReader struct {
+	v        *View
+	off, end int64 // of the view
+	next     int   // the cell whose pieces come next
+	pieces   []piece
+	src      gatherReader
+	err      error
+}
+
+func (r *viewReader) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) && r.off < r.end && r.err == nil {
+		if len(r.pieces) == 0 {
+			r.err = r.refill()
+			continue
+		}
+		var k int
+		k, r.err = r.fromPiece(p[n:min(int64(len(p)), int64(n)+r.end-r.off)])
+		n += k
+		r.off += int64(k)
+	}
+	if r.off == r.end && r.err == nil {
+		r.err = io.EOF
+	}
+	if n > 0 {
+		return n, nil
+	}
+	return n, r.err
+}
+
+// fromPiece reads from the first piece and drops it when it is used up.
+func (r *viewReader) fromPiece(p []byte) (n int, err error) {
+	first := &r.pieces[0]
+	if first.given != nil {
+		n = copy(p, first.given)
+	} else {
+		n, err = r.src.read(p[:min(int64(len(p)), first.stored.n)], first.stored.off)
+	}
+	first.skip(int64(n))
+	r.dropEmpty()
+	return n, err
+}
+
+func (r *viewReader) dropEmpty() {
+	for len(r.pieces) > 0 && r.pieces[0].len() == 0 {
+		r.pieces = r.pieces[1:]
+	}
+}
+
+// refill sets the pieces of what comes next: the view's start, a cell or the
+// end, without what lies before r.off.
+func (r *viewReader) refill() error {
+	v := r.v
+	begin := int64(len(v.start))
+	if r.next > 0 {
+		begin = v.ends[r.next-1]
+	}
+	switch {
+	case r.off < int64(len(v.start)):
+		begin = 0
+		r.pieces = append(r.pieces[:0], piece{given: v.start})
+	case r.next == len(v.refs):
+		r.pieces = append(r.pieces[:0], piece{given: v.end})
+	default:
+		if err := r.cellPieces(v.refs[r.next]); err != nil {
+			return err
+		}
+		r.next++
+	}
+	skip := r.off - begin
+	for i := range r.pieces {
+		n := min(skip, r.pieces[i].len())
+		r.pieces[i].skip(n)
+		skip -= n
+	}
+	r.dropEmpty()
+	return nil
+}
+
+// cellPieces sets what a cell is in the view.
+func (r *viewReader) cellPieces(ref cellRef) error {
+	c := ref.cell
+	if !r.src.holds(ref) {
+		r.src.begin(r.v.parts[ref.part].Source, ref.part, r.run())
+	}
+	r.pieces = r.pieces[:0]
+	switch r.v.kind {
+	case Members:
+		r.pieces = append(r.pieces, piece{stored: span{c.Offset, c.Len()}})
+	case Single:
+		r.pieces = append(r.pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
+			piece{given: zeroBlock(padding(c.BodyLen), false)})
+	case WARC:
+		tail, err := r.src.all(c.recordTail()) // stored before the record, given after it
+		if err != nil {
+			return err
+		}
+		r.pieces = append(r.pieces, piece{stored: c.record()}, piece{given: tail})
+	}
+	return nil
+}
+
+// run gives the stored range of the next cell and of those after it that are
+// wanted and lie behind one another, near enough.
+func (r *viewReader) run() span {
+	v, first := r.v, r.v.refs[r.next]
+	s := span{first.cell.Offset, first.cell.Len()}
+	for i := r.next + 1; i < len(v.refs) && v.ends[i-1] < r.end; i++ {
+		ref := v.refs[i]
+		gap := ref.cell.Offset - s.end()
+		if ref.part != first.part || gap < 0 || gap > maxGap {
+			break
+		}
+		s.n = ref.cell.Offset + ref.cell.Len() - s.off
+	}
+	return s
+}
+
+// Close closes what is open of the sources.
+func (r *viewReader) Close() error {
+	if r.err == nil {
+		r.err = io.ErrClosedPipe
+	}
+	return r.src.close()
+}

@@ -1,0 +1,229 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"mime"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	revisitMIME = "warc/revisit"
+	unknownMIME = "unk"
+	crlf2       = "\r\n\r\n"
+)
+
+// warcHead is a WARC record's header. Its bytes follow from it, as a tar header's do.
+type warcHead struct {
+	kind                       Kind
+	url, ip, truncated         string
+	time                       time.Time
+	payloadDigest, blockDigest string
+	profile                    string    // Revisit only
+	refersDate                 time.Time // Revisit only; may be zero
+	length                     int64     // of the block: HTTP header and body
+}
+
+func (h *warcHead) bytes() []byte {
+	var b bytes.Buffer
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+		}
+	}
+	typ := "response"
+	if h.kind == Revisit {
+		typ = "revisit"
+	}
+	b.WriteString("WARC/1.1\r\n")
+	line("WARC-Type", typ)
+	line("WARC-Record-ID", recordID(typ, h.url, h.time, h.payloadDigest))
+	line("WARC-Date", h.time.UTC().Format(time.RFC3339Nano))
+	line("WARC-Target-URI", h.url)
+	line("WARC-IP-Address", h.ip)
+	line("WARC-Payload-Digest", h.payloadDigest)
+	line("WARC-Block-Digest", h.blockDigest)
+	line("WARC-Truncated", h.truncated)
+	if h.kind == Revisit {
+		line("WARC-Profile", h.profile)
+		line("WARC-Refers-To-Target-URI", h.url)
+		if !h.refersDate.IsZero() {
+			line("WARC-Refers-To-Date", h.refersDate.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	line("Content-Type", "application/http;msgtype=response")
+	line("Content-Length", strconv.FormatInt(h.length, 10))
+	b.WriteString("\r\n")
+	return b.Bytes()
+}
+
+// recordID derives a UUID (version 8) from what makes the record what it is.
+func recordID(typ, url string, t time.Time, digest string) string {
+	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", typ, url, t.UnixNano(), digest))
+	u[6] = u[6]&0x0f | 0x80
+	u[8] = u[8]&0x3f | 0x80
+	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// parseWARC reads a header that bytes made, up to its empty line. It does not
+// judge: who reads compares bytes' result with what was read.
+func parseWARC(head []byte) (*warcHead, error) {
+	text, ok := strings.CutPrefix(string(head), "WARC/1.1\r\n")
+	if !ok {
+		return nil, fmt.Errorf("%.20q is not WARC/1.1", head)
+	}
+	h := new(warcHead)
+	var err error
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, crlf2), "\r\n") {
+		name, value, _ := strings.Cut(line, ": ")
+		switch name {
+		case "WARC-Type":
+			h.kind = Response
+			if value == "revisit" {
+				h.kind = Revisit
+			}
+		case "WARC-Date":
+			h.time, err = time.Parse(time.RFC3339Nano, value)
+		case "WARC-Target-URI":
+			h.url = value
+		case "WARC-IP-Address":
+			h.ip = value
+		case "WARC-Payload-Digest":
+			h.payloadDigest = value
+		case "WARC-Block-Digest":
+			h.blockDigest = value
+		case "WARC-Truncated":
+			h.truncated = value
+		case "WARC-Profile":
+			h.profile = value
+		case "WARC-Refers-To-Date":
+			h.refersDate, err = time.Parse(time.RFC3339Nano, value)
+		case "Content-Length":
+			h.length, err = strconv.ParseInt(value, 10, 64)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return h, nil
+}
+
+// check reports what in the header no record may have.
+func (h *warcHead) check() error {
+	switch h.truncated {
+	case "", "length", "time", "disconnect", "unspecified":
+	default:
+		return fmt.Errorf("truncated is %q, want length, time, disconnect or unspecified", h.truncated)
+	}
+	if _, err := netip.ParseAddr(h.ip); h.ip != "" && err != nil {
+		return fmt.Errorf("IP address: %w", err)
+	}
+	if y := h.time.UTC().Year(); y < 1970 || y > 2200 {
+		return fmt.Errorf("time %v is not between 1970 and 2200", h.time)
+	}
+	if d, ok := strings.CutPrefix(h.payloadDigest, "sha256:"); !ok || !isBase32(d) {
+		return fmt.Errorf("payload digest %.80q is not sha256: and base32", h.payloadDigest)
+	}
+	if h.kind == Revisit && h.profile != IdenticalPayload && h.profile != ServerNotModified {
+		return fmt.Errorf("profile %.100q is not one of WARC 1.1's", h.profile)
+	}
+	return nil
+}
+
+func isBase32(s string) bool {
+	b, err := base32.StdEncoding.DecodeString(s)
+	return err == nil && len(b) == sha256.Size
+}
+
+func digestString(sum []byte) string { return "sha256:" + base32.StdEncoding.EncodeToString(sum) }
+
+// parseHTTP reads status and media type from a response's head.
+func parseHTTP(head []byte) (status int, mimeType string, err error) {
+	if !bytes.HasSuffix(head, []byte(crlf2)) || bytes.Index(head, []byte(crlf2)) != len(head)-4 {
+		return 0, "", fmt.Errorf("HTTP header does not end with its first empty line")
+	}
+	first, rest, _ := strings.Cut(string(head), "\r\n")
+	proto, code, _ := strings.Cut(first, " ")
+	code, _, _ = strings.Cut(code, " ")
+	status, err = strconv.Atoi(code)
+	if err != nil || !strings.HasPrefix(proto, "HTTP/") || status < 100 || status > 999 {
+		return 0, "", fmt.Errorf("HTTP status line %.60q is not valid", first)
+	}
+	for line := range strings.SplitSeq(rest, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(name, "Content-Type") {
+			return status, mediaType(value), nil
+		}
+	}
+	return status, unknownMIME, nil
+}
+
+func mediaType(value string) string {
+	value, _, _ = strings.Cut(value, ";")
+	value = strings.ToLower(strings.TrimSpace(value))
+	if t, _, err := mime.ParseMediaType(value); err != nil || t != value || len(t) > 100 || !strings.Contains(t, "/") || t == revisitMIME {
+		return unknownMIME
+	}
+	return value
+}
+
+// isCompressed tells whether deflating bodies of the type again is in vain.
+func isCompressed(mimeType string) bool {
+	family, kind, _ := strings.Cut(mimeType, "/")
+	switch family {
+	case "image":
+		return kind == "jpeg" || kind == "png" || kind == "gif" || kind == "webp" || kind == "avif"
+	case "audio", "video":
+		return !strings.HasSuffix(kind, "wav") && kind != "midi"
+	case "application":
+		switch strings.TrimPrefix(kind, "x-") {
+		case "zip", "gzip", "bzip2", "xz", "zstd", "lzh", "lzh-compressed", "7z-compressed", "rar-compressed", "compress",
+			"pdf", "java-archive", "vnd.rar":
+			return true
+		}
+	case "font":
+		return strings.HasPrefix(kind, "woff")
+	}
+	return false
+}
+
+// fillCell sets what the cell says of the record.
+func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
+	status, mimeType, err := parseHTTP(http)
+	if err != nil {
+		return err
+	}
+	c.Kind, c.URL, c.URLKey, c.Time = h.kind, h.url, SURT(h.url), h.time.UTC()
+	c.Status, c.MIME, c.Digest, c.Truncated, c.RefersDate = status, mimeType, h.payloadDigest, h.truncated, h.refersDate
+	switch h.kind {
+	case Page:
+		c.Name = FileName(host, h.url)
+	case Revisit:
+		c.MIME = revisitMIME
+	}
+	return nil
+}
+
+// tarEntry gives the tar headers that a page's record asks for.
+func (c *Cell) tarEntry() *tarEntry {
+	e := &tarEntry{name: c.Name, size: c.BodyLen, modified: c.Time, url: c.URL, mime: c.MIME}
+	if c.MIME == unknownMIME {
+		e.mime = ""
+	}
+	return e
+}
+
+// warcInfo is the constant record that begins every WARC view, in a stored block so that no
+// compressor has a say in it.
+func warcInfo() []byte {
+	const fields = "software: sheaf\r\nformat: WARC File Format 1.1\r\n" +
+		"conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
+	record := fmt.Appendf(nil, "WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:5ea6a5c4-1999-8000-8000-000000000001>\r\n"+
+		"WARC-Date: 1999-01-01T00:00:00Z\r\nContent-Type: application/warc-fields\r\nContent-Length: %d\r\n\r\n%s%s", len(fields), fields, crlf2)
+	out := append([]byte(gzipPlainStart), storedBlock(record, true)...)
+	return appendTrailer(out, crcOf(record), int64(len(record)))
+}

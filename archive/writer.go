@@ -1,0 +1,383 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"time"
+)
+
+// WriterOptions sets how records are stored. The zero value is the default.
+type WriterOptions struct {
+	Level   int    // of deflate, 1 to 9; 0 is 6
+	MaxBody int64  // longer bodies are cut and marked; 0 is 64 MiB
+	TempDir string // for bodies over 256 KiB; empty is the system's
+}
+
+const defaultMaxBody = 64 << 20
+
+// Writer makes a segment: one host's records, one cell after another. It is not
+// safe for use by several goroutines at once.
+//
+// A crash leaves a prefix of what was written; Reopen cuts it back to its last
+// whole cell. What was appended before Sync returned stays.
+type Writer struct {
+	file     *os.File
+	host     string
+	segment  string
+	opt      WriterOptions
+	compress *compressor
+	body     spool
+	cells    []Cell
+	size     int64
+	last     time.Time
+}
+
+// Create begins a segment of the host at path, which must not exist. The ID names the index cell.
+func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
+	w, err := newWriter(host, segmentID, opt)
+	if err != nil {
+		return nil, err
+	}
+	w.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	return w, err
+}
+
+// Reopen carries on with a segment that a crash or Close left behind, sealed or not. It verifies the cells,
+// returns the whole ones and cuts off what follows them: a torn cell, an index cell, an end
+// member. A failure to read is an error and cuts nothing.
+func Reopen(path, host, segmentID string, opt WriterOptions) (*Writer, []Cell, error) {
+	w, err := newWriter(host, segmentID, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		return nil, nil, err
+	}
+	if err := w.recover(); err != nil {
+		w.file.Close()
+		return nil, nil, fmt.Errorf("reopen %s: %w", path, err)
+	}
+	return w, w.cells, nil
+}
+
+func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
+	if err := checkHost(host); err != nil {
+		return nil, err
+	}
+	if err := checkSegment(segmentID); err != nil {
+		return nil, err
+	}
+	opt.Level = cmp.Or(opt.Level, 6)
+	opt.MaxBody = cmp.Or(opt.MaxBody, defaultMaxBody)
+	c, err := newCompressor(opt.Level)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{host: host, segment: segmentID, opt: opt, compress: c, body: spool{dir: opt.TempDir}}, nil
+}
+
+func (w *Writer) recover() error {
+	walk := newWalker(w.file, VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20})
+	for {
+		it, err := walk.next()
+		var ferr *FormatError
+		if errors.As(err, &ferr) && ferr.Err != nil {
+			return err
+		}
+		if err != nil || it.kind != cellItem {
+			break
+		}
+		w.add(it.cell)
+	}
+	return w.file.Truncate(w.size)
+}
+
+func (w *Writer) add(c Cell) {
+	w.cells = append(w.cells, c)
+	w.size += c.Len()
+	if c.Time.After(w.last) {
+		w.last = c.Time
+	}
+}
+
+// Size is how long the segment is, in bytes, without index cell and end member.
+func (w *Writer) Size() int64 { return w.size }
+
+// Append stores a record as one cell. An error that is ErrRefused concerns the
+// record alone; after any error the segment is as it was before.
+func (w *Writer) Append(r *Record) (Cell, error) {
+	defer w.body.reset()
+	http, truncated := r.HTTP, r.Truncated
+	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated}
+	host, err := HostOf(r.URL)
+	if err == nil && host != w.host {
+		err = fmt.Errorf("URL %.100q belongs to host %s, not %s", r.URL, host, w.host)
+	}
+	if err == nil {
+		_, _, err = parseHTTP(http)
+	}
+	if err == nil {
+		http, err = w.trimHTTP(h, http)
+	}
+	if err != nil {
+		return Cell{}, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	var cell *cellBytes
+	switch r.Kind {
+	case Page:
+		cell, err = w.page(h, http, r.Body)
+	case Response:
+		cell, err = w.response(h, http, r.Body)
+	case Revisit:
+		cell, err = w.revisit(h, http, r)
+	default:
+		err = fmt.Errorf("%w: kind %d of record %.100q is none", ErrRefused, r.Kind, r.URL)
+	}
+	if err != nil {
+		return Cell{}, err
+	}
+	if err := w.write(cell); err != nil {
+		return Cell{}, fmt.Errorf("append %.100q: %w", r.URL, err)
+	}
+	w.add(cell.cell)
+	return cell.cell, nil
+}
+
+// cellBytes is a cell about to be written: what stands before and after the file's blocks, which are in w.body.
+type cellBytes struct {
+	cell          Cell
+	before, after []byte
+}
+
+// write puts the cell at the segment's end, in order of offsets.
+func (w *Writer) write(c *cellBytes) error {
+	out := io.NewOffsetWriter(w.file, w.size)
+	if w.body.file == nil { // small: one write
+		_, err := out.Write(append(append(c.before, w.body.mem.Bytes()...), c.after...))
+		return err
+	}
+	if _, err := out.Write(c.before); err != nil {
+		return err
+	}
+	if err := w.body.copyTo(out); err != nil {
+		return err
+	}
+	_, err := out.Write(c.after)
+	return err
+}
+
+// trimHTTP drops header lines from the end until the head surely fits into WP.
+func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
+	const slack = 256 // digests are not known yet; they hardly deflate
+	trial := *h
+	sum := sha256.Sum256(http)
+	trial.payloadDigest = digestString(sum[:])
+	sum = sha256.Sum256(sum[:])
+	trial.blockDigest = digestString(sum[:])
+	for {
+		head := append(trial.bytes(), http...)
+		if len(head)+slack <= maxWP || len(w.compress.blocks(head))+gzipHeader+slack <= maxWP {
+			return http, nil
+		}
+		i := bytes.LastIndex(http[:len(http)-len(crlf2)], []byte("\r\n"))
+		if i < 0 {
+			return nil, fmt.Errorf("URL of %d bytes is too long for a record's head of %d", len(h.url), maxWP)
+		}
+		http = append(bytes.Clone(http[:i]), crlf2...)
+		h.truncated = "length"
+	}
+}
+
+// page stores a record with a file. The body goes once through digests, sums and compressor.
+func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
+	_, mimeType, _ := parseHTTP(http) // checked
+	sum := newBodySum(http)
+	run := w.compress.run(&w.body, isCompressed(mimeType))
+	if body != nil {
+		n, err := io.Copy(io.MultiWriter(run, &sum.file), io.LimitReader(body, w.opt.MaxBody))
+		if err != nil {
+			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
+		}
+		if n == w.opt.MaxBody {
+			if more, _ := io.CopyN(io.Discard, body, 1); more > 0 {
+				h.truncated = "length"
+			}
+		}
+	}
+	if err := run.Close(); err != nil {
+		return nil, err
+	}
+	h.payloadDigest, h.blockDigest = digestString(sum.payload.Sum(nil)), digestString(sum.block.Sum(nil))
+	h.length = int64(len(http)) + sum.file.n
+	return w.assemble(h, http, &sum.file)
+}
+
+// maxCutBody is the most of an error page's body that is considered; what then
+// fits into WP is less where it does not deflate well.
+const maxCutBody = 64 << 10
+
+func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(body, maxCutBody+1)); err != nil {
+			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
+		}
+	}
+	if len(data) > maxCutBody {
+		data, h.truncated = data[:maxCutBody], "length"
+	}
+	for {
+		sum := newBodySum(http)
+		sum.Write(data)
+		h.payloadDigest, h.blockDigest = digestString(sum.payload.Sum(nil)), digestString(sum.block.Sum(nil))
+		block := append(bytes.Clone(http), data...)
+		h.length = int64(len(block))
+		size := gzipHeader + len(w.compress.blocks(append(h.bytes(), block...)))
+		if size <= maxWP || len(data) == 0 {
+			return w.assemble(h, block, new(fileSum))
+		}
+		// Deflated size grows with the length: aim a little below what fits.
+		data, h.truncated = data[:min(len(data)*(maxWP-maxWP/16)/size, len(data)*15/16)], "length"
+	}
+}
+
+func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error) {
+	if r.RefersTo != "" && r.RefersTo != r.URL {
+		return nil, fmt.Errorf("%w: revisit of %.100q refers to another URL, %.100q", ErrRefused, r.URL, r.RefersTo)
+	}
+	h.payloadDigest, h.profile, h.refersDate = r.PayloadDigest, cmp.Or(r.Profile, IdenticalPayload), r.RefersDate.UTC().Round(0)
+	sum := newBodySum(http)
+	h.blockDigest = digestString(sum.block.Sum(nil))
+	h.length = int64(len(http))
+	return w.assemble(h, http, new(fileSum))
+}
+
+// assemble builds the cell around the file's blocks; block is what stands in WP after the WARC header.
+func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
+	}
+	c := Cell{Offset: w.size, BodyLen: file.n, BodyCRC: file.crc}
+	httpEnd := bytes.Index(block, []byte(crlf2)) + len(crlf2)
+	if err := h.fillCell(&c, w.host, block[:httpEnd]); err != nil {
+		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
+	}
+	head := append(h.bytes(), block...)
+	wp := append([]byte(gzipPlainStart), w.compress.blocks(head)...)
+	if len(wp) > maxWP {
+		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
+	}
+	whole := crcJoin(crcJoin(crcOf(head), file.crc, file.n), crcOf([]byte(crlf2)), 4)
+	ws := appendTrailer([]byte(recordEnd), whole, int64(len(head))+file.n+4)
+	extra := appendField(appendField(nil, "WS", ws), "WP", wp)
+	c.HeadLen = int64(len(wp))
+
+	var headers []byte
+	if h.kind == Page {
+		headers = c.tarEntry().headers()
+	}
+	out := w.frame(&c, headers, extra)
+	record := crc32.NewIEEE()
+	record.Write(wp)
+	if err := w.body.copyTo(record); err != nil {
+		return nil, err
+	}
+	record.Write(ws)
+	c.RecordCRC = record.Sum32()
+	out.cell = c
+	return out, nil
+}
+
+// frame makes the two members around the file's blocks and notes their lengths in c.
+func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
+	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcOf(headers)
+	t := appendMember(nil, nil, w.compress.blocks(headers), []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
+	c.TLen = int64(len(t))
+	pad := padBlock(c.BodyLen)
+	c.BLen = int64(memberHead+len(extra)+len(pad)+trailerSize) + w.body.n
+	padded := c.BodyLen + int64(padding(c.BodyLen))
+	return &cellBytes{
+		cell:   *c,
+		before: appendMemberHead(t, c.BLen, extra),
+		after:  appendTrailer(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
+	}
+}
+
+// tarOnly writes a cell without a record: a file of the service's own.
+func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer) error) (Cell, error) {
+	defer w.body.reset()
+	run := w.compress.run(&w.body, false)
+	sum := fileSum{to: newBodySum(nil)}
+	if err := content(io.MultiWriter(run, &sum)); err != nil {
+		return Cell{}, err
+	}
+	if err := run.Close(); err != nil {
+		return Cell{}, err
+	}
+	c := Cell{Offset: w.size, Name: name, BodyLen: sum.n, BodyCRC: sum.crc}
+	out := w.frame(&c, (&tarEntry{name: name, size: sum.n, modified: modified}).headers(), nil)
+	return c, w.write(out)
+}
+
+// Sync makes what was appended durable.
+func (w *Writer) Sync() error { return w.file.Sync() }
+
+// Close leaves the segment as it is, for Reopen.
+func (w *Writer) Close() error {
+	w.body.reset()
+	return w.file.Close()
+}
+
+// Seal writes the index cell and the end member, makes all of it durable and closes
+// the file. The same records give the same bytes. After an error, Reopen and Seal may be tried again.
+func (w *Writer) Seal() (*Index, error) {
+	x, err := w.seal()
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
+	}
+	return x, nil
+}
+
+func (w *Writer) seal() (*Index, error) {
+	modified := w.last
+	if modified.IsZero() {
+		modified = time.Unix(0, 0)
+	}
+	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error {
+		var buf []byte
+		warcOff := int64(len(warcInfo()))
+		for i := range w.cells {
+			buf = w.cells[i].appendLine(buf[:0], warcOff)
+			if _, err := out.Write(buf); err != nil {
+				return err
+			}
+			warcOff += w.cells[i].WARCLength()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	end := EndMember(self.Offset, self.Len())
+	at := self.Offset + self.Len()
+	if _, err := w.file.WriteAt(end, at); err != nil {
+		return nil, err
+	}
+	if err := w.file.Truncate(at + int64(len(end))); err != nil { // what a failed Append may have left
+		return nil, err
+	}
+	if err := w.file.Sync(); err != nil {
+		return nil, err
+	}
+	return &Index{Segment: w.segment, Host: w.host, Cells: w.cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
+}
