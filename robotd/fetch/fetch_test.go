@@ -107,11 +107,11 @@ func body(t *testing.T, r *Response) string {
 
 func TestHeaderAsItCame(t *testing.T) {
 	addr, requests := raw(t, text("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"+
-		"HTTP/1.1 200 Fine\r\nx-ODD: 1\r\nServer:\tolder\r\nno field\r\nFolded: a\r\n  b\r\nTransfer-Encoding: chunked\r\n"+
+		"HTTP/1.1 200 Fine\r\nx-ODD: 1\r\nServer:\tolder\r\nno field\r\nFolded: a\r\n b\r\nTransfer-Encoding: chunked\r\n"+
 		"Sp ace: no\r\nLatin: \xe9\x00\r\n\r\n4\r\nwiki\r\n0\r\n\r\n"))
 	r := get(t, fetcher(t, addr, nil), "http://www.example.jp/%zz|^?a=%")
 	want := "HTTP/1.1 200 Fine\r\nx-ODD: 1\r\nServer: older\r\nFolded: a b\r\nX-Crawler-Transfer-Encoding: chunked\r\n" +
-		"Latin: \xe9 \r\nContent-Length: 4\r\n\r\n"
+		"Latin: \xe9\r\nContent-Length: 4\r\n\r\n"
 	if string(r.HTTP) != want {
 		t.Errorf("stored header\n%q, want\n%q", r.HTTP, want)
 	}

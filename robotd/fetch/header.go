@@ -128,7 +128,7 @@ func readHeader(r *bufio.Reader, limit int) (header, error) {
 			return h, nil
 		case line[0] == ' ' || line[0] == '\t':
 			if n := len(h.fields); n > 0 {
-				h.fields[n-1].value += " " + printable(line)
+				h.fields[n-1].value = printable(h.fields[n-1].value + line)
 			}
 			continue
 		}
@@ -162,13 +162,13 @@ func readLine(r *bufio.Reader, limit *int) (string, error) {
 // printable trims a value and replaces the control characters that would end a
 // line or a string elsewhere.
 func printable(s string) string {
-	b := []byte(strings.Trim(s, " \t"))
+	b := []byte(s)
 	for i, c := range b {
 		if c < ' ' && c != '\t' || c == 0x7f {
 			b[i] = ' '
 		}
 	}
-	return string(b)
+	return strings.Trim(string(b), " \t")
 }
 
 func (h *header) bytes() []byte {
