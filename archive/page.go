@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -58,4 +59,21 @@ func (p *PageView) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, 
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), stored, bytes.NewReader(tail)), stored}, nil
+}
+
+// Open gives the decoded body.
+func (p *PageView) Open(ctx context.Context) (io.ReadCloser, error) {
+	stored, err := p.OpenRange(ctx, 0, p.Size())
+	if err != nil {
+		return nil, err
+	}
+	zr, err := gzip.NewReader(stored)
+	if err != nil {
+		stored.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{zr, stored}, nil
 }
