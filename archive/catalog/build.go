@@ -1,0 +1,64 @@
+package catalog
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sheaf/archive/store"
+)
+
+// buildRun writes a run to a temporary file, row by row as fill adds them, and
+// stores it under a name that no other attempt has. Until a version names the
+// run nobody looks at it.
+func (c *Catalog) buildRun(ctx context.Context, version int64, fill func(*runWriter) error) (ref runRef, err error) {
+	f, err := tempFile(c.opt.TempDir)
+	if err != nil {
+		return ref, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := newRunWriter(f, c.lib.codec, c.opt.BlockSize)
+	if err := fill(w); err != nil {
+		return ref, err
+	}
+	if ref, err = w.finish(); err != nil {
+		return ref, err
+	}
+	ref.Name = runPrefix + seqKey(version) + "-" + strings.ToLower(rand.Text())
+	return ref, c.storeRun(ctx, f, ref)
+}
+
+// storeRun puts a run. A put whose reply was lost has stored it all the same:
+// the name is this attempt's own, and an object is there whole or not at all.
+func (c *Catalog) storeRun(ctx context.Context, f io.ReaderAt, ref runRef) error {
+	failed := c.lib.store.Put(ctx, ref.Name, io.NewSectionReader(f, 0, ref.Size), ref.Size)
+	if failed == nil {
+		return nil
+	}
+	info, err := c.lib.store.Stat(ctx, ref.Name)
+	switch {
+	case errors.Is(err, store.ErrNotExist):
+		return failed
+	case err != nil:
+		return errors.Join(failed, err)
+	case info.Size != ref.Size:
+		return fmt.Errorf("run %s has %d bytes in the store, want %d: %w", ref.Name, info.Size, ref.Size, ErrCorrupt)
+	}
+	return nil
+}
+
+// tempFile makes a file that is gone when it is closed, however the process ends.
+func tempFile(dir string) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "sheaf-catalog-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

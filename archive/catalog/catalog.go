@@ -1,0 +1,242 @@
+// Package catalog is the authority on what is published: which segment of which
+// host lies where in the object store, and since when. All of it lies in the
+// store itself, so that any node can read it and every index can be rebuilt.
+//
+// The idea is a numbered log over immutable sorted runs. Publishing writes one
+// sorted run of rows and then appends version N+1 to the log by put-if-absent;
+// that append is the only act that makes anything visible. A version names the
+// runs that make up the catalog, and Merge keeps them few. A reader pins a
+// version, holds the block indexes of its runs in memory, and answers by seeks:
+// neither the size of the catalog nor the length of its history has to be read.
+//
+// Nothing is ever overwritten, and nothing is deleted when a step fails: a run
+// whose version was not appended is never looked at, and is left for collection.
+// The run with which an edition was published is kept for ever, as the edition's
+// list; only runs that Merge made may be collected once later ones replace them.
+//
+// CATALOG.md tells the bytes.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/archive/store"
+)
+
+// Options are settings of a catalog; the zero value is good.
+type Options struct {
+	Location   *time.Location   // the service's zone, in which editions are named; UTC if nil
+	Now        func() time.Time // time.Now if nil
+	TempDir    string           // where runs are put together before they are stored; the system's if empty
+	Fanout     int              // runs of one level that Merge makes one of; 8 if zero
+	SortMemory int              // bytes of lines that Publish sorts in memory before it spills; 64 MiB if zero
+	BlockSize  int              // bytes of rows in a run's block; 64 KiB if zero
+	CacheSize  int              // blocks that are kept inflated; 512 if zero
+}
+
+func (o Options) withDefaults() Options {
+	if o.Location == nil {
+		o.Location = time.UTC
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	for _, d := range []struct {
+		v *int
+		n int
+	}{{&o.Fanout, 8}, {&o.SortMemory, 64 << 20}, {&o.BlockSize, 64 << 10}, {&o.CacheSize, 512}} {
+		if *d.v <= 0 {
+			*d.v = d.n
+		}
+	}
+	return o
+}
+
+// Catalog reads and appends to the catalog in a store. Its methods may be called
+// from many goroutines at once, and any number of processes may have a Catalog
+// on the same store: the log decides between them.
+type Catalog struct {
+	opt Options
+	log logbook
+	lib *library
+
+	appending sync.Mutex // one append at a time here, so that only other processes are raced
+
+	mu   sync.Mutex // guards what follows
+	head *state
+	pins map[int64]int // pins held, by version
+}
+
+// state is the catalog at one version, opened. It is never changed.
+type state struct {
+	entry
+	runs       []*run
+	tombstones map[string][]Tombstone // by host
+}
+
+// Open reads the log's last version and the block indexes of its runs. A store
+// without a catalog is an empty one.
+func Open(ctx context.Context, st store.Store, opt Options) (*Catalog, error) {
+	opt = opt.withDefaults()
+	lib, err := newLibrary(st, opt.CacheSize)
+	if err != nil {
+		return nil, err
+	}
+	c := &Catalog{opt: opt, log: logbook{st}, lib: lib, pins: make(map[int64]int)}
+	if _, err := c.refresh(ctx); err != nil {
+		return nil, fmt.Errorf("open catalog: %w", err)
+	}
+	return c, nil
+}
+
+func newLibrary(st store.Store, cacheSize int) (*library, error) {
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := lru.New[blockID, []byte](cacheSize)
+	if err != nil {
+		return nil, err
+	}
+	return &library{store: st, codec: codec, cache: cache}, nil
+}
+
+func (c *Catalog) current() *state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.head
+}
+
+// refresh reads the log's last version, if it is not the one held.
+func (c *Catalog) refresh(ctx context.Context) (*state, error) {
+	held := c.current()
+	known := int64(0)
+	if held != nil {
+		known = held.N
+	}
+	n, err := c.log.last(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	if held != nil && n == known {
+		return held, nil
+	}
+	e, err := c.log.read(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	next, err := c.openState(ctx, e, held)
+	if err != nil {
+		return nil, fmt.Errorf("version %d: %w", n, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.head == nil || c.head.N < next.N {
+		c.head = next
+	}
+	return c.head, nil
+}
+
+// openState opens what a version names; runs that are open in held are shared.
+func (c *Catalog) openState(ctx context.Context, e *entry, held *state) (*state, error) {
+	s := &state{entry: *e, tombstones: make(map[string][]Tombstone)}
+	open := make(map[string]*run)
+	if held != nil {
+		for _, r := range held.runs {
+			open[r.Name] = r
+		}
+	}
+	var withTombstones []*run
+	for _, ref := range e.Runs {
+		r := open[ref.Name]
+		if r == nil {
+			var err error
+			if r, err = c.lib.open(ctx, ref); err != nil {
+				return nil, err
+			}
+		}
+		s.runs = append(s.runs, r)
+		if r.Tombstones > 0 {
+			withTombstones = append(withTombstones, r)
+		}
+	}
+	for row, err := range scan(ctx, withTombstones, tableTombstone) {
+		if err != nil {
+			return nil, err
+		}
+		var t Tombstone
+		if err := rowValue(row, &t); err != nil {
+			return nil, err
+		}
+		s.tombstones[t.Host] = append(s.tombstones[t.Host], t)
+	}
+	return s, nil
+}
+
+// Pin takes hold of the catalog's last version. What the snapshot reads does
+// not change until it is released, except that take-downs apply at once.
+func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) {
+	head, err := c.refresh(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pin catalog: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pins[head.N]++
+	return &Snapshot{catalog: c, state: head}, nil
+}
+
+// Pinned gives the oldest version that a snapshot of this Catalog holds.
+// Collection must keep what it names.
+func (c *Catalog) Pinned() (n int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for v := range c.pins {
+		if !ok || v < n {
+			n, ok = v, true
+		}
+	}
+	return n, ok
+}
+
+func (c *Catalog) unpin(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pins[n]--; c.pins[n] <= 0 {
+		delete(c.pins, n)
+	}
+}
+
+// append adds a version to the log. It asks next what follows on the head, again
+// for every head it lost against; next returns nil where nothing is to be done.
+func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)) (*state, error) {
+	c.appending.Lock()
+	defer c.appending.Unlock()
+	for {
+		head, err := c.refresh(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := next(head)
+		if err != nil || r == nil {
+			return head, err
+		}
+		err = c.log.append(ctx, &head.entry, *r)
+		if errors.Is(err, errLost) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.refresh(ctx)
+	}
+}
+
+// now is the time that versions are dated by.
+func (c *Catalog) now() time.Time { return c.opt.Now().UTC().Truncate(time.Millisecond) }

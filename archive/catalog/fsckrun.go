@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strconv"
+)
+
+// rowSum sums up rows whatever their order: equal sums of two sets of runs say
+// that merging lost and added nothing.
+type rowSum struct {
+	rows int64
+	sum  uint64
+}
+
+func (s *rowSum) add(row []byte) {
+	h := fnv.New64a()
+	_, _ = h.Write(row) // never fails
+	s.rows++
+	s.sum += h.Sum64()
+}
+
+func (s *rowSum) addAll(o rowSum) {
+	s.rows += o.rows
+	s.sum += o.sum
+}
+
+// checkRun reads a run from its first byte to its last: digest, block index,
+// every block, the order of the rows. It gives each row to check, if not nil.
+func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, err error) {
+	if err := f.need(ref.Name, ref.Size); err != nil {
+		return sum, err
+	}
+	f.report.Runs++
+	r, err := f.lib.open(f.ctx, ref)
+	if f.failed(ref.Name, err) {
+		return sum, f.ctx.Err()
+	}
+	object, err := f.lib.store.Open(f.ctx, ref.Name, 0, ref.Size)
+	if f.failed(ref.Name, err) {
+		return sum, f.ctx.Err()
+	}
+	defer object.Close()
+	digest := sha256.New()
+	body := bufio.NewReaderSize(io.TeeReader(object, digest), 1<<20)
+	var last []byte
+	for i, b := range r.blocks {
+		rows, err := f.readBlock(body, b)
+		if err != nil {
+			f.report.problem(ref.Name, "block %d at %d: %v", i, b.offset, err)
+			return sum, f.ctx.Err()
+		}
+		for row := range bytes.Lines(rows) {
+			row = bytes.TrimSuffix(row, []byte("\n"))
+			key := rowKey(row)
+			if bytes.Compare(key, last) <= 0 {
+				f.report.problem(ref.Name, "block %d at %d: row %q after %q", i, b.offset, key, last)
+			}
+			last = append(last[:0], key...)
+			sum.add(row)
+			if check != nil {
+				if err := check(row); err != nil {
+					return sum, err
+				}
+			}
+		}
+	}
+	if _, err := io.Copy(io.Discard, body); f.failed(ref.Name, err) {
+		return sum, f.ctx.Err()
+	}
+	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
+		f.report.problem(ref.Name, "SHA-256 is %s, the version says %s", got, ref.SHA256)
+	}
+	if sum.rows != ref.Rows {
+		f.report.problem(ref.Name, "holds %d rows, the version says %d", sum.rows, ref.Rows)
+	}
+	return sum, f.ctx.Err()
+}
+
+// readBlock reads the next block and checks it against its entry in the index.
+func (f *fsck) readBlock(body io.Reader, b block) ([]byte, error) {
+	frame := make([]byte, b.length)
+	if _, err := io.ReadFull(body, frame); err != nil {
+		return nil, err
+	}
+	rows, err := f.lib.codec.inflate(frame, b.crc)
+	switch {
+	case err != nil:
+		return nil, err
+	case !bytes.HasSuffix(rows, []byte("\n")):
+		return nil, errors.New("does not end with a row")
+	case bytes.Count(rows, []byte("\n")) != int(b.rows):
+		return nil, fmt.Errorf("%d rows, the index says %d", bytes.Count(rows, []byte("\n")), b.rows)
+	}
+	first, _, _ := bytes.Cut(rows, []byte("\n"))
+	if key := string(rowKey(first)); key != b.first {
+		return nil, fmt.Errorf("begins with %q, the index says %q", key, b.first)
+	}
+	return rows, nil
+}
+
+// versionCheck compares what a publication's or removal's run holds with its version.
+type versionCheck struct {
+	*fsck
+	entry    *entry
+	batches  []batchRow
+	rows     map[string]int64 // lines of each batch
+	editions int
+	segments int64
+	seqs     int64 // sequence numbers that are used
+}
+
+func (v *versionCheck) problem(format string, args ...any) {
+	v.report.problem(v.entry.Added.Name, format, args...)
+}
+
+// row checks one row of the run.
+func (v *versionCheck) row(row []byte) error {
+	switch string(row[:min(2, len(row))]) {
+	case tableBatch:
+		v.batch(row)
+	case tableHost:
+		return v.line(row)
+	case tableEdition:
+		v.edition(row)
+	case tableTombstone:
+		var t Tombstone
+		if err := rowValue(row, &t); err != nil {
+			v.problem("%v", err)
+		} else if hostOfRow(row) != Key(t.Host) {
+			v.problem("row %q takes down %s", rowKey(row), t.Host)
+		}
+		v.seqs++
+	default:
+		v.problem("row %q is of no known table", rowKey(row))
+	}
+	return nil
+}
+
+func (v *versionCheck) batch(row []byte) {
+	var b batchRow
+	if err := rowValue(row, &b); err != nil {
+		v.problem("%v", err)
+		return
+	}
+	if string(rowKey(row)) != tableBatch+b.ID || b.N != v.entry.N || b.Edition != v.entry.Edition {
+		v.problem("row %q says batch %s, version %d, edition %s", rowKey(row), b.ID, b.N, b.Edition)
+	}
+	v.batches = append(v.batches, b)
+	v.report.Batches++
+}
+
+func (v *versionCheck) line(row []byte) error {
+	l, err := lineOfRow(row)
+	if err != nil {
+		v.problem("%v", err)
+		return nil
+	}
+	if l.Edition != v.entry.Edition || l.SURT != Key(l.Host) {
+		v.problem("row %q is of host %s and edition %s", rowKey(row), l.Host, l.Edition)
+	}
+	if want := v.entry.NextSeq - (v.lines() - v.segments); l.Seq != want {
+		v.problem("row %q: sequence number %d, want %d", rowKey(row), l.Seq, want)
+	}
+	v.segments++
+	v.seqs++
+	v.rows[l.Batch]++
+	return v.checkSegment(l)
+}
+
+// lines is how many lines the version's batches say they have.
+func (v *versionCheck) lines() (n int64) {
+	for _, b := range v.batches {
+		n += b.Segments
+	}
+	return n
+}
+
+func (v *versionCheck) edition(row []byte) {
+	var e Edition
+	if err := rowValue(row, &e); err != nil {
+		v.problem("%v", err)
+		return
+	}
+	if string(rowKey(row)) != tableEdition+v.entry.Edition || e.Name != v.entry.Edition || e.Version != v.entry.N || e.Segments != v.segments {
+		v.problem("row %q says edition %s of version %d with %d segments, want %s of %d with %d",
+			rowKey(row), e.Name, e.Version, e.Segments, v.entry.Edition, v.entry.N, v.segments)
+	}
+	v.editions++
+	v.report.Editions++
+}
+
+// finish checks that nothing is missing.
+func (v *versionCheck) finish() {
+	if len(v.batches) != len(v.entry.Batches) {
+		v.problem("holds %d batches, the version has %d", len(v.batches), len(v.entry.Batches))
+	}
+	for i, b := range v.batches {
+		if i < len(v.entry.Batches) && b.Batch != v.entry.Batches[i] {
+			v.problem("batch %s of digest %s, the version says %s of %s", b.ID, b.SHA256, v.entry.Batches[i].ID, v.entry.Batches[i].SHA256)
+		}
+		if v.rows[b.ID] != b.Segments {
+			v.problem("batch %s has %s segments, want %d", b.ID, strconv.FormatInt(v.rows[b.ID], 10), b.Segments)
+		}
+	}
+	if want := map[kind]int{kindPublish: 1}[v.entry.Kind]; v.editions != want {
+		v.problem("holds %d editions, want %d", v.editions, want)
+	}
+}

@@ -1,0 +1,72 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Merge makes one run of those of a level, wherever there are Options.Fanout of
+// them, so that a look-up asks few runs however many versions there are: a row
+// is rewritten once a level. Each merged run is published as a version. Readers
+// and publishers go on meanwhile, and Merge may be cut off at any point.
+func (c *Catalog) Merge(ctx context.Context) error {
+	for {
+		head, err := c.refresh(ctx)
+		if err != nil {
+			return fmt.Errorf("merge: %w", err)
+		}
+		full := fullLevel(head.runs, c.opt.Fanout)
+		if full == nil {
+			return nil
+		}
+		if err := c.mergeRuns(ctx, head.N+1, full); err != nil {
+			return fmt.Errorf("merge: %w", err)
+		}
+	}
+}
+
+// fullLevel gives the runs of the lowest level that has fanout of them, or nil.
+func fullLevel(runs []*run, fanout int) []*run {
+	levels := make(map[int][]*run)
+	for _, r := range runs {
+		levels[r.Level] = append(levels[r.Level], r)
+	}
+	var full []*run
+	for _, level := range levels {
+		if len(level) >= max(fanout, 2) && (full == nil || level[0].Level < full[0].Level) {
+			full = level
+		}
+	}
+	return full
+}
+
+// mergeRuns publishes one run in place of several. The run is made before the
+// log is touched; a publisher who comes between costs only another append, and
+// another merger makes the run superfluous.
+func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) error {
+	rows := openTable(runs)
+	if err := rows.seek(ctx, ""); err != nil {
+		return err
+	}
+	ref, err := c.buildRun(ctx, version, func(w *runWriter) error { return w.addAll(ctx, rows) })
+	if err != nil {
+		return err
+	}
+	ref.Level = runs[0].Level + 1
+	names := make([]string, len(runs))
+	for i, r := range runs {
+		names[i] = r.Name
+	}
+	_, err = c.append(ctx, func(head *state) (*record, error) {
+		rest := slices.DeleteFunc(slices.Clone(head.Runs), func(r runRef) bool { return slices.Contains(names, r.Name) })
+		if len(rest)+len(names) != len(head.Runs) {
+			return nil, nil // merged by another
+		}
+		return &record{
+			Kind: kindMerge, At: c.now(), Token: head.Token,
+			Added: ref, Merged: names, Runs: addRun(rest, ref), NextSeq: head.NextSeq,
+		}, nil
+	})
+	return err
+}

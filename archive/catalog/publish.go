@@ -1,0 +1,262 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Publish makes the lines public as one version and one edition. When it returns
+// nil they are, durably, for every reader who pins from now on.
+//
+// It is done once for each batch, however often it is asked for: batches that
+// are published already are left out, with their lines, and where none is left
+// the version that published the last of them is returned. So when Publish
+// fails, for whatever reason, it is to be called again with the same batches;
+// nothing that they refer to may be deleted until it succeeds or another digest
+// is found (ErrBatchConflict).
+func (c *Catalog) Publish(ctx context.Context, p Publication) (v Version, err error) {
+	if v, err = c.publish(ctx, p); err != nil {
+		return Version{}, fmt.Errorf("publish: %w", err)
+	}
+	return v, nil
+}
+
+func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err error) {
+	if err := p.check(); err != nil {
+		return v, err
+	}
+	draft := &draft{sorter: newSorter(c.opt.TempDir, c.opt.SortMemory), totals: make(map[string]*batchRow)}
+	defer func() { err = errors.Join(err, draft.sorter.close()) }()
+	if err := draft.take(p); err != nil {
+		return v, err
+	}
+	_, err = c.append(ctx, func(head *state) (*record, error) {
+		snapshot := &Snapshot{catalog: c, state: head}
+		rest, done, err := snapshot.unpublished(ctx, p.Batches)
+		if err != nil {
+			return nil, err
+		}
+		if len(rest) == 0 {
+			v = done
+			return nil, nil
+		}
+		if p.Token != 0 && p.Token < head.Token {
+			return nil, fmt.Errorf("token %d, the log has %d: %w", p.Token, head.Token, ErrFenced)
+		}
+		now := c.now()
+		day := p.Day
+		if day == "" {
+			day = now.In(c.opt.Location).Format(dayForm)
+		}
+		edition, err := snapshot.nextEdition(ctx, day)
+		if err != nil {
+			return nil, err
+		}
+		v = Version{N: head.N + 1, Edition: edition, Published: now}
+		return c.compose(ctx, head, draft, rest, v, p.Token)
+	})
+	return v, err
+}
+
+// dayForm is how editions name their day.
+const dayForm = "20060102"
+
+func (p Publication) check() error {
+	if p.Day != "" {
+		if d, err := time.Parse(dayForm, p.Day); err != nil || d.Format(dayForm) != p.Day {
+			return fmt.Errorf("day %q is not yyyymmdd", p.Day)
+		}
+	}
+	if len(p.Batches) == 0 {
+		return errors.New("no batches: a publication is known by its batches")
+	}
+	seen := make(map[string]bool, len(p.Batches))
+	for _, b := range p.Batches {
+		if err := checkKeyText("batch ID", b.ID); err != nil {
+			return err
+		}
+		if seen[b.ID] {
+			return fmt.Errorf("batch %s is given twice", b.ID)
+		}
+		seen[b.ID] = true
+	}
+	return nil
+}
+
+// draft is a publication's lines, sorted, before it is known which version they
+// will be: rows "<host key> <line>".
+type draft struct {
+	sorter *sorter
+	totals map[string]*batchRow
+}
+
+// take reads and checks the publication's lines.
+func (d *draft) take(p Publication) error {
+	for _, b := range p.Batches {
+		d.totals[b.ID] = &batchRow{Batch: b}
+	}
+	if p.Lines == nil {
+		return nil
+	}
+	var row []byte
+	for l, err := range p.Lines {
+		if err != nil {
+			return err
+		}
+		total := d.totals[l.Batch]
+		if total == nil {
+			return fmt.Errorf("line of %s: its batch %q is not among those to publish", l.Host, l.Batch)
+		}
+		if l.BatchSHA256 == "" {
+			l.BatchSHA256 = total.SHA256
+		}
+		if err := l.check(total.Batch); err != nil {
+			return fmt.Errorf("line of %s in batch %s: %w", l.Host, l.Batch, err)
+		}
+		l.SURT, l.Seq, l.Edition, l.Published = Key(l.Host), 0, "", time.Time{}
+		if err := checkKeyText("host", l.SURT); err != nil {
+			return err
+		}
+		if row, err = appendRow(row[:0], l.SURT, l); err != nil {
+			return err
+		}
+		if err := d.sorter.add(row); err != nil {
+			return err
+		}
+		total.Segments++
+		total.Records += l.Records
+		total.Bytes += l.Length
+	}
+	return nil
+}
+
+func (l Line) check(b Batch) error {
+	switch {
+	case l.Host == "":
+		return errors.New("no host")
+	case l.Object == "":
+		return errors.New("no object")
+	case l.Offset < 0 || l.Length <= 0:
+		return fmt.Errorf("%d bytes at %d are no range of an object", l.Length, l.Offset)
+	case l.IndexOffset < 0 || l.IndexLength < 0 || l.IndexOffset > l.Length || l.IndexLength > l.Length-l.IndexOffset:
+		return fmt.Errorf("index of %d bytes at %d is not within the segment's %d", l.IndexLength, l.IndexOffset, l.Length)
+	case l.BatchSHA256 != b.SHA256:
+		return fmt.Errorf("batch digest %s, the batch has %s", l.BatchSHA256, b.SHA256)
+	}
+	return nil
+}
+
+// compose stores the run of version v and gives the record that names it.
+func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*record, error) {
+	nextSeq := head.NextSeq
+	run, err := c.buildRun(ctx, v.N, func(w *runWriter) error {
+		for _, b := range batches {
+			total := *d.totals[b.ID]
+			total.Version = v
+			if err := w.put(tableBatch+b.ID, total); err != nil {
+				return err
+			}
+		}
+		edition := Edition{Name: v.Edition, Version: v.N, Published: v.Published}
+		var err error
+		if nextSeq, err = d.write(ctx, w, batches, v, nextSeq, &edition); err != nil {
+			return err
+		}
+		return w.put(tableEdition+v.Edition, edition)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &record{
+		Kind: kindPublish, At: v.Published, Edition: v.Edition, Token: max(token, head.Token),
+		Batches: batches, Added: run, Runs: addRun(head.Runs, run), NextSeq: nextSeq,
+	}, nil
+}
+
+// write adds the lines of the batches to a run, numbered from seq on in the
+// order of their hosts, and sums them up. It gives the next free number.
+func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
+	wanted := make(map[string]bool, len(batches))
+	for _, b := range batches {
+		wanted[b.ID] = true
+	}
+	rows, err := d.sorter.rows(ctx)
+	if err != nil {
+		return seq, err
+	}
+	host := ""
+	for rows.row() != nil {
+		var l Line
+		if err := rowValue(rows.row(), &l); err != nil {
+			return seq, err
+		}
+		if wanted[l.Batch] {
+			l.Seq, l.Edition, l.Published = seq, v.Edition, v.Published
+			if err := w.put(tableHost+l.SURT+" "+seqKey(seq), l); err != nil {
+				return seq, err
+			}
+			seq++
+			if host != l.SURT {
+				host = l.SURT
+				sum.Hosts++
+			}
+			sum.Segments++
+			sum.Records += l.Records
+			sum.Bytes += l.Length
+		}
+		if err := rows.next(ctx); err != nil {
+			return seq, err
+		}
+	}
+	return seq, nil
+}
+
+// addRun gives the runs with one more, in a slice of its own.
+func addRun(runs []runRef, added runRef) []runRef {
+	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
+}
+
+// unpublished gives those of the batches, sorted, that are not published, and the
+// latest version that published one.
+func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
+	for _, b := range sortedBatches(batches) {
+		row, ok, err := s.batch(ctx, b.ID)
+		switch {
+		case err != nil:
+			return nil, latest, err
+		case !ok:
+			rest = append(rest, b)
+		case row.SHA256 != b.SHA256:
+			return nil, latest, fmt.Errorf("batch %s has digest %s, version %d published %s: %w",
+				b.ID, b.SHA256, row.N, row.SHA256, ErrBatchConflict)
+		case row.N > latest.N:
+			latest = row.Version
+		}
+	}
+	return rest, latest, nil
+}
+
+// nextEdition names the next edition of a day: "20261121", then "20261121-2".
+func (s *Snapshot) nextEdition(ctx context.Context, day string) (string, error) {
+	last := 0
+	for row, err := range scan(ctx, s.state.runs, tableEdition+day) {
+		if err != nil {
+			return "", err
+		}
+		n := 1
+		if _, number, ok := strings.Cut(string(rowKey(row)), "-"); ok {
+			if n, err = strconv.Atoi(number); err != nil {
+				return "", fmt.Errorf("edition %q: %w: %w", rowKey(row), err, ErrCorrupt)
+			}
+		}
+		last = max(last, n)
+	}
+	if last == 0 {
+		return day, nil
+	}
+	return fmt.Sprintf("%s-%d", day, last+1), nil
+}

@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// A run holds rows: lines of text "<table> <key> <JSON object>". Rows are
+// ordered as bytes, so the tables follow one another, and in each the keys.
+// Keys consist of bytes from ',' to 'z': above the space that ends them and
+// below the brace that begins the value.
+const (
+	tableBatch     = "b " // + batch ID
+	tableHost      = "h " // + host key, space, sequence number
+	tableEdition   = "p " // + edition name ("published")
+	tableTombstone = "t " // + host key, space, sequence number
+)
+
+// maxRow is the longest row, in bytes.
+const maxRow = 1 << 20
+
+// batchRow says when a batch was published, and what it brought.
+type batchRow struct {
+	Batch
+	Version
+	Segments int64 `json:"segments"`
+	Records  int64 `json:"records"`
+	Bytes    int64 `json:"bytes"`
+}
+
+// seqKey writes a number so that it sorts as text.
+func seqKey(seq int64) string { return fmt.Sprintf("%020d", seq) }
+
+// appendRow appends one row with its newline.
+func appendRow(dst []byte, key string, value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	if len(key)+len(data) >= maxRow {
+		return nil, fmt.Errorf("row %s: %d bytes, at most %d allowed", key, len(key)+len(data), maxRow)
+	}
+	dst = append(dst, key...)
+	dst = append(dst, ' ')
+	dst = append(dst, data...)
+	return append(dst, '\n'), nil
+}
+
+// rowKey gives a row's table and key.
+func rowKey(row []byte) []byte {
+	key, _, _ := bytes.Cut(row, []byte(" {"))
+	return key
+}
+
+// rowValue decodes a row's value into v.
+func rowValue(row []byte, v any) error {
+	key := rowKey(row)
+	if len(key) == len(row) {
+		return fmt.Errorf("row %.80q has no value: %w", row, ErrCorrupt)
+	}
+	if err := json.Unmarshal(row[len(key)+1:], v); err != nil {
+		return fmt.Errorf("row %q: %w: %w", key, err, ErrCorrupt)
+	}
+	return nil
+}
+
+// hostOfRow gives the host key of a row of the host or tombstone table.
+func hostOfRow(row []byte) string {
+	key := rowKey(row)[len(tableHost):]
+	host, _, _ := bytes.Cut(key, []byte(" "))
+	return string(host)
+}
+
+// lineOfRow decodes a row of the host table and checks it against its key.
+func lineOfRow(row []byte) (Line, error) {
+	var l Line
+	if err := rowValue(row, &l); err != nil {
+		return l, err
+	}
+	if want := tableHost + l.SURT + " " + seqKey(l.Seq); string(rowKey(row)) != want {
+		return l, fmt.Errorf("row %q holds the line %q: %w", rowKey(row), want, ErrCorrupt)
+	}
+	return l, nil
+}
+
+// checkKeyText fails where a text may not stand in a row's key.
+func checkKeyText(what, s string) error {
+	if s == "" {
+		return fmt.Errorf("%s is empty", what)
+	}
+	for i := range len(s) {
+		if s[i] < ',' || s[i] > 'z' {
+			return fmt.Errorf("%s %q: byte %s cannot stand in a key", what, s, strconv.QuoteRune(rune(s[i])))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot reads the catalog at one version. It may be used from many goroutines.
+type Snapshot struct {
+	catalog  *Catalog
+	state    *state
+	released bool
+}
+
+// Release lets go of the version. The snapshot must not be used afterwards.
+func (s *Snapshot) Release() {
+	if !s.released {
+		s.released = true
+		s.catalog.unpin(s.state.N)
+	}
+}
+
+// Version is the version's number; 0 is a catalog in which nothing is published.
+func (s *Snapshot) Version() int64 { return s.state.N }
+
+// Published is when the version was appended.
+func (s *Snapshot) Published() time.Time { return s.state.At }
+
+// Tombstones gives what is taken down of a host, as of now and not of the version.
+func (s *Snapshot) Tombstones(host string) []Tombstone {
+	return s.catalog.current().tombstones[host]
+}
+
+func (s *Snapshot) hidden(l Line) bool { return covered(s.Tombstones(l.Host), l) }
+
+// scan walks the rows that begin with prefix, in order. A row is good until the next step.
+func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
+	return scanFrom(ctx, runs, prefix, prefix)
+}
+
+// scanFrom walks the rows that begin with prefix and lie at or behind start.
+func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		t := openTable(runs)
+		if err := t.seek(ctx, max(prefix, start)); err != nil {
+			yield(nil, err)
+			return
+		}
+		for t.under(prefix) {
+			if !yield(t.row(), nil) {
+				return
+			}
+			if err := t.next(ctx); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// lines walks the lines whose rows begin with prefix and lie at or behind start,
+// without those that are taken down.
+func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for row, err := range scanFrom(ctx, runs, prefix, start) {
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			l, err := lineOfRow(row)
+			if err == nil && s.hidden(l) {
+				continue
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Host gives all that is published of a host, in the order of publication.
+func (s *Snapshot) Host(ctx context.Context, host string) ([]Line, error) {
+	prefix := tableHost + Key(host) + " "
+	var lines []Line
+	for l, err := range s.lines(ctx, s.state.runs, prefix, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: host %s: %w", host, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// HostEdition gives what one edition brought of a host.
+func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]Line, error) {
+	lines, err := s.Host(ctx, host)
+	return slices.DeleteFunc(lines, func(l Line) bool { return l.Edition != edition }), err
+}
+
+// Hosts gives up to limit hosts whose keys begin with surtPrefix and sort behind
+// after, in the order of their keys. No limit is set by limit <= 0.
+func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit int) ([]HostInfo, error) {
+	start := tableHost + surtPrefix
+	if after != "" {
+		start = max(start, tableHost+after+"!") // '!' sorts behind the space that ends a key
+	}
+	var hosts []HostInfo
+	for l, err := range s.lines(ctx, s.state.runs, tableHost+surtPrefix, start) {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: hosts under %q: %w", surtPrefix, err)
+		}
+		n := len(hosts)
+		if n == 0 || hosts[n-1].SURT != l.SURT {
+			if limit > 0 && n == limit {
+				break
+			}
+			hosts = append(hosts, HostInfo{Host: l.Host, SURT: l.SURT})
+			n++
+		}
+		hosts[n-1].add(l)
+	}
+	return hosts, nil
+}
+
+// add sums up one more line of the host; they come in the order of publication.
+func (h *HostInfo) add(l Line) {
+	if h.Latest != l.Edition {
+		h.Editions++
+	}
+	h.Latest, h.Published = l.Edition, l.Published
+	h.Segments++
+	h.Records += l.Records
+	h.Bytes += l.Length
+	if h.First.IsZero() || l.First.Before(h.First) {
+		h.First = l.First
+	}
+	if l.Last.After(h.Last) {
+		h.Last = l.Last
+	}
+}
+
+// Editions gives all editions in the order of publication.
+func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
+	var editions []Edition
+	for row, err := range scan(ctx, s.state.runs, tableEdition) {
+		var e Edition
+		if err == nil {
+			err = rowValue(row, &e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("catalog: editions: %w", err)
+		}
+		editions = append(editions, e)
+	}
+	slices.SortFunc(editions, func(a, b Edition) int { return cmp.Compare(a.Version, b.Version) })
+	return editions, nil
+}
+
+// EditionInfo describes one edition, or fails with ErrNotExist.
+func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err error) {
+	ok, err := s.lookUp(ctx, tableEdition+name, &e)
+	if err == nil && !ok {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return e, fmt.Errorf("catalog: edition %q: %w", name, err)
+	}
+	return e, nil
+}
+
+// Edition walks the lines that an edition brought, in the order of their hosts,
+// which is also that of their sequence numbers.
+func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[Line, error] {
+	return s.EditionAfter(ctx, name, "")
+}
+
+// EditionAfter walks an edition from behind the host whose key is after.
+func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		r, err := s.editionRun(ctx, name)
+		if err != nil {
+			yield(Line{}, fmt.Errorf("catalog: edition %q: %w", name, err))
+			return
+		}
+		start := tableHost
+		if after != "" {
+			start += after + "!"
+		}
+		for l, err := range s.lines(ctx, []*run{r}, tableHost, start) {
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// editionRun opens the run with which an edition was published.
+func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
+	e, err := s.EditionInfo(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.state.runs {
+		if r.Level == 0 && strings.HasPrefix(r.Name, runPrefix+seqKey(e.Version)+"-") {
+			return r, nil
+		}
+	}
+	version, err := s.catalog.log.read(ctx, e.Version)
+	if err != nil {
+		return nil, err
+	}
+	return s.catalog.lib.open(ctx, version.Added)
+}
+
+// Batch gives the version that published a batch.
+func (s *Snapshot) Batch(ctx context.Context, id string) (Version, bool, error) {
+	row, ok, err := s.batch(ctx, id)
+	if err != nil {
+		return Version{}, false, fmt.Errorf("catalog: batch %q: %w", id, err)
+	}
+	return row.Version, ok, nil
+}
+
+func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool, err error) {
+	ok, err = s.lookUp(ctx, tableBatch+id, &row)
+	return row, ok, err
+}
+
+// lookUp decodes the value of the one row that has a key.
+func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
+	for row, err := range scan(ctx, s.state.runs, key+" ") {
+		if err != nil {
+			return false, err
+		}
+		return true, rowValue(row, v)
+	}
+	return false, nil
+}
+
+// sortedBatches gives the batches in the order of their IDs.
+func sortedBatches(batches []Batch) []Batch {
+	return slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) })
+}
