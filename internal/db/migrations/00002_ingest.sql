@@ -12,8 +12,7 @@ CREATE TABLE ingest_batches (
     hosts       INTEGER NOT NULL,
     state       TEXT NOT NULL CHECK (state IN ('received', 'pre-split', 'post-split', 'published', 'quarantined')),
     attempt     INTEGER NOT NULL DEFAULT 0,  -- of the split; part of the names of what it stores
-    token       INTEGER NOT NULL DEFAULT 0,  -- fencing: raised by every claim, asked for by every move
-    holder      TEXT NOT NULL DEFAULT '',    -- the process at work on it; another process may take it over
+    token       INTEGER NOT NULL DEFAULT 0,  -- fencing: raised by every claim, shown by every move
     failures    INTEGER NOT NULL DEFAULT 0,  -- of this state, in a row, that may pass by themselves
     not_before  INTEGER NOT NULL DEFAULT 0,  -- back-off after a failure
     last_error  TEXT NOT NULL DEFAULT '',

@@ -1,0 +1,251 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// Refusal is what is wrong with a batch for good: sending the same bytes again
+// will not help.
+type Refusal struct {
+	Reason wire.Reason
+	Detail string
+}
+
+func (r *Refusal) Error() string { return string(r.Reason) + ": " + r.Detail }
+
+// Incomplete says that a manifest came before the batch was whole.
+type Incomplete struct {
+	Batch      wire.BatchID
+	Have, Want int64 // bytes
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
+}
+
+// ErrMalformed says that what came as a manifest is none of the batch it came for.
+var ErrMalformed = errors.New("not a manifest of this batch")
+
+// Upload is a batch file as a receiver holds it: durable and no longer written to.
+type Upload struct {
+	Batch    wire.BatchID
+	Robot    string // authenticated, and the batch's owner
+	Protocol string // "http" or "ftp"
+	Path     string // of the file, on the buffers' file system; empty where none was sent
+}
+
+// Owner is the robot whose batch it is by its ID; empty where the ID is not valid.
+func Owner(id wire.BatchID) string {
+	if !id.Valid() {
+		return ""
+	}
+	name := string(id)
+	for range 2 {
+		name = name[:strings.LastIndexByte(name, '-')]
+	}
+	return name
+}
+
+// Accept takes a whole batch with its signed manifest over. When it returns a
+// receipt, batch and state are durable and the file at up.Path is Accept's; the
+// receipt of a batch that was accepted before (fresh is false) says how far it
+// has come, and the newcomer at up.Path was not needed. Accept may be repeated
+// after any error, and two for one batch may run at once: one is fresh.
+//
+// Errors: ErrMalformed, *Incomplete (send the rest), *Refusal with
+// ReasonBadSignature or ReasonIDReuse (a whole newcomer is kept in quarantine
+// beside the batch it resembles, never in its place); any other may pass by itself.
+func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	key, err := i.opt.Robots.RobotKey(ctx, up.Robot)
+	if err != nil {
+		return nil, false, fmt.Errorf("key of robot %s: %w", up.Robot, err)
+	}
+	m, err := wire.OpenManifest(signed, key)
+	forged := errors.Is(err, wire.ErrSignature)
+	if forged {
+		m, err = wire.PeekManifest(signed)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %v", ErrMalformed, err)
+	}
+	if m.Batch != up.Batch || m.Robot != up.Robot || Owner(m.Batch) != up.Robot {
+		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
+	}
+
+	i.accepting.Lock()
+	defer i.accepting.Unlock()
+	if forged {
+		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonBadSignature, "the manifest is not signed with the key that robot " + up.Robot + " joined with"})
+	}
+	old, err := i.ledger.get(ctx, string(m.Batch))
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("ledger: %w", err)
+	case old != nil && old.SHA256 == m.SHA256:
+		return receiptOf(old), false, nil
+	case old != nil:
+		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonIDReuse, fmt.Sprintf("batch %s was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
+			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)})
+	}
+	if up.Path == "" {
+		up.Path = i.buffers.file(string(m.Batch)) // perhaps a try before this one has placed it
+	}
+	b := rowOf(m, up)
+	if err := i.admit(ctx, b, up.Path, signed); err != nil {
+		return nil, false, err
+	}
+	i.log.Info("batch received", "batch", b.Batch, "robot", b.Robot, "bytes", b.Size, "hosts", b.Hosts, "protocol", b.Protocol)
+	i.opt.Observe(Move{Batch: b.Batch, Robot: b.Robot, To: wire.StateReceived, Bytes: b.Size})
+	wake(i.splitWake)
+	return receiptOf(b), true, nil
+}
+
+// admit checks the size and enters a batch: first the files, then the row, which
+// alone makes it count.
+func (i *Ingest) admit(ctx context.Context, b *Batch, path string, signed []byte) error {
+	have, err := size(path)
+	if err != nil {
+		return err
+	}
+	if have != b.Size {
+		return &Incomplete{b.Batch, max(have, 0), b.Size}
+	}
+	if err := i.write(writePlace, func() error { return i.buffers.place(b.ID, path, signed) }); err != nil {
+		return err
+	}
+	if err := i.write(writeEnter, func() error { return i.ledger.enter(ctx, b) }); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// refuse keeps a whole newcomer in quarantine under a name of its own, and
+// returns the refusal, which stands whatever becomes of the keeping.
+func (i *Ingest) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *Refusal) error {
+	i.log.Warn("batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
+	if up.Path == "" {
+		return r
+	}
+	b := rowOf(m, up)
+	b.ID = string(m.Batch) + "+" + wire.Digest(signed)[:12]
+	b.State, b.Reason, b.Detail = wire.StateQuarantined, r.Reason, r.Detail
+	if old, err := i.ledger.get(ctx, b.ID); err != nil || old != nil {
+		return r // one copy is enough
+	}
+	var cut *Incomplete
+	if err := i.admit(ctx, b, up.Path, signed); errors.As(err, &cut) {
+		return r
+	} else if err != nil {
+		i.log.Error("cannot keep a refused batch", "batch", up.Batch, "err", err)
+		return r
+	}
+	if err := i.moveAside(b); err != nil {
+		i.log.Error("cannot keep a refused batch", "batch", up.Batch, "err", err)
+	}
+	i.opt.Observe(Move{Batch: b.Batch, Robot: b.Robot, To: b.State, Reason: b.Reason, Bytes: b.Size})
+	return r
+}
+
+func rowOf(m *wire.Manifest, up Upload) *Batch {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return &Batch{
+		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
+		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)),
+		State: wire.StateReceived, Received: now, Entered: now,
+	}
+}
+
+// Receipt tells a robot how far its batch has come; nil where none was accepted.
+func (i *Ingest) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error) {
+	b, err := i.ledger.get(ctx, string(id))
+	if b == nil || err != nil {
+		return nil, err
+	}
+	return receiptOf(b), nil
+}
+
+// Sign gives the receipt's bytes, signed by the service.
+func (i *Ingest) Sign(r *wire.Receipt) ([]byte, error) { return r.Sign(i.opt.Key) }
+
+func receiptOf(b *Batch) *wire.Receipt {
+	return &wire.Receipt{
+		Batch: b.Batch, SHA256: b.SHA256, State: b.State, Reason: b.Reason, Detail: b.Detail,
+		Edition: b.Edition, Version: b.Version, At: b.Entered,
+	}
+}
+
+// recover finishes what a crash has left between the files and the ledger: a
+// placed batch without a row is entered, a manifest whose file did not come is
+// dropped, a quarantined batch is moved aside.
+func (i *Ingest) recover(ctx context.Context) error {
+	ids, err := i.buffers.placed()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := i.buffers.sweep(id); err != nil {
+			return err
+		}
+		b, err := i.ledger.get(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case b == nil:
+			err = i.recoverPlaced(ctx, id)
+		case b.State == wire.StateQuarantined:
+			err = i.moveAside(b)
+		}
+		if err != nil {
+			return fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+func (i *Ingest) recoverPlaced(ctx context.Context, id string) error {
+	have, err := size(i.buffers.file(id))
+	if err != nil {
+		return err
+	}
+	if have < 0 || !wire.BatchID(id).Valid() { // the upload still lies with the receiver, or was to be refused
+		return i.buffers.drop(id)
+	}
+	signed, err := os.ReadFile(i.buffers.manifest(id))
+	if err != nil {
+		return err
+	}
+	up := Upload{Batch: wire.BatchID(id), Robot: Owner(wire.BatchID(id))}
+	if _, _, err := i.Accept(ctx, up, signed); err != nil {
+		i.log.Error("a batch that was being accepted stays where it is; its robot will send the manifest again", "batch", id, "err", err)
+	}
+	return nil
+}
+
+func (i *Ingest) moveAside(b *Batch) error {
+	return i.write(writeMoveAside, func() error { return i.buffers.moveAside(b.ID, why{b.Batch, b.Reason, b.Detail}) })
+}
+
+// manifest reads what acceptance has checked the signature of.
+func (i *Ingest) manifest(b *Batch) (*wire.Manifest, []byte, error) {
+	signed, err := os.ReadFile(i.buffers.manifest(b.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := wire.PeekManifest(signed)
+	return m, signed, err
+}
+
+// innerOf is the manifest as the copy inside the batch has it.
+func innerOf(m *wire.Manifest) ([]byte, error) {
+	inner := *m
+	inner.Size, inner.SHA256 = 0, ""
+	return json.Marshal(inner)
+}

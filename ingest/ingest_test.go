@@ -1,0 +1,354 @@
+package ingest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest"
+	"sheaf/ingest/internal/batchtest"
+	"sheaf/internal/db"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+)
+
+// house is an installation that a test stops, starts and looks into.
+type house struct {
+	t      testing.TB
+	dir    string
+	robots *batchtest.Robots
+	key    ed25519.PrivateKey
+	db     *sql.DB
+	store  store.Store
+	cat    *catalog.Catalog
+	opt    ingest.Options
+	in     *ingest.Ingest
+	stop   func()
+}
+
+func newHouse(t testing.TB) *house {
+	h := &house{t: t, dir: t.TempDir(), robots: batchtest.NewRobots(t), stop: func() {}}
+	_, h.key, _ = ed25519.GenerateKey(nil)
+	fsStore, err := store.OpenFS(filepath.Join(h.dir, "objects"))
+	must(t, err)
+	t.Cleanup(func() { h.stop(); fsStore.Close() })
+	h.store = fsStore
+	h.db, err = db.Open(t.Context(), filepath.Join(h.dir, "sheaf.db"))
+	must(t, err)
+	t.Cleanup(func() { h.db.Close() })
+	h.opt = ingest.Options{
+		DB: h.db, Dir: filepath.Join(h.dir, "buffers"), Robots: h.robots, Key: h.key,
+		Limits: ingest.Limits{Poll: 20 * time.Millisecond, BackoffMin: 5 * time.Millisecond, BackoffMax: 20 * time.Millisecond},
+	}
+	return h
+}
+
+// open makes the Ingest anew, as a start of the service does.
+func (h *house) open() *house {
+	h.t.Helper()
+	var err error
+	h.cat, err = catalog.Open(h.t.Context(), h.store, catalog.Options{})
+	must(h.t, err)
+	h.opt.Store, h.opt.Catalog = h.store, h.cat
+	h.in, err = ingest.New(h.t.Context(), h.opt)
+	must(h.t, err)
+	return h
+}
+
+// run lets it work until the test stops it.
+func (h *house) run() *house {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- h.in.Run(ctx) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			h.t.Error(err)
+		}
+	})
+	return h
+}
+
+// upload lays a batch's bytes down as a receiver does.
+func (h *house) upload(b *batchtest.Batch) ingest.Upload {
+	path := filepath.Join(h.opt.Dir, "upload-"+wire.Digest(b.Data)[:8])
+	must(h.t, os.WriteFile(path, b.Data, 0o600))
+	return ingest.Upload{Batch: b.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
+}
+
+func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
+	h.t.Helper()
+	r, fresh, err := h.in.Accept(h.t.Context(), h.upload(b), b.Signed)
+	must(h.t, err)
+	if !fresh || r.State != wire.StateReceived {
+		h.t.Fatalf("fresh %v, receipt %+v", fresh, r)
+	}
+	return r
+}
+
+// await waits for a batch to reach a state.
+func (h *house) await(id wire.BatchID, want wire.State) *wire.Receipt {
+	h.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		r, err := h.in.Receipt(h.t.Context(), id)
+		must(h.t, err)
+		if r != nil && r.State == want {
+			return r
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("batch %s does not become %s; it is %+v", id, want, r)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// lines are the published lines of a host.
+func (h *house) lines(host string) []catalog.Line {
+	h.t.Helper()
+	s, err := h.cat.Pin(h.t.Context())
+	must(h.t, err)
+	defer s.Release()
+	lines, err := s.Host(h.t.Context(), host)
+	must(h.t, err)
+	return lines
+}
+
+// verify reads a published segment back and checks all that the line says of it.
+func (h *house) verify(l catalog.Line) {
+	h.t.Helper()
+	r, err := h.store.Open(h.t.Context(), l.Object, l.Offset, l.Length)
+	must(h.t, err)
+	defer r.Close()
+	sum, err := archive.VerifySegment(r, archive.VerifyOptions{Host: l.Host})
+	must(h.t, err)
+	if sum.SHA256 != l.SHA256 || sum.Records != l.Records || sum.IndexOffset != l.IndexOffset || sum.IndexLength != l.IndexLength || sum.Files != l.Files {
+		h.t.Errorf("%s: stored %+v, line %+v", l.Host, sum, l)
+	}
+	for kind, v := range l.Views {
+		if v.Size <= 0 || len(v.SHA256) != 64 || v.ETag == "" {
+			h.t.Errorf("%s: view %s is %+v", l.Host, kind, v)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBatchIsPublished(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.waseda.ac.jp", 20), batchtest.Site("a.example.jp:8080", 3))
+	h.accept(b)
+	r := h.await(b.ID, wire.StatePublished)
+	if r.Edition == "" || r.Version == 0 || r.SHA256 != b.Manifest.SHA256 {
+		t.Errorf("receipt %+v", r)
+	}
+	for i, name := range []string{"www.waseda.ac.jp", "a.example.jp:8080"} {
+		lines := h.lines(name)
+		if len(lines) != 1 {
+			t.Fatalf("%s has %d lines", name, len(lines))
+		}
+		l := lines[0]
+		h.verify(l)
+		if want := "segments/" + archive.HostPath(name) + "/20261120-" + string(b.ID) + "-1.tar.gz"; l.Object != want {
+			t.Errorf("object %s, want %s", l.Object, want)
+		}
+		if l.Batch != string(b.ID) || l.BatchSHA256 != b.Manifest.SHA256 || l.Robot != batchtest.Robot || l.Edition != r.Edition {
+			t.Errorf("line %+v", l)
+		}
+		stored, err := h.store.Open(t.Context(), l.Object, 0, b.Manifest.Hosts[i].Length)
+		must(t, err)
+		got, err := io.ReadAll(stored)
+		must(t, err)
+		stored.Close()
+		if !bytes.Equal(got, b.Data[b.Manifest.Hosts[i].Offset:][:len(got)]) {
+			t.Errorf("%s: the stored range is not the batch's", name)
+		}
+	}
+	kept, err := h.store.Open(t.Context(), "batches/"+string(b.ID)+".manifest", 0, -1)
+	must(t, err)
+	defer kept.Close()
+	if data, _ := io.ReadAll(kept); !bytes.Equal(data, b.Signed) {
+		t.Error("the manifest that is kept is not the one that was signed")
+	}
+	eventually(t, "the batch's file is collected", func() bool {
+		_, err := os.Stat(filepath.Join(h.opt.Dir, "batches", string(b.ID)))
+		return os.IsNotExist(err)
+	})
+}
+
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("does not come about: " + what)
+		}
+	}
+}
+
+func TestSameBatchAgain(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
+	h.accept(b)
+	h.await(b.ID, wire.StatePublished)
+	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
+	must(t, err)
+	if fresh || r.State != wire.StatePublished {
+		t.Errorf("fresh %v, receipt %+v; want the old one, published", fresh, r)
+	}
+	other := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 3))
+	_, _, err = h.in.Accept(t.Context(), h.upload(other), other.Signed)
+	wantRefusal(t, err, wire.ReasonIDReuse)
+	if r, _ := h.in.Receipt(t.Context(), b.ID); r.State != wire.StatePublished || r.SHA256 != b.Manifest.SHA256 {
+		t.Errorf("the old batch was touched: %+v", r)
+	}
+	kept, _ := filepath.Glob(filepath.Join(h.opt.Dir, "quarantine", string(b.ID)+"+*", "batch.tar.gz"))
+	if len(kept) != 1 {
+		t.Fatalf("quarantine holds %v", kept)
+	}
+	if data, _ := os.ReadFile(kept[0]); !bytes.Equal(data, other.Data) {
+		t.Error("the quarantine does not hold the newcomer")
+	}
+	if len(h.lines("h.example.jp")) != 1 {
+		t.Error("published more than once")
+	}
+}
+
+func wantRefusal(t *testing.T, err error, want wire.Reason) {
+	t.Helper()
+	var r *ingest.Refusal
+	if !errors.As(err, &r) || r.Reason != want {
+		t.Fatalf("got %v, want a refusal with %s", err, want)
+	}
+}
+
+func TestAcceptRefuses(t *testing.T) {
+	h := newHouse(t).open()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
+	t.Run("bad signature", func(t *testing.T) {
+		forged := batchtest.NewRobots(t).Sign(t, &batchtest.Batch{ID: b.ID, Data: b.Data, Manifest: b.Manifest})
+		_, _, err := h.in.Accept(t.Context(), h.upload(forged), forged.Signed)
+		wantRefusal(t, err, wire.ReasonBadSignature)
+	})
+	t.Run("not whole", func(t *testing.T) {
+		cut := &batchtest.Batch{ID: b.ID, Data: b.Data[:len(b.Data)-1]}
+		_, _, err := h.in.Accept(t.Context(), h.upload(cut), b.Signed)
+		var inc *ingest.Incomplete
+		if !errors.As(err, &inc) || inc.Have != inc.Want-1 {
+			t.Fatalf("got %v", err)
+		}
+	})
+	t.Run("no upload", func(t *testing.T) {
+		var inc *ingest.Incomplete
+		if _, _, err := h.in.Accept(t.Context(), ingest.Upload{Batch: b.ID, Robot: batchtest.Robot}, b.Signed); !errors.As(err, &inc) {
+			t.Fatalf("got %v", err)
+		}
+	})
+	t.Run("another batch's manifest", func(t *testing.T) {
+		if _, _, err := h.in.Accept(t.Context(), ingest.Upload{Batch: batchtest.ID(9), Robot: batchtest.Robot}, b.Signed); !errors.Is(err, ingest.ErrMalformed) {
+			t.Fatalf("got %v", err)
+		}
+	})
+	if r, _ := h.in.Receipt(t.Context(), b.ID); r != nil {
+		t.Errorf("the batch counts as accepted: %+v", r)
+	}
+	h.accept(b) // none of it was in the way of the good one
+}
+
+func TestQuarantine(t *testing.T) {
+	flip := func(b *batchtest.Batch) { b.Data[len(b.Data)/3] ^= 0x40 }
+	for name, c := range map[string]struct {
+		want  wire.Reason
+		spoil func(t *testing.T, h *house, b *batchtest.Batch)
+	}{
+		"damaged on the way": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) { flip(b) }},
+		"made corrupt": {wire.ReasonCorruptMember, func(t *testing.T, h *house, b *batchtest.Batch) {
+			flip(b)
+			h.robots.Resign(t, b)
+		}},
+		"host's digest wrong": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) {
+			b.Manifest.Hosts[1].SHA256 = strings.Repeat("0", 64)
+			h.robots.Resign(t, b)
+		}},
+		"cut short": {wire.ReasonTruncated, func(t *testing.T, h *house, b *batchtest.Batch) {
+			b.Data = b.Data[:len(b.Data)-len(archive.EndMember(0, 0))]
+			h.robots.Resign(t, b)
+		}},
+		"not assigned": {wire.ReasonHostNotAssigned, func(t *testing.T, h *house, b *batchtest.Batch) {
+			h.robots.Foreign = []string{"two.example.jp"}
+		}},
+		"from the future": {wire.ReasonClock, func(t *testing.T, h *house, b *batchtest.Batch) {
+			b.Manifest.Created = time.Now().Add(48 * time.Hour)
+			h.robots.Resign(t, b)
+		}},
+		"another manifest inside": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) {
+			b.Manifest.Generation = 7
+			h.robots.Resign(t, b)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t).open().run()
+			bad := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 5), batchtest.Site("two.example.jp", 5))
+			c.spoil(t, h, bad)
+			h.accept(bad)
+			good := batchtest.Make(t, h.robots, 2, batchtest.Site("three.example.jp", 1))
+			h.accept(good)
+			r := h.await(bad.ID, wire.StateQuarantined)
+			if r.Reason != c.want || r.Detail == "" {
+				t.Errorf("reason %s (%s), want %s", r.Reason, r.Detail, c.want)
+			}
+			h.await(good.ID, wire.StatePublished)
+			if len(h.lines("one.example.jp")) != 0 {
+				t.Error("a host of a quarantined batch is public")
+			}
+			dir := filepath.Join(h.opt.Dir, "quarantine", string(bad.ID))
+			eventually(t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
+			for file, want := range map[string][]byte{"batch.tar.gz": bad.Data, "manifest": bad.Signed} {
+				if data, err := os.ReadFile(filepath.Join(dir, file)); !bytes.Equal(data, want) {
+					t.Errorf("%s in quarantine is not what came (%v)", file, err)
+				}
+			}
+			if data, _ := os.ReadFile(filepath.Join(dir, "reason.json")); !bytes.Contains(data, []byte(c.want)) {
+				t.Errorf("reason.json is %s", data)
+			}
+		})
+	}
+}
+
+func TestPublishWindow(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Window = window.Never()
+	h.open().run()
+	one := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
+	two := batchtest.Make(t, h.robots, 2, batchtest.Site("two.example.jp", 1))
+	h.accept(one)
+	h.accept(two)
+	h.await(one.ID, wire.StatePostSplit)
+	h.await(two.ID, wire.StatePostSplit)
+	time.Sleep(50 * time.Millisecond)
+	if h.await(one.ID, wire.StatePostSplit); len(h.lines("one.example.jp")) != 0 {
+		t.Fatal("published outside the window")
+	}
+	v, n, err := h.in.PublishNow(t.Context())
+	must(t, err)
+	a, b := h.await(one.ID, wire.StatePublished), h.await(two.ID, wire.StatePublished)
+	if n != 2 || a.Edition != v.Edition || b.Edition != v.Edition || a.Version != b.Version {
+		t.Errorf("%d batches, %+v, %+v; want both in one edition %+v", n, a, b, v)
+	}
+}

@@ -1,0 +1,168 @@
+// Package batchtest makes batches as a robot does, and stands in for the manager,
+// for the tests of ingest and its receivers.
+package batchtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Robot is the robot whose batches Make makes; its secret is Secret.
+const (
+	Robot  = "waseda"
+	Secret = "sesame"
+)
+
+// Batch is a batch as a robot has it ready to send.
+type Batch struct {
+	ID       wire.BatchID
+	Data     []byte
+	Manifest *wire.Manifest
+	Signed   []byte
+}
+
+// Page is one page of a host.
+type Page struct {
+	Path string
+	Body []byte
+}
+
+// Host is one host's share of a batch.
+type Host struct {
+	Name  string
+	Pages []Page
+}
+
+// Site gives a host of n small pages.
+func Site(name string, n int) Host {
+	h := Host{Name: name}
+	for i := range n {
+		h.Pages = append(h.Pages, Page{fmt.Sprintf("/%d.html", i), fmt.Appendf(nil, "<html>%s, page %d %s</html>", name, i, strings.Repeat("text ", i%50))})
+	}
+	return h
+}
+
+// ID names the n-th batch of the robot.
+func ID(n int64) wire.BatchID { return wire.NewBatchID(Robot, crawled, n) }
+
+var crawled = time.Date(2026, 11, 20, 15, 4, 5, 0, time.UTC)
+
+// Make builds the robot's n-th batch of the hosts' pages.
+func Make(t testing.TB, r *Robots, n int64, hosts ...Host) *Batch {
+	t.Helper()
+	var out bytes.Buffer
+	b := MakeTo(t, &out, r, n, hosts...)
+	b.Data = out.Bytes()
+	return b
+}
+
+// MakeTo is Make with the batch's bytes written to w and not kept.
+func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch {
+	t.Helper()
+	m := &wire.Manifest{
+		Format: wire.ManifestFormat, Batch: ID(n), Robot: Robot, Version: "test", Generation: 1, Created: crawled.Add(time.Hour),
+	}
+	bw := archive.NewBatchWriter(w)
+	for _, h := range hosts {
+		m.Hosts = append(m.Hosts, addHost(t, bw, h))
+	}
+	inner, err := json.Marshal(m)
+	check(t, err)
+	m.Size, m.SHA256, err = bw.Finish(inner)
+	check(t, err)
+	return r.Sign(t, &Batch{ID: m.Batch, Manifest: m})
+}
+
+// addHost writes a host's segment to a file of its own, as robots do, and adds it.
+func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "segment")
+	w, err := archive.Create(path, h.Name, "test-"+strings.ReplaceAll(h.Name, ":", "_"), archive.WriterOptions{})
+	check(t, err)
+	for i, p := range h.Pages {
+		_, err := w.Append(&archive.Record{
+			Kind: archive.Page, URL: "http://" + h.Name + p.Path, Time: crawled.Add(time.Duration(i) * time.Second), IP: "192.0.2.1",
+			HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader(p.Body),
+		})
+		check(t, err)
+	}
+	idx, err := w.Seal()
+	check(t, err)
+	f, err := os.Open(path)
+	check(t, err)
+	defer f.Close()
+	defer os.Remove(path)
+	host, err := bw.AddSegment(t.Context(), archive.FileSource(f, 0), idx)
+	check(t, err)
+	return host
+}
+
+// Robots knows the one robot and is its manager too.
+type Robots struct {
+	Key     ed25519.PrivateKey
+	Foreign []string // hosts that are not the robot's
+}
+
+// NewRobots makes the robot's key.
+func NewRobots(t testing.TB) *Robots {
+	_, key, err := ed25519.GenerateKey(nil)
+	check(t, err)
+	return &Robots{Key: key}
+}
+
+// Sign signs the batch's manifest as it stands.
+func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
+	t.Helper()
+	signed, err := b.Manifest.Sign(r.Key)
+	check(t, err)
+	b.Signed = signed
+	return b
+}
+
+// Resign makes the manifest fit the batch's bytes again after a test has changed them.
+func (r *Robots) Resign(t testing.TB, b *Batch) *Batch {
+	t.Helper()
+	b.Manifest.Size, b.Manifest.SHA256 = int64(len(b.Data)), wire.Digest(b.Data)
+	return r.Sign(t, b)
+}
+
+func (r *Robots) Authenticate(_ context.Context, robot, secret string) error {
+	if secret != Secret {
+		return errors.New("wrong secret")
+	}
+	return nil
+}
+
+func (r *Robots) RobotKey(context.Context, string) (ed25519.PublicKey, error) {
+	return r.Key.Public().(ed25519.PublicKey), nil
+}
+
+func (r *Robots) NotAssigned(_ context.Context, _ string, _ int64, hosts []string) (foreign []string, err error) {
+	for _, h := range hosts {
+		if slices.Contains(r.Foreign, h) {
+			foreign = append(foreign, h)
+		}
+	}
+	return foreign, nil
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,148 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/wire"
+)
+
+// publishDue publishes what waits where the window is open; where it is shut it
+// sees to it that the loop wakes at the next opening.
+func (i *Ingest) publishDue(ctx context.Context) (did bool, err error) {
+	if w, now := i.opt.Window, time.Now(); w != nil && !w.Open(now) {
+		if next, ok := w.Next(now); ok && next.Sub(now) < i.opt.Limits.Poll {
+			time.AfterFunc(next.Sub(now), func() { wake(i.publishWake) })
+		}
+		return false, nil
+	}
+	_, n, err := i.PublishNow(ctx)
+	return n > 0, err
+}
+
+// PublishNow makes all post-split batches public in one edition, whatever the
+// window says, and tells how many they were. The catalog's append is the one act
+// that does it; whether it happened is asked of the catalog first, so that a try
+// whose outcome was lost is found out and not repeated.
+func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err error) {
+	i.publishing.Lock()
+	defer i.publishing.Unlock()
+	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
+	if err != nil || len(waiting) == 0 {
+		return v, 0, err
+	}
+	rest, err := i.settle(ctx, waiting)
+	if err != nil {
+		return v, 0, fmt.Errorf("publish: %w", err)
+	}
+	if len(rest) == 0 {
+		return v, len(waiting), nil
+	}
+	p := catalog.Publication{Lines: i.ledger.lines(ctx, rest)}
+	for _, b := range rest {
+		if err := i.write(writeManifest, func() error { return i.keepManifest(ctx, b) }); err != nil {
+			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
+		}
+		p.Batches = append(p.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256})
+	}
+	if p.Token, err = i.ledger.publisherToken(ctx); err != nil {
+		return v, 0, fmt.Errorf("publish: token: %w", err)
+	}
+	err = i.write(writePublish, func() error { v, err = i.opt.Catalog.Publish(ctx, p); return err })
+	if err != nil {
+		return v, 0, fmt.Errorf("publish %d batches: %w", len(rest), err)
+	}
+	if err := i.markPublished(ctx, rest, v); err != nil {
+		return v, 0, err
+	}
+	return v, len(waiting), nil
+}
+
+// settle marks those batches that the catalog already holds, and returns the others.
+func (i *Ingest) settle(ctx context.Context, waiting []*Batch) (rest []*Batch, err error) {
+	s, err := i.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	for _, b := range waiting {
+		v, ok, err := s.Batch(ctx, string(b.Batch))
+		if err == nil && ok {
+			err = i.markPublished(ctx, []*Batch{b}, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			rest = append(rest, b)
+		}
+	}
+	return rest, nil
+}
+
+func (i *Ingest) markPublished(ctx context.Context, batches []*Batch, v catalog.Version) error {
+	if err := i.write(writePublished, func() error { return i.ledger.published(ctx, batches, v, time.Now()) }); err != nil {
+		return fmt.Errorf("mark %d batches published in version %d: %w", len(batches), v.N, err)
+	}
+	for _, b := range batches {
+		i.log.Info("batch published", "batch", b.Batch, "edition", v.Edition, "version", v.N)
+		i.moved(b, wire.StatePostSplit, wire.StatePublished, "")
+	}
+	wake(i.collectWake)
+	return nil
+}
+
+// keepManifest stores the signed manifest for ever: provenance outlives the batch.
+func (i *Ingest) keepManifest(ctx context.Context, b *Batch) error {
+	_, signed, err := i.manifest(b)
+	if err != nil {
+		return err
+	}
+	key := "batches/" + string(b.Batch) + ".manifest"
+	err = i.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
+	if !errors.Is(err, store.ErrExists) {
+		return err
+	}
+	r, err := i.opt.Store.Open(ctx, key, 0, -1)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	kept, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(kept, signed) {
+		return fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
+	}
+	return nil
+}
+
+// moved tells the observer of a step that b has made.
+func (i *Ingest) moved(b *Batch, from, to wire.State, reason wire.Reason) {
+	i.opt.Observe(Move{Batch: b.Batch, Robot: b.Robot, From: from, To: to, Reason: reason, Bytes: b.Size, Took: time.Since(b.Entered)})
+}
+
+// collect deletes the files of batches that have been published for long enough:
+// robots and catalog agree that the segments are what counts now.
+func (i *Ingest) collect(ctx context.Context) (did bool, err error) {
+	done, err := i.ledger.uncollected(ctx, time.Now().Add(-i.opt.Limits.KeepInputs))
+	if err != nil {
+		return false, err
+	}
+	for _, b := range done {
+		if err := i.write(writeCollect, func() error { return i.buffers.drop(b.ID) }); err != nil {
+			return false, fmt.Errorf("collect batch %s: %w", b.Batch, err)
+		}
+		if err := i.write(writeCollected, func() error { return i.ledger.collected(ctx, b) }); err != nil {
+			return false, fmt.Errorf("collect batch %s: %w", b.Batch, err)
+		}
+	}
+	return len(done) > 0, nil
+}

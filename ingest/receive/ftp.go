@@ -1,0 +1,246 @@
+package receive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"strings"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/internal/ftp"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+)
+
+// FTP gives the drop: one directory a robot, in which it sees its own files only.
+//
+//	<batch>.tar.gz     written, resumed by REST or APPE; SIZE tells the bytes kept
+//	<batch>.manifest   written last, at once: 226 means that the batch is accepted
+//	<batch>.receipt    read: the signed receipt
+func (r *Receiver) FTP() ftp.Handler { return drop{r} }
+
+type drop struct{ r *Receiver }
+
+func (d drop) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
+	if err := d.r.opt.Robots.Authenticate(ctx, user, password); err != nil {
+		return nil, &ftp.Error{Code: 530, Msg: "Log in with the robot's name and secret; robotd join gets both."}
+	}
+	return &dropSession{r: d.r, ctx: ctx, robot: user, remote: remote.String()}, nil
+}
+
+type dropSession struct {
+	r      *Receiver
+	ctx    context.Context // of the connection; for the log of transfers
+	robot  string
+	remote string
+}
+
+// Suffixes of the drop's files.
+const (
+	batchSuffix    = ".tar.gz"
+	manifestSuffix = ".manifest"
+	receiptSuffix  = ".receipt"
+)
+
+// parse takes a path apart into one of the robot's batches and a suffix.
+func (s *dropSession) parse(path string) (wire.BatchID, string, error) {
+	name := strings.TrimPrefix(path, "/")
+	for _, suffix := range []string{batchSuffix, manifestSuffix, receiptSuffix} {
+		if id, ok := strings.CutSuffix(name, suffix); ok && ingest.Owner(wire.BatchID(id)) == s.robot {
+			return wire.BatchID(id), suffix, nil
+		}
+	}
+	return "", "", &ftp.Error{Code: 553, Msg: fmt.Sprintf("Name not allowed: put %s-<yyyymmddThhmmssZ>-<n>.tar.gz, then .manifest; get .receipt.", s.robot)}
+}
+
+func absent(path string) error { return &ftp.Error{Code: 550, Msg: path + ": no such file."} }
+
+func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) {
+	if path == "/" {
+		return ftp.Entry{Name: "/", Dir: true, Writable: true}, nil
+	}
+	id, suffix, err := s.parse(path)
+	if err != nil {
+		return ftp.Entry{}, absent(path)
+	}
+	switch suffix {
+	case batchSuffix:
+		u, err := s.r.uploads.get(uploadName(id, overFTP))
+		if err != nil {
+			return ftp.Entry{}, absent(path)
+		}
+		return entryOf(u)
+	case receiptSuffix:
+		receipt, err := s.r.receipt(ctx, id)
+		if err != nil {
+			return ftp.Entry{}, err
+		}
+		if receipt != nil {
+			return ftp.Entry{Name: string(id) + receiptSuffix, Size: int64(len(receipt))}, nil
+		}
+	}
+	return ftp.Entry{}, absent(path)
+}
+
+// entryOf shows an upload: its size is what a resume may begin at.
+func entryOf(u *upload) (ftp.Entry, error) {
+	st, err := u.settled()
+	return ftp.Entry{Name: string(st.Batch) + batchSuffix, Size: st.Offset, Modified: st.Touched, Writable: true}, err
+}
+
+// List shows the uploads that are not complete. It does not disturb them.
+func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, error] {
+	return func(yield func(ftp.Entry, error) bool) {
+		if path != "/" {
+			yield(ftp.Entry{}, absent(path))
+			return
+		}
+		for _, u := range s.r.uploads.of(s.robot, overFTP) {
+			st := u.get()
+			if !yield(ftp.Entry{Name: string(st.Batch) + batchSuffix, Size: st.Offset, Modified: st.Touched, Writable: true}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *dropSession) Open(ctx context.Context, path string, offset int64) (ftp.File, error) {
+	id, suffix, err := s.parse(path)
+	if err != nil || suffix != receiptSuffix {
+		return nil, &ftp.Error{Code: 550, Msg: path + ": only receipts can be read here."}
+	}
+	receipt, err := s.r.receipt(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if receipt == nil {
+		return nil, absent(path)
+	}
+	return io.NopCloser(bytes.NewReader(receipt[min(offset, int64(len(receipt))):])), nil
+}
+
+func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ftp.Upload, error) {
+	id, suffix, err := s.parse(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case suffix == batchSuffix:
+		return s.createBatch(id, offset)
+	case suffix == manifestSuffix && offset == 0:
+		return &manifestUpload{ctx: ctx, s: s, batch: id}, nil
+	case suffix == manifestSuffix:
+		return nil, &ftp.Error{Code: 554, Msg: "A manifest is sent whole: STOR from the start."}
+	}
+	return nil, &ftp.Error{Code: 550, Msg: path + ": receipts are written by the service."}
+}
+
+func (s *dropSession) createBatch(id wire.BatchID, offset int64) (ftp.Upload, error) {
+	u, err := s.r.uploads.get(uploadName(id, overFTP))
+	if err != nil || offset == 0 {
+		if offset > 0 {
+			return nil, &ftp.Error{Code: 554, Msg: "Nothing is kept of this batch: STOR from the start."}
+		}
+		u, err = s.r.uploads.create(status{Batch: id, Robot: s.robot, Protocol: overFTP, Size: -1})
+	}
+	if err != nil {
+		return nil, ftpError(err)
+	}
+	if offset == ftp.Append {
+		st, err := u.settled()
+		if err != nil {
+			return nil, ftpError(err)
+		}
+		offset = st.Offset
+	}
+	w, err := u.begin(offset)
+	if err != nil {
+		return nil, ftpError(err)
+	}
+	return &batchUpload{s, w}, nil
+}
+
+// Transferred records what came for batches; manifests and receipts are small change.
+func (s *dropSession) Transferred(direction ftp.Direction, path string, n int64, took time.Duration, err error) {
+	id, suffix, perr := s.parse(path)
+	if perr != nil || suffix != batchSuffix || direction != ftp.Uploaded {
+		return
+	}
+	outcome := transfers.OK
+	if err != nil {
+		outcome = transfers.Aborted
+	}
+	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: string(id), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
+}
+
+func (s *dropSession) Close() error { return nil }
+
+// batchUpload writes a batch. Its end, clean or not, keeps what came; whether
+// that is the whole batch only the manifest can tell.
+type batchUpload struct {
+	s *dropSession
+	w *writer
+}
+
+func (b *batchUpload) Write(p []byte) (int, error) {
+	n, err := b.w.Write(p)
+	return n, ftpError(err)
+}
+
+func (b *batchUpload) Commit() error { return ftpError(b.w.Close()) }
+
+func (b *batchUpload) Abort(cause error) {
+	if err := b.w.Close(); err != nil && !errors.Is(err, errTakenOver) {
+		b.s.r.log.Error("an aborted upload could not be kept to its last byte", "upload", b.w.u.name, "cause", cause, "err", err)
+	}
+}
+
+// manifestUpload gathers a manifest and, when it is whole, has the batch accepted.
+type manifestUpload struct {
+	ctx   context.Context
+	s     *dropSession
+	batch wire.BatchID
+	data  bytes.Buffer
+}
+
+func (m *manifestUpload) Write(p []byte) (int, error) {
+	if m.data.Len()+len(p) > wire.MaxManifest {
+		return 0, &ftp.Error{Code: 552, Msg: fmt.Sprintf("A manifest has at most %d bytes.", wire.MaxManifest)}
+	}
+	return m.data.Write(p)
+}
+
+func (m *manifestUpload) Commit() error {
+	_, _, err := m.s.r.accept(m.ctx, m.s.robot, overFTP, m.batch, m.data.Bytes())
+	return ftpError(err)
+}
+
+func (m *manifestUpload) Abort(error) {}
+
+// ftpError gives an error as the reply that FTP has for it.
+func ftpError(err error) error {
+	var full *ingest.Full
+	var cut *ingest.Incomplete
+	var refusal *ingest.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &full):
+		return &ftp.Error{Code: 452, Msg: fmt.Sprintf("%s; again in %d s.", full.Detail, int(full.RetryAfter.Seconds()))}
+	case errors.As(err, &cut):
+		return &ftp.Error{Code: 450, Msg: cut.Error() + "."}
+	case errors.As(err, &refusal):
+		return &ftp.Error{Code: 553, Msg: refusal.Error() + "."}
+	case errors.Is(err, ingest.ErrMalformed):
+		return &ftp.Error{Code: 501, Msg: err.Error() + "."}
+	case errors.Is(err, errOffset):
+		return &ftp.Error{Code: 554, Msg: "REST is beyond what is kept; SIZE tells how much that is."}
+	case errors.Is(err, errTakenOver), errors.Is(err, errNoUpload):
+		return &ftp.Error{Code: 450, Msg: err.Error() + "."}
+	}
+	return err
+}

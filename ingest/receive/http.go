@@ -1,0 +1,153 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"sheaf/ingest"
+	"sheaf/internal/problem"
+	"sheaf/internal/wire"
+
+	"github.com/gorilla/mux"
+	"github.com/tus/tusd/v2/pkg/handler"
+)
+
+// Register mounts the robots' paths: uploads by tus 1.0, manifests, receipts.
+// Every one of them asks for the robot's name and secret by HTTP Basic.
+func (r *Receiver) Register(router *mux.Router) error {
+	tus, err := newTus(r)
+	if err != nil {
+		return err
+	}
+	upload := wire.PathUploads + "{batch}"
+	router.HandleFunc(wire.PathUploads, tusOptions).Methods("OPTIONS")
+	router.Handle(wire.PathUploads, r.authorise(r.tus(tus, tus.PostFile), batchInMetadata)).Methods("POST")
+	router.Handle(upload, r.authorise(r.tus(tus, tus.HeadFile), batchInPath)).Methods("HEAD")
+	router.Handle(upload, r.authorise(r.tus(tus, tus.PatchFile), batchInPath)).Methods("PATCH")
+	router.Handle(upload, r.authorise(r.tus(tus, tus.DelFile), batchInPath)).Methods("DELETE")
+	router.Handle(wire.PathManifest, r.authorise(problem.Handler(r.log, r.putManifest), batchInPath)).Methods("PUT")
+	router.Handle(wire.PathReceipt, r.authorise(problem.Handler(r.log, r.getReceipt), batchInPath)).Methods("GET")
+	return nil
+}
+
+func tusOptions(w http.ResponseWriter, _ *http.Request) {
+	h := w.Header()
+	h.Set("Tus-Resumable", "1.0.0")
+	h.Set("Tus-Version", "1.0.0")
+	h.Set("Tus-Extension", tusExtensions)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// tus wraps one of tusd's handlers: its errors become problem+json, and bytes in
+// a creation are left unread, for that extension is not offered.
+func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) http.Handler {
+	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // what is left is the upload's ID
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost {
+			req.Header.Del("Content-Type")
+			req.Header.Del("X-HTTP-Method-Override")
+		}
+		for _, draft := range []string{"Upload-Draft-Interop-Version", "Upload-Complete", "Upload-Incomplete"} {
+			req.Header.Del(draft) // tus 1.0 only
+		}
+		pw := &problemWriter{ResponseWriter: w, head: req.Method == http.MethodHead}
+		inner.ServeHTTP(pw, req)
+		pw.problem("")
+	})
+}
+
+// cutReason takes "CODE: text" apart.
+func cutReason(text string) (reason, detail string, ok bool) {
+	reason, detail, ok = strings.Cut(strings.TrimSpace(text), ": ")
+	if !ok || strings.HasPrefix(reason, "ERR_INTERNAL") {
+		return "internal", text, false
+	}
+	return strings.ToLower(strings.TrimPrefix(reason, "ERR_")), detail, true
+}
+
+// batchInPath and batchInMetadata tell which batch a request is about.
+func batchInPath(req *http.Request) wire.BatchID { return wire.BatchID(mux.Vars(req)["batch"]) }
+
+func batchInMetadata(req *http.Request) wire.BatchID {
+	return wire.BatchID(handler.ParseMetadataHeader(req.Header.Get("Upload-Metadata"))["batch"])
+}
+
+// authorise lets a robot through to what belongs to its own batches.
+func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
+	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
+		robot, secret, ok := req.BasicAuth()
+		if !ok || r.opt.Robots.Authenticate(req.Context(), robot, secret) != nil {
+			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
+			return problem.New(http.StatusUnauthorized, "unauthorized", "robots show their name and secret; `robotd join` gets both")
+		}
+		id := batch(req)
+		switch owner := ingest.Owner(id); {
+		case owner == "":
+			return problem.New(http.StatusBadRequest, "bad_batch", "batch "+strconv.Quote(string(id))+" is not <robot>-<yyyymmddThhmmssZ>-<n>; an upload names it in the metadata key \"batch\"")
+		case owner != robot:
+			return problem.New(http.StatusForbidden, "not_yours", "batch "+string(id)+" is not robot "+robot+"'s")
+		}
+		ctx := context.WithValue(req.Context(), callerKey{}, caller{robot, req.RemoteAddr})
+		next.ServeHTTP(w, req.WithContext(ctx))
+		return nil
+	})
+}
+
+// putManifest takes the signed manifest that completes a batch: 202 with the
+// receipt where it is accepted, 200 with the receipt of one that was before.
+func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
+	signed, err := io.ReadAll(http.MaxBytesReader(w, req.Body, wire.MaxManifest))
+	if err != nil {
+		return err
+	}
+	receipt, fresh, err := r.accept(req.Context(), callerOf(req.Context()).robot, overHTTP, batchInPath(req), signed)
+	if err != nil {
+		return refusalProblem(err)
+	}
+	status := http.StatusOK
+	if fresh {
+		status = http.StatusAccepted
+	}
+	return writeReceipt(w, status, receipt)
+}
+
+// refusalProblem says why a manifest was not accepted in HTTP's way.
+func refusalProblem(err error) error {
+	var cut *ingest.Incomplete
+	var refusal *ingest.Refusal
+	switch {
+	case errors.As(err, &cut):
+		return problem.New(http.StatusConflict, "incomplete", cut.Error())
+	case errors.As(err, &refusal) && refusal.Reason == wire.ReasonIDReuse:
+		return problem.New(http.StatusConflict, string(refusal.Reason), refusal.Detail)
+	case errors.As(err, &refusal):
+		return problem.New(http.StatusUnprocessableEntity, string(refusal.Reason), refusal.Detail)
+	case errors.Is(err, ingest.ErrMalformed):
+		return problem.New(http.StatusBadRequest, "bad_manifest", err.Error())
+	}
+	return err
+}
+
+func (r *Receiver) getReceipt(w http.ResponseWriter, req *http.Request) error {
+	id := batchInPath(req)
+	receipt, err := r.receipt(req.Context(), id)
+	if err != nil {
+		return err
+	}
+	if receipt == nil {
+		return problem.New(http.StatusNotFound, "not_accepted", "batch "+string(id)+" was not accepted; upload it, then its manifest")
+	}
+	return writeReceipt(w, http.StatusOK, receipt)
+}
+
+func writeReceipt(w http.ResponseWriter, status int, receipt []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	w.Write(receipt) // a robot that is gone will ask again
+	return nil
+}

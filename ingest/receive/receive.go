@@ -1,0 +1,161 @@
+// Package receive takes batches from robots: over HTTP by tus 1.0, over FTP by
+// STOR and APPE. Both keep the bytes in one store of uploads that promises the
+// same to both:
+//
+//   - An offset that is told to a robot is durable: the bytes below it survive a
+//     loss of power. An upload goes on from there, after any break, for as long
+//     as the robot likes to take.
+//   - Nothing is complete because a connection ended well. An upload is complete
+//     when the signed manifest, which comes last, says so; ingest.Accept is the
+//     one judge of that, whichever way the manifest came.
+//   - Declared bytes are reserved before the first one is taken.
+//
+// An upload's name is its batch's ID, with the protocol where that is FTP. A
+// robot that has forgotten everything asks HEAD for the batch's upload and learns
+// how much is kept; a POST starts it afresh.
+package receive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+)
+
+// Robots checks credentials; an error says why they are refused.
+type Robots interface {
+	Authenticate(ctx context.Context, robot, secret string) error
+}
+
+// Batches takes whole batches over. *ingest.Ingest is one.
+type Batches interface {
+	Accept(ctx context.Context, up ingest.Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error)
+	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
+	Sign(r *wire.Receipt) ([]byte, error)
+}
+
+// Transfers is told of every upload. *transfers.Log is one.
+type Transfers interface {
+	Record(ctx context.Context, t transfers.Transfer) error
+}
+
+// Options says what a Receiver works with.
+type Options struct {
+	Dir       string // of the buffers, the same as ingest's: files are moved, not copied
+	Batches   Batches
+	Robots    Robots
+	Transfers Transfers     // may be nil
+	Space     ingest.Space  // nil: of the file system that holds Dir
+	Keep      time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
+	Log       *slog.Logger
+
+	// Boundary is as ingest.Options has it, with the names that Boundaries gives.
+	Boundary func(write, when string)
+}
+
+// Receiver receives uploads; its handlers may run at once.
+type Receiver struct {
+	opt     Options
+	log     *slog.Logger
+	uploads *uploads
+}
+
+// New opens the uploads in opt.Dir and sweeps away what no robot will go on with.
+func New(ctx context.Context, opt Options) (*Receiver, error) {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Space == nil {
+		opt.Space = ingest.DiskSpace(opt.Dir)
+	}
+	if opt.Keep <= 0 {
+		opt.Keep = 14 * 24 * time.Hour
+	}
+	if opt.Boundary == nil {
+		opt.Boundary = func(string, string) {}
+	}
+	up := &uploads{
+		dir: filepath.Join(opt.Dir, "receive"), guard: ingest.NewGuard(opt.Space), boundary: opt.Boundary,
+		open: make(map[string]*upload),
+	}
+	r := &Receiver{opt: opt, log: opt.Log, uploads: up}
+	stale := func(u status) (bool, error) {
+		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
+		return receipt != nil || time.Since(u.Touched) > opt.Keep, err
+	}
+	if err := up.prepare(stale); err != nil {
+		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
+	}
+	return r, nil
+}
+
+// accept hands the upload with its manifest to ingest, and gives the signed
+// receipt. What ingest does not take and has no use for is dropped.
+func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.BatchID, signed []byte) (receipt []byte, fresh bool, err error) {
+	name := uploadName(id, protocol)
+	u, err := r.uploads.get(name)
+	if err != nil && !errors.Is(err, errNoUpload) {
+		return nil, false, err
+	}
+	up := ingest.Upload{Batch: id, Robot: robot, Protocol: protocol}
+	if u != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if err := u.settle(); err != nil {
+			return nil, false, err
+		}
+		up.Path = u.path()
+	}
+	rec, fresh, err := r.opt.Batches.Accept(ctx, up, signed)
+	var refusal *ingest.Refusal
+	if u != nil && (err == nil || errors.As(err, &refusal)) {
+		if err := r.uploads.forget(u); err != nil {
+			r.log.Error("an upload that was accepted or refused cannot be cleared away; the next start does", "upload", name, "err", err)
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	receipt, err = r.opt.Batches.Sign(rec)
+	return receipt, fresh, err
+}
+
+// receipt gives the signed receipt of a batch, nil where none was accepted.
+func (r *Receiver) receipt(ctx context.Context, id wire.BatchID) ([]byte, error) {
+	rec, err := r.opt.Batches.Receipt(ctx, id)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	return r.opt.Batches.Sign(rec)
+}
+
+// record notes an upload. That the note fails is no reason to fail the upload.
+func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
+	if r.opt.Transfers == nil {
+		return
+	}
+	t.Direction, t.At = transfers.Upload, time.Now().Add(-t.Took)
+	if err := r.opt.Transfers.Record(context.WithoutCancel(ctx), t); err != nil {
+		r.log.Error("transfer is not recorded", "who", t.Who, "name", t.Name, "bytes", t.Bytes, "err", err)
+	}
+}
+
+// Protocols, as transfers and ledger name them.
+const (
+	overHTTP = "http"
+	overFTP  = "ftp"
+)
+
+// uploadName is the name of a batch's upload by a protocol.
+func uploadName(id wire.BatchID, protocol string) string {
+	if protocol == overFTP {
+		return string(id) + ".ftp"
+	}
+	return string(id)
+}

@@ -1,0 +1,398 @@
+package receive_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest"
+	"sheaf/ingest/internal/batchtest"
+	"sheaf/ingest/receive"
+	"sheaf/internal/db"
+	"sheaf/internal/ftp"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+
+	"github.com/gorilla/mux"
+	ftpclient "github.com/jlaffaye/ftp"
+)
+
+// house is the receiving side with all that is behind it.
+type house struct {
+	t      testing.TB
+	robots *batchtest.Robots
+	key    ed25519.PublicKey
+	in     *ingest.Ingest
+	rec    *receive.Receiver
+	log    *transfers.Log
+	opt    receive.Options
+	url    string
+
+	mu   sync.Mutex // guards free
+	free int64      // of 1000 MiB
+}
+
+const disk = 1000 << 20
+
+func newHouse(t testing.TB) *house {
+	h := &house{t: t, robots: batchtest.NewRobots(t), free: disk}
+	dir := t.TempDir()
+	st, err := store.OpenFS(filepath.Join(dir, "objects"))
+	must(t, err)
+	database, err := db.Open(t.Context(), filepath.Join(dir, "sheaf.db"))
+	must(t, err)
+	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
+	must(t, err)
+	public, key, _ := ed25519.GenerateKey(nil)
+	h.key, h.log = public, transfers.New(database)
+	h.in, err = ingest.New(t.Context(), ingest.Options{
+		DB: database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
+		Limits: ingest.Limits{Poll: 10 * time.Millisecond},
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.in.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait(); database.Close(); st.Close() })
+	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in, Robots: h.robots, Transfers: h.log, Space: h.space}
+	return h.open()
+}
+
+func (h *house) space() (total, free int64, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return disk, h.free, nil
+}
+
+func (h *house) setFree(n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free = n
+}
+
+// open makes the receiver anew, as a start of the service does.
+func (h *house) open() *house {
+	h.t.Helper()
+	var err error
+	h.rec, err = receive.New(h.t.Context(), h.opt)
+	must(h.t, err)
+	router := mux.NewRouter()
+	must(h.t, h.rec.Register(router))
+	server := httptest.NewServer(router)
+	h.t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+func (h *house) do(method, path string, body io.Reader, header ...string) *http.Response {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, body)
+	must(h.t, err)
+	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	must(h.t, err)
+	data, err := io.ReadAll(res.Body)
+	must(h.t, err)
+	res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(data))
+	return res
+}
+
+func (h *house) want(res *http.Response, status int) *http.Response {
+	h.t.Helper()
+	if res.StatusCode != status {
+		body, _ := io.ReadAll(res.Body)
+		h.t.Fatalf("%s %s: %s %s; want %d", res.Request.Method, res.Request.URL.Path, res.Status, body, status)
+	}
+	return res
+}
+
+// tus headers of a request.
+func tus(more ...string) []string { return append([]string{"Tus-Resumable", "1.0.0"}, more...) }
+
+func (h *house) create(b *batchtest.Batch) *http.Response {
+	return h.do("POST", wire.PathUploads, nil, tus("Upload-Length", strconv.Itoa(len(b.Data)),
+		"Upload-Metadata", "batch "+base64.StdEncoding.EncodeToString([]byte(b.ID)))...)
+}
+
+func (h *house) offset(b *batchtest.Batch) int {
+	h.t.Helper()
+	res := h.want(h.do("HEAD", wire.PathUploads+string(b.ID), nil, tus()...), 200)
+	n, err := strconv.Atoi(res.Header.Get("Upload-Offset"))
+	must(h.t, err)
+	return n
+}
+
+func (h *house) patch(b *batchtest.Batch, from int, body io.Reader) *http.Response {
+	return h.do("PATCH", wire.PathUploads+string(b.ID), body, tus("Content-Type", "application/offset+octet-stream", "Upload-Offset", strconv.Itoa(from))...)
+}
+
+func (h *house) putManifest(b *batchtest.Batch) *http.Response {
+	return h.do("PUT", "/v1/batches/"+string(b.ID)+"/manifest", bytes.NewReader(b.Signed))
+}
+
+func (h *house) receipt(data io.Reader) *wire.Receipt {
+	h.t.Helper()
+	raw, err := io.ReadAll(data)
+	must(h.t, err)
+	r, err := wire.OpenReceipt(raw, h.key)
+	must(h.t, err)
+	return r
+}
+
+func (h *house) awaitPublished(b *batchtest.Batch) {
+	h.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		r := h.receipt(h.want(h.do("GET", "/v1/batches/"+string(b.ID)+"/receipt", nil), 200).Body)
+		if r.State == wire.StatePublished {
+			return
+		}
+		if time.Now().After(deadline) {
+			h.t.Fatalf("receipt stays %+v", r)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (h *house) reason(res *http.Response) string {
+	h.t.Helper()
+	var p wire.Problem
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil || res.Header.Get("Content-Type") != "application/problem+json" {
+		h.t.Fatalf("%s is no problem+json: %v", res.Status, err)
+	}
+	return p.Reason
+}
+
+// torn is a body whose connection breaks after its bytes.
+type torn struct{ r io.Reader }
+
+var errTorn = errors.New("the line is cut")
+
+func (c torn) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err == io.EOF {
+		err = errTorn
+	}
+	return n, err
+}
+
+// cut sends the bytes from..to of a batch and breaks the connection.
+func (h *house) cut(b *batchtest.Batch, from, to int) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), "PATCH", h.url+wire.PathUploads+string(b.ID), torn{bytes.NewReader(b.Data[from:to])})
+	must(h.t, err)
+	req.ContentLength = int64(len(b.Data) - from)
+	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
+	req.Header.Set("Tus-Resumable", "1.0.0")
+	req.Header.Set("Content-Type", "application/offset+octet-stream")
+	req.Header.Set("Upload-Offset", strconv.Itoa(from))
+	if res, err := http.DefaultClient.Do(req); err == nil {
+		res.Body.Close()
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	h := newHouse(t)
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 40))
+	h.want(h.do("GET", "/v1/batches/"+string(b.ID)+"/receipt", nil), 404)
+	res := h.want(h.create(b), 201)
+	if loc := res.Header.Get("Location"); loc != h.url+wire.PathUploads+string(b.ID) {
+		t.Errorf("location %s", loc)
+	}
+	if n := h.offset(b); n != 0 {
+		t.Errorf("offset %d of a new upload", n)
+	}
+	at := 0
+	for _, to := range []int{1, 1000, len(b.Data) / 2} {
+		h.cut(b, at, to)
+		kept := h.offset(b) // it stops a writer that has not noticed the cut, so perhaps not all that was sent
+		if kept < at || kept > to {
+			t.Fatalf("%d bytes are kept, %d were before and %d were sent", kept, at, to)
+		}
+		at = kept
+		if res := h.want(h.putManifest(b), 409); h.reason(res) != "incomplete" {
+			t.Error("a cut upload is not called incomplete")
+		}
+	}
+	if res := h.want(h.patch(b, at+1, bytes.NewReader(b.Data[at+1:])), 409); h.reason(res) != "mismatched_offset" {
+		t.Error("a wrong offset is not called so")
+	}
+	h.open() // a restart
+	if at != h.offset(b) {
+		t.Fatal("a restart has lost bytes that were promised")
+	}
+	h.want(h.patch(b, at, bytes.NewReader(b.Data[at:])), 204)
+	r := h.receipt(h.want(h.putManifest(b), 202).Body)
+	if r.State != wire.StateReceived || r.SHA256 != b.Manifest.SHA256 {
+		t.Errorf("receipt %+v", r)
+	}
+	h.awaitPublished(b)
+	if r := h.receipt(h.want(h.putManifest(b), 200).Body); r.State != wire.StatePublished {
+		t.Errorf("receipt of the second time %+v", r)
+	}
+	list, err := h.log.List(t.Context(), transfers.Filter{Who: batchtest.Robot})
+	must(t, err)
+	var sum int64
+	for _, x := range list {
+		sum += x.Bytes
+	}
+	if len(list) == 0 || sum != int64(len(b.Data)) || list[0].Protocol != "http" {
+		t.Errorf("transfers %+v of %d bytes", list, len(b.Data))
+	}
+}
+
+func TestIDReuse(t *testing.T) {
+	h := newHouse(t)
+	for n, b := range []*batchtest.Batch{
+		batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 4)),
+		batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 5)),
+	} {
+		h.want(h.create(b), 201)
+		h.want(h.patch(b, 0, bytes.NewReader(b.Data)), 204)
+		if n == 0 {
+			h.want(h.putManifest(b), 202)
+			h.awaitPublished(b)
+			continue
+		}
+		if got := h.reason(h.want(h.putManifest(b), 409)); got != "id_reuse" {
+			t.Errorf("reason %s", got)
+		}
+		h.want(h.do("HEAD", wire.PathUploads+string(b.ID), nil, tus()...), 404)
+	}
+}
+
+func TestHTTPRefuses(t *testing.T) {
+	h := newHouse(t)
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 4))
+	t.Run("wrong secret", func(t *testing.T) {
+		res, err := http.Get(h.url + "/v1/batches/" + string(b.ID) + "/receipt")
+		must(t, err)
+		res.Body.Close()
+		if res.StatusCode != 401 || res.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s %v", res.Status, res.Header)
+		}
+	})
+	t.Run("another's batch", func(t *testing.T) {
+		foreign := &batchtest.Batch{ID: "waseda-2-20261120T150405Z-1", Data: b.Data}
+		if got := h.reason(h.want(h.create(foreign), 403)); got != "not_yours" {
+			t.Errorf("reason %s", got)
+		}
+	})
+	t.Run("no room", func(t *testing.T) {
+		h.setFree(disk*15/100 + 10)
+		defer h.setFree(disk)
+		res := h.want(h.create(b), 507)
+		if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err != nil || n < 1 || h.reason(res) != "no_space" {
+			t.Errorf("%v", res.Header)
+		}
+		h.setFree(disk * 20 / 100)
+		h.want(h.create(b), 503) // it drains first
+		h.setFree(disk * 30 / 100)
+		h.want(h.create(b), 201)
+	})
+	t.Run("terminated", func(t *testing.T) {
+		h.want(h.create(b), 201)
+		h.want(h.do("DELETE", wire.PathUploads+string(b.ID), nil, tus()...), 204)
+		h.want(h.do("HEAD", wire.PathUploads+string(b.ID), nil, tus()...), 404)
+	})
+}
+
+func (h *house) dial() *ftpclient.ServerConn {
+	h.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(h.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { ftp.Run(ctx, ftp.Config{Listener: l, StopTimeout: time.Millisecond}, h.rec.FTP()) })
+	h.t.Cleanup(func() { cancel(); running.Wait() })
+	c, err := ftpclient.Dial(l.Addr().String(), ftpclient.DialWithTimeout(5*time.Second))
+	must(h.t, err)
+	must(h.t, c.Login(batchtest.Robot, batchtest.Secret))
+	return c
+}
+
+func TestFTP(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial()
+	defer c.Quit()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 40))
+	name, half := string(b.ID)+".tar.gz", len(b.Data)/2
+	must(t, c.Stor(name, bytes.NewReader(b.Data[:half])))
+	if err := c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)); err == nil {
+		t.Fatal("half a batch was accepted")
+	}
+	n, err := c.FileSize(name)
+	must(t, err)
+	if n != int64(half) {
+		t.Fatalf("SIZE %d, want %d", n, half)
+	}
+	must(t, c.StorFrom(name, bytes.NewReader(b.Data[half:half+100]), uint64(half)))
+	must(t, c.Append(name, bytes.NewReader(b.Data[half+100:])))
+	if _, err := c.Retr(name); err == nil {
+		t.Error("the drop can be read")
+	}
+	if err := c.Stor("other-20261120T150405Z-1.tar.gz", bytes.NewReader(b.Data)); err == nil {
+		t.Error("another robot's batch was accepted")
+	}
+	must(t, c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)))
+	h.awaitPublished(b)
+	res, err := c.Retr(string(b.ID) + ".receipt")
+	must(t, err)
+	if r := h.receipt(res); r.State != wire.StatePublished {
+		t.Errorf("receipt %+v", r)
+	}
+	must(t, res.Close())
+	totals, err := h.log.Totals(t.Context(), transfers.Filter{Who: batchtest.Robot})
+	must(t, err)
+	if len(totals) != 1 || totals[0].Bytes != int64(len(b.Data)) || totals[0].Protocol != "ftp" {
+		t.Errorf("totals %+v of %d bytes", totals, len(b.Data))
+	}
+}
+
+// The same batch by both ways at once is accepted once.
+func TestBothWaysAtOnce(t *testing.T) {
+	h := newHouse(t)
+	c := h.dial()
+	defer c.Quit()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 4))
+	h.want(h.create(b), 201)
+	h.want(h.patch(b, 0, bytes.NewReader(b.Data)), 204)
+	must(t, c.Stor(string(b.ID)+".tar.gz", bytes.NewReader(b.Data)))
+	var both sync.WaitGroup
+	both.Go(func() {
+		if err := c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)); err != nil {
+			t.Error(err)
+		}
+	})
+	if res := h.putManifest(b); res.StatusCode != 200 && res.StatusCode != 202 {
+		t.Error(res.Status)
+	}
+	both.Wait()
+	h.awaitPublished(b)
+	if left, _ := filepath.Glob(filepath.Join(h.opt.Dir, "receive", "*")); len(left) != 0 {
+		t.Errorf("uploads are left: %v", left)
+	}
+}

@@ -1,0 +1,190 @@
+package receive
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+
+	"github.com/tus/tusd/v2/pkg/handler"
+	"golang.org/x/exp/slog" // tusd's logger is of this type
+)
+
+// tusExtensions are the parts of tus 1.0 that are offered beside its core.
+const tusExtensions = "creation,termination"
+
+// newTus gives tusd's handler over the uploads. It is behind authorise, which
+// has put the robot into the context and checked whose batch it is.
+func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
+	composer := handler.NewStoreComposer()
+	ds := &dataStore{r}
+	composer.UseCore(ds)
+	composer.UseTerminater(ds)
+	return handler.NewUnroutedHandler(handler.Config{
+		StoreComposer:        composer,
+		BasePath:             wire.PathUploads,
+		DisableDownload:      true,
+		DisableConcatenation: true,
+		Cors:                 &handler.CorsConfig{Disable: true},
+		Logger:               slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+}
+
+// dataStore is what tusd keeps uploads in. It needs no locker: an upload has one
+// writer at a time, and who asks for its offset stops the one there was.
+type dataStore struct{ r *Receiver }
+
+type caller struct{ robot, remote string }
+
+type callerKey struct{}
+
+// callerOf gives what authorise has put into the context.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+func (d *dataStore) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upload, error) {
+	u, err := d.r.uploads.create(status{
+		Batch: wire.BatchID(info.MetaData["batch"]), Robot: callerOf(ctx).robot, Protocol: overHTTP, Size: info.Size,
+	})
+	if err != nil {
+		return nil, tusError(err)
+	}
+	return &tusUpload{d.r, u}, nil
+}
+
+func (d *dataStore) GetUpload(ctx context.Context, id string) (handler.Upload, error) {
+	u, err := d.r.uploads.get(id)
+	if err != nil {
+		return nil, handler.ErrNotFound
+	}
+	return &tusUpload{d.r, u}, nil
+}
+
+func (d *dataStore) AsTerminatableUpload(u handler.Upload) handler.TerminatableUpload {
+	return u.(*tusUpload)
+}
+
+type tusUpload struct {
+	r *Receiver
+	u *upload
+}
+
+// WriteChunk appends what comes until it ends. It returns when the bytes that it
+// counts are durable, whether all came or the connection broke.
+func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
+	start := time.Now()
+	w, err := t.u.begin(offset)
+	if err != nil {
+		return 0, tusError(err)
+	}
+	n, err := io.CopyBuffer(w, src, make([]byte, 256<<10))
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	c, st := callerOf(ctx), t.u.get()
+	outcome := transfers.OK
+	if err != nil || st.Offset < st.Size {
+		outcome = transfers.Aborted
+	}
+	t.r.record(ctx, transfers.Transfer{
+		Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Bytes: n, Took: time.Since(start), Outcome: outcome, Remote: c.remote,
+	})
+	return n, tusError(err)
+}
+
+// GetInfo tells the offset that is durable and stays.
+func (t *tusUpload) GetInfo(context.Context) (handler.FileInfo, error) {
+	st, err := t.u.settled()
+	return handler.FileInfo{
+		ID: t.u.name, Size: st.Size, Offset: st.Offset,
+		MetaData: handler.MetaData{"batch": string(st.Batch)},
+	}, err
+}
+
+// GetReader is never asked for: downloads are off.
+func (t *tusUpload) GetReader(context.Context) (io.ReadCloser, error) {
+	return nil, handler.ErrNotImplemented
+}
+
+// FinishUpload does nothing: only the manifest finishes a batch.
+func (t *tusUpload) FinishUpload(context.Context) error { return nil }
+
+func (t *tusUpload) Terminate(context.Context) error {
+	t.u.mu.Lock()
+	defer t.u.mu.Unlock()
+	return t.r.uploads.forget(t.u)
+}
+
+// tusError gives an error in the form that tusd sends with its status.
+func tusError(err error) error {
+	var full *ingest.Full
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &full):
+		e := handler.NewError("no_space", full.Detail, statusOf(full))
+		e.HTTPResponse.Header["Retry-After"] = retryAfter(full)
+		return e
+	case errors.Is(err, errTakenOver):
+		return handler.NewError("taken_over", err.Error(), http.StatusConflict)
+	case errors.Is(err, errOffset):
+		return handler.ErrMismatchOffset
+	}
+	return err
+}
+
+func statusOf(full *ingest.Full) int {
+	if full.Draining {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInsufficientStorage
+}
+
+func retryAfter(full *ingest.Full) string { return strconv.Itoa(int(full.RetryAfter.Seconds())) }
+
+// problemWriter turns tusd's plain errors into problem+json.
+type problemWriter struct {
+	http.ResponseWriter
+	head   bool // a HEAD request: no body
+	status int  // of an error whose text is still to come
+}
+
+func (w *problemWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *problemWriter) WriteHeader(status int) {
+	if status < 400 || w.head {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.status = status
+}
+
+func (w *problemWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		return w.ResponseWriter.Write(p)
+	}
+	w.problem(string(p))
+	return len(p), nil
+}
+
+// problem sends the error that WriteHeader has held back, if it has.
+func (w *problemWriter) problem(text string) {
+	if w.status == 0 {
+		return
+	}
+	reason, detail, ok := cutReason(text)
+	if w.status == http.StatusInternalServerError && !ok {
+		detail = "the service failed; its log says why. Try again later."
+	}
+	problem.Write(w.ResponseWriter, wire.Problem{Status: w.status, Reason: reason, Detail: detail})
+	w.status = 0
+}

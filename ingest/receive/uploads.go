@@ -1,0 +1,354 @@
+package receive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/ingest/internal/durable"
+	"sheaf/internal/wire"
+)
+
+// checkpoint is how many bytes are written between two promises: what a crash
+// can cost an upload, and no more.
+const checkpoint = 16 << 20
+
+// Errors that the protocols answer in their own ways.
+var (
+	errNoUpload  = errors.New("there is no such upload")
+	errTakenOver = errors.New("another connection has taken this upload over")
+	errOffset    = errors.New("offset is beyond what is kept")
+)
+
+// Boundaries names the durable writes of an upload in their order.
+func Boundaries() []string { return []string{writeCreate, writeData, writeOffset, writeForget} }
+
+const (
+	writeCreate = "create" // the empty file and its status
+	writeData   = "data"   // fsync of bytes that came
+	writeOffset = "offset" // the status: these bytes count
+	writeForget = "forget" // the upload cleared away
+)
+
+// status is what is known of an upload: the file <name>.info. The data lies
+// beside it in <name>.
+type status struct {
+	Batch    wire.BatchID `json:"batch"`
+	Robot    string       `json:"robot"`
+	Protocol string       `json:"protocol"`
+	Size     int64        `json:"size"`   // declared; unknown over FTP: -1
+	Offset   int64        `json:"offset"` // bytes that are durable; the file may hold more, which do not count
+	Touched  time.Time    `json:"touched"`
+}
+
+// uploads keeps the bytes of batches that are not whole yet.
+type uploads struct {
+	dir      string
+	guard    *ingest.Guard
+	boundary func(write, when string)
+
+	mu   sync.Mutex         // guards open; taken after an upload's own, never before one that others know
+	open map[string]*upload // every upload there is, by name
+}
+
+// upload is one batch's bytes by one protocol.
+type upload struct {
+	uploads *uploads
+	name    string
+
+	mu     sync.Mutex // guards what follows, and the file while it is written
+	status status
+	writer *writer // the one that may write; nil where none is at it
+}
+
+const infoSuffix = ".info"
+
+// prepare reads the uploads of earlier runs, cuts them back to what was
+// promised, and removes those that are stale or were never finished being made.
+func (us *uploads) prepare(stale func(status) (bool, error)) error {
+	if err := os.MkdirAll(us.dir, 0o750); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(us.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), infoSuffix); ok {
+			if err := us.load(name, stale); err != nil {
+				return fmt.Errorf("upload %s: %w", name, err)
+			}
+		}
+	}
+	for _, e := range entries {
+		if us.open[strings.TrimSuffix(e.Name(), infoSuffix)] == nil {
+			if err := durable.Remove(filepath.Join(us.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (us *uploads) load(name string, stale func(status) (bool, error)) error {
+	u := &upload{uploads: us, name: name}
+	data, err := os.ReadFile(u.path() + infoSuffix)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &u.status); err != nil {
+		return err
+	}
+	drop, err := stale(u.status)
+	if drop || err != nil {
+		return err
+	}
+	st, err := os.Stat(u.path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // was moved away by ingest, or was being forgotten
+	case err != nil:
+		return err
+	}
+	u.status.Offset = min(u.status.Offset, st.Size())
+	if err := os.Truncate(u.path(), u.status.Offset); err != nil {
+		return err
+	}
+	us.open[name] = u
+	us.guard.Hold(name, u.toCome())
+	return nil
+}
+
+// get finds an upload, or fails with errNoUpload.
+func (us *uploads) get(name string) (*upload, error) {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	if u := us.open[name]; u != nil {
+		return u, nil
+	}
+	return nil, errNoUpload
+}
+
+// of lists a robot's uploads by one protocol, by name.
+func (us *uploads) of(robot, protocol string) []*upload {
+	us.mu.Lock()
+	all := slices.Collect(maps.Values(us.open))
+	us.mu.Unlock()
+	all = slices.DeleteFunc(all, func(u *upload) bool {
+		s := u.get()
+		return s.Robot != robot || s.Protocol != protocol
+	})
+	slices.SortFunc(all, func(a, b *upload) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// create begins an upload afresh, in place of one of the same name. It fails
+// with *ingest.Full where there is no room for the declared size.
+func (us *uploads) create(st status) (*upload, error) {
+	name := uploadName(st.Batch, st.Protocol)
+	if err := us.guard.Reserve(name, max(st.Size, 0)); err != nil {
+		return nil, err
+	}
+	u, fresh := us.enter(name)
+	defer u.mu.Unlock()
+	u.stop()
+	u.status = st
+	err := us.write(writeCreate, func() error {
+		// A file without status is swept, so the file goes first where both are
+		// new; a status that lowers an old promise goes before the file does.
+		steps := []func() error{u.store, func() error { return durable.Create(u.path()) }}
+		if fresh {
+			slices.Reverse(steps)
+		}
+		return errors.Join(steps[0](), steps[1]())
+	})
+	if err != nil {
+		return nil, errors.Join(err, us.forget(u))
+	}
+	return u, nil
+}
+
+// enter finds an upload or adds it, and gives it with its mutex held.
+func (us *uploads) enter(name string) (u *upload, fresh bool) {
+	for {
+		us.mu.Lock()
+		u := us.open[name]
+		if u == nil {
+			u = &upload{uploads: us, name: name}
+			u.mu.Lock() // nobody else knows it yet
+			us.open[name] = u
+			us.mu.Unlock()
+			return u, true
+		}
+		us.mu.Unlock()
+		u.mu.Lock()
+		if known, err := us.get(name); err == nil && known == u {
+			return u, false
+		}
+		u.mu.Unlock() // it was forgotten meanwhile
+	}
+}
+
+// forget clears an upload away; u.mu is held.
+func (us *uploads) forget(u *upload) error {
+	u.stop()
+	us.mu.Lock()
+	delete(us.open, u.name)
+	us.mu.Unlock()
+	us.guard.Release(u.name)
+	return us.write(writeForget, func() error {
+		if err := durable.Remove(u.path() + infoSuffix); err != nil {
+			return err
+		}
+		return durable.Remove(u.path())
+	})
+}
+
+func (us *uploads) write(name string, f func() error) error {
+	us.boundary(name, "before")
+	err := f()
+	us.boundary(name, "after")
+	return err
+}
+
+func (u *upload) path() string { return filepath.Join(u.uploads.dir, u.name) }
+
+// get gives the status as it was last promised.
+func (u *upload) get() status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.status
+}
+
+// toCome is how many declared bytes are still to be written.
+func (u *upload) toCome() int64 { return max(u.status.Size-u.status.Offset, 0) }
+
+// store makes the status durable; u.mu is held.
+func (u *upload) store() error {
+	u.status.Touched = time.Now().UTC()
+	data, err := json.Marshal(u.status)
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(u.path()+infoSuffix, data)
+}
+
+// settled gives the status after whoever was writing has been stopped and all of
+// what it wrote is durable: an offset that nobody but the asker will move.
+func (u *upload) settled() (status, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	err := u.settle()
+	return u.status, err
+}
+
+// settle is settled with u.mu held.
+func (u *upload) settle() error {
+	if u.writer == nil {
+		return nil
+	}
+	err := u.writer.promise()
+	u.stop()
+	return err
+}
+
+// stop takes the upload from its writer, whose next Write fails; u.mu is held.
+func (u *upload) stop() {
+	if u.writer != nil {
+		u.writer.f.Close()
+		u.writer = nil
+	}
+}
+
+// begin takes the upload over and goes on writing at an offset no further than
+// what is kept; what was kept beyond it is given up.
+func (u *upload) begin(at int64) (*writer, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err := u.settle(); err != nil {
+		return nil, err
+	}
+	switch known, err := u.uploads.get(u.name); {
+	case err != nil || known != u:
+		return nil, errNoUpload // accepted or given up meanwhile
+	case at > u.status.Offset:
+		return nil, errOffset
+	}
+	if at < u.status.Offset {
+		u.status.Offset = at
+		if err := u.store(); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Truncate(u.path(), at); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(u.path(), os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	u.writer = &writer{u: u, f: f, at: at}
+	return u.writer, nil
+}
+
+// writer appends to an upload until it is closed or another takes over.
+type writer struct {
+	u  *upload
+	f  *os.File
+	at int64 // written up to here
+}
+
+// Write appends p, and makes a promise now and then. Of an upload of undeclared
+// size it asks for room as it goes.
+func (w *writer) Write(p []byte) (int, error) {
+	w.u.mu.Lock()
+	defer w.u.mu.Unlock()
+	if w.u.writer != w {
+		return 0, errTakenOver
+	}
+	n, err := w.f.WriteAt(p, w.at)
+	w.at += int64(n)
+	if err == nil && w.at-w.u.status.Offset >= checkpoint {
+		err = w.promise()
+	}
+	if err == nil && w.u.status.Size < 0 && w.at == w.u.status.Offset {
+		err = w.u.uploads.guard.Reserve(w.u.name, checkpoint)
+	}
+	return n, err
+}
+
+// Close makes all that was written durable and lets the upload go.
+func (w *writer) Close() error {
+	w.u.mu.Lock()
+	defer w.u.mu.Unlock()
+	if w.u.writer != w {
+		return errTakenOver
+	}
+	return w.u.settle()
+}
+
+// promise makes what was written durable and then counts it; u.mu is held.
+func (w *writer) promise() error {
+	if w.at == w.u.status.Offset {
+		return nil
+	}
+	us := w.u.uploads
+	if err := us.write(writeData, w.f.Sync); err != nil {
+		return err
+	}
+	w.u.status.Offset = w.at
+	if err := us.write(writeOffset, w.u.store); err != nil {
+		return err
+	}
+	us.guard.Hold(w.u.name, w.u.toCome())
+	return nil
+}

@@ -1,0 +1,148 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sheaf/archive/store"
+	"sheaf/ingest"
+	"sheaf/ingest/internal/batchtest"
+	"sheaf/internal/wire"
+)
+
+// grave stops an Ingest at one boundary for good: no durable write happens after
+// it, as if the process had been killed there.
+type grave struct {
+	write, when string
+	dead        chan struct{}
+}
+
+func (g *grave) boundary(write, when string) {
+	select {
+	case <-g.dead:
+		select {} // other goroutines of the dead process
+	default:
+	}
+	if write == g.write && when == g.when {
+		close(g.dead)
+		select {}
+	}
+}
+
+// bury starts the service, lets act run, and abandons it when it dies at the boundary.
+func (h *house) bury(write, when string, act func()) {
+	h.t.Helper()
+	g := &grave{write, when, make(chan struct{})}
+	h.opt.Boundary = g.boundary
+	h.open()
+	go h.in.Run(context.Background())
+	go act()
+	<-g.dead
+	h.opt.Boundary = nil
+}
+
+func TestKilledAtEveryBoundary(t *testing.T) {
+	bad := []string{"quarantine", "move-aside"} // only a bad batch comes by; so does a failure
+	for _, write := range ingest.Boundaries() {
+		if write == "failure" {
+			continue // TestStoreDown
+		}
+		for _, when := range []string{"before", "after"} {
+			t.Run(write+" "+when, func(t *testing.T) {
+				t.Parallel()
+				h := newHouse(t)
+				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
+				want := wire.StatePublished
+				if slices.Contains(bad, write) {
+					h.robots.Foreign, want = []string{"two.example.jp"}, wire.StateQuarantined
+				}
+				var up ingest.Upload
+				h.open()
+				up = h.upload(b)
+				h.bury(write, when, func() { h.in.Accept(context.Background(), up, b.Signed) })
+
+				h.open().run()
+				if _, err := os.Stat(up.Path); err != nil {
+					up.Path = ""
+				}
+				if _, _, err := h.in.Accept(t.Context(), up, b.Signed); err != nil {
+					t.Fatal("the robot's second try:", err)
+				}
+				h.await(b.ID, want)
+				lines := append(h.lines("one.example.jp"), h.lines("two.example.jp")...)
+				if want == wire.StatePublished && len(lines) != 2 || want == wire.StateQuarantined && len(lines) != 0 {
+					t.Fatalf("%d lines are public", len(lines))
+				}
+				for _, l := range lines {
+					h.verify(l)
+				}
+				eventually(t, "the batch leaves the buffers", func() bool {
+					left, err := os.ReadDir(h.opt.Dir + "/batches")
+					return err == nil && len(left) == 0
+				})
+			})
+		}
+	}
+}
+
+// downStore fails some puts of segments, now before and now after the deed.
+type downStore struct {
+	store.Store
+	puts int
+}
+
+var errDown = errors.New("the store is down")
+
+func (s *downStore) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	if !strings.HasPrefix(key, "segments/") {
+		return s.Store.Put(ctx, key, r, size)
+	}
+	s.puts++
+	switch s.puts {
+	case 1:
+		return errDown
+	case 2:
+		io.CopyN(io.Discard, r, size/2)
+		return errDown
+	case 3:
+		return errors.Join(s.Store.Put(ctx, key, r, size), errDown)
+	}
+	return s.Store.Put(ctx, key, r, size)
+}
+
+func TestStoreDown(t *testing.T) {
+	h := newHouse(t)
+	down := &downStore{Store: h.store}
+	h.store = down
+	h.opt.Limits.Splitters = 1
+	h.open().run()
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 30))
+	h.accept(b)
+	h.await(b.ID, wire.StatePublished)
+	lines := h.lines("one.example.jp")
+	if len(lines) != 1 || !strings.HasSuffix(lines[0].Object, "-4.tar.gz") {
+		t.Fatalf("lines %+v; want one, of the fourth attempt", lines)
+	}
+	h.verify(lines[0])
+}
+
+func TestStoppedAndStartedAgain(t *testing.T) {
+	h := newHouse(t).open().run()
+	one := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
+	h.accept(one)
+	h.await(one.ID, wire.StatePublished)
+	h.stop()
+	h.open()
+	two := batchtest.Make(t, h.robots, 2, batchtest.Site("one.example.jp", 1))
+	h.accept(two)
+	h.run()
+	h.await(two.ID, wire.StatePublished)
+	if lines := h.lines("one.example.jp"); len(lines) != 2 {
+		t.Fatalf("%d lines", len(lines))
+	}
+}

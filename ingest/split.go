@@ -1,0 +1,328 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/wire"
+)
+
+// readAhead is how much of a batch is read, hashed and handed on at a time.
+const readAhead = 256 << 10
+
+// views are the forms of each segment whose size and digest are taken once, here.
+var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
+
+// splitNext takes one batch from received to post-split or into quarantine.
+func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
+	var b *Batch
+	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, time.Now()); return err })
+	if err != nil || b == nil {
+		return false, err
+	}
+	defer i.ledger.release(b)
+	if b.Attempt == 1 {
+		i.moved(b, wire.StateReceived, wire.StatePreSplit, "")
+	}
+	i.log.Info("splitting batch", "batch", b.Batch, "attempt", b.Attempt)
+	start := time.Now()
+	err = i.split(ctx, b)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		i.log.Info("batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
+		i.moved(b, wire.StatePreSplit, wire.StatePostSplit, "")
+		wake(i.publishWake)
+		return true, nil
+	case errors.Is(err, errLost):
+		return true, nil
+	case errors.As(err, &refusal):
+		return true, i.quarantine(ctx, b, refusal)
+	}
+	return true, i.postpone(ctx, b, err)
+}
+
+// quarantine ends the way of a batch that is wrong. The row comes first: it is
+// what stops the batch; the move is repeated by recover.
+func (i *Ingest) quarantine(ctx context.Context, b *Batch, r *Refusal) error {
+	if err := i.write(writeQuarantine, func() error { return i.ledger.quarantine(ctx, b, r, time.Now()) }); err != nil {
+		return err
+	}
+	i.log.Warn("batch quarantined", "batch", b.Batch, "robot", b.Robot, "reason", r.Reason, "detail", r.Detail)
+	i.moved(b, wire.StatePreSplit, wire.StateQuarantined, r.Reason)
+	b.Reason, b.Detail = r.Reason, r.Detail
+	return i.moveAside(b)
+}
+
+// postpone gives a batch back, to be tried again later while others go on. It
+// does so also when ctx has ended: that is no failure of the batch.
+func (i *Ingest) postpone(ctx context.Context, b *Batch, cause error) error {
+	wait := i.opt.Limits.backoff(b.Failures + 1)
+	if ctx.Err() != nil {
+		return ctx.Err() // the row stays as it is, to be claimed by the next Run
+	}
+	i.log.Error("splitting a batch failed and will be repeated", "batch", b.Batch, "in", wait, "err", cause)
+	until := time.Now().Add(wait)
+	err := i.write(writeFailure, func() error { return i.ledger.postpone(ctx, b, until, cause) })
+	if errors.Is(err, errLost) {
+		return nil
+	}
+	time.AfterFunc(wait, func() { wake(i.splitWake) })
+	return err
+}
+
+// split verifies the batch and stores its hosts, all in one reading of the file.
+// A *Refusal says what is wrong with the batch; any other error may pass.
+func (i *Ingest) split(ctx context.Context, b *Batch) error {
+	m, _, err := i.manifest(b)
+	if err != nil {
+		return err
+	}
+	if err := i.judge(ctx, b, m); err != nil {
+		return err
+	}
+	f, err := os.Open(i.buffers.file(b.ID))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	in := &input{r: io.LimitReader(f, m.Size+1), hash: sha256.New()}
+	wrong := i.splitHosts(ctx, b, m, in)
+	var refusal *Refusal
+	if wrong != nil && !errors.As(wrong, &refusal) {
+		return wrong
+	}
+	// Whatever is wrong with a part, the digest of the whole tells a batch that
+	// was damaged on its way from one that was made so.
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return err
+	}
+	if sum := hex.EncodeToString(in.hash.Sum(nil)); sum != m.SHA256 {
+		detail := fmt.Sprintf("the batch has SHA-256 %s, its manifest says %s", sum, m.SHA256)
+		if in.n != m.Size {
+			detail = fmt.Sprintf("the batch has %d bytes, its manifest says %d", in.n, m.Size)
+		}
+		if refusal != nil {
+			detail += "; first fault: " + refusal.Detail
+		}
+		return &Refusal{wire.ReasonSHAMismatch, detail}
+	}
+	if refusal != nil {
+		return refusal
+	}
+	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, time.Now()) })
+}
+
+// judge asks what can be asked before anything is read.
+func (i *Ingest) judge(ctx context.Context, b *Batch, m *wire.Manifest) error {
+	if ahead := m.Created.Sub(b.Received); ahead > i.opt.Limits.ClockSkew {
+		return &Refusal{wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second))}
+	}
+	hosts := make([]string, len(m.Hosts))
+	for n, h := range m.Hosts {
+		hosts[n] = h.Name
+	}
+	foreign, err := i.opt.Robots.NotAssigned(ctx, b.Robot, m.Generation, hosts)
+	if err != nil {
+		return fmt.Errorf("assignment of robot %s: %w", b.Robot, err)
+	}
+	if len(foreign) > 0 {
+		return &Refusal{wire.ReasonHostNotAssigned, fmt.Sprintf("not robot %s's in generation %d: %s", b.Robot, m.Generation, someOf(foreign))}
+	}
+	return nil
+}
+
+func someOf(hosts []string) string {
+	const few = 5
+	if len(hosts) <= few {
+		return strings.Join(hosts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:few], ", "), len(hosts)-few)
+}
+
+// splitHosts stores and stages host after host, then checks how the batch ends.
+func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, in *input) error {
+	for _, h := range m.Hosts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var line catalog.Line
+		err := i.write(writeStage, func() (err error) { line, err = i.splitHost(ctx, b, m, h, in); return err })
+		if err != nil {
+			return err
+		}
+		if err := i.write(writeStaged, func() error { return i.ledger.stage(ctx, b, line) }); err != nil {
+			return err
+		}
+	}
+	tailAt := in.n
+	tail, err := archive.VerifyBatchTail(bufio.NewReader(in))
+	switch {
+	case in.err != nil:
+		return in.err
+	case err != nil:
+		return refusalOf(err, tailAt, "the batch's end")
+	}
+	return sameManifest(tail, m)
+}
+
+// sameManifest compares the copy inside the batch with the signed manifest.
+func sameManifest(tail []byte, m *wire.Manifest) error {
+	var inner wire.Manifest
+	if err := json.Unmarshal(tail, &inner); err != nil {
+		return &Refusal{wire.ReasonCorruptMember, "_batch/manifest.json: " + err.Error()}
+	}
+	have, err := innerOf(&inner)
+	if err != nil {
+		return err
+	}
+	want, err := innerOf(m)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(have, want) {
+		return &Refusal{wire.ReasonSHAMismatch, "_batch/manifest.json inside the batch is not the manifest that came with it"}
+	}
+	return nil
+}
+
+// splitHost copies one host's range into the store while it is verified: the
+// same bytes go to both, and nothing is stored unless they are right to the end.
+func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wire.Host, in *input) (catalog.Line, error) {
+	at := in.n
+	object := i.objectKey(b, m, h)
+	out := i.put(ctx, object, h.Length+int64(len(archive.EndMember(1, 1))))
+	host := bufio.NewReaderSize(io.TeeReader(io.LimitReader(in, h.Length), out), readAhead)
+	sum, err := archive.VerifyRange(host, archive.VerifyOptions{
+		Host: h.Name, MaxRatio: i.opt.Limits.MaxRatio, MaxBody: i.opt.Limits.MaxBody, Views: views,
+	})
+	if err == nil {
+		err = agrees(sum, h, b, i.opt.Limits.ClockSkew)
+	}
+	if err == nil {
+		_, err = out.Write(archive.EndMember(sum.IndexOffset, sum.IndexLength))
+	}
+	perr := out.finish(err)
+	switch {
+	case in.err != nil: // of our own disk: the batch is not to blame
+		return catalog.Line{}, in.err
+	case out.failed || err == nil && perr != nil:
+		return catalog.Line{}, fmt.Errorf("store %s: %w", object, perr)
+	case ctx.Err() != nil:
+		return catalog.Line{}, ctx.Err()
+	case err != nil:
+		return catalog.Line{}, refusalOf(err, at, h.Name)
+	}
+	line := catalog.Line{
+		Host: h.Name, Object: object, Length: sum.Size,
+		IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
+		First: sum.First, Last: sum.Last,
+		Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
+		SHA256: sum.SHA256, Views: make(map[string]catalog.View, len(sum.Views)),
+		Batch: string(b.Batch), BatchSHA256: b.SHA256, Robot: b.Robot,
+	}
+	for kind, v := range sum.Views {
+		line.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
+	}
+	return line, nil
+}
+
+// agrees compares what the verifier found with what the manifest says.
+func agrees(sum *archive.Summary, h wire.Host, b *Batch, skew time.Duration) error {
+	switch {
+	case sum.RangeSHA256 != h.SHA256:
+		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("%s: its %d bytes have SHA-256 %s, the manifest says %s", h.Name, h.Length, sum.RangeSHA256, h.SHA256)}
+	case sum.Records != h.Records || sum.Revisits != h.Revisits:
+		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("%s: holds %d records, %d revisits; the manifest says %d and %d", h.Name, sum.Records, sum.Revisits, h.Records, h.Revisits)}
+	case sum.Last.Sub(b.Received) > skew:
+		return &Refusal{wire.ReasonClock, fmt.Sprintf("%s: a page is dated %s, but the batch was received at %s; set the robot's clock", h.Name, sum.Last.Format(time.RFC3339), b.Received.Format(time.RFC3339))}
+	}
+	return nil
+}
+
+// objectKey names what an attempt stores of one host.
+func (i *Ingest) objectKey(b *Batch, m *wire.Manifest, h wire.Host) string {
+	crawled := h.First
+	if crawled.IsZero() {
+		crawled = m.Created
+	}
+	return fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", archive.HostPath(h.Name), crawled.In(i.opt.Zone).Format("20060102"), b.Batch, b.Attempt)
+}
+
+// refusalOf says where in the batch the verifier found a fault, given where in
+// it the verified part begins. Errors that are no fault of the format stay as they are.
+func refusalOf(err error, at int64, part string) error {
+	var fault *archive.FormatError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	placed := *fault
+	placed.Offset += at
+	return &Refusal{fault.Code, part + ": " + placed.Error()}
+}
+
+// input is a batch file being read: hashed and counted as it goes by. It keeps
+// the first error of the disk, so that this is never taken for one of the batch.
+type input struct {
+	r    io.Reader
+	hash hash.Hash
+	n    int64
+	err  error
+}
+
+func (in *input) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	in.hash.Write(p[:n])
+	in.n += int64(n)
+	if err != nil && err != io.EOF && in.err == nil {
+		in.err = err
+	}
+	return n, err
+}
+
+// output is an object on its way into the store. failed says that the store gave
+// up before the writer did.
+type output struct {
+	*io.PipeWriter
+	done   chan error
+	failed bool
+}
+
+// put begins to store an object of the given size from what is written.
+func (i *Ingest) put(ctx context.Context, key string, size int64) *output {
+	r, w := io.Pipe()
+	out := &output{PipeWriter: w, done: make(chan error, 1)}
+	go func() {
+		err := i.opt.Store.Put(ctx, key, r, size)
+		r.CloseWithError(err) // nil: nothing is written any more
+		out.done <- err
+	}()
+	return out
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.PipeWriter.Write(p)
+	o.failed = o.failed || err != nil
+	return n, err
+}
+
+// finish ends the object, whole where cause is nil and not at all otherwise, and
+// waits for what the store says.
+func (o *output) finish(cause error) error {
+	o.CloseWithError(cause)
+	return <-o.done
+}
