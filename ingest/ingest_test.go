@@ -101,7 +101,12 @@ func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
 // await waits for a batch to reach a state.
 func (h *house) await(id wire.BatchID, want wire.State) *wire.Receipt {
 	h.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	return h.awaitFor(id, want, 10*time.Second)
+}
+
+func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration) *wire.Receipt {
+	h.t.Helper()
+	deadline := time.Now().Add(atMost)
 	for {
 		r, err := h.in.Receipt(h.t.Context(), id)
 		must(h.t, err)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,17 +44,19 @@ type Page struct {
 
 // Host is one host's share of a batch.
 type Host struct {
-	Name  string
-	Pages []Page
+	Name string
+	Each iter.Seq[Page]
 }
 
 // Site gives a host of n small pages.
 func Site(name string, n int) Host {
-	h := Host{Name: name}
-	for i := range n {
-		h.Pages = append(h.Pages, Page{fmt.Sprintf("/%d.html", i), fmt.Appendf(nil, "<html>%s, page %d %s</html>", name, i, strings.Repeat("text ", i%50))})
-	}
-	return h
+	return Host{name, func(yield func(Page) bool) {
+		for i := range n {
+			if !yield(Page{fmt.Sprintf("/%d.html", i), fmt.Appendf(nil, "<html>%s, page %d %s</html>", name, i, strings.Repeat("text ", i%50))}) {
+				return
+			}
+		}
+	}}
 }
 
 // ID names the n-th batch of the robot.
@@ -93,12 +96,14 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 	path := filepath.Join(t.TempDir(), "segment")
 	w, err := archive.Create(path, h.Name, "test-"+strings.ReplaceAll(h.Name, ":", "_"), archive.WriterOptions{})
 	check(t, err)
-	for i, p := range h.Pages {
+	at := crawled
+	for p := range h.Each {
 		_, err := w.Append(&archive.Record{
-			Kind: archive.Page, URL: "http://" + h.Name + p.Path, Time: crawled.Add(time.Duration(i) * time.Second), IP: "192.0.2.1",
+			Kind: archive.Page, URL: "http://" + h.Name + p.Path, Time: at, IP: "192.0.2.1",
 			HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader(p.Body),
 		})
 		check(t, err)
+		at = at.Add(time.Millisecond)
 	}
 	idx, err := w.Seal()
 	check(t, err)

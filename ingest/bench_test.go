@@ -1,0 +1,138 @@
+package ingest_test
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/ingest/internal/batchtest"
+	"sheaf/internal/testneed"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+)
+
+// BenchmarkSplit measures the split of a batch with full verification against
+// what the same machine takes, in the same run, for `tar xzf` and `tar czf` per
+// host, and for `cp`. Run it with a batch of 1 GB by
+//
+//	SHEAF_BENCH_BYTES=1000000000 go test -run '^$' -bench Split -benchtime 1x -timeout 30m ./ingest
+func BenchmarkSplit(b *testing.B) {
+	size := int64(64 << 20)
+	if s := os.Getenv("SHEAF_BENCH_BYTES"); s != "" {
+		n, err := strconv.ParseInt(s, 10, 64)
+		must(b, err)
+		size = n
+	}
+	h := newHouse(b)
+	h.opt.Window = window.Never()
+	h.opt.Limits.Splitters = 1
+	h.open()
+	batch, path := bigBatch(b, h, size)
+	up := ingest.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
+	for b.Loop() {
+		if b.N > 1 {
+			b.Fatal("one batch is split once: use -benchtime 1x")
+		}
+		b.ReportMetric(seconds(func() { run(b, "cp", path, filepath.Join(h.dir, "copy")) }), "s-cp")
+		b.ReportMetric(seconds(func() { tarPerHost(b, path, filepath.Join(h.dir, "tar")) }), "s-tar")
+		must(b, resetPeak())
+		_, _, err := h.in.Accept(b.Context(), up, batch.Signed)
+		must(b, err)
+		b.ReportMetric(seconds(func() {
+			h.run()
+			h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+		}), "s-split")
+		b.ReportMetric(peakMB(b), "MB-peak-RSS")
+		b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
+	}
+}
+
+func seconds(f func()) float64 {
+	start := time.Now()
+	f()
+	return time.Since(start).Seconds()
+}
+
+// bigBatch makes a batch of at least size bytes from 50 hosts' pages of text that
+// deflates about as pages do.
+func bigBatch(b *testing.B, h *house, size int64) (*batchtest.Batch, string) {
+	const hosts, ratio = 50, 3
+	path := filepath.Join(h.opt.Dir, "upload")
+	f, err := os.Create(path)
+	must(b, err)
+	w := bufio.NewWriterSize(f, 1<<20)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var list []batchtest.Host
+	for i := range hosts {
+		name := "h" + strconv.Itoa(i) + ".example.jp"
+		list = append(list, batchtest.Host{Name: name, Each: func(yield func(batchtest.Page) bool) {
+			for n, left := 0, size*ratio/hosts; left > 0; n++ {
+				body := words(rnd, 4<<10+rnd.IntN(60<<10))
+				left -= int64(len(body))
+				if !yield(batchtest.Page{Path: "/" + strconv.Itoa(n) + ".html", Body: body}) {
+					return
+				}
+			}
+		}})
+	}
+	batch := batchtest.MakeTo(b, w, h.robots, 1, list...)
+	must(b, w.Flush())
+	must(b, f.Sync())
+	must(b, f.Close())
+	return batch, path
+}
+
+// words gives n bytes or so of text from a small vocabulary, with numbers between.
+func words(rnd *rand.Rand, n int) []byte {
+	var text []byte
+	for len(text) < n {
+		text = append(text, "<p>crawl robot archive waseda host batch "[rnd.IntN(20):]...)
+		text = strconv.AppendUint(text, rnd.Uint64()>>rnd.IntN(50), 36)
+	}
+	return text
+}
+
+// tarPerHost does the split as the 1999 distributor did: unpack, pack each host.
+func tarPerHost(b *testing.B, batch, dir string) {
+	must(b, os.MkdirAll(dir, 0o750))
+	run(b, "tar", "xzf", batch, "-C", dir)
+	hosts, err := os.ReadDir(dir)
+	must(b, err)
+	for _, host := range hosts {
+		if !strings.HasPrefix(host.Name(), "_") {
+			run(b, "tar", "czf", filepath.Join(dir, host.Name()+".tar.gz"), "-C", dir, host.Name())
+		}
+	}
+}
+
+func run(b *testing.B, name string, args ...string) {
+	b.Helper()
+	if out, err := exec.Command(testneed.Tool(b, name), args...).CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v: %s", name, err, out)
+	}
+}
+
+// resetPeak makes the kernel forget the peak of this process's memory.
+func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
+
+// peakMB is the most memory that was resident since, in MB.
+func peakMB(b *testing.B) float64 {
+	data, err := os.ReadFile("/proc/self/status")
+	must(b, err)
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); f[0] == "VmHWM:" {
+			kb, err := strconv.ParseFloat(f[1], 64)
+			must(b, err)
+			return kb * 1024 / 1e6
+		}
+	}
+	b.Fatal("/proc/self/status tells no VmHWM")
+	return 0
+}
