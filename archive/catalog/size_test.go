@@ -1,0 +1,116 @@
+package catalog_test
+
+import (
+	"fmt"
+	"iter"
+	"runtime"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+)
+
+// many gives a batch's lines for n hosts in a scrambled order, without their objects.
+func many(n int, batch string) iter.Seq2[catalog.Line, error] {
+	return func(yield func(catalog.Line, error) bool) {
+		for i := range n {
+			if !yield(segment(manyHost(i*7919%n), batch), nil) {
+				return
+			}
+		}
+	}
+}
+
+func manyHost(i int) string {
+	return fmt.Sprintf("www.site%06d.%s.jp", i, []string{"co", "ac", "or"}[i%3])
+}
+
+func publishMany(tb testing.TB, c *catalog.Catalog, hosts, editions int) {
+	tb.Helper()
+	for e := range editions {
+		id := fmt.Sprintf("day%d", e)
+		p := publication(id)
+		p.Lines = many(hosts, id)
+		publish(tb, c, p)
+		if err := c.Merge(tb.Context()); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// Ten thousand hosts over several editions, sorted with little memory so that
+// every publication spills, and merged meanwhile.
+func TestManyHosts(t *testing.T) {
+	st := newStore(t)
+	const hosts, editions = 10000, 3
+	publishMany(t, openWith(t, st, catalog.Options{Fanout: 2, SortMemory: 1 << 20}), hosts, editions)
+	s := pin(t, open(t, st))
+	for _, i := range []int{0, 1, hosts / 2, hosts - 1} {
+		wantHost(t, s, manyHost(i), "day0 day1 day2")
+	}
+	n, after := 0, ""
+	for {
+		page, err := s.Children(t.Context(), "jp/co", after, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		n += len(page)
+		after = page[len(page)-1].Name
+	}
+	if n != (hosts+2)/3 {
+		t.Errorf("jp/co has %d entries, want %d", n, (hosts+2)/3)
+	}
+	seq := int64(hosts)
+	for l, err := range s.Edition(t.Context(), "20261121-2") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seq++; l.Seq != seq {
+			t.Fatalf("%s has sequence number %d, want %d", l.Host, l.Seq, seq)
+		}
+	}
+	if seq != 2*hosts {
+		t.Errorf("edition 2 ends at %d, want %d", seq, 2*hosts)
+	}
+}
+
+// BenchmarkCatalog publishes 100,000 hosts 8 times and reads. Run it with
+//
+//	go test -run '^$' -bench Catalog -benchtime 2000x ./archive/catalog
+func BenchmarkCatalog(b *testing.B) {
+	st := newStore(b)
+	const hosts, editions = 100_000, 8
+	start := time.Now()
+	publishMany(b, open(b, st), hosts, editions)
+	b.Logf("published and merged %d lines in %v", hosts*editions, time.Since(start))
+	start = time.Now()
+	s := pin(b, openWith(b, st, catalog.Options{CacheSize: 16}))
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	b.Logf("opened in %v, heap %d MiB", time.Since(start), m.HeapAlloc>>20)
+	b.Run("Host", func(b *testing.B) {
+		for i := range b.N {
+			if lines, err := s.Host(b.Context(), manyHost(i*7919%hosts)); err != nil || len(lines) != editions {
+				b.Fatal(len(lines), err)
+			}
+		}
+	})
+	b.Run("Directory100", func(b *testing.B) {
+		for i := range b.N {
+			after := fmt.Sprintf("site%06d", i*7919%(hosts-1000))
+			if page, err := s.Children(b.Context(), "jp/co", after, 100); err != nil || len(page) != 100 {
+				b.Fatal(len(page), err)
+			}
+		}
+	})
+	b.Run("Batch", func(b *testing.B) {
+		for range b.N {
+			if _, ok, err := s.Batch(b.Context(), "day3"); err != nil || !ok {
+				b.Fatal(ok, err)
+			}
+		}
+	})
+}
