@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// fsckCommand checks what is published against what is stored. It only reads,
+// and may run beside the service.
+func fsckCommand() *cobra.Command {
+	var data string
+	var deep bool
+	cmd := &cobra.Command{
+		Use:   "fsck",
+		Short: "Check that all that is published is stored, whole",
+		Long: "Check that the catalog is whole and that every published segment is in the store.\n" +
+			"With --deep, read and verify every segment. Nothing is changed; the service may be running.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := fsck(cmd.Context(), data, deep)
+			if err != nil {
+				return err
+			}
+			if err := show(cmd, report, func(w io.Writer) error { return printReport(w, report) }); err != nil {
+				return err
+			}
+			if !report.OK() {
+				return fmt.Errorf("fsck: %d problems found in %s", report.Found, data)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory (SHEAF_DATA)")
+	cmd.Flags().BoolVar(&deep, "deep", false, "read and verify every segment")
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+// fsck checks the store under a data directory, which must be there: a wrong
+// name is not to be taken for an empty catalog.
+func fsck(ctx context.Context, data string, deep bool) (_ *catalog.Report, err error) {
+	dir := filepath.Join(data, "store")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
+	}
+	objects, err := store.OpenFS(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
+		Deep:   deep,
+		Verify: func(ctx context.Context, l catalog.Line) error { return verifyLine(ctx, objects, l) },
+	})
+}
+
+// verifyLine reads a segment and compares what it is with what its line says.
+func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
+	r, err := objects.Open(ctx, l.Object, l.Offset, l.Length)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	opt := archive.VerifyOptions{Host: l.Host}
+	for name := range l.Views {
+		opt.Views = append(opt.Views, archive.ViewKind(name))
+	}
+	found, err := archive.VerifySegment(r, opt)
+	if err != nil {
+		return err
+	}
+	return compareLine(l, found)
+}
+
+func compareLine(l catalog.Line, found *archive.Summary) error {
+	switch {
+	case found.SHA256 != l.SHA256:
+		return fmt.Errorf("SHA-256 is %s, the catalog says %s", found.SHA256, l.SHA256)
+	case found.IndexOffset != l.IndexOffset || found.IndexLength != l.IndexLength:
+		return fmt.Errorf("index cell is %d bytes at %d, the catalog says %d at %d",
+			found.IndexLength, found.IndexOffset, l.IndexLength, l.IndexOffset)
+	case found.Records != l.Records || found.Revisits != l.Revisits || found.Files != l.Files:
+		return fmt.Errorf("holds %d records, %d revisits, %d files, the catalog says %d, %d, %d",
+			found.Records, found.Revisits, found.Files, l.Records, l.Revisits, l.Files)
+	}
+	for name, want := range l.Views {
+		got := found.Views[archive.ViewKind(name)]
+		if got.Size != want.Size || got.SHA256 != want.SHA256 || got.ETag != want.ETag {
+			return fmt.Errorf("view %s is %d bytes of SHA-256 %s, ETag %s; the catalog says %d, %s, %s",
+				name, got.Size, got.SHA256, got.ETag, want.Size, want.SHA256, want.ETag)
+		}
+	}
+	return nil
+}
+
+func printReport(w io.Writer, r *catalog.Report) error {
+	for _, p := range r.Problems {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", p.Where, p.Detail); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, `versions %d, runs %d, editions %d, batches %d
+segments %d of %d bytes, %d of them read and verified
+objects  %d, of which %d (%d bytes) are not published (batches under way, failed attempts)
+problems %d
+`, r.Versions, r.Runs, r.Editions, r.Batches, r.Segments, r.Bytes, r.Verified, r.Objects, r.Orphans, r.OrphanBytes, r.Found)
+	return err
+}
