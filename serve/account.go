@@ -1,0 +1,90 @@
+package serve
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/window"
+)
+
+// Account says what one consumer may fetch, and when.
+type Account struct {
+	Name    string           `json:"name"`
+	Domains []string         `json:"domains"`          // "jp" is every host under .jp, "*" every host
+	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
+	Created time.Time        `json:"created,omitzero"` // set by Accounts
+}
+
+var (
+	accountName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+	domainName  = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?(:[0-9]{1,5})?$`)
+)
+
+// Anonymous is the account for those who give no name: it is for the operator
+// to configure, and there is none by default.
+const Anonymous = "anonymous"
+
+// check reports what is wrong with the account's fields.
+func (a *Account) check() error {
+	if !accountName.MatchString(a.Name) {
+		return fmt.Errorf("%w: name %q: want 1 to 63 lower-case letters, digits, dots, hyphens or underscores", ErrAccount, a.Name)
+	}
+	if len(a.Domains) == 0 {
+		return fmt.Errorf("%w: %s has no domains; give some such as jp or waseda.ac.jp, or * for every host", ErrAccount, a.Name)
+	}
+	for _, d := range a.Domains {
+		if d != "*" && (len(d) > 253 || !domainName.MatchString(d)) {
+			return fmt.Errorf("%w: %s: domain %q: want a lower-case name such as jp or waseda.ac.jp, or * for every host", ErrAccount, a.Name, d)
+		}
+	}
+	return nil
+}
+
+// scope is an account's domains as places in the one tree, "jp/ac/waseda",
+// sorted and without those that lie under another. The empty place is the root.
+type scope []string
+
+func (a *Account) scope() scope {
+	var s scope
+	for _, d := range a.Domains {
+		if d == "*" {
+			return scope{""}
+		}
+		s = append(s, archive.HostPath(d))
+	}
+	slices.Sort(s)
+	s = slices.Compact(s)
+	return slices.DeleteFunc(slices.Clone(s), func(p string) bool {
+		return slices.ContainsFunc(s, func(q string) bool { return q != p && within(p, q) })
+	})
+}
+
+// holds reports whether everything at and under path belongs to the scope.
+func (s scope) holds(path string) bool {
+	return slices.ContainsFunc(s, func(p string) bool { return within(path, p) })
+}
+
+// touches reports whether anything at or under path belongs to the scope.
+func (s scope) touches(path string) bool {
+	return slices.ContainsFunc(s, func(p string) bool { return within(path, p) || within(p, path) })
+}
+
+// all reports whether the scope is the whole tree.
+func (s scope) all() bool { return len(s) == 1 && s[0] == "" }
+
+// within reports whether path is root or lies under it, by whole elements. The
+// same host on another port, "www_8080" beside "www", counts as under it.
+func within(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (root == "" || rest == "" || rest[0] == '/' || isPort(rest))
+}
+
+// isPort reports whether s is what archive.HostPath puts behind the name of a host with a port.
+func isPort(s string) bool {
+	digits, ok := strings.CutPrefix(s, "_")
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}

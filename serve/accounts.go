@@ -1,0 +1,203 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/window"
+)
+
+// Errors of Accounts.
+var (
+	ErrCredentials   = errors.New("wrong account or password")
+	ErrAccountExists = errors.New("account exists already; delete it first to give it anew")
+	ErrNoAccount     = errors.New("no such account")
+	ErrAccount       = errors.New("account cannot be as given")
+)
+
+// Verified credentials are believed for credentialTTL without spending argon2id
+// again: mirrors log in with several connections. Deleting an account or
+// changing its password takes effect at once all the same.
+const (
+	credentialTTL   = 5 * time.Minute
+	credentialCache = 4096 // entries
+)
+
+// Accounts keeps accounts in the database. Passwords are stored as argon2id PHC
+// strings. All methods may be called from many goroutines at once; what a method
+// has changed is durable when it returns nil.
+type Accounts struct {
+	db        *sql.DB
+	anonymous *Account
+
+	key      [sha256.Size]byte                        // of this process; never stored
+	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → believed until
+	hashing  chan struct{}                            // bounds argon2id's memory: one slot a CPU
+	decoy    string                                   // verified for unknown names, so that they take as long
+}
+
+// NewAccounts keeps accounts in db, whose migrations have run. Anonymous, where
+// not nil, is what those without credentials may see; its name is set.
+func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
+	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
+	if err != nil {
+		return nil, err
+	}
+	a := &Accounts{db: db, verified: verified, hashing: make(chan struct{}, runtime.GOMAXPROCS(0)), decoy: hashPassword("")}
+	rand.Read(a.key[:])
+	if anonymous != nil {
+		copied := *anonymous
+		copied.Name = Anonymous
+		if err := copied.check(); err != nil {
+			return nil, err
+		}
+		a.anonymous = &copied
+	}
+	return a, nil
+}
+
+// Anonymous is the account of those who give no credentials, or nil where the
+// operator has configured none.
+func (a *Accounts) Anonymous() *Account { return a.anonymous }
+
+// Authenticate returns the account whose credentials these are. It fails with
+// ErrCredentials, and does not tell which of the two was wrong.
+func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
+	if a.anonymous != nil && name == Anonymous {
+		return a.anonymous, nil
+	}
+	account, phc, err := a.load(ctx, name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		account, phc = nil, a.decoy
+	case err != nil:
+		return nil, err
+	}
+	ok, err := a.verify(ctx, name, password, phc)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("account %s: %w", name, err)
+	case !ok || account == nil:
+		return nil, ErrCredentials
+	}
+	return account, nil
+}
+
+// verify spends argon2id unless the same credentials were verified against the
+// same stored hash a short while ago.
+func (a *Accounts) verify(ctx context.Context, name, password, phc string) (bool, error) {
+	mac := hmac.New(sha256.New, a.key[:])
+	for _, s := range []string{name, phc, password} {
+		fmt.Fprintf(mac, "%d:", len(s))
+		io.WriteString(mac, s)
+	}
+	id := [sha256.Size]byte(mac.Sum(nil))
+	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) {
+		return true, nil
+	}
+	select {
+	case a.hashing <- struct{}{}:
+		defer func() { <-a.hashing }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	ok, err := checkPassword(phc, password)
+	if ok {
+		a.verified.Add(id, time.Now().Add(credentialTTL))
+	}
+	return ok, err
+}
+
+// Create stores a new account and returns it as stored. Where password is empty
+// one is made up; the password is returned too, and cannot be learned again. What
+// cannot be an account fails with ErrAccount.
+func (a *Accounts) Create(ctx context.Context, account Account, password string) (Account, string, error) {
+	if err := account.check(); err != nil {
+		return Account{}, "", err
+	}
+	if account.Name == Anonymous {
+		return Account{}, "", fmt.Errorf("%w: %s has no password and is given in the settings", ErrAccount, Anonymous)
+	}
+	if password == "" {
+		password = newPassword()
+	}
+	if account.Window == nil {
+		account.Window = window.Always()
+	}
+	account.Created = time.Now().UTC().Truncate(time.Second)
+	result, err := a.db.ExecContext(ctx,
+		`INSERT INTO accounts (name, password, domains, opening, created) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO NOTHING`,
+		account.Name, hashPassword(password), strings.Join(account.Domains, " "), account.Window.String(), account.Created.Unix())
+	if err != nil {
+		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, cmp.Or(err, ErrAccountExists))
+	}
+	return account, password, nil
+}
+
+// Delete removes an account. Its next login or HTTP request fails; an FTP session
+// that is open goes on to its end.
+func (a *Accounts) Delete(ctx context.Context, name string) error {
+	result, err := a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = $1`, name)
+	if err != nil {
+		return fmt.Errorf("account %s: %w", name, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return fmt.Errorf("account %s: %w", name, cmp.Or(err, ErrNoAccount))
+	}
+	return nil
+}
+
+// List returns all accounts by name, the anonymous one not among them.
+func (a *Accounts) List(ctx context.Context) ([]Account, error) {
+	rows, err := a.db.QueryContext(ctx, `SELECT name, password, domains, opening, created FROM accounts ORDER BY name`)
+	if err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	defer rows.Close()
+	var all []Account
+	for rows.Next() {
+		account, _, err := scanAccount(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *account)
+	}
+	return all, rows.Err()
+}
+
+func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
+	return scanAccount(a.db.QueryRowContext(ctx,
+		`SELECT name, password, domains, opening, created FROM accounts WHERE name = $1`, name))
+}
+
+func scanAccount(row interface{ Scan(...any) error }) (*Account, string, error) {
+	var (
+		account               Account
+		phc, domains, opening string
+		created               int64
+	)
+	if err := row.Scan(&account.Name, &phc, &domains, &opening, &created); err != nil {
+		return nil, "", fmt.Errorf("accounts: %w", err)
+	}
+	schedule, err := window.Parse(opening)
+	if err != nil {
+		return nil, "", fmt.Errorf("account %s: stored window: %w", account.Name, err)
+	}
+	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
+	return &account, phc, nil
+}

@@ -1,0 +1,32 @@
+// Package serve hands out what is published: a read-only Library over the catalog
+// and the store, and the accounts of those who may read it.
+//
+// The idea is one tree. A path means the same by FTP, under /pub/ by HTTP and to
+// every later protocol, because all of them ask the same Library:
+//
+//	/README                          what is where, for people
+//	/LATEST                          the name of the newest edition
+//	/editions/20261121/HOSTS         the hosts of which the edition brought something
+//	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; a JSON object a line
+//	/editions/20261121/SHA256SUMS    its files' digests, for sha256sum -c
+//	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
+//	    20261121.tar.gz              what the edition brought of it; immutable once listed
+//	    20261121.warc.gz
+//	    current.tar.gz, .warc.gz     the latest version of every page
+//	    all.tar.gz, .warc.gz         everything, in order of publication
+//	    MANIFEST, SHA256SUMS
+//
+// Two more forms of each archive are there for who asks by name, and not listed,
+// so that a mirror does not fetch everything four times: .members.tar.gz is the
+// stored bytes themselves, one gzip member a header and a body, and .cdxj is the
+// index of the records.
+//
+// Every call looks at one catalog version, pinned for as long as the call, the
+// listing or the open file lasts: a publish in between changes nothing that is
+// being read. Nothing is compressed or buffered here; an archive is computed from
+// its segments' indexes (archive.View) and copied out of the store in ranges.
+//
+// What an account may see is its scope, domains as places in the tree. All else
+// does not exist for it: it is neither listed nor found. When it may fetch is its
+// window. Looking around is always allowed, and so is /README.
+package serve

@@ -1,0 +1,183 @@
+// Package ftpd serves the Library over FTP: it is the handler of an internal/ftp
+// server. The tree is the one that HTTP has under /pub/, with the same names,
+// sizes and times. Nothing can be stored.
+package ftpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"sheaf/internal/ftp"
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+)
+
+// Options of a handler. Library, Accounts and Recorder are needed.
+type Options struct {
+	Library  *serve.Library
+	Accounts *serve.Accounts
+	Recorder serve.Recorder
+	Log      *slog.Logger // default: slog.Default
+}
+
+// New makes the handler for ftp.Run.
+func New(opt Options) (ftp.Handler, error) {
+	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil {
+		return nil, errors.New("ftpd: options lack a library, accounts or recorder")
+	}
+	if opt.Log == nil {
+		opt.Log = slog.Default()
+	}
+	return handler{opt}, nil
+}
+
+type handler struct{ Options }
+
+// Login implements ftp.Handler. "ftp" is another name of "anonymous", as usual.
+func (h handler) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
+	if user == "ftp" {
+		user = serve.Anonymous
+	}
+	account, err := h.Accounts.Authenticate(ctx, user, password)
+	if errors.Is(err, serve.ErrCredentials) {
+		return nil, &ftp.Error{Code: 530, Msg: "Wrong account or password"}
+	}
+	if err != nil {
+		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
+		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
+	}
+	return &session{handler: h, account: account, remote: remote.String()}, nil
+}
+
+// session is one account's connection.
+type session struct {
+	handler
+	account *serve.Account
+	remote  string
+}
+
+func (s *session) Stat(ctx context.Context, name string) (ftp.Entry, error) {
+	n, err := s.Library.Stat(ctx, s.account, name)
+	return entry(n), answer(name, err)
+}
+
+func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, error] {
+	return func(yield func(ftp.Entry, error) bool) {
+		for n, err := range s.Library.List(ctx, s.account, name) {
+			if !yield(entry(n), answer(name, err)) {
+				return
+			}
+		}
+	}
+}
+
+func entry(n serve.Node) ftp.Entry {
+	return ftp.Entry{
+		Name: n.Name, Dir: n.Dir, Size: n.Size, Modified: n.Modified,
+		Unique: strings.Trim(n.ETag, `"`), SHA256: n.SHA256,
+	}
+}
+
+func (s *session) Open(ctx context.Context, name string, offset int64) (ftp.File, error) {
+	f, err := s.Library.Open(ctx, s.account, name)
+	if err != nil {
+		return nil, answer(name, err)
+	}
+	file, err := open(ctx, f, offset)
+	if err != nil {
+		f.Close()
+		return nil, answer(name, err)
+	}
+	return file, nil
+}
+
+func (s *session) Create(context.Context, string, int64) (ftp.Upload, error) {
+	return nil, &ftp.Error{Code: 550, Msg: "Archives are read-only here"}
+}
+
+func (s *session) Transferred(_ ftp.Direction, name string, bytes int64, took time.Duration, err error) {
+	t := transfers.Transfer{
+		At: time.Now().Add(-took), Direction: transfers.Download, Protocol: "ftp", Who: s.account.Name, Name: path.Clean(name),
+		Bytes: bytes, Took: took, Outcome: transfers.OK, Remote: s.remote,
+	}
+	if err != nil {
+		t.Outcome = transfers.Aborted
+	}
+	if err := s.Recorder.Record(context.Background(), t); err != nil {
+		s.Log.Error("download not recorded", "account", s.account.Name, "path", name, "err", err)
+	}
+}
+
+func (s *session) Close() error { return nil }
+
+// answer turns the library's errors into FTP replies.
+func answer(name string, err error) error {
+	var closed *serve.ClosedError
+	switch {
+	case errors.Is(err, serve.ErrNotFound):
+		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": No such file or directory"}
+	case errors.Is(err, serve.ErrIsDirectory):
+		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": Not a plain file"}
+	case errors.As(err, &closed):
+		return &ftp.Error{Code: 450, Msg: closed.Error()}
+	}
+	return err
+}
+
+// file is a download from an offset to the end.
+type file struct {
+	io.ReadCloser // of the range
+	of            *serve.File
+	left          int64
+}
+
+// local is a file that the kernel can send.
+type local struct {
+	file
+	os  *os.File
+	off int64
+}
+
+func open(ctx context.Context, f *serve.File, offset int64) (ftp.File, error) {
+	if offset < 0 || offset > f.Size {
+		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
+	}
+	body, err := f.OpenRange(ctx, offset, f.Size-offset)
+	if err != nil {
+		return nil, err
+	}
+	d := file{ReadCloser: body, of: f, left: f.Size - offset}
+	os, start, err := f.Local()
+	if err != nil {
+		return nil, errors.Join(err, body.Close())
+	}
+	if os != nil {
+		return &local{file: d, os: os, off: start + offset}, nil
+	}
+	return &d, nil
+}
+
+func (d *file) Read(p []byte) (int, error) {
+	n, err := d.ReadCloser.Read(p)
+	d.left -= int64(n)
+	return n, answer(d.of.Name, err)
+}
+
+// Remaining implements ftp.Sized.
+func (d *file) Remaining() int64 { return d.left }
+
+func (d *file) Close() error { return errors.Join(d.ReadCloser.Close(), d.of.Close()) }
+
+// LocalSection implements ftp.Local.
+func (d *local) LocalSection() (*os.File, int64, int64) { return d.os, d.off, d.left }
+
+func (d *local) Close() error { return errors.Join(d.file.Close(), d.os.Close()) }

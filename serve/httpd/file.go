@@ -1,0 +1,218 @@
+package httpd
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+)
+
+// maxRanges is how many ranges one request may ask for. A longer list is not
+// heeded, as RFC 9110 allows, and the whole file is sent.
+const maxRanges = 64
+
+// file serves one file of the tree, under the name download where one is given.
+func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, name, download string) error {
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range")
+	}
+	if r.Method == http.MethodHead {
+		node, err := s.Library.Stat(r.Context(), a, name)
+		if err == nil && node.Dir {
+			err = serve.ErrIsDirectory
+		}
+		if err != nil {
+			return err
+		}
+		describe(w.Header(), node, download)
+		http.ServeContent(w, r, "", node.Modified, &content{size: node.Size})
+		return nil
+	}
+	f, err := s.Library.Open(r.Context(), a, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c, err := open(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	describe(w.Header(), f.Node, download)
+	out := &counter{ResponseWriter: w}
+	start := time.Now()
+	defer func() { s.record(r, a, name, start, out, c) }() // also when the handler is aborted
+	http.ServeContent(out, r, "", f.Modified, c)
+	return nil
+}
+
+// describe sets the headers that tell what a file is.
+func describe(h http.Header, n serve.Node, download string) {
+	h.Set("ETag", n.ETag)
+	h.Set("Content-Type", n.Type)
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if sum, err := hex.DecodeString(n.SHA256); err == nil && len(sum) > 0 {
+		h.Set("Repr-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(sum)+":")
+	}
+	if download != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": download}))
+	}
+}
+
+// record notes a download. A client that has gone took fewer bytes than were declared.
+func (s *server) record(r *http.Request, a *serve.Account, name string, start time.Time, out *counter, c *content) {
+	if out.status != http.StatusOK && out.status != http.StatusPartialContent {
+		return // nothing was to be sent
+	}
+	t := transfers.Transfer{
+		At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: name,
+		Bytes: out.bytes, Took: time.Since(start), Outcome: transfers.OK, Remote: r.RemoteAddr,
+	}
+	if declared, err := strconv.ParseInt(out.Header().Get("Content-Length"), 10, 64); err != nil || declared != out.bytes {
+		t.Outcome = transfers.Aborted
+	}
+	if c.err != nil && r.Context().Err() == nil {
+		s.Log.ErrorContext(r.Context(), "download broken off", "account", a.Name, "path", name, "err", c.err)
+	}
+	if err := s.Recorder.Record(context.WithoutCancel(r.Context()), t); err != nil {
+		s.Log.ErrorContext(r.Context(), "download not recorded", "account", a.Name, "path", name, "err", err)
+	}
+}
+
+// content is an open file as http.ServeContent wants it: a range is opened where
+// reading begins, and not before.
+type content struct {
+	ctx  context.Context
+	file *serve.File
+	size int64
+	pos  int64
+	body io.ReadCloser // reads from pos on; nil until the first Read after a Seek
+	err  error         // why reading failed
+
+	local    *os.File // what the file is a stretch of, from localOff on; may be nil
+	localOff int64
+}
+
+func open(ctx context.Context, f *serve.File) (*content, error) {
+	local, off, err := f.Local()
+	if err != nil {
+		return nil, err
+	}
+	return &content{ctx: ctx, file: f, size: f.Size, local: local, localOff: off}, nil
+}
+
+func (c *content) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += c.pos
+	case io.SeekEnd:
+		offset += c.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek to %d, before the beginning", offset)
+	}
+	if offset != c.pos && c.body != nil {
+		c.body.Close()
+		c.body = nil
+	}
+	c.pos = offset
+	return offset, nil
+}
+
+func (c *content) Read(p []byte) (int, error) {
+	if c.pos >= c.size {
+		return 0, io.EOF
+	}
+	if c.body == nil {
+		if c.body, c.err = c.file.OpenRange(c.ctx, c.pos, c.size-c.pos); c.err != nil {
+			c.body = nil
+			return 0, c.err
+		}
+	}
+	n, err := c.body.Read(p)
+	c.pos += int64(n)
+	if errors.Is(err, io.EOF) && c.pos < c.size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
+
+// sendTo lets the kernel send the next n bytes.
+func (c *content) sendTo(w io.ReaderFrom, n int64) (int64, error) {
+	if _, err := c.local.Seek(c.localOff+c.pos, io.SeekStart); err != nil {
+		c.err = err
+		return 0, err
+	}
+	sent, err := w.ReadFrom(io.LimitReader(c.local, n))
+	c.pos += sent
+	return sent, err
+}
+
+func (c *content) Close() error {
+	var err error
+	if c.body != nil {
+		err = c.body.Close()
+	}
+	if c.local != nil {
+		err = errors.Join(err, c.local.Close())
+	}
+	return err
+}
+
+// counter counts the bytes of an answer's body.
+type counter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *counter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *counter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom is how http.ServeContent copies a range: from a LimitedReader over
+// the content, which is told to send a local file itself.
+func (w *counter) ReadFrom(src io.Reader) (int64, error) {
+	limited, ok := src.(*io.LimitedReader)
+	if ok {
+		c, isContent := limited.R.(*content)
+		to, canSend := w.ResponseWriter.(io.ReaderFrom)
+		if isContent && canSend && c.local != nil {
+			n, err := c.sendTo(to, limited.N)
+			limited.N -= n
+			w.bytes += n
+			return n, err
+		}
+	}
+	return io.Copy(struct{ io.Writer }{w}, src)
+}
+
+// Unwrap serves http.ResponseController.
+func (w *counter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

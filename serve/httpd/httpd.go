@@ -1,0 +1,126 @@
+// Package httpd serves the Library over HTTP:
+//
+//	/pub/…                                   the one tree, with listings that wget -r and rclone can walk
+//	/a/<host>.<form>                         the host's current archive
+//	/a/<host>/<edition>|current|all.<form>   any of its archives
+//	/v1/hosts?prefix=&after=&limit=          the hosts of the account's scope
+//	/v1/editions, /v1/version                what was published
+//	/v1/admin/accounts                       for operators
+//
+// <form> is tar.gz, warc.gz, members.tar.gz or cdxj. Accounts come by HTTP Basic.
+// Files have strong ETags and take Range (several too), If-Range and the other
+// conditions; those that are one stretch of a local file leave by sendfile. An
+// error is a problem+json. What is listed, found and allowed is the Library's to
+// say: this package knows no catalog.
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/problem"
+	"sheaf/serve"
+)
+
+// Options of the handlers. Library, Accounts, Recorder and Operator are needed.
+type Options struct {
+	Library  *serve.Library
+	Accounts *serve.Accounts
+	Recorder serve.Recorder
+	Operator func(http.Handler) http.Handler // lets operators pass and nobody else
+	Version  string                          // of the program, for /v1/version
+	Log      *slog.Logger                    // default: slog.Default
+}
+
+// server holds what the handlers share.
+type server struct {
+	Options
+	guesses *guesses
+}
+
+// Register mounts the handlers.
+func Register(r *mux.Router, opt Options) error {
+	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil || opt.Operator == nil {
+		return errors.New("httpd: options lack a library, accounts, recorder or operator middleware")
+	}
+	if opt.Log == nil {
+		opt.Log = slog.Default()
+	}
+	s := &server{Options: opt, guesses: newGuesses()}
+	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
+		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead)
+	}
+	r.Handle("/pub", http.RedirectHandler("/pub/", http.StatusMovedPermanently))
+	get("/pub/{path:.*}", s.tree)
+	get("/a/{file}", s.currentArchive)
+	get("/a/{host}/{file}", s.archive)
+	get("/v1/hosts", s.hosts)
+	get("/v1/editions", s.editions)
+	get("/v1/version", s.version)
+	s.registerAdmin(r)
+	return nil
+}
+
+// authenticated passes requests on with the account whose credentials they carry.
+func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *serve.Account) error) http.Handler {
+	return problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
+		account, err := s.login(r)
+		if err == nil {
+			err = next(w, r, account)
+		}
+		return s.answer(w, r, err)
+	})
+}
+
+func (s *server) login(r *http.Request) (*serve.Account, error) {
+	name, password, given := r.BasicAuth()
+	if !given {
+		if a := s.Accounts.Anonymous(); a != nil {
+			return a, nil
+		}
+		return nil, serve.ErrCredentials
+	}
+	if wait := s.guesses.wait(r.RemoteAddr); wait > 0 {
+		return nil, tooManyGuesses(wait)
+	}
+	account, err := s.Accounts.Authenticate(r.Context(), name, password)
+	if errors.Is(err, serve.ErrCredentials) {
+		s.guesses.wrong(r.RemoteAddr)
+	}
+	return account, err
+}
+
+func tooManyGuesses(wait time.Duration) error {
+	p := problem.New(http.StatusTooManyRequests, "too_many_guesses",
+		"too many wrong passwords from this address; wait a little")
+	p.Next = time.Now().Add(wait + time.Second).UTC().Format(time.RFC3339)
+	return p
+}
+
+// answer turns the library's errors into problems.
+func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error {
+	var closed *serve.ClosedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, serve.ErrCredentials):
+		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
+		return problem.New(http.StatusUnauthorized, "credentials", "give the name and password of an account, by HTTP Basic")
+	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
+	case errors.Is(err, serve.ErrCursor):
+		return problem.New(http.StatusBadRequest, "cursor", err.Error()+"; start again without after")
+	case errors.As(err, &closed):
+		p := problem.New(http.StatusServiceUnavailable, "window_closed", closed.Error())
+		if !closed.Next.IsZero() {
+			p.Next = closed.Next.UTC().Format(time.RFC3339)
+		}
+		return p
+	}
+	return err
+}

@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// Options of a Library. Catalog and Store are needed.
+type Options struct {
+	Catalog *catalog.Catalog
+	Store   store.Store
+
+	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
+	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
+	Contact    string        // whom to ask, for /README; may be empty
+}
+
+const (
+	defaultGrace = 15 * time.Minute
+	defaultCache = 256 << 20
+)
+
+// Library is the one tree, read-only. All methods may be called from many
+// goroutines at once. Paths are slash-separated and begin at the root; a slash at
+// the end means nothing. What is not there, or not there for the account, is
+// ErrNotFound.
+type Library struct {
+	Options
+	cache *cache
+}
+
+// NewLibrary makes a library over a catalog and the store that its segments lie in.
+func NewLibrary(opt Options) (*Library, error) {
+	if opt.Catalog == nil || opt.Store == nil {
+		return nil, errors.New("serve: a library needs a catalog and a store")
+	}
+	if opt.Grace == 0 {
+		opt.Grace = defaultGrace
+	}
+	if opt.CacheBytes == 0 {
+		opt.CacheBytes = defaultCache
+	}
+	return &Library{Options: opt, cache: newCache(opt.CacheBytes)}, nil
+}
+
+// visit is one account's look at one version of the catalog.
+type visit struct {
+	*Library
+	snap    *catalog.Snapshot
+	account *Account
+	scope   scope
+}
+
+func (l *Library) visit(ctx context.Context, a *Account) (*visit, error) {
+	snap, err := l.Catalog.Pin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return &visit{Library: l, snap: snap, account: a, scope: a.scope()}, nil
+}
+
+// Stat describes the file or directory at a path.
+func (l *Library) Stat(ctx context.Context, a *Account, name string) (Node, error) {
+	v, err := l.visit(ctx, a)
+	if err != nil {
+		return Node{}, err
+	}
+	defer v.snap.Release()
+	e, err := v.find(ctx, path.Clean("/"+name))
+	if err != nil {
+		return Node{}, pathError("stat", name, err)
+	}
+	return e.Node, nil
+}
+
+// List yields what a directory holds: the directories in it by name, then its
+// files. Nothing of what it yields is held; an error ends it.
+func (l *Library) List(ctx context.Context, a *Account, name string) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		v, err := l.visit(ctx, a)
+		if err != nil {
+			yield(Node{}, err)
+			return
+		}
+		defer v.snap.Release()
+		for n, err := range v.list(ctx, path.Clean("/"+name)) {
+			if err != nil {
+				err = pathError("list", name, err)
+			}
+			if !yield(n, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Open opens the file at a path. Outside the account's window it fails with a
+// *ClosedError, except for /README.
+func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, err error) {
+	v, err := l.visit(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			v.snap.Release()
+		}
+	}()
+	e, err := v.find(ctx, path.Clean("/"+name))
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	if e.Dir {
+		return nil, pathError("open", name, ErrIsDirectory)
+	}
+	f := &File{Node: e.Node, release: v.snap.Release}
+	if !e.always {
+		if err := l.admit(a, f); err != nil {
+			return nil, pathError("open", name, err)
+		}
+	}
+	if f.content, err = e.open(ctx); err != nil {
+		return nil, pathError("open", name, err)
+	}
+	if e.local != nil {
+		f.local = func() (*os.File, int64, error) { return e.local(f.content) }
+	}
+	return f, nil
+}
+
+// admit checks the account's window, and sets until when f may be read.
+func (l *Library) admit(a *Account, f *File) error {
+	now := time.Now()
+	if !a.Window.Open(now) {
+		next, _ := a.Window.Next(now)
+		return &ClosedError{Window: a.Window, Next: next}
+	}
+	if end := a.Window.Until(now); !end.IsZero() {
+		next, _ := a.Window.Next(end)
+		f.until, f.end = end.Add(l.Grace), &ClosedError{Window: a.Window, Next: next}
+	}
+	return nil
+}
+
+func pathError(op, name string, err error) error {
+	return fmt.Errorf("%s %s: %w", op, path.Clean("/"+name), err)
+}
+
+// entry is a file or directory that was found.
+type entry struct {
+	Node
+	always bool                                  // may be read while the window is closed
+	open   func(context.Context) (ranges, error) // files only
+	local  func(ranges) (*os.File, int64, error) // see File.Local; may be nil
+}
+
+// find resolves a clean path.
+func (v *visit) find(ctx context.Context, name string) (*entry, error) {
+	dir, base := path.Split(name)
+	dir = strings.Trim(dir, "/")
+	switch {
+	case name == "/":
+		return v.directory("/", v.snap.Published()), nil
+	case dir == "" && (base == fileReadme || base == fileLatest):
+		return v.rootFile(ctx, base)
+	case dir == "" && base == dirEditions:
+		return v.directory(base, v.snap.Published()), nil
+	case dir == dirEditions:
+		ed, err := v.edition(ctx, base)
+		if err != nil {
+			return nil, err
+		}
+		return v.directory(base, ed.Published), nil
+	case strings.HasPrefix(dir, dirEditions+"/"):
+		return v.editionFile(ctx, strings.TrimPrefix(dir, dirEditions+"/"), base)
+	case isHostFile(base):
+		return v.hostFile(ctx, dir, base)
+	}
+	return v.treeDirectory(ctx, strings.TrimPrefix(name, "/"))
+}
+
+func (v *visit) directory(name string, modified time.Time) *entry {
+	return &entry{Node: Node{Name: name, Dir: true, Modified: whole(modified)}}
+}
+
+// list yields what a directory holds.
+func (v *visit) list(ctx context.Context, name string) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		e, err := v.find(ctx, name)
+		if err == nil && !e.Dir {
+			err = fmt.Errorf("is a file: %w", ErrNotFound)
+		}
+		if err != nil {
+			yield(Node{}, err)
+			return
+		}
+		place := strings.TrimPrefix(name, "/")
+		var parts []iter.Seq2[Node, error]
+		switch {
+		case place == "":
+			parts = append(parts, v.rootFiles(ctx), v.treeChildren(ctx, ""))
+		case place == dirEditions:
+			parts = append(parts, v.editions(ctx))
+		case strings.HasPrefix(place, dirEditions+"/"):
+			parts = append(parts, v.editionFiles(ctx, e.Name))
+		default:
+			parts = append(parts, v.treeChildren(ctx, place), v.hostFiles(ctx, place))
+		}
+		for _, part := range parts {
+			for n, err := range part {
+				if !yield(n, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// whole is a time as every protocol can show it.
+func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -1,0 +1,398 @@
+package serve_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve"
+	"sheaf/serve/servetest"
+)
+
+var (
+	dayOne   = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
+	dayTwo   = dayOne.AddDate(0, 0, 1)
+	everyone = &serve.Account{Name: "all", Domains: []string{"*"}}
+)
+
+const waseda = "http://www.waseda.ac.jp/"
+
+// twoDays publishes two editions of one host, and other hosts around it.
+func twoDays(t *testing.T) *servetest.Site {
+	s := servetest.New(t, nil)
+	one := s.Publish("20261120", map[string][]*archive.Record{
+		"www.waseda.ac.jp": {
+			servetest.Page(waseda, "home, first", dayOne),
+			servetest.Page(waseda+"same", "never changes", dayOne),
+			servetest.Page(waseda+"gone", "soon gone", dayOne),
+			servetest.Page(waseda+"ill", "server falls ill", dayOne),
+		},
+		"waseda.ac.jp":          {servetest.Page("http://waseda.ac.jp/", "short name", dayOne)},
+		"www.waseda.ac.jp:8080": {servetest.Page("http://www.waseda.ac.jp:8080/", "port", dayOne)},
+		"www.keio.ac.jp":        {servetest.Page("http://www.keio.ac.jp/", "keio", dayOne)},
+		"example.jpx":           {servetest.Page("http://example.jpx/", "not japan", dayOne)},
+		"192.0.2.7":             {servetest.Page("http://192.0.2.7/", "address", dayOne)},
+	})
+	two := s.Publish("20261121", map[string][]*archive.Record{
+		"www.waseda.ac.jp": {
+			servetest.Page(waseda, "home, second", dayTwo),
+			servetest.Again(waseda+"same", "never changes", dayOne, dayTwo),
+			servetest.Answer(waseda+"gone", 404, dayTwo),
+			servetest.Answer(waseda+"ill", 500, dayTwo),
+			servetest.Page(waseda+"new", "new page", dayTwo),
+		},
+	})
+	if one != "20261120" || two != "20261121" {
+		t.Fatalf("editions %s, %s", one, two)
+	}
+	return s
+}
+
+func names(t *testing.T, l *serve.Library, a *serve.Account, path string) []string {
+	t.Helper()
+	var out []string
+	for n, err := range l.List(t.Context(), a, path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Dir {
+			n.Name += "/"
+		}
+		out = append(out, n.Name)
+	}
+	return out
+}
+
+func read(t *testing.T, l *serve.Library, a *serve.Account, path string) []byte {
+	t.Helper()
+	f, err := l.Open(t.Context(), a, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return readFile(t, f)
+}
+
+func readFile(t *testing.T, f *serve.File) []byte {
+	t.Helper()
+	r, err := f.OpenRange(t.Context(), 0, f.Size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(data)) != f.Size {
+		t.Fatalf("%s: %d bytes, size says %d", f.Name, len(data), f.Size)
+	}
+	return data
+}
+
+// pages returns the bodies of the page files in a tar.gz.
+func pages(t *testing.T, data []byte) []string {
+	t.Helper()
+	gz, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bodies []string
+	for tr := tar.NewReader(gz); ; {
+		h, err := tr.Next()
+		if err == io.EOF {
+			return bodies
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(h.Name, "/_meta/") {
+			bodies = append(bodies, string(body))
+		}
+	}
+}
+
+func TestTree(t *testing.T) {
+	s := twoDays(t)
+	for path, want := range map[string]string{
+		"/":                        "README LATEST editions/ _ip/ jp/ jpx/",
+		"/editions":                "20261120/ 20261121/",
+		"/editions/20261120":       "HOSTS MANIFEST SHA256SUMS",
+		"/jp/ac":                   "keio/ waseda/",
+		"/jp/ac/waseda/":           "www/ www_8080/ 20261120.tar.gz 20261120.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
+		"/jp/ac/waseda/www":        "20261120.tar.gz 20261120.warc.gz 20261121.tar.gz 20261121.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
+		"/_ip":                     "192.0.2.7/",
+		"/jp/../jp/ac/./waseda/..": "keio/ waseda/",
+	} {
+		if got := strings.Join(names(t, s.Library, everyone, path), " "); got != want {
+			t.Errorf("%s holds\n%s, want\n%s", path, got, want)
+		}
+	}
+	for _, path := range []string{
+		"/us", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
+		"/jp/ac/20261120.tar.gz", "/jp/MANIFEST", "/LATEST/x", "/jp/AC", "/jp/ac/waseda/www/20261120.zip",
+	} {
+		if n, err := s.Library.Stat(t.Context(), everyone, path); !errors.Is(err, serve.ErrNotFound) {
+			t.Errorf("%s: %+v, %v", path, n, err)
+		}
+	}
+	if _, err := s.Library.Open(t.Context(), everyone, "/jp"); !errors.Is(err, serve.ErrIsDirectory) {
+		t.Errorf("a directory was opened: %v", err)
+	}
+}
+
+// What is listed, what Stat says and what is read must be one and the same.
+func TestFilesAreAsListed(t *testing.T) {
+	s := twoDays(t)
+	seen := 0
+	var walk func(dir string)
+	walk = func(dir string) {
+		for n, err := range s.Library.List(t.Context(), everyone, dir) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := strings.TrimSuffix(dir, "/") + "/" + n.Name
+			if stat, err := s.Library.Stat(t.Context(), everyone, path); err != nil || stat != n {
+				t.Errorf("%s: listed as %+v, Stat says %+v, %v", path, n, stat, err)
+			}
+			if n.Dir {
+				walk(path)
+				continue
+			}
+			seen++
+			data := read(t, s.Library, everyone, path)
+			if n.SHA256 != "" && n.SHA256 != servetest.SHA256(data) {
+				t.Errorf("%s: SHA-256 is %s, listed as %s", path, servetest.SHA256(data), n.SHA256)
+			}
+			if strings.Contains(n.Name, "2026") && n.SHA256 == "" {
+				t.Errorf("%s: an edition's file without a digest", path)
+			}
+			if n.ETag == "" || n.Modified.IsZero() || n.Modified.Nanosecond() != 0 {
+				t.Errorf("%s: %+v", path, n)
+			}
+		}
+	}
+	walk("/")
+	if seen != 2+2*3+6*8+2 {
+		t.Errorf("%d files", seen)
+	}
+}
+
+func TestArchives(t *testing.T) {
+	s := twoDays(t)
+	for file, want := range map[string][]string{
+		"20261120.tar.gz":         {"home, first", "never changes", "soon gone", "server falls ill"},
+		"20261121.tar.gz":         {"home, second", "new page"},
+		"current.tar.gz":          {"never changes", "server falls ill", "home, second", "new page"},
+		"current.members.tar.gz":  {"never changes", "server falls ill", "home, second", "new page"},
+		"all.tar.gz":              {"home, first", "never changes", "soon gone", "server falls ill", "home, second", "new page"},
+		"20261121.members.tar.gz": {"home, second", "new page"},
+	} {
+		if got := pages(t, read(t, s.Library, everyone, "/jp/ac/waseda/www/"+file)); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+	before := read(t, s.Library, everyone, "/jp/ac/waseda/www/all.members.tar.gz")
+	s.Publish("20261122", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(waseda+"third", "third day", dayTwo.AddDate(0, 0, 1))}})
+	after := read(t, s.Library, everyone, "/jp/ac/waseda/www/all.members.tar.gz")
+	cells := len(before) - len(archive.EndMember(0, 0))
+	if !bytes.HasPrefix(after, before[:cells]) {
+		t.Error("all.members.tar.gz does not go on where it ended before")
+	}
+}
+
+func TestCDXJ(t *testing.T) {
+	s := twoDays(t)
+	for _, base := range []string{"20261121", "all", "current"} {
+		warc := read(t, s.Library, everyone, "/jp/ac/waseda/www/"+base+".warc.gz")
+		index := string(read(t, s.Library, everyone, "/jp/ac/waseda/www/"+base+".cdxj"))
+		lines := strings.Split(strings.TrimSuffix(index, "\n"), "\n")
+		if !slices.IsSorted(lines) {
+			t.Errorf("%s.cdxj is not sorted", base)
+		}
+		for _, line := range lines {
+			_, object, _ := strings.Cut(line, " {")
+			var fields struct{ URL, Offset, Length, Filename string }
+			if err := json.Unmarshal([]byte("{"+object), &fields); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			if want := "jp/ac/waseda/www/" + base + ".warc.gz"; fields.Filename != want {
+				t.Errorf("filename %s, want %s", fields.Filename, want)
+			}
+			var off, n int64
+			json.Unmarshal([]byte(fields.Offset), &off)
+			json.Unmarshal([]byte(fields.Length), &n)
+			gz, err := gzip.NewReader(bytes.NewReader(warc[off : off+n]))
+			if err != nil {
+				t.Fatalf("%s.cdxj: %s: %v", base, line, err)
+			}
+			record, err := io.ReadAll(gz)
+			if err != nil || !strings.Contains(string(record), "WARC-Target-URI: "+fields.URL+"\r\n") {
+				t.Errorf("%s.cdxj: %s points to %.200q, %v", base, line, record, err)
+			}
+		}
+	}
+}
+
+func TestCurrent(t *testing.T) {
+	const host, url = "example.jp", "http://example.jp/"
+	day := func(n int) time.Time { return dayOne.AddDate(0, 0, n) }
+	page := func(body string, n int) *archive.Record { return servetest.Page(url, body, day(n)) }
+	for _, c := range []struct {
+		name     string
+		editions [][]*archive.Record
+		want     []string
+	}{
+		{"newest", [][]*archive.Record{{page("a", 0)}, {page("b", 1)}}, []string{"b"}},
+		{"late batch", [][]*archive.Record{{page("b", 1)}, {page("a", 0)}}, []string{"b"}},
+		{"revisit", [][]*archive.Record{{page("a", 0)}, {servetest.Again(url, "a", day(0), day(1))}}, []string{"a"}},
+		{"back to an older text", [][]*archive.Record{{page("a", 0)}, {page("b", 1)}, {servetest.Again(url, "a", day(0), day(2))}}, []string{"a"}},
+		{"gone", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 410, day(1))}}, nil},
+		{"moved", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 301, day(1))}}, nil},
+		{"moved for now", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 302, day(1))}}, []string{"a"}},
+		{"back again", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 404, day(1))}, {page("b", 2)}}, []string{"b"}},
+		{"confirmed after gone", [][]*archive.Record{{page("a", 0)}, {servetest.Answer(url, 404, day(1))}, {servetest.Again(url, "a", day(0), day(2))}}, []string{"a"}},
+		{"ill, then a late page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}, {page("a", 0)}}, []string{"a"}},
+		{"never a page", [][]*archive.Record{{servetest.Answer(url, 500, day(1))}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := servetest.New(t, nil)
+			for i, records := range c.editions {
+				s.Publish(day(i).Format("20060102"), map[string][]*archive.Record{host: records})
+			}
+			if got := pages(t, read(t, s.Library, everyone, "/jp/example/current.tar.gz")); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestScope(t *testing.T) {
+	s := twoDays(t)
+	for _, c := range []struct {
+		domains        []string
+		root, ac, host string
+		hosts          string
+	}{
+		{[]string{"jp"}, "jp/", "keio/ waseda/", "www/ www_8080/", "www.keio.ac.jp waseda.ac.jp www.waseda.ac.jp www.waseda.ac.jp:8080"},
+		{[]string{"waseda.ac.jp"}, "jp/", "waseda/", "www/ www_8080/", "waseda.ac.jp www.waseda.ac.jp www.waseda.ac.jp:8080"},
+		{[]string{"www.waseda.ac.jp", "jpx"}, "jp/ jpx/", "waseda/", "www/ www_8080/", "www.waseda.ac.jp www.waseda.ac.jp:8080 example.jpx"},
+		{[]string{"www.waseda.ac.jp:8080"}, "jp/", "waseda/", "www_8080/", "www.waseda.ac.jp:8080"},
+		{[]string{"192.0.2.7"}, "_ip/", "", "", "192.0.2.7"},
+		{[]string{"us"}, "", "", "", ""},
+	} {
+		a := &serve.Account{Name: "a", Domains: c.domains}
+		dirs := func(path string) string {
+			if _, err := s.Library.Stat(t.Context(), a, path); errors.Is(err, serve.ErrNotFound) {
+				return ""
+			}
+			var out []string
+			for _, n := range names(t, s.Library, a, path) {
+				if strings.HasSuffix(n, "/") && n != "editions/" {
+					out = append(out, n)
+				}
+			}
+			return strings.Join(out, " ")
+		}
+		for path, want := range map[string]string{"/": c.root, "/jp/ac": c.ac, "/jp/ac/waseda": c.host} {
+			if got := dirs(path); got != want {
+				t.Errorf("%v: %s holds %q, want %q", c.domains, path, got, want)
+			}
+		}
+		hosts := strings.Fields(string(read(t, s.Library, a, "/editions/20261120/HOSTS")))
+		if got := strings.Join(hosts, " "); got != c.hosts {
+			t.Errorf("%v: edition has hosts %q, want %q", c.domains, got, c.hosts)
+		}
+		var listed []string
+		for next := ""; ; {
+			some, more, err := s.Library.Hosts(t.Context(), a, "", next, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range some {
+				listed = append(listed, h.Host)
+			}
+			if next = more; next == "" {
+				break
+			}
+		}
+		if got := strings.Join(listed, " "); got != c.hosts {
+			t.Errorf("%v: hosts %q, want %q", c.domains, got, c.hosts)
+		}
+	}
+	outside := &serve.Account{Name: "a", Domains: []string{"keio.ac.jp"}}
+	for _, path := range []string{"/jp/ac/waseda", "/jp/ac/waseda/www/all.tar.gz", "/jp/ac/waseda/MANIFEST", "/_ip", "/jpx"} {
+		if _, err := s.Library.Open(t.Context(), outside, path); !errors.Is(err, serve.ErrNotFound) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestTakeDown(t *testing.T) {
+	s := twoDays(t)
+	ctx := context.Background()
+	whole, err := s.Library.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Catalog.Remove(ctx, catalog.Tombstone{Host: "www.waseda.ac.jp", URLPrefix: waseda + "same"}, catalog.Tombstone{Host: "www.keio.ac.jp"}); err != nil {
+		t.Fatal(err)
+	}
+	got := pages(t, read(t, s.Library, everyone, "/jp/ac/waseda/www/20261120.tar.gz"))
+	if want := []string{"home, first", "soon gone", "server falls ill"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	less, err := s.Library.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
+	if err != nil || less.ETag == whole.ETag || less.SHA256 != "" {
+		t.Errorf("the file without the page is %+v, %v", less, err)
+	}
+	for _, path := range []string{"/jp/ac/waseda/www/all.warc.gz", "/jp/ac/waseda/www/current.warc.gz", "/jp/ac/waseda/www/all.cdxj"} {
+		if bytes.Contains(inflated(read(t, s.Library, everyone, path)), []byte(waseda+"same")) {
+			t.Errorf("%s still has the page", path)
+		}
+	}
+	if _, err := s.Library.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, serve.ErrNotFound) {
+		t.Errorf("the host is still there: %v", err)
+	}
+}
+
+func inflated(data []byte) []byte {
+	gz, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return data
+	}
+	out, _ := io.ReadAll(gz)
+	return out
+}
+
+func TestPublishKeepsOpenFiles(t *testing.T) {
+	s := twoDays(t)
+	f, err := s.Library.Open(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	before := readFile(t, f)
+	s.Publish("20261122", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(waseda, "home, third", dayTwo.AddDate(0, 0, 1))}})
+	if !bytes.Equal(readFile(t, f), before) {
+		t.Error("an open file changed")
+	}
+	now, err := s.Library.Stat(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
+	if err != nil || now.ETag == f.ETag {
+		t.Errorf("%+v, %v: the ETag is still %s", now, err, f.ETag)
+	}
+}

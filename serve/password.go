@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+)
+
+// argon2id's cost for new passwords: OWASP's first choice for servers on which
+// many log in at once. A stored hash carries its own cost, so these may be raised.
+const (
+	hashMemory  = 19 << 10 // KiB
+	hashTime    = 2
+	hashThreads = 1
+	hashSalt    = 16 // bytes
+	hashKey     = 32 // bytes
+)
+
+// maxHashMemory bounds, in KiB, what a stored hash may make the server spend.
+const maxHashMemory = 256 << 10
+
+// hashPassword gives the PHC string to store for a password.
+func hashPassword(password string) string {
+	salt := make([]byte, hashSalt)
+	rand.Read(salt)
+	key := argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashKey)
+	b64 := base64.RawStdEncoding.EncodeToString
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
+		argon2.Version, hashMemory, hashTime, hashThreads, b64(salt), b64(key))
+}
+
+// checkPassword reports whether password is the one that phc was made from.
+func checkPassword(phc, password string) (bool, error) {
+	fields := strings.Split(phc, "$")
+	if len(fields) != 6 || fields[0] != "" || fields[1] != "argon2id" {
+		return false, fmt.Errorf("stored password is no argon2id PHC string; set it again")
+	}
+	var version, memory, time, threads uint32
+	if _, err := fmt.Sscanf(fields[2]+"$"+fields[3], "v=%d$m=%d,t=%d,p=%d", &version, &memory, &time, &threads); err != nil {
+		return false, fmt.Errorf("stored password's cost %q cannot be read; set it again", fields[3])
+	}
+	if version != argon2.Version || memory > maxHashMemory || time < 1 || threads < 1 || threads > 255 {
+		return false, fmt.Errorf("stored password's cost %q of version %d is out of bounds; set it again", fields[3], version)
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(fields[4])
+	if err != nil {
+		return false, fmt.Errorf("stored password's salt: %w", err)
+	}
+	want, err := base64.RawStdEncoding.DecodeString(fields[5])
+	if err != nil || len(want) == 0 {
+		return false, fmt.Errorf("stored password's key cannot be read; set it again")
+	}
+	got := argon2.IDKey([]byte(password), salt, time, memory, uint8(threads), uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1, nil
+}
+
+// newPassword makes a password of 120 random bits, for accounts that are given none.
+func newPassword() string { return strings.ToLower(rand.Text())[:24] }

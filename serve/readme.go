@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// readmeDate is when the text of /README was last changed.
+var readmeDate = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLECTED PAGES
+
+What is where
+  /LATEST                      the name of the newest edition
+  /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS
+  /jp/ac/waseda/www/           a host, by its reversed name: www.waseda.ac.jp
+      <edition>.tar.gz         what the edition brought of it; never changes
+      current.tar.gz           the latest version of every page
+      all.tar.gz               everything collected, in order of publication
+      MANIFEST, SHA256SUMS     sizes, digests, provenance
+
+  An edition is named by the day of its publication, such as 20261121; a second
+  one of that day is 20261121-2.
+
+Every archive comes in these forms
+  .tar.gz           page files, for tar xzf. With tar --xattrs each file carries
+                    its URL and media type
+  .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
+  .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)
+  .cdxj             the index of the records in the .warc.gz (not listed)
+
+How to fetch
+  Transfers may be resumed: curl -C -, wget -c, lftp's mirror -c. A file of an
+  edition never changes, and all.* only grows at its end, but its last bytes
+  change: to fetch a longer one, start anew or use the new editions. current.*
+  changes with every edition that brings something of the host; by HTTP, If-Range
+  with the ETag tells whether what you have still fits.
+  Check with: sha256sum -c SHA256SUMS
+  A page is in current.* unless its server has said that it is gone (404, 410)
+  or has moved for good (301, 308).
+
+Your account
+  may fetch   {{.Domains}}
+  when        {{.Window}}
+  At other times you may look around, and this file can be read; FTP answers 450
+  and HTTP 503 with the time from which downloads are allowed.
+{{- with .Contact}}
+
+Questions: {{.}}
+{{- end}}
+`))
+
+func (v *visit) writeReadme(_ context.Context, w io.Writer) error {
+	domains := strings.Join(v.account.Domains, " ")
+	if v.scope.all() {
+		domains = "every host"
+	}
+	return readmeText.Execute(w, map[string]any{"Domains": domains, "Window": v.account.Window.String(), "Contact": v.Contact})
+}

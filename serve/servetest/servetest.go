@@ -1,0 +1,158 @@
+// Package servetest makes, for tests, what the serving packages stand on: a store
+// and a catalog in a temporary directory with published segments, and accounts in
+// a database. Everything is real; nothing is a double.
+package servetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/db"
+	"sheaf/internal/transfers"
+	"sheaf/internal/window"
+	"sheaf/serve"
+)
+
+// Site is a service's archive with its readers.
+type Site struct {
+	Store    *store.FS
+	Catalog  *catalog.Catalog
+	Library  *serve.Library
+	Accounts *serve.Accounts
+	Log      *transfers.Log
+
+	t       testing.TB
+	batches int
+}
+
+// New makes an empty site. Anonymous may be nil.
+func New(t testing.TB, anonymous *serve.Account) *Site {
+	t.Helper()
+	ctx := context.Background()
+	st, err := store.OpenFS(filepath.Join(t.TempDir(), "store"))
+	must(t, err)
+	t.Cleanup(func() { st.Close() })
+	cat, err := catalog.Open(ctx, st, catalog.Options{})
+	must(t, err)
+	database, err := db.Open(ctx, filepath.Join(t.TempDir(), "sheaf.db"))
+	must(t, err)
+	t.Cleanup(func() { database.Close() })
+	accounts, err := serve.NewAccounts(database, anonymous)
+	must(t, err)
+	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Contact: "ops@example.jp"})
+	must(t, err)
+	return &Site{Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), t: t}
+}
+
+// Account creates an account whose password is its name.
+func (s *Site) Account(name, opening string, domains ...string) *serve.Account {
+	s.t.Helper()
+	w, err := window.Parse(opening)
+	must(s.t, err)
+	a, _, err := s.Accounts.Create(context.Background(), serve.Account{Name: name, Domains: domains, Window: w}, name)
+	must(s.t, err)
+	return &a
+}
+
+// Page is a full record of a page.
+func Page(url, body string, at time.Time) *archive.Record {
+	return record(archive.Page, url, 200, "text/html", body, at)
+}
+
+// Answer is a record of an answer that is no page.
+func Answer(url string, status int, at time.Time) *archive.Record {
+	return record(archive.Response, url, status, "text/plain", "", at)
+}
+
+// Again is a revisit of what Page made of the same URL and body.
+func Again(url, body string, first, at time.Time) *archive.Record {
+	r := record(archive.Revisit, url, 304, "text/html", "", at)
+	r.Body = nil
+	r.RefersDate, r.PayloadDigest = first, Digest(body)
+	return r
+}
+
+func record(kind archive.Kind, url string, status int, media, body string, at time.Time) *archive.Record {
+	return &archive.Record{
+		Kind: kind, URL: url, Time: at, IP: "192.0.2.1",
+		HTTP: fmt.Appendf(nil, "HTTP/1.1 %d Status\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", status, media, len(body)),
+		Body: bytes.NewReader([]byte(body)),
+	}
+}
+
+// Publish seals the records by host, each host's as one segment of one batch, and
+// publishes them as an edition of the day. It returns the edition's name.
+func (s *Site) Publish(day string, hosts map[string][]*archive.Record) string {
+	s.t.Helper()
+	ctx := context.Background()
+	s.batches++
+	batch := catalog.Batch{ID: fmt.Sprintf("r1-%sT000000Z-%d", day, s.batches), SHA256: hex.EncodeToString(make([]byte, 32))}
+	var lines []catalog.Line
+	for host, records := range hosts {
+		lines = append(lines, s.segment(ctx, batch, host, records))
+	}
+	v, err := s.Catalog.Publish(ctx, catalog.Publication{Day: day, Batches: []catalog.Batch{batch}, Lines: catalog.Lines(lines...)})
+	must(s.t, err)
+	return v.Edition
+}
+
+func (s *Site) segment(ctx context.Context, batch catalog.Batch, host string, records []*archive.Record) catalog.Line {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "segment")
+	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
+	must(s.t, err)
+	for _, r := range records {
+		_, err := w.Append(r)
+		must(s.t, err)
+	}
+	_, err = w.Seal()
+	must(s.t, err)
+	data, err := os.ReadFile(path)
+	must(s.t, err)
+	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{
+		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC},
+	})
+	must(s.t, err)
+	line := catalog.Line{
+		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
+		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
+		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
+		SHA256: sum.SHA256, Views: make(map[string]catalog.View),
+		Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1",
+	}
+	for kind, v := range sum.Views {
+		line.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
+	}
+	must(s.t, s.Store.Put(ctx, line.Object, bytes.NewReader(data), int64(len(data))))
+	return line
+}
+
+// Digest is a payload's digest as records carry it.
+func Digest(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return "sha256:" + base32.StdEncoding.EncodeToString(sum[:])
+}
+
+// SHA256 is the lower-case hexadecimal SHA-256 of data.
+func SHA256(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
