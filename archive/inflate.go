@@ -126,8 +126,14 @@ func (f *inflater) take(n uint) (uint32, error) {
 }
 
 func (f *inflater) stored() error {
-	f.acc >>= f.n & 7
-	f.n &^= 7
+	if f.n < 7 { // up to seven bits to the byte's end
+		if err := f.fill(); err != nil {
+			return err
+		}
+	}
+	if skipped, err := f.take(f.n & 7); err != nil || skipped != 0 {
+		return fmt.Errorf("%w: a stored block's unused bits are not zero", errBlocks)
+	}
 	v, err := f.take(32)
 	if err != nil {
 		return err
