@@ -210,7 +210,7 @@ func (h *Host) fill() error {
 
 // Done says what became of the page in hand.
 type Done struct {
-	Segment string // the host's open segment, and
+	Segment string // the host's open segment, empty where the page got no cell
 	End     int64  // its length with the page's cell
 	Visit   Visit  // what the page was like; Full is zero where it was not collected
 }
@@ -233,6 +233,9 @@ func (h *Host) finish(d Done) error {
 	}
 	if !ok {
 		return fmt.Errorf("frontier of %s: %w", h.Name, ErrEmpty)
+	}
+	if d.Segment == "" {
+		d.Segment, d.End = h.last.segment, h.last.end
 	}
 	m := mark{
 		consumed: h.last.consumed + h.widths[0],
@@ -260,7 +263,7 @@ func (h *Host) Retry() error {
 	if err := h.log.append([]byte(e.line())); err != nil {
 		return fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
-	return h.finish(Done{Segment: h.last.segment, End: h.last.end})
+	return h.finish(Done{})
 }
 
 // Sync makes all that was written durable against loss of power. The host's

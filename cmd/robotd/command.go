@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+)
+
+// command is robotd's command line.
+func command() *cobra.Command {
+	run := runCommand()
+	root := &cobra.Command{
+		Use:   "robotd",
+		Short: "Collect the pages of assigned hosts and hand them in",
+		Long: "robotd collects the pages of the hosts that a service assigns to it. Without a\n" +
+			"command it runs. Settings come from the file given by --config, from ROBOTD_…\n" +
+			"in the environment, and from flags, each over the one before.",
+		Version: robotd.Version,
+		Args:    cobra.NoArgs,
+		RunE:    run.RunE,
+
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	root.PersistentFlags().String("config", "", "file with settings (YAML)")
+	root.PersistentFlags().String("data", "", "the robot's folder")
+	root.Flags().AddFlagSet(run.Flags())
+	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand())
+	return root
+}
+
+// settings loads the settings and puts the flags that were given over them.
+func settings(cmd *cobra.Command) (robotd.Config, error) {
+	file, err := cmd.Flags().GetString("config")
+	if err != nil {
+		return robotd.Config{}, err
+	}
+	cfg, err := robotd.Load(file)
+	if err != nil {
+		return cfg, err
+	}
+	for flag, to := range map[string]*string{
+		"data": &cfg.DataDir, "contact": &cfg.Contact, "window": &cfg.Window,
+	} {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+			*to = f.Value.String()
+		}
+	}
+	if f := cmd.Flags().Lookup("once"); f != nil && f.Changed {
+		cfg.Once, err = cmd.Flags().GetBool("once")
+	}
+	return cfg, err
+}
+
+func logger(cmd *cobra.Command) *slog.Logger {
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+}
+
+func runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the robot until it is told to stop",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			return robotd.Run(cmd.Context(), cfg, logger(cmd))
+		},
+	}
+	cmd.Flags().Bool("once", false, "end after one cycle, when its batches are published")
+	cmd.Flags().String("contact", "", "URL or mail address at which webmasters reach you")
+	cmd.Flags().String("window", "", `when hosts may be visited, such as "22:00-06:00 Asia/Tokyo" or "always"`)
+	return cmd
+}
+
+func joinCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "join URL TOKEN",
+		Short: "Join a service with a one-time token",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			name, err := robotd.Join(cmd.Context(), args[0], args[1], cfg.DataDir)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined %s as %s; credentials and key are in %s\n", args[0], name, cfg.DataDir)
+			return err
+		},
+	}
+}
+
+func leaveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "leave",
+		Short: "Hand in what is left and leave the service; the robot must be stopped",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			return robotd.Leave(cmd.Context(), cfg, logger(cmd))
+		},
+	}
+}
+
+func statusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what the robot is doing",
+		Args:  cobra.NoArgs,
+	}
+	asJSON := cmd.Flags().Bool("json", false, "as JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		s, running, err := robotd.ReadStatus(cfg.DataDir)
+		if err != nil {
+			return err
+		}
+		if !*asJSON {
+			return s.Print(cmd.OutOrStdout(), running)
+		}
+		out := json.NewEncoder(cmd.OutOrStdout())
+		out.SetIndent("", "  ")
+		return out.Encode(struct {
+			robotd.Status
+			Running bool `json:"running"`
+		}{s, running})
+	}
+	return cmd
+}

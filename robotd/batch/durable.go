@@ -1,0 +1,83 @@
+package batch
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"sheaf/internal/wire"
+)
+
+// unfinished ends the name of a file that is being written.
+const unfinished = ".new"
+
+// writeFile makes a file whose content fill writes. When it returns nil the file
+// is whole, durable and under its name; otherwise there is none.
+func writeFile(path string, fill func(io.Writer) error) (err error) {
+	f, err := os.Create(path + unfinished)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	w := bufio.NewWriterSize(f, 256<<10)
+	if err := fill(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// chain is the end of the chain of manifests, each of which names the digest of
+// the one before.
+type chain struct {
+	Number int64        `json:"number"`
+	Batch  wire.BatchID `json:"batch"`
+	Digest string       `json:"digest"`
+}
+
+func (c *chain) load(path string) error {
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, c); err != nil {
+		return fmt.Errorf("%s: %w; restore it from the newest manifest in the spool", path, err)
+	}
+	return nil
+}
+
+func (c *chain) store(path string) error {
+	return writeFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(c) })
+}

@@ -1,0 +1,230 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Seal makes a batch of all open segments and puts it into the spool. It
+// returns an empty ID where there is nothing to seal. Pages that are appended
+// meanwhile go into new segments.
+func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error) {
+	s.sealing.Lock()
+	defer s.sealing.Unlock()
+	// What an earlier attempt could not finish goes first, so that the chain
+	// keeps the order of the numbers.
+	if err := s.finish(ctx, generation); err != nil {
+		return "", err
+	}
+	id, err := s.gather()
+	if err != nil || id == "" {
+		return "", err
+	}
+	return id, s.build(ctx, id, generation)
+}
+
+// gather seals the open segments and moves them to sealing/<batch>, which names the batch.
+func (s *Store) gather() (wire.BatchID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := s.segments.all()
+	slices.SortFunc(open, func(a, b *segment) int { return strings.Compare(a.host, b.host) })
+	var id wire.BatchID
+	for _, seg := range open {
+		idx, err := s.seal(seg)
+		if err != nil {
+			return "", fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
+		}
+		path := s.segmentPath(seg)
+		switch {
+		case idx == nil: // never written
+		case len(idx.Cells) == 0:
+			err = os.Remove(path)
+		default:
+			if id == "" {
+				id = wire.NewBatchID(s.opt.Robot, time.Now(), s.chain.Number+1)
+				if err := os.MkdirAll(s.path(sealingDir, string(id)), 0o755); err != nil {
+					return "", err
+				}
+			}
+			err = os.Rename(path, s.path(sealingDir, string(id), filepath.Base(path)))
+		}
+		if err != nil {
+			return "", err
+		}
+		s.segments.remove(seg)
+	}
+	if id == "" {
+		return "", nil
+	}
+	return id, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
+}
+
+func (s *Store) seal(seg *segment) (*archive.Index, error) {
+	if seg.fresh {
+		return nil, nil
+	}
+	if _, err := s.load(seg); err != nil {
+		return nil, err
+	}
+	idx, err := seg.writer.Seal()
+	if err == nil {
+		seg.writer = nil
+	}
+	return idx, err
+}
+
+// recover finishes at start what a crash left in sealing.
+func (s *Store) recover(generation int64) error {
+	torn, err := filepath.Glob(s.path(spoolDir, "*"+unfinished))
+	if err != nil {
+		return err
+	}
+	for _, path := range torn {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if err := s.finish(context.Background(), generation); err != nil {
+		return err
+	}
+	return s.sweep()
+}
+
+// sweep removes batch files whose manifest went first when they were published.
+func (s *Store) sweep() error {
+	paths, err := filepath.Glob(s.path(spoolDir, "*.tar.gz"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		id := wire.BatchID(strings.TrimSuffix(filepath.Base(path), ".tar.gz"))
+		if _, err := os.Stat(s.manifestPath(id)); os.IsNotExist(err) {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finish builds every batch that lies in sealing, in the order of their numbers.
+func (s *Store) finish(ctx context.Context, generation int64) error {
+	dirs, err := filepath.Glob(s.path(sealingDir, "*"))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return int(number(wire.BatchID(a)) - number(wire.BatchID(b))) })
+	for _, dir := range dirs {
+		id := wire.BatchID(filepath.Base(dir))
+		if !id.Valid() {
+			return fmt.Errorf("%s is not named after a batch; move it away", dir)
+		}
+		if err := s.build(ctx, id, generation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number returns a batch's number, the last part of its ID.
+func number(id wire.BatchID) int64 {
+	n, _ := strconv.ParseInt(string(id[strings.LastIndexByte(string(id), '-')+1:]), 10, 64)
+	return n
+}
+
+// build writes the batch and its manifest into the spool, enters the manifest
+// into the chain and removes the segments. Each step may find itself done.
+func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64) error {
+	signed, err := os.ReadFile(s.manifestPath(id))
+	if os.IsNotExist(err) {
+		signed, err = s.write(ctx, id, generation)
+	}
+	if err != nil {
+		return fmt.Errorf("batch %s: %w", id, err)
+	}
+	s.mu.Lock()
+	next := chain{Number: number(id), Batch: id, Digest: wire.Digest(signed)}
+	if next.Number > s.chain.Number {
+		if err = next.store(s.path(chainFile)); err == nil {
+			s.chain = next
+		}
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(s.path(sealingDir, string(id)))
+}
+
+func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64) (signed []byte, err error) {
+	paths, err := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
+	if err != nil {
+		return nil, err
+	}
+	m := &wire.Manifest{
+		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
+		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,
+	}
+	err = writeFile(s.batchPath(id), func(w io.Writer) error {
+		bw := archive.NewBatchWriter(w)
+		for _, path := range paths {
+			host, err := addSegment(ctx, bw, path)
+			if err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+			m.Hosts = append(m.Hosts, host)
+		}
+		inside, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		m.Size, m.SHA256, err = bw.Finish(inside)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	if signed, err = m.Sign(s.opt.Key); err != nil {
+		return nil, err
+	}
+	err = writeFile(s.manifestPath(id), func(w io.Writer) error {
+		_, err := w.Write(signed)
+		return err
+	})
+	s.opt.Log.Info("batch made", "batch", id, "hosts", len(m.Hosts), "bytes", m.Size)
+	return signed, err
+}
+
+func addSegment(ctx context.Context, bw *archive.BatchWriter, path string) (wire.Host, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return wire.Host{}, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return wire.Host{}, err
+	}
+	src := archive.FileSource(f, 0)
+	idx, err := archive.ReadIndex(ctx, src, st.Size())
+	if err != nil {
+		return wire.Host{}, err
+	}
+	return bw.AddSegment(ctx, src, idx)
+}

@@ -1,0 +1,78 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sheaf/internal/wire"
+)
+
+// Spooled is a batch that waits in the spool to be published.
+type Spooled struct {
+	ID     wire.BatchID
+	Path   string // of the batch file
+	Size   int64
+	SHA256 string
+	Hosts  []string
+	Signed []byte // the manifest, signed
+}
+
+func (s *Store) batchPath(id wire.BatchID) string    { return s.path(spoolDir, string(id)+".tar.gz") }
+func (s *Store) manifestPath(id wire.BatchID) string { return s.path(spoolDir, string(id)+".manifest") }
+
+// Spool lists the batches in the spool, the oldest first.
+func (s *Store) Spool() ([]Spooled, error) {
+	paths, err := filepath.Glob(s.path(spoolDir, "*.manifest"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Spooled
+	for _, path := range paths {
+		signed, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue // published meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		m, err := wire.PeekManifest(signed)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; move it and its batch away", path, err)
+		}
+		b := Spooled{ID: m.Batch, Path: s.batchPath(m.Batch), Size: m.Size, SHA256: m.SHA256, Signed: signed}
+		for _, h := range m.Hosts {
+			b.Hosts = append(b.Hosts, h.Name)
+		}
+		all = append(all, b)
+	}
+	slices.SortFunc(all, func(a, b Spooled) int { return int(number(a.ID) - number(b.ID)) })
+	return all, nil
+}
+
+// Remove drops a batch that a signed receipt says is published.
+func (s *Store) Remove(id wire.BatchID) error {
+	return errors.Join(remove(s.manifestPath(id)), remove(s.batchPath(id)))
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+// Quarantine puts a batch that the service refused aside, with the reason beside it.
+func (s *Store) Quarantine(id wire.BatchID, reason string) error {
+	aside := s.path(quarantineDir, string(id))
+	if err := os.WriteFile(aside+".reason", []byte(strings.TrimSpace(reason)+"\n"), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(s.batchPath(id), aside+".tar.gz"); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.Rename(s.manifestPath(id), aside+".manifest")
+}

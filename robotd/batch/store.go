@@ -1,0 +1,224 @@
+package batch
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Options say who writes the batches, and how.
+type Options struct {
+	Robot   string
+	Version string // of the program
+	Key     ed25519.PrivateKey
+	Writer  archive.WriterOptions
+	MaxOpen int // segments kept open at once; default 1,000
+	Log     *slog.Logger
+}
+
+// Store holds a robot's open segments and its spool. Many goroutines may use it
+// at once; of one host's segment only one at a time.
+type Store struct {
+	dir string
+	opt Options
+
+	sealing sync.Mutex // held while a batch is made: batches are numbered one after another
+
+	mu       sync.RWMutex // held for writing while segments are moved from under their writers
+	segments segments
+	chain    chain
+}
+
+// Open opens or makes the store in dir and finishes the batches that a crash
+// interrupted; generation is the assignment's that they were collected under.
+func Open(dir string, generation int64, opt Options) (*Store, error) {
+	if opt.MaxOpen <= 0 {
+		opt.MaxOpen = 1000
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{dir: dir, opt: opt}
+	for _, sub := range []string{openDir, sealingDir, quarantineDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.chain.load(s.path(chainFile)); err != nil {
+		return nil, err
+	}
+	s.segments.max = opt.MaxOpen
+	if err := s.findSegments(); err != nil {
+		return nil, err
+	}
+	return s, s.recover(generation)
+}
+
+const (
+	openDir       = "open"
+	sealingDir    = "sealing"
+	spoolDir      = "spool"
+	quarantineDir = "spool/quarantined"
+	chainFile     = "chain.json"
+	suffix        = ".seg"
+)
+
+func (s *Store) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// Cell is what Append tells of a page's cell.
+type Cell struct {
+	archive.Cell
+	Segment string
+	End     int64 // length of the segment with the cell
+}
+
+// Append adds a record to the host's open segment, making one where there is
+// none, and then calls finish, which notes elsewhere that the record is stored. No
+// batch is made between the two. When finish is called, the cell is whole in the
+// file; durable against loss of power it is after Sync or Seal.
+func (s *Store) Append(host string, rec *archive.Record, finish func(Cell) error) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	seg, err := s.segments.get(host, func() *segment { return s.newSegment(host) })
+	if err != nil {
+		return err
+	}
+	defer s.segments.put(seg)
+	if _, err := s.load(seg); err != nil {
+		return err
+	}
+	cell, err := seg.writer.Append(rec)
+	if err != nil {
+		return fmt.Errorf("segment of %s: %w", host, err)
+	}
+	s.segments.grow(seg, seg.writer.Size())
+	return finish(Cell{Cell: cell, Segment: seg.id, End: seg.writer.Size()})
+}
+
+// Resume opens the segment that an earlier run left of a host and returns its
+// name and the cells in it; a torn tail is cut. The name is empty where there is
+// none, and where this run has the segment open already.
+func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	seg, err := s.segments.get(host, nil)
+	if err != nil || seg == nil {
+		return "", nil, err
+	}
+	defer s.segments.put(seg)
+	if seg.fresh || seg.writer != nil {
+		return "", nil, nil
+	}
+	if cells, err = s.load(seg); err != nil {
+		return "", nil, err
+	}
+	return seg.id, cells, nil
+}
+
+// Sync makes the host's cells durable against loss of power.
+func (s *Store) Sync(host string) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	seg, err := s.segments.get(host, nil)
+	if err != nil || seg == nil {
+		return err
+	}
+	defer s.segments.put(seg)
+	if seg.writer == nil {
+		return nil // closing synced it
+	}
+	return seg.writer.Sync()
+}
+
+// Size returns the bytes in open segments.
+func (s *Store) Size() int64 { return s.segments.size() }
+
+// Close syncs and closes the open segments; the next Open goes on with them.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, seg := range s.segments.all() {
+		errs = append(errs, seg.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) newSegment(host string) *segment {
+	id := fmt.Sprintf("%s-%s", s.opt.Robot, time.Now().UTC().Format("20060102T150405.000000Z"))
+	return &segment{host: host, id: strings.Replace(id, ".", "-", 1), fresh: true}
+}
+
+func (s *Store) segmentPath(seg *segment) string {
+	return s.path(openDir, url.QueryEscape(seg.host)+"@"+seg.id+suffix)
+}
+
+// load opens the segment's file if it is not open, and returns the cells found.
+func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
+	if seg.writer != nil {
+		return nil, nil
+	}
+	path := s.segmentPath(seg)
+	if seg.fresh {
+		seg.writer, err = archive.Create(path, seg.host, seg.id, s.opt.Writer)
+		if err == nil {
+			err = syncDir(s.path(openDir))
+		}
+		seg.fresh = err != nil
+	} else {
+		seg.writer, cells, err = archive.Reopen(path, seg.host, seg.id, s.opt.Writer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("segment %s: %w", path, err)
+	}
+	s.segments.grow(seg, seg.writer.Size())
+	return cells, nil
+}
+
+func (s *Store) findSegments() error {
+	paths, err := filepath.Glob(s.path(openDir, "*"+suffix))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		seg, err := parseSegment(path)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		s.segments.grow(s.segments.add(seg), st.Size())
+	}
+	return nil
+}
+
+func parseSegment(path string) (*segment, error) {
+	name := strings.TrimSuffix(filepath.Base(path), suffix)
+	escaped, id, ok := strings.Cut(name, "@")
+	host, err := url.QueryUnescape(escaped)
+	if !ok || err != nil || host == "" {
+		return nil, fmt.Errorf("segment %s is not named <host>@<segment>%s; move it away", path, suffix)
+	}
+	return &segment{host: host, id: id}, nil
+}
+
+// Last returns the ID of the last batch that was made, empty before the first.
+func (s *Store) Last() wire.BatchID {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.chain.Batch
+}

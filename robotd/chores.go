@@ -1,0 +1,212 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// What is done beside the crawl, and how often.
+const (
+	statusEvery     = 5 * time.Second
+	sizeEvery       = 2 * time.Second
+	checkpointEvery = 30 * time.Second
+)
+
+// withChores runs fn with the daemon's chores beside it: the questions to the
+// manager, the log's hour, batches by size, checkpoints, the status file. The
+// chores end with fn; a chore that fails ends fn.
+func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	chore := func(next func(time.Time) time.Time, do func(context.Context) error) {
+		g.Go(func() error {
+			for {
+				if sleep(ctx, time.Until(next(time.Now()))) != nil {
+					return nil
+				}
+				if err := do(ctx); err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+		})
+	}
+	chore(every(r.cfg.Poll), r.askManager)
+	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
+	chore(every(sizeEvery), r.sealBySize)
+	chore(every(checkpointEvery), r.checkpoint)
+	chore(every(statusEvery), func(context.Context) error { return r.saveStatus() })
+	g.Go(func() error { return r.watchWindow(ctx) })
+	g.Go(func() error {
+		defer stop()
+		return fn(ctx)
+	})
+	return g.Wait()
+}
+
+func every(d time.Duration) func(time.Time) time.Time {
+	return func(now time.Time) time.Time { return now.Add(d) }
+}
+
+// watchWindow holds the gate while the window is closed, and makes the day's
+// batch when it closes. After a start it holds the gate for one interval, since
+// nobody knows when the last run visited an address.
+func (r *Robot) watchWindow(ctx context.Context) error {
+	r.gate.Hold(r.started.Add(r.cfg.Interval))
+	for {
+		now := time.Now()
+		if r.plan.Window.Open(now) {
+			closes := r.plan.Window.Until(now)
+			if closes.IsZero() { // never
+				<-ctx.Done()
+				return nil
+			}
+			if sleep(ctx, time.Until(closes)) != nil {
+				return nil
+			}
+			next, _ := r.plan.Window.Next(closes)
+			r.gate.Hold(next)
+			r.log.Info("window closed", "opens", next)
+			if _, err := r.seal(ctx); err != nil && ctx.Err() == nil {
+				return err
+			}
+			continue
+		}
+		next, ok := r.plan.Window.Next(now)
+		if !ok {
+			next = now.AddDate(1, 0, 0)
+		}
+		r.gate.Hold(next)
+		if sleep(ctx, time.Until(next)) != nil {
+			return nil
+		}
+	}
+}
+
+func (r *Robot) sealBySize(ctx context.Context) error {
+	if r.batches.Size() < r.cfg.Batch.Size {
+		return nil
+	}
+	_, err := r.seal(ctx)
+	return err
+}
+
+// checkpoint makes what was collected durable against loss of power. Loss of the
+// process alone needs no such help.
+func (r *Robot) checkpoint(ctx context.Context) error {
+	r.mu.Lock()
+	c := r.crawl
+	r.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	for _, h := range c.all() {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !h.dirty.Swap(false) {
+			continue
+		}
+		if err := h.front.Sync(func() error { return r.batches.Sync(h.name) }); err != nil {
+			return fmt.Errorf("checkpoint of %s: %w", h.name, err)
+		}
+	}
+	return nil
+}
+
+// askManager asks for a restart (P4) and for changes of the list (P1), and
+// reports what was found (P2). A manager that is away is asked again later.
+func (r *Robot) askManager(ctx context.Context) error {
+	restart, err := r.manager.isRestart(ctx)
+	if err == nil && restart {
+		err = r.restart(ctx)
+	} else if err == nil {
+		err = r.refresh(ctx)
+	}
+	err = errors.Join(err, r.found.report(ctx, r.manager))
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("manager not reached as planned", "error", err)
+	}
+	return nil
+}
+
+// handIn sends the log (P3) and the hosts found (P2). What the manager does not
+// take now stays until the next time.
+func (r *Robot) handIn(ctx context.Context) {
+	err := r.journal.rotate(time.Now())
+	if err == nil {
+		err = r.journal.submit(ctx, r.manager)
+	}
+	if err = errors.Join(err, r.found.report(ctx, r.manager)); err != nil && ctx.Err() == nil {
+		r.log.Warn("log or hosts found not handed in; they are kept", "error", err)
+	}
+}
+
+// restart does what the manager's RESTART asks: it seals what there is, drops the
+// list and fetches it anew. Nothing that was collected is lost.
+func (r *Robot) restart(ctx context.Context) error {
+	r.log.Info("the manager asks for a restart")
+	if _, err := r.seal(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.list.ETag = ""
+	r.mu.Unlock()
+	return r.refresh(ctx)
+}
+
+// refresh asks for the list and, where it has changed, works by the new one.
+func (r *Robot) refresh(ctx context.Context) error {
+	r.mu.Lock()
+	old, c := r.list, r.crawl
+	r.mu.Unlock()
+	list, err := r.manager.list(ctx, old.ETag)
+	if err != nil || list == nil {
+		return err
+	}
+	hosts := list.hosts()
+	var dropped []string
+	for name := range old.hosts() {
+		if hosts[name] == nil {
+			dropped = append(dropped, name)
+		}
+	}
+	if err := r.drop(ctx, c, dropped); err != nil {
+		return err
+	}
+	if err := saveJSON(r.path("list.json"), list); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.list = *list
+	r.mu.Unlock()
+	r.log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
+	if c != nil {
+		return c.startAll(ctx, hosts)
+	}
+	return nil
+}
+
+// drop takes hosts out of the crawl that are another robot's from now on. What
+// was collected of them is sealed under the old list, by which it is judged.
+func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if c != nil {
+		c.drop(names)
+	}
+	if _, err := r.seal(ctx); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := r.frontier.Forget(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package robotd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "robotd.yaml")
+	text := `
+contact: mailto:robot@sheaf.test
+interval: 30s
+window: 22:00-06:00 Asia/Tokyo
+upload: {by: ftp, poll: 5s}
+network:
+  allow_private: true
+  hosts:
+    www.a.test: 127.0.0.2:8080
+`
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ROBOTD_UPLOAD_POLL", "7s")
+	t.Setenv("ROBOTD_CONCURRENCY", "10")
+	cfg, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cfg.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Interval != 30*time.Second || cfg.Upload.By != "ftp" || cfg.Upload.Poll != 7*time.Second ||
+		cfg.Concurrency != 10 || cfg.Network.Hosts["www.a.test"] != "127.0.0.2:8080" || cfg.Page.Tries != 3 {
+		t.Errorf("loaded %+v", cfg)
+	}
+}
+
+// Every wrong setting is refused by its name and value.
+func TestWrongSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		"contact: robot@example.com":             "setting contact: robot@example.com",
+		"contact: https://your-domain.com/robot": "placeholder",
+		"contact: somebody":                      "setting contact: somebody",
+		"interval: soon":                         `"soon"`,
+		"interval: -1s":                          "setting interval: -1s",
+		"concurrency: 0":                         "setting concurrency: 0",
+		"window: nights":                         "setting window: nights",
+		"log_at: noon":                           "setting log_at: noon",
+		"upload: {by: pigeon}":                   "setting upload.by: pigeon",
+		"upload: {url: ftp://x}":                 "setting upload.url: ftp://x",
+		"page: {tries: 0}":                       "setting page.tries: 0",
+		"network: {hosts: {a.test: nowhere}}":    "setting network.hosts.a.test: nowhere",
+		"intervall: 20s":                         "intervall",
+		"batch: {level: 12}":                     "setting batch.level: 12",
+	} {
+		file := filepath.Join(t.TempDir(), "robotd.yaml")
+		if !strings.HasPrefix(text, "contact") {
+			text += "\ncontact: https://sheaf.test/robot"
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Load(file)
+		if err == nil {
+			_, err = cfg.plan()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one that says %q", text, err, want)
+		}
+	}
+	cfg := Default()
+	if _, err := cfg.plan(); err == nil || !strings.Contains(err.Error(), "contact") {
+		t.Errorf("settings without a contact: %v", err)
+	}
+}

@@ -1,0 +1,246 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/weburl"
+)
+
+// crawl is one cycle's work: the hosts and the modules that their turns pass.
+type crawl struct {
+	*Robot
+	stop context.CancelCauseFunc
+
+	fetching   module
+	extracting module
+	storing    module
+
+	mu       sync.Mutex // guards all below
+	hosts    map[string]*host
+	starting int // calls that may still bring hosts into the gate
+}
+
+// errExhausted ends a crawl that has nothing left to visit.
+var errExhausted = errors.New("every host is exhausted")
+
+// crawlHosts visits the assigned hosts until none has anything left.
+func (r *Robot) crawlHosts(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c := &crawl{Robot: r, stop: stop, hosts: make(map[string]*host), starting: 1}
+	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
+	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
+	c.fetching = newModule("fetch", 0, nil)
+	r.setCrawl(c)
+	defer r.setCrawl(nil)
+	err := r.withChores(ctx, c.run)
+	for _, h := range c.all() {
+		r.gate.Remove(h.name)
+	}
+	return err
+}
+
+func (r *Robot) setCrawl(c *crawl) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.crawl = c
+}
+
+func (c *crawl) run(ctx context.Context) error {
+	var fetchers sync.WaitGroup
+	for range c.cfg.Concurrency {
+		fetchers.Go(func() { c.fetchAll(ctx) })
+	}
+	if err := c.startAll(ctx, c.assigned()); err != nil {
+		c.stop(err)
+	}
+	c.mu.Lock()
+	c.starting--
+	c.mu.Unlock()
+	c.endIfExhausted()
+	// The queues are closed one after the other, so that every turn that has
+	// begun is stored before the crawl ends.
+	fetchers.Wait()
+	c.extracting.finish()
+	c.storing.finish()
+	if err := context.Cause(ctx); !errors.Is(err, errExhausted) {
+		return err
+	}
+	return nil
+}
+
+func (c *crawl) assigned() map[string][]string {
+	c.Robot.mu.Lock()
+	defer c.Robot.mu.Unlock()
+	return c.list.hosts()
+}
+
+// startAll takes those of the hosts into the crawl that are not in it yet.
+func (c *crawl) startAll(ctx context.Context, seeds map[string][]string) error {
+	c.mu.Lock()
+	c.starting++
+	c.mu.Unlock()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(32) // questions to the name servers at once
+	for _, name := range slices.Sorted(maps.Keys(seeds)) {
+		if c.host(name) == nil {
+			g.Go(func() error { return c.start(ctx, name, seeds[name]) })
+		}
+	}
+	err := g.Wait()
+	c.mu.Lock()
+	c.starting--
+	c.mu.Unlock()
+	c.endIfExhausted()
+	return err
+}
+
+func (c *crawl) start(ctx context.Context, name string, seeds []string) error {
+	front, err := c.frontier.Host(name)
+	if err != nil {
+		return err
+	}
+	if err := c.align(front); err != nil {
+		return err
+	}
+	for _, seed := range seeds {
+		if _, err := front.Push(frontier.Entry{URL: weburl.Canonical(seed)}); err != nil {
+			return err
+		}
+	}
+	if _, err := front.PushKnown(); err != nil {
+		return err
+	}
+	h := &host{name: name, front: front}
+	h.addr, err = c.fetcher.Resolve(ctx, name)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		h.idle.Store(true)
+		c.log.Warn("host left out of this cycle", "host", name, "error", err)
+		if err := c.journal.comment("%s: %v", name, err); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	c.hosts[name] = h
+	c.mu.Unlock()
+	if !front.Empty() {
+		c.wake(h)
+	}
+	return nil
+}
+
+// align brings the host's queue into line with the segment that an earlier run left.
+func (c *crawl) align(front *frontier.Host) error {
+	segment, found, err := c.batches.Resume(front.Name)
+	if err != nil || segment == "" {
+		return err
+	}
+	cells := make([]frontier.Cell, len(found))
+	for i, cell := range found {
+		cells[i] = frontier.Cell{URL: cell.URL, End: cell.Offset + cell.TLen + cell.BLen}
+	}
+	_, err = front.Align(segment, cells)
+	return err
+}
+
+// wake puts a host into the gate, unless it cannot be visited in this cycle. A
+// host that is in the gate already keeps its place.
+func (c *crawl) wake(h *host) {
+	if !h.idle.Load() {
+		c.gate.Add(h.addr.Addr(), h.name)
+	}
+}
+
+func (c *crawl) host(name string) *host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hosts[name]
+}
+
+func (c *crawl) all() []*host {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.hosts))
+}
+
+// drop takes hosts out of the crawl. When it returns no page of them is stored any more.
+func (c *crawl) drop(names []string) {
+	for _, name := range names {
+		h := c.host(name)
+		if h == nil {
+			continue
+		}
+		h.mu.Lock()
+		h.gone = true
+		h.mu.Unlock()
+		h.idle.Store(true)
+		c.gate.Remove(name)
+		c.mu.Lock()
+		delete(c.hosts, name)
+		c.mu.Unlock()
+	}
+	c.endIfExhausted()
+}
+
+// done gives the address back to the gate.
+func (c *crawl) done(t *turn) {
+	c.gate.Done(t.addr, t.name, t.out)
+	c.endIfExhausted()
+}
+
+func (c *crawl) endIfExhausted() {
+	c.mu.Lock()
+	starting := c.starting
+	c.mu.Unlock()
+	if starting == 0 && c.gate.Len() == 0 {
+		c.stop(errExhausted)
+	}
+}
+
+// fail ends the crawl for want of a working disk. The page in hand stays in hand.
+func (c *crawl) fail(h *host, err error) {
+	c.stop(fmt.Errorf("%s: %w", h.name, err))
+}
+
+// fetchAll is one fetch worker: it takes turns from the gate until ctx ends.
+func (c *crawl) fetchAll(ctx context.Context) {
+	for {
+		addr, name, err := c.gate.Next(ctx)
+		if err != nil {
+			return
+		}
+		began := time.Now()
+		t := &turn{addr: addr, name: name, host: c.host(name)}
+		c.fetch(ctx, t)
+		c.fetching.count(began)
+		if t.fetched {
+			c.extracting.in <- t
+		} else {
+			c.done(t)
+		}
+	}
+}
+
+// turn is one visit to a host on its way through the modules.
+type turn struct {
+	addr netip.Addr
+	name string
+	host *host // nil: dropped meanwhile
+	out  polite.Outcome
+	page
+}

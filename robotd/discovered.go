@@ -1,0 +1,107 @@
+package robotd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// discovered collects the hosts that pages link to and that are not assigned, to
+// be reported once each (P2). The paper's robots sent top pages without referers,
+// to keep the traffic small; so does this.
+//
+//	discovered/hosts     one URL of a top page per line, in the order of finding
+//	discovered/reported  how many bytes of it the manager has
+type discovered struct {
+	dir string
+
+	mu    sync.Mutex // guards all below
+	file  *os.File
+	size  int64
+	known map[string]struct{}
+}
+
+func openDiscovered(dir string) (*discovered, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "hosts"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	d := &discovered{dir: dir, file: f, known: make(map[string]struct{})}
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return d, f.Truncate(d.size) // a line that a crash tore
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.size += int64(len(line))
+		d.known[line[:len(line)-1]] = struct{}{}
+	}
+}
+
+// add remembers a top page, such as http://www.example.jp/.
+func (d *discovered) add(top string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.known[top]; ok {
+		return nil
+	}
+	n, err := d.file.WriteAt([]byte(top+"\n"), d.size)
+	if err != nil {
+		return err
+	}
+	d.size += int64(n)
+	d.known[top] = struct{}{}
+	return nil
+}
+
+// report sends what the manager has not had. It can be done again: a report that
+// arrived and was not noted is sent twice, which the manager is used to.
+func (d *discovered) report(ctx context.Context, m *manager) error {
+	const atOnce = 10_000
+	mark := filepath.Join(d.dir, "reported")
+	var sent int64
+	if err := loadJSON(mark, &sent); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	size := d.size
+	d.mu.Unlock()
+	if sent > size {
+		return fmt.Errorf("%s: %d bytes were reported and hosts has only %d; remove the file to report all again", mark, sent, size)
+	}
+	r := bufio.NewScanner(io.NewSectionReader(d.file, sent, size-sent))
+	for sent < size {
+		var urls []string
+		for len(urls) < atOnce && r.Scan() {
+			urls = append(urls, r.Text())
+			sent += int64(len(r.Text())) + 1
+		}
+		if err := r.Err(); err != nil {
+			return err
+		}
+		if err := m.record(ctx, urls); err != nil {
+			return err
+		}
+		if err := saveJSON(mark, sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *discovered) len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.known)
+}
+
+func (d *discovered) Close() error { return d.file.Close() }

@@ -1,0 +1,32 @@
+// Package robotd is the robot: it collects the pages of the hosts that a manager
+// assigns to it, and hands them in as signed batches.
+//
+// Its modules are joined by queues:
+//
+//	manager ─ list ─▶ frontier ─▶ gate ─▶ fetch ─▶ extract ─▶ store ─▶ batch ─▶ upload
+//	                     ▲         (polite)            │
+//	                     └────────── links ────────────┘
+//
+// The gate hands out one host per IP address at a time, and an address only when
+// its interval has passed. A turn then travels through fetch, extract and store;
+// only when its page is stored does the address go back to the gate. So a host has
+// one page in hand at any time, and what that is follows from its frontier.
+//
+// A cycle, usually a day, ends when every assigned host has nothing left: the
+// segments are sealed into a batch, the log of the collection goes to the manager,
+// and the frontier's visits are settled for the next cycle. The data folder:
+//
+//	robot.json, robot.key  who the robot is: credentials, and the key it signs with
+//	robot.lock             held while a daemon runs
+//	list.json              the last list of hosts from the manager
+//	cycle.json             which cycle runs, and since when
+//	frontier/              package frontier
+//	open/ sealing/ spool/  package batch
+//	receipts/              signed receipts of published batches
+//	log/                   collection logs that are not handed in yet
+//	discovered/            hosts found outside the assignment
+//	status.json            what "robotd status" shows
+package robotd
+
+// Version is the program's, as it stands in manifests and in the User-Agent.
+const Version = "0.1.0"

@@ -1,0 +1,150 @@
+package robotd
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// identity is who the robot is: what joining gave it, and its key.
+type identity struct {
+	Manager string `json:"manager"` // URL of the service that was joined
+	wire.JoinResponse
+
+	key ed25519.PrivateKey
+}
+
+const (
+	identityFile = "robot.json"
+	keyFile      = "robot.key"
+	keyType      = "SHEAF ROBOT ED25519 SEED"
+)
+
+// Join exchanges a one-time token for credentials, registers the robot's key and
+// remembers both in the data folder. It returns the robot's name.
+func Join(ctx context.Context, manager, token, dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, identityFile)); err == nil {
+		return "", fmt.Errorf("join: %s belongs to a robot already; choose another data folder", dir)
+	}
+	key, err := loadKey(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		key, err = makeKey(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("join: %w", err)
+	}
+	id := identity{Manager: strings.TrimRight(manager, "/")}
+	if err := id.join(ctx, wire.JoinRequest{Token: token, Version: Version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
+		return "", fmt.Errorf("join: %w", err)
+	}
+	data, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return id.Robot, replaceFile(filepath.Join(dir, identityFile), append(data, '\n'), 0o600)
+}
+
+func (id *identity) join(ctx context.Context, ask wire.JoinRequest) error {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, id.Manager+wire.PathJoin, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		var p wire.Problem
+		_ = json.Unmarshal(data, &p) // the status alone must do where the body says nothing
+		return fmt.Errorf("%s answers %s %s %s", id.Manager, resp.Status, p.Title, p.Detail)
+	}
+	if err := json.Unmarshal(data, &id.JoinResponse); err != nil {
+		return fmt.Errorf("%s: answer: %w", id.Manager, err)
+	}
+	return id.check()
+}
+
+func (id *identity) check() error {
+	switch {
+	case !wire.ValidRobotName(id.Robot):
+		return fmt.Errorf("robot name %q is not a DNS label", id.Robot)
+	case id.Secret == "":
+		return errors.New("the secret is missing")
+	case len(id.ServerKey) != ed25519.PublicKeySize:
+		return fmt.Errorf("the service's key has %d bytes, want %d", len(id.ServerKey), ed25519.PublicKeySize)
+	}
+	return nil
+}
+
+// loadIdentity reads what Join wrote.
+func loadIdentity(dir string) (*identity, error) {
+	path := filepath.Join(dir, identityFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s does not exist: join a service first, with robotd join URL TOKEN --data %s", path, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	id := new(identity)
+	if err := json.Unmarshal(data, id); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := id.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if id.key, err = loadKey(dir); err != nil {
+		return nil, err
+	}
+	return id, nil
+}
+
+func makeKey(dir string) (ed25519.PrivateKey, error) {
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: key.Seed()})
+	return key, replaceFile(filepath.Join(dir, keyFile), text, 0o600)
+}
+
+func loadKey(dir string) (ed25519.PrivateKey, error) {
+	path := filepath.Join(dir, keyFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != keyType || len(block.Bytes) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s is not the key of a robot; restore it, or join anew with another data folder", path)
+	}
+	return ed25519.NewKeyFromSeed(block.Bytes), nil
+}

@@ -1,0 +1,415 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/extract"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/upload"
+	"sheaf/robotd/weburl"
+)
+
+// page is what a turn that fetches a page gathers on its way.
+type page struct {
+	fetched   bool // there is an answer or an error to be stored
+	entry     frontier.Entry
+	known     frontier.Visit // of an earlier cycle; zero where a full copy is wanted
+	resp      *fetch.Response
+	err       error
+	links     []frontier.Entry // within the assignment
+	found     []string         // top pages of hosts outside of it
+	noArchive bool
+}
+
+const maxRedirects = 10
+
+// fetch does what is the host's turn: its robots.txt, or its next page.
+func (c *crawl) fetch(ctx context.Context, t *turn) {
+	h := t.host
+	if h == nil || h.idle.Load() {
+		return
+	}
+	if h.rules.Robots == nil || time.Now().After(h.rules.until) {
+		c.fetchRules(ctx, t)
+		return
+	}
+	more, err := c.take(t)
+	if err != nil {
+		c.fail(h, err)
+	}
+	if !more || err != nil {
+		return
+	}
+	t.fetched = true
+	t.resp, t.err = c.fetcher.Get(ctx, fetch.Request{
+		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified,
+		Addr: netip.AddrPortFrom(t.addr, h.addr.Port()),
+	})
+}
+
+// take finds the page in hand, finishing those on the way that robots.txt refuses.
+func (c *crawl) take(t *turn) (more bool, err error) {
+	h := t.host
+	for {
+		e, ok, err := h.front.Head()
+		if err != nil || !ok {
+			return false, err
+		}
+		if !h.rules.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
+			if err := errors.Join(c.journal.comment("refused by robots.txt: %s", e.URL), h.front.Finish(frontier.Done{})); err != nil {
+				return false, err
+			}
+			continue
+		}
+		t.entry = e
+		known, ok, err := h.front.Visit(e.URL)
+		if err != nil {
+			return false, err
+		}
+		if ok && time.Since(known.Full) < c.cfg.Page.Full {
+			t.known = known
+		}
+		return true, nil
+	}
+}
+
+// pathQuery returns an absolute URL's path and query.
+func pathQuery(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		return rest[i:]
+	}
+	return "/"
+}
+
+// extract finds the page's links and sorts them: to be queued, or to be reported.
+func (c *crawl) extract(t *turn) {
+	defer func() { c.storing.in <- t }()
+	switch {
+	case t.err != nil:
+	case t.resp.Status/100 == 3 && t.resp.Header.Get("Location") != "":
+		to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil)
+		if err == nil && t.entry.Redirects < maxRedirects {
+			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
+		}
+	case isPage(t.resp.Status):
+		body, err := t.resp.Bytes(extract.MaxBytes)
+		if err != nil {
+			t.err = err
+			return
+		}
+		p, err := extract.Links(body, t.resp.Header.Get("Content-Type"), t.entry.URL)
+		if err != nil {
+			return // not a kind of file that has links
+		}
+		asked := robotsTag(t.resp.Header)
+		t.noArchive = p.Robots.NoArchive || asked.NoArchive
+		if p.Robots.NoFollow || asked.NoFollow {
+			return
+		}
+		for _, link := range p.Links {
+			if link.NoFollow && c.cfg.Page.ObeyRelLink || link.Tag == "form" {
+				continue
+			}
+			c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})
+		}
+	}
+}
+
+func isPage(status int) bool {
+	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
+}
+
+// robotsTag reads the X-Robots-Tag header as far as it speaks to every robot.
+func robotsTag(h http.Header) (asked extract.MetaRobots) {
+	for _, value := range h.Values("X-Robots-Tag") {
+		for word := range strings.SplitSeq(strings.ToLower(value), ",") {
+			switch strings.TrimSpace(word) {
+			case "noindex":
+				asked.NoIndex = true
+			case "nofollow":
+				asked.NoFollow = true
+			case "noarchive":
+				asked.NoArchive = true
+			case "none":
+				asked = extract.MetaRobots{NoIndex: true, NoFollow: true, NoArchive: asked.NoArchive}
+			}
+		}
+	}
+	return asked
+}
+
+// follow sorts one link.
+func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
+	scheme, _, _ := strings.Cut(url, ":")
+	name := weburl.Host(url)
+	if name == "" || scheme != "http" && scheme != "https" {
+		return
+	}
+	if c.host(name) == nil {
+		t.found = append(t.found, scheme+"://"+name+"/")
+		return
+	}
+	e.URL = weburl.Canonical(url)
+	if e.Depth <= c.cfg.Page.MaxDepth && len(pathQuery(e.URL)) <= c.cfg.Page.MaxPath {
+		t.links = append(t.links, e)
+	}
+}
+
+// store ends a turn: the links go to their queues, the page to the host's
+// segment, and the queue moves on, in this order, which package frontier relies on.
+func (c *crawl) store(t *turn) {
+	h := t.host
+	defer c.done(t)
+	if t.resp != nil {
+		defer t.resp.Close()
+	}
+	if fetch.KindOf(t.err) == fetch.Canceled {
+		return // the page stays in hand
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return
+	}
+	h.dirty.Store(true)
+	if err := c.settle(t); err != nil {
+		c.fail(h, err)
+		return
+	}
+	t.out.Delay = h.rules.CrawlDelay(c.cfg.userAgent())
+	t.out.More = !h.idle.Load() && !h.front.Empty()
+}
+
+// settle decides what becomes of the page and does it. An error is the disk's.
+func (c *crawl) settle(t *turn) error {
+	if err := c.note(t); err != nil {
+		return err
+	}
+	h := t.host
+	failed := t.err != nil || t.resp.Status == http.StatusTooManyRequests || t.resp.Status >= 500
+	if failed {
+		t.out.NotBefore = h.backOff(c.cfg.Interval)
+		if t.resp != nil {
+			if wait := upload.RetryAfter(t.resp.Header, time.Now()); wait > 0 {
+				t.out.NotBefore = time.Now().Add(wait)
+			}
+		}
+		if t.entry.Tries+1 < c.cfg.Page.Tries {
+			return h.front.Retry()
+		}
+	} else {
+		h.failures = 0
+		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
+	}
+	if err := c.queue(t); err != nil {
+		return err
+	}
+	if t.err != nil || t.noArchive {
+		return h.front.Finish(frontier.Done{})
+	}
+	err := c.append(t)
+	if errors.Is(err, archive.ErrRefused) {
+		return errors.Join(c.journal.comment("not archived: %v", err), h.front.Finish(frontier.Done{}))
+	}
+	return err
+}
+
+// note writes the exchange to the log of the collection.
+func (c *crawl) note(t *turn) error {
+	if t.err != nil {
+		return c.journal.comment("%v", t.err)
+	}
+	return c.journal.add(exchange(t.entry.URL, t.resp))
+}
+
+func exchange(url string, resp *fetch.Response) wire.LogLine {
+	return wire.LogLine{
+		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
+		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
+	}
+}
+
+// queue puts the links into the queues of their hosts and wakes those.
+func (c *crawl) queue(t *turn) error {
+	byHost := make(map[*host][]frontier.Entry)
+	for _, e := range t.links {
+		if h := c.host(weburl.Host(e.URL)); h != nil {
+			byHost[h] = append(byHost[h], e)
+		}
+	}
+	for h, entries := range byHost {
+		if room := c.cfg.Page.MaxPerHost - h.front.Len(); len(entries) > room {
+			entries = entries[:max(0, room)]
+		}
+		n, err := h.front.Push(entries...)
+		if err != nil {
+			return err
+		}
+		if n > 0 && h != t.host {
+			c.wake(h)
+		}
+	}
+	for _, top := range t.found {
+		if err := c.Robot.found.add(top); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append adds the page's record to the host's segment and finishes the page.
+func (c *crawl) append(t *turn) error {
+	rec, visit := record(t)
+	if rec.Kind != archive.Revisit {
+		body := t.resp.Body()
+		defer body.Close()
+		rec.Body = body
+	}
+	err := c.batches.Append(t.name, rec, func(cell batch.Cell) error {
+		if rec.Kind == archive.Page {
+			visit.Full = cell.Time
+		}
+		return t.host.front.Finish(frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit})
+	})
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
+	t.host.pages.Add(1)
+	t.host.bytes.Add(t.resp.ResponseBytes)
+	return nil
+}
+
+// record makes a page's record, but for its body, and what to remember of it.
+func record(t *turn) (*archive.Record, frontier.Visit) {
+	resp := t.resp
+	rec := &archive.Record{
+		Kind: archive.Response, URL: t.entry.URL, Time: resp.Start.UTC(),
+		HTTP: resp.HTTP, Truncated: resp.Truncated,
+	}
+	if resp.IP.IsValid() {
+		rec.IP = resp.IP.String()
+	}
+	notModified := resp.Status == http.StatusNotModified
+	same := isPage(resp.Status) && resp.Truncated == "" && resp.Digest == t.known.Digest
+	switch {
+	case t.known.Digest != "" && (notModified || same):
+		rec.Kind, rec.Truncated = archive.Revisit, ""
+		rec.PayloadDigest, rec.RefersTo, rec.RefersDate = t.known.Digest, rec.URL, t.known.Full
+		if notModified {
+			rec.Profile = archive.ServerNotModified
+		}
+		return rec, refreshed(t.known, resp.Header)
+	case isPage(resp.Status):
+		rec.Kind = archive.Page
+		if resp.Truncated != "" {
+			return rec, frontier.Visit{} // to be taken in full the next time too
+		}
+		return rec, refreshed(frontier.Visit{Digest: resp.Digest}, resp.Header)
+	case resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || resp.Status/100 == 3:
+		return rec, frontier.Visit{Gone: true}
+	}
+	return rec, frontier.Visit{}
+}
+
+// refreshed puts an answer's validators over the ones that are known; a 304 may
+// leave out what has not changed.
+func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
+	if value := h.Get("ETag"); value != "" {
+		v.ETag = value
+	}
+	if value := h.Get("Last-Modified"); value != "" {
+		v.LastModified = value
+	}
+	return v
+}
+
+// fetchRules does one access on the way to the host's robots.txt. A redirect is
+// followed with the next turn; one that leads to another address takes the host
+// there for a turn, so that the interval holds for that address too.
+func (c *crawl) fetchRules(ctx context.Context, t *turn) {
+	h := t.host
+	ru := &h.rules
+	if ru.at == "" {
+		e, ok, err := h.front.Head()
+		if err != nil || !ok {
+			return
+		}
+		scheme, _, _ := strings.Cut(e.URL, ":")
+		ru.at, ru.addr, ru.hops = scheme+"://"+h.name+"/robots.txt", h.addr, 0
+	}
+	if t.addr != ru.addr.Addr() { // a link to the host called it home on the way
+		t.out.More = true
+		c.gate.Add(ru.addr.Addr(), h.name)
+		return
+	}
+	resp, err := c.fetcher.Get(ctx, fetch.Request{URL: ru.at, Addr: netip.AddrPortFrom(t.addr, ru.addr.Port())})
+	if fetch.KindOf(err) == fetch.Canceled {
+		return
+	}
+	status, body := 0, []byte(nil)
+	if err == nil {
+		defer resp.Close()
+		t.out.Rest = resp.Took
+		status = resp.Status
+		body, err = resp.Bytes(polite.MaxRobots)
+		if err := c.journal.add(exchange(ru.at, resp)); err != nil {
+			c.fail(h, err)
+			return
+		}
+		if status/100 == 3 && ru.hops < 5 && c.redirectRules(ctx, t, resp.Header.Get("Location")) {
+			return
+		}
+	}
+	verdict := polite.FromResponse(status, body, err)
+	ru.at = ""
+	t.out.More = true
+	c.wake(h) // home, where redirects led away
+	if verdict.NotNow() {
+		c.log.Info("host must wait", "host", h.name, "why", verdict.Why)
+		t.out.NotBefore = h.backOff(c.cfg.Interval)
+		if h.idle.Load() {
+			t.out.More = false
+			c.gate.Remove(h.name)
+		}
+		return
+	}
+	h.failures = 0
+	ru.Robots, ru.until = verdict.Rules, time.Now().Add(rulesFor)
+	for _, sitemap := range verdict.Rules.Sitemaps {
+		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.name {
+			if _, err := h.front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
+				c.fail(h, err)
+			}
+		}
+	}
+}
+
+// redirectRules prepares the next access; it reports whether there is to be one.
+func (c *crawl) redirectRules(ctx context.Context, t *turn, location string) bool {
+	h, ru := t.host, &t.host.rules
+	to, err := weburl.Parse(ru.at, location, nil)
+	if err != nil || weburl.Host(to) == "" || location == "" {
+		return false
+	}
+	addr, err := c.fetcher.Resolve(ctx, weburl.Host(to))
+	if err != nil {
+		return false
+	}
+	ru.at, ru.addr = to, addr
+	ru.hops++
+	t.out.More = true
+	c.gate.Add(addr.Addr(), h.name)
+	return true
+}

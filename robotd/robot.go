@@ -1,0 +1,341 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/schedule"
+	"sheaf/robotd/upload"
+)
+
+// Robot is a daemon with its data folder open. Its methods are not to be called
+// at the same time.
+type Robot struct {
+	cfg  Config
+	plan schedule.Plan
+	id   *identity
+	log  *slog.Logger
+	lock *os.File
+
+	manager  *manager
+	fetcher  *fetch.Fetcher
+	gate     *polite.Gate
+	frontier *frontier.Frontier
+	batches  *batch.Store
+	uploader *upload.Uploader
+	journal  *collectionLog
+	found    *discovered
+	started  time.Time
+
+	mu    sync.Mutex // guards all below
+	list  assignment
+	cycle cycle
+	crawl *crawl // nil between two cycles
+}
+
+// cycle is one round over all assigned hosts. It is over when Ended is set.
+type cycle struct {
+	Number int64     `json:"number"`
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended,omitzero"`
+}
+
+// New opens the data folder and takes up what an earlier run left.
+func New(cfg Config, log *slog.Logger) (*Robot, error) {
+	plan, err := cfg.plan()
+	if err != nil {
+		return nil, err
+	}
+	id, err := loadIdentity(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Manager == "" {
+		cfg.Manager = id.Manager
+	}
+	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now()}
+	if err := r.open(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+func (r *Robot) path(elem ...string) string {
+	return filepath.Join(append([]string{r.cfg.DataDir}, elem...)...)
+}
+
+func (r *Robot) open() (err error) {
+	if r.lock, err = lockDir(r.cfg.DataDir); err != nil {
+		return err
+	}
+	if err := errors.Join(loadJSON(r.path("list.json"), &r.list), loadJSON(r.path("cycle.json"), &r.cycle)); err != nil {
+		return err
+	}
+	var proxy *url.URL
+	if r.cfg.Network.Proxy != "" {
+		if proxy, err = url.Parse(r.cfg.Network.Proxy); err != nil {
+			return err
+		}
+	}
+	temp := r.path("tmp")
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
+		return err
+	}
+	r.fetcher = fetch.New(fetch.Options{
+		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
+		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
+		Timeout: r.cfg.Page.Timeout, TempDir: temp,
+	})
+	r.gate = polite.NewGate(polite.GateOptions{Interval: r.cfg.Interval})
+	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	r.manager = &manager{base: r.cfg.Manager, robot: r.id.Robot, secret: r.id.Secret, client: client}
+	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
+		return err
+	}
+	if r.found, err = openDiscovered(r.path("discovered")); err != nil {
+		return err
+	}
+	if r.frontier, err = frontier.Open(r.path("frontier"), r.cycle.Number); err != nil {
+		return err
+	}
+	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation, batch.Options{
+		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log,
+		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
+	})
+	if err != nil {
+		return err
+	}
+	r.uploader, err = r.newUploader(client)
+	return err
+}
+
+func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
+	service := &upload.Service{
+		Base: r.cfg.Upload.URL, Robot: r.id.Robot, Secret: r.id.Secret,
+		Key: r.id.ServerKey, Client: client,
+	}
+	if service.Base == "" {
+		service.Base = r.cfg.Manager
+	}
+	var target upload.Target = service
+	if r.cfg.Upload.By == "ftp" {
+		addr := r.cfg.Upload.FTP
+		if addr == "" {
+			addr = r.id.FTP
+		}
+		if addr == "" {
+			return nil, errors.New(`setting upload.by: ftp: the service named no FTP server; set upload.ftp to host:port`)
+		}
+		target = &upload.FTP{Addr: addr, Robot: r.id.Robot, Secret: r.id.Secret}
+	}
+	return upload.New(upload.Options{
+		Spool: r.batches, Target: target, Desk: service, Log: r.log,
+		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
+		Published: r.published, Quarantined: r.quarantined,
+	}), nil
+}
+
+// published keeps the receipt of a batch.
+func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
+	return saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
+}
+
+// quarantined forgets what the batch's pages were like: their full copies were
+// never published, so that no revisit may refer to them.
+func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
+	for _, host := range b.Hosts {
+		if err := r.frontier.ForgetVisits(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close lets go of the data folder. Open segments stay open on disk; the next
+// New goes on with them.
+func (r *Robot) Close() error {
+	var errs []error
+	if r.batches != nil {
+		errs = append(errs, r.batches.Close())
+	}
+	if r.journal != nil {
+		errs = append(errs, r.journal.Close())
+	}
+	if r.found != nil {
+		errs = append(errs, r.found.Close())
+	}
+	if r.lock != nil {
+		errs = append(errs, r.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
+// until one cycle is published.
+func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+	r, err := New(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.manager.subscribe(ctx); err != nil {
+		r.log.Warn("manager not told that the robot is here", "error", err)
+	}
+	if cfg.Once {
+		if err := r.Cycle(ctx); err != nil {
+			return err
+		}
+		return r.Drain(ctx)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.uploader.Run(ctx) })
+	g.Go(func() error { return r.cycles(ctx) })
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	_, err = r.seal(context.WithoutCancel(ctx))
+	return err
+}
+
+// cycles runs one cycle after another.
+func (r *Robot) cycles(ctx context.Context) error {
+	for {
+		if err := r.waitForCycle(ctx); err != nil {
+			return err
+		}
+		switch err := r.Cycle(ctx); {
+		case errors.Is(err, errNoList):
+			r.log.Warn("nothing to do yet", "error", err)
+			if err := sleep(ctx, time.Minute); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// waitForCycle waits until the next cycle is due. A cycle that was interrupted is due at once.
+func (r *Robot) waitForCycle(ctx context.Context) error {
+	last := r.cycle
+	if last.Number == 0 || last.Ended.IsZero() {
+		return nil
+	}
+	next, ok := r.plan.NextCycle(last.Began, last.Ended)
+	if !ok {
+		next = time.Now().AddDate(1, 0, 0)
+		r.log.Warn("the window never opens: no cycle will begin", "window", r.plan.Window)
+	}
+	r.log.Info("waiting for the next cycle", "at", next)
+	return r.withChores(ctx, func(ctx context.Context) error { return sleep(ctx, time.Until(next)) })
+}
+
+// Cycle runs one crawl cycle: it takes up the one that was interrupted or begins
+// the next, visits every assigned host until nothing is left, makes the batch and
+// hands in the log. The batch is then in the spool; Drain uploads it.
+func (r *Robot) Cycle(ctx context.Context) error {
+	if err := r.beginCycle(); err != nil {
+		return err
+	}
+	if err := r.refresh(ctx); err != nil {
+		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
+	}
+	if r.list.Generation == 0 && len(r.list.URLs) == 0 {
+		return errNoList
+	}
+	if err := r.crawlHosts(ctx); err != nil {
+		return err
+	}
+	if _, err := r.seal(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.cycle.Ended = time.Now()
+	r.mu.Unlock()
+	if err := saveJSON(r.path("cycle.json"), r.cycle); err != nil {
+		return err
+	}
+	r.log.Info("cycle ended", "cycle", r.cycle.Number, "took", r.cycle.Ended.Sub(r.cycle.Began).Round(time.Second))
+	r.handIn(ctx)
+	return r.saveStatus()
+}
+
+var errNoList = errors.New("the manager has not given a list of hosts yet")
+
+func (r *Robot) beginCycle() error {
+	if r.cycle.Number > 0 && r.cycle.Ended.IsZero() {
+		r.log.Info("cycle taken up", "cycle", r.cycle.Number, "began", r.cycle.Began)
+		return nil
+	}
+	next := cycle{Number: r.cycle.Number + 1, Began: time.Now()}
+	if err := r.frontier.Advance(next.Number); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.cycle = next
+	r.mu.Unlock()
+	r.log.Info("cycle begins", "cycle", next.Number)
+	return saveJSON(r.path("cycle.json"), next)
+}
+
+// Drain uploads until every batch in the spool is published.
+func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
+
+// seal makes a batch of what is there.
+func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
+	r.mu.Lock()
+	generation := r.list.Generation
+	r.mu.Unlock()
+	id, err := r.batches.Seal(ctx, generation)
+	if err != nil {
+		return "", fmt.Errorf("sealing: %w", err)
+	}
+	if id != "" {
+		r.uploader.Wake()
+	}
+	return id, nil
+}
+
+// Leave uploads what a stopped robot still has and takes it off the manager's list (P5).
+func Leave(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+	r, err := New(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if _, err := r.seal(ctx); err != nil {
+		return err
+	}
+	if err := r.Drain(ctx); err != nil {
+		return err
+	}
+	r.handIn(ctx)
+	return r.manager.unsubscribe(ctx)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

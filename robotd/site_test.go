@@ -1,0 +1,160 @@
+package robotd
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// site is one web server on an address of its own that remembers who came when.
+type site struct {
+	*httptest.Server
+	addr string
+
+	mu      sync.Mutex // guards all below
+	pages   map[string]answer
+	robots  string
+	hits    map[string]int // by host and path
+	busy    int
+	overlap bool          // two requests at once
+	gap     time.Duration // the shortest between the end of one and the start of the next
+	last    time.Time
+}
+
+// answer is what a site says to one path.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func newSite(t testing.TB, ip string) *site {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{pages: make(map[string]answer), hits: make(map[string]int), gap: time.Hour, addr: l.Addr().String()}
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Server.Listener.Close()
+	s.Server.Listener = l
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := s.enter(r)
+	for name, values := range a.header {
+		w.Header()[name] = values
+	}
+	if etag := w.Header().Get("ETag"); etag != "" && r.Header.Get("If-None-Match") == etag {
+		a.status, a.body = http.StatusNotModified, nil
+	}
+	w.WriteHeader(a.status)
+	w.Write(a.body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	s.last = time.Now()
+}
+
+func (s *site) enter(r *http.Request) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hits[r.Host+r.URL.RequestURI()]++
+	s.busy++
+	s.overlap = s.overlap || s.busy > 1
+	if !s.last.IsZero() {
+		s.gap = min(s.gap, time.Since(s.last))
+	}
+	if r.URL.Path == "/robots.txt" {
+		return answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(s.robots)}
+	}
+	a, ok := s.pages[r.Host+r.URL.RequestURI()]
+	if !ok {
+		return answer{http.StatusNotFound, http.Header{"Content-Type": {"text/html"}}, []byte("<p>not here")}
+	}
+	return a
+}
+
+// page puts a page at a URL such as "www.a.test/index.html".
+func (s *site) page(at, contentType string, body []byte, header ...string) {
+	h := http.Header{"Content-Type": {contentType}}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	s.put(at, answer{http.StatusOK, h, body})
+}
+
+func (s *site) put(at string, a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pages[at] = a
+}
+
+func (s *site) seen(at string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits[at]
+}
+
+// tree fills the site with n small pages, each of which links to ten others.
+func (s *site) tree(host string, n int) {
+	for i := range n {
+		var b bytes.Buffer
+		fmt.Fprintf(&b, "<title>%d</title>", i)
+		for j := 10*i + 1; j <= 10*i+10 && j < n; j++ {
+			fmt.Fprintf(&b, "<a href=%d.html>%d</a>\n", j, j)
+		}
+		at := fmt.Sprintf("%s/%d.html", host, i)
+		if i == 0 {
+			at = host + "/"
+		}
+		s.page(at, "text/html", b.Bytes())
+	}
+}
+
+const interval = 2 * time.Millisecond
+
+// testConfig joins the service and returns settings for short tests.
+func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
+	t.Helper()
+	cfg := Default()
+	cfg.DataDir = filepath.Join(t.TempDir(), "robot")
+	cfg.Contact = "https://sheaf.test/robot"
+	cfg.Interval = interval
+	cfg.Window = "always"
+	cfg.Upload.Poll, cfg.Upload.BackOff = 10*time.Millisecond, 10*time.Millisecond
+	cfg.Network.Hosts = hosts
+	cfg.Network.AllowPrivate = true
+	cfg.Once = true
+	if name, err := Join(t.Context(), s.URL, token, cfg.DataDir); err != nil || name != "r1" {
+		t.Fatalf("Join = %q, %v", name, err)
+	}
+	return cfg
+}
+
+func testLog(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// loggedURLs counts the exchanges in the logs that the robot handed in.
+func (s *service) loggedURLs() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := make(map[string]int)
+	for _, lines := range s.logs {
+		for _, l := range lines {
+			n[l.URL]++
+		}
+	}
+	return n
+}

@@ -1,0 +1,250 @@
+package upload
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+)
+
+// Service speaks to the service by HTTP: it is a Target and a Desk.
+type Service struct {
+	Base          string // URL of the service, such as https://sheaf.example.jp
+	Robot, Secret string
+	Key           ed25519.PublicKey // of the service, which signs receipts
+	Client        *http.Client
+}
+
+// Send uploads the batch by tus 1.0, going on at the offset that the service
+// names, and then puts the manifest.
+func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
+	note := b.Path + ".upload" // remembers where the upload is
+	location, offset, err := s.resume(ctx, note, b)
+	if err != nil {
+		return err
+	}
+	if offset < b.Size {
+		if err := s.patch(ctx, location, b, offset); err != nil {
+			return err
+		}
+	}
+	if err := s.putManifest(ctx, b); err != nil {
+		return err
+	}
+	if err := os.Remove(note); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+// resume finds the upload that was begun, or begins one.
+func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (location string, offset int64, err error) {
+	known, err := os.ReadFile(note)
+	if err != nil && !os.IsNotExist(err) {
+		return "", 0, err
+	}
+	if location = strings.TrimSpace(string(known)); location != "" {
+		offset, err = s.offset(ctx, location)
+		if err == nil && offset <= b.Size {
+			return location, offset, nil
+		}
+		if err != nil && !errors.Is(err, ErrUnknown) {
+			return "", 0, err
+		}
+	}
+	if location, err = s.begin(ctx, b); err != nil {
+		return "", 0, err
+	}
+	return location, 0, os.WriteFile(note, []byte(location+"\n"), 0o644)
+}
+
+func (s *Service) begin(ctx context.Context, b batch.Spooled) (string, error) {
+	req, err := s.request(ctx, http.MethodPost, s.Base+wire.PathUploads, nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Upload-Length", strconv.FormatInt(b.Size, 10))
+	req.Header.Set("Upload-Metadata", "batch "+base64.StdEncoding.EncodeToString([]byte(b.ID)))
+	resp, err := s.do(req, http.StatusCreated)
+	if err != nil {
+		return "", err
+	}
+	defer drop(resp)
+	base, err := url.Parse(s.Base + wire.PathUploads)
+	if err != nil {
+		return "", err
+	}
+	location, err := base.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return "", fmt.Errorf("POST %s: answer without a usable Location %q", req.URL, resp.Header.Get("Location"))
+	}
+	return location.String(), nil
+}
+
+func (s *Service) offset(ctx context.Context, location string) (int64, error) {
+	req, err := s.request(ctx, http.MethodHead, location, nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := s.do(req, http.StatusOK, http.StatusNoContent)
+	if err != nil {
+		return 0, err
+	}
+	defer drop(resp)
+	return uploadOffset(resp)
+}
+
+func uploadOffset(resp *http.Response) (int64, error) {
+	n, err := strconv.ParseInt(resp.Header.Get("Upload-Offset"), 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s %s: answer with Upload-Offset %q", resp.Request.Method, resp.Request.URL, resp.Header.Get("Upload-Offset"))
+	}
+	return n, nil
+}
+
+func (s *Service) patch(ctx context.Context, location string, b batch.Spooled, offset int64) error {
+	f, err := os.Open(b.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	req, err := s.request(ctx, http.MethodPatch, location, io.NewSectionReader(f, offset, b.Size-offset))
+	if err != nil {
+		return err
+	}
+	req.ContentLength = b.Size - offset
+	req.Header.Set("Content-Type", "application/offset+octet-stream")
+	req.Header.Set("Upload-Offset", strconv.FormatInt(offset, 10))
+	resp, err := s.do(req, http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	defer drop(resp)
+	got, err := uploadOffset(resp)
+	if err != nil {
+		return err
+	}
+	if got != b.Size {
+		return fmt.Errorf("PATCH %s: the service has %d of %d bytes", location, got, b.Size)
+	}
+	return nil
+}
+
+func (s *Service) putManifest(ctx context.Context, b batch.Spooled) error {
+	req, err := s.request(ctx, http.MethodPut, s.Base+batchPath(wire.PathManifest, b.ID), bytes.NewReader(b.Signed))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.do(req, http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent)
+	if err != nil {
+		return err
+	}
+	drop(resp)
+	return nil
+}
+
+// Receipt asks for the batch's receipt and checks who signed it and for what.
+func (s *Service) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error) {
+	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.do(req, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	defer drop(resp)
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := wire.OpenReceipt(data, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("receipt of %s: %w", id, err)
+	}
+	if receipt.Batch != id {
+		return nil, fmt.Errorf("receipt of %s: it is for %s", id, receipt.Batch)
+	}
+	return receipt, nil
+}
+
+func batchPath(pattern string, id wire.BatchID) string {
+	return strings.Replace(pattern, "{batch}", url.PathEscape(string(id)), 1)
+}
+
+func (s *Service) request(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(s.Robot, s.Secret)
+	req.Header.Set("Tus-Resumable", "1.0.0")
+	return req, nil
+}
+
+// do sends the request and turns every answer but the wanted ones into an error.
+func (s *Service) do(req *http.Request, want ...int) (*http.Response, error) {
+	resp, err := s.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	for _, status := range want {
+		if resp.StatusCode == status {
+			return resp, nil
+		}
+	}
+	defer drop(resp)
+	err = fmt.Errorf("%s %s: %s%s", req.Method, req.URL, resp.Status, problem(resp))
+	if after := RetryAfter(resp.Header, time.Now()); after > 0 {
+		return nil, &LaterError{After: after, Err: err}
+	}
+	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return nil, err
+}
+
+// problem returns what an error's body says, where it says something.
+func problem(resp *http.Response) string {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return ""
+	}
+	var p wire.Problem
+	if json.Unmarshal(data, &p) == nil && p.Title != "" {
+		return strings.TrimRight(": "+p.Title+": "+p.Detail, ": ")
+	}
+	return ""
+}
+
+// RetryAfter reads a Retry-After header, in seconds or as a date; zero where there is none.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	value := h.Get("Retry-After")
+	if n, err := strconv.Atoi(value); err == nil && n > 0 {
+		return time.Duration(min(n, 7*24*3600)) * time.Second
+	}
+	if t, err := http.ParseTime(value); err == nil && t.After(now) {
+		return min(t.Sub(now), 7*24*time.Hour)
+	}
+	return 0
+}
+
+// drop reads what is left of a body, within reason, so that the connection can be used again.
+func drop(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	resp.Body.Close()
+}
