@@ -1,0 +1,179 @@
+package batch
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+func openStore(t *testing.T, dir string, maxOpen int) *Store {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	s, err := Open(dir, 7, Options{Robot: "r1", Version: "0", Key: key, MaxOpen: maxOpen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func appendPage(t *testing.T, s *Store, host, path string) Cell {
+	t.Helper()
+	var cell Cell
+	rec := &archive.Record{
+		Kind: archive.Page, URL: "http://" + host + path, Time: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
+		HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader([]byte("<p>" + path)),
+	}
+	if err := s.Append(host, rec, func(c Cell) error { cell = c; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return cell
+}
+
+func verifyBatch(t *testing.T, b Spooled) *wire.Manifest {
+	t.Helper()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)
+	m, err := wire.OpenManifest(b.Signed, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(b.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wire.Digest(data) != m.SHA256 {
+		t.Errorf("%s: the manifest's digest is another's", b.ID)
+	}
+	end := int64(0)
+	for _, h := range m.Hosts {
+		end = h.Offset + h.Length
+		if _, err := archive.VerifyRange(bytes.NewReader(data[h.Offset:end]), archive.VerifyOptions{Host: h.Name}); err != nil {
+			t.Errorf("%s: %s: %v", b.ID, h.Name, err)
+		}
+	}
+	if _, err := archive.VerifyBatchTail(bytes.NewReader(data[end:])); err != nil {
+		t.Errorf("%s: %v", b.ID, err)
+	}
+	return m
+}
+
+// More hosts than files may be open, a restart in between, and two batches in a chain.
+func TestSealAndChain(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 2)
+	hosts := []string{"a.test", "b.test:8080", "c.test", "d.test"}
+	for page := range 3 {
+		for _, host := range hosts {
+			appendPage(t, s, host, fmt.Sprintf("/%d", page))
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, dir, 2)
+	id, cells, err := s.Resume("b.test:8080")
+	if err != nil || id == "" || len(cells) != 3 || cells[2].URL != "http://b.test:8080/2" {
+		t.Fatalf("Resume = %q, %d cells, %v", id, len(cells), err)
+	}
+	if got := appendPage(t, s, "b.test:8080", "/3"); got.Segment != id || s.Size() == 0 {
+		t.Errorf("a page after a restart went to segment %q, not %q", got.Segment, id)
+	}
+	if id, _, err := s.Resume("never.test"); id != "" || err != nil {
+		t.Errorf("Resume of an unknown host = %q, %v", id, err)
+	}
+	first, err := s.Seal(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if empty, err := s.Seal(t.Context(), 7); empty != "" || err != nil {
+		t.Errorf("Seal of nothing = %q, %v", empty, err)
+	}
+	appendPage(t, s, "a.test", "/later")
+	second, err := s.Seal(t.Context(), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spool, err := s.Spool()
+	if err != nil || len(spool) != 2 || spool[0].ID != first || spool[1].ID != second || s.Last() != second {
+		t.Fatalf("Spool = %v, %v; want %s and %s", spool, err, first, second)
+	}
+	one, two := verifyBatch(t, spool[0]), verifyBatch(t, spool[1])
+	if len(one.Hosts) != 4 || one.Previous != "" || one.Generation != 7 || one.Hosts[1].Records != 4 {
+		t.Errorf("first manifest: %+v", one)
+	}
+	if two.Previous != wire.Digest(spool[0].Signed) || two.Generation != 8 {
+		t.Errorf("second manifest: %+v", two)
+	}
+	if err := s.Remove(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Quarantine(second, "clock: off"); err != nil {
+		t.Fatal(err)
+	}
+	if spool, err := s.Spool(); err != nil || len(spool) != 0 {
+		t.Errorf("Spool = %v, %v", spool, err)
+	}
+	if kept, _ := filepath.Glob(filepath.Join(dir, quarantineDir, string(second)+".*")); len(kept) != 3 {
+		t.Errorf("quarantined files: %v", kept)
+	}
+}
+
+// Each state that a crash can leave between sealing and the chain's entry must
+// end in the same one batch.
+func TestCrashWhileSealing(t *testing.T) {
+	for name, crash := range map[string]func(t *testing.T, s *Store, id wire.BatchID){
+		"segments moved": func(*testing.T, *Store, wire.BatchID) {},
+		"batch half written": func(t *testing.T, s *Store, id wire.BatchID) {
+			if err := os.WriteFile(s.batchPath(id)+unfinished, []byte("half"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"batch written, manifest not": func(t *testing.T, s *Store, id wire.BatchID) {
+			if err := os.WriteFile(s.batchPath(id), []byte("whole, but nobody says so"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"manifest written, chain not": func(t *testing.T, s *Store, id wire.BatchID) {
+			if _, err := s.write(t.Context(), id, 7); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openStore(t, dir, 0)
+			appendPage(t, s, "a.test", "/")
+			appendPage(t, s, "b.test", "/")
+			id, err := s.gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			crash(t, s, id)
+
+			s = openStore(t, dir, 0)
+			spool, err := s.Spool()
+			if err != nil || len(spool) != 1 || spool[0].ID != id || s.Last() != id {
+				t.Fatalf("Spool = %v, %v; want %s", spool, err, id)
+			}
+			if m := verifyBatch(t, spool[0]); len(m.Hosts) != 2 {
+				t.Errorf("manifest: %+v", m)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, sealingDir, "*")); len(left) != 0 {
+				t.Errorf("sealing holds %v", left)
+			}
+			if err := os.Remove(s.manifestPath(id)); err != nil {
+				t.Fatal(err)
+			}
+			openStore(t, dir, 0)
+			if left, _ := filepath.Glob(filepath.Join(dir, spoolDir, "*.tar.gz")); len(left) != 0 {
+				t.Errorf("a batch whose manifest is gone was kept: %v", left)
+			}
+		})
+	}
+}
