@@ -158,7 +158,10 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 		return
 	}
 	if c.host(name) == nil {
-		t.found = append(t.found, scheme+"://"+name+"/")
+		// The manager would refuse a report with a name that cannot be one.
+		if top, _, err := wire.NormalizeURL(scheme + "://" + name + "/"); err == nil {
+			t.found = append(t.found, top)
+		}
 		return
 	}
 	e.URL = weburl.Canonical(url)

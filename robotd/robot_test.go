@@ -30,7 +30,7 @@ func TestTwoDays(t *testing.T) {
 	one.page("www.a.test/%E8%A1%A8.html?q=%93%FA", "text/html", []byte("reached"))
 	one.page("www.a.test/a.png", "image/png", []byte("\x89PNG"))
 	one.page("www.b.test/", "text/html; charset=iso-2022-jp", []byte(jis))
-	one.page("www.b.test/second.html", "text/html", []byte("<a href=/private/x.html>x</a><a href=/moved>m</a><a href=/missing>m</a>"))
+	one.page("www.b.test/second.html", "text/html", []byte("<a href=/private/x.html>x</a><a href=/moved>m</a><a href=/missing>m</a><a href=http://www..broken.test/>b</a>"))
 	one.put("www.b.test/moved", answer{http.StatusFound, http.Header{"Location": {"http://www.c.test/arrived"}}, nil})
 	one.robots = "User-agent: *\nDisallow: /private/\n"
 	two.tree("www.c.test", 30)
