@@ -170,6 +170,10 @@ func (e *edit) waiting() ([]group, error) {
 	if err != nil {
 		return nil, err
 	}
+	return scanGroups(rows)
+}
+
+func scanGroups(rows *sql.Rows) ([]group, error) {
 	defer rows.Close()
 	var groups []group
 	for rows.Next() {

@@ -16,7 +16,7 @@
 // batch is judged by the generation that it was collected under, however late it
 // comes. Hosts of one group (one address, as far as it is known) are always with one
 // robot, so no address is visited by two. A group goes to the robot with the fewest
-// hosts and moves only when that robot leaves.
+// hosts and moves only when that robot leaves, or when one comes that has none.
 package manager
 
 import (

@@ -246,6 +246,22 @@ func TestAssignmentIsLevelStableAndByAddress(t *testing.T) {
 	}
 }
 
+func TestNewcomerTakesAShare(t *testing.T) {
+	s := start(t, dns{"x1.test": "192.0.2.7", "x2.test": "192.0.2.7", "x3.test": "192.0.2.7"})
+	s.join("r1")
+	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://x1.test/", "http://x2.test/", "http://x3.test/")
+	s.join("r2")
+	_, one := s.list("r1")
+	_, two := s.list("r2")
+	if len(one) != 3 || !slices.Equal(two, []string{"http://x1.test/", "http://x2.test/", "http://x3.test/"}) {
+		t.Errorf("r1 has %v, r2 has %v; want three each, and an address in one hand", one, two)
+	}
+	s.join("r3")
+	if _, three := s.list("r3"); len(three) != 1 {
+		t.Errorf("r3 has %v; want one: a second would leave its giver with fewer", three)
+	}
+}
+
 func TestReportedAddressBringsHostsTogether(t *testing.T) {
 	s := start(t, nil)
 	s.join("r1")

@@ -184,11 +184,14 @@ func (m *Manager) restartDue(ctx context.Context, robot string, has int64) (bool
 	return n > 0, err
 }
 
-// Subscribe lets the robot take part; it is given hosts that wait for one.
+// Subscribe lets the robot take part; it is given hosts that wait for one, and,
+// where it has none, a share of the others'.
 func (m *Manager) Subscribe(ctx context.Context, robot string) error {
 	return m.edit(ctx, func(e *edit) error {
-		_, err := e.exec(`UPDATE robots SET subscribed = 1 WHERE name = ? AND secret_hash IS NOT NULL`, robot)
-		return err
+		if _, err := e.exec(`UPDATE robots SET subscribed = 1 WHERE name = ? AND secret_hash IS NOT NULL`, robot); err != nil {
+			return err
+		}
+		return e.share(robot)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"text/tabwriter"
+	"time"
 )
 
 // WriteTable prints totals as the paper's table 10 does: name, bytes, seconds and
@@ -13,9 +14,17 @@ func WriteTable(w io.Writer, totals []Total) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "name\tbytes\tseconds\tbytes/s\tway\ttransfers\t")
 	for _, t := range totals {
-		fmt.Fprintf(tw, "%s\t%d\t%.1f\t%s\t%s %s\t%d\t\n", t.Who, t.Bytes, t.Took.Seconds(), rate(t.Rate()), t.Protocol, t.Direction, t.Count)
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s %s\t%d\t\n", t.Who, t.Bytes, seconds(t.Took), rate(t.Rate()), t.Protocol, t.Direction, t.Count)
 	}
 	return tw.Flush()
+}
+
+// seconds writes tenths, and what took less than a second to the millisecond.
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'f', 3, 64)
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64)
 }
 
 // rate writes bytes per second in thousands, as the paper does ("404k").

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/ingest"
+)
+
+func batchCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "Look at the batches in the four buffers"})
+	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand())
+	return cmd
+}
+
+func batchListCommand() *cobra.Command {
+	var state, robot string
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the buffers and the latest batches",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			query := url.Values{}
+			if state != "" {
+				query.Set("state", state)
+			}
+			if robot != "" {
+				query.Set("robot", robot)
+			}
+			var doc struct {
+				Buffers []ingest.Buffer `json:"buffers"`
+				Batches []ingest.Batch  `json:"batches"`
+			}
+			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/admin/batches?"+query.Encode(), nil, &doc); err != nil {
+				return err
+			}
+			return show(cmd, doc, func(w io.Writer) error {
+				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(tw, "buffer\tbatches\tbytes\toldest")
+				for _, b := range doc.Buffers {
+					fmt.Fprintf(tw, "%s\t%d\t%d\t%s\n", b.State, b.Batches, b.Bytes, time.Duration(b.Oldest*float64(time.Second)).Round(time.Second))
+				}
+				fmt.Fprintln(tw, "\nbatch\tstate\tbytes\thosts\tedition\twhy")
+				for _, b := range doc.Batches {
+					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, b.Reason)
+				}
+				return tw.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only batches in this state, such as quarantined")
+	cmd.Flags().StringVar(&robot, "robot", "", "only this robot's batches")
+	return cmd
+}
+
+func batchShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one batch: its state, and where and why it failed",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var b ingest.Batch
+			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/admin/batches/"+url.PathEscape(args[0]), nil, &b); err != nil {
+				return err
+			}
+			return show(cmd, b, func(w io.Writer) error {
+				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
+					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
+				for _, line := range [][2]string{{"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError}} {
+					if line[1] != "" {
+						fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
+					}
+				}
+				return tw.Flush()
+			})
+		},
+	}
+}
+
+func batchPublishCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "publish",
+		Short: "Publish what waits now, whatever the publish window says",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var published map[string]any
+			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+				return err
+			}
+			return show(cmd, published, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
+				return err
+			})
+		},
+	}
+}

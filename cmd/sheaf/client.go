@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+)
+
+// operatorFlags adds the flags by which every operators' command finds its service.
+func operatorFlags(cmd *cobra.Command) *cobra.Command {
+	cmd.PersistentFlags().String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
+	cmd.PersistentFlags().String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which holds the operators' token (SHEAF_DATA)")
+	cmd.PersistentFlags().String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, where the data directory is elsewhere (SHEAF_TOKEN)")
+	cmd.PersistentFlags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+func newClient(cmd *cobra.Command) (*operator.Client, error) {
+	url, _ := cmd.Flags().GetString("url")
+	token, _ := cmd.Flags().GetString("token")
+	if token == "" {
+		data, _ := cmd.Flags().GetString("data")
+		var err error
+		if token, err = service.ReadToken(data); err != nil {
+			return nil, fmt.Errorf("no operators' token: %w; name the service's --data directory, or give --token", err)
+		}
+	}
+	return &operator.Client{URL: strings.TrimSuffix(url, "/"), Token: token}, nil
+}
+
+// show writes v as JSON where --json asks for it, and else as text does.
+func show(cmd *cobra.Command, v any, text func(w io.Writer) error) error {
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		e := json.NewEncoder(cmd.OutOrStdout())
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+	return text(cmd.OutOrStdout())
+}

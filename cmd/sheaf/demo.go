@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/demo"
+)
+
+func demoCommand() *cobra.Command {
+	var opt demo.Options
+	var asJSON, verbose bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show everything on loopback: real pages, three robots, two days, archives to fetch",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if verbose {
+				opt.Log = os.Stderr
+			}
+			tell := demo.Text(cmd.OutOrStdout())
+			if asJSON {
+				tell = demo.JSON(cmd.OutOrStdout())
+			}
+			if !opt.Once && !asJSON {
+				defer io.WriteString(cmd.OutOrStdout(), "stopped\n")
+				fmt.Fprintln(cmd.OutOrStdout(), "Ctrl-C ends the demo.")
+			}
+			return demo.Run(cmd.Context(), opt, tell)
+		},
+	}
+	cmd.Flags().BoolVar(&opt.Once, "once", false, "check everything, then end: exit status 0 says that all is right")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print lines of JSON")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the service's and the robots' logs too")
+	cmd.Flags().StringVar(&opt.Data, "data", "", "keep everything in this directory (default: a temporary one)")
+	return cmd
+}

@@ -1,0 +1,235 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/ingest"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+)
+
+// day is the demo under way: the robots, and what an operator does.
+type day struct {
+	web     *web
+	service *service.Service
+	dir     string
+	log     *slog.Logger
+	to      Teller
+
+	operator *operator.Client
+	account  account
+	robots   []*robotd.Robot
+}
+
+// prepare does an operator's work: robots are admitted and join, hosts are added,
+// a consumer gets an account.
+func (d *day) prepare(ctx context.Context) error {
+	d.operator = &operator.Client{URL: d.service.Addresses().HTTP, Token: d.service.OperatorToken()}
+	for _, name := range robots {
+		if err := d.join(ctx, name); err != nil {
+			return fmt.Errorf("robot %s: %w", name, err)
+		}
+	}
+	addresses := map[string][]string{}
+	for host, at := range d.web.hosts() {
+		ip, _, err := net.SplitHostPort(at)
+		if err != nil {
+			return err
+		}
+		addresses[host] = []string{ip}
+	}
+	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: d.web.Seeds(), Addresses: addresses}, nil); err != nil {
+		return err
+	}
+	made := httpd.NewAccount{Account: serve.Account{Name: consumerName, Domains: []string{"*"}}}
+	if err := d.operator.Do(ctx, http.MethodPost, httpd.PathAccounts, made, &made); err != nil {
+		return err
+	}
+	d.account = account{name: made.Name, password: made.Password}
+	at := d.service.Addresses()
+	d.to.Tell(Event{Kind: "ready", HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
+		Text: fmt.Sprintf("%d sites on loopback, %d robots, service at %s", len(d.web.Hosts()), len(d.robots), at.HTTP)})
+	return nil
+}
+
+func (d *day) join(ctx context.Context, name string) error {
+	var admitted manager.AdmitResponse
+	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
+		return err
+	}
+	cfg := robotd.Default()
+	cfg.DataDir = filepath.Join(d.dir, "robot-"+name)
+	cfg.Contact = d.service.Addresses().HTTP
+	cfg.Interval = 5 * time.Millisecond // the sites are our own; 20 seconds by default
+	cfg.Window = "always"
+	cfg.Network.Hosts = d.web.hosts()
+	cfg.Network.AllowPrivate = true
+	cfg.Upload.Poll = 100 * time.Millisecond
+	if name == robots[1] {
+		cfg.Upload.By = "ftp"
+	}
+	if _, err := robotd.Join(ctx, d.service.Addresses().HTTP, admitted.Token, cfg.DataDir); err != nil {
+		return err
+	}
+	r, err := robotd.New(cfg, d.log)
+	if err != nil {
+		return err
+	}
+	d.robots = append(d.robots, r)
+	return r.Subscribe(ctx)
+}
+
+func (d *day) close() error {
+	var errs []error
+	for _, r := range d.robots {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// collect lets every robot go once through its hosts, publishes what they bring,
+// and gives the edition's name.
+func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
+	began := time.Now()
+	d.to.Tell(Event{Kind: "collecting", Day: n, Text: fmt.Sprintf("day %d: the robots collect", n)})
+	g, crawling := errgroup.WithContext(ctx)
+	for _, r := range d.robots {
+		g.Go(func() error { return r.Cycle(crawling) })
+	}
+	ticking, done := context.WithCancel(ctx)
+	go d.progress(ticking, n)
+	err = g.Wait()
+	done()
+	if err != nil {
+		return "", err
+	}
+	d.to.Tell(Event{Kind: "collected", Day: n, Took: time.Since(began),
+		Text: fmt.Sprintf("day %d: collected in %.1f s; the batches travel", n, time.Since(began).Seconds())})
+
+	g, draining := errgroup.WithContext(ctx)
+	for _, r := range d.robots {
+		g.Go(func() error { return r.Drain(draining) })
+	}
+	g.Go(func() error {
+		edition, err = d.publish(draining, n)
+		return err
+	})
+	return edition, g.Wait()
+}
+
+// publish waits until every robot's batch of the n-th day is split, and publishes.
+func (d *day) publish(ctx context.Context, n int) (string, error) {
+	for {
+		var list struct {
+			Batches []ingest.Batch `json:"batches"`
+		}
+		if err := d.operator.Do(ctx, http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
+			return "", err
+		}
+		there := 0
+		for _, b := range list.Batches {
+			switch b.State {
+			case wire.StateQuarantined:
+				return "", fmt.Errorf("batch %s is quarantined: %s: %s", b.ID, b.Reason, b.Detail)
+			case wire.StatePostSplit, wire.StatePublished:
+				there++
+			}
+		}
+		if there >= n*len(d.robots) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	var published struct {
+		Batches int
+		Edition string
+	}
+	if err := d.operator.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+		return "", err
+	}
+	d.to.Tell(Event{Kind: "published", Day: n, Edition: published.Edition,
+		Text: fmt.Sprintf("day %d: edition %s is public, out of %d batches", n, published.Edition, published.Batches)})
+	return published.Edition, nil
+}
+
+// progress tells now and then how far the robots are.
+func (d *day) progress(ctx context.Context, n int) {
+	for last := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		if pages := d.pages(); pages > last { // robots that have ended their cycle count anew
+			d.to.Tell(Event{Kind: "progress", Day: n, Pages: int(pages), Text: fmt.Sprintf("day %d: %d answers", n, pages)})
+			last = pages
+		}
+	}
+}
+
+func (d *day) pages() (pages int64) {
+	for _, r := range d.robots {
+		if status, err := r.Status(); err == nil {
+			pages += status.Pages
+		}
+	}
+	return pages
+}
+
+// report tells the transfer rates, what is published, and where to fetch it.
+func (d *day) report(ctx context.Context) error {
+	var moved transfers.Document
+	if err := d.operator.Do(ctx, http.MethodGet, transfers.Path, nil, &moved); err != nil {
+		return err
+	}
+	editions, err := d.editions(ctx)
+	if err != nil {
+		return err
+	}
+	at := d.service.Addresses()
+	d.to.Report(Report{
+		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
+		Transfers: moved.Totals, Editions: editions, Data: d.dir,
+	})
+	return nil
+}
+
+func (d *day) editions(ctx context.Context) ([]catalog.Edition, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.service.Addresses().HTTP+"/v1/editions", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(d.account.name, d.account.password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
+	var list httpd.EditionList
+	err = json.NewDecoder(resp.Body).Decode(&list)
+	return list.Editions, err
+}

@@ -1,0 +1,144 @@
+// Package demo shows the whole of Sheaf on one machine and loopback: a small web
+// of real pages, the service on embedded defaults, three robots, two days of
+// collecting, and archives to fetch. With Once it is its own consumer: it fetches
+// every archive by FTP and by HTTP and compares it with the web, byte for byte.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/cmd/sheaf/service"
+)
+
+// Options of a run.
+type Options struct {
+	Once bool      // check and end, instead of staying up
+	Data string    // directory for everything; empty: a temporary one, removed at the end
+	Log  io.Writer // the service's and the robots' log; nil: dropped
+}
+
+// robots that the demo runs, as three of the paper's sites.
+var robots = []string{"waseda", "etl", "jaist"}
+
+// consumerName is the account that the demo makes.
+const consumerName = "demo"
+
+// Run runs the demo and tells to what it does. It returns when ctx ends, or, with
+// Once, when everything has been checked.
+func Run(ctx context.Context, opt Options, to Teller) (err error) {
+	dir := opt.Data
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "sheaf-demo-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	log := slog.New(slog.DiscardHandler)
+	if opt.Log != nil {
+		log = slog.New(slog.NewTextHandler(opt.Log, nil))
+	}
+	web, err := startWeb()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, web.stop()) }()
+
+	cfg, err := service.Load("", map[string]any{
+		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
+		"http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"publish.window": "never", // the demo publishes when a day's batches are all there
+		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
+		"poll":           "200ms", "stop": "2s",
+	})
+	if err != nil {
+		return err
+	}
+	s, err := service.New(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	g, running := errgroup.WithContext(running)
+	g.Go(func() error { return s.Run(running) })
+	g.Go(func() error {
+		defer stop() // Once is over: the service stops too
+		d := &day{web: web, service: s, dir: dir, log: log, to: to}
+		if err := d.prepare(running); err != nil {
+			return err
+		}
+		defer d.close()
+		return d.play(running, opt.Once)
+	})
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// play collects and publishes two days, and then checks them or stays up.
+func (d *day) play(ctx context.Context, once bool) error {
+	first, err := d.collect(ctx, 1)
+	if err != nil {
+		return err
+	}
+	if once {
+		if err := d.check(ctx, 1, first, d.web.Pages(1)); err != nil {
+			return err
+		}
+	}
+	d.web.handler.SetDay(2)
+	second, err := d.collect(ctx, 2)
+	if err != nil {
+		return err
+	}
+	if once {
+		want, err := changed(d.web)
+		if err != nil {
+			return err
+		}
+		if err := d.check(ctx, 2, second, want); err != nil {
+			return err
+		}
+	}
+	if err := d.report(ctx); err != nil {
+		return err
+	}
+	if once {
+		return nil
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// check is the consumer's side of a day: the edition brings the wanted pages and
+// no others, and current has every page of the day.
+func (d *day) check(ctx context.Context, n int, edition string, want []string) error {
+	at := d.service.Addresses()
+	c := newConsumer(d.account, at.HTTP, at.Download, filepath.Join(d.dir, fmt.Sprintf("fetched%d", n)))
+	began := time.Now()
+	brought, err := c.checkDay(ctx, d.web, n, edition+".tar.gz", want)
+	if err != nil {
+		return fmt.Errorf("day %d: edition %s: %w", n, edition, err)
+	}
+	current, err := c.checkDay(ctx, d.web, n, "current.tar.gz", d.web.Pages(n))
+	if err != nil {
+		return fmt.Errorf("day %d: current: %w", n, err)
+	}
+	d.to.Tell(Event{Kind: "checked", Day: n, Edition: edition, Pages: brought, Current: current, Took: time.Since(began),
+		Text: fmt.Sprintf("day %d: edition %s has the %d pages that it should, current all %d: by FTP and by HTTP, byte for byte (%s)",
+			n, edition, brought, current, c.tools())})
+	return nil
+}
+
+// hosts gives the web's addresses as robots' settings take them.
+func (w *web) hosts() map[string]string { return maps.Clone(w.at) }

@@ -1,0 +1,167 @@
+package demo
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+)
+
+// account is whom the checks fetch as.
+type account struct{ name, password string }
+
+// consumer fetches and unpacks as somebody outside would: with curl and tar where
+// they are installed, and with Go's own where they are not.
+type consumer struct {
+	account
+	http, ftp string // base URL; host:port
+	dir       string // for what is fetched
+	curl, tar string // programs; empty where there is none
+}
+
+func newConsumer(a account, httpURL, ftpAddr, dir string) *consumer {
+	c := &consumer{account: a, http: httpURL, ftp: ftpAddr, dir: dir}
+	c.curl, _ = exec.LookPath("curl")
+	c.tar, _ = exec.LookPath("tar")
+	return c
+}
+
+// tools says what it fetches with.
+func (c *consumer) tools() string {
+	switch {
+	case c.curl != "" && c.tar != "":
+		return "curl and tar"
+	case c.curl != "":
+		return "curl"
+	case c.tar != "":
+		return "tar"
+	}
+	return "built-in clients"
+}
+
+// fetch brings a file of the tree, such as /jp/example/www/all.tar.gz, over "ftp" or "http".
+func (c *consumer) fetch(ctx context.Context, protocol, path string) (file string, err error) {
+	file = filepath.Join(c.dir, protocol, filepath.FromSlash(path))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	if c.curl != "" {
+		url := c.http + "/pub" + path
+		if protocol == "ftp" {
+			url = "ftp://" + c.ftp + path
+		}
+		out, err := exec.CommandContext(ctx, c.curl, "--silent", "--show-error", "--fail", "--max-time", "30",
+			"--user", c.name+":"+c.password, "--output", file, url).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("curl %s: %w: %s", url, err, out)
+		}
+		return file, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return "", err
+	}
+	if protocol == "ftp" {
+		err = c.fetchFTP(ctx, f, path)
+	} else {
+		err = c.fetchHTTP(ctx, f, path)
+	}
+	return file, errors.Join(err, f.Close())
+}
+
+func (c *consumer) fetchHTTP(ctx context.Context, w io.Writer, path string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.http+"/pub"+path, nil)
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(c.name, c.password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", req.URL, resp.Status)
+	}
+	_, err = io.Copy(w, resp.Body)
+	return err
+}
+
+func (c *consumer) fetchFTP(ctx context.Context, w io.Writer, path string) error {
+	conn, err := ftp.Dial(c.ftp, ftp.DialWithContext(ctx), ftp.DialWithTimeout(10*time.Second))
+	if err != nil {
+		return err
+	}
+	defer conn.Quit()
+	if err := conn.Login(c.name, c.password); err != nil {
+		return err
+	}
+	r, err := conn.Retr(path)
+	if err != nil {
+		return fmt.Errorf("ftp %s: %w", path, err)
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, r.Close())
+}
+
+// unpack gives the files of a tar.gz by their names in it.
+func (c *consumer) unpack(ctx context.Context, file string) (map[string][]byte, error) {
+	if c.tar == "" {
+		return unpackBuiltIn(file)
+	}
+	dir := file + ".d"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if out, err := exec.CommandContext(ctx, c.tar, "-xzf", file, "-C", dir).CombinedOutput(); err != nil || len(out) > 0 {
+		return nil, fmt.Errorf("tar xzf %s: %v: %s", file, err, out)
+	}
+	files := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		files[filepath.ToSlash(rel)], err = os.ReadFile(p)
+		return err
+	})
+	return files, err
+}
+
+func unpackBuiltIn(file string) (map[string][]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	files := map[string][]byte{}
+	for t := tar.NewReader(z); ; {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if files[h.Name], err = io.ReadAll(t); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", file, h.Name, err)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package demo
+
+import (
+	"io"
+	"sync"
+)
+
+// locked lets one write through at a time.
+type locked struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

@@ -1,0 +1,84 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/transfers"
+)
+
+// Event is a step of the demo.
+type Event struct {
+	Kind     string        `json:"event"` // ready, collecting, progress, collected, published, checked
+	Text     string        `json:"text"`  // the same for people
+	Day      int           `json:"day,omitempty"`
+	Edition  string        `json:"edition,omitempty"`
+	Pages    int           `json:"pages,omitempty"`
+	Current  int           `json:"current,omitempty"` // pages in current, where checked
+	Took     time.Duration `json:"took,omitempty"`    // nanoseconds
+	HTTP     string        `json:"http,omitempty"`    // URL
+	FTP      string        `json:"ftp,omitempty"`     // host:port
+	Account  string        `json:"account,omitempty"` // for both
+	Password string        `json:"password,omitempty"`
+}
+
+// Report is where the demo has got to: what travelled, what is public, where to fetch it.
+type Report struct {
+	HTTP      string                `json:"http"`
+	FTP       string                `json:"ftp"`
+	Account   string                `json:"account"`
+	Password  string                `json:"password"`
+	Data      string                `json:"data"`
+	Transfers []transfers.TotalLine `json:"transfers"`
+	Editions  []catalog.Edition     `json:"editions"`
+}
+
+// Teller is told how the demo goes, from several goroutines at once.
+type Teller interface {
+	Tell(Event)
+	Report(Report)
+}
+
+// JSON tells in lines of JSON: events, and the report as the line that has no event.
+func JSON(w io.Writer) Teller { return jsonTeller{json.NewEncoder(&locked{w: w})} }
+
+type jsonTeller struct{ e *json.Encoder }
+
+func (t jsonTeller) Tell(e Event)    { t.e.Encode(e) }
+func (t jsonTeller) Report(r Report) { t.e.Encode(r) }
+
+// Text tells in words.
+func Text(w io.Writer) Teller { return textTeller{&locked{w: w}} }
+
+type textTeller struct{ w io.Writer }
+
+func (t textTeller) Tell(e Event) { fmt.Fprintln(t.w, e.Text) }
+
+func (t textTeller) Report(r Report) {
+	fmt.Fprint(t.w, "\nTransfer rates\n\n")
+	var totals []transfers.Total
+	for _, line := range r.Transfers {
+		totals = append(totals, line.Total())
+	}
+	transfers.WriteTable(t.w, totals)
+	fmt.Fprint(t.w, "\nPublished\n\n")
+	for _, e := range r.Editions {
+		fmt.Fprintf(t.w, "  edition %-12s %d hosts, %d records, %d bytes\n", e.Name, e.Hosts, e.Records, e.Bytes)
+	}
+	fmt.Fprintf(t.w, `
+Fetch it
+
+  HTTP   %[1]s/pub/
+  FTP    ftp://%[2]s/
+  as     %[3]s with password %[4]s
+
+  lftp -u %[3]s,%[4]s ftp://%[2]s -e 'mirror /jp; exit'
+  wget -c --user %[3]s --password %[4]s %[1]s/pub/jp/example/jlha/current.tar.gz
+  curl -C - -u %[3]s:%[4]s -O %[1]s/a/jlha.example.jp.tar.gz
+  tar xzf jlha.example.jp.tar.gz
+
+`, r.HTTP, r.FTP, r.Account, r.Password)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/manager"
+)
+
+func hostCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected"})
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), &cobra.Command{
+		Use:   "rm HOST",
+		Short: "Collect a host no more",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(args[0]), nil, nil)
+		},
+	})
+	return cmd
+}
+
+func hostAddCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "add URL…",
+		Short: "Add hosts by the URLs to start from; several URLs may be of one host; - reads them from standard input",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 && args[0] == "-" {
+				text, err := io.ReadAll(cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				args = strings.Fields(string(text))
+			}
+			var report manager.Report
+			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: args}, &report); err != nil {
+				return err
+			}
+			return show(cmd, report, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%d hosts added, %d known before\n", report.Accepted, report.Known)
+				return err
+			})
+		},
+	}
+}
+
+func hostListCommand() *cobra.Command {
+	var state string
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List hosts and who collects them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var hosts []manager.Host
+			for query := (url.Values{"state": {state}}); ; {
+				var page manager.HostsResponse
+				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminHosts+"?"+query.Encode(), nil, &page); err != nil {
+					return err
+				}
+				hosts = append(hosts, page.Hosts...)
+				if page.Next == "" {
+					break
+				}
+				query.Set("after", page.Next)
+			}
+			return show(cmd, hosts, func(w io.Writer) error {
+				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(tw, "host\tstate\trobot\taddresses\tfound by")
+				for _, h := range hosts {
+					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), orOperator(h.Source))
+				}
+				return tw.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only accepted, pending or refused ones")
+	return cmd
+}
+
+func orOperator(source string) string {
+	if source == "" {
+		return "operator"
+	}
+	return source
+}

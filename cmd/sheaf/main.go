@@ -1,0 +1,32 @@
+// Command sheaf is the service and its operators' commands: `sheaf serve` runs the
+// manager, the ingest and the serve rooms in one process, `sheaf demo` shows all
+// of it on loopback, and the rest looks after a running service or its files.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	_ "time/tzdata" // windows are in named zones, on machines without zone files too
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "sheaf",
+		Short:         "A distribution and archive service for collected web pages",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), hostCommand(), accountCommand(),
+		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "sheaf:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,66 @@
+// Package operator speaks to a running service as its operators do: over HTTP,
+// with the token that lies in the service's data directory.
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// Client speaks to one service. It may be used by many goroutines at once.
+type Client struct {
+	URL   string // of the service, without a slash at the end
+	Token string // the operators'
+}
+
+// Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return problemOf(resp)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+func problemOf(resp *http.Response) error {
+	var p wire.Problem
+	if typ, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); typ == "application/problem+json" {
+		if json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&p) == nil && p.Title != "" {
+			return fmt.Errorf("%s: %s", p.Title, p.Detail)
+		}
+	}
+	return fmt.Errorf("%s %s: %s", resp.Request.Method, resp.Request.URL.Path, resp.Status)
+}

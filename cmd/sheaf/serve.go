@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/service"
+)
+
+func serveCommand() *cobra.Command {
+	var config string
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service: manager, ingest and downloads in one process",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			overrides, err := settings(set)
+			if err != nil {
+				return err
+			}
+			if data, _ := cmd.Flags().GetString("data"); data != "" {
+				overrides["data"] = data
+			}
+			cfg, err := service.Load(config, overrides)
+			if err != nil {
+				return err
+			}
+			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+			s, err := service.New(cmd.Context(), cfg, log)
+			if err != nil {
+				return err
+			}
+			at := s.Addresses()
+			log.Info("serving", "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "data", cfg.Data)
+			return s.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "YAML file of settings; see deploy/sheaf.yaml")
+	cmd.Flags().String("data", "", "the data directory (setting data)")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting, such as --set publish.window=always")
+	return cmd
+}
+
+// settings splits KEY=VALUE flags.
+func settings(set []string) (map[string]any, error) {
+	m := map[string]any{}
+	for _, s := range set {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %q: want KEY=VALUE, such as publish.window=always", s)
+		}
+		m[key] = value
+	}
+	return m, nil
+}

@@ -1,0 +1,184 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+
+	"sheaf/internal/window"
+	"sheaf/serve"
+)
+
+// Config is the service's settings. The names in a YAML file are those of the
+// tags; in the environment they are upper case with SHEAF_ before and _ for the
+// dots, such as SHEAF_HTTP_LISTEN. The comments are the manual.
+type Config struct {
+	// Data is the directory that holds everything: the database, the buffers,
+	// the archives, the keys. One process at a time may use it.
+	Data string `mapstructure:"data"`
+	// Zone names the time zone of editions and of windows that name none.
+	Zone string `mapstructure:"zone"`
+
+	HTTP struct {
+		// Listen is the address of robots' and consumers' HTTP.
+		Listen string `mapstructure:"listen"`
+		// Cert and Key are PEM files; with them HTTP is served over TLS.
+		Cert string `mapstructure:"cert"`
+		Key  string `mapstructure:"key"`
+	} `mapstructure:"http"`
+
+	// Download is the FTP server that consumers fetch archives from.
+	Download FTP `mapstructure:"download"`
+	// Drop is the FTP server that robots may upload batches to.
+	Drop FTP `mapstructure:"drop"`
+
+	Publish struct {
+		// Window says when new editions may become visible, such as "12:00-13:00",
+		// the 1999 distributor's hour, or "always".
+		Window string `mapstructure:"window"`
+	} `mapstructure:"publish"`
+
+	Hosts struct {
+		// Suffixes are the domains whose hosts robots may discover and add, such as [jp].
+		Suffixes []string `mapstructure:"suffixes"`
+	} `mapstructure:"hosts"`
+
+	Access struct {
+		// Anonymous are the domains whose archives everybody may fetch, such as [jp]; empty: nobody without an account.
+		Anonymous []string `mapstructure:"anonymous"`
+		// Grace is how long a transfer that began within a download window may run on after it.
+		Grace time.Duration `mapstructure:"grace"`
+	} `mapstructure:"access"`
+
+	// Poll is how often the ingest looks for work that nothing has told it of.
+	Poll time.Duration `mapstructure:"poll"`
+	// Stop is how long running transfers may take to finish when the service stops.
+	Stop time.Duration `mapstructure:"stop"`
+}
+
+// FTP is one FTP listener's settings.
+type FTP struct {
+	// Listen is the control connection's address; empty: no such server.
+	Listen string `mapstructure:"listen"`
+	// Public is the IPv4 address that passive mode announces, where it is not the local one.
+	Public string `mapstructure:"public"`
+	// Ports is the passive mode's range, such as [50000, 50999]; [0, 0]: any.
+	Ports []int `mapstructure:"ports"`
+	// Cert and Key are PEM files; with them clients may use AUTH TLS.
+	Cert string `mapstructure:"cert"`
+	Key  string `mapstructure:"key"`
+}
+
+// defaults are the settings where nothing is said.
+func defaults(v *viper.Viper) {
+	v.SetDefault("data", "sheaf-data")
+	v.SetDefault("zone", "Asia/Tokyo")
+	v.SetDefault("http.listen", "127.0.0.1:8080")
+	v.SetDefault("http.cert", "")
+	v.SetDefault("http.key", "")
+	v.SetDefault("download.listen", "127.0.0.1:2121")
+	v.SetDefault("drop.listen", "127.0.0.1:2122")
+	for _, server := range []string{"download", "drop"} {
+		v.SetDefault(server+".public", "")
+		v.SetDefault(server+".ports", []int{0, 0})
+		v.SetDefault(server+".cert", "")
+		v.SetDefault(server+".key", "")
+	}
+	v.SetDefault("publish.window", "12:00-13:00")
+	v.SetDefault("hosts.suffixes", []string{"jp"})
+	v.SetDefault("access.anonymous", []string{})
+	v.SetDefault("access.grace", 10*time.Minute)
+	v.SetDefault("poll", 30*time.Second)
+	v.SetDefault("stop", 20*time.Second)
+}
+
+// Load reads the settings from file (none when it is empty), the environment and
+// the given overrides, the later the stronger. An unknown key or a value that
+// does not fit stops it, with the key named.
+func Load(file string, overrides map[string]any) (Config, error) {
+	v := viper.New()
+	defaults(v)
+	v.SetEnvPrefix("SHEAF")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	if file != "" {
+		v.SetConfigFile(file)
+		if err := v.ReadInConfig(); err != nil {
+			return Config{}, fmt.Errorf("settings: %w", err)
+		}
+	}
+	for key, value := range overrides {
+		v.Set(key, value)
+	}
+	var c Config
+	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
+		mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(","))))
+	if err != nil {
+		return Config{}, fmt.Errorf("settings: %w", err)
+	}
+	return c, c.check()
+}
+
+func (c *Config) check() error {
+	bad := func(key string, value any, why string) error {
+		return fmt.Errorf("settings: %s: %q %s", key, fmt.Sprint(value), why)
+	}
+	var errs []error
+	if c.Data == "" {
+		errs = append(errs, bad("data", c.Data, "names no directory"))
+	}
+	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
+		errs = append(errs, bad("zone", c.Zone, "is no time zone, such as Asia/Tokyo"))
+	}
+	if _, err := c.publishWindow(); err != nil {
+		errs = append(errs, bad("publish.window", c.Publish.Window, "is no window: "+err.Error()))
+	}
+	for key, addr := range map[string]string{"http.listen": c.HTTP.Listen, "download.listen": c.Download.Listen, "drop.listen": c.Drop.Listen} {
+		if addr == "" && key != "http.listen" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			errs = append(errs, bad(key, addr, "is no address, such as 0.0.0.0:8080"))
+		}
+	}
+	if (c.HTTP.Cert == "") != (c.HTTP.Key == "") {
+		errs = append(errs, bad("http.cert", c.HTTP.Cert, "needs http.key, and the other way round"))
+	}
+	for key, f := range map[string]FTP{"download": c.Download, "drop": c.Drop} {
+		if f.Public != "" && net.ParseIP(f.Public).To4() == nil {
+			errs = append(errs, bad(key+".public", f.Public, "is no IPv4 address"))
+		}
+		if len(f.Ports) != 2 || f.Ports[0] < 0 || f.Ports[0] > f.Ports[1] || f.Ports[1] > 65535 {
+			errs = append(errs, bad(key+".ports", f.Ports, "is no range of ports, such as [50000, 50999]"))
+		}
+		if (f.Cert == "") != (f.Key == "") {
+			errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
+		}
+	}
+	if c.Poll <= 0 {
+		errs = append(errs, bad("poll", c.Poll, "is not positive"))
+	}
+	return errors.Join(errs...)
+}
+
+// anonymous is the account of those who give no credentials, nil where there is none.
+func (c *Config) anonymous() *serve.Account {
+	if len(c.Access.Anonymous) == 0 {
+		return nil
+	}
+	return &serve.Account{Name: serve.Anonymous, Domains: c.Access.Anonymous}
+}
+
+// publishWindow puts the service's zone where the setting names none.
+func (c *Config) publishWindow() (*window.Schedule, error) {
+	text := strings.TrimSpace(c.Publish.Window)
+	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // ends in a time, not in a zone or a word
+		text += " " + c.Zone
+	}
+	return window.Parse(text)
+}

@@ -1,0 +1,93 @@
+package service
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/wire"
+)
+
+// Names of the service's secrets below its data directory. Only their owner can read them.
+const (
+	receiptKeyFile = "receipt.key"
+	tokenFile      = "operator.token"
+)
+
+// secret reads n hexadecimal bytes from a file, which it makes, durably, of
+// random ones where there is none yet.
+func secret(file string, n int) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		b, err := hex.DecodeString(strings.TrimSpace(string(text)))
+		if err != nil || len(b) != n {
+			return nil, fmt.Errorf("%s: not %d hexadecimal bytes; restore it from a backup", file, n)
+		}
+		return b, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	b := make([]byte, n)
+	rand.Read(b)
+	f, err := os.OpenFile(file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintln(f, hex.EncodeToString(b))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	return b, os.Rename(file+".new", file)
+}
+
+// receiptKey is the key that signs receipts. Robots learn its public half when
+// they join, so it must outlive the machine: it belongs in the backup.
+func receiptKey(data string) (ed25519.PrivateKey, error) {
+	seed, err := secret(filepath.Join(data, receiptKeyFile), ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// Token gives the operators' token of the service in a data directory, and makes it at the first start.
+func Token(data string) (string, error) {
+	b, err := secret(filepath.Join(data, tokenFile), 32)
+	return hex.EncodeToString(b), err
+}
+
+// operatorsOnly lets requests through that carry the operators' token
+// (Authorization: Bearer), and answers 401 to all others.
+func operatorsOnly(token string) func(http.Handler) http.Handler {
+	want := sha256.Sum256([]byte(token))
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			got := sha256.Sum256([]byte(given))
+			if !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
+				problem.Write(w, wire.Problem{Title: "For operators", Status: http.StatusUnauthorized,
+					Detail: "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer"})
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// ReadToken gives the operators' token of a service that has been started before.
+func ReadToken(data string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(data, tokenFile))
+	return strings.TrimSpace(string(b)), err
+}

@@ -1,0 +1,18 @@
+package service
+
+import "runtime/debug"
+
+// Version is the program's version as the build knows it: a release's tag, or the
+// commit that it was built from.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && info.Main.Version == "(devel)" {
+			return s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
