@@ -1,0 +1,29 @@
+package serve
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPassword(t *testing.T) {
+	phc := hashPassword("secret")
+	if !strings.HasPrefix(phc, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(phc, "secret") {
+		t.Error(phc)
+	}
+	if phc == hashPassword("secret") {
+		t.Error("two hashes with one salt")
+	}
+	for password, want := range map[string]bool{"secret": true, "Secret": false, "": false} {
+		if ok, err := checkPassword(phc, password); ok != want || err != nil {
+			t.Errorf("%q: %v, %v", password, ok, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "secret", "$argon2i$v=19$m=8,t=1,p=1$c2FsdA$a2V5", "$argon2id$v=19$m=8,t=0,p=1$c2FsdA$a2V5",
+		"$argon2id$v=19$m=999999999,t=1,p=1$c2FsdA$a2V5", "$argon2id$v=19$m=8,t=1,p=1$c2FsdA$", "$argon2id$v=19$m=8,t=1,p=1$!$a2V5",
+	} {
+		if ok, err := checkPassword(bad, "secret"); ok || err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
