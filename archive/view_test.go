@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -159,7 +160,7 @@ func benchmarkSegment(b *testing.B, pages, size int) (*os.File, *Index, int64) {
 		b.Fatal(err)
 	}
 	for i := range pages {
-		r := page("/"+strings.Repeat("d/", i%3)+time.Duration(i).String()+".html", "text/html", nil, i)
+		r := page("/"+strings.Repeat("d/", i%3)+strconv.Itoa(i)+".html", "text/html", nil, i)
 		r.Body = bytes.NewReader(text(size, uint64(i)))
 		if _, err := w.Append(r); err != nil {
 			b.Fatal(err)
