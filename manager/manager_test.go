@@ -409,7 +409,7 @@ func TestOperatorsAPI(t *testing.T) {
 	}
 	_, body := call("POST", "/v1/admin/robots", `{"name":"r1"}`)
 	var admitted manager.AdmitResponse
-	if err := json.Unmarshal([]byte(body), &admitted); err != nil || len(admitted.Token) != 43 {
+	if err := json.Unmarshal([]byte(body), &admitted); err != nil || len(admitted.Token) != 52 {
 		t.Fatalf("%s: %v", body, err)
 	}
 	for _, c := range []struct {

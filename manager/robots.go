@@ -7,9 +7,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"database/sql"
-	"encoding/base64"
+	"encoding/base32"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sheaf/internal/db"
@@ -47,11 +48,12 @@ type Robot struct {
 	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
 }
 
-// secret makes 256 random bits in a form that fits HTTP Basic and a command line.
+// secret makes 256 random bits in a form that fits HTTP Basic, and a command line,
+// where a leading hyphen would make it a flag: base32 in lower case.
 func secret() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: crypto/rand ends the program instead
-	return base64.RawURLEncoding.EncodeToString(b)
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
 
 func hash(s string) []byte {
