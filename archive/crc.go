@@ -3,19 +3,13 @@ package archive
 import "hash/crc32"
 
 // The CRC-32 of a string is its remainder as a polynomial over GF(2), so CRCs of
-// parts can be joined, and zeros appended or taken back, without the bytes.
+// parts can be joined without the bytes.
 
 // crcJoin gives the CRC of ab from those of a and b and the length of b.
 func crcJoin(a, b uint32, lenB int64) uint32 { return crcTimes(xPower(8*uint64(lenB)), a) ^ b }
 
 // crcWithZeros gives the CRC of a followed by n zero bytes.
 func crcWithZeros(a uint32, n int) uint32 { return crc32.Update(a, crc32.IEEETable, zeros[:n]) }
-
-// crcWithoutZeros undoes crcWithZeros.
-func crcWithoutZeros(sum uint32, n int) uint32 {
-	const order = 1<<32 - 1 // of x, the polynomial being primitive
-	return crcTimes(xPower(order-8*uint64(n)), sum^crc32.ChecksumIEEE(zeros[:n]))
-}
 
 // xPower gives x^n modulo the polynomial, in the reflected representation.
 func xPower(n uint64) uint32 {

@@ -57,7 +57,7 @@ func TestPadding(t *testing.T) {
 	inflate := newInflater()
 	for n := range blockSize {
 		final, open := zeroBlock(n, true), zeroBlock(n, false)
-		if len(final) > 7 || len(open) > 12 {
+		if len(final) > 7 || len(open) > 11 {
 			t.Errorf("%d zeros take %d and %d bytes", n, len(final), len(open))
 		}
 		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(final)))
@@ -67,9 +67,6 @@ func TestPadding(t *testing.T) {
 		var buf bytes.Buffer
 		if err := inflate.run(bufio.NewReader(bytes.NewReader(open)), &buf); err != nil || !bytes.Equal(buf.Bytes(), zeros[:n]) {
 			t.Errorf("open: %d zeros give %d, %v", n, buf.Len(), err)
-		}
-		if sum := crcWithZeros(12345, n); crcWithoutZeros(sum, n) != 12345 {
-			t.Errorf("%d zeros cannot be taken back", n)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -94,14 +95,23 @@ func (f *inflater) block() error {
 	return fmt.Errorf("%w: block type 3", errBlocks)
 }
 
-// fill reads ahead until there are at least 48 bits, or as many as the run has.
+// fill reads ahead until there are at least 56 bits, or as many as the run has.
 func (f *inflater) fill() error {
+	if ahead, _ := f.in.Peek(8); len(ahead) == 8 {
+		whole := (64 - f.n) / 8
+		f.acc |= binary.LittleEndian.Uint64(ahead) << f.n
+		if f.n += 8 * whole; f.n < 64 {
+			f.acc &= 1<<f.n - 1
+		}
+		_, err := f.in.Discard(int(whole))
+		return err
+	}
 	for f.n <= 56 {
 		c, err := f.in.ReadByte()
+		if err == io.EOF {
+			return nil
+		}
 		if err != nil {
-			if err == io.EOF {
-				return nil
-			}
 			return err
 		}
 		f.acc |= uint64(c) << f.n

@@ -496,17 +496,15 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	taps = append(taps, w.views.warcTap(b.wp)...)
 	sum := newBodySum(http)
 	sum.Write(cutBody)
-	stored := crcOf(nil)
 	if err := w.blocks(n, &sum.file, "the body", taps...); err != nil {
 		return err
 	}
 	if sum.file.n != c.BodyLen {
 		return w.fail(corrupt("the body has %d bytes, want %d from Content-Length", sum.file.n, c.BodyLen), b.blocksStart())
 	}
-	stored = sum.file.crc
-	c.BodyCRC = stored
+	c.BodyCRC = sum.file.crc
 	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcWithZeros(stored, padding(c.BodyLen)), padded, "the body's member"); err != nil {
+	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
 		return err
 	}
 	w.views.tarFile(c)
@@ -520,7 +518,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	if got := digestString(sum.block.Sum(nil)); got != h.blockDigest {
 		return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("block digest is %s, want %s from the block", h.blockDigest, got)}, b.wpOff)
 	}
-	whole := crcJoin(crcJoin(crcOf(head), stored, c.BodyLen), crcOf([]byte(crlf2)), 4)
+	whole := crcJoin(crcJoin(crcOf(head), c.BodyCRC, c.BodyLen), crcOf([]byte(crlf2)), 4)
 	want := appendTrailer([]byte(recordEnd), whole, int64(len(head))+c.BodyLen+4)
 	if !bytes.Equal(b.ws, want) {
 		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead)
