@@ -136,11 +136,15 @@ func (s Status) Print(w io.Writer, running bool) error {
 	}
 	row("robot", "%s %s, %s", s.Robot, s.Version, state)
 	row("as of", "%s", s.At.Local().Format(time.DateTime))
-	window := "closed, opens"
-	if s.Open {
-		window = "open, closes"
+	window := map[bool]string{false: "closed", true: "open"}[s.Open]
+	switch {
+	case s.Changes.IsZero(): // always, or never
+	case s.Open:
+		window += ", closes " + s.Changes.Local().Format(time.DateTime)
+	default:
+		window += ", opens " + s.Changes.Local().Format(time.DateTime)
 	}
-	row("window", "%s; %s %s", s.Window, window, s.Changes.Local().Format(time.DateTime))
+	row("window", "%s; %s", s.Window, window)
 	row("list", "generation %d, %d hosts", s.Generation, s.Hosts)
 	cycle := "not begun"
 	switch {

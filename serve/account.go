@@ -68,11 +68,6 @@ func (s scope) holds(path string) bool {
 	return slices.ContainsFunc(s, func(p string) bool { return within(path, p) })
 }
 
-// touches reports whether anything at or under path belongs to the scope.
-func (s scope) touches(path string) bool {
-	return slices.ContainsFunc(s, func(p string) bool { return within(path, p) || within(p, path) })
-}
-
 // all reports whether the scope is the whole tree.
 func (s scope) all() bool { return len(s) == 1 && s[0] == "" }
 

@@ -13,7 +13,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := command().ExecuteContext(ctx); err != nil {
+	// An error after the signal to stop is the stop itself.
+	if err := command().ExecuteContext(ctx); err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "robotd:", err)
 		os.Exit(1)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +22,6 @@ import (
 
 // world plays spool, target and desk at once.
 type world struct {
-	mu          sync.Mutex // guards all below
 	batches     []batch.Spooled
 	send        func(n int) error // for the n-th try
 	tries       []time.Time

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"strings"
 	"time"
 
@@ -117,11 +118,24 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	}
 	var c Config
 	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
-		mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToSliceHookFunc(","))))
+		duration, mapstructure.StringToSliceHookFunc(","))))
 	if err != nil {
 		return Config{}, fmt.Errorf("settings: %w", err)
 	}
 	return c, c.check()
+}
+
+// duration reads durations, and names the one that it cannot read.
+func duration(_, to reflect.Type, value any) (any, error) {
+	text, ok := value.(string)
+	if !ok || to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no duration, such as 90s or 10m", text)
+	}
+	return d, nil
 }
 
 func (c *Config) check() error {

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestExampleSettings holds deploy/sheaf.yaml against the program: every setting in it is
+// known and stands there with its default.
+func TestExampleSettings(t *testing.T) {
+	want, err := Load("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load("../../../deploy/sheaf.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("deploy/sheaf.yaml gives\n%+v, the defaults are\n%+v", got, want)
+	}
+}
+
+func TestBadSettingsNameKeyAndValue(t *testing.T) {
+	for _, c := range []struct{ yaml, key, value string }{
+		{"zone: Mars/Olympus", "zone", "Mars/Olympus"},
+		{"publish: {window: '25:00-26:00'}", "publish.window", "25:00-26:00"},
+		{"http: {listen: nowhere}", "http.listen", "nowhere"},
+		{"download: {ports: [9, 1]}", "download.ports", "[9 1]"},
+		{"drop: {public: 2001:db8::1}", "drop.public", "2001:db8::1"},
+		{"poll: -1s", "poll", "-1s"},
+		{"stop: soon", "stop", "soon"},
+		{"colour: red", "colour", ""},
+	} {
+		file := filepath.Join(t.TempDir(), "sheaf.yaml")
+		if err := os.WriteFile(file, []byte(c.yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(file, nil)
+		if err == nil || !strings.Contains(err.Error(), c.key) || !strings.Contains(err.Error(), c.value) {
+			t.Errorf("%s: error %v names not key %s and value %s", c.yaml, err, c.key, c.value)
+		}
+	}
+}
+
+func TestEnvironmentAndOverrides(t *testing.T) {
+	t.Setenv("SHEAF_HTTP_LISTEN", "127.0.0.1:1")
+	t.Setenv("SHEAF_HOSTS_SUFFIXES", "jp,test")
+	c, err := Load("", map[string]any{"publish.window": "always"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Hosts.Suffixes, []string{"jp", "test"}) || c.Publish.Window != "always" {
+		t.Errorf("%+v", c)
+	}
+}
