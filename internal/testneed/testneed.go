@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-func missing(t testing.TB, format string, args ...any) {
+// Missing ends a test that lacks what the message says: a skip, or a failure in CI.
+func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("SHEAF_TEST_REQUIRE") == "all" {
 		t.Fatalf(format, args...)
@@ -24,7 +25,7 @@ func Tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(t, "needs the program %s, which is not installed", name)
+		Missing(t, "needs the program %s, which is not installed", name)
 	}
 	return path
 }
@@ -47,7 +48,7 @@ func Shared(t testing.TB) string {
 	}
 	shared := filepath.Join(filepath.Dir(dir), "shared")
 	if _, err := os.Stat(filepath.Join(shared, "DESIGN.md")); err != nil {
-		missing(t, "needs the shared folder beside the project: %v", err)
+		Missing(t, "needs the shared folder beside the project: %v", err)
 	}
 	return shared
 }
