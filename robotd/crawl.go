@@ -87,19 +87,14 @@ func (c *crawl) assigned() map[string][]string {
 	return c.list.hosts()
 }
 
-// startAll takes those of the hosts into the crawl that are not in it yet.
+// startAll takes those of the hosts into the crawl that are not in it yet. All of
+// them can take links before the first is visited: a link that one host's page has
+// to another would else be taken for one that leads outside.
 func (c *crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 	c.mu.Lock()
 	c.starting++
 	c.mu.Unlock()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(32) // questions to the name servers at once
-	for _, name := range slices.Sorted(maps.Keys(seeds)) {
-		if c.host(name) == nil {
-			g.Go(func() error { return c.start(ctx, name, seeds[name]) })
-		}
-	}
-	err := g.Wait()
+	err := c.startEach(ctx, seeds)
 	c.mu.Lock()
 	c.starting--
 	c.mu.Unlock()
@@ -107,38 +102,64 @@ func (c *crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 	return err
 }
 
-func (c *crawl) start(ctx context.Context, name string, seeds []string) error {
+func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error {
+	var fresh []*host
+	for _, name := range slices.Sorted(maps.Keys(seeds)) {
+		if c.host(name) != nil {
+			continue
+		}
+		h, err := c.enter(name, seeds[name])
+		if err != nil {
+			return err
+		}
+		fresh = append(fresh, h)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(32) // questions to the name servers at once
+	for _, h := range fresh {
+		g.Go(func() error { return c.start(ctx, h) })
+	}
+	return g.Wait()
+}
+
+// enter opens a host's queue. The host takes links from now on, but rests until start.
+func (c *crawl) enter(name string, seeds []string) (*host, error) {
 	front, err := c.frontier.Host(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.align(front); err != nil {
-		return err
+		return nil, err
 	}
 	for _, seed := range seeds {
 		if _, err := front.Push(frontier.Entry{URL: weburl.Canonical(seed)}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if _, err := front.PushKnown(); err != nil {
-		return err
+		return nil, err
 	}
 	h := &host{name: name, front: front}
-	h.addr, err = c.fetcher.Resolve(ctx, name)
+	h.idle.Store(true)
+	c.mu.Lock()
+	c.hosts[name] = h
+	c.mu.Unlock()
+	return h, nil
+}
+
+// start looks up a host's address and lets it be visited.
+func (c *crawl) start(ctx context.Context, h *host) error {
+	addr, err := c.fetcher.Resolve(ctx, h.name)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
-		h.idle.Store(true)
-		c.log.Warn("host left out of this cycle", "host", name, "error", err)
-		if err := c.journal.comment("%s: %v", name, err); err != nil {
-			return err
-		}
+		c.log.Warn("host left out of this cycle", "host", h.name, "error", err)
+		return c.journal.comment("%s: %v", h.name, err)
 	}
-	c.mu.Lock()
-	c.hosts[name] = h
-	c.mu.Unlock()
-	if !front.Empty() {
+	h.addr = addr
+	h.idle.Store(false) // from here on others read addr
+	if !h.front.Empty() {
 		c.wake(h)
 	}
 	return nil

@@ -24,7 +24,7 @@ type host struct {
 	rules    rules
 	failures int // in a row
 
-	idle  atomic.Bool // not to be visited any more in this cycle: it cannot be reached
+	idle  atomic.Bool // not to be visited: it has no address yet, or could not be reached in this cycle
 	dirty atomic.Bool // written to since the last checkpoint
 	pages atomic.Int64
 	bytes atomic.Int64
