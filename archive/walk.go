@@ -240,6 +240,9 @@ func (w *walker) end(m *member) (it item, ok bool, err error) {
 	}
 	want := EndMember(it.indexOff, it.indexLen)
 	if m.wi == nil {
+		if rest, err := w.in.Peek(len(want) - memberHead); err == io.EOF && m.length == int64(len(want)) && bytes.HasPrefix(want[memberHead:], rest) {
+			return it, false, w.fail(&FormatError{Code: codeTruncated, Msg: "ends within the end member"}, m.start)
+		}
 		if rest, _ := w.in.Peek(len(want) - memberHead); m.length != int64(len(want)) || !bytes.Equal(rest, want[memberHead:]) {
 			return it, false, nil
 		}

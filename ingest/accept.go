@@ -83,7 +83,7 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 	i.accepting.Lock()
 	defer i.accepting.Unlock()
 	if forged {
-		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonBadSignature, "the manifest is not signed with the key that robot " + up.Robot + " joined with"})
+		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonBadSignature, "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
 	}
 	old, err := i.ledger.get(ctx, string(m.Batch))
 	switch {
@@ -92,7 +92,7 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 	case old != nil && old.SHA256 == m.SHA256:
 		return receiptOf(old), false, nil
 	case old != nil:
-		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonIDReuse, fmt.Sprintf("batch %s was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
+		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonIDReuse, fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
 			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)})
 	}
 	if up.Path == "" {
@@ -134,6 +134,8 @@ func (i *Ingest) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed
 	if up.Path == "" {
 		return r
 	}
+	i.deciding.Lock()
+	defer i.deciding.Unlock()
 	b := rowOf(m, up)
 	b.ID = string(m.Batch) + "+" + wire.Digest(signed)[:12]
 	b.State, b.Reason, b.Detail = wire.StateQuarantined, r.Reason, r.Detail
@@ -172,19 +174,34 @@ func (i *Ingest) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, e
 	return receiptOf(b), nil
 }
 
+// ReceiptFor is Receipt for the batch with the given digest: of bytes that were
+// refused under a used ID or with a bad signature it tells that too. Without a
+// digest it is the accepted batch's, else that of what was refused last.
+func (i *Ingest) ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+	b, err := i.ledger.byDigest(ctx, id, sha256)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	return receiptOf(b), nil
+}
+
 // Sign gives the receipt's bytes, signed by the service.
 func (i *Ingest) Sign(r *wire.Receipt) ([]byte, error) { return r.Sign(i.opt.Key) }
 
 func receiptOf(b *Batch) *wire.Receipt {
+	detail := b.Detail
+	if b.Decision == Discarded {
+		detail = fmt.Sprintf("discarded by %s at %s: %s", b.DecidedBy, b.DecidedAt.Format(time.RFC3339), b.Detail)
+	}
 	return &wire.Receipt{
-		Batch: b.Batch, SHA256: b.SHA256, State: b.State, Reason: b.Reason, Detail: b.Detail,
+		Batch: b.Batch, SHA256: b.SHA256, State: b.State, Reason: b.Reason, Detail: detail,
 		Edition: b.Edition, Version: b.Version, At: b.Entered,
 	}
 }
 
 // recover finishes what a crash has left between the files and the ledger: a
 // placed batch without a row is entered, a manifest whose file did not come is
-// dropped, a quarantined batch is moved aside.
+// dropped, a quarantined batch is moved aside, a discarded one deleted.
 func (i *Ingest) recover(ctx context.Context) error {
 	ids, err := i.buffers.placed()
 	if err != nil {
@@ -205,6 +222,15 @@ func (i *Ingest) recover(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	discarded, err := i.ledger.unerased(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range discarded {
+		if err := i.erase(ctx, b); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -28,6 +30,8 @@ var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePost
 //
 //	GET  /v1/admin/batches?state=&robot=&limit=   the buffers, and batches, latest first
 //	GET  /v1/admin/batches/{id}                   one batch
+//	POST /v1/admin/batches/{id}/release           {"by","note"}: take a quarantined batch up again
+//	POST /v1/admin/batches/{id}/discard           {"by","note"}: delete a quarantined batch's file
 //	POST /v1/admin/publish                        publish now, whatever the window says
 func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
@@ -35,6 +39,8 @@ func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	}
 	handle("GET", "/v1/admin/batches", i.serveList)
 	handle("GET", "/v1/admin/batches/{id}", i.serveBatch)
+	handle("POST", "/v1/admin/batches/{id}/release", i.serveDecision(i.Release))
+	handle("POST", "/v1/admin/batches/{id}/discard", i.serveDecision(i.Discard))
 	handle("POST", "/v1/admin/publish", i.servePublish)
 }
 
@@ -71,9 +77,42 @@ func (i *Ingest) serveBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if b == nil {
-		return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
+		return noBatch(id)
 	}
 	return answer(w, b)
+}
+
+func noBatch(id string) error {
+	return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
+}
+
+// maxWord is the longest body, in bytes, that a decision may come with.
+const maxWord = 16 << 10
+
+// serveDecision carries an operator's decision about a batch out. The body may be
+// empty; the operator is then known by address alone.
+func (i *Ingest) serveDecision(decide func(context.Context, string, Word) (*Batch, error)) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var word Word
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWord)).Decode(&word); err != nil && err != io.EOF {
+			return problem.New(http.StatusBadRequest, "bad_body", "the body is not {\"by\": NAME, \"note\": TEXT}: "+err.Error())
+		}
+		if word.By == "" {
+			word.By = "operator at " + r.RemoteAddr
+		}
+		id := mux.Vars(r)["id"]
+		b, err := decide(r.Context(), id, word)
+		var no *Undecidable
+		switch {
+		case errors.As(err, &no):
+			return problem.New(http.StatusConflict, "undecidable", no.Detail)
+		case err != nil:
+			return err
+		case b == nil:
+			return noBatch(id)
+		}
+		return answer(w, b)
+	}
 }
 
 func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {

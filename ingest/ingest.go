@@ -119,6 +119,7 @@ type Ingest struct {
 	splitWake, publishWake, collectWake chan struct{}
 
 	accepting  sync.Mutex // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
+	deciding   sync.Mutex // held while a batch goes into the quarantine or out of it
 	publishing sync.Mutex // one publication at a time, the window's or the operator's
 }
 

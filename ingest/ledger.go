@@ -40,18 +40,26 @@ type Batch struct {
 	Entered   time.Time   `json:"entered"` // when it entered State
 	Collected bool        `json:"collected,omitempty"`
 
+	Decision  Decision  `json:"decision,omitempty"` // an operator's, the latest
+	DecidedBy string    `json:"decided_by,omitempty"`
+	DecidedAt time.Time `json:"decided_at,omitzero"`
+	Note      string    `json:"note,omitempty"`
+	Waived    string    `json:"waived,omitempty"` // reasons that no longer stop it, each followed by a space
+
 	token int64 // what the holder must show to move it
 }
 
 const columns = `id, batch, robot, protocol, sha256, size, hosts, state, attempt, failures, last_error,
-	reason, detail, edition, version, received_at, entered_at, collected, token`
+	reason, detail, edition, version, received_at, entered_at, collected, token,
+	decision, decided_by, decided_at, note, waived`
 
 func scanBatch(row interface{ Scan(...any) error }) (*Batch, error) {
 	var b Batch
-	var received, entered int64
+	var received, entered, decided int64
 	err := row.Scan(&b.ID, &b.Batch, &b.Robot, &b.Protocol, &b.SHA256, &b.Size, &b.Hosts, &b.State, &b.Attempt, &b.Failures, &b.LastError,
-		&b.Reason, &b.Detail, &b.Edition, &b.Version, &received, &entered, &b.Collected, &b.token)
-	b.Received, b.Entered = db.Time(received), db.Time(entered)
+		&b.Reason, &b.Detail, &b.Edition, &b.Version, &received, &entered, &b.Collected, &b.token,
+		&b.Decision, &b.DecidedBy, &decided, &b.Note, &b.Waived)
+	b.Received, b.Entered, b.DecidedAt = db.Time(received), db.Time(entered), db.Time(decided)
 	return &b, err
 }
 
@@ -300,9 +308,10 @@ func changed(res sql.Result, err error) error {
 	return errLost
 }
 
-// buffers sums the rows up by state; states without rows are absent.
+// buffers sums the rows up by state, those apart whose files were discarded;
+// states without rows are absent.
 func (l *ledger) buffers(ctx context.Context) (map[wire.State]Buffer, error) {
-	rows, err := l.db.QueryContext(ctx, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches GROUP BY state`)
+	rows, err := l.db.QueryContext(ctx, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
 	if err != nil {
 		return nil, err
 	}

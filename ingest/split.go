@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,12 +30,13 @@ var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
 // splitNext takes one batch from received to post-split or into quarantine.
 func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 	var b *Batch
-	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, time.Now()); return err })
+	now := time.Now()
+	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, now); return err })
 	if err != nil || b == nil {
 		return false, err
 	}
 	defer i.ledger.release(b)
-	if b.Attempt == 1 {
+	if b.Entered.UnixMilli() == now.UnixMilli() { // by this claim
 		i.moved(b, wire.StateReceived, wire.StatePreSplit, "")
 	}
 	i.log.Info("splitting batch", "batch", b.Batch, "attempt", b.Attempt)
@@ -58,6 +60,8 @@ func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 // quarantine ends the way of a batch that is wrong. The row comes first: it is
 // what stops the batch; the move is repeated by recover.
 func (i *Ingest) quarantine(ctx context.Context, b *Batch, r *Refusal) error {
+	i.deciding.Lock()
+	defer i.deciding.Unlock()
 	if err := i.write(writeQuarantine, func() error { return i.ledger.quarantine(ctx, b, r, time.Now()) }); err != nil {
 		return err
 	}
@@ -112,9 +116,9 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 		return err
 	}
 	if sum := hex.EncodeToString(in.hash.Sum(nil)); sum != m.SHA256 {
-		detail := fmt.Sprintf("the batch has SHA-256 %s, its manifest says %s", sum, m.SHA256)
+		detail := fmt.Sprintf("offset 0 (batch.tar.gz): the batch has SHA-256 %s, its manifest says %s", sum, m.SHA256)
 		if in.n != m.Size {
-			detail = fmt.Sprintf("the batch has %d bytes, its manifest says %d", in.n, m.Size)
+			detail = fmt.Sprintf("offset 0 (batch.tar.gz): the batch has %d bytes, its manifest says %d", in.n, m.Size)
 		}
 		if refusal != nil {
 			detail += "; first fault: " + refusal.Detail
@@ -129,8 +133,11 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 
 // judge asks what can be asked before anything is read.
 func (i *Ingest) judge(ctx context.Context, b *Batch, m *wire.Manifest) error {
-	if ahead := m.Created.Sub(b.Received); ahead > i.opt.Limits.ClockSkew {
-		return &Refusal{wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second))}
+	if ahead := m.Created.Sub(b.Received); ahead > i.opt.Limits.ClockSkew && !b.waives(wire.ReasonClock) {
+		return &Refusal{wire.ReasonClock, fmt.Sprintf("offset %d (_batch/manifest.json): the manifest was created at %s, %s after it was received; set the robot's clock", tailOf(m), m.Created.Format(time.RFC3339), ahead.Round(time.Second))}
+	}
+	if b.waives(wire.ReasonHostNotAssigned) {
+		return nil
 	}
 	hosts := make([]string, len(m.Hosts))
 	for n, h := range m.Hosts {
@@ -141,9 +148,19 @@ func (i *Ingest) judge(ctx context.Context, b *Batch, m *wire.Manifest) error {
 		return fmt.Errorf("assignment of robot %s: %w", b.Robot, err)
 	}
 	if len(foreign) > 0 {
-		return &Refusal{wire.ReasonHostNotAssigned, fmt.Sprintf("not robot %s's in generation %d: %s", b.Robot, m.Generation, someOf(foreign))}
+		first := slices.IndexFunc(m.Hosts, func(h wire.Host) bool { return h.Name == foreign[0] })
+		return &Refusal{wire.ReasonHostNotAssigned, fmt.Sprintf("offset %d (%s): not robot %s's in generation %d: %s", m.Hosts[max(first, 0)].Offset, foreign[0], b.Robot, m.Generation, someOf(foreign))}
 	}
 	return nil
+}
+
+// tailOf is where the manifest's copy begins in the batch.
+func tailOf(m *wire.Manifest) int64 {
+	if len(m.Hosts) == 0 {
+		return 0
+	}
+	last := m.Hosts[len(m.Hosts)-1]
+	return last.Offset + last.Length
 }
 
 func someOf(hosts []string) string {
@@ -175,16 +192,16 @@ func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, in 
 	case in.err != nil:
 		return in.err
 	case err != nil:
-		return refusalOf(err, tailAt, "the batch's end")
+		return refusalOf(err, tailAt, "_batch/manifest.json")
 	}
-	return sameManifest(tail, m)
+	return sameManifest(tail, m, tailAt)
 }
 
 // sameManifest compares the copy inside the batch with the signed manifest.
-func sameManifest(tail []byte, m *wire.Manifest) error {
+func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	var inner wire.Manifest
 	if err := json.Unmarshal(tail, &inner); err != nil {
-		return &Refusal{wire.ReasonCorruptMember, "_batch/manifest.json: " + err.Error()}
+		return &Refusal{wire.ReasonCorruptMember, fmt.Sprintf("offset %d (_batch/manifest.json): %v", at, err)}
 	}
 	have, err := innerOf(&inner)
 	if err != nil {
@@ -195,7 +212,7 @@ func sameManifest(tail []byte, m *wire.Manifest) error {
 		return err
 	}
 	if !bytes.Equal(have, want) {
-		return &Refusal{wire.ReasonSHAMismatch, "_batch/manifest.json inside the batch is not the manifest that came with it"}
+		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (_batch/manifest.json): the manifest inside the batch is not the one that came with it", at)}
 	}
 	return nil
 }
@@ -245,11 +262,11 @@ func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wi
 func agrees(sum *archive.Summary, h wire.Host, b *Batch, skew time.Duration) error {
 	switch {
 	case sum.RangeSHA256 != h.SHA256:
-		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("%s: its %d bytes have SHA-256 %s, the manifest says %s", h.Name, h.Length, sum.RangeSHA256, h.SHA256)}
+		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (%s): its %d bytes have SHA-256 %s, the manifest says %s", h.Offset, h.Name, h.Length, sum.RangeSHA256, h.SHA256)}
 	case sum.Records != h.Records || sum.Revisits != h.Revisits:
-		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("%s: holds %d records, %d revisits; the manifest says %d and %d", h.Name, sum.Records, sum.Revisits, h.Records, h.Revisits)}
-	case sum.Last.Sub(b.Received) > skew:
-		return &Refusal{wire.ReasonClock, fmt.Sprintf("%s: a page is dated %s, but the batch was received at %s; set the robot's clock", h.Name, sum.Last.Format(time.RFC3339), b.Received.Format(time.RFC3339))}
+		return &Refusal{wire.ReasonSHAMismatch, fmt.Sprintf("offset %d (%s): holds %d records, %d revisits; the manifest says %d and %d", h.Offset, h.Name, sum.Records, sum.Revisits, h.Records, h.Revisits)}
+	case sum.Last.Sub(b.Received) > skew && !b.waives(wire.ReasonClock):
+		return &Refusal{wire.ReasonClock, fmt.Sprintf("offset %d (%s): a page is dated %s, but the batch was received at %s; set the robot's clock", h.Offset, h.Name, sum.Last.Format(time.RFC3339), b.Received.Format(time.RFC3339))}
 	}
 	return nil
 }
@@ -272,7 +289,10 @@ func refusalOf(err error, at int64, part string) error {
 	}
 	placed := *fault
 	placed.Offset += at
-	return &Refusal{fault.Code, part + ": " + placed.Error()}
+	if placed.Entry == "" {
+		placed.Entry = part
+	}
+	return &Refusal{fault.Code, placed.Error()}
 }
 
 // input is a batch file being read: hashed and counted as it goes by. It keeps

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"text/tabwriter"
 	"time"
 
@@ -14,8 +15,10 @@ import (
 )
 
 func batchCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "Look at the batches in the four buffers"})
-	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand())
+	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "Look at the batches in the four buffers, and decide about bad ones"})
+	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(),
+		batchDecisionCommand("release", "Take a quarantined batch up again; a judgement of its hosts or clock is waived"),
+		batchDecisionCommand("discard", "Delete a quarantined batch's file; its ID stays used"))
 	return cmd
 }
 
@@ -81,7 +84,8 @@ func batchShowCommand() *cobra.Command {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError}} {
+				for _, line := range [][2]string{{"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError},
+					{string(b.Decision), decidedBy(&b)}} {
 					if line[1] != "" {
 						fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
 					}
@@ -90,6 +94,44 @@ func batchShowCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// decidedBy tells whose decision about the batch was the last one.
+func decidedBy(b *ingest.Batch) string {
+	if b.Decision == "" {
+		return ""
+	}
+	text := fmt.Sprintf("by %s at %s", b.DecidedBy, b.DecidedAt.Format(time.RFC3339))
+	if b.Note != "" {
+		text += ": " + b.Note
+	}
+	return text
+}
+
+func batchDecisionCommand(verb, short string) *cobra.Command {
+	var word ingest.Word
+	cmd := &cobra.Command{
+		Use:   verb + " ID",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := newClient(cmd)
+			if err != nil {
+				return err
+			}
+			var b ingest.Batch
+			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/batches/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
+				return err
+			}
+			return show(cmd, b, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(&b))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&word.By, "by", os.Getenv("USER"), "who decides (USER)")
+	cmd.Flags().StringVar(&word.Note, "note", "", "why, kept with the batch")
+	return cmd
 }
 
 func batchPublishCommand() *cobra.Command {

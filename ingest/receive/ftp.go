@@ -76,7 +76,7 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 		}
 		return entryOf(u)
 	case receiptSuffix:
-		receipt, err := s.r.receipt(ctx, id)
+		receipt, err := s.r.receipt(ctx, id, "")
 		if err != nil {
 			return ftp.Entry{}, err
 		}
@@ -114,7 +114,7 @@ func (s *dropSession) Open(ctx context.Context, path string, offset int64) (ftp.
 	if err != nil || suffix != receiptSuffix {
 		return nil, &ftp.Error{Code: 550, Msg: path + ": only receipts can be read here."}
 	}
-	receipt, err := s.r.receipt(ctx, id)
+	receipt, err := s.r.receipt(ctx, id, "")
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func refusalProblem(err error) error {
 
 func (r *Receiver) getReceipt(w http.ResponseWriter, req *http.Request) error {
 	id := batchInPath(req)
-	receipt, err := r.receipt(req.Context(), id)
+	receipt, err := r.receipt(req.Context(), id, req.URL.Query().Get("sha256"))
 	if err != nil {
 		return err
 	}

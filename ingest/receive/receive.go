@@ -37,6 +37,7 @@ type Robots interface {
 type Batches interface {
 	Accept(ctx context.Context, up ingest.Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error)
 	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
+	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 	Sign(r *wire.Receipt) ([]byte, error)
 }
 
@@ -126,9 +127,10 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	return receipt, fresh, err
 }
 
-// receipt gives the signed receipt of a batch, nil where none was accepted.
-func (r *Receiver) receipt(ctx context.Context, id wire.BatchID) ([]byte, error) {
-	rec, err := r.opt.Batches.Receipt(ctx, id)
+// receipt gives the signed receipt of the batch with the given digest, or with any
+// where it is empty; nil where none came whole.
+func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) ([]byte, error) {
+	rec, err := r.opt.Batches.ReceiptFor(ctx, id, sha256)
 	if rec == nil || err != nil {
 		return nil, err
 	}

@@ -44,13 +44,14 @@ type Page struct {
 
 // Host is one host's share of a batch.
 type Host struct {
-	Name string
-	Each iter.Seq[Page]
+	Name  string
+	Each  iter.Seq[Page]
+	Start time.Time // of the crawl; zero is the batch IDs' time
 }
 
 // Site gives a host of n small pages.
 func Site(name string, n int) Host {
-	return Host{name, func(yield func(Page) bool) {
+	return Host{Name: name, Each: func(yield func(Page) bool) {
 		for i := range n {
 			if !yield(Page{fmt.Sprintf("/%d.html", i), fmt.Appendf(nil, "<html>%s, page %d %s</html>", name, i, strings.Repeat("text ", i%50))}) {
 				return
@@ -97,6 +98,9 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 	w, err := archive.Create(path, h.Name, "test-"+strings.ReplaceAll(h.Name, ":", "_"), archive.WriterOptions{})
 	check(t, err)
 	at := crawled
+	if !h.Start.IsZero() {
+		at = h.Start
+	}
 	for p := range h.Each {
 		_, err := w.Append(&archive.Record{
 			Kind: archive.Page, URL: "http://" + h.Name + p.Path, Time: at, IP: "192.0.2.1",
