@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/window"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -21,13 +22,9 @@ func accountCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Take an account away",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			return c.Do(cmd.Context(), http.MethodDelete, httpd.PathAccounts+"/"+url.PathEscape(args[0]), nil, nil)
-		},
+		}),
 	})
 	return cmd
 }
@@ -39,16 +36,14 @@ func accountAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Make an account; prints its password, unless one is given",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			wanted := httpd.NewAccount{Account: serve.Account{Name: args[0], Domains: domains}, Password: password}
 			if when != "" {
-				if wanted.Window, err = window.Parse(when); err != nil {
+				schedule, err := window.Parse(when)
+				if err != nil {
 					return fmt.Errorf("--window: %w", err)
 				}
+				wanted.Window = schedule
 			}
 			var made httpd.NewAccount
 			if err := c.Do(cmd.Context(), http.MethodPost, httpd.PathAccounts, wanted, &made); err != nil {
@@ -58,7 +53,7 @@ func accountAddCommand() *cobra.Command {
 				_, err := fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
 				return err
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringSliceVar(&domains, "domain", []string{"jp"}, `domains that it may fetch; "*" is every host`)
 	cmd.Flags().StringVar(&when, "window", "", "when it may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; default always")
@@ -71,11 +66,7 @@ func accountListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var answer httpd.AccountList
 			if err := c.Do(cmd.Context(), http.MethodGet, httpd.PathAccounts, nil, &answer); err != nil {
 				return err
@@ -92,6 +83,6 @@ func accountListCommand() *cobra.Command {
 				}
 				return tw.Flush()
 			})
-		},
+		}),
 	}
 }

@@ -42,6 +42,17 @@ func newClient(cmd *cobra.Command) (*operator.Client, error) {
 	return &operator.Client{URL: strings.TrimSuffix(url, "/"), Token: token}, nil
 }
 
+// asOperator makes a command's function of one that speaks to the service.
+func asOperator(run func(cmd *cobra.Command, c *operator.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := newClient(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, c, args)
+	}
+}
+
 // show writes v as JSON where --json asks for it, and else as text does.
 func show(cmd *cobra.Command, v any, text func(w io.Writer) error) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {

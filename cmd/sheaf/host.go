@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
 )
 
@@ -19,13 +20,9 @@ func hostCommand() *cobra.Command {
 		Use:   "rm HOST",
 		Short: "Collect a host no more",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(args[0]), nil, nil)
-		},
+		}),
 	})
 	return cmd
 }
@@ -35,11 +32,7 @@ func hostAddCommand() *cobra.Command {
 		Use:   "add URL…",
 		Short: "Add hosts by the URLs to start from; several URLs may be of one host; - reads them from standard input",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			if len(args) == 1 && args[0] == "-" {
 				text, err := io.ReadAll(cmd.InOrStdin())
 				if err != nil {
@@ -55,7 +48,7 @@ func hostAddCommand() *cobra.Command {
 				_, err := fmt.Fprintf(w, "%d hosts added, %d known before\n", report.Accepted, report.Known)
 				return err
 			})
-		},
+		}),
 	}
 }
 
@@ -65,11 +58,7 @@ func hostListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List hosts and who collects them",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var hosts []manager.Host
 			for query := (url.Values{"state": {state}}); ; {
 				var page manager.HostsResponse
@@ -90,7 +79,7 @@ func hostListCommand() *cobra.Command {
 				}
 				return tw.Flush()
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only accepted, pending or refused ones")
 	return cmd

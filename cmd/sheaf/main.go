@@ -17,6 +17,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if err := rootCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "sheaf:", err)
+		os.Exit(1)
+	}
+}
+
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sheaf",
 		Short:         "A distribution and archive service for collected web pages",
@@ -25,8 +32,5 @@ func main() {
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), hostCommand(), accountCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "sheaf:", err)
-		os.Exit(1)
-	}
+	return root
 }

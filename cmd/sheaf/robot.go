@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
 )
 
@@ -20,11 +21,7 @@ func robotCommand() *cobra.Command {
 			Use:   "add NAME",
 			Short: "Admit a robot: prints the command with which it joins",
 			Args:  cobra.ExactArgs(1),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				c, err := newClient(cmd)
-				if err != nil {
-					return err
-				}
+			RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 				var answer manager.AdmitResponse
 				if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
 					return err
@@ -34,17 +31,13 @@ func robotCommand() *cobra.Command {
 						c.URL, answer.Token, answer.Expires.Local().Format(time.DateTime))
 					return err
 				})
-			},
+			}),
 		},
 		&cobra.Command{
 			Use:   "ls",
 			Short: "List the robots",
 			Args:  cobra.NoArgs,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				c, err := newClient(cmd)
-				if err != nil {
-					return err
-				}
+			RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 				var answer manager.RobotsResponse
 				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminRobots, nil, &answer); err != nil {
 					return err
@@ -57,7 +50,7 @@ func robotCommand() *cobra.Command {
 					}
 					return tw.Flush()
 				})
-			},
+			}),
 		},
 		robotAction("restart NAME", "Let a robot seal what it has, drop its list and fetch it anew", http.MethodPost, "/restart"),
 		robotAction("revoke NAME", "Take a robot's credentials away; its hosts go to others", http.MethodDelete, ""),
@@ -70,13 +63,9 @@ func robotAction(use, short, method, suffix string) *cobra.Command {
 		Use:   use,
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			return c.Do(cmd.Context(), method, manager.PathAdminRobots+"/"+url.PathEscape(args[0])+suffix, nil, nil)
-		},
+		}),
 	}
 }
 

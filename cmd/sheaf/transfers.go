@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/transfers"
 )
 
@@ -16,11 +17,7 @@ func transfersCommand() *cobra.Command {
 		Use:   "transfers",
 		Short: "Show bytes, seconds and bytes/s of every robot and account",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			query := url.Values{}
 			if who != "" {
 				query.Set("who", who)
@@ -39,7 +36,7 @@ func transfersCommand() *cobra.Command {
 				}
 				return transfers.WriteTable(w, totals)
 			})
-		},
+		}),
 	})
 	cmd.Flags().StringVar(&who, "who", "", "only this robot or account")
 	cmd.Flags().StringVar(&direction, "direction", "", `only "upload" or "download"`)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/robotd"
+)
+
+// console is an operator's terminal beside a running service.
+type console struct {
+	*testing.T
+	url, data string
+}
+
+func startService(t *testing.T) console {
+	t.Helper()
+	data := t.TempDir()
+	cfg, err := service.Load("", map[string]any{
+		"data": data, "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("service: %v", err)
+		}
+	})
+	return console{t, s.Addresses().HTTP, data}
+}
+
+func (c console) try(args ...string) (string, error) {
+	var out bytes.Buffer
+	root := rootCommand()
+	root.SetOut(&out)
+	root.SetArgs(append(args, "--url", c.url, "--data", c.data))
+	err := root.ExecuteContext(c.Context())
+	return out.String(), err
+}
+
+// run runs a command and expects its output to hold each of the words.
+func (c console) run(words []string, args ...string) string {
+	c.Helper()
+	out, err := c.try(args...)
+	if err != nil {
+		c.Fatalf("sheaf %s: %v", strings.Join(args, " "), err)
+	}
+	for _, word := range words {
+		if !strings.Contains(out, word) {
+			c.Errorf("sheaf %s: no %q in\n%s", strings.Join(args, " "), word, out)
+		}
+	}
+	return out
+}
+
+func TestOperatorsCommands(t *testing.T) {
+	c := startService(t)
+	joined := c.run([]string{"robotd join " + c.url}, "robot", "add", "waseda")
+	token := strings.Fields(joined)[3]
+	if name, err := robotd.Join(t.Context(), c.url, token, filepath.Join(t.TempDir(), "robot")); err != nil || name != "waseda" {
+		t.Fatalf("the printed command joins %q, %v", name, err)
+	}
+	c.run([]string{"waseda", "away"}, "robot", "ls")
+	c.run([]string{"2 hosts added"}, "host", "add", "http://127.0.0.1:81/", "http://127.0.0.1:82/start")
+	c.run([]string{"127.0.0.1:81", "accepted", "operator"}, "host", "ls")
+	c.run(nil, "host", "rm", "127.0.0.1:81")
+	c.run([]string{"refused"}, "host", "ls", "--state", "refused")
+	c.run([]string{"alice", "wonderland"}, "account", "add", "alice", "--domain", "jp,ac.uk", "--password", "wonderland",
+		"--window", "Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo")
+	c.run([]string{"alice", "jp ac.uk", "13:00-24:00"}, "account", "ls")
+	c.run([]string{`"domains"`}, "account", "ls", "--json")
+	c.run(nil, "account", "rm", "alice")
+	c.run([]string{"quarantined", "0"}, "batch", "ls")
+	c.run([]string{"bytes/s"}, "transfers")
+	c.run(nil, "robot", "revoke", "waseda")
+	c.run([]string{"revoked"}, "robot", "ls")
+}
+
+func TestOperatorsMistakes(t *testing.T) {
+	c := startService(t)
+	for _, m := range []struct {
+		says string
+		args []string
+	}{
+		{"DNS label", []string{"robot", "add", "Not A Name"}},
+		{"hosts[0]", []string{"host", "add", "gopher://example.jp/"}},
+		{"25:00", []string{"account", "add", "bob", "--window", "25:00-26:00"}},
+		{"no batch", []string{"batch", "show", "waseda-20261121T020000Z-1"}},
+		{"operators", []string{"robot", "ls", "--token", "wrong"}},
+	} {
+		if _, err := c.try(m.args...); err == nil || !strings.Contains(err.Error(), m.says) {
+			t.Errorf("sheaf %s: error %v; want one that says %q", strings.Join(m.args, " "), err, m.says)
+		}
+	}
+	c.data = t.TempDir()
+	if _, err := c.try("robot", "ls"); err == nil || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("without a token file: %v", err)
+	}
+}
