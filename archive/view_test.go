@@ -224,9 +224,18 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkPage reads one page out of a segment whose index is at hand; it reports p50 and p99.
+// BenchmarkPage reads one page out of a segment whose index is at hand; it reports p50 and p99. The
+// segment has about SHEAF_BENCH_BYTES stored bytes, 20 MB where that is not set.
 func BenchmarkPage(b *testing.B) {
-	f, x, _ := benchmarkSegment(b, 5000, 20<<10)
+	pages := 5000
+	if text := os.Getenv("SHEAF_BENCH_BYTES"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatalf("SHEAF_BENCH_BYTES: %v", err)
+		}
+		pages = n / 4300 // a page of 20 KiB and its cell's headers, deflated
+	}
+	f, x, size := benchmarkSegment(b, pages, 20<<10)
 	random := rand.New(rand.NewPCG(1, 1))
 	var took []time.Duration
 	for b.Loop() {
@@ -244,6 +253,7 @@ func BenchmarkPage(b *testing.B) {
 		took = append(took, time.Since(start))
 	}
 	slices.Sort(took)
+	b.ReportMetric(float64(size)/1e6, "MB-segment")
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
