@@ -1,0 +1,177 @@
+package ingest_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/ingest"
+	"sheaf/ingest/internal/batchtest"
+	"sheaf/internal/wire"
+
+	"github.com/gorilla/mux"
+)
+
+var word = ingest.Word{By: "tanaka", Note: "looked at it"}
+
+// quarantined brings a batch of a foreign host, sealed in the future, into quarantine.
+func (h *house) quarantined() *batchtest.Batch {
+	h.t.Helper()
+	h.robots.Foreign = []string{foreignHost}
+	b := batchtest.Make(h.t, h.robots, 1, batchtest.Site(foreignHost, 2))
+	b.Manifest.Created = time.Now().Add(48 * time.Hour)
+	*b = *h.robots.Reframe(h.t, b, b.Range(0))
+	h.accept(b)
+	h.await(b.ID, wire.StateQuarantined)
+	return b
+}
+
+func TestReleaseWaivesJudgements(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := h.quarantined()
+	h.signed(b, wire.ReasonClock)
+	row, err := h.in.Release(t.Context(), string(b.ID), word)
+	must(t, err)
+	if row.Decision != ingest.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
+		t.Errorf("row %+v", row)
+	}
+	eventually(t, "the next judgement stops it", func() bool {
+		r, _ := h.in.Receipt(t.Context(), b.ID)
+		return r.State == wire.StateQuarantined && r.Reason == wire.ReasonHostNotAssigned
+	})
+	_, err = h.in.Release(t.Context(), string(b.ID), word)
+	must(t, err)
+	if r := h.await(b.ID, wire.StatePublished); r.Reason != "" || r.Detail != "" {
+		t.Errorf("receipt %+v", r)
+	}
+	lines := h.lines(foreignHost)
+	if len(lines) != 1 || !strings.HasSuffix(lines[0].Object, "-3.tar.gz") {
+		t.Fatalf("lines %+v; want one, of the third attempt", lines)
+	}
+	h.verify(lines[0])
+	var no *ingest.Undecidable
+	if _, err := h.in.Discard(t.Context(), string(b.ID), word); !errors.As(err, &no) {
+		t.Errorf("a published batch is discarded: %v", err)
+	}
+}
+
+func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := batchtest.Make(t, h.robots, 1, sites()...)
+	b.Data[100] ^= 1
+	h.accept(b)
+	for range 2 {
+		eventually(t, "it is quarantined", func() bool {
+			r, _ := h.in.Receipt(t.Context(), b.ID)
+			return r.State == wire.StateQuarantined
+		})
+		h.kept(string(b.ID), b, wire.ReasonSHAMismatch)
+		row, err := h.in.Release(t.Context(), string(b.ID), word)
+		must(t, err)
+		if row.Waived != "" {
+			t.Errorf("waived %q: bytes are no matter of opinion", row.Waived)
+		}
+	}
+	h.await(b.ID, wire.StateQuarantined)
+	h.signed(b, wire.ReasonSHAMismatch)
+}
+
+func TestDiscard(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := h.quarantined()
+	row, err := h.in.Discard(t.Context(), string(b.ID), word)
+	must(t, err)
+	if row.Decision != ingest.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
+		t.Errorf("row %+v", row)
+	}
+	dir := filepath.Join(h.opt.Dir, "quarantine", string(b.ID))
+	if _, err := os.Stat(filepath.Join(dir, "batch.tar.gz")); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if r := h.signed(b, wire.ReasonClock); !strings.HasPrefix(r.Detail, "discarded by tanaka at ") {
+		t.Errorf("detail %q", r.Detail)
+	}
+	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
+	must(t, err)
+	if fresh || r.State != wire.StateQuarantined {
+		t.Errorf("the same again: fresh %v, %+v", fresh, r)
+	}
+	other := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
+	_, _, err = h.in.Accept(t.Context(), h.upload(other), other.Signed)
+	wantRefusal(t, err, wire.ReasonIDReuse)
+	var no *ingest.Undecidable
+	if _, err := h.in.Release(t.Context(), string(b.ID), word); !errors.As(err, &no) {
+		t.Errorf("a discarded batch is released: %v", err)
+	}
+}
+
+// TestKilledWhileDeciding dies before and after each durable write of a decision
+// and asks for it again, as an operator without an answer does.
+func TestKilledWhileDeciding(t *testing.T) {
+	for _, write := range ingest.DecisionBoundaries() {
+		for _, when := range []string{"before", "after"} {
+			t.Run(write+" "+when, func(t *testing.T) {
+				t.Parallel()
+				h := newHouse(t).open().run()
+				b := h.quarantined()
+				h.stop()
+				release := write == "restore" || write == "release"
+				decide := func() (err error) {
+					if release {
+						_, err = h.in.Release(t.Context(), string(b.ID), word)
+					} else {
+						_, err = h.in.Discard(t.Context(), string(b.ID), word)
+					}
+					return err
+				}
+				h.robots.Foreign = nil
+				h.bury(write, when, func() { decide() })
+				h.open().run()
+				var no *ingest.Undecidable
+				if err := decide(); err != nil && !errors.As(err, &no) {
+					t.Fatal("the second try:", err)
+				}
+				if release {
+					h.await(b.ID, wire.StatePublished)
+					return
+				}
+				h.signed(b, wire.ReasonClock)
+				if _, err := os.Stat(filepath.Join(h.opt.Dir, "quarantine", string(b.ID), "batch.tar.gz")); !os.IsNotExist(err) {
+					t.Errorf("the file is still there: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestDecisionsOverHTTP(t *testing.T) {
+	h := newHouse(t).open().run()
+	b := h.quarantined()
+	router := mux.NewRouter()
+	h.in.Register(router, func(next http.Handler) http.Handler { return next })
+	post := func(id, verb, body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("POST", "/v1/admin/batches/"+id+"/"+verb, strings.NewReader(body)))
+		return w
+	}
+	for _, c := range []struct {
+		id, verb, body string
+		status         int
+		says           string
+	}{
+		{"nobody-20261120T000000Z-1", "release", "", 404, "not_found"},
+		{string(b.ID), "release", "{", 400, "bad_body"},
+		{string(b.ID), "discard", `{"by":"tanaka","note":"no use"}`, 200, `"decision":"discarded","decided_by":"tanaka"`},
+		{string(b.ID), "discard", "", 409, "undecidable"},
+		{string(b.ID), "release", "", 409, "undecidable"},
+	} {
+		if w := post(c.id, c.verb, c.body); w.Code != c.status || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s %s: %d %s, want %d with %s", c.verb, c.body, w.Code, w.Body, c.status, c.says)
+		}
+	}
+}
