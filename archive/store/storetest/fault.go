@@ -14,34 +14,109 @@ var ErrInjected = errors.New("injected fault")
 // Outcome is what a fault does to a call.
 type Outcome int
 
-// The two ways in which a call can fail, beside success.
+// The ways in which a call can fail, beside success.
 const (
 	Works            Outcome = iota
 	Fails                    // nothing happens, and an error is returned
 	FailsButHappened         // it happens, and an error is returned all the same
+	Stalls                   // nothing happens until the context ends
+	Truncates                // half of the bytes go through, then it fails; nothing is stored
 )
 
-// Fault is a store whose writes fail as Decide says.
+// Fault is a store whose calls fail as it is told.
 type Fault struct {
 	store.Store
 	// Decide is asked before each Put and Delete of a key; it may be called at once.
 	Decide func(op, key string) Outcome
+	// DecideRead is asked before each Open and Stat; where it is nil they work.
+	DecideRead func(op, key string) Outcome
 }
 
 // Put implements store.Store.
 func (f *Fault) Put(ctx context.Context, key string, r io.Reader, size int64) error {
-	return f.call("put", key, func() error { return f.Store.Put(ctx, key, r, size) })
+	outcome := f.Decide("put", key)
+	if outcome == Truncates {
+		if _, err := io.CopyN(io.Discard, r, size/2); err != nil {
+			return err
+		}
+	}
+	return call(ctx, outcome, func() error { return f.Store.Put(ctx, key, r, size) })
 }
 
 // Delete implements store.Store.
 func (f *Fault) Delete(ctx context.Context, key string) error {
-	return f.call("delete", key, func() error { return f.Store.Delete(ctx, key) })
+	return call(ctx, f.Decide("delete", key), func() error { return f.Store.Delete(ctx, key) })
 }
 
-func (f *Fault) call(op, key string, do func() error) error {
-	switch f.Decide(op, key) {
-	case Fails:
+// Open implements store.Store.
+func (f *Fault) Open(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	outcome := f.read("open", key)
+	if outcome == Truncates {
+		return f.openHalf(ctx, key, off, n)
+	}
+	err = call(ctx, outcome, func() error {
+		r, err = f.Store.Open(ctx, key, off, n)
+		return err
+	})
+	if err != nil && r != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, err
+}
+
+// Stat implements store.Store.
+func (f *Fault) Stat(ctx context.Context, key string) (info store.Info, err error) {
+	err = call(ctx, f.read("stat", key), func() error {
+		info, err = f.Store.Stat(ctx, key)
+		return err
+	})
+	return info, err
+}
+
+func (f *Fault) read(op, key string) Outcome {
+	if f.DecideRead == nil {
+		return Works
+	}
+	return f.DecideRead(op, key)
+}
+
+// openHalf gives a reader that fails halfway.
+func (f *Fault) openHalf(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	r, err := f.Store.Open(ctx, key, off, n)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		info, err := f.Store.Stat(ctx, key)
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		n = info.Size - off
+	}
+	return &halfReader{ReadCloser: r, left: n / 2}, nil
+}
+
+type halfReader struct {
+	io.ReadCloser
+	left int64
+}
+
+func (r *halfReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, ErrInjected
+	}
+	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	return n, err
+}
+
+func call(ctx context.Context, outcome Outcome, do func() error) error {
+	switch outcome {
+	case Fails, Truncates:
 		return ErrInjected
+	case Stalls:
+		<-ctx.Done()
+		return ctx.Err()
 	case FailsButHappened:
 		if err := do(); err != nil {
 			return err

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"io"
+	"iter"
+)
+
+// Limit lets only so many operations run at once; others wait for their turn, or
+// for the end of their context. Reads and writes are counted apart, so a Put
+// whose reader opens objects of the same store never waits for itself. An Open is
+// done once it gives its reader, and a List stands aside while its caller looks
+// at an object: neither can block a caller that does more between. Limit hides that a
+// store is Local.
+type Limit struct {
+	Store
+	reads, writes chan struct{} // hold one element for each that runs
+}
+
+// NewLimit wraps a store for reads (Open, Stat, List) and writes (Put, Delete)
+// at once, each at least one.
+func NewLimit(s Store, reads, writes int) *Limit {
+	return &Limit{Store: s, reads: make(chan struct{}, max(1, reads)), writes: make(chan struct{}, max(1, writes))}
+}
+
+func run(ctx context.Context, slots chan struct{}, op func() error) error {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-slots }()
+	return op()
+}
+
+// Put implements Store.
+func (s *Limit) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	return run(ctx, s.writes, func() error { return s.Store.Put(ctx, key, r, size) })
+}
+
+// Delete implements Store.
+func (s *Limit) Delete(ctx context.Context, key string) error {
+	return run(ctx, s.writes, func() error { return s.Store.Delete(ctx, key) })
+}
+
+// Open implements Store.
+func (s *Limit) Open(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	err = run(ctx, s.reads, func() error {
+		r, err = s.Store.Open(ctx, key, off, n)
+		return err
+	})
+	return r, err
+}
+
+// Stat implements Store.
+func (s *Limit) Stat(ctx context.Context, key string) (info Info, err error) {
+	err = run(ctx, s.reads, func() error {
+		info, err = s.Store.Stat(ctx, key)
+		return err
+	})
+	return info, err
+}
+
+// List implements Store.
+func (s *Limit) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		next, stop := iter.Pull2(s.Store.List(ctx, prefix, after))
+		defer stop()
+		for {
+			var info Info
+			var failed error
+			var more bool
+			if err := run(ctx, s.reads, func() error {
+				info, failed, more = next()
+				return nil
+			}); err != nil {
+				yield(Info{}, err)
+				return
+			}
+			if !more || !yield(info, failed) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"time"
+)
+
+// Usage is what one kind of operation did so far.
+type Usage struct {
+	Calls   int64
+	Failed  int64   // calls whose error is none of this package's
+	Bytes   int64   // that went through, also in calls that failed
+	Seconds float64 // spent in the store, by all calls together
+}
+
+// Usages is what all did. Open counts its readers' bytes, seconds and failures too.
+type Usages struct {
+	Put, Open, Stat, List, Delete Usage
+}
+
+// Meter counts what is done to a store. It hides that a store is Local.
+type Meter struct {
+	Store
+	mu  sync.Mutex // guards sum
+	sum Usages
+}
+
+// NewMeter wraps a store.
+func NewMeter(s Store) *Meter { return &Meter{Store: s} }
+
+// Usages returns the sums so far.
+func (m *Meter) Usages() Usages {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sum
+}
+
+func (m *Meter) add(u *Usage, calls, bytes int64, since time.Time, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u.Calls += calls
+	u.Bytes += bytes
+	u.Seconds += time.Since(since).Seconds()
+	if err != nil && err != io.EOF && !known(err) {
+		u.Failed++
+	}
+}
+
+// known reports whether an error is an answer rather than a failure.
+func known(err error) bool {
+	for _, answer := range []error{ErrExists, ErrNotExist, ErrKey, ErrSize, ErrRange} {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return false
+}
+
+// Put implements Store.
+func (m *Meter) Put(ctx context.Context, key string, r io.Reader, size int64) error {
+	start, body := time.Now(), countingReader{r: r}
+	err := m.Store.Put(ctx, key, &body, size)
+	m.add(&m.sum.Put, 1, body.n, start, err)
+	return err
+}
+
+// Open implements Store.
+func (m *Meter) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	start := time.Now()
+	r, err := m.Store.Open(ctx, key, off, n)
+	m.add(&m.sum.Open, 1, 0, start, err)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredReader{ReadCloser: r, meter: m}, nil
+}
+
+// Stat implements Store.
+func (m *Meter) Stat(ctx context.Context, key string) (Info, error) {
+	start := time.Now()
+	info, err := m.Store.Stat(ctx, key)
+	m.add(&m.sum.Stat, 1, 0, start, err)
+	return info, err
+}
+
+// Delete implements Store.
+func (m *Meter) Delete(ctx context.Context, key string) error {
+	start := time.Now()
+	err := m.Store.Delete(ctx, key)
+	m.add(&m.sum.Delete, 1, 0, start, err)
+	return err
+}
+
+// List implements Store. Its caller's time between objects is not counted.
+func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		calls, start := int64(1), time.Now()
+		for info, err := range m.Store.List(ctx, prefix, after) {
+			m.add(&m.sum.List, calls, 0, start, err)
+			if !yield(info, err) {
+				return
+			}
+			calls, start = 0, time.Now()
+		}
+		m.add(&m.sum.List, calls, 0, start, nil)
+	}
+}
+
+// countingReader counts the bytes of a body. It is no io.Seeker, so a Retry
+// belongs around a Meter, not within.
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+type meteredReader struct {
+	io.ReadCloser
+	meter *Meter
+}
+
+func (r *meteredReader) Read(p []byte) (int, error) {
+	start := time.Now()
+	n, err := r.ReadCloser.Read(p)
+	r.meter.add(&r.meter.sum.Open, 0, int64(n), start, err)
+	return n, err
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// repeatable is the body of a Put that may have to be sent again, or compared
+// with what is stored.
+type repeatable struct {
+	r     io.Reader
+	seek  io.Seeker // r, or nil
+	start int64     // where r began
+	sum   hash.Hash // of what was read since start
+	read  int64     // bytes
+	err   error     // r's own
+}
+
+// mark remembers where the body begins.
+func (b *repeatable) mark() {
+	seek, ok := b.r.(io.Seeker)
+	if !ok {
+		return
+	}
+	if start, err := seek.Seek(0, io.SeekCurrent); err == nil { // pipes are files that fail here
+		b.seek, b.start = seek, start
+	}
+}
+
+func (b *repeatable) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.read += int64(n)
+	_, _ = b.sum.Write(p[:n]) // never fails
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+func (b *repeatable) canRepeat() bool { return b.seek != nil }
+
+func (b *repeatable) rewind() error {
+	b.sum.Reset()
+	b.read = 0
+	_, err := b.seek.Seek(b.start, io.SeekStart)
+	return err
+}
+
+// digest is the SHA-256 of the body, for which a body that can be repeated is
+// read to its end. Of one that cannot, and was not read, it is not known; but then
+// no store has it either.
+func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err error) {
+	if b.read != size && b.canRepeat() {
+		if err := b.rewind(); err != nil {
+			return sum, false, err
+		}
+		if _, err := io.Copy(io.Discard, io.LimitReader(b, size)); err != nil {
+			return sum, false, err
+		}
+	}
+	return [sha256.Size]byte(b.sum.Sum(nil)), b.read == size, nil
+}
+
+// resumingReader opens an object again where reading it fails, unless that brings
+// no byte for as many times as an operation is tried.
+type resumingReader struct {
+	store  *Retry
+	ctx    context.Context
+	key    string
+	off    int64 // of the next byte
+	left   int64 // bytes, or negative: all
+	r      io.ReadCloser
+	failed int // times since the last byte
+}
+
+func (r *resumingReader) Read(p []byte) (int, error) {
+	for {
+		n, err := r.r.Read(p)
+		if n > 0 {
+			r.failed = 0
+			r.off += int64(n)
+			if r.left > 0 {
+				r.left -= int64(n)
+			}
+			if err != io.EOF {
+				err = nil // one that stays comes again
+			}
+			return n, err
+		}
+		if err == nil || err == io.EOF {
+			return 0, err
+		}
+		if r.failed++; final(r.ctx, err) || !r.store.wait(r.ctx, r.failed) {
+			return 0, err
+		}
+		next, again := r.store.open(r.ctx, r.key, r.off, r.left)
+		if again != nil {
+			return 0, fmt.Errorf("%w; open again: %w", err, again)
+		}
+		_ = r.r.Close() // it failed already
+		r.r = next
+	}
+}
+
+func (r *resumingReader) Close() error { return r.r.Close() }

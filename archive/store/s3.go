@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// probeName, after the prefix, is the empty object with which OpenS3 learns
+// whether conditions are honoured. It is no key, since it begins with a dot.
+const probeName = ".put-if-absent"
+
+// s3Idle is how long an idle connection is kept, and s3Header how long the
+// service may take to begin its answer once it has the whole request.
+const (
+	s3Idle   = time.Minute
+	s3Header = 5 * time.Minute
+)
+
+// S3Options says where an S3 store is.
+type S3Options struct {
+	Endpoint  string // URL of the service, as https://s3.example.org:9000
+	Bucket    string // must exist
+	Prefix    string // that all objects' names begin with, and a slash after it; may be empty
+	AccessKey string
+	SecretKey string
+	Region    string      // us-east-1 where empty
+	TLS       *tls.Config // of https endpoints with authorities of their own; may be nil
+
+	// MaxPut is the most bytes that are sent in one PUT; larger objects go in
+	// parts. Zero means 5 GiB, which is what S3 allows.
+	MaxPut int64
+}
+
+// S3 is a Store in a bucket of a service that speaks S3 and honours
+// "If-None-Match: *" on writes.
+//
+// Put is one conditional PUT, or above MaxPut parts that are joined under the same
+// condition, and holds no more of an object in memory than a buffer. Where the answer
+// is lost it looks for its own object once, but never repeats the write: that is
+// Retry's matter.
+// A Put is as durable as the service makes what it answers 200 to. Keys, with
+// the prefix, may be at most 1024 bytes long, as S3 has it; a longer one is ErrKey.
+// In a bucket that keeps versions Delete hides an object and does not free its bytes.
+type S3 struct {
+	core   minio.Core
+	http   *http.Transport
+	bucket string
+	prefix string // empty, or ends with a slash
+	maxPut int64
+	name   string // of the store, for messages
+}
+
+// OpenS3 opens the store. It fails where the bucket is missing, or where the
+// service takes a second object of one name: there, nothing would be safe.
+func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
+	s, err := newS3(o)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s/%s: %w", o.Endpoint, o.Bucket, err)
+	}
+	if err := s.probe(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", s.name, err), s.Close())
+	}
+	return s, nil
+}
+
+func newS3(o S3Options) (*S3, error) {
+	u, err := url.Parse(o.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("endpoint %q: want http:// or https:// and a host", o.Endpoint)
+	}
+	prefix := strings.Trim(o.Prefix, "/")
+	if prefix != "" {
+		if err := CheckKey(prefix); err != nil {
+			return nil, fmt.Errorf("prefix: %w", err)
+		}
+		prefix += "/"
+	}
+	if o.Region == "" {
+		o.Region = "us-east-1"
+	}
+	if o.MaxPut == 0 {
+		o.MaxPut = maxS3Put
+	}
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		TLSClientConfig:       o.TLS,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       s3Idle,
+		ResponseHeaderTimeout: s3Header,
+		DisableCompression:    true, // bytes are what they are, and their length is checked
+	}
+	core, err := minio.NewCore(u.Host, &minio.Options{
+		Creds:      credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""),
+		Secure:     u.Scheme == "https",
+		Region:     o.Region,
+		Transport:  transport,
+		MaxRetries: 1, // a repeated PUT would be told that its own first try is there
+	})
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(o.Endpoint, "/") + "/" + o.Bucket
+	return &S3{core: *core, http: transport, bucket: o.Bucket, prefix: prefix, maxPut: o.MaxPut, name: name}, nil
+}
+
+// probe puts one name twice, or once where it was put at an earlier start.
+func (s *S3) probe(ctx context.Context) error {
+	for range 2 {
+		_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+probeName, strings.NewReader(""), 0, ifAbsent("probe", 0))
+		if minio.ToErrorResponse(err).StatusCode == http.StatusPreconditionFailed {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("try a conditional write: %w", err)
+		}
+	}
+	return errors.New("the service ignores If-None-Match: it would overwrite objects")
+}
+
+// Close gives up idle connections; readers that are open stay good.
+func (s *S3) Close() error {
+	s.http.CloseIdleConnections()
+	return nil
+}
+
+// Stat implements Store.
+func (s *S3) Stat(ctx context.Context, key string) (Info, error) {
+	if err := s.check(ctx, key); err != nil {
+		return Info{}, s.failed("stat", key, err)
+	}
+	o, err := s.core.Client.StatObject(ctx, s.bucket, s.prefix+key, minio.StatObjectOptions{})
+	if err != nil {
+		return Info{}, s.failed("stat", key, err)
+	}
+	return Info{Key: key, Size: o.Size, Modified: o.LastModified}, nil
+}
+
+// List implements Store, by pages of as many objects as the service gives at once.
+func (s *S3) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		o := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
+		if after != "" {
+			o.StartAfter = s.prefix + after
+		}
+		last := ""
+		for object := range s.core.ListObjectsIter(ctx, s.bucket, o) {
+			key, ours := strings.CutPrefix(object.Key, s.prefix)
+			switch {
+			case object.Err != nil:
+				yield(Info{}, s.failed("list", prefix, object.Err))
+				return
+			case !ours || CheckKey(key) != nil || !strings.HasPrefix(key, prefix) || key <= after:
+				continue // the probe, or what others keep in the bucket
+			case key <= last:
+				yield(Info{}, s.failed("list", prefix, fmt.Errorf("the service lists %s after %s", key, last)))
+				return
+			}
+			last = key
+			if !yield(Info{Key: key, Size: object.Size, Modified: object.LastModified}, nil) {
+				return
+			}
+		}
+		if err := ctx.Err(); err != nil { // which the library takes for the end
+			yield(Info{}, s.failed("list", prefix, err))
+		}
+	}
+}
+
+// Delete implements Store.
+func (s *S3) Delete(ctx context.Context, key string) error {
+	if err := s.check(ctx, key); err != nil {
+		return s.failed("delete", key, err)
+	}
+	err := s.core.RemoveObject(ctx, s.bucket, s.prefix+key, minio.RemoveObjectOptions{})
+	if err := s.failed("delete", key, err); err != nil && !errors.Is(err, ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (s *S3) check(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := CheckKey(key); err != nil {
+		return err
+	}
+	if n := len(s.prefix) + len(key); n > MaxKey {
+		return fmt.Errorf("%w %.64q: %d bytes long with its prefix, at most %d allowed", ErrKey, key, n, MaxKey)
+	}
+	return nil
+}
+
+// failed names the operation, the store and the key, and puts the service's
+// errors in this package's words. It leaves nil alone.
+func (s *S3) failed(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch answer := minio.ToErrorResponse(err); {
+	case errors.Is(err, io.ErrUnexpectedEOF): // of a connection: the library gives it no code
+	case answer.Code == minio.NoSuchKey:
+		err = ErrNotExist
+	case answer.StatusCode == http.StatusPreconditionFailed:
+		err = ErrExists
+	case answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		err = ErrRange
+	// The first two are versitygw's, over a directory.
+	case answer.Code == "ExistingObjectIsDirectory", answer.Code == "ObjectParentIsFile", answer.Code == "KeyTooLongError":
+		err = fmt.Errorf("%w: %s", ErrKey, answer.Message)
+	}
+	return fmt.Errorf("%s %s in store %s: %w", op, key, s.name, err)
+}

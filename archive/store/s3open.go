@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// Open implements Store.
+func (s *S3) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if err := s.check(ctx, key); err != nil {
+		return nil, s.failed("open", key, err)
+	}
+	if off < 0 || n > math.MaxInt64-off {
+		return nil, s.failed("open", key, fmt.Errorf("%d bytes from %d: %w", n, off, ErrRange))
+	}
+	if n == 0 {
+		return s.openEmpty(ctx, key, off)
+	}
+	r, err := s.get(ctx, key, off, n)
+	if err := s.failed("open", key, err); err != nil {
+		// No byte can be asked for at an object's end, where all from there on is none.
+		if n < 0 && errors.Is(err, ErrRange) {
+			return s.openEmpty(ctx, key, off)
+		}
+		return nil, err
+	}
+	return r, nil
+}
+
+// openEmpty gives no bytes of an object that reaches to off.
+func (s *S3) openEmpty(ctx context.Context, key string, off int64) (io.ReadCloser, error) {
+	info, err := s.Stat(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if off > info.Size {
+		return nil, s.failed("open", key, fmt.Errorf("from %d, object has %d: %w", off, info.Size, ErrRange))
+	}
+	return io.NopCloser(strings.NewReader("")), nil
+}
+
+// get asks for the range and checks that it is what the service gives.
+func (s *S3) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	var o minio.GetObjectOptions
+	whole := off == 0 && n < 0
+	if !whole {
+		last := int64(0) // which the library takes for the end
+		if n > 0 {
+			last = off + n - 1
+		}
+		if err := o.SetRange(off, last); err != nil {
+			return nil, err
+		}
+	}
+	body, info, header, err := s.core.GetObject(ctx, s.bucket, s.prefix+key, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAnswer(header, info.Size, off, n, whole); err != nil {
+		return nil, errors.Join(err, body.Close())
+	}
+	return &lengthReader{body: body, key: key, left: info.Size}, nil
+}
+
+func checkAnswer(header http.Header, length, off, n int64, whole bool) error {
+	if length < 0 {
+		return errors.New("the service does not say how long its answer is")
+	}
+	from := fmt.Sprintf("bytes %d-", off)
+	if got := header.Get("Content-Range"); !whole && !strings.HasPrefix(got, from) {
+		return fmt.Errorf("asked for bytes from %d, the service gave the range %q", off, got)
+	}
+	if n > 0 && length != n {
+		return fmt.Errorf("%d bytes from %d, object gives %d: %w", n, off, length, ErrRange)
+	}
+	return nil
+}
+
+// lengthReader fails where its body ends early.
+type lengthReader struct {
+	body io.ReadCloser
+	key  string
+	left int64
+}
+
+func (r *lengthReader) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := r.body.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	switch {
+	case err == io.EOF && r.left > 0:
+		err = fmt.Errorf("read %s: connection ends %d bytes before the range does: %w", r.key, r.left, io.ErrUnexpectedEOF)
+	case r.left == 0:
+		err = nil // the next call says EOF
+	}
+	return n, err
+}
+
+func (r *lengthReader) Close() error { return r.body.Close() }
