@@ -98,6 +98,13 @@ func TestS3(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.options(t)) })
 }
 
+func TestS3Wrapped(t *testing.T) {
+	g := startGateway(t)
+	storetest.Run(t, func(t *testing.T) store.Store {
+		return store.NewRetry(store.NewMeter(store.NewLimit(openS3(t, g.options(t)), 8, 8)), quick)
+	})
+}
+
 // Objects that go in parts are put only where the key is free, too.
 func TestS3Parts(t *testing.T) {
 	o := startGateway(t).options(t)
