@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -55,7 +56,7 @@ func batchListCommand() *cobra.Command {
 				}
 				fmt.Fprintln(tw, "\nbatch\tstate\tbytes\thosts\tedition\twhy")
 				for _, b := range doc.Batches {
-					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, b.Reason)
+					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, strings.TrimSpace(string(b.Reason)+" "+string(b.Decision)))
 				}
 				return tw.Flush()
 			})
