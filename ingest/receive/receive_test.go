@@ -240,10 +240,12 @@ func TestHTTP(t *testing.T) {
 	if res := h.want(h.patch(b, at+1, bytes.NewReader(b.Data[at+1:])), 409); h.reason(res) != "mismatched_offset" {
 		t.Error("a wrong offset is not called so")
 	}
-	h.open() // a restart
-	if at != h.offset(b) {
+	h.open()            // a restart
+	kept := h.offset(b) // more than was told, where the last cut reached the server after the question
+	if kept < at {
 		t.Fatal("a restart has lost bytes that were promised")
 	}
+	at = kept
 	h.want(h.patch(b, at, bytes.NewReader(b.Data[at:])), 204)
 	r := h.receipt(h.want(h.putManifest(b), 202).Body)
 	if r.State != wire.StateReceived || r.SHA256 != b.Manifest.SHA256 {
