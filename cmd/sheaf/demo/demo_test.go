@@ -32,9 +32,6 @@ func (k *kept) Report(r Report) {
 
 // TestOnce is the whole way through: what `sheaf demo --once` checks, and that it was checked.
 func TestOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("crawls the bundled web twice; run without -short")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var k kept
