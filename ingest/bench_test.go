@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/testneed"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 // BenchmarkSplit measures the split of a batch with full verification against

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 
 	"github.com/gorilla/mux"
 )

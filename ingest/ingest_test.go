@@ -18,10 +18,10 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/db"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 // house is an installation that a test stops, starts and looks into.

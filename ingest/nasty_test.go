@@ -16,8 +16,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 // nasty is one bad batch: what makes it bad, and what a quarantine is to say.

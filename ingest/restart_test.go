@@ -11,8 +11,8 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 // grave stops an Ingest at one boundary for good: no durable write happens after

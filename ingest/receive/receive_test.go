@@ -20,12 +20,12 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
 	"sheaf/internal/ftp"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 
 	"github.com/gorilla/mux"
 	ftpclient "github.com/jlaffaye/ftp"

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"sheaf/ingest/internal/batchtest"
 	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
 )
 
 // TestRobotLearnsWhyItWasRefused: the receipt speaks of the bytes that are asked

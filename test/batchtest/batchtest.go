@@ -1,5 +1,5 @@
 // Package batchtest makes batches as a robot does, and stands in for the manager,
-// for the tests of ingest and its receivers.
+// for the tests of ingest, of its receivers, and of the service as a whole.
 package batchtest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robot is the robot whose batches Make makes; its secret is Secret.
+// Robot is the robot of NewRobots; its secret is Secret.
 const (
 	Robot  = "waseda"
 	Secret = "sesame"
@@ -60,8 +60,11 @@ func Site(name string, n int) Host {
 	}}
 }
 
-// ID names the n-th batch of the robot.
+// ID names the n-th batch of Robot.
 func ID(n int64) wire.BatchID { return wire.NewBatchID(Robot, crawled, n) }
+
+// ID names the robot's n-th batch.
+func (r *Robots) ID(n int64) wire.BatchID { return wire.NewBatchID(r.Name, crawled, n) }
 
 var crawled = time.Date(2026, 11, 20, 15, 4, 5, 0, time.UTC)
 
@@ -78,7 +81,7 @@ func Make(t testing.TB, r *Robots, n int64, hosts ...Host) *Batch {
 func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch {
 	t.Helper()
 	m := &wire.Manifest{
-		Format: wire.ManifestFormat, Batch: ID(n), Robot: Robot, Version: "test", Generation: 1, Created: crawled.Add(time.Hour),
+		Format: wire.ManifestFormat, Batch: r.ID(n), Robot: r.Name, Version: "test", Generation: r.Generation, Created: crawled.Add(time.Hour),
 	}
 	bw := archive.NewBatchWriter(w)
 	for _, h := range hosts {
@@ -122,15 +125,17 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 
 // Robots knows the one robot and is its manager too.
 type Robots struct {
-	Key     ed25519.PrivateKey
-	Foreign []string // hosts that are not the robot's
+	Name       string
+	Key        ed25519.PrivateKey
+	Generation int64    // of the assignment that batches are made in
+	Foreign    []string // hosts that are not the robot's
 }
 
 // NewRobots makes the robot's key.
 func NewRobots(t testing.TB) *Robots {
 	_, key, err := ed25519.GenerateKey(nil)
 	check(t, err)
-	return &Robots{Key: key}
+	return &Robots{Name: Robot, Key: key, Generation: 1}
 }
 
 // Sign signs the batch's manifest as it stands.
