@@ -15,7 +15,7 @@ import (
 // buildRun writes a run to a temporary file, row by row as fill adds them, and
 // stores it under a name that no other attempt has. Until a version names the
 // run nobody looks at it.
-func (c *Catalog) buildRun(ctx context.Context, version int64, fill func(*runWriter) error) (ref runRef, err error) {
+func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
 	f, err := tempFile(c.opt.TempDir)
 	if err != nil {
 		return ref, err
@@ -29,7 +29,7 @@ func (c *Catalog) buildRun(ctx context.Context, version int64, fill func(*runWri
 		return ref, err
 	}
 	ref.Name = runPrefix + seqKey(version) + "-" + strings.ToLower(rand.Text())
-	return ref, c.storeRun(ctx, f, ref)
+	return ref, c.write(string(k)+writeRun, func() error { return c.storeRun(ctx, f, ref) })
 }
 
 // storeRun puts a run. A put whose reply was lost has stored it all the same:

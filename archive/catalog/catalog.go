@@ -38,6 +38,10 @@ type Options struct {
 	SortMemory int              // bytes of lines that Publish sorts in memory before it spills; 64 MiB if zero
 	BlockSize  int              // bytes of rows in a run's block; 64 KiB if zero
 	CacheSize  int              // blocks that are kept inflated; 512 if zero
+
+	// Boundary, where it is set, is called before and after each durable write
+	// with one of Boundaries and "before" or "after": a fault test dies in it.
+	Boundary func(write, when string)
 }
 
 func (o Options) withDefaults() Options {
@@ -46,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Boundary == nil {
+		o.Boundary = func(string, string) {}
 	}
 	for _, d := range []struct {
 		v *int
@@ -227,7 +234,7 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)
 		if err != nil || r == nil {
 			return head, err
 		}
-		err = c.log.append(ctx, &head.entry, *r)
+		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.entry, *r) })
 		if errors.Is(err, errLost) {
 			continue
 		}

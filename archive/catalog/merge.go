@@ -49,7 +49,7 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 	if err := rows.seek(ctx, ""); err != nil {
 		return err
 	}
-	ref, err := c.buildRun(ctx, version, func(w *runWriter) error { return w.addAll(ctx, rows) })
+	ref, err := c.buildRun(ctx, kindMerge, version, func(w *runWriter) error { return w.addAll(ctx, rows) })
 	if err != nil {
 		return err
 	}

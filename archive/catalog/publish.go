@@ -153,7 +153,7 @@ func (l Line) check(b Batch) error {
 // compose stores the run of version v and gives the record that names it.
 func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*record, error) {
 	nextSeq := head.NextSeq
-	run, err := c.buildRun(ctx, v.N, func(w *runWriter) error {
+	run, err := c.buildRun(ctx, kindPublish, v.N, func(w *runWriter) error {
 		for _, b := range batches {
 			total := *d.totals[b.ID]
 			total.Version = v

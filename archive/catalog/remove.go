@@ -57,7 +57,7 @@ func (c *Catalog) composeRemoval(ctx context.Context, head *state, tombstones []
 	if err != nil {
 		return nil, errors.Join(err, sorter.close())
 	}
-	run, err := c.buildRun(ctx, head.N+1, func(w *runWriter) error { return w.addAll(ctx, rows) })
+	run, err := c.buildRun(ctx, kindRemove, head.N+1, func(w *runWriter) error { return w.addAll(ctx, rows) })
 	if err := errors.Join(err, sorter.close()); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,31 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"sheaf/archive/catalog"
+)
+
+// What a fault test is told to die in are the writes that happen, and all of them.
+func TestBoundaries(t *testing.T) {
+	st := newStore(t)
+	var seen []string
+	c := openWith(t, st, catalog.Options{Fanout: 2, Boundary: func(write, when string) {
+		if when == "before" && !slices.Contains(seen, write) {
+			seen = append(seen, write)
+		}
+	}})
+	for _, id := range []string{"b1", "b2"} {
+		publish(t, c, publication(id, putSegment(t, st, "a.jp", id)))
+	}
+	if err := c.Merge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "a.jp"}); err != nil {
+		t.Fatal(err)
+	}
+	if want := catalog.Boundaries(); !slices.Equal(seen, want) {
+		t.Errorf("writes %q, Boundaries says %q", seen, want)
+	}
+}
