@@ -49,6 +49,8 @@ type Service struct {
 	download ftp.Handler
 	router   *mux.Router
 
+	boundary func(write, when string)
+
 	http, get, drop net.Listener // get and drop are the FTP servers'; nil where not configured
 }
 
@@ -60,14 +62,17 @@ type Addresses struct {
 }
 
 // New opens everything that the settings name and listens. What it returns must be Run.
-func New(ctx context.Context, cfg Config, log *slog.Logger) (_ *Service, err error) {
+func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (_ *Service, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	s := &Service{cfg: cfg, log: log}
+	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}}
+	for _, option := range options {
+		option(s)
+	}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -123,7 +128,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
-	published, err := catalog.Open(ctx, objects, catalog.Options{Location: zone})
+	published, err := catalog.Open(ctx, objects, catalog.Options{Location: zone, Boundary: s.in(roomCatalog)})
 	if err != nil {
 		return err
 	}
@@ -141,12 +146,14 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	s.ingest, err = ingest.New(ctx, ingest.Options{
 		DB: s.db, Dir: buffers, Store: objects, Catalog: published, Robots: s.manager, Key: key,
 		Window: publishWindow, Zone: zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
+		Boundary: s.in(roomIngest),
 	})
 	if err != nil {
 		return err
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
 		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
+		Boundary: s.in(roomReceive),
 	})
 	if err != nil {
 		return err
