@@ -17,6 +17,8 @@ type WriterOptions struct {
 	Level   int    // of deflate, 1 to 9; 0 is 6
 	MaxBody int64  // longer bodies are cut and marked; 0 is 64 MiB
 	TempDir string // for bodies over 256 KiB; empty is the system's
+
+	Workbench *Workbench // shared by many writers; nil: the writer has its own
 }
 
 const defaultMaxBody = 64 << 20
@@ -31,11 +33,10 @@ type Writer struct {
 	host     string
 	segment  string
 	opt      WriterOptions
-	compress *compressor
-	body     spool
 	cells    []Cell
 	size     int64
 	last     time.Time
+	*scratch // nil between calls where it is borrowed
 }
 
 // Create begins a segment of the host at path, which must not exist. The ID names the index cell.
@@ -75,11 +76,14 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	}
 	opt.Level = cmp.Or(opt.Level, 6)
 	opt.MaxBody = cmp.Or(opt.MaxBody, defaultMaxBody)
-	c, err := newCompressor(opt.Level)
-	if err != nil {
-		return nil, err
+	w := &Writer{host: host, segment: segmentID, opt: opt}
+	if opt.Workbench == nil {
+		var err error
+		if w.scratch, err = newScratch(opt); err != nil {
+			return nil, err
+		}
 	}
-	return &Writer{host: host, segment: segmentID, opt: opt, compress: c, body: spool{dir: opt.TempDir}}, nil
+	return w, nil
 }
 
 func (w *Writer) recover() error {
@@ -112,7 +116,11 @@ func (w *Writer) Size() int64 { return w.size }
 // Append stores a record as one cell. An error that is ErrRefused concerns the
 // record alone; after any error the segment is as it was before.
 func (w *Writer) Append(r *Record) (Cell, error) {
-	defer w.body.reset()
+	giveBack, err := w.borrow()
+	if err != nil {
+		return Cell{}, err
+	}
+	defer giveBack()
 	http, truncated := r.HTTP, r.Truncated
 	h := &warcHead{kind: r.Kind, url: r.URL, ip: r.IP, time: r.Time.UTC().Round(0), truncated: truncated}
 	host, err := HostOf(r.URL)
@@ -312,7 +320,11 @@ func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 
 // tarOnly writes a cell without a record: a file of the service's own.
 func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer) error) (Cell, error) {
-	defer w.body.reset()
+	giveBack, err := w.borrow()
+	if err != nil {
+		return Cell{}, err
+	}
+	defer giveBack()
 	run := w.compress.run(&w.body, false)
 	sum := fileSum{to: newBodySum(nil)}
 	if err := content(io.MultiWriter(run, &sum)); err != nil {
@@ -330,10 +342,7 @@ func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer
 func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close leaves the segment as it is, for Reopen.
-func (w *Writer) Close() error {
-	w.body.reset()
-	return w.file.Close()
-}
+func (w *Writer) Close() error { return w.file.Close() }
 
 // Seal writes the index cell and the end member, makes all of it durable and closes
 // the file. The same records give the same bytes. After an error, Reopen and Seal may be tried again.

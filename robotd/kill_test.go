@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -37,6 +38,23 @@ func runAsRobot(settings string) int {
 	return 0
 }
 
+// startRobot runs the test's own binary as a robot.
+func startRobot(t testing.TB, cfg Config) *exec.Cmd {
+	t.Helper()
+	settings, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killedEnv+"="+string(settings))
+	cmd.Stderr = t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
 // A robot is killed again and again in the middle of its crawl. In the end every
 // page is in the batches once, and none was fetched more often than the kills that
 // met it in hand allow.
@@ -48,19 +66,6 @@ func TestKill(t *testing.T) {
 	s := newService(t, "http://www.a.test/", "http://www.b.test/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.b.test": two.addr})
 	cfg.Batch.Size = 60_000 // some batches are made under way
-	settings, err := json.Marshal(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), killedEnv+"="+string(settings))
-		cmd.Stderr = t.Output()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return cmd
-	}
 	fetched := func() int {
 		n := 0
 		for _, site := range []*site{one, two} {
@@ -75,7 +80,7 @@ func TestKill(t *testing.T) {
 		return n
 	}
 	for i := range kills {
-		cmd := start()
+		cmd := startRobot(t, cfg)
 		for deadline := time.Now().Add(10 * time.Second); fetched() < (i+1)*2*pages/(kills+2) && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
@@ -84,7 +89,7 @@ func TestKill(t *testing.T) {
 		}
 		_ = cmd.Wait() // it was killed
 	}
-	if err := start().Wait(); err != nil {
+	if err := startRobot(t, cfg).Wait(); err != nil {
 		t.Fatal(err)
 	}
 	archived := make(map[string]int)
