@@ -57,7 +57,9 @@ func Owner(id wire.BatchID) string {
 // Accept takes a whole batch with its signed manifest over. When it returns a
 // receipt, batch and state are durable and the file at up.Path is Accept's; the
 // receipt of a batch that was accepted before (fresh is false) says how far it
-// has come, and the newcomer at up.Path was not needed. Accept may be repeated
+// has come, and the newcomer at up.Path was not needed. Of a batch that is
+// quarantined with ReasonSHAMismatch a newcomer that has the digest is taken in
+// its place. Accept may be repeated
 // after any error, and two for one batch may run at once: one is fresh.
 //
 // Errors: ErrMalformed, *Incomplete (send the rest), *Refusal with
@@ -80,6 +82,12 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
 	}
 
+	whole := false
+	if !forged {
+		if whole, err = i.whole(ctx, up, m); err != nil {
+			return nil, false, err
+		}
+	}
 	i.accepting.Lock()
 	defer i.accepting.Unlock()
 	if forged {
@@ -89,6 +97,8 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("ledger: %w", err)
+	case old.damaged() && old.SHA256 == m.SHA256 && whole:
+		return i.mend(ctx, old, up, signed)
 	case old != nil && old.SHA256 == m.SHA256:
 		return receiptOf(old), false, nil
 	case old != nil:

@@ -21,7 +21,7 @@ import (
 //
 //	<batch>.tar.gz     written, resumed by REST or APPE; SIZE tells the bytes kept
 //	<batch>.manifest   written last, at once: 226 means that the batch is accepted
-//	<batch>.receipt    read: the signed receipt
+//	<batch>.receipt    read: the signed receipt; <batch>.<sha256>.receipt: of these very bytes
 func (r *Receiver) FTP() ftp.Handler { return drop{r} }
 
 type drop struct{ r *Receiver }
@@ -47,15 +47,27 @@ const (
 	receiptSuffix  = ".receipt"
 )
 
+// file is what a name in the drop means.
+type file struct {
+	batch  wire.BatchID
+	suffix string
+	sha256 string // of the bytes that a receipt is asked for; empty: of any
+}
+
 // parse takes a path apart into one of the robot's batches and a suffix.
-func (s *dropSession) parse(path string) (wire.BatchID, string, error) {
+func (s *dropSession) parse(path string) (file, error) {
 	name := strings.TrimPrefix(path, "/")
 	for _, suffix := range []string{batchSuffix, manifestSuffix, receiptSuffix} {
-		if id, ok := strings.CutSuffix(name, suffix); ok && ingest.Owner(wire.BatchID(id)) == s.robot {
-			return wire.BatchID(id), suffix, nil
+		id, ok := strings.CutSuffix(name, suffix)
+		sha256 := ""
+		if suffix == receiptSuffix {
+			id, sha256, _ = strings.Cut(id, ".")
+		}
+		if ok && ingest.Owner(wire.BatchID(id)) == s.robot {
+			return file{wire.BatchID(id), suffix, sha256}, nil
 		}
 	}
-	return "", "", &ftp.Error{Code: 553, Msg: fmt.Sprintf("Name not allowed: put %s-<yyyymmddThhmmssZ>-<n>.tar.gz, then .manifest; get .receipt.", s.robot)}
+	return file{}, &ftp.Error{Code: 553, Msg: fmt.Sprintf("Name not allowed: put %s-<yyyymmddThhmmssZ>-<n>.tar.gz, then .manifest; get .receipt.", s.robot)}
 }
 
 func absent(path string) error { return &ftp.Error{Code: 550, Msg: path + ": no such file."} }
@@ -64,24 +76,24 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 	if path == "/" {
 		return ftp.Entry{Name: "/", Dir: true, Writable: true}, nil
 	}
-	id, suffix, err := s.parse(path)
+	f, err := s.parse(path)
 	if err != nil {
 		return ftp.Entry{}, absent(path)
 	}
-	switch suffix {
+	switch f.suffix {
 	case batchSuffix:
-		u, err := s.r.uploads.get(uploadName(id, overFTP))
+		u, err := s.r.uploads.get(uploadName(f.batch, overFTP))
 		if err != nil {
 			return ftp.Entry{}, absent(path)
 		}
 		return entryOf(u)
 	case receiptSuffix:
-		receipt, err := s.r.receipt(ctx, id, "")
+		receipt, err := s.r.receipt(ctx, f.batch, f.sha256)
 		if err != nil {
 			return ftp.Entry{}, err
 		}
 		if receipt != nil {
-			return ftp.Entry{Name: string(id) + receiptSuffix, Size: int64(len(receipt))}, nil
+			return ftp.Entry{Name: strings.TrimPrefix(path, "/"), Size: int64(len(receipt))}, nil
 		}
 	}
 	return ftp.Entry{}, absent(path)
@@ -110,11 +122,11 @@ func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, 
 }
 
 func (s *dropSession) Open(ctx context.Context, path string, offset int64) (ftp.File, error) {
-	id, suffix, err := s.parse(path)
-	if err != nil || suffix != receiptSuffix {
+	f, err := s.parse(path)
+	if err != nil || f.suffix != receiptSuffix {
 		return nil, &ftp.Error{Code: 550, Msg: path + ": only receipts can be read here."}
 	}
-	receipt, err := s.r.receipt(ctx, id, "")
+	receipt, err := s.r.receipt(ctx, f.batch, f.sha256)
 	if err != nil {
 		return nil, err
 	}
@@ -125,15 +137,15 @@ func (s *dropSession) Open(ctx context.Context, path string, offset int64) (ftp.
 }
 
 func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ftp.Upload, error) {
-	id, suffix, err := s.parse(path)
+	f, err := s.parse(path)
 	switch {
 	case err != nil:
 		return nil, err
-	case suffix == batchSuffix:
-		return s.createBatch(id, offset)
-	case suffix == manifestSuffix && offset == 0:
-		return &manifestUpload{ctx: ctx, s: s, batch: id}, nil
-	case suffix == manifestSuffix:
+	case f.suffix == batchSuffix:
+		return s.createBatch(f.batch, offset)
+	case f.suffix == manifestSuffix && offset == 0:
+		return &manifestUpload{ctx: ctx, s: s, batch: f.batch}, nil
+	case f.suffix == manifestSuffix:
 		return nil, &ftp.Error{Code: 554, Msg: "A manifest is sent whole: STOR from the start."}
 	}
 	return nil, &ftp.Error{Code: 550, Msg: path + ": receipts are written by the service."}
@@ -166,15 +178,15 @@ func (s *dropSession) createBatch(id wire.BatchID, offset int64) (ftp.Upload, er
 
 // Transferred records what came for batches; manifests and receipts are small change.
 func (s *dropSession) Transferred(direction ftp.Direction, path string, n int64, took time.Duration, err error) {
-	id, suffix, perr := s.parse(path)
-	if perr != nil || suffix != batchSuffix || direction != ftp.Uploaded {
+	f, perr := s.parse(path)
+	if perr != nil || f.suffix != batchSuffix || direction != ftp.Uploaded {
 		return
 	}
 	outcome := transfers.OK
 	if err != nil {
 		outcome = transfers.Aborted
 	}
-	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: string(id), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
+	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: string(f.batch), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
 }
 
 func (s *dropSession) Close() error { return nil }

@@ -88,7 +88,8 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	r := &Receiver{opt: opt, log: opt.Log, uploads: up}
 	stale := func(u status) (bool, error) {
 		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
-		return receipt != nil || time.Since(u.Touched) > opt.Keep, err
+		taken := receipt != nil && receipt.Reason != wire.ReasonSHAMismatch // such a one may come again
+		return taken || time.Since(u.Touched) > opt.Keep, err
 	}
 	if err := up.prepare(stale); err != nil {
 		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
