@@ -145,7 +145,7 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 		target = &upload.FTP{Addr: addr, Robot: r.id.Robot, Secret: r.id.Secret}
 	}
 	return upload.New(upload.Options{
-		Spool: r.batches, Target: target, Desk: service, Log: r.log,
+		Spool: r.batches, Targets: []upload.Target{target}, Desk: service, Log: r.log,
 		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
 		Published: r.published, Quarantined: r.quarantined,
 	}), nil

@@ -3,78 +3,137 @@ package upload
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net/textproto"
+	"net/url"
 	"os"
 	"path"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 )
 
-// FTP is a Target: it stores the batch and then its manifest in a folder of an
-// FTP server. Receipts are asked for by HTTP whichever way the batch went.
+// FTP is a Target and a Desk: it stores the batch and then its manifest in a
+// folder of an FTP server, and reads the receipt there.
 type FTP struct {
 	Addr          string // host:port
 	Robot, Secret string
-	Dir           string // folder on the server; empty: where the login leads to
-	TLS           *tls.Config
-	Timeout       time.Duration // for connecting and for each answer; default 30 s
+	Dir           string            // folder on the server; empty: where the login leads to
+	TLS           *tls.Config       // not nil: AUTH TLS, for data too; the server's name is put in where it is missing
+	Proxy         *url.URL          // HTTP or SOCKS5, for control and data; nil: none
+	Key           ed25519.PublicKey // of the service, which signs receipts
+	Timeout       time.Duration     // for connecting, for each answer, and without a byte moving; default 30 s
+}
+
+// Name is the server's URL.
+func (f *FTP) Name() string {
+	if f.TLS != nil {
+		return "ftps://" + f.Addr
+	}
+	return "ftp://" + f.Addr
 }
 
 // Send stores the batch, going on behind the bytes that the server has.
 func (f *FTP) Send(ctx context.Context, b batch.Spooled) error {
-	conn, err := f.login(ctx)
+	return f.session(ctx, func(conn *ftp.ServerConn) error {
+		if err := f.store(ctx, conn, b); err != nil {
+			return fmt.Errorf("%s: %w", path.Base(b.Path), err)
+		}
+		name := path.Join(f.Dir, string(b.ID)+".manifest")
+		if err := conn.Stor(name, bytes.NewReader(b.Signed)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// Receipt reads the receipt of the batch's bytes and checks who signed it and for what.
+func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (receipt *wire.Receipt, err error) {
+	err = f.session(ctx, func(conn *ftp.ServerConn) error {
+		name := path.Join(f.Dir, string(id)+"."+sha256+".receipt")
+		r, err := conn.Retr(name)
+		if err != nil {
+			if code, _ := reply(err); code == ftp.StatusFileUnavailable {
+				return fmt.Errorf("%w: %s: %w", ErrUnknown, name, err)
+			}
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		data, err := io.ReadAll(io.LimitReader(r, 1<<20))
+		if err = errors.Join(err, r.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		receipt, err = openReceipt(data, f.Key, id)
+		return err
+	})
+	return receipt, err
+}
+
+// session logs in, does the work and logs out.
+func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) error {
+	d := &ftpDialer{ctx: ctx, target: f, timeout: f.Timeout}
+	if d.timeout <= 0 {
+		d.timeout = 30 * time.Second
+	}
+	conn, err := d.login()
 	if err != nil {
-		return fmt.Errorf("ftp %s: %w", f.Addr, err)
+		return fmt.Errorf("%s: %w", f.Name(), &DownError{err})
 	}
 	// A cancelled context must not wait for a server that does not answer.
-	stop := context.AfterFunc(ctx, func() { _ = conn.Quit() })
-	defer func() {
-		if stop() {
-			_ = conn.Quit()
-		}
-	}()
-	if err := f.store(ctx, conn, b); err != nil {
-		return fmt.Errorf("ftp %s: %s: %w", f.Addr, path.Base(b.Path), err)
+	stop := context.AfterFunc(ctx, d.cut)
+	err = work(conn)
+	if stop() {
+		_ = conn.Quit() // the work is done, or its error says more
 	}
-	name := path.Join(f.Dir, string(b.ID)+".manifest")
-	if err := conn.Stor(name, bytes.NewReader(b.Signed)); err != nil {
-		return fmt.Errorf("ftp %s: %s: %w", f.Addr, name, err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), judged(err))
 	}
 	return nil
 }
 
-func (f *FTP) login(ctx context.Context) (*ftp.ServerConn, error) {
-	timeout := f.Timeout
-	if timeout <= 0 {
-		timeout = 30 * time.Second
+// reply is the code and text of an FTP reply that was an error.
+func reply(err error) (int, string) {
+	var r *textproto.Error
+	if errors.As(err, &r) {
+		return r.Code, r.Msg
 	}
-	opts := []ftp.DialOption{ftp.DialWithContext(ctx), ftp.DialWithTimeout(timeout), ftp.DialWithShutTimeout(timeout)}
-	if f.TLS != nil {
-		opts = append(opts, ftp.DialWithExplicitTLS(f.TLS))
+	return 0, ""
+}
+
+var againIn = regexp.MustCompile(`again in ([0-9]{1,9}) s`)
+
+// judged tells what a reply means for the uploader.
+func judged(err error) error {
+	code, text := reply(err)
+	if m := againIn.FindStringSubmatch(text); code == 452 && m != nil {
+		n, _ := strconv.Atoi(m[1]) // nine digits
+		return &LaterError{After: time.Duration(min(n, 7*24*3600)) * time.Second, Err: err}
 	}
-	conn, err := ftp.Dial(f.Addr, opts...)
-	if err != nil {
-		return nil, err
+	if code == ftp.StatusNotAvailable {
+		return &DownError{err}
 	}
-	if err := conn.Login(f.Robot, f.Secret); err != nil {
-		return nil, errors.Join(err, conn.Quit())
+	if word, _, ok := strings.Cut(text, ": "); ok && code >= 500 {
+		if reason, ok := refusal(word); ok {
+			return &RefusedError{reason, err}
+		}
 	}
-	return conn, nil
+	return err
 }
 
 func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b batch.Spooled) error {
 	name := path.Join(f.Dir, string(b.ID)+".tar.gz")
 	have, err := conn.FileSize(name)
 	if err != nil {
-		var reply *textproto.Error
-		if !errors.As(err, &reply) || reply.Code < 500 {
+		if code, _ := reply(err); code < 500 {
 			return err
 		}
 		have = 0 // not there, or the server does not say

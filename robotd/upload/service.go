@@ -20,7 +20,9 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// Service speaks to the service by HTTP: it is a Target and a Desk.
+// Service speaks to the service by HTTP: it is a Target and a Desk. Its client
+// needs a limit of time for answers (Transport.ResponseHeaderTimeout), for a
+// half-open connection says nothing for ever.
 type Service struct {
 	Base          string // URL of the service, such as https://sheaf.example.jp
 	Robot, Secret string
@@ -28,11 +30,18 @@ type Service struct {
 	Client        *http.Client
 }
 
+// Name is the service's URL.
+func (s *Service) Name() string { return s.Base }
+
 // Send uploads the batch by tus 1.0, going on at the offset that the service
 // names, and then puts the manifest.
 func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
 	note := b.Path + ".upload" // remembers where the upload is
 	location, offset, err := s.resume(ctx, note, b)
+	var broken *url.Error
+	if errors.As(err, &broken) && ctx.Err() == nil {
+		return &DownError{err} // not one byte of the batch was sent yet: whatever the batch
+	}
 	if err != nil {
 		return err
 	}
@@ -128,6 +137,7 @@ func (s *Service) patch(ctx context.Context, location string, b batch.Spooled, o
 	req.ContentLength = b.Size - offset
 	req.Header.Set("Content-Type", "application/offset+octet-stream")
 	req.Header.Set("Upload-Offset", strconv.FormatInt(offset, 10))
+	req.Header.Set("Expect", "100-continue") // one that does not want the bytes says so before they are sent
 	resp, err := s.do(req, http.StatusNoContent)
 	if err != nil {
 		return err
@@ -157,9 +167,9 @@ func (s *Service) putManifest(ctx context.Context, b batch.Spooled) error {
 	return nil
 }
 
-// Receipt asks for the batch's receipt and checks who signed it and for what.
-func (s *Service) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error) {
-	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id), nil)
+// Receipt asks for the receipt of the batch's bytes and checks who signed it and for what.
+func (s *Service) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id)+"?sha256="+url.QueryEscape(sha256), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +182,11 @@ func (s *Service) Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, 
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := wire.OpenReceipt(data, s.Key)
+	return openReceipt(data, s.Key, id)
+}
+
+func openReceipt(data []byte, key ed25519.PublicKey, id wire.BatchID) (*wire.Receipt, error) {
+	receipt, err := wire.OpenReceipt(data, key)
 	if err != nil {
 		return nil, fmt.Errorf("receipt of %s: %w", id, err)
 	}
@@ -208,27 +222,36 @@ func (s *Service) do(req *http.Request, want ...int) (*http.Response, error) {
 		}
 	}
 	defer drop(resp)
-	err = fmt.Errorf("%s %s: %s%s", req.Method, req.URL, resp.Status, problem(resp))
+	return nil, answered(resp)
+}
+
+// answered gives an answer that is none of those wanted as an error.
+func answered(resp *http.Response) error {
+	said := problem(resp)
+	err := fmt.Errorf("%s %s: %s%s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimRight(": "+said.Title+": "+said.Detail, ": "))
 	if after := RetryAfter(resp.Header, time.Now()); after > 0 {
-		return nil, &LaterError{After: after, Err: err}
+		err = &LaterError{After: after, Err: err}
 	}
-	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
-		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusGone:
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return &DownError{err}
 	}
-	return nil, err
+	if reason, ok := refusal(said.Reason); ok {
+		return &RefusedError{reason, err}
+	}
+	return err
 }
 
 // problem returns what an error's body says, where it says something.
-func problem(resp *http.Response) string {
+func problem(resp *http.Response) (p wire.Problem) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil {
-		return ""
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return wire.Problem{}
 	}
-	var p wire.Problem
-	if json.Unmarshal(data, &p) == nil && p.Title != "" {
-		return strings.TrimRight(": "+p.Title+": "+p.Detail, ": ")
-	}
-	return ""
+	return p
 }
 
 // RetryAfter reads a Retry-After header, in seconds or as a date; zero where there is none.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,8 @@ func (w *world) Quarantine(_ wire.BatchID, reason string) error {
 	return nil
 }
 
+func (w *world) Name() string { return "world" }
+
 func (w *world) Send(context.Context, batch.Spooled) error {
 	w.tries = append(w.tries, time.Now())
 	if err := w.send(len(w.tries)); err != nil {
@@ -47,7 +50,7 @@ func (w *world) Send(context.Context, batch.Spooled) error {
 	return nil
 }
 
-func (w *world) Receipt(_ context.Context, id wire.BatchID) (*wire.Receipt, error) {
+func (w *world) Receipt(_ context.Context, id wire.BatchID, _ string) (*wire.Receipt, error) {
 	if w.state == "" {
 		return nil, ErrUnknown
 	}
@@ -72,7 +75,7 @@ func TestBackOff(t *testing.T) {
 			}
 			return nil
 		}
-		u := New(Options{Spool: w, Target: w, Desk: w, BackOff: 10 * time.Second})
+		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w, BackOff: 10 * time.Second})
 		if err := u.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -90,14 +93,14 @@ func TestBackOff(t *testing.T) {
 func TestReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{batches: []batch.Spooled{one}, sha: "aa", state: wire.StateQuarantined}
-		u := New(Options{Spool: w, Target: w, Desk: w})
-		if err := u.Drain(t.Context()); err != nil || w.quarantined != "clock: an hour off" || w.removed != 0 {
+		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w})
+		if err := u.Drain(t.Context()); err != nil || !strings.HasPrefix(w.quarantined, "clock: an hour off\nSet this robot's clock") || w.removed != 0 {
 			t.Errorf("a quarantined batch: %v, %q, removed %d times", err, w.quarantined, w.removed)
 		}
 		w = &world{batches: []batch.Spooled{one}, sha: "bb", state: wire.StatePublished}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		u = New(Options{Spool: w, Target: w, Desk: w})
+		u = New(Options{Spool: w, Targets: []Target{w}, Desk: w})
 		if err := u.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || w.removed != 0 {
 			t.Errorf("a receipt for other bytes: %v, removed %d times", err, w.removed)
 		}
@@ -138,14 +141,14 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 	go server.Serve(l)
 	defer server.Close()
 	s := &Service{Base: "http://" + l.Addr().String(), Key: other, Client: http.DefaultClient}
-	if _, err := s.Receipt(t.Context(), one.ID); !errors.Is(err, wire.ErrSignature) {
+	if _, err := s.Receipt(t.Context(), one.ID, "aa"); !errors.Is(err, wire.ErrSignature) {
 		t.Errorf("a receipt that another key signed: %v", err)
 	}
 	s.Key = key.Public().(ed25519.PublicKey)
-	if _, err := s.Receipt(t.Context(), one.ID); err != nil {
+	if _, err := s.Receipt(t.Context(), one.ID, "aa"); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Receipt(t.Context(), "r1-20261121T030000Z-2"); err == nil {
+	if _, err := s.Receipt(t.Context(), "r1-20261121T030000Z-2", "aa"); err == nil {
 		t.Error("a receipt for another batch was believed")
 	}
 }

@@ -14,15 +14,33 @@ import (
 
 // Target takes batches. Send returns nil when the service has the whole batch
 // and its manifest. It may be called again for the same batch and then goes on
-// where it was broken off.
+// where it was broken off. Its errors are *DownError, *LaterError and
+// *RefusedError where it knows so much.
 type Target interface {
+	Name() string // for the log
 	Send(ctx context.Context, b batch.Spooled) error
 }
 
-// Desk gives out receipts, checked for the service's signature. ErrUnknown says
-// that the service does not have the batch.
+// Desk gives out receipts, checked for the service's signature: of the bytes of
+// the batch that have the digest. ErrUnknown says that the service does not have them.
 type Desk interface {
-	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
+	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
+}
+
+// Desks asks one desk after another until one answers.
+type Desks []Desk
+
+// Receipt gives the first answer there is, be it ErrUnknown.
+func (d Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+	var errs []error
+	for _, desk := range d {
+		receipt, err := desk.Receipt(ctx, id, sha256)
+		if err == nil || errors.Is(err, ErrUnknown) {
+			return receipt, err
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // Spool is where batches wait.
@@ -32,24 +50,12 @@ type Spool interface {
 	Quarantine(id wire.BatchID, reason string) error
 }
 
-// ErrUnknown says that the service does not have a batch.
-var ErrUnknown = errors.New("the service does not have the batch")
-
-// LaterError says when the service wants to be asked again.
-type LaterError struct {
-	After time.Duration
-	Err   error
-}
-
-func (e *LaterError) Error() string { return fmt.Sprintf("%v; again in %v", e.Err, e.After) }
-func (e *LaterError) Unwrap() error { return e.Err }
-
 // Options say how to upload. The zero value of each duration means its default.
 type Options struct {
-	Spool  Spool
-	Target Target
-	Desk   Desk
-	Log    *slog.Logger
+	Spool   Spool
+	Targets []Target // ways to one service, in the order of preference
+	Desk    Desk
+	Log     *slog.Logger
 
 	Poll       time.Duration // between two looks for a receipt; default a minute
 	BackOff    time.Duration // after the first failure, doubled with each further one; default 10 s
@@ -61,15 +67,23 @@ type Options struct {
 
 // Uploader carries batches. Run and Drain must not run at once.
 type Uploader struct {
-	opt   Options
-	wake  chan struct{}
-	state map[wire.BatchID]*progress
+	opt     Options
+	wake    chan struct{}
+	targets []retry // of each target, whatever the batch
+	state   map[wire.BatchID]*progress
 }
 
 // progress is what the uploader knows of a batch. Nothing of it need survive:
 // a new uploader asks for the receipt first.
 type progress struct {
-	sent     bool
+	due    time.Time
+	desk   retry   // of asking for the receipt
+	at     []retry // of the batch at each target
+	resent int     // times it was sent again because it had arrived damaged
+}
+
+// retry counts failures in a row, and says when to try again.
+type retry struct {
 	failures int
 	due      time.Time
 }
@@ -82,7 +96,10 @@ func New(opt Options) *Uploader {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Uploader{opt: opt, wake: make(chan struct{}, 1), state: make(map[wire.BatchID]*progress)}
+	return &Uploader{
+		opt: opt, wake: make(chan struct{}, 1),
+		targets: make([]retry, len(opt.Targets)), state: make(map[wire.BatchID]*progress),
+	}
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
@@ -146,7 +163,7 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 	for _, b := range batches {
 		p := u.state[b.ID]
 		if p == nil {
-			p = new(progress)
+			p = &progress{at: make([]retry, len(u.opt.Targets))}
 			u.state[b.ID] = p
 		}
 		if !p.due.After(time.Now()) {
@@ -165,71 +182,6 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 		}
 	}
 	return left, next, nil
-}
-
-// step asks for the batch's receipt and sends the batch where the service has
-// it not. It reports whether the batch left the spool; an error is the spool's.
-func (u *Uploader) step(ctx context.Context, b batch.Spooled, p *progress) (gone bool, err error) {
-	receipt, err := u.opt.Desk.Receipt(ctx, b.ID)
-	if errors.Is(err, ErrUnknown) {
-		p.sent = false
-		err = u.opt.Target.Send(ctx, b)
-		if err == nil {
-			p.sent = true
-			u.opt.Log.Info("batch sent", "batch", b.ID, "bytes", b.Size)
-			receipt, err = u.opt.Desk.Receipt(ctx, b.ID)
-			if errors.Is(err, ErrUnknown) {
-				// By FTP the service may need a moment to find the manifest.
-				p.due = time.Now().Add(u.opt.Poll)
-				return false, nil
-			}
-		}
-	}
-	if err != nil {
-		u.backOff(ctx, b.ID, p, err)
-		return false, nil
-	}
-	p.failures = 0
-	switch {
-	case receipt.SHA256 != b.SHA256:
-		u.backOff(ctx, b.ID, p, fmt.Errorf("the receipt is for other bytes: sha256 %s, not %s", receipt.SHA256, b.SHA256))
-		return false, nil
-	case receipt.State == wire.StatePublished:
-		u.opt.Log.Info("batch published", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version)
-		if u.opt.Published != nil {
-			if err := u.opt.Published(b, receipt); err != nil {
-				return false, err
-			}
-		}
-		return true, u.opt.Spool.Remove(b.ID)
-	case receipt.State == wire.StateQuarantined:
-		u.opt.Log.Error("batch quarantined by the service; kept in spool/quarantined", "batch", b.ID, "reason", receipt.Reason, "detail", receipt.Detail)
-		if u.opt.Quarantined != nil {
-			if err := u.opt.Quarantined(b, receipt); err != nil {
-				return false, err
-			}
-		}
-		return true, u.opt.Spool.Quarantine(b.ID, fmt.Sprintf("%s: %s", receipt.Reason, receipt.Detail))
-	}
-	p.due = time.Now().Add(jitter(u.opt.Poll))
-	return false, nil
-}
-
-func (u *Uploader) backOff(ctx context.Context, id wire.BatchID, p *progress, err error) {
-	wait := min(u.opt.BackOff<<min(p.failures, 20), u.opt.BackOffMax)
-	if wait <= 0 {
-		wait = u.opt.BackOffMax
-	}
-	p.failures++
-	wait = jitter(wait)
-	var later *LaterError
-	if errors.As(err, &later) {
-		wait = max(wait, jitter(later.After))
-	}
-	p.due = time.Now().Add(wait)
-	if ctx.Err() == nil {
-		u.opt.Log.Warn("batch not uploaded", "batch", id, "error", err, "tries", p.failures, "again", wait.Round(time.Second))
-	}
 }
 
 // jitter lengthens d by up to a quarter, so that robots that were turned away

@@ -1,0 +1,219 @@
+// Package upload_test tries a robot's uploader against the service's receiver,
+// over real connections: the two rooms meet only here.
+package upload_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest"
+	"sheaf/ingest/receive"
+	"sheaf/internal/db"
+	"sheaf/internal/ftp"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/upload"
+	"sheaf/test/batchtest"
+)
+
+// house is a service that takes batches, and a robot's spool.
+type house struct {
+	t      testing.TB
+	robots *batchtest.Robots
+	key    ed25519.PublicKey
+	in     *ingest.Ingest
+	rec    *receive.Receiver
+	cat    *catalog.Catalog
+	url    string // of HTTP
+	ftp    string // host:port of FTP
+	tls    *tls.Config
+	spool  string
+	log    lines
+}
+
+// setup says what is out of the ordinary with a house.
+type setup struct {
+	dir      string // of buffers and store; empty: a temporary one
+	ftpTLS   *tls.Config
+	receiver func(*receive.Options)
+}
+
+func newHouse(t testing.TB, s setup) *house {
+	h := &house{t: t, robots: batchtest.NewRobots(t), spool: t.TempDir()}
+	dir := s.dir
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	st, err := store.OpenFS(filepath.Join(dir, "objects"))
+	must(t, err)
+	database, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	must(t, err)
+	h.cat, err = catalog.Open(t.Context(), st, catalog.Options{})
+	must(t, err)
+	public, key, _ := ed25519.GenerateKey(nil)
+	h.key = public
+	buffers := filepath.Join(dir, "buffers")
+	h.in, err = ingest.New(t.Context(), ingest.Options{
+		DB: database, Dir: buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: key,
+		Limits: ingest.Limits{Poll: 10 * time.Millisecond, BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
+	})
+	must(t, err)
+	opt := receive.Options{Dir: buffers, Batches: h.in, Robots: h.robots}
+	if s.receiver != nil {
+		s.receiver(&opt)
+	}
+	h.rec, err = receive.New(t.Context(), opt)
+	must(t, err)
+
+	router := mux.NewRouter()
+	must(t, h.rec.Register(router))
+	server := httptest.NewServer(router)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { h.in.Run(ctx) })
+	running.Go(func() {
+		ftp.Run(ctx, ftp.Config{Listener: l, TLS: s.ftpTLS, StopTimeout: time.Millisecond, Log: slog.New(slog.DiscardHandler)}, h.rec.FTP())
+	})
+	t.Cleanup(func() { server.Close(); cancel(); running.Wait(); database.Close(); st.Close() })
+	h.url, h.ftp = server.URL, l.Addr().String()
+	return h
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put lays a batch into the robot's spool.
+func (h *house) put(b *batchtest.Batch) {
+	h.t.Helper()
+	dir := filepath.Join(h.spool, "spool")
+	must(h.t, os.MkdirAll(dir, 0o755))
+	must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".tar.gz"), b.Data, 0o644))
+	must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
+}
+
+func (h *house) service() *upload.Service {
+	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key, Client: &http.Client{Transport: &http.Transport{}}}
+}
+
+func (h *house) drop() *upload.FTP {
+	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key}
+}
+
+// way is a target at which receipts are given out as well.
+type way interface {
+	upload.Target
+	upload.Desk
+}
+
+// uploader is the robot's, over its spool and the ways to the service.
+func (h *house) uploader(ways ...way) *upload.Uploader {
+	h.t.Helper()
+	spool, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
+	must(h.t, err)
+	h.t.Cleanup(func() { spool.Close() })
+	opt := upload.Options{
+		Spool: spool, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Poll: 5 * time.Millisecond, BackOff: 5 * time.Millisecond, BackOffMax: 50 * time.Millisecond,
+	}
+	var desks upload.Desks
+	for _, w := range ways {
+		opt.Targets, desks = append(opt.Targets, w), append(desks, w)
+	}
+	opt.Desk = desks
+	return upload.New(opt)
+}
+
+// drain uploads until the spool is empty.
+func (h *house) drain(ways ...way) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
+	defer cancel()
+	if err := h.uploader(ways...).Drain(ctx); err != nil {
+		h.t.Fatalf("%v\n%s", err, h.log.String())
+	}
+}
+
+// aside is the reason for which the robot has put a batch aside; empty where it has not.
+func (h *house) aside(id wire.BatchID) string {
+	h.t.Helper()
+	path := filepath.Join(h.spool, "spool", "quarantined", string(id))
+	reason, err := os.ReadFile(path + ".reason")
+	if os.IsNotExist(err) {
+		return ""
+	}
+	must(h.t, err)
+	for _, suffix := range []string{".tar.gz", ".manifest"} {
+		if _, err := os.Stat(path + suffix); err != nil {
+			h.t.Errorf("put aside, but not kept: %v", err)
+		}
+	}
+	return string(reason)
+}
+
+// wantPublished checks that a batch is public, once, and gone from the spool.
+func (h *house) wantPublished(b *batchtest.Batch) {
+	h.t.Helper()
+	r, err := h.in.Receipt(h.t.Context(), b.ID)
+	must(h.t, err)
+	if r == nil || r.State != wire.StatePublished {
+		h.t.Fatalf("batch %s: receipt %+v", b.ID, r)
+	}
+	s, err := h.cat.Pin(h.t.Context())
+	must(h.t, err)
+	defer s.Release()
+	for _, host := range b.Manifest.Hosts {
+		got, err := s.Host(h.t.Context(), host.Name)
+		must(h.t, err)
+		n := 0
+		for _, line := range got {
+			if line.Batch == string(b.ID) {
+				n++
+			}
+		}
+		if n != 1 {
+			h.t.Errorf("%s of batch %s is published %d times", host.Name, b.ID, n)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.spool, "spool", string(b.ID)+"*")); len(left) > 0 {
+		h.t.Errorf("published, but still in the spool: %v", left)
+	}
+}
+
+// lines gathers a log that is written to from many goroutines.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
