@@ -115,10 +115,10 @@ func (u *URL) String() string {
 func (u *URL) canonical() string {
 	c := *u
 	c.user = ""
-	if !c.opaque {
-		c.path = unescapeUnreserved(c.path)
-	}
 	c.query = unescapeUnreserved(c.query)
+	if !c.opaque {
+		c.path, c.query = dropSessions(unescapeUnreserved(c.path), c.query)
+	}
 	c.hasQuery = c.query != ""
 	return c.String()
 }

@@ -79,7 +79,7 @@ func Host(url string) string {
 // URLs with the same canonical form are the same resource by RFC 3986 section 6.2.2.
 // Besides what Parse does it writes percent-encodings of unreserved
 // characters as the characters, the others with upper-case digits, and drops
-// user names and a query that is empty.
+// user names, parameters that carry a session (see session.go) and a query that is empty.
 func Canonical(url string) string {
 	u, err := New(url, nil)
 	if err != nil {

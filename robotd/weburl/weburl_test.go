@@ -126,6 +126,37 @@ func TestHostAndCanonical(t *testing.T) {
 	}
 }
 
+func TestCanonicalWithoutSessions(t *testing.T) {
+	for _, tt := range []struct{ ref, want string }{
+		{"?PHPSESSID=a1&p=2", "?p=2"},
+		{"?p=2&PHPSESSID=a1", "?p=2"},
+		{"?p=2&phpsessid=a1&q=3", "?p=2&q=3"},
+		{"?jsessionid=1", ""},
+		{"x.jsp;jsessionid=0A1B2C", "x.jsp"},
+		{"x.jsp;jsessionid=0A1B2C?p=2", "x.jsp?p=2"},
+		{"a;v=1;jsessionid=0A/b", "a;v=1/b"},
+		{"?ASPSESSIONIDQQQQABCD=LJKHABCDEFGHIJKLMNOPQRST", ""},
+		{"(S(lit3py55t21z5v55vlm25s55))/x.aspx", "x.aspx"},
+		{"?sid=5a9f3be01c22d4ef&page=1", "?page=1"},
+		{"?session=0f3a9b1c4d5e", ""},
+		// What only looks so is left alone.
+		{"?sid=02/11/05/0123456", "?sid=02/11/05/0123456"},
+		{"?sid=200311051234567", "?sid=200311051234567"},
+		{"?sid=internationalization", "?sid=internationalization"},
+		{"?s=ruby", "?s=ruby"},
+		{"?sid=12", "?sid=12"},
+		{"?PHPSESSID", "?PHPSESSID"},
+		{"?id=5a9f3be01c22d4ef", "?id=5a9f3be01c22d4ef"},
+		{"(S(x))/y", "(S(x))/y"},
+		{"a;b&c", "a;b&c"},
+		{"?&&a=1&", "?&&a=1&"},
+	} {
+		if got := Canonical("http://h/" + tt.ref); got != "http://h/"+tt.want {
+			t.Errorf("Canonical(%q) = %q, want %q", tt.ref, got, tt.want)
+		}
+	}
+}
+
 // TestCorpus resolves the edge cases of the shared corpus, whose answers come
 // from another implementation of the standard.
 func TestCorpus(t *testing.T) {

@@ -1,0 +1,83 @@
+package weburl
+
+import "strings"
+
+// A parameter that carries the visit's session says nothing of the page, and is
+// another in every link: a page would be new each time that it is met. By these
+// rules the canonical form goes without:
+//
+//   - ";name=value" at the end of a path segment and "name=value" in the query,
+//     where the name is a session's and nothing else's, or is "sid", "session" or
+//     the like and the value looks random;
+//   - the path segment "(S(…))" of ASP.NET.
+
+// isSession judges one parameter, such as "PHPSESSID=0123456789abcdef".
+func isSession(param string) bool {
+	name, value, ok := strings.Cut(param, "=")
+	if !ok {
+		return false
+	}
+	name = strings.ToLower(name)
+	switch name {
+	case "phpsessid", "jsessionid", "sessionid", "session_id", "sessid", "oscsid", "zenid", "xtcsid", "cfid", "cftoken", "jservsessionidroot":
+		return true
+	case "sid", "session", "sess", "s", "ssid":
+		return looksRandom(value)
+	}
+	return strings.HasPrefix(name, "aspsessionid")
+}
+
+// looksRandom tells a token from a number, date or word: 12 or more letters and
+// digits, with several changes between the two.
+func looksRandom(s string) bool {
+	if len(s) < 12 {
+		return false
+	}
+	changes := 0
+	for i := 0; i < len(s); i++ {
+		if !plain(s[i]) {
+			return false
+		}
+		if i > 0 && isDigit(s[i]) != isDigit(s[i-1]) {
+			changes++
+		}
+	}
+	return changes >= 4
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// dropSessions takes the session parameters out of a path and a query.
+func dropSessions(path, query string) (string, string) {
+	if strings.IndexByte(path, ';') >= 0 {
+		segments := strings.Split(path, "/")
+		for i, segment := range segments {
+			segments[i] = dropFrom(segment, ";")
+		}
+		path = strings.Join(segments, "/")
+	}
+	if at := strings.Index(path, "/(S("); at >= 0 {
+		if token, rest, ok := strings.Cut(path[at+len("/(S("):], "))/"); ok && looksRandom(token) {
+			path = path[:at+1] + rest
+		}
+	}
+	if strings.IndexByte(query, '=') < 0 {
+		return path, query
+	}
+	if query = dropFrom("&"+query, "&"); query != "" {
+		query = query[1:]
+	}
+	return path, query
+}
+
+// dropFrom drops those of the parameters after the first separator that carry a session.
+func dropFrom(s, sep string) string {
+	parts := strings.Split(s, sep)
+	kept := parts[:1]
+	for _, p := range parts[1:] {
+		if !isSession(p) {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, sep)
+}
