@@ -72,6 +72,7 @@ type PageConfig struct {
 	Tries       int           `mapstructure:"tries"`         // for a page that cannot be had
 	Full        time.Duration `mapstructure:"full"`          // a page that never changes is still taken in full this often
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // leave links with rel=nofollow; the page's own meta robots is always obeyed
+	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
 }
 
 // BatchConfig says when batches are made.

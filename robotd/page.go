@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,6 +103,10 @@ func (c *crawl) extract(t *turn) {
 		to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil)
 		if err == nil && t.entry.Redirects < maxRedirects {
 			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
+			// A host that gives nothing without a session sends the visitor back with one.
+			if weburl.Canonical(to) == t.entry.URL && to != t.entry.URL {
+				t.links = append(t.links, frontier.Entry{URL: to, Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
+			}
 		}
 	case isPage(t.resp.Status):
 		body, err := t.resp.Bytes(extract.MaxBytes)
@@ -111,15 +116,15 @@ func (c *crawl) extract(t *turn) {
 		}
 		p, err := extract.Links(body, t.resp.Header.Get("Content-Type"), t.entry.URL)
 		if err != nil {
-			return // not a kind of file that has links
+			return // the URL is one that no link can be resolved against
 		}
 		asked := robotsTag(t.resp.Header)
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
-		for _, link := range p.Links {
-			if link.NoFollow && c.cfg.Page.ObeyRelLink || link.Tag == "form" {
+		for _, link := range slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links) {
+			if link.NoFollow && c.cfg.Page.ObeyRelLink || link.Tag == "form" && !c.cfg.Page.Forms {
 				continue
 			}
 			c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})

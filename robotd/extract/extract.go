@@ -63,6 +63,13 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	}
 	var search func(*collector, string)
 	switch kindOf(contentType, body) {
+	case kindGzip:
+		if body = inflate(body); kindOf("", body) != kindXML {
+			return c.page, nil
+		}
+		search = (*collector).xml
+	case kindList:
+		search = (*collector).list
 	case kindHTML:
 		search = (*collector).html
 	case kindCSS:
@@ -86,10 +93,12 @@ const (
 	kindHTML
 	kindCSS
 	kindXML
+	kindGzip // perhaps a sitemap
+	kindList // a sitemap with one URL on a line
 )
 
 // kindOf tells how to search a body. A body without a type, or with the one that
-// servers give to what they do not know, is HTML if it looks so.
+// servers give to what they do not know, is what it looks like.
 func kindOf(contentType string, body []byte) kind {
 	media, _, _ := mime.ParseMediaType(contentType)
 	if media == "" {
@@ -97,23 +106,35 @@ func kindOf(contentType string, body []byte) kind {
 		media = strings.ToLower(strings.TrimSpace(media))
 	}
 	switch {
-	case media == "text/html", media == "application/xhtml+xml":
+	case media == "text/html", media == "application/xhtml+xml", media == "image/svg+xml":
 		return kindHTML
 	case media == "text/css":
 		return kindCSS
-	case media == "text/xml", media == "application/xml", strings.HasSuffix(media, "+xml") && media != "image/svg+xml":
+	case media == "text/xml", media == "application/xml", strings.HasSuffix(media, "+xml"):
 		return kindXML
-	case media == "", media == "application/octet-stream", media == "text/plain" && looksHTML(body):
-		if looksHTML(body) {
-			return kindHTML
-		}
+	case media == "application/gzip", media == "application/x-gzip":
+		return kindGzip
+	case media == "", media == "application/octet-stream", media == "text/plain":
+		return looks(body)
 	}
 	return kindOther
 }
 
-func looksHTML(body []byte) bool {
+// looks judges a body by its beginning.
+func looks(body []byte) kind {
 	head := strings.ToLower(string(body[:min(len(body), 512)]))
-	return strings.Contains(head, "<html") || strings.Contains(head, "<!doctype html")
+	switch {
+	case strings.HasPrefix(head, "\x1f\x8b"):
+		return kindGzip
+	case strings.Contains(head, "<html"), strings.Contains(head, "<!doctype html"):
+		return kindHTML
+	case strings.Contains(head, "<urlset"), strings.Contains(head, "<sitemapindex"), strings.Contains(head, "<rss"),
+		strings.Contains(head, "<feed"), strings.Contains(head, "<rdf:rdf"):
+		return kindXML
+	case isURLList(body):
+		return kindList
+	}
+	return kindOther
 }
 
 // raw is a reference as written.
@@ -131,6 +152,8 @@ type collector struct {
 	refs      []raw
 	canonical string
 	refresh   string
+	nested    bool // within an iframe's srcdoc
+	form      *form
 	seen      map[string]int // URL → place in page.Links
 }
 

@@ -1,7 +1,10 @@
 package extract
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -110,6 +113,21 @@ func TestLinks(t *testing.T) {
 		{"sitemap", "application/xml", `<?xml version="1.0"?><urlset><url><loc> http://h/a?x&amp;y </loc></url><url><loc><![CDATA[http://h/b]]></loc></url></urlset>`, "a?x&y T\nb T\n"},
 		{"rss", "application/rss+xml", `<rss><channel><link>http://h/</link><item><link>http://h/a</link><enclosure url="e.mp3"/></item></channel></rss>`, " T\na T\ne.mp3\n"},
 		{"atom", "application/atom+xml", `<feed><link rel="self" href="/f"/><entry><link href="/a"></link></entry></feed>`, "f T\na T\n"},
+		{"sitemap with images", "text/xml", `<urlset><url><loc>/a</loc><image:image><image:loc>/i.png</image:loc></image:image><xhtml:link rel="alternate" href="/ja"/></url></urlset>`, "a T\ni.png T\nja T\n"},
+		{"sitemap index", "application/octet-stream", `<?xml version="1.0"?><sitemapindex><sitemap><loc>http://h/s.xml.gz</loc></sitemap></sitemapindex>`, "s.xml.gz T\n"},
+		{"packed sitemap", "application/x-gzip", zipped(`<urlset><url><loc>/a</loc></url></urlset>`), "a T\n"},
+		{"packed sitemap cut off", "application/gzip", strings.TrimSuffix(zipped("<urlset><loc>/a</loc></urlset>"), "\x00\x00"), "a T\n"},
+		{"packed something", "application/gzip", zipped("http is a protocol"), ""},
+		{"sitemap of lines", "text/plain", "\ufeffhttp://h/a\r\n\nHTTP://h/b\n", "a T\nb T\n"},
+		{"text that names URLs", "text/plain", "http://h/a\nis a page\n", ""},
+		{"guid", "application/rss+xml", `<rss><item><guid>http://h/a</guid></item><item><guid isPermaLink="false">b</guid></item></rss>`, "a T\n"},
+		{"opml", "text/x-opml+xml", `<opml><outline xmlUrl="/f" htmlUrl="/p"/></opml>`, "f T\np T\n"},
+		{"svg", "image/svg+xml", `<svg><a xlink:href="a"><image href="i"/></a></svg>`, "a T\ni\n"},
+		{"help book", "application/octet-stream", `<!DOCTYPE HTML><HTML><OBJECT type="text/sitemap"><param name="Name" value="n"><param name="Local" value="_R\P1.html#c"></OBJECT></HTML>`, "_R/P1.html T\n"},
+		{"player", "text/html", `<object data=o><param name=Movie value=m.swf></object><applet code=A codebase=ap archive="x.jar, y.jar">`, "o\nm.swf\nap/x.jar\nap/y.jar\nap/A.class\n"},
+		{"srcdoc", "text/html", `<iframe srcdoc="&lt;a href=s&gt;&lt;iframe srcdoc='&amp;lt;a href=t&gt;'&gt;"></iframe>`, "s T\n"},
+		{"forms", "text/html", `<form action="f?no#x"><input name=a value="1 2"><input type=checkbox name=c><input type=radio name=r value=y checked><select name=s><option value=p><option value=q selected></select><input type=submit name=go></form><form method=post action=p><input name=a></form>`,
+			"f?a=1+2&r=y&s=q T\n"},
 		{"no type", "", `<!DOCTYPE html><a href=a>`, "a T\n"},
 		{"no text", "image/gif", `<html><a href=a>`, ""},
 		{"plain text", "text/plain", `see <a href=a>`, ""},
@@ -123,6 +141,37 @@ func TestLinks(t *testing.T) {
 		if got := links(p); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
+	}
+}
+
+func zipped(s string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(s))
+	z.Close()
+	return b.String()
+}
+
+func TestHeaderLinks(t *testing.T) {
+	h := http.Header{
+		"Link":    {`</a>; rel=next, <b?x,y>; title="<no>, \"; rel=x"; rel="prev nofollow"`, `<c.css>; rel=stylesheet, <d>;anchor="/other";rel=next, <e`, `<//x.test>; rel=preconnect`},
+		"Refresh": {"0; url=r"},
+	}
+	p := &Page{Links: HeaderLinks(h, "http://h/")}
+	if got, want := links(p), "a T\nb?x,y T n\nc.css\nr T\n"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// A form's fields are sent in the page's encoding.
+func TestFormInPagesEncoding(t *testing.T) {
+	body, err := japanese.EUCJP.NewEncoder().String("<title>" + prose + "</title><form action=/q><input name=k value=語></form>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Links([]byte(body), "text/html", "http://h/")
+	if err != nil || len(p.Links) != 1 || p.Links[0].URL != "http://h/q?k=%B8%EC" || p.Links[0].Tag != "form" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 

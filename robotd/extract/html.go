@@ -40,10 +40,16 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 			}
 		case html.EndTagToken:
 			in = 0
+			if name, _ := z.TagName(); atom.Lookup(name) == atom.Form {
+				c.endForm()
+			}
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, more := z.TagName()
 			in = atom.Lookup(name)
 			tag, key := in, string(name)
+			if tag == atom.Form {
+				c.endForm()
+			}
 			if tag == atom.Title {
 				if titled || !outer {
 					in = 0
@@ -97,7 +103,8 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 		take(page, "href", "xlink:href")
 	case atom.Frame, atom.Iframe:
 		take(page, "src")
-		take(part, "longdesc")
+		take(page, "longdesc")
+		c.srcdoc(attrs["srcdoc"])
 	case atom.Base:
 		c.setBase(attrs)
 	case atom.Meta:
@@ -109,12 +116,21 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 		take(page, "longdesc")
 	case atom.Script, atom.Embed, atom.Bgsound, atom.Audio, atom.Video, atom.Source, atom.Track:
 		take(part, "src", "poster")
+	case atom.Form:
+		c.beginForm(attrs)
 	case atom.Input:
 		if strings.EqualFold(attrs["type"], "image") {
 			take(part, "src")
 		}
+		c.input(attrs)
+	case atom.Select, atom.Option:
+		c.choice(tag, attrs)
 	case atom.Object:
 		take(part, "data")
+	case atom.Applet:
+		c.applet(attrs)
+	case atom.Param:
+		c.param(attrs, page, part)
 	case atom.Blockquote, atom.Q, atom.Ins, atom.Del:
 		take(page, "cite")
 	}
@@ -129,6 +145,47 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 	}
 	if style := attrs["style"]; style != "" {
 		c.css(style, name)
+	}
+}
+
+// srcdoc searches the page that an iframe carries with it. Its base is the page's own.
+func (c *collector) srcdoc(markup string) {
+	if markup != "" && !c.nested {
+		c.nested = true
+		c.tokens(markup, new(strings.Builder), false)
+		c.nested = false
+	}
+}
+
+// applet takes an applet's class or archives, which lie below its codebase.
+func (c *collector) applet(attrs map[string]string) {
+	dir := strings.TrimSpace(attrs["codebase"])
+	if dir != "" && !strings.HasSuffix(dir, "/") {
+		dir += "/"
+	}
+	code := strings.TrimSpace(attrs["code"])
+	if code != "" && !strings.HasSuffix(code, ".class") {
+		code += ".class"
+	}
+	for _, ref := range append(strings.Split(attrs["archive"], ","), code) {
+		if ref = strings.TrimSpace(ref); ref != "" {
+			c.add(dir+ref, Link{Tag: "applet"})
+		}
+	}
+}
+
+// param takes what an object is given: the pages that the contents and index of
+// an HTML Help book (.hhc, .hhk) name, and the files that players show.
+func (c *collector) param(attrs map[string]string, page, part Link) {
+	value := strings.TrimSpace(attrs["value"])
+	if value == "" {
+		return
+	}
+	switch strings.ToLower(attrs["name"]) {
+	case "local":
+		c.add(value, page)
+	case "movie", "src", "filename", "url":
+		c.add(value, part)
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// xml takes the links of sitemaps (loc) and of RSS and Atom feeds (link, by
-// text or href; enclosure). It reads tokens as HTML does, which forgives what
+// xml takes the links of sitemaps (loc, their images' and videos' too) and of RSS
+// and Atom feeds (link, by text or href; enclosure; guid; content by src). It reads tokens as HTML does, which forgives what
 // an XML reader would not.
 func (c *collector) xml(text string) {
 	z := html.NewTokenizer(strings.NewReader(text))
@@ -38,10 +38,14 @@ func (c *collector) xml(text string) {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			content.Reset()
 			name, more := z.TagName()
-			switch n := string(name); {
-			case n == "loc":
+			_, n, prefixed := strings.Cut(string(name), ":")
+			if !prefixed {
+				n = string(name)
+			}
+			switch {
+			case n == "loc" || strings.HasSuffix(n, "_loc"):
 				tag = "sitemap"
-			case n == "link":
+			case n == "link", n == "guid" && !more: // with isPermaLink it may be no link
 				tag = "feed"
 			case n == "html": // XHTML by another name
 				c.html(text)
@@ -52,10 +56,26 @@ func (c *collector) xml(text string) {
 			if !more {
 				continue
 			}
-			switch attrs := attributes(z); string(name) {
+			switch attrs := attributes(z); n {
 			case "link":
 				if href := attrs["href"]; href != "" {
 					c.add(href, Link{Tag: "feed", Rel: strings.ToLower(attrs["rel"]), Text: true})
+				}
+			case "guid":
+				if !strings.EqualFold(attrs["ispermalink"], "false") {
+					tag = "feed"
+				}
+			case "outline": // of a list of feeds (OPML)
+				for _, key := range []string{"xmlurl", "htmlurl"} {
+					if url := attrs[key]; url != "" {
+						c.add(url, Link{Tag: "feed", Text: true})
+					}
+				}
+			case "content", "thumbnail":
+				for _, key := range []string{"src", "url"} {
+					if url := attrs[key]; url != "" {
+						c.add(url, Link{Tag: "feed"})
+					}
 				}
 			case "enclosure":
 				if url := attrs["url"]; url != "" {

@@ -1,0 +1,99 @@
+package extract
+
+import (
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html/atom"
+	"golang.org/x/text/encoding"
+)
+
+// form is a GET form with what it sends when nobody changes anything.
+type form struct {
+	action string
+	fields [][2]string
+	choice string // name of the select whose options come
+	place  int    // of the select's value in fields; -1: none yet
+}
+
+// maxFields is how many fields a form may have to be followed.
+const maxFields = 50
+
+func (c *collector) beginForm(attrs map[string]string) {
+	if method := strings.TrimSpace(attrs["method"]); method == "" || strings.EqualFold(method, "get") {
+		c.form = &form{action: strings.TrimSpace(attrs["action"])}
+	}
+}
+
+// input adds an input's value as it is sent untouched.
+func (c *collector) input(attrs map[string]string) {
+	name, value := attrs["name"], attrs["value"]
+	if c.form == nil || name == "" {
+		return
+	}
+	switch strings.ToLower(attrs["type"]) {
+	case "submit", "image", "button", "reset", "file", "password":
+		return
+	case "checkbox", "radio":
+		if _, checked := attrs["checked"]; !checked {
+			return
+		}
+		if _, given := attrs["value"]; !given {
+			value = "on"
+		}
+	}
+	c.form.fields = append(c.form.fields, [2]string{name, value})
+}
+
+// choice adds a select's value: its selected option's, or its first's.
+func (c *collector) choice(tag atom.Atom, attrs map[string]string) {
+	f := c.form
+	if f == nil {
+		return
+	}
+	if tag == atom.Select {
+		f.choice, f.place = attrs["name"], -1
+		return
+	}
+	value, given := attrs["value"] // without one the option's text is sent, which is not looked for
+	if f.choice == "" || !given {
+		return
+	}
+	_, selected := attrs["selected"]
+	switch {
+	case f.place < 0:
+		f.place = len(f.fields)
+		f.fields = append(f.fields, [2]string{f.choice, value})
+	case selected:
+		f.fields[f.place][1] = value
+	}
+}
+
+// endForm makes a link of the form, with the Tag "form".
+func (c *collector) endForm() {
+	f := c.form
+	c.form = nil
+	if f == nil || len(f.fields) > maxFields {
+		return
+	}
+	before, _, _ := strings.Cut(f.action, "#")
+	before, _, _ = strings.Cut(before, "?") // the fields replace the action's own query
+	var query strings.Builder
+	for i, field := range f.fields {
+		if i > 0 {
+			query.WriteByte('&')
+		}
+		query.WriteString(formEscape(field[0], c.enc) + "=" + formEscape(field[1], c.enc))
+	}
+	c.add(before+"?"+query.String(), Link{Tag: "form", Text: true})
+}
+
+// formEscape writes a field as application/x-www-form-urlencoded, in the page's encoding.
+func formEscape(s string, enc encoding.Encoding) string {
+	if enc != nil {
+		if b, err := encoding.HTMLEscapeUnsupported(enc.NewEncoder()).String(s); err == nil {
+			s = b
+		}
+	}
+	return url.QueryEscape(s)
+}

@@ -1,0 +1,74 @@
+package extract
+
+import (
+	"net/http"
+	"strings"
+
+	"sheaf/robotd/weburl"
+)
+
+// HeaderLinks reads the links that an answer to base carries in its header: Link
+// (RFC 8288) and Refresh, which browsers follow as they do the meta element.
+func HeaderLinks(h http.Header, base string) []Link {
+	url, err := weburl.New(base, nil)
+	if err != nil {
+		return nil
+	}
+	c := &collector{page: &Page{}, base: url, seen: make(map[string]int)}
+	for _, value := range h.Values("Link") {
+		c.linkHeader(value)
+	}
+	if ref, ok := refreshTarget(h.Get("Refresh")); ok {
+		c.add(ref, Link{Tag: "refresh", Text: true})
+	}
+	c.resolve()
+	return c.page.Links
+}
+
+// linkHeader reads `<url>; rel="next"; title="a, b", <url>; …`.
+func (c *collector) linkHeader(s string) {
+	for {
+		_, rest, ok := strings.Cut(s, "<")
+		ref, rest, closed := strings.Cut(rest, ">")
+		if !ok || !closed {
+			return
+		}
+		params, after := cutParams(rest)
+		s = after
+		rel, anchored := "", false
+		for _, p := range params {
+			switch name, value, _ := strings.Cut(p, "="); strings.ToLower(strings.TrimSpace(name)) {
+			case "rel":
+				if rel == "" { // the first counts
+					rel = strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`))
+				}
+			case "anchor": // the link is another resource's
+				anchored = true
+			}
+		}
+		if !anchored {
+			attrs := map[string]string{"href": ref}
+			page := Link{Tag: "header", Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
+			c.linkElement(rel, attrs, page, Link{Tag: "header", Rel: rel})
+		}
+	}
+}
+
+// cutParams splits parameters at semicolons, up to a comma; neither counts within quotes.
+func cutParams(s string) (params []string, rest string) {
+	quoted, from := false, 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ';' && !quoted:
+			params = append(params, s[from:i])
+			from = i + 1
+		case c == ',' && !quoted:
+			return append(params, s[from:i]), s[i+1:]
+		}
+	}
+	return append(params, s[from:]), ""
+}
