@@ -1,0 +1,213 @@
+package robotd
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/testneed"
+)
+
+// corpus is the shared corpus of real pages, unpacked and served by the shared
+// vhostd, each of its hosts on an address of its own.
+type corpus struct {
+	dir   string
+	base  string            // of vhostd's own host, which sets the day
+	addr  map[string]string // host → ip:port
+	sites []corpusSite
+}
+
+// corpusSite is a line of MANIFEST.tsv.
+type corpusSite struct {
+	host  string
+	seeds []string // paths
+	reach int      // HTML files that links from the seeds lead to
+}
+
+// wholeCorpus makes tests take all of the corpus, all its days included: a quarter of an hour and 400 MB.
+const wholeCorpus = "SHEAF_TEST_CORPUS"
+
+// newCorpus unpacks the corpus, without the hosts left out, and starts vhostd.
+func newCorpus(t *testing.T, leftOut ...string) *corpus {
+	t.Helper()
+	shared := testneed.Shared(t)
+	tar := testneed.Tool(t, "tar")
+	testneed.Tool(t, "xz")
+	c := &corpus{dir: filepath.Join(t.TempDir(), "corpus"), addr: make(map[string]string)}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-xJf", filepath.Join(shared, "corpus", "dev.tar.xz")}
+	for _, host := range leftOut {
+		args = append(args, "--exclude="+host)
+	}
+	run(t, c.dir, tar, args...)
+	c.readManifest(t, leftOut)
+	server := filepath.Join(t.TempDir(), "vhostd")
+	run(t, filepath.Join(shared, "vhostd"), "go", "build", "-o", server, ".")
+	c.serve(t, server)
+	return c
+}
+
+func run(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+// readManifest reads MANIFEST.tsv and moves it away: where vhostd finds it, it
+// redirects a host's top page to the start page, and the manifest's count of what can be
+// reached is of the listings that it gives without.
+func (c *corpus) readManifest(t *testing.T, leftOut []string) {
+	t.Helper()
+	name := filepath.Join(c.dir, "MANIFEST.tsv")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		f := strings.Split(line, "\t")
+		if i == 0 {
+			if f[0] != "host" || f[2] != "seeds" || f[5] != "reach" {
+				t.Fatalf("MANIFEST.tsv has columns %q", f)
+			}
+			continue
+		}
+		if slices.Contains(leftOut, f[0]) {
+			continue
+		}
+		reach, err := strconv.Atoi(f[5])
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.sites = append(c.sites, corpusSite{f[0], strings.Fields(f[2]), reach})
+	}
+	if err := os.Rename(name, name+".read"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts vhostd; it ends with the test.
+func (c *corpus) serve(t *testing.T, server string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	l.Close()
+	cmd := exec.Command(server,
+		"-sites", filepath.Join(c.dir, "sites")+":"+filepath.Join(c.dir, "derived"),
+		"-days", filepath.Join(c.dir, "days"), "-listen", "127.0.0.1:"+port, "-perhost", port)
+	cmd.Stderr = t.Output()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	c.base = "http://127.0.0.1:" + port
+	for lines := bufio.NewScanner(out); len(c.addr) < len(c.sites)+1 && lines.Scan(); { // one more: trap.test
+		ip, name, _ := strings.Cut(lines.Text(), " ")
+		c.addr[name] = ip + ":" + port
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		_, _, err := c.get(t, "vhostd.test", "/day")
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("vhostd does not answer: %v", err)
+		}
+	}
+}
+
+// setDay changes the day that vhostd's sites live on.
+func (c *corpus) setDay(t *testing.T, day int) {
+	t.Helper()
+	if _, body, err := c.get(t, "vhostd.test", fmt.Sprintf("/day?set=%d", day)); err != nil || strings.TrimSpace(body) != strconv.Itoa(day) {
+		t.Fatalf("day %d: vhostd says %q, %v", day, body, err)
+	}
+}
+
+// get asks vhostd for a page, past the robot. Redirects are answers.
+func (c *corpus) get(t *testing.T, host, pathQuery string) (status int, body string, err error) {
+	to := strings.TrimPrefix(c.base, "http://")
+	if addr, ok := c.addr[host]; ok {
+		to = addr
+	}
+	req := &http.Request{
+		Method: http.MethodGet, Host: host, Header: make(http.Header),
+		URL: &url.URL{Scheme: "http", Host: to, Opaque: "//" + host + pathQuery}, // goes out as it is written
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req.WithContext(t.Context()))
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(data), err
+}
+
+var htmlFile = regexp.MustCompile(`(?i)\.[sx]?html?(\.[^/]*)?$`)
+
+// files lists a site's HTML files, by their paths below the site's folder.
+func (c *corpus) files(t *testing.T, host string) map[string]bool {
+	t.Helper()
+	files := make(map[string]bool)
+	for _, of := range []string{"sites", "derived"} {
+		dir := filepath.Join(c.dir, of, host)
+		if _, err := os.Stat(dir); err != nil {
+			continue
+		}
+		err := filepath.WalkDir(dir, func(p string, e os.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && htmlFile.MatchString(p) {
+				rel, _ := filepath.Rel(dir, p)
+				files[rel] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// fileOf returns the file that vhostd answers a path with, by the rules in its
+// source: a folder's is its index page.
+func fileOf(files map[string]bool, pathQuery string) string {
+	p, _, _ := strings.Cut(pathQuery, "?")
+	if raw, err := url.PathUnescape(p); err == nil {
+		p = raw
+	}
+	rel := strings.TrimPrefix(path.Clean("/"+p), "/")
+	for _, index := range []string{"", "index.html", "index.htm", "index.ja.html"} {
+		if name := path.Join(rel, index); files[name] {
+			return name
+		}
+	}
+	return ""
+}
