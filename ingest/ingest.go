@@ -9,7 +9,8 @@
 //	    final name and one SQL statement makes the batch received.
 //	  - The split reads the batch once: every host's range goes through the
 //	    verifier and, by the same bytes, into the object store with a new end
-//	    member. Nothing is deflated; memory does not grow with the batch.
+//	    member. Nothing is deflated; memory does not grow with the batch. Hosts
+//	    below a size share objects, if a setting says so: see Packs.
 //	  - Publishing appends one catalog version for all batches that wait, when the
 //	    publish window is open.
 //
@@ -65,6 +66,7 @@ type Options struct {
 	Zone    *time.Location     // of the crawl days in object names; nil is UTC
 	Log     *slog.Logger
 	Limits  Limits
+	Packs   Packs
 	Observe func(Move) // told of every move between states, for metrics; may be nil
 
 	// Boundary, where it is set, is called before and after each durable write
@@ -138,6 +140,9 @@ func New(ctx context.Context, opt Options) (*Ingest, error) {
 	}
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
+	}
+	if opt.Packs.Size <= 0 {
+		opt.Packs.Size = defaultPackSize
 	}
 	i := &Ingest{
 		opt:         opt,
@@ -248,8 +253,8 @@ const (
 	writePlace      = "place"      // the batch file and its manifest under their final names
 	writeEnter      = "enter"      // the row: received
 	writeClaim      = "claim"      // the row: pre-split, a new attempt and token
-	writeStage      = "stage"      // one host's segment in the store
-	writeStaged     = "staged"     // one host's catalog line in the database
+	writeStage      = "stage"      // one object in the store: a host's segment, or a pack of several
+	writeStaged     = "staged"     // some hosts' catalog lines in the database
 	writeSplit      = "split"      // the row: post-split
 	writeManifest   = "manifest"   // the signed manifest in the store
 	writePublish    = "publish"    // the catalog's new version

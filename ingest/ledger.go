@@ -189,15 +189,29 @@ func (l *ledger) release(b *Batch) {
 	delete(l.busy, b.ID)
 }
 
-// stage records the line of one host that b's attempt has stored.
-func (l *ledger) stage(ctx context.Context, b *Batch, line catalog.Line) error {
-	data, err := json.Marshal(line)
+// stage records the lines of some hosts of b's attempt.
+func (l *ledger) stage(ctx context.Context, b *Batch, lines []catalog.Line) error {
+	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	return changed(l.db.ExecContext(ctx, `INSERT INTO ingest_lines (id, host, attempt, line)
-		SELECT id, ?, attempt, ? FROM ingest_batches WHERE id = ? AND token = ? AND state = 'pre-split'`,
-		line.Host, string(data), b.ID, b.token))
+	defer tx.Rollback()
+	insert, err := tx.PrepareContext(ctx, `INSERT INTO ingest_lines (id, host, attempt, line)
+		SELECT id, ?, attempt, ? FROM ingest_batches WHERE id = ? AND token = ? AND state = 'pre-split'`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for _, line := range lines {
+		data, err := json.Marshal(line)
+		if err != nil {
+			return err
+		}
+		if err := changed(insert.ExecContext(ctx, line.Host, string(data), b.ID, b.token)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // split moves a batch whose every host is staged to post-split.

@@ -21,9 +21,6 @@ import (
 	"sheaf/internal/wire"
 )
 
-// readAhead is how much of a batch is read, hashed and handed on at a time.
-const readAhead = 256 << 10
-
 // views are the forms of each segment whose size and digest are taken once, here.
 var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
 
@@ -104,8 +101,9 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 	}
 	defer f.Close()
 
+	plan := i.opt.Packs.plan(m, func(n int) string { return i.packKey(b, m.Created, n) })
 	in := &input{r: io.LimitReader(f, m.Size+1), hash: sha256.New()}
-	wrong := i.splitHosts(ctx, b, m, in)
+	wrong := i.splitHosts(ctx, b, m, plan, in)
 	var refusal *Refusal
 	if wrong != nil && !errors.As(wrong, &refusal) {
 		return wrong
@@ -127,6 +125,11 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 	}
 	if refusal != nil {
 		return refusal
+	}
+	for _, p := range plan.packs {
+		if err := i.write(writeStage, func() error { return i.opt.Store.Put(ctx, p.object, &packReader{batch: f, pack: p}, p.size) }); err != nil {
+			return fmt.Errorf("store %s: %w", p.object, err)
+		}
 	}
 	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, time.Now()) })
 }
@@ -171,20 +174,29 @@ func someOf(hosts []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:few], ", "), len(hosts)-few)
 }
 
-// splitHosts stores and stages host after host, then checks how the batch ends.
-func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, in *input) error {
-	for _, h := range m.Hosts {
+// stagedAtOnce is how many lines are staged in one transaction. A crash loses
+// nothing by it: the next attempt stages all of them anew.
+const stagedAtOnce = 200
+
+// splitHosts verifies and stores host after host and stages their lines, then
+// checks how the batch ends. Hosts that go into packs are not stored yet.
+func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, in *input) error {
+	var lines []catalog.Line
+	for n, h := range m.Hosts {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var line catalog.Line
-		err := i.write(writeStage, func() (err error) { line, err = i.splitHost(ctx, b, m, h, in); return err })
+		line, err := i.splitHost(ctx, b, m, h, plan.places[n], in)
 		if err != nil {
 			return err
 		}
-		if err := i.write(writeStaged, func() error { return i.ledger.stage(ctx, b, line) }); err != nil {
+		if lines = append(lines, line); len(lines) < stagedAtOnce && n < len(m.Hosts)-1 {
+			continue
+		}
+		if err := i.write(writeStaged, func() error { return i.ledger.stage(ctx, b, lines) }); err != nil {
 			return err
 		}
+		lines = lines[:0]
 	}
 	tailAt := in.n
 	tail, err := archive.VerifyBatchTail(bufio.NewReader(in))
@@ -217,35 +229,63 @@ func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	return nil
 }
 
-// splitHost copies one host's range into the store while it is verified: the
-// same bytes go to both, and nothing is stored unless they are right to the end.
-func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wire.Host, in *input) (catalog.Line, error) {
-	at := in.n
+// splitHost verifies one host's range. A host without a place in a pack is stored
+// by the same reading: the same bytes go to the store, and nothing is kept there
+// unless they are right to the end.
+func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wire.Host, to *place, in *input) (catalog.Line, error) {
+	if to != nil {
+		sum, err := i.verify(b, h, in, io.Discard)
+		if err != nil {
+			return catalog.Line{}, err
+		}
+		to.end, to.sha256 = sum.EndMember(), sum.SHA256
+		return lineOf(b, h, sum, to.object, to.at), nil
+	}
 	object := i.objectKey(b, m, h)
-	out := i.put(ctx, object, h.Length+int64(len(archive.EndMember(1, 1))))
-	host := bufio.NewReaderSize(io.TeeReader(io.LimitReader(in, h.Length), out), readAhead)
-	sum, err := archive.VerifyRange(host, archive.VerifyOptions{
+	var sum *archive.Summary
+	err := i.write(writeStage, func() (err error) {
+		out := i.put(ctx, object, sealedSize(&h))
+		sum, err = i.verify(b, h, in, out)
+		if err == nil {
+			_, err = out.Write(sum.EndMember())
+		}
+		perr := out.finish(err)
+		switch {
+		case in.err != nil: // of our own disk: neither batch nor store is to blame
+			return in.err
+		case out.failed || err == nil && perr != nil:
+			return fmt.Errorf("store %s: %w", object, perr)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		return err
+	})
+	if err != nil {
+		return catalog.Line{}, err
+	}
+	return lineOf(b, h, sum, object, 0), nil
+}
+
+// verify reads one host's range, copies it to out as it goes by, and compares it
+// with the manifest. What is wrong with the batch is a *Refusal.
+func (i *Ingest) verify(b *Batch, h wire.Host, in *input, out io.Writer) (*archive.Summary, error) {
+	at := in.n
+	sum, err := archive.VerifyRange(io.TeeReader(io.LimitReader(in, h.Length), out), archive.VerifyOptions{
 		Host: h.Name, MaxRatio: i.opt.Limits.MaxRatio, MaxBody: i.opt.Limits.MaxBody, Views: views,
 	})
-	if err == nil {
-		err = agrees(sum, h, b, i.opt.Limits.ClockSkew)
-	}
-	if err == nil {
-		_, err = out.Write(archive.EndMember(sum.IndexOffset, sum.IndexLength))
-	}
-	perr := out.finish(err)
 	switch {
-	case in.err != nil: // of our own disk: the batch is not to blame
-		return catalog.Line{}, in.err
-	case out.failed || err == nil && perr != nil:
-		return catalog.Line{}, fmt.Errorf("store %s: %w", object, perr)
-	case ctx.Err() != nil:
-		return catalog.Line{}, ctx.Err()
+	case in.err != nil:
+		return nil, in.err
 	case err != nil:
-		return catalog.Line{}, refusalOf(err, at, h.Name)
+		return nil, refusalOf(err, at, h.Name)
 	}
+	return sum, agrees(sum, h, b, i.opt.Limits.ClockSkew)
+}
+
+// lineOf describes a verified host's segment.
+func lineOf(b *Batch, h wire.Host, sum *archive.Summary, object string, at int64) catalog.Line {
 	line := catalog.Line{
-		Host: h.Name, Object: object, Length: sum.Size,
+		Host: h.Name, Object: object, Offset: at, Length: sum.Size,
 		IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last,
 		Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
@@ -255,7 +295,7 @@ func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wi
 	for kind, v := range sum.Views {
 		line.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
 	}
-	return line, nil
+	return line
 }
 
 // agrees compares what the verifier found with what the manifest says.

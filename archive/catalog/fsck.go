@@ -68,8 +68,8 @@ const sortMemory = 64 << 20
 // Fsck checks that the catalog in a store is whole and that what it promises is
 // there: the log without gaps and each entry chained to the one before; every
 // run's bytes, blocks and order; every row in its place; what merging made of the
-// runs against the runs as published; every segment's object, long enough; every
-// batch's segments. It changes nothing, needs memory only for the log and block
+// runs against the runs as published; every segment's object, long enough, and no two
+// in the same bytes; every batch's segments. It changes nothing, needs memory only for the log and block
 // indexes, and may run while the catalog is in use. The error is of Fsck itself;
 // what is wrong with the catalog is in the report.
 func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err error) {
@@ -96,7 +96,7 @@ type fsck struct {
 	log    logbook
 	report *Report
 
-	objects *sorter // rows "<key> <bytes needed>" of everything referred to
+	objects *sorter // rows of everything referred to, see need
 
 	tombstones map[string][]Tombstone
 	published  rowSum // of the runs that publications and removals added
@@ -121,7 +121,7 @@ func (f *fsck) checkLog() error {
 			continue
 		}
 		f.report.Versions++
-		if err := f.need(versionKey(n), 0); err != nil {
+		if err := f.needWhole(versionKey(n), 0); err != nil {
 			return err
 		}
 		f.checkEntry(prev, e)
@@ -258,14 +258,13 @@ func (f *fsck) checkLive(last *entry) error {
 func (f *fsck) checkSegment(l Line) error {
 	f.report.Segments++
 	f.report.Bytes += l.Length
-	need := l.Offset + l.Length
 	if covered(f.tombstones[l.Host], l) {
-		need = -1 // taken down: it may be deleted, or not yet
+		return f.need(l.Object, -1, -1) // taken down: it may be deleted, or not yet
 	}
-	if err := f.need(l.Object, need); err != nil {
+	if err := f.need(l.Object, l.Offset, l.Offset+l.Length); err != nil {
 		return err
 	}
-	if !f.opt.Deep || need < 0 {
+	if !f.opt.Deep {
 		return nil
 	}
 	verify := f.opt.Verify
@@ -296,15 +295,19 @@ func (f *fsck) verify(ctx context.Context, l Line) error {
 	return nil
 }
 
-// need notes that an object is referred to and must have so many bytes; with
-// less than none it may be missing.
-func (f *fsck) need(key string, bytes int64) error {
+// need notes that an object is referred to from start to end. Ranges of one
+// object that are not empty must not overlap, as those of a pack do not; an
+// object that may be missing ends at -1. Rows "<key> <end> <start>" sort by the end.
+func (f *fsck) need(key string, start, end int64) error {
 	if err := store.CheckKey(key); err != nil {
 		f.report.problem(key, "%v", err)
 		return nil
 	}
-	return f.objects.add(fmt.Appendf(nil, "%s %020d\n", key, bytes+1))
+	return f.objects.add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
 }
+
+// needWhole notes that an object of the catalog's own must be there, as often as it is asked for.
+func (f *fsck) needWhole(key string, size int64) error { return f.need(key, size, size) }
 
 // checkObjects compares what is referred to with the store's own listing. Both
 // are in the order of their keys.
@@ -347,15 +350,20 @@ func neededKey(row []byte) string {
 	return key
 }
 
-// takeNeeded steps over all rows of one key and checks the largest need, which
-// is the last, against the object; nil says that there is none.
+// takeNeeded steps over all rows of one key and checks that they do not overlap,
+// and the last, which ends farthest, against the object; nil says that there is none.
 func (f *fsck) takeNeeded(needed rows, info *store.Info) error {
 	key := neededKey(needed.row())
 	var bytes int64
 	for needed.row() != nil && neededKey(needed.row()) == key {
-		if _, err := fmt.Sscanf(string(needed.row()[len(key)+1:]), "%d", &bytes); err != nil {
+		var start, end int64
+		if _, err := fmt.Sscanf(string(needed.row()[len(key)+1:]), "%d %d", &end, &start); err != nil {
 			return err
 		}
+		if start < bytes && start < end {
+			f.report.problem(key, "two segments share bytes: one ends at %d, another has %d to %d", bytes-1, start-1, end-1)
+		}
+		bytes = end
 		if err := needed.next(f.ctx); err != nil {
 			return err
 		}

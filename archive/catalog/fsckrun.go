@@ -34,7 +34,7 @@ func (s *rowSum) addAll(o rowSum) {
 // checkRun reads a run from its first byte to its last: digest, block index,
 // every block, the order of the rows. It gives each row to check, if not nil.
 func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, err error) {
-	if err := f.need(ref.Name, ref.Size); err != nil {
+	if err := f.needWhole(ref.Name, ref.Size); err != nil {
 		return sum, err
 	}
 	f.report.Runs++

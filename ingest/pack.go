@@ -1,0 +1,147 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/wire"
+)
+
+// Packs says which hosts of a batch share an object. The zero value gives every
+// host an object of its own.
+type Packs struct {
+	Below int64 // a segment of fewer bytes lies in a pack
+	Size  int64 // bytes that a pack does not pass; 256 MiB
+}
+
+const defaultPackSize = 256 << 20
+
+// packing is how the small hosts of a batch lie in pack objects, in the order of
+// their catalog keys. It follows from the manifest, which has every length, so
+// it is known before the batch is read, and each host's line can be staged when
+// the host is verified. The packs are stored last, out of the batch file itself:
+// it stays in the buffers until the batch is collected, so nothing is copied
+// before, and a batch that is refused has stored none.
+type packing struct {
+	packs  []pack
+	places []*place // by the host's number in the manifest; nil where it has an object of its own
+}
+
+// pack is one object: sealed segments, one after another.
+type pack struct {
+	object string
+	size   int64
+	places []*place
+}
+
+// place is a host's segment in a pack.
+type place struct {
+	host   *wire.Host
+	object string
+	at     int64 // bytes into the object
+	size   int64 // of the sealed segment
+
+	end    []byte // its end member, once the host is verified
+	sha256 string // of the whole of it
+}
+
+// sealedSize is the length of a host's segment with its end member.
+func sealedSize(h *wire.Host) int64 { return h.Length + int64(len(archive.EndMember(1, 1))) }
+
+// plan lays a batch's small hosts out. Packs are numbered, and name gives a pack's key.
+func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
+	plan := &packing{places: make([]*place, len(m.Hosts))}
+	var small []*place
+	for n := range m.Hosts {
+		h := &m.Hosts[n]
+		if size := sealedSize(h); size < p.Below {
+			plan.places[n] = &place{host: h, size: size}
+			small = append(small, plan.places[n])
+		}
+	}
+	slices.SortFunc(small, func(a, b *place) int { return cmp.Compare(catalog.Key(a.host.Name), catalog.Key(b.host.Name)) })
+	for _, s := range small {
+		last := len(plan.packs) - 1
+		if last < 0 || plan.packs[last].size+s.size > p.Size {
+			plan.packs = append(plan.packs, pack{object: name(len(plan.packs) + 1)})
+			last++
+		}
+		to := &plan.packs[last]
+		s.object, s.at = to.object, to.size
+		to.places, to.size = append(to.places, s), to.size+s.size
+	}
+	return plan
+}
+
+// packKey names the n-th pack that an attempt stores.
+func (i *Ingest) packKey(b *Batch, created time.Time, n int) string {
+	return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", created.In(i.opt.Zone).Format("20060102"), b.Batch, b.Attempt, n)
+}
+
+// packReader gives a pack's bytes out of the batch file, and fails where a
+// segment is no longer what was verified. It can go back to its start, so that a
+// store may send it again.
+type packReader struct {
+	batch io.ReaderAt
+	pack  pack
+
+	next int       // the place that follows
+	part io.Reader // what is left of the place before
+	sum  hash.Hash // of what was read of it
+	n    int64
+}
+
+func (r *packReader) Read(p []byte) (int, error) {
+	for {
+		if r.part == nil {
+			if r.next == len(r.pack.places) {
+				return 0, io.EOF
+			}
+			to := r.pack.places[r.next]
+			r.part = io.MultiReader(io.NewSectionReader(r.batch, to.host.Offset, to.host.Length), bytes.NewReader(to.end))
+			r.sum = sha256.New()
+			r.next++
+		}
+		n, err := r.part.Read(p)
+		r.sum.Write(p[:n])
+		r.n += int64(n)
+		if err == io.EOF {
+			err = r.close()
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// close ends a place.
+func (r *packReader) close() error {
+	of := r.pack.places[r.next-1]
+	r.part = nil
+	if sum := hex.EncodeToString(r.sum.Sum(nil)); sum != of.sha256 {
+		return fmt.Errorf("the batch file has changed since it was verified: the segment of %s now has SHA-256 %s, had %s", of.host.Name, sum, of.sha256)
+	}
+	return nil
+}
+
+// Seek tells where the reader is, or takes it back to the start; nothing else is needed.
+func (r *packReader) Seek(off int64, whence int) (int64, error) {
+	switch {
+	case whence == io.SeekCurrent && off == 0:
+		return r.n, nil
+	case whence == io.SeekStart && off == 0:
+		*r = packReader{batch: r.batch, pack: r.pack}
+		return 0, nil
+	}
+	return 0, errors.New("a pack is read from its start")
+}
