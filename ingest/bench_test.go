@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/internal/testneed"
 	"sheaf/internal/window"
@@ -51,6 +52,49 @@ func BenchmarkSplit(b *testing.B) {
 		}), "s-split")
 		b.ReportMetric(peakMB(b), "MB-peak-RSS")
 		b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
+	}
+}
+
+// BenchmarkSplitSmallHosts measures the split of a batch of 20,000 tiny hosts with
+// an object for each and with packs. The store counts; its directory syncs each
+// object and the directory of each name.
+//
+//	go test -run '^$' -bench SplitSmallHosts -benchtime 1x -timeout 30m ./ingest
+func BenchmarkSplitSmallHosts(b *testing.B) {
+	const hosts = 20_000
+	for name, below := range map[string]int64{"own": 0, "packs": 1 << 20} {
+		b.Run(name, func(b *testing.B) {
+			h := newHouse(b)
+			meter := store.NewMeter(h.store)
+			h.store = meter
+			h.opt.Window = window.Never()
+			h.opt.Packs.Below = below
+			h.open()
+			path := filepath.Join(h.opt.Dir, "upload")
+			f, err := os.Create(path)
+			must(b, err)
+			var sites []batchtest.Host
+			for i := range hosts {
+				sites = append(sites, batchtest.Site("h"+strconv.Itoa(i)+".example.jp", 1))
+			}
+			batch := batchtest.MakeTo(b, f, h.robots, 1, sites...)
+			must(b, f.Close())
+			for b.Loop() {
+				if b.N > 1 {
+					b.Fatal("one batch is split once: use -benchtime 1x")
+				}
+				must(b, resetPeak())
+				_, _, err := h.in.Accept(b.Context(), ingest.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}, batch.Signed)
+				must(b, err)
+				b.ReportMetric(seconds(func() {
+					h.run()
+					h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
+				}), "s-split")
+				b.ReportMetric(float64(meter.Usages().Put.Calls), "puts")
+				b.ReportMetric(peakMB(b), "MB-peak-RSS")
+				b.ReportMetric(float64(batch.Manifest.Size)/1e6, "MB-batch")
+			}
+		})
 	}
 }
 
@@ -112,7 +156,7 @@ func tarPerHost(b *testing.B, batch, dir string) {
 	}
 }
 
-func run(b *testing.B, name string, args ...string) {
+func run(b testing.TB, name string, args ...string) {
 	b.Helper()
 	if out, err := exec.Command(testneed.Tool(b, name), args...).CombinedOutput(); err != nil {
 		b.Fatalf("%s: %v: %s", name, err, out)

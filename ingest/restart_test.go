@@ -3,10 +3,12 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"sheaf/archive/store"
@@ -19,30 +21,42 @@ import (
 // it, as if the process had been killed there.
 type grave struct {
 	write, when string
-	dead        chan struct{}
+
+	mu    sync.Mutex     // guards all below
+	dead  bool           // no write begins any more
+	under sync.WaitGroup // writes under way
+	died  chan struct{}
 }
 
 func (g *grave) boundary(write, when string) {
-	select {
-	case <-g.dead:
-		select {} // other goroutines of the dead process
-	default:
+	g.mu.Lock()
+	if when == "after" {
+		g.under.Done()
 	}
-	if write == g.write && when == g.when {
-		close(g.dead)
+	if write == g.write && when == g.when && !g.dead {
+		g.dead = true
+		close(g.died)
+	}
+	if g.dead {
+		g.mu.Unlock()
 		select {}
 	}
+	if when == "before" {
+		g.under.Add(1)
+	}
+	g.mu.Unlock()
 }
 
 // bury starts the service, lets act run, and abandons it when it dies at the boundary.
 func (h *house) bury(write, when string, act func()) {
 	h.t.Helper()
-	g := &grave{write, when, make(chan struct{})}
+	g := &grave{write: write, when: when, died: make(chan struct{})}
 	h.opt.Boundary = g.boundary
 	h.open()
 	go h.in.Run(context.Background())
 	go act()
-	<-g.dead
+	<-g.died
+	g.under.Wait() // what was being written when it died is written
 	h.opt.Boundary = nil
 }
 
@@ -52,10 +66,15 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 		if write == "failure" {
 			continue // TestStoreDown
 		}
-		for _, when := range []string{"before", "after"} {
-			t.Run(write+" "+when, func(t *testing.T) {
+		for _, c := range []struct {
+			when  string
+			packs ingest.Packs
+		}{{when: "before"}, {when: "after"}, {"before", allPacked}, {"after", allPacked}} {
+			when := c.when
+			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below), func(t *testing.T) {
 				t.Parallel()
 				h := newHouse(t)
+				h.opt.Packs = c.packs
 				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
 				want := wire.StatePublished
 				if slices.Contains(bad, write) {

@@ -130,3 +130,38 @@ func TestFsckOrphansAndVerify(t *testing.T) {
 		t.Errorf("verify: %+v, %v", report, err)
 	}
 }
+
+// Segments of one object may have gaps between them, but no byte in common.
+func TestFsckPack(t *testing.T) {
+	for name, c := range map[string]struct {
+		offsets [3]int64 // of segments of 10 bytes
+		want    int64    // problems
+	}{
+		"one after another": {[3]int64{0, 10, 20}, 0},
+		"in any order":      {[3]int64{20, 0, 10}, 0},
+		"gaps":              {[3]int64{5, 30, 50}, 0},
+		"overlap":           {[3]int64{0, 9, 19}, 1},
+		"the same":          {[3]int64{0, 20, 20}, 1},
+		"all overlap":       {[3]int64{0, 1, 2}, 2},
+		"beyond the end":    {[3]int64{0, 10, 95}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := newStore(t)
+			if err := st.Put(t.Context(), "packs/p", bytes.NewReader(make([]byte, 100)), 100); err != nil {
+				t.Fatal(err)
+			}
+			var lines []catalog.Line
+			for i, host := range []string{"a.jp", "b.jp", "c.jp"} {
+				l := putSegment(t, st, host, "b1")
+				l.Object, l.Offset, l.Length = "packs/p", c.offsets[i], 10
+				l.IndexOffset, l.IndexLength = 0, 0
+				lines = append(lines, l)
+			}
+			publish(t, open(t, st), publication("b1", lines...))
+			report, err := catalog.Fsck(t.Context(), st, catalog.FsckOptions{TempDir: t.TempDir()})
+			if err != nil || report.Found != c.want {
+				t.Errorf("%d problems, want %d: %+v, %v", report.Found, c.want, report.Problems, err)
+			}
+		})
+	}
+}

@@ -92,22 +92,37 @@ func record(kind archive.Kind, url string, status int, media, body string, at ti
 }
 
 // Publish seals the records by host, each host's as one segment of one batch, and
-// publishes them as an edition of the day. It returns the edition's name.
+// publishes them as an edition of the day. It returns the edition's name. The
+// batches lie in the store in turn as a pack, with other bytes before it, and
+// with an object for each host: what is served does not depend on that.
 func (s *Site) Publish(day string, hosts map[string][]*archive.Record) string {
 	s.t.Helper()
 	ctx := context.Background()
 	s.batches++
 	batch := catalog.Batch{ID: fmt.Sprintf("r1-%sT000000Z-%d", day, s.batches), SHA256: hex.EncodeToString(make([]byte, 32))}
 	var lines []catalog.Line
+	pack := []byte("segments of others")
 	for host, records := range hosts {
-		lines = append(lines, s.segment(ctx, batch, host, records))
+		line, data := s.segment(batch, host, records)
+		if s.batches%2 == 1 {
+			line.Object, line.Offset = "packs/"+batch.ID+".tar.gz", int64(len(pack))
+			pack = append(pack, data...)
+		} else {
+			must(s.t, s.Store.Put(ctx, line.Object, bytes.NewReader(data), int64(len(data))))
+		}
+		lines = append(lines, line)
+	}
+	if s.batches%2 == 1 {
+		pack = append(pack, "and more of them"...)
+		must(s.t, s.Store.Put(ctx, "packs/"+batch.ID+".tar.gz", bytes.NewReader(pack), int64(len(pack))))
 	}
 	v, err := s.Catalog.Publish(ctx, catalog.Publication{Day: day, Batches: []catalog.Batch{batch}, Lines: catalog.Lines(lines...)})
 	must(s.t, err)
 	return v.Edition
 }
 
-func (s *Site) segment(ctx context.Context, batch catalog.Batch, host string, records []*archive.Record) catalog.Line {
+// segment seals one host's records and describes them as an object of their own.
+func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Record) (catalog.Line, []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "segment")
 	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
@@ -134,8 +149,7 @@ func (s *Site) segment(ctx context.Context, batch catalog.Batch, host string, re
 	for kind, v := range sum.Views {
 		line.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
 	}
-	must(s.t, s.Store.Put(ctx, line.Object, bytes.NewReader(data), int64(len(data))))
-	return line
+	return line, data
 }
 
 // Digest is a payload's digest as records carry it.

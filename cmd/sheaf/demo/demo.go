@@ -25,6 +25,8 @@ type Options struct {
 	Once bool      // check and end, instead of staying up
 	Data string    // directory for everything; empty: a temporary one, removed at the end
 	Log  io.Writer // the service's and the robots' log; nil: dropped
+
+	Settings map[string]any // of the service, beside the demo's own
 }
 
 // robots that the demo runs, as three of the paper's sites.
@@ -53,13 +55,15 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	}
 	defer func() { err = errors.Join(err, web.stop()) }()
 
-	cfg, err := service.Load("", map[string]any{
+	settings := map[string]any{
 		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
 		"http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
 		"publish.window": "never", // the demo publishes when a day's batches are all there
 		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
 		"poll":           "200ms", "stop": "2s",
-	})
+	}
+	maps.Copy(settings, opt.Settings)
+	cfg, err := service.Load("", settings)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,15 @@ package demo
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/internal/transfers"
 )
 
@@ -30,12 +33,56 @@ func (k *kept) Report(r Report) {
 	k.report = r
 }
 
-// TestOnce is the whole way through: what `sheaf demo --once` checks, and that it was checked.
+// TestOnce is the whole way through, with hosts in objects of their own, in
+// packs, and some of each: what `sheaf demo --once` checks, that it was checked,
+// and where the archives then lie.
 func TestOnce(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		below      string
+		own, packs bool // where there are objects
+	}{
+		{"own objects", "0", true, false},
+		{"packs", "256MiB", false, true},
+		{"mixed", "64KiB", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.name != "own objects" {
+				t.Skip("the whole way again")
+			}
+			data := t.TempDir()
+			once(t, Options{Once: true, Data: data, Settings: map[string]any{"packs.below": c.below}})
+			st, err := store.OpenFS(filepath.Join(data, "service", "store"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			for prefix, want := range map[string]bool{"segments/": c.own, "packs/": c.packs} {
+				some := false
+				for _, err := range st.List(t.Context(), prefix, "") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					some = true
+				}
+				if some != want {
+					t.Errorf("objects under %s: %v, want %v", prefix, some, want)
+				}
+			}
+			report, err := catalog.Fsck(t.Context(), st, catalog.FsckOptions{Deep: true, TempDir: t.TempDir()})
+			if err != nil || !report.OK() || report.Segments == 0 || report.Verified != report.Segments {
+				t.Errorf("fsck: %+v, %v", report, err)
+			}
+		})
+	}
+}
+
+func once(t *testing.T, opt Options) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var k kept
-	if err := Run(ctx, Options{Once: true, Data: t.TempDir()}, &k); err != nil {
+	if err := Run(ctx, opt, &k); err != nil {
 		t.Fatal(err)
 	}
 	var checked []Event

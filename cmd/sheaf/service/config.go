@@ -44,6 +44,14 @@ type Config struct {
 		Window string `mapstructure:"window"`
 	} `mapstructure:"publish"`
 
+	Packs struct {
+		// Below gives hosts whose part of a batch is smaller than this an object
+		// in the store together with others, such as 1MiB; 0: every host its own.
+		Below Size `mapstructure:"below"`
+		// Size is about how large such an object becomes.
+		Size Size `mapstructure:"size"`
+	} `mapstructure:"packs"`
+
 	Hosts struct {
 		// Suffixes are the domains whose hosts robots may discover and add, such as [jp].
 		Suffixes []string `mapstructure:"suffixes"`
@@ -91,6 +99,8 @@ func defaults(v *viper.Viper) {
 		v.SetDefault(server+".key", "")
 	}
 	v.SetDefault("publish.window", "12:00-13:00")
+	v.SetDefault("packs.below", "0")
+	v.SetDefault("packs.size", "256MiB")
 	v.SetDefault("hosts.suffixes", []string{"jp"})
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.grace", 10*time.Minute)
@@ -118,7 +128,7 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	}
 	var c Config
 	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
-		duration, mapstructure.StringToSliceHookFunc(","))))
+		duration, size, mapstructure.StringToSliceHookFunc(","))))
 	if err != nil {
 		return Config{}, fmt.Errorf("settings: %w", err)
 	}
@@ -173,6 +183,12 @@ func (c *Config) check() error {
 		if (f.Cert == "") != (f.Key == "") {
 			errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
 		}
+	}
+	if c.Packs.Size <= 0 {
+		errs = append(errs, bad("packs.size", int64(c.Packs.Size), "is not positive"))
+	}
+	if c.Packs.Below < 0 || c.Packs.Below > c.Packs.Size {
+		errs = append(errs, bad("packs.below", int64(c.Packs.Below), fmt.Sprintf("is not from 0 to packs.size, %d bytes", c.Packs.Size)))
 	}
 	if c.Poll <= 0 {
 		errs = append(errs, bad("poll", c.Poll, "is not positive"))

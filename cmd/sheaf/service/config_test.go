@@ -32,6 +32,10 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"download: {ports: [9, 1]}", "download.ports", "[9 1]"},
 		{"drop: {public: 2001:db8::1}", "drop.public", "2001:db8::1"},
 		{"poll: -1s", "poll", "-1s"},
+		{"packs: {below: 1MB}", "packs.below", "1MB"},
+		{"packs: {below: 1GiB}", "packs.below", "1073741824"},
+		{"packs: {below: -1}", "packs.below", "-1"},
+		{"packs: {size: 0}", "packs.size", "0"},
 		{"stop: soon", "stop", "soon"},
 		{"colour: red", "colour", ""},
 	} {
@@ -49,11 +53,12 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 func TestEnvironmentAndOverrides(t *testing.T) {
 	t.Setenv("SHEAF_HTTP_LISTEN", "127.0.0.1:1")
 	t.Setenv("SHEAF_HOSTS_SUFFIXES", "jp,test")
+	t.Setenv("SHEAF_PACKS_BELOW", "64KiB")
 	c, err := Load("", map[string]any{"publish.window": "always"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Hosts.Suffixes, []string{"jp", "test"}) || c.Publish.Window != "always" {
+	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Hosts.Suffixes, []string{"jp", "test"}) || c.Publish.Window != "always" || c.Packs.Below != 64<<10 || c.Packs.Size != 256<<20 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -146,6 +146,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	s.ingest, err = ingest.New(ctx, ingest.Options{
 		DB: s.db, Dir: buffers, Store: objects, Catalog: published, Robots: s.manager, Key: key,
 		Window: publishWindow, Zone: zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
+		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
 		Boundary: s.in(roomIngest),
 	})
 	if err != nil {
