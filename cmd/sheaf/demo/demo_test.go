@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -33,9 +34,10 @@ func (k *kept) Report(r Report) {
 	k.report = r
 }
 
-// TestOnce is the whole way through, with hosts in objects of their own, in
-// packs, and some of each: what `sheaf demo --once` checks, that it was checked,
-// and where the archives then lie.
+// TestOnce is the whole way through, with some hosts in objects of their own and
+// some in packs: what `sheaf demo --once` checks, that it was checked, and where the
+// archives then lie. With SHEAF_TEST_LAYOUTS=all it goes the way with all hosts in
+// either too.
 func TestOnce(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -46,10 +48,11 @@ func TestOnce(t *testing.T) {
 		{"packs", "256MiB", false, true},
 		{"mixed", "64KiB", true, true},
 	} {
+		if os.Getenv("SHEAF_TEST_LAYOUTS") != "all" && c.name != "mixed" {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.name != "own objects" {
-				t.Skip("the whole way again")
-			}
+			t.Parallel()
 			data := t.TempDir()
 			once(t, Options{Once: true, Data: data, Settings: map[string]any{"packs.below": c.below}})
 			st, err := store.OpenFS(filepath.Join(data, "service", "store"))
