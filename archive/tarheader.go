@@ -23,7 +23,10 @@ const (
 	attrMIME = "SCHILY.xattr.user.mime_type"
 )
 
-const maxTarName = 100 // of the ustar header; a longer name goes into a PAX record
+const (
+	maxTarName = 100  // of the ustar header; a longer name goes into a PAX record
+	maxAttrURL = 2048 // a longer URL is no attribute: ext4 has 4 KiB for all of a file's, and bsdtar fails over that
+)
 
 // headers gives the blocks before the file's data: a PAX header where needed, then the file's own.
 func (e *tarEntry) headers() []byte {

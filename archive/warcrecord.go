@@ -214,6 +214,9 @@ func (c *Cell) tarEntry() *tarEntry {
 	if c.MIME == unknownMIME {
 		e.mime = ""
 	}
+	if len(c.URL) > maxAttrURL {
+		e.url = ""
+	}
 	return e
 }
 
