@@ -10,8 +10,7 @@ import (
 // for the end of their context. Reads and writes are counted apart, so a Put
 // whose reader opens objects of the same store never waits for itself. An Open is
 // done once it gives its reader, and a List stands aside while its caller looks
-// at an object: neither can block a caller that does more between. Limit hides that a
-// store is Local.
+// at an object: neither can block a caller that does more between.
 type Limit struct {
 	Store
 	reads, writes chan struct{} // hold one element for each that runs
@@ -22,6 +21,9 @@ type Limit struct {
 func NewLimit(s Store, reads, writes int) *Limit {
 	return &Limit{Store: s, reads: make(chan struct{}, max(1, reads)), writes: make(chan struct{}, max(1, writes))}
 }
+
+// Unwrap implements Wrapper.
+func (s *Limit) Unwrap() Store { return s.Store }
 
 func run(ctx context.Context, slots chan struct{}, op func() error) error {
 	select {

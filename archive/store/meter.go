@@ -11,18 +11,22 @@ import (
 
 // Usage is what one kind of operation did so far.
 type Usage struct {
-	Calls   int64
-	Failed  int64   // calls whose error is none of this package's
-	Bytes   int64   // that went through, also in calls that failed
-	Seconds float64 // spent in the store, by all calls together
+	Calls   int64   `json:"calls"`
+	Failed  int64   `json:"failed"`  // calls whose error is none of this package's
+	Bytes   int64   `json:"bytes"`   // that went through, also in calls that failed
+	Seconds float64 `json:"seconds"` // spent in the store, by all calls together
 }
 
 // Usages is what all did. Open counts its readers' bytes, seconds and failures too.
 type Usages struct {
-	Put, Open, Stat, List, Delete Usage
+	Put    Usage `json:"put"`
+	Open   Usage `json:"open"`
+	Stat   Usage `json:"stat"`
+	List   Usage `json:"list"`
+	Delete Usage `json:"delete"`
 }
 
-// Meter counts what is done to a store. It hides that a store is Local.
+// Meter counts what is done to a store.
 type Meter struct {
 	Store
 	mu  sync.Mutex // guards sum
@@ -31,6 +35,9 @@ type Meter struct {
 
 // NewMeter wraps a store.
 func NewMeter(s Store) *Meter { return &Meter{Store: s} }
+
+// Unwrap implements Wrapper.
+func (m *Meter) Unwrap() Store { return m.Store }
 
 // Usages returns the sums so far.
 func (m *Meter) Usages() Usages {

@@ -29,7 +29,6 @@ type RetryOptions struct {
 // repeated only if its reader is an io.Seeker.
 //
 // A reader of Open goes on from where it failed, since objects never change.
-// Retry hides that a store is Local: files of this machine need none.
 type Retry struct {
 	Store
 	o RetryOptions
@@ -48,6 +47,9 @@ func NewRetry(s Store, o RetryOptions) *Retry {
 	}
 	return &Retry{Store: s, o: o}
 }
+
+// Unwrap implements Wrapper.
+func (s *Retry) Unwrap() Store { return s.Store }
 
 // final reports whether an error tells the outcome, or nobody waits for it.
 func final(ctx context.Context, err error) bool {

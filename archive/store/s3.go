@@ -13,26 +13,19 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
 // probeName, after the prefix, is the empty object with which OpenS3 learns
 // whether conditions are honoured. It is no key, since it begins with a dot.
 const probeName = ".put-if-absent"
 
-// s3Idle is how long an idle connection is kept, and s3Header how long the
-// service may take to begin its answer once it has the whole request.
-const (
-	s3Idle   = time.Minute
-	s3Header = 5 * time.Minute
-)
-
 // S3Options says where an S3 store is.
 type S3Options struct {
 	Endpoint  string // URL of the service, as https://s3.example.org:9000
 	Bucket    string // must exist
 	Prefix    string // that all objects' names begin with, and a slash after it; may be empty
-	AccessKey string
+	AccessKey string // with SecretKey; where both are empty the environment or ~/.aws/credentials has them
 	SecretKey string
 	Region    string      // us-east-1 where empty
 	TLS       *tls.Config // of https endpoints with authorities of their own; may be nil
@@ -40,6 +33,10 @@ type S3Options struct {
 	// MaxPut is the most bytes that are sent in one PUT; larger objects go in
 	// parts. Zero means 5 GiB, which is what S3 allows.
 	MaxPut int64
+
+	// Stall is how long a connection in use may bring nothing before it is given
+	// up. Zero means 5 minutes.
+	Stall time.Duration
 }
 
 // S3 is a Store in a bucket of a service that speaks S3 and honours
@@ -61,15 +58,16 @@ type S3 struct {
 	name   string // of the store, for messages
 }
 
-// OpenS3 opens the store. It fails where the bucket is missing, or where the
-// service takes a second object of one name: there, nothing would be safe.
+// OpenS3 opens the store. It fails with ErrUnreachable, ErrBucket, ErrCredentials,
+// or, where the service takes a second object of one name so that nothing would be
+// safe, with ErrNotConditional.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	s, err := newS3(o)
 	if err != nil {
 		return nil, fmt.Errorf("open store %s/%s: %w", o.Endpoint, o.Bucket, err)
 	}
 	if err := s.probe(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", s.name, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", s.name, openError(err)), s.Close())
 	}
 	return s, nil
 }
@@ -81,6 +79,9 @@ func newS3(o S3Options) (*S3, error) {
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("endpoint %q: want http:// or https:// and a host", o.Endpoint)
+	}
+	if err := s3utils.CheckValidBucketName(o.Bucket); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBucket, err)
 	}
 	prefix := strings.Trim(o.Prefix, "/")
 	if prefix != "" {
@@ -95,16 +96,16 @@ func newS3(o S3Options) (*S3, error) {
 	if o.MaxPut == 0 {
 		o.MaxPut = maxS3Put
 	}
-	transport := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		TLSClientConfig:       o.TLS,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       s3Idle,
-		ResponseHeaderTimeout: s3Header,
-		DisableCompression:    true, // bytes are what they are, and their length is checked
+	if o.Stall == 0 {
+		o.Stall = s3Stall
 	}
+	keys, err := s3Credentials(o.AccessKey, o.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	transport := newTransport(o.TLS, o.Stall)
 	core, err := minio.NewCore(u.Host, &minio.Options{
-		Creds:      credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""),
+		Creds:      keys,
 		Secure:     u.Scheme == "https",
 		Region:     o.Region,
 		Transport:  transport,
@@ -128,7 +129,7 @@ func (s *S3) probe(ctx context.Context) error {
 			return fmt.Errorf("try a conditional write: %w", err)
 		}
 	}
-	return errors.New("the service ignores If-None-Match: it would overwrite objects")
+	return ErrNotConditional
 }
 
 // Close gives up idle connections; readers that are open stay good.

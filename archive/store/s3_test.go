@@ -5,83 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/internal/testneed"
 )
-
-// gateway is a running versitygw over a directory.
-type gateway struct {
-	address string
-	root    string
-	buckets atomic.Int64
-}
-
-func startGateway(t *testing.T) *gateway {
-	t.Helper()
-	program := testneed.Tool(t, "versitygw")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gateway{address: l.Addr().String(), root: t.TempDir()}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(program, "--port", g.address, "--access", "access", "--secret", "secret", "--quiet", "posix", g.root)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("versitygw: %s", out.String())
-		}
-	})
-	for range 200 {
-		if c, err := net.Dial("tcp", g.address); err == nil {
-			_ = c.Close()
-			return g
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("versitygw does not listen")
-	return nil
-}
-
-// options makes a bucket of its own.
-func (g *gateway) options(t *testing.T) store.S3Options {
-	t.Helper()
-	c, err := minio.New(g.address, &minio.Options{Creds: credentials.NewStaticV4("access", "secret", ""), Region: "us-east-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	bucket := fmt.Sprintf("bucket-%d", g.buckets.Add(1))
-	if err := c.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return store.S3Options{Endpoint: "http://" + g.address, Bucket: bucket, AccessKey: "access", SecretKey: "secret"}
-}
 
 func openS3(t *testing.T, o store.S3Options) *store.S3 {
 	t.Helper()
@@ -93,21 +30,32 @@ func openS3(t *testing.T, o store.S3Options) *store.S3 {
 	return s
 }
 
+// eachServer runs a test against every program that serves S3.
+func eachServer(t *testing.T, test func(t *testing.T, g *storetest.S3Server)) {
+	for name, start := range storetest.S3Servers() {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
+	}
+}
+
 func TestS3(t *testing.T) {
-	g := startGateway(t)
-	storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.options(t)) })
+	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
+		storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.Options(t)) })
+	})
 }
 
 func TestS3Wrapped(t *testing.T) {
-	g := startGateway(t)
+	g := storetest.StartVersity(t)
 	storetest.Run(t, func(t *testing.T) store.Store {
-		return store.NewRetry(store.NewMeter(store.NewLimit(openS3(t, g.options(t)), 8, 8)), quick)
+		return store.NewRetry(store.NewMeter(store.NewLimit(openS3(t, g.Options(t)), 8, 8)), quick)
 	})
 }
 
 // Objects that go in parts are put only where the key is free, too.
 func TestS3Parts(t *testing.T) {
-	o := startGateway(t).options(t)
+	eachServer(t, func(t *testing.T, g *storetest.S3Server) { testParts(t, g.Options(t)) })
+}
+
+func testParts(t *testing.T, o store.S3Options) {
 	o.MaxPut = 5 << 20
 	s := openS3(t, o)
 	const size = 12<<20 + 1
@@ -148,9 +96,9 @@ func TestS3Parts(t *testing.T) {
 
 // Two prefixes of one bucket are two stores, and a listing has as many pages as it needs.
 func TestS3PrefixAndPages(t *testing.T) {
-	g := startGateway(t)
-	o := g.options(t)
-	dir := filepath.Join(g.root, o.Bucket, "one", "two", "k")
+	g := storetest.StartVersity(t)
+	o := g.Options(t)
+	dir := filepath.Join(g.Root, o.Bucket, "one", "two", "k")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -181,20 +129,57 @@ func TestS3PrefixAndPages(t *testing.T) {
 	}
 }
 
+// What is wrong with the options is told apart.
 func TestOpenS3Fails(t *testing.T) {
-	o := startGateway(t).options(t)
-	for name, change := range map[string]func(*store.S3Options){
-		"no bucket": func(o *store.S3Options) { o.Bucket = "missing" },
-		"key":       func(o *store.S3Options) { o.SecretKey = "other" },
-		"scheme":    func(o *store.S3Options) { o.Endpoint = "ftp://localhost" },
-		"prefix":    func(o *store.S3Options) { o.Prefix = "a/../b" },
-	} {
-		bad := o
-		change(&bad)
-		if _, err := store.OpenS3(t.Context(), bad); err == nil {
-			t.Errorf("%s: opened", name)
+	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
+		o := g.Options(t)
+		for name, c := range map[string]struct {
+			change func(*store.S3Options)
+			want   error
+		}{
+			"no bucket":   {func(o *store.S3Options) { o.Bucket = "missing" }, store.ErrBucket},
+			"bad bucket":  {func(o *store.S3Options) { o.Bucket = "A" }, store.ErrBucket},
+			"secret":      {func(o *store.S3Options) { o.SecretKey = "other-secret" }, store.ErrCredentials},
+			"access":      {func(o *store.S3Options) { o.AccessKey = "other-access" }, store.ErrCredentials},
+			"half a pair": {func(o *store.S3Options) { o.AccessKey = "" }, store.ErrCredentials},
+			"nobody":      {func(o *store.S3Options) { o.Endpoint = "http://127.0.0.1:1" }, store.ErrUnreachable},
+			"no TLS":      {func(o *store.S3Options) { o.Endpoint = "https://" + g.Address }, store.ErrUnreachable},
+			"scheme":      {func(o *store.S3Options) { o.Endpoint = "ftp://localhost" }, nil},
+			"prefix":      {func(o *store.S3Options) { o.Prefix = "a/../b" }, store.ErrKey},
+		} {
+			bad := o
+			c.change(&bad)
+			_, err := store.OpenS3(t.Context(), bad)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
 		}
+	})
+}
+
+// Credentials that are not set are taken from the environment or the file.
+func TestS3CredentialsElsewhere(t *testing.T) {
+	o := storetest.StartVersity(t).Options(t)
+	access, secret := o.AccessKey, o.SecretKey
+	o.AccessKey, o.SecretKey = "", ""
+	file := filepath.Join(t.TempDir(), "credentials")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
 	}
+	if _, err := store.OpenS3(t.Context(), o); !errors.Is(err, store.ErrCredentials) {
+		t.Errorf("without credentials: %v", err)
+	}
+	if err := os.WriteFile(file, fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", access, secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openS3(t, o)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
+	openS3(t, o)
 }
 
 // proxy stands before the gateway and can change a request, or lose an answer.
@@ -224,7 +209,7 @@ func proxy(t *testing.T, o *store.S3Options, change func(*http.Request), lose fu
 
 // A service that takes no notice of the condition is not opened.
 func TestS3IgnoredCondition(t *testing.T) {
-	o := startGateway(t).options(t)
+	o := storetest.StartVersity(t).Options(t)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"d41d8cd98f00b204e9800998ecf8427e"`)
 	}))
@@ -238,7 +223,7 @@ func TestS3IgnoredCondition(t *testing.T) {
 // The reply to a Put is lost: it finds its own object. If that look fails too the
 // outcome is unknown, which Retry settles.
 func TestS3LostReply(t *testing.T) {
-	o := startGateway(t).options(t)
+	o := storetest.StartVersity(t).Options(t)
 	var puts, heads atomic.Int64 // replies to lose
 	proxy(t, &o, func(*http.Request) {}, func(r *http.Request) bool {
 		return r.Method == http.MethodPut && puts.Add(-1) >= 0 || r.Method == http.MethodHead && heads.Add(-1) >= 0

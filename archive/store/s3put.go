@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	maxS3Put   = 5 << 30     // bytes that S3 takes in one PUT
-	minS3Part  = 5 << 20     // bytes of every part but the last, at least
-	maxS3Parts = 10000       // of one object
-	lookFirst  = 1 << 20     // bytes from which it is worth a request to learn that a key is taken
-	abortTime  = time.Minute // for telling the service to forget an upload that failed
+	maxS3Put   = 5 << 30         // bytes that S3 takes in one PUT
+	minS3Part  = 5 << 20         // bytes of every part but the last, at least
+	maxS3Parts = 10000           // of one object
+	lookFirst  = 1 << 20         // bytes from which it is worth a request to learn that a key is taken
+	abortTime  = 5 * time.Second // for telling the service to forget an upload that failed
 )
 
 // putHeader carries a number of each Put with its object, by which an object is

@@ -78,10 +78,31 @@ type Store interface {
 }
 
 // Local is implemented by stores whose objects are files of this machine, so
-// that they can be handed to the kernel to send.
+// that they can be handed to the kernel to send. Find it with AsLocal.
 type Local interface {
 	// OpenFile opens the object's file for reading. The file is never written to.
 	OpenFile(key string) (*os.File, error)
+}
+
+// Wrapper is implemented by stores around another store. A wrapper that must see
+// every read, such as one that injects faults, does not implement it.
+type Wrapper interface {
+	Unwrap() Store
+}
+
+// AsLocal finds the Local store within wrappers. What is read from its files
+// passes the wrappers by: it is neither counted nor limited nor tried again.
+func AsLocal(s Store) (Local, bool) {
+	for {
+		if local, ok := s.(Local); ok {
+			return local, true
+		}
+		w, ok := s.(Wrapper)
+		if !ok {
+			return nil, false
+		}
+		s = w.Unwrap()
+	}
 }
 
 // MaxKey is the longest key, in bytes, and maxElement the longest part of one

@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"sheaf/archive/store"
+	"sheaf/internal/testneed"
+)
+
+// S3Server is a program that serves S3 on loopback out of a directory.
+type S3Server struct {
+	Address string // host:port
+	Root    string // of what it stores
+
+	program string
+	args    []string
+	env     []string
+	process *exec.Cmd
+	out     bytes.Buffer
+	buckets atomic.Int64
+}
+
+// Keys of an S3Server's owner.
+const (
+	s3Access = "sheaf-access"
+	s3Secret = "sheaf-secret"
+)
+
+// S3Servers are the programs that tests run against, by name.
+func S3Servers() map[string]func(t testing.TB) *S3Server {
+	return map[string]func(t testing.TB) *S3Server{"versitygw": StartVersity, "minio": StartMinIO}
+}
+
+// StartVersity starts versitygw: each object is the file of its key's name.
+func StartVersity(t testing.TB) *S3Server {
+	t.Helper()
+	s := newS3Server(t, "versitygw")
+	s.args = []string{"--port", s.Address, "--access", s3Access, "--secret", s3Secret, "--quiet", "posix", s.Root}
+	s.begin(t)
+	return s
+}
+
+// StartMinIO starts MinIO over one directory.
+func StartMinIO(t testing.TB) *S3Server {
+	t.Helper()
+	s := newS3Server(t, "minio")
+	s.args = []string{"server", "--quiet", "--address", s.Address, s.Root}
+	s.env = []string{"MINIO_ROOT_USER=" + s3Access, "MINIO_ROOT_PASSWORD=" + s3Secret, "MINIO_BROWSER=off",
+		"MINIO_UPDATE=off", "HOME=" + t.TempDir()}
+	s.begin(t)
+	return s
+}
+
+func newS3Server(t testing.TB, program string) *S3Server {
+	t.Helper()
+	path := testneed.Tool(t, program)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &S3Server{Address: l.Addr().String(), Root: filepath.Join(t.TempDir(), "objects"), program: path}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(s.Root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// begin starts the program, and sees to its end.
+func (s *S3Server) begin(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("%s: %s", s.program, s.out.String())
+		}
+	})
+	s.Start(t)
+}
+
+// Start starts the program again after Kill, over the same directory, and waits
+// until it answers.
+func (s *S3Server) Start(t testing.TB) {
+	t.Helper()
+	s.process = exec.Command(s.program, s.args...)
+	s.process.Env = append(os.Environ(), s.env...)
+	s.process.Stdout, s.process.Stderr = &s.out, &s.out
+	if err := s.process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.client(t)
+	var err error
+	for range 300 {
+		if _, err = c.ListBuckets(t.Context()); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("%s does not answer: %v", s.program, err)
+}
+
+// Kill ends the program as kill -9 does.
+func (s *S3Server) Kill() {
+	if s.process != nil {
+		_ = s.process.Process.Kill()
+		_ = s.process.Wait() // killed: no status to look at
+		s.process = nil
+	}
+}
+
+func (s *S3Server) client(t testing.TB) *minio.Client {
+	t.Helper()
+	c, err := minio.New(s.Address, &minio.Options{Creds: credentials.NewStaticV4(s3Access, s3Secret, ""), Region: "us-east-1", MaxRetries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Options makes a bucket and gives what opens a store in it.
+func (s *S3Server) Options(t testing.TB) store.S3Options {
+	t.Helper()
+	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
+	if err := s.client(t).MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return store.S3Options{Endpoint: "http://" + s.Address, Bucket: bucket, AccessKey: s3Access, SecretKey: s3Secret}
+}
