@@ -352,7 +352,7 @@ func chosen(p archive.Part) iter.Seq[int] {
 
 // local opens the file that an assembly is one stretch of, where the store keeps files.
 func (l *Library) local(content ranges) (*os.File, int64, error) {
-	files, ok := l.Store.(store.Local)
+	files, ok := store.AsLocal(l.Store)
 	if !ok {
 		return nil, 0, nil
 	}

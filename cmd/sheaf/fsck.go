@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/cmd/sheaf/service"
 )
 
 // fsckCommand checks what is published against what is stored. It only reads,
 // and may run beside the service.
 func fsckCommand() *cobra.Command {
-	var data string
+	var config, data string
+	var set []string
 	var deep bool
 	cmd := &cobra.Command{
 		Use:   "fsck",
@@ -27,7 +28,11 @@ func fsckCommand() *cobra.Command {
 			"With --deep, read and verify every segment. Nothing is changed; the service may be running.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := fsck(cmd.Context(), data, deep)
+			cfg, err := load(config, data, set)
+			if err != nil {
+				return err
+			}
+			report, err := fsck(cmd.Context(), cfg, deep)
 			if err != nil {
 				return err
 			}
@@ -35,25 +40,28 @@ func fsckCommand() *cobra.Command {
 				return err
 			}
 			if !report.OK() {
-				return fmt.Errorf("fsck: %d problems found in %s", report.Found, data)
+				return fmt.Errorf("fsck: %d problems found", report.Found)
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&data, "data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory (SHEAF_DATA)")
+	cmd.Flags().StringVar(&config, "config", "", "the service's YAML file of settings, where its store is not in the data directory")
+	cmd.Flags().StringVar(&data, "data", "", "the service's data directory (setting data)")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting, such as --set store.kind=s3")
 	cmd.Flags().BoolVar(&deep, "deep", false, "read and verify every segment")
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
-// fsck checks the store under a data directory, which must be there: a wrong
+// fsck checks the store of a service. A data directory must be there: a wrong
 // name is not to be taken for an empty catalog.
-func fsck(ctx context.Context, data string, deep bool) (_ *catalog.Report, err error) {
-	dir := filepath.Join(data, "store")
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
+func fsck(ctx context.Context, cfg service.Config, deep bool) (_ *catalog.Report, err error) {
+	if dir, ok := cfg.StoreDir(); ok {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
+		}
 	}
-	objects, err := store.OpenFS(dir)
+	objects, err := service.OpenStore(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -19,14 +19,8 @@ func serveCommand() *cobra.Command {
 		Short: "Run the service: manager, ingest and downloads in one process",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			overrides, err := settings(set)
-			if err != nil {
-				return err
-			}
-			if data, _ := cmd.Flags().GetString("data"); data != "" {
-				overrides["data"] = data
-			}
-			cfg, err := service.Load(config, overrides)
+			data, _ := cmd.Flags().GetString("data") // declared below
+			cfg, err := load(config, data, set)
 			if err != nil {
 				return err
 			}
@@ -44,6 +38,18 @@ func serveCommand() *cobra.Command {
 	cmd.Flags().String("data", "", "the data directory (setting data)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting, such as --set publish.window=always")
 	return cmd
+}
+
+// load reads the service's settings; data and set are flags that come before the file.
+func load(config, data string, set []string) (service.Config, error) {
+	overrides, err := settings(set)
+	if err != nil {
+		return service.Config{}, err
+	}
+	if data != "" {
+		overrides["data"] = data
+	}
+	return service.Load(config, overrides)
 }
 
 // settings splits KEY=VALUE flags.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,10 +21,13 @@ import (
 // dots, such as SHEAF_HTTP_LISTEN. The comments are the manual.
 type Config struct {
 	// Data is the directory that holds everything: the database, the buffers,
-	// the archives, the keys. One process at a time may use it.
+	// the keys, and the archives unless Store says otherwise. One process at a time may use it.
 	Data string `mapstructure:"data"`
 	// Zone names the time zone of editions and of windows that name none.
 	Zone string `mapstructure:"zone"`
+
+	// Store is where the archives and the catalog lie.
+	Store Store `mapstructure:"store"`
 
 	HTTP struct {
 		// Listen is the address of robots' and consumers' HTTP.
@@ -87,6 +91,14 @@ type FTP struct {
 func defaults(v *viper.Viper) {
 	v.SetDefault("data", "sheaf-data")
 	v.SetDefault("zone", "Asia/Tokyo")
+	v.SetDefault("store.kind", storeFS)
+	for _, key := range []string{"endpoint", "bucket", "prefix", "ca", "access_key", "secret_key", "secret_key_file"} {
+		v.SetDefault("store."+key, "")
+	}
+	v.SetDefault("store.region", "us-east-1")
+	v.SetDefault("store.reads", 64)
+	v.SetDefault("store.writes", 16)
+	v.SetDefault("store.attempts", 5)
 	v.SetDefault("http.listen", "127.0.0.1:8080")
 	v.SetDefault("http.cert", "")
 	v.SetDefault("http.key", "")
@@ -128,24 +140,33 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	}
 	var c Config
 	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
-		duration, size, mapstructure.StringToSliceHookFunc(","))))
+		parse, size, mapstructure.StringToSliceHookFunc(","))))
 	if err != nil {
 		return Config{}, fmt.Errorf("settings: %w", err)
 	}
 	return c, c.check()
 }
 
-// duration reads durations, and names the one that it cannot read.
-func duration(_, to reflect.Type, value any) (any, error) {
+// parse reads durations and numbers, and names the one that it cannot read.
+func parse(_, to reflect.Type, value any) (any, error) {
 	text, ok := value.(string)
-	if !ok || to != reflect.TypeFor[time.Duration]() {
+	switch {
+	case !ok:
 		return value, nil
+	case to == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no duration, such as 90s or 10m", text)
+		}
+		return d, nil
+	case to.Kind() == reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no number", text)
+		}
+		return n, nil
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no duration, such as 90s or 10m", text)
-	}
-	return d, nil
+	return value, nil
 }
 
 func (c *Config) check() error {
@@ -156,6 +177,7 @@ func (c *Config) check() error {
 	if c.Data == "" {
 		errs = append(errs, bad("data", c.Data, "names no directory"))
 	}
+	errs = append(errs, c.Store.check(bad)...)
 	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
 		errs = append(errs, bad("zone", c.Zone, "is no time zone, such as Asia/Tokyo"))
 	}

@@ -37,6 +37,15 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"packs: {below: -1}", "packs.below", "-1"},
 		{"packs: {size: 0}", "packs.size", "0"},
 		{"stop: soon", "stop", "soon"},
+		{"store: {kind: floppy}", "store.kind", "floppy"},
+		{"store: {bucket: b}", "store.kind", "fs"},
+		{"store: {kind: s3, bucket: b, endpoint: 's3.example.jp'}", "store.endpoint", "s3.example.jp"},
+		{"store: {kind: s3, endpoint: 'http://localhost'}", "store.bucket", `""`},
+		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, prefix: a//b}", "store.prefix", "a//b"},
+		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, access_key: me}", "store.access_key", "me"},
+		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, access_key: me, secret_key: x, secret_key_file: f}", "store.secret_key_file", "f"},
+		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, reads: 0}", "store.reads", "0"},
+		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, attempts: many}", "attempts", "many"},
 		{"colour: red", "colour", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "sheaf.yaml")

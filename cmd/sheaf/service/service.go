@@ -23,7 +23,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive/catalog"
-	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
@@ -40,8 +39,10 @@ import (
 type Service struct {
 	cfg   Config
 	log   *slog.Logger
-	db    *sql.DB
 	token string
+
+	objects *Objects // nil until they are open, as db
+	db      *sql.DB
 
 	manager  *manager.Manager
 	ingest   *ingest.Ingest
@@ -124,10 +125,10 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
-	objects, err := store.OpenFS(filepath.Join(s.cfg.Data, "store"))
-	if err != nil {
+	if s.objects, err = OpenStore(ctx, s.cfg); err != nil {
 		return err
 	}
+	objects := s.objects
 	published, err := catalog.Open(ctx, objects, catalog.Options{Location: zone, Boundary: s.in(roomCatalog)})
 	if err != nil {
 		return err
@@ -287,5 +288,8 @@ func (s *Service) close() {
 	}
 	if s.db != nil {
 		s.db.Close()
+	}
+	if s.objects != nil {
+		s.objects.Close()
 	}
 }
