@@ -13,11 +13,16 @@ import (
 func demoCommand() *cobra.Command {
 	var opt demo.Options
 	var asJSON, verbose bool
+	var set []string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show everything on loopback: real pages, three robots, two days, archives to fetch",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if opt.Settings, err = settings(set); err != nil {
+				return err
+			}
 			if verbose {
 				opt.Log = os.Stderr
 			}
@@ -36,5 +41,6 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the service's and the robots' logs too")
 	cmd.Flags().StringVar(&opt.Data, "data", "", "keep everything in this directory (default: a temporary one)")
+	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting of the service, such as --set store.kind=s3")
 	return cmd
 }

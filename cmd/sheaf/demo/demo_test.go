@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
+	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/transfers"
 )
 
@@ -34,28 +36,42 @@ func (k *kept) Report(r Report) {
 	k.report = r
 }
 
-// TestOnce is the whole way through, with some hosts in objects of their own and
-// some in packs: what `sheaf demo --once` checks, that it was checked, and where the
-// archives then lie. With SHEAF_TEST_LAYOUTS=all it goes the way with all hosts in
-// either too.
+// TestOnce is the whole way through, on each kind of store, with hosts in objects of
+// their own and in packs: what `sheaf demo --once` checks, that it was checked, and
+// where the archives then lie. With SHEAF_TEST_LAYOUTS=all it goes every way.
 func TestOnce(t *testing.T) {
 	for _, c := range []struct {
 		name       string
+		start      func(testing.TB) *storetest.S3Server // nil: a directory
 		below      string
 		own, packs bool // where there are objects
+		always     bool
 	}{
-		{"own objects", "0", true, false},
-		{"packs", "256MiB", false, true},
-		{"mixed", "64KiB", true, true},
+		{"own objects", nil, "0", true, false, false},
+		{"packs", nil, "256MiB", false, true, false},
+		{"mixed", nil, "64KiB", true, true, true},
+		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, true},
+		{"minio own objects", storetest.StartMinIO, "0", true, false, false},
 	} {
-		if os.Getenv("SHEAF_TEST_LAYOUTS") != "all" && c.name != "mixed" {
+		if os.Getenv("SHEAF_TEST_LAYOUTS") != "all" && !c.always {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			data := t.TempDir()
-			once(t, Options{Once: true, Data: data, Settings: map[string]any{"packs.below": c.below}})
-			st, err := store.OpenFS(filepath.Join(data, "service", "store"))
+			settings := map[string]any{"packs.below": c.below}
+			if c.start != nil {
+				o := c.start(t).Options(t)
+				maps.Copy(settings, map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket,
+					"store.prefix": "demo", "store.access_key": o.AccessKey, "store.secret_key": o.SecretKey})
+			}
+			once(t, Options{Once: true, Data: data, Settings: settings})
+			settings["data"] = filepath.Join(data, "service")
+			cfg, err := service.Load("", settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := service.OpenStore(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
