@@ -20,9 +20,10 @@ import (
 
 // Limits on what one page may yield.
 const (
-	MaxLinks = 20_000  // links kept of one page
-	MaxBytes = 8 << 20 // bytes of one page that are searched
-	MaxTitle = 1024    // bytes of a title
+	MaxLinks = 20_000   // links kept of one page
+	MaxBytes = 8 << 20  // bytes of one page that are searched
+	MaxTitle = 1024     // bytes of a title
+	MaxText  = 16 << 10 // bytes of text
 )
 
 // Page is what a page says about itself and about others.
@@ -30,6 +31,8 @@ type Page struct {
 	Charset   string // as the WHATWG encoding standard names it; empty where the body is not searched
 	Declared  string // the charset that was declared but not believed
 	Title     string
+	Text      string // what a reader sees, blanks in a row as one; of HTML only
+	MoreText  bool   // there was more than MaxText
 	Base      string // the URL that links were resolved against
 	Canonical string // <link rel=canonical>
 	Refresh   string // target of <meta http-equiv=refresh>
@@ -154,6 +157,7 @@ type collector struct {
 	refresh   string
 	nested    bool // within an iframe's srcdoc
 	form      *form
+	text      strings.Builder
 	seen      map[string]int // URL → place in page.Links
 }
 

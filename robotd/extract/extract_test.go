@@ -144,6 +144,18 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+func TestText(t *testing.T) {
+	p, err := Links([]byte(`<title>no</title><h1>A &amp; B</h1><script>no</script><style>no{}</style><!-- no --><p>c
+	d</p><textarea>no</textarea>`), "text/html", "http://h/")
+	if err != nil || p.Text != "A & B c d" || p.MoreText {
+		t.Errorf("%q, %v", p.Text, err)
+	}
+	p, err = Links([]byte(strings.Repeat("語 ", MaxText)), "text/html", "http://h/")
+	if err != nil || len(p.Text) > MaxText || !p.MoreText {
+		t.Errorf("%d bytes, %v", len(p.Text), err)
+	}
+}
+
 func zipped(s string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -12,6 +13,21 @@ func (c *collector) html(text string) {
 	var title strings.Builder
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
+	c.page.Text = c.text.String()
+}
+
+// visible keeps text that a reader sees, its blanks in a row as one.
+func (c *collector) visible(text []byte) {
+	for word := range bytes.FieldsSeq(text) {
+		if c.text.Len()+len(word) >= MaxText {
+			c.page.MoreText = true
+			return
+		}
+		if c.text.Len() > 0 {
+			c.text.WriteByte(' ')
+		}
+		c.text.Write(word)
+	}
 }
 
 // tokens searches markup. What a browser with frames and scripts does not show
@@ -27,6 +43,11 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 			return
 		case html.TextToken:
 			switch in {
+			default:
+				if !c.page.MoreText {
+					c.visible(z.Text())
+				}
+			case atom.Script, atom.Textarea:
 			case atom.Style:
 				c.css(string(z.Text()), "css")
 			case atom.Title:

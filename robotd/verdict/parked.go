@@ -1,0 +1,51 @@
+package verdict
+
+import (
+	"regexp"
+	"strings"
+)
+
+// parkingHosts serve what parked domains show. A page that loads from them, or leads
+// there, and says little is parked.
+var parkingHosts = []string{
+	"sedoparking.com", "parkingcrew.net", "bodis.com", "parklogic.com", "above.com/marketplace", "dan.com/buy-domain",
+	"afternic.com/forsale", "hugedomains.com/domain_profile", "d38psrni17bvxu.cloudfront.net", "domainactive.co",
+	"skenzo.com", "rookmedia.net", "voodoo.com/domains", "img1.wsimg.com/parking-lander", "parking.godaddy.com",
+	"cashparking.com", "parkweb.co.jp", "parking.value-domain.com", "onamae.com/parking", "parking.muumuu-domain.com",
+	"sav.com/domain", "undeveloped.com/buy-domain", "epik.com/parking", "parkpage.foundationapi.com",
+}
+
+var (
+	parkedTitle = regexp.MustCompile(`(?i)(domain|[a-z0-9-]+\.[a-z]{2,6})( name)? (is|may be|might be) for sale|buy this domain|^\W*parked domain|domain (name )?(has )?expired|domain parking|ドメインパーキング|ドメイン(の|は)?(販売|有効期限|期限切れ|失効)|このドメイン`)
+	parkedText  = regexp.MustCompile(`(?i)(this|the) domain( name)?[^.]{0,60} (is|may be|might be) for sale|buy this domain|(this|the) domain( name)? (is|has been) (parked|registered (at|by|with)|expired)|domain (name )?(has )?expired|this (web ?)?page is parked|このドメイン(名)?(は|が|を)[^。]{0,40}(販売|売却|譲渡|取得|期限|失効|更新され|登録され|利用されて|使用されて|パーキング)|ドメインパーキング`)
+)
+
+func parked(p *Page) string {
+	if p.More || len(p.Text) > aPage {
+		return ""
+	}
+	if parkedText.MatchString(p.Text) && (parkedTitle.MatchString(p.Title) || len(p.Text) <= fewWords) {
+		return "it says that the domain is for sale or expired"
+	}
+	markup := string(p.Body)
+	for _, host := range parkingHosts {
+		if len(p.Text) <= aNote && loads(markup, host) {
+			return host
+		}
+	}
+	return ""
+}
+
+// loads reports whether the markup names the host in a URL.
+func loads(markup, host string) bool {
+	for {
+		i := strings.Index(markup, host)
+		if i < 0 {
+			return false
+		}
+		if i > 0 && (markup[i-1] == '/' || markup[i-1] == '.') {
+			return true
+		}
+		markup = markup[i+len(host):]
+	}
+}

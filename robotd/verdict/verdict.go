@@ -1,0 +1,136 @@
+// Package verdict tells pages from answers that only look like pages: those that
+// turn a robot away (blocks, challenges), those that say "not found" with status 200
+// (soft 404s), and those of domains that nobody uses (parked).
+//
+// Such an answer must not stand in an archive for the page that it hides. A real
+// page that is taken for one would be lost, which is worse, so every rule asks for two
+// things that together no real page has: a sign that belongs to such answers
+// alone, and hardly any text beside it. Words alone never decide: pages that speak about
+// errors are long.
+//
+// What a host answers where nothing can be is learned by asking for a path that does
+// not exist; a page like that answer is missing too (Sketch).
+package verdict
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// Mark says what an answer is instead of a page.
+type Mark string
+
+// The marks.
+const (
+	None    Mark = ""
+	Blocked Mark = "blocked" // the robot is turned away, or asked to prove that it is none
+	Missing Mark = "soft404" // "not found", said with status 200
+	Parked  Mark = "parked"  // the domain shows advertisements or is for sale
+)
+
+// Page is an answer to be judged.
+type Page struct {
+	Status int
+	Header http.Header
+	Title  string
+	Text   string // what a reader sees, as extract.Page has it
+	More   bool   // Text is not all
+	Body   []byte // markup, as far as it was read; ASCII is looked for in it
+}
+
+// Lengths of text, in bytes, above which an answer is taken for a page whatever it says.
+const (
+	fewWords = 400  // beside a sign that real pages may carry, such as a script of a guarding service
+	aNote    = 1500 // beside a title that says it all
+	aPage    = 4000 // beside a sign of parking
+)
+
+// Judge returns what the answer is, and by which rule.
+func Judge(p *Page) (Mark, string) {
+	if why := blocked(p); why != "" {
+		return Blocked, why
+	}
+	if p.Status != http.StatusOK && p.Status != http.StatusNonAuthoritativeInfo {
+		return None, "" // the status says what it is
+	}
+	if why := parked(p); why != "" {
+		return Parked, why
+	}
+	if !p.More && len(p.Text) <= aNote && missingTitle.MatchString(p.Title) &&
+		(len(p.Text) <= fewWords || missingText.MatchString(p.Text)) {
+		return Missing, "its title says so"
+	}
+	return None, ""
+}
+
+// The names that guarding services leave in the header or the markup of a challenge.
+var blockers = []struct {
+	name   string
+	header string // "name: value" that only challenges have
+	markup string // in a page with few words
+	title  string // in lower case; with markup both must be there
+}{
+	{name: "Cloudflare", header: "cf-mitigated: challenge"},
+	{name: "Cloudflare", markup: "/cdn-cgi/", title: "just a moment"},
+	{name: "Cloudflare", markup: "/cdn-cgi/", title: "attention required!"},
+	{name: "Cloudflare", markup: "/cdn-cgi/", title: "しばらくお待ちください"},
+	{name: "Cloudflare", markup: "cf-error-details", title: "access denied"},
+	{name: "Akamai", markup: "errors.edgesuite.net", title: "access denied"},
+	{name: "Akamai", markup: "/_sec/cp_challenge/"},
+	{name: "AWS", header: "x-amzn-waf-action: challenge"},
+	{name: "AWS", header: "x-amzn-waf-action: captcha"},
+	{name: "AWS", markup: "window.gokuProps"},
+	{name: "Imperva", markup: "Incapsula incident ID"},
+	{name: "Imperva", markup: "_Incapsula_Resource?SWUDNSAI"},
+	{name: "Imperva", title: "pardon our interruption"},
+	{name: "DataDome", markup: "captcha-delivery.com"},
+	{name: "HUMAN", markup: `id="px-captcha"`},
+	{name: "Sucuri", title: "sucuri website firewall"},
+	{name: "DDoS-Guard", markup: "ddos-guard", title: "ddos-guard"},
+	{name: "Kasada", markup: "window.KPSDK"},
+	{name: "Anubis", markup: "anubis_challenge"},
+}
+
+func blocked(p *Page) string {
+	title := strings.ToLower(p.Title)
+	for _, b := range blockers {
+		if b.header != "" {
+			name, value, _ := strings.Cut(b.header, ": ")
+			if strings.EqualFold(strings.TrimSpace(p.Header.Get(name)), value) {
+				return b.name
+			}
+			continue
+		}
+		if p.More || len(p.Text) > aNote || b.title == "" && len(p.Text) > fewWords {
+			continue
+		}
+		if strings.HasPrefix(title, b.title) && strings.Contains(string(p.Body), b.markup) {
+			return b.name
+		}
+	}
+	if p.More || len(p.Text) > aNote {
+		return ""
+	}
+	refused := p.Status == http.StatusForbidden || p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
+	switch {
+	case challengeText.MatchString(p.Text) && (captcha.Match(p.Body) || refused):
+		return "it asks for proof of being human"
+	case refused && blockedText.MatchString(p.Title+"\n"+p.Text):
+		return "it refuses access"
+	case p.Status == http.StatusOK && blockedTitle.MatchString(p.Title) && (len(p.Text) <= fewWords || blockedText.MatchString(p.Text)):
+		return "its title refuses access"
+	}
+	return ""
+}
+
+var (
+	blockedTitle = regexp.MustCompile(`(?i)^\W*(error\W*)?(403\W*)?(access (is |was |has been )?(denied|forbidden|blocked)|request (blocked|rejected)|forbidden\W*$|403\W*$|security check\W*$|robot check\W*$|human verification|are you (a )?(human|robot)|you have been blocked|web page blocked|ddos protection|アクセス(は|が)?(拒否|禁止|遮断|制限)され|アクセス拒否|アクセスが集中|不正(な)?アクセスを検(知|出)|閲覧が?(禁止|制限)され)`)
+	blockedText  = regexp.MustCompile(`(?i)access (to [^.]{1,80} )?(is |was |has been )?(denied|forbidden|blocked|restricted)|(you|your (ip|request|access))[^.]{0,40} (denied|blocked|banned|rejected|not allowed)|don't have permission to access|unusual traffic|automated (requests|access|queries)|アクセス(は|が|を)?(拒否|禁止|遮断|制限)|(不正|大量)な?アクセス|アクセスが集中|閲覧が?(禁止|制限)|許可されていません|権限がありません`)
+
+	challengeText = regexp.MustCompile(`(?i)(verify|prove|confirm)[^.]{0,30} (you are|you're|you aren't|you are not|that you)[^.]{0,20} (human|robot|bot)|i'?m not a robot|are you a robot|checking (if the site connection is secure|your browser)|enter the characters you see|complete the (captcha|security check)|ロボットで(は)?ない|ロボットではありません|人間であること|画像に(表示され|書かれ)[^。]{0,20}文字|セキュリティチェックを完了`)
+	captcha       = regexp.MustCompile(`(?i)recaptcha|hcaptcha|h-captcha|turnstile|captcha`)
+
+	missingTitle = regexp.MustCompile(`(?i)^\W*(http\W*)?(error\W*)?404(\W|$)|(page|file|document|url|object)s? (was |is |could |can |has )?(not (be )?(found|exist)|cannot be found|can't be found|does not exist|doesn't exist|missing)|^\W*not found\W*$|(ページ|ファイル|記事|url|ＵＲＬ)(は|が)[^。]{0,12}((見|み)つかりません|存在しません|ありません|(見|み)つかりませんでした|見当たりません)|^\W*(見|み)つかりません`)
+	missingText  = regexp.MustCompile(`(?i)404|not (be )?found|(does not|doesn't|no longer) exist|cannot be found|can't find|(見|み)つかりません|存在しません|見当たりません|削除された|移動(した|された)|(ページ|ファイル|記事)(は|が)ありません`)
+)
