@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -117,11 +119,11 @@ func (d *draft) take(p Publication) error {
 		if err := l.check(total.Batch); err != nil {
 			return fmt.Errorf("line of %s in batch %s: %w", l.Host, l.Batch, err)
 		}
-		l.SURT, l.Seq, l.Edition, l.Published = Key(l.Host), 0, "", time.Time{}
+		l.SURT, l.Seq = Key(l.Host), 0
 		if err := checkKeyText("host", l.SURT); err != nil {
 			return err
 		}
-		if row, err = appendRow(row[:0], l.SURT, l); err != nil {
+		if row, err = appendRow(row[:0], l.SURT, draftLine{Line: l}); err != nil {
 			return err
 		}
 		if err := d.sorter.add(row); err != nil {
@@ -177,42 +179,62 @@ func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []
 	}, nil
 }
 
+// draftLine is a line's JSON without what is known only when its version is:
+// these fields of its own stand before the line's and are left out.
+type draftLine struct {
+	Line
+	Edition   string `json:"edition,omitempty"`
+	Published string `json:"published,omitempty"`
+}
+
 // write adds the lines of the batches to a run, numbered from seq on in the
-// order of their hosts, and sums them up. It gives the next free number.
+// order of their hosts, and sums them up. It gives the next free number. What a
+// version adds to a line is put in front of its fields as they stand: a line is
+// encoded once, and decoded only where some of the batches are to be left out.
 func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
 	wanted := make(map[string]bool, len(batches))
 	for _, b := range batches {
 		wanted[b.ID] = true
+		total := d.totals[b.ID]
+		sum.Segments += total.Segments
+		sum.Records += total.Records
+		sum.Bytes += total.Bytes
+	}
+	published, err := json.Marshal(v.Published)
+	if err != nil {
+		return seq, err
 	}
 	rows, err := d.sorter.rows(ctx)
 	if err != nil {
 		return seq, err
 	}
-	host := ""
-	for rows.row() != nil {
-		var l Line
-		if err := rowValue(rows.row(), &l); err != nil {
+	var row, host []byte
+	for ; rows.row() != nil; err = rows.next(ctx) {
+		if err != nil {
 			return seq, err
 		}
-		if wanted[l.Batch] {
-			l.Seq, l.Edition, l.Published = seq, v.Edition, v.Published
-			if err := w.put(tableHost+l.SURT+" "+seqKey(seq), l); err != nil {
+		key := rowKey(rows.row())
+		if len(wanted) < len(d.totals) {
+			var of struct{ Batch string }
+			if err := rowValue(rows.row(), &of); err != nil {
 				return seq, err
 			}
-			seq++
-			if host != l.SURT {
-				host = l.SURT
-				sum.Hosts++
+			if !wanted[of.Batch] {
+				continue
 			}
-			sum.Segments++
-			sum.Records += l.Records
-			sum.Bytes += l.Length
 		}
-		if err := rows.next(ctx); err != nil {
+		row = fmt.Appendf(row[:0], "%s%s %020d {\"edition\":%q,\"seq\":%d,\"published\":%s,", tableHost, key, seq, v.Edition, seq, published)
+		row = append(row, rows.row()[len(key)+len(" {"):]...)
+		if err := w.add(row); err != nil {
 			return seq, err
 		}
+		seq++
+		if !bytes.Equal(host, key) {
+			host = append(host[:0], key...)
+			sum.Hosts++
+		}
 	}
-	return seq, nil
+	return seq, err
 }
 
 // addRun gives the runs with one more, in a slice of its own.

@@ -3,9 +3,7 @@ package catalog_test
 import (
 	"fmt"
 	"iter"
-	"runtime"
 	"testing"
-	"time"
 
 	"sheaf/archive/catalog"
 )
@@ -75,42 +73,4 @@ func TestManyHosts(t *testing.T) {
 	if seq != 2*hosts {
 		t.Errorf("edition 2 ends at %d, want %d", seq, 2*hosts)
 	}
-}
-
-// BenchmarkCatalog publishes 100,000 hosts 8 times and reads. Run it with
-//
-//	go test -run '^$' -bench Catalog -benchtime 2000x ./archive/catalog
-func BenchmarkCatalog(b *testing.B) {
-	st := newStore(b)
-	const hosts, editions = 100_000, 8
-	start := time.Now()
-	publishMany(b, open(b, st), hosts, editions)
-	b.Logf("published and merged %d lines in %v", hosts*editions, time.Since(start))
-	start = time.Now()
-	s := pin(b, openWith(b, st, catalog.Options{CacheSize: 16}))
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	b.Logf("opened in %v, heap %d MiB", time.Since(start), m.HeapAlloc>>20)
-	b.Run("Host", func(b *testing.B) {
-		for i := range b.N {
-			if lines, err := s.Host(b.Context(), manyHost(i*7919%hosts)); err != nil || len(lines) != editions {
-				b.Fatal(len(lines), err)
-			}
-		}
-	})
-	b.Run("Directory100", func(b *testing.B) {
-		for i := range b.N {
-			after := fmt.Sprintf("site%06d", i*7919%(hosts-1000))
-			if page, err := s.Children(b.Context(), "jp/co", after, 100); err != nil || len(page) != 100 {
-				b.Fatal(len(page), err)
-			}
-		}
-	})
-	b.Run("Batch", func(b *testing.B) {
-		for range b.N {
-			if _, ok, err := s.Batch(b.Context(), "day3"); err != nil || !ok {
-				b.Fatal(ok, err)
-			}
-		}
-	})
 }
