@@ -7,6 +7,7 @@ func Boundaries() []string {
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
 		string(kindMerge) + writeRun, string(kindMerge) + writeVersion,
 		string(kindRemove) + writeRun, string(kindRemove) + writeVersion,
+		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
 	}
 }
 

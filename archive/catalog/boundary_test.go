@@ -22,7 +22,11 @@ func TestBoundaries(t *testing.T) {
 	if err := c.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "a.jp"}); err != nil {
+	stone := catalog.Tombstone{Host: "a.jp"}
+	if _, err := c.Remove(t.Context(), stone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Restore(t.Context(), stone); err != nil {
 		t.Fatal(err)
 	}
 	if want := catalog.Boundaries(); !slices.Equal(seen, want) {

@@ -38,6 +38,7 @@ type Options struct {
 	SortMemory int              // bytes of lines that Publish sorts in memory before it spills; 64 MiB if zero
 	BlockSize  int              // bytes of rows in a run's block; 64 KiB if zero
 	CacheSize  int              // blocks that are kept inflated; 512 if zero
+	PinLife    time.Duration    // how long a snapshot may be read after it was pinned; 12 h if zero
 
 	// Boundary, where it is set, is called before and after each durable write
 	// with one of Boundaries and "before" or "after": a fault test dies in it.
@@ -53,6 +54,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Boundary == nil {
 		o.Boundary = func(string, string) {}
+	}
+	if o.PinLife <= 0 {
+		o.PinLife = 12 * time.Hour
 	}
 	for _, d := range []struct {
 		v *int
@@ -77,14 +81,14 @@ type Catalog struct {
 
 	mu   sync.Mutex // guards what follows
 	head *state
-	pins map[int64]int // pins held, by version
+	pins map[*Snapshot]struct{} // those that are held
 }
 
 // state is the catalog at one version, opened. It is never changed.
 type state struct {
 	entry
 	runs       []*run
-	tombstones map[string][]Tombstone // by host
+	tombstones tombstones
 }
 
 // Open reads the log's last version and the block indexes of its runs. A store
@@ -95,7 +99,7 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{opt: opt, log: logbook{st}, lib: lib, pins: make(map[int64]int)}
+	c := &Catalog{opt: opt, log: logbook{st}, lib: lib, pins: make(map[*Snapshot]struct{})}
 	if _, err := c.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
@@ -152,14 +156,13 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 
 // openState opens what a version names; runs that are open in held are shared.
 func (c *Catalog) openState(ctx context.Context, e *entry, held *state) (*state, error) {
-	s := &state{entry: *e, tombstones: make(map[string][]Tombstone)}
+	s := &state{entry: *e}
 	open := make(map[string]*run)
 	if held != nil {
 		for _, r := range held.runs {
 			open[r.Name] = r
 		}
 	}
-	var withTombstones []*run
 	for _, ref := range e.Runs {
 		r := open[ref.Name]
 		if r == nil {
@@ -169,55 +172,49 @@ func (c *Catalog) openState(ctx context.Context, e *entry, held *state) (*state,
 			}
 		}
 		s.runs = append(s.runs, r)
-		if r.Tombstones > 0 {
-			withTombstones = append(withTombstones, r)
-		}
 	}
-	for row, err := range scan(ctx, withTombstones, tableTombstone) {
-		if err != nil {
-			return nil, err
-		}
-		var t Tombstone
-		if err := rowValue(row, &t); err != nil {
-			return nil, err
-		}
-		s.tombstones[t.Host] = append(s.tombstones[t.Host], t)
-	}
-	return s, nil
+	var err error
+	s.tombstones, err = readTombstones(ctx, s.runs)
+	return s, err
 }
 
 // Pin takes hold of the catalog's last version. What the snapshot reads does
-// not change until it is released, except that take-downs apply at once.
+// not change until it is released, except that take-downs apply at once. It can
+// be read for Options.PinLife, and fails with ErrExpired afterwards: so other
+// processes know, without being told of it, when nobody reads a version any more.
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) {
+	asked := time.Now() // before the version is known, so that a pause in between shortens the life
 	head, err := c.refresh(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pin catalog: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pins[head.N]++
-	return &Snapshot{catalog: c, state: head}, nil
+	s := &Snapshot{catalog: c, state: head, expires: asked.Add(c.opt.PinLife)}
+	c.pins[s] = struct{}{}
+	return s, nil
 }
 
-// Pinned gives the oldest version that a snapshot of this Catalog holds.
-// Collection must keep what it names.
-func (c *Catalog) Pinned() (n int64, ok bool) {
+// pinnedRuns gives the names of all runs that a snapshot of this Catalog, or its head, reads.
+func (c *Catalog) pinnedRuns() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for v := range c.pins {
-		if !ok || v < n {
-			n, ok = v, true
+	names := make(map[string]bool)
+	for _, r := range c.head.runs {
+		names[r.Name] = true
+	}
+	for s := range c.pins {
+		for _, r := range s.state.runs {
+			names[r.Name] = true
 		}
 	}
-	return n, ok
+	return names
 }
 
-func (c *Catalog) unpin(n int64) {
+func (c *Catalog) unpin(s *Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pins[n]--; c.pins[n] <= 0 {
-		delete(c.pins, n)
-	}
+	delete(c.pins, s)
 }
 
 // append adds a version to the log. It asks next what follows on the head, again
@@ -245,5 +242,12 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)
 	}
 }
 
-// now is the time that versions are dated by.
-func (c *Catalog) now() time.Time { return c.opt.Now().UTC().Truncate(time.Millisecond) }
+// after is the time by which the version that follows on the head is dated: now,
+// or the head's own time where the clock was set back.
+func (c *Catalog) after(head *state) time.Time {
+	now := c.opt.Now().UTC().Truncate(time.Millisecond)
+	if now.Before(head.At) {
+		return head.At
+	}
+	return now
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Children lists a directory of the tree of reversed host names: up to limit
@@ -12,7 +13,11 @@ import (
 // host, have hosts below it, or both. It costs a few seeks for each entry,
 // however many hosts lie below.
 func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) ([]Child, error) {
-	d := directory{snapshot: s, table: openTable(s.state.runs), prefix: tableHost + keyOfPath(path)}
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	d := directory{snapshot: s, table: openTable(runs), prefix: tableHost + keyOfPath(path)}
 	start := d.prefix
 	if after != "" {
 		start += afterSubtree(after)
@@ -35,34 +40,51 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	if err := d.table.seek(ctx, start); err != nil {
 		return nil, err
 	}
+	stones := d.snapshot.catalog.current().tombstones
 	for d.table.under(d.prefix) && (limit <= 0 || len(children) < limit) {
 		name, _, _ := strings.Cut(hostOfRow(d.table.row())[len(d.prefix)-len(tableHost):], ",")
 		child := Child{Name: name, Modified: d.snapshot.Published()}
-		if err := d.leaf(ctx, &child); err != nil {
+		if err := d.leaf(ctx, &child, stones); err != nil {
 			return nil, err
 		}
-		if err := d.inner(ctx, &child); err != nil {
+		if err := d.inner(ctx, &child, stones); err != nil {
 			return nil, err
 		}
 		if child.Leaf || child.Inner {
 			children = append(children, child)
 		}
-		if err := d.table.seek(ctx, afterSubtree(d.prefix+name)); err != nil {
+		if err := d.table.advance(ctx, afterSubtree(d.prefix+name)); err != nil {
 			return nil, err
 		}
 	}
 	return children, nil
 }
 
-// leaf reads the rows of the child's own host, if it is one.
-func (d *directory) leaf(ctx context.Context, child *Child) error {
-	rows := d.prefix + child.Name + " "
+// leaf reads the rows of the child's own host, if it is one: of a host of which
+// nothing is taken down only the last.
+func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
+	key := d.prefix[len(tableHost):] + child.Name
+	rows := tableHost + key + " "
+	if !d.table.under(rows) {
+		return nil
+	}
+	if len(stones[key]) == 0 {
+		last, err := d.table.lastUnder(ctx, rows)
+		if err != nil {
+			return err
+		}
+		child.Leaf = true
+		var line struct{ Published time.Time }
+		err = rowValue(last, &line)
+		child.Modified = line.Published
+		return err
+	}
 	for d.table.under(rows) {
 		l, err := lineOfRow(d.table.row())
 		if err != nil {
 			return err
 		}
-		if !d.snapshot.hidden(l) {
+		if !stones.cover(l) {
 			child.Leaf, child.Modified = true, l.Published
 		}
 		if err := d.table.next(ctx); err != nil {
@@ -73,17 +95,18 @@ func (d *directory) leaf(ctx context.Context, child *Child) error {
 }
 
 // inner looks for a line below the child that is not taken down.
-func (d *directory) inner(ctx context.Context, child *Child) error {
+func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) error {
 	below := d.prefix + child.Name + ","
-	if !d.table.under(below) {
-		return nil
-	}
 	for d.table.under(below) {
+		if len(stones[hostOfRow(d.table.row())]) == 0 {
+			child.Inner = true
+			return nil
+		}
 		l, err := lineOfRow(d.table.row())
 		if err != nil {
 			return err
 		}
-		if !d.snapshot.hidden(l) {
+		if !stones.cover(l) {
 			child.Inner = true
 			return nil
 		}

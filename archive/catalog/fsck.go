@@ -98,7 +98,7 @@ type fsck struct {
 
 	objects *sorter // rows of everything referred to, see need
 
-	tombstones map[string][]Tombstone
+	tombstones tombstones
 	published  rowSum // of the runs that publications and removals added
 }
 
@@ -166,22 +166,21 @@ func (f *fsck) lastVersion() (*entry, error) {
 }
 
 func (f *fsck) loadTombstones(last *entry) error {
-	f.tombstones = make(map[string][]Tombstone)
+	var runs []*run
 	for _, ref := range last.Runs {
 		if ref.Tombstones == 0 {
 			continue
 		}
-		r, err := f.lib.open(f.ctx, ref)
+		if r, err := f.lib.open(f.ctx, ref); err == nil { // checkLive says what is wrong
+			runs = append(runs, r)
+		}
+	}
+	f.tombstones = make(tombstones)
+	for t, err := range eachTombstone(f.ctx, runs, "") {
 		if err != nil {
-			continue // checkLive says so
+			break // checkLive says so
 		}
-		for row, err := range scan(f.ctx, []*run{r}, tableTombstone) {
-			var t Tombstone
-			if err != nil || rowValue(row, &t) != nil {
-				break // checkLive says so
-			}
-			f.tombstones[t.Host] = append(f.tombstones[t.Host], t)
-		}
+		f.tombstones.apply(t)
 	}
 	return f.ctx.Err()
 }
@@ -258,7 +257,7 @@ func (f *fsck) checkLive(last *entry) error {
 func (f *fsck) checkSegment(l Line) error {
 	f.report.Segments++
 	f.report.Bytes += l.Length
-	if covered(f.tombstones[l.Host], l) {
+	if f.tombstones.cover(l) {
 		return f.need(l.Object, -1, -1) // taken down: it may be deleted, or not yet
 	}
 	if err := f.need(l.Object, l.Offset, l.Offset+l.Length); err != nil {

@@ -45,6 +45,8 @@ type kind string
 const (
 	kindPublish kind = "publish"
 	kindRemove  kind = "remove"
+	kindRestore kind = "restore"
+	kindErase   kind = "erase"
 	kindMerge   kind = "merge"
 )
 

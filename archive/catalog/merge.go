@@ -64,7 +64,7 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 			return nil, nil // merged by another
 		}
 		return &record{
-			Kind: kindMerge, At: c.now(), Token: head.Token,
+			Kind: kindMerge, At: c.after(head), Token: head.Token,
 			Added: ref, Merged: names, Runs: addRun(rest, ref), NextSeq: head.NextSeq,
 		}, nil
 	})

@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"context"
-	"strings"
 )
 
 // rows is a sorted sequence of rows. row is nil behind the last one, and good
@@ -78,7 +77,41 @@ func (t *table) seek(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
+// advance goes on to the first row at or behind key, which lies ahead of all
+// rows that were passed.
+func (t *table) advance(ctx context.Context, key string) error {
+	for _, c := range t.cursors {
+		if err := c.advance(ctx, key); err != nil {
+			return err
+		}
+	}
+	t.pick()
+	return ctx.Err()
+}
+
+// lastUnder passes all rows that begin with prefix, and gives the last of them;
+// the table stands on one.
+func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err error) {
+	for _, c := range t.cursors {
+		var at []byte
+		for beginsWith(c.at, prefix) {
+			at = c.at
+			if err := c.next(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if at != nil && bytes.Compare(at, last) > 0 {
+			last = at
+		}
+	}
+	t.pick()
+	return last, ctx.Err()
+}
+
 // under reports whether the table stands on a row that begins with prefix.
-func (t *table) under(prefix string) bool {
-	return t.row() != nil && strings.HasPrefix(string(t.row()), prefix)
+func (t *table) under(prefix string) bool { return beginsWith(t.row(), prefix) }
+
+// beginsWith is bytes.HasPrefix without making bytes of prefix.
+func beginsWith(row []byte, prefix string) bool {
+	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
 }

@@ -49,7 +49,7 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 		if p.Token != 0 && p.Token < head.Token {
 			return nil, fmt.Errorf("token %d, the log has %d: %w", p.Token, head.Token, ErrFenced)
 		}
-		now := c.now()
+		now := c.after(head)
 		day := p.Day
 		if day == "" {
 			day = now.In(c.opt.Location).Format(dayForm)

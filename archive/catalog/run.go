@@ -163,3 +163,20 @@ func (c *cursor) seek(ctx context.Context, key string) error {
 	}
 	return nil
 }
+
+// advance goes on to the first row at or behind key, which lies ahead of all
+// rows that were passed: where it is near, nothing is searched.
+func (c *cursor) advance(ctx context.Context, key string) error {
+	if c.at == nil || string(c.at) >= key {
+		return nil
+	}
+	if next := c.block + 1; next < len(c.run.blocks) && c.run.blocks[next].first <= key {
+		return c.seek(ctx, key)
+	}
+	for c.at != nil && string(c.at) < key {
+		if err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

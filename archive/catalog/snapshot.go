@@ -12,17 +12,22 @@ import (
 
 // Snapshot reads the catalog at one version. It may be used from many goroutines.
 type Snapshot struct {
-	catalog  *Catalog
-	state    *state
-	released bool
+	catalog *Catalog
+	state   *state
+	expires time.Time // zero: never
 }
 
 // Release lets go of the version. The snapshot must not be used afterwards.
-func (s *Snapshot) Release() {
-	if !s.released {
-		s.released = true
-		s.catalog.unpin(s.state.N)
+func (s *Snapshot) Release() { s.catalog.unpin(s) }
+
+// live gives the runs to read, as long as the snapshot may be read.
+func (s *Snapshot) live() ([]*run, error) {
+	// By the wall clock too: the other one stands still while the machine sleeps.
+	now := time.Now()
+	if !s.expires.IsZero() && (now.After(s.expires) || now.Round(0).After(s.expires.Round(0))) {
+		return nil, fmt.Errorf("catalog: version %d: %w", s.state.N, ErrExpired)
 	}
+	return s.state.runs, nil
 }
 
 // Version is the version's number; 0 is a catalog in which nothing is published.
@@ -33,10 +38,8 @@ func (s *Snapshot) Published() time.Time { return s.state.At }
 
 // Tombstones gives what is taken down of a host, as of now and not of the version.
 func (s *Snapshot) Tombstones(host string) []Tombstone {
-	return s.catalog.current().tombstones[host]
+	return s.catalog.current().tombstones[Key(host)]
 }
-
-func (s *Snapshot) hidden(l Line) bool { return covered(s.Tombstones(l.Host), l) }
 
 // scan walks the rows that begin with prefix, in order. A row is good until the next step.
 func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
@@ -73,7 +76,7 @@ func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string)
 				return
 			}
 			l, err := lineOfRow(row)
-			if err == nil && s.hidden(l) {
+			if err == nil && s.catalog.current().tombstones.cover(l) {
 				continue
 			}
 			if !yield(l, err) || err != nil {
@@ -85,9 +88,13 @@ func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string)
 
 // Host gives all that is published of a host, in the order of publication.
 func (s *Snapshot) Host(ctx context.Context, host string) ([]Line, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
 	prefix := tableHost + Key(host) + " "
 	var lines []Line
-	for l, err := range s.lines(ctx, s.state.runs, prefix, prefix) {
+	for l, err := range s.lines(ctx, runs, prefix, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: host %s: %w", host, err)
 		}
@@ -105,12 +112,16 @@ func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]Lin
 // Hosts gives up to limit hosts whose keys begin with surtPrefix and sort behind
 // after, in the order of their keys. No limit is set by limit <= 0.
 func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit int) ([]HostInfo, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
 	start := tableHost + surtPrefix
 	if after != "" {
 		start = max(start, tableHost+after+"!") // '!' sorts behind the space that ends a key
 	}
 	var hosts []HostInfo
-	for l, err := range s.lines(ctx, s.state.runs, tableHost+surtPrefix, start) {
+	for l, err := range s.lines(ctx, runs, tableHost+surtPrefix, start) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: hosts under %q: %w", surtPrefix, err)
 		}
@@ -146,8 +157,12 @@ func (h *HostInfo) add(l Line) {
 
 // Editions gives all editions in the order of publication.
 func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
 	var editions []Edition
-	for row, err := range scan(ctx, s.state.runs, tableEdition) {
+	for row, err := range scan(ctx, runs, tableEdition) {
 		var e Edition
 		if err == nil {
 			err = rowValue(row, &e)
@@ -233,7 +248,11 @@ func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool,
 
 // lookUp decodes the value of the one row that has a key.
 func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
-	for row, err := range scan(ctx, s.state.runs, key+" ") {
+	runs, err := s.live()
+	if err != nil {
+		return false, err
+	}
+	for row, err := range scan(ctx, runs, key+" ") {
 		if err != nil {
 			return false, err
 		}

@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -16,6 +15,9 @@ var (
 	// ErrFenced says that a publisher with a higher token has published: this
 	// one's lease is over, and it must not go on.
 	ErrFenced = errors.New("fenced by a publisher with a higher token")
+	// ErrExpired says that a snapshot was held for longer than Options.PinLife:
+	// what it reads may be collected. Pin again.
+	ErrExpired = errors.New("snapshot was held for too long; pin again")
 	// ErrCorrupt says that stored bytes are not what the catalog wrote.
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
@@ -82,29 +84,6 @@ func Lines(lines ...Line) iter.Seq2[Line, error] {
 			}
 		}
 	}
-}
-
-// Tombstone takes down what it covers, whenever that was or will be published.
-type Tombstone struct {
-	Host string `json:"host"`
-	// Edition, where set, confines it to what this edition brought of the host.
-	Edition string `json:"edition,omitempty"`
-	// URLPrefix, where set, confines it to records whose URL begins so. The
-	// catalog knows no URLs: such a line is still returned, and who reads the
-	// segment asks Snapshot.Tombstones and leaves the records out.
-	URLPrefix string    `json:"url_prefix,omitempty"`
-	Reason    string    `json:"reason"`
-	By        string    `json:"by"`
-	At        time.Time `json:"at"` // set when recorded
-}
-
-// covers reports whether nothing of the line may be shown.
-func (t Tombstone) covers(l Line) bool {
-	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition)
-}
-
-func covered(tombstones []Tombstone, l Line) bool {
-	return slices.ContainsFunc(tombstones, func(t Tombstone) bool { return t.covers(l) })
 }
 
 // Version is one entry of the catalog's log.

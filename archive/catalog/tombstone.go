@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+)
+
+// Tombstone takes down what it covers, whenever that was or will be published.
+type Tombstone struct {
+	Host string `json:"host"`
+	// Edition, where set, confines it to what this edition brought of the host.
+	Edition string `json:"edition,omitempty"`
+	// URLPrefix, where set, confines it to records whose URL begins so. The
+	// catalog knows no URLs: such a line is still returned, and who reads the
+	// segment asks Snapshot.Tombstones and leaves the records out.
+	URLPrefix string    `json:"url_prefix,omitempty"`
+	Reason    string    `json:"reason"`
+	By        string    `json:"by"`
+	At        time.Time `json:"at"` // set when recorded
+
+	Act     Act   `json:"act,omitempty"`     // what was done; set when recorded
+	Through int64 `json:"through,omitempty"` // of Erase: the last sequence number that it covers
+}
+
+// Act is what a row of the table of tombstones did.
+type Act string
+
+const (
+	TakeDown Act = ""      // took down, until a Lift
+	Lift     Act = "lift"  // ended the take-downs of the same host, edition and URL prefix
+	Erase    Act = "erase" // said that what was taken down is deleted: it stays down, whatever is lifted
+)
+
+// covers reports whether nothing of the line may be shown.
+func (t Tombstone) covers(l Line) bool {
+	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) &&
+		(t.Act != Erase || l.Seq <= t.Through)
+}
+
+// same reports whether both name the same host, edition and URL prefix.
+func (t Tombstone) same(o Tombstone) bool {
+	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix
+}
+
+// tombstones are those in force, by host key.
+type tombstones map[string][]Tombstone
+
+func (s tombstones) cover(l Line) bool {
+	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
+}
+
+// down reports whether a take-down of the same is in force.
+func (s tombstones) down(t Tombstone) bool {
+	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
+}
+
+// apply takes up the next row of the table.
+func (s tombstones) apply(t Tombstone) {
+	key := Key(t.Host)
+	switch t.Act {
+	case Lift:
+		s[key] = slices.DeleteFunc(s[key], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
+	case Erase:
+		s[key] = slices.DeleteFunc(s[key], func(o Tombstone) bool { return o.Act == Erase && o.same(t) && o.Through <= t.Through })
+		s[key] = append(s[key], t)
+	default:
+		s[key] = append(s[key], t)
+	}
+	if len(s[key]) == 0 {
+		delete(s, key)
+	}
+}
+
+// readTombstones reads those in force out of the runs of a version.
+func readTombstones(ctx context.Context, runs []*run) (tombstones, error) {
+	s := make(tombstones)
+	for t, err := range eachTombstone(ctx, runs, "") {
+		if err != nil {
+			return nil, err
+		}
+		s.apply(t)
+	}
+	return s, nil
+}
+
+// eachTombstone walks the table, host by host, in the order in which they were
+// recorded; of one host alone where key is not empty.
+func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombstone, error] {
+	with := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.Tombstones == 0 })
+	prefix := tableTombstone
+	if key != "" {
+		prefix += key + " "
+	}
+	return func(yield func(Tombstone, error) bool) {
+		for row, err := range scan(ctx, with, prefix) {
+			var t Tombstone
+			if err == nil {
+				err = rowValue(row, &t)
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Remove takes down what the tombstones cover: what is published, and what will
+// be. When it returns nil every snapshot of this Catalog obeys, older ones too;
+// other nodes obey from their next Pin on. Tombstones that are in force already
+// are not recorded again, so Remove can be repeated.
+func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, error) {
+	v, err := c.record(ctx, kindRemove, TakeDown, stones, func(head *state) ([]Tombstone, error) {
+		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("remove: %w", err)
+	}
+	return v, nil
+}
+
+// Restore lifts take-downs of the same host, edition and URL prefix; it fails
+// with ErrNotExist where none is in force. Both stay in the record (see
+// Takedowns). What collection has deleted meanwhile does not come back.
+func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
+	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
+		for _, t := range stones {
+			if !head.tombstones.down(t) {
+				return nil, fmt.Errorf("host %s, edition %q, URL prefix %q: no take-down of these is in force: %w", t.Host, t.Edition, t.URLPrefix, ErrNotExist)
+			}
+		}
+		return slices.Clone(stones), nil
+	})
+	if err != nil {
+		return Version{}, fmt.Errorf("restore: %w", err)
+	}
+	return v, nil
+}
+
+// record appends the tombstones that choose gives for the head, as one version.
+func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
+	for _, t := range stones {
+		if t.Host == "" {
+			return Version{}, errors.New("tombstone without host")
+		}
+		if err := checkKeyText("host", Key(t.Host)); err != nil {
+			return Version{}, err
+		}
+	}
+	head, err := c.append(ctx, func(head *state) (*record, error) {
+		fresh, err := choose(head)
+		if err != nil || len(fresh) == 0 {
+			return nil, err
+		}
+		for i := range fresh {
+			fresh[i].Act = act
+		}
+		return c.composeTombstones(ctx, k, head, fresh)
+	})
+	if err != nil {
+		return Version{}, err
+	}
+	return head.version(), nil
+}
+
+func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*record, error) {
+	at := c.after(head)
+	sorter := newSorter(c.opt.TempDir, c.opt.SortMemory)
+	for i, t := range stones {
+		t.At = at
+		row, err := appendRow(nil, tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i)), t)
+		if err != nil {
+			return nil, errors.Join(err, sorter.close())
+		}
+		if err := sorter.add(row); err != nil {
+			return nil, errors.Join(err, sorter.close())
+		}
+	}
+	rows, err := sorter.rows(ctx)
+	if err != nil {
+		return nil, errors.Join(err, sorter.close())
+	}
+	run, err := c.buildRun(ctx, k, head.N+1, func(w *runWriter) error { return w.addAll(ctx, rows) })
+	if err := errors.Join(err, sorter.close()); err != nil {
+		return nil, err
+	}
+	return &record{
+		Kind: k, At: at, Token: head.Token,
+		Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(stones)),
+	}, nil
+}
+
+// Takedowns gives all that was taken down, lifted and erased, of one host or,
+// where host is empty, of all: by host, and of each in the order of the deeds.
+func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, error) {
+	key := ""
+	if host != "" {
+		key = Key(host)
+	}
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	var all []Tombstone
+	for t, err := range eachTombstone(ctx, runs, key) {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: take-downs: %w", err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
