@@ -52,7 +52,10 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 		now := c.after(head)
 		day := p.Day
 		if day == "" {
-			day = now.In(c.opt.Location).Format(dayForm)
+			day, err = snapshot.day(ctx, now.In(c.opt.Location).Format(dayForm))
+		}
+		if err != nil {
+			return nil, err
 		}
 		edition, err := snapshot.nextEdition(ctx, day)
 		if err != nil {
@@ -260,6 +263,19 @@ func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Bat
 		}
 	}
 	return rest, latest, nil
+}
+
+// day gives today, or the day of the latest edition where that is later: a clock
+// that was set back, or a zone further west, does not bring a day back.
+func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
+	day := today
+	for row, err := range scanFrom(ctx, s.state.runs, tableEdition, tableEdition+today) {
+		if err != nil {
+			return "", err
+		}
+		day = max(day, string(row[len(tableEdition):][:len(dayForm)]))
+	}
+	return day, nil
 }
 
 // nextEdition names the next edition of a day: "20261121", then "20261121-2".

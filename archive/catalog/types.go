@@ -65,7 +65,8 @@ type Batch struct {
 
 // Publication is what one publish makes public.
 type Publication struct {
-	// Day names the edition, as yyyymmdd; empty means today in the catalog's zone.
+	// Day names the edition, as yyyymmdd; empty means today in the catalog's zone,
+	// or the latest edition's day where that is later.
 	Day string
 	// Batches are what the lines come from. Publishing a batch again does nothing.
 	Batches []Batch
