@@ -8,13 +8,21 @@ func Boundaries() []string {
 		string(kindMerge) + writeRun, string(kindMerge) + writeVersion,
 		string(kindRemove) + writeRun, string(kindRemove) + writeVersion,
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
+		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
 	}
 }
 
-// What a durable write's name ends with; it begins with the kind of the version.
+// What the name of a version's durable write ends with; it begins with the version's kind.
 const (
 	writeRun     = "-run"     // the sorted run in the store
 	writeVersion = "-version" // the log's new entry: what makes it visible
+)
+
+// Collection's durable writes beside those of an erase.
+const (
+	writeCondemn   = "condemn"   // a list of objects without need
+	writeCollect   = "collect"   // one of them deleted
+	writeCollected = "collected" // a list deleted, of which all is done
 )
 
 // write performs one durable write between its two boundaries.

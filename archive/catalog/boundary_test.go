@@ -3,15 +3,16 @@ package catalog_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"sheaf/archive/catalog"
 )
 
 // What a fault test is told to die in are the writes that happen, and all of them.
 func TestBoundaries(t *testing.T) {
-	st := newStore(t)
+	st, clock := newStore(t), new(later)
 	var seen []string
-	c := openWith(t, st, catalog.Options{Fanout: 2, Boundary: func(write, when string) {
+	c := openWith(t, st, catalog.Options{Fanout: 2, Now: clock.now, Boundary: func(write, when string) {
 		if when == "before" && !slices.Contains(seen, write) {
 			seen = append(seen, write)
 		}
@@ -28,6 +29,13 @@ func TestBoundaries(t *testing.T) {
 	}
 	if _, err := c.Restore(t.Context(), stone); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := c.Remove(t.Context(), stone); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		clock.wait(25 * time.Hour)
+		gc(t, c, catalog.CollectOptions{})
 	}
 	if want := catalog.Boundaries(); !slices.Equal(seen, want) {
 		t.Errorf("writes %q, Boundaries says %q", seen, want)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"sheaf/archive/store"
 )
@@ -29,6 +30,7 @@ func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func
 		return ref, err
 	}
 	ref.Name = runPrefix + seqKey(version) + "-" + strings.ToLower(rand.Text())
+	ref.built = time.Now()
 	return ref, c.write(string(k)+writeRun, func() error { return c.storeRun(ctx, f, ref) })
 }
 

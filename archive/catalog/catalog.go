@@ -11,8 +11,8 @@
 //
 // Nothing is ever overwritten, and nothing is deleted when a step fails: a run
 // whose version was not appended is never looked at, and is left for collection.
-// The run with which an edition was published is kept for ever, as the edition's
-// list; only runs that Merge made may be collected once later ones replace them.
+// Collect deletes it in two passes, a day apart. The run with which an edition was
+// published is kept for ever, as the edition's list.
 //
 // CATALOG.md tells the bytes.
 package catalog
@@ -230,6 +230,9 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)
 		r, err := next(head)
 		if err != nil || r == nil {
 			return head, err
+		}
+		if age := time.Now().Round(0).Sub(r.Added.built.Round(0)); age > c.opt.PinLife {
+			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Added.Name, age)
 		}
 		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.entry, *r) })
 		if errors.Is(err, errLost) {

@@ -329,7 +329,7 @@ func (f *fsck) checkObjects() error {
 			if err := f.takeNeeded(needed, &info); err != nil {
 				return err
 			}
-		} else if !strings.HasPrefix(info.Key, manifestPrefix) {
+		} else if !strings.HasPrefix(info.Key, manifestPrefix) && !strings.HasPrefix(info.Key, listPrefix) {
 			f.orphan(info)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // runRef is how a version names a run. See CATALOG.md.
@@ -17,6 +18,8 @@ type runRef struct {
 	Rows       int64  `json:"rows"`
 	Tombstones int64  `json:"tombstones,omitempty"` // rows of that table
 	SHA256     string `json:"sha256"`
+
+	built time.Time // when this process stored it; zero of one that a version names
 }
 
 // block is one entry of a run's block index.
