@@ -1,0 +1,237 @@
+package crash
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// checkEnd is what must hold in the end, whatever happened before: it looks at the
+// living service as its users do, ends its life, and looks at what is left on disk.
+func (h *house) checkEnd(sheaf string, cargoes []*cargo) {
+	h.t.Helper()
+	h.checkBuffers(cargoes)
+	h.checkDownloads(cargoes)
+	h.kill()
+	h.checkCatalog(cargoes)
+	report := h.fsck(sheaf)
+	if good := published(cargoes); report.Batches != int64(len(good)) || report.Segments != report.Verified {
+		h.t.Errorf("fsck finds %d batches of %d, and verified %d of %d segments", report.Batches, len(good), report.Verified, report.Segments)
+	}
+}
+
+func published(cargoes []*cargo) []*cargo {
+	return slices.DeleteFunc(slices.Clone(cargoes), func(c *cargo) bool { return c.bad })
+}
+
+// checkBuffers waits until collection has emptied the buffers. Nothing may stay there but
+// bad batches, in the quarantine and as they were sent, and no temporary file anywhere.
+func (h *house) checkBuffers(cargoes []*cargo) {
+	h.t.Helper()
+	buffers := filepath.Join(h.data, "buffers")
+	eventually(h.t, "the buffers are emptied", h.log, func() error {
+		if left := append(names(h.t, buffers+"/batches"), names(h.t, buffers+"/receive")...); len(left) > 0 {
+			return fmt.Errorf("there is still %s", left)
+		}
+		return nil
+	})
+	kept := names(h.t, buffers+"/quarantine")
+	for _, c := range cargoes {
+		dir := filepath.Join(buffers, "quarantine", string(c.ID))
+		at := slices.Index(kept, dir)
+		switch {
+		case at < 0 && c.bad:
+			h.t.Errorf("the bad batch %s is not in the quarantine", c.ID)
+		case at >= 0 && !c.bad:
+			h.t.Errorf("batch %s is in the quarantine", c.ID)
+		case at >= 0:
+			kept = slices.Delete(kept, at, at+1)
+			for name, want := range map[string][]byte{"batch.tar.gz": c.Data, "manifest": c.Signed} {
+				if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, want) {
+					h.t.Errorf("the quarantine has %d bytes of %s's %s, %v; sent were %d", len(got), c.ID, name, err, len(want))
+				}
+			}
+		}
+	}
+	if len(kept) > 0 {
+		h.t.Errorf("in the quarantine lies what nobody sent: %s", kept)
+	}
+	check(h.t, filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && (strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".new")) && filepath.Base(path) != ".tmp" {
+			h.t.Errorf("%s was left by a life before", path)
+		}
+		return err
+	}))
+	temp := names(h.t, filepath.Join(h.data, "store", ".tmp"))
+	if len(temp) != 1 || len(names(h.t, temp[0])) > 0 {
+		h.t.Errorf("the store's temporary directories are %s; only this life's, empty, may be there", temp)
+	}
+}
+
+// checkDownloads fetches all of every host, by HTTP and by FTP, and compares it
+// with what was uploaded: every page once, byte for byte.
+func (h *house) checkDownloads(cargoes []*cargo) {
+	h.t.Helper()
+	want := map[string]map[string][]byte{} // by host and name in the tar
+	for _, c := range published(cargoes) {
+		for _, p := range c.pages {
+			if want[p.host] == nil {
+				want[p.host] = map[string][]byte{}
+			}
+			want[p.host][archive.FileName(p.host, p.url)] = p.body
+		}
+	}
+	conn, err := ftp.Dial(h.Download, ftp.DialWithTimeout(patience))
+	check(h.t, err)
+	defer conn.Quit()
+	check(h.t, conn.Login("anonymous", "test@example.jp"))
+	for host, pages := range want {
+		path := "/" + archive.HostPath(host) + "/all.tar.gz"
+		r, err := conn.Retr(path)
+		check(h.t, err)
+		data, err := io.ReadAll(r)
+		check(h.t, errors.Join(err, r.Close()))
+		h.comparePages("ftp", host, data, pages)
+		h.comparePages("http", host, h.get("/pub"+path), pages)
+	}
+	for _, c := range published(cargoes) {
+		h.checkMembers(c)
+	}
+}
+
+// checkMembers fetches each host's share of a batch in the form in which it was sent, and compares the bytes.
+func (h *house) checkMembers(c *cargo) {
+	h.t.Helper()
+	var row struct{ Edition string }
+	check(h.t, h.operate(http.MethodGet, "/v1/admin/batches/"+string(c.ID), nil, &row))
+	for i, host := range c.Manifest.Hosts {
+		if got := h.get("/a/" + host.Name + "/" + row.Edition + ".members.tar.gz"); !bytes.Contains(got, c.Range(i)) {
+			h.t.Errorf("edition %s of %s has not the %d bytes that batch %s brought", row.Edition, host.Name, host.Length, c.ID)
+		}
+	}
+}
+
+func (h *house) get(path string) []byte {
+	h.t.Helper()
+	resp := h.ask(http.MethodGet, path, nil, nil, nil)
+	data, err := io.ReadAll(resp.Body)
+	check(h.t, err)
+	return data
+}
+
+func (h *house) comparePages(protocol, host string, tarGz []byte, want map[string][]byte) {
+	h.t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(tarGz))
+	check(h.t, err)
+	seen := map[string]bool{}
+	for files := tar.NewReader(z); ; {
+		f, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		check(h.t, err)
+		body, err := io.ReadAll(files)
+		check(h.t, err)
+		switch page, ok := want[f.Name]; {
+		case strings.Contains(f.Name, "/_meta/"):
+		case !ok:
+			h.t.Errorf("%s %s: %s was never sent", protocol, host, f.Name)
+		case seen[f.Name]:
+			h.t.Errorf("%s %s: %s is there twice", protocol, host, f.Name)
+		case !bytes.Equal(body, page):
+			h.t.Errorf("%s %s: %s has other bytes than were sent", protocol, host, f.Name)
+		default:
+			seen[f.Name] = true
+		}
+	}
+	if len(seen) != len(want) {
+		h.t.Errorf("%s %s: %d pages of %d that were sent", protocol, host, len(seen), len(want))
+	}
+}
+
+// checkCatalog reads the catalog from the store, as another node would: each batch is
+// named by one version, with each of its hosts once.
+func (h *house) checkCatalog(cargoes []*cargo) {
+	h.t.Helper()
+	objects, err := store.OpenFS(filepath.Join(h.data, "store"))
+	check(h.t, err)
+	defer objects.Close()
+	c, err := catalog.Open(h.t.Context(), objects, catalog.Options{})
+	check(h.t, err)
+	s, err := c.Pin(h.t.Context())
+	check(h.t, err)
+	defer s.Release()
+	lines := map[string][]catalog.Line{} // by batch
+	hosts, err := s.Hosts(h.t.Context(), "", "", 0)
+	check(h.t, err)
+	for _, info := range hosts {
+		list, err := s.Host(h.t.Context(), info.Host)
+		check(h.t, err)
+		for _, l := range list {
+			lines[l.Batch] = append(lines[l.Batch], l)
+		}
+	}
+	for _, c := range published(cargoes) {
+		v, ok, err := s.Batch(h.t.Context(), string(c.ID))
+		if err != nil || !ok {
+			h.t.Errorf("batch %s is not in the catalog: %v", c.ID, err)
+		}
+		if fault := whole(c, lines[string(c.ID)]); fault != nil {
+			h.t.Errorf("version %d: %v", v.N, fault)
+		}
+		delete(lines, string(c.ID))
+	}
+	for id, list := range lines {
+		h.t.Errorf("%d lines of batch %s are public; it should not be", len(list), id)
+	}
+}
+
+// whole says what is wrong with the public lines of a batch: they must be of one
+// version, each host of the batch once, and none else.
+func whole(c *cargo, lines []catalog.Line) error {
+	var want, got []string
+	for _, host := range c.Manifest.Hosts {
+		want = append(want, host.Name)
+	}
+	for _, l := range lines {
+		got = append(got, l.Host)
+		if l.Edition != lines[0].Edition || l.BatchSHA256 != c.Manifest.SHA256 {
+			return fmt.Errorf("batch %s of SHA-256 %s: line of %s is of edition %s, another of %s, the digest %s",
+				c.ID, c.Manifest.SHA256, l.Host, l.Edition, lines[0].Edition, l.BatchSHA256)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("batch %s of hosts %q is public with %q", c.ID, want, got)
+	}
+	return nil
+}
+
+// fsck runs the operator's command over the dead service's data. It must find no fault.
+func (h *house) fsck(sheaf string) (report catalog.Report) {
+	h.t.Helper()
+	out, err := exec.Command(sheaf, "fsck", "--deep", "--json", "--data", h.data).Output()
+	if err != nil {
+		h.t.Fatalf("sheaf fsck: %v\n%s", err, out)
+	}
+	check(h.t, json.Unmarshal(out, &report))
+	return report
+}

@@ -1,0 +1,206 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/test/batchtest"
+)
+
+// house is a data directory and the service that lives on it, life after life,
+// always at the same addresses, as robots remember them.
+type house struct {
+	t        testing.TB
+	data     string
+	log      string
+	settings map[string]any
+	*process // the life that runs now, or the last one
+}
+
+// newHouse makes a data directory, empty or as a copy of another.
+func newHouse(t testing.TB, from string) *house {
+	t.Helper()
+	dir := t.TempDir()
+	h := &house{t: t, data: filepath.Join(dir, "data"), log: filepath.Join(dir, "service.log")}
+	if from != "" {
+		copyTree(t, from, h.data)
+	}
+	listen := freeAddresses(t, 3)
+	h.settings = map[string]any{
+		"data": h.data, "http.listen": listen[0], "download.listen": listen[1], "drop.listen": listen[2],
+		"publish.window": "always", "access.anonymous": "*", "poll": "1s", "stop": "1s",
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(tail(h.log))
+		}
+	})
+	return h
+}
+
+// lives counts the loopback addresses that were given out, so that of tests that run at once
+// none takes another's port while its service is dead.
+var lives atomic.Uint32
+
+// freeAddresses gives host:port pairs that nobody listens on.
+func freeAddresses(t testing.TB, n int) (list []string) {
+	t.Helper()
+	k := lives.Add(1)
+	ip := fmt.Sprintf("127.%d.%d.%d", 80+k>>14&63, os.Getpid()&255, k&255)
+	for range n {
+		l, err := net.Listen("tcp", ip+":0")
+		if err != nil {
+			l, err = net.Listen("tcp", "127.0.0.1:0") // a system with one loopback address
+		}
+		check(t, err)
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
+
+// start begins the next life; die is where it ends by itself, nil: nowhere.
+func (h *house) start(die *death) *house {
+	h.t.Helper()
+	h.process = start(h.t, order{Settings: h.settings, Die: die}, h.log)
+	return h
+}
+
+// url is the service's, also while it is dead.
+func (h *house) url() string { return "http://" + h.settings["http.listen"].(string) }
+
+func (h *house) operate(method, path string, in, out any) error {
+	c := operator.Client{URL: h.url(), Token: h.Token}
+	return c.Do(context.Background(), method, path, in, out)
+}
+
+// robot is a robot as the service knows it: it makes batches of the hosts that it was assigned.
+type robot struct {
+	*batchtest.Robots
+	secret string
+	server ed25519.PublicKey
+	hosts  []string
+}
+
+// join admits a robot with n hosts, which it subscribes to as the protocol has it.
+func (h *house) join(name string, n int) *robot {
+	h.t.Helper()
+	r := &robot{Robots: batchtest.NewRobots(h.t)}
+	r.Name = name
+	var admitted manager.AdmitResponse
+	check(h.t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
+	var joined wire.JoinResponse
+	h.ask(http.MethodPost, wire.PathJoin, nil, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)}, &joined)
+	r.secret, r.server = joined.Secret, joined.ServerKey
+	h.ask(http.MethodPost, strings.ReplaceAll(wire.PathSubscribe, "{robot}", name), r, nil, nil)
+	add := manager.HostsRequest{Addresses: map[string][]string{}}
+	for i := range n {
+		host := fmt.Sprintf("www%d.%s.example.jp", i+1, name)
+		add.Hosts = append(add.Hosts, "http://"+host+"/")
+		add.Addresses[host] = []string{fmt.Sprintf("192.0.2.%d", i+1)} // no look-up
+	}
+	check(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	return r
+}
+
+// fetchList gets the robot's hosts and the generation that its batches are made in.
+func (h *house) fetchList(r *robot) {
+	h.t.Helper()
+	resp := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", r.Name), r, nil, nil)
+	var err error
+	r.Generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
+	check(h.t, err)
+	r.hosts = nil
+	for l, err := range wire.ReadHostList(resp.Body, 1<<20) {
+		check(h.t, err)
+		_, host, err := wire.NormalizeURL(l.URL)
+		check(h.t, err)
+		r.hosts = append(r.hosts, host)
+	}
+	if len(r.hosts) < 2 {
+		h.t.Fatalf("robot %s was assigned %q; the test wants two hosts at least", r.Name, r.hosts)
+	}
+}
+
+// ask sends a request, with the robot's credentials where there is one.
+func (h *house) ask(method, path string, as *robot, in, out any) *http.Response {
+	h.t.Helper()
+	body, err := json.Marshal(in)
+	check(h.t, err)
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url()+path, bytes.NewReader(body))
+	check(h.t, err)
+	if as != nil {
+		req.SetBasicAuth(as.Name, as.secret)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	check(h.t, err)
+	h.t.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode >= 300 {
+		h.t.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+	if out != nil {
+		check(h.t, json.NewDecoder(resp.Body).Decode(out))
+	}
+	return resp
+}
+
+// ledger asks a copy of the dead service's database: asking the database itself
+// would tidy up what the next start has to.
+func (h *house) ledger(query string, each func(scan func(...any) error) error) {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	defer os.RemoveAll(dir)
+	files, err := filepath.Glob(filepath.Join(h.data, "sheaf.db*"))
+	check(h.t, err)
+	for _, f := range files {
+		if strings.HasSuffix(f, "-shm") {
+			continue // an index of the -wal, made anew
+		}
+		data, err := os.ReadFile(f)
+		check(h.t, err)
+		check(h.t, os.WriteFile(filepath.Join(dir, filepath.Base(f)), data, 0o600))
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "sheaf.db"))
+	check(h.t, err)
+	defer db.Close()
+	rows, err := db.Query(query)
+	check(h.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		check(h.t, each(rows.Scan))
+	}
+	check(h.t, rows.Err())
+}
+
+// state gives the state of a batch in the ledger of the dead service; empty where it has no row.
+func (h *house) state(id wire.BatchID) (state wire.State) {
+	h.t.Helper()
+	h.ledger(`SELECT state FROM ingest_batches WHERE id = '`+string(id)+`'`, func(scan func(...any) error) error { return scan(&state) })
+	return state
+}
+
+// build gives a program as `go build` makes it.
+func build(t testing.TB, name string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	if text, err := exec.Command("go", "build", "-o", out, "sheaf/cmd/"+name).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package crash
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take that ought to be over in moments: the
+// machine may be busy, and a hang must not take all night.
+const patience = 60 * time.Second
+
+// process is one life of the service.
+type process struct {
+	hello
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	died chan string // what it told when it died by itself; empty where it was killed
+}
+
+// start runs the test's binary as a child. It is killed at the test's end at the latest.
+func start(t testing.TB, o order, log string) *process {
+	t.Helper()
+	text, err := json.Marshal(o)
+	check(t, err)
+	p := &process{cmd: exec.Command(os.Args[0]), died: make(chan string, 1)}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	stderr, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	check(t, err)
+	defer stderr.Close()
+	p.cmd.Stderr = stderr
+	p.in, err = p.cmd.StdinPipe()
+	check(t, err)
+	out, err := p.cmd.StdoutPipe()
+	check(t, err)
+	check(t, p.cmd.Start())
+	greeted := make(chan bool, 1)
+	go p.listen(out, greeted)
+	t.Cleanup(func() { p.kill(); p.in.Close() })
+	select {
+	case <-greeted:
+	case <-time.After(patience):
+		t.Fatalf("a child did not come up; %s", tail(log))
+	}
+	return p
+}
+
+// listen reads what the child tells, and waits for its end.
+func (p *process) listen(out io.Reader, greeted chan<- bool) {
+	last := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, diedAt) {
+			last = strings.TrimPrefix(line, diedAt+" ")
+		} else if json.Unmarshal([]byte(line), &p.hello) == nil {
+			greeted <- true
+		}
+	}
+	err := p.cmd.Wait()
+	if last == "" && (err == nil || !strings.Contains(err.Error(), "killed")) {
+		last = fmt.Sprintf("ended by itself: %v", err)
+	}
+	p.died <- last
+	greeted <- false // it died before it served
+}
+
+// await waits until the process has died, and gives the boundary where it did.
+func (p *process) await(t testing.TB, log string) string {
+	t.Helper()
+	select {
+	case at := <-p.died:
+		p.died <- at
+		return at
+	case <-time.After(patience):
+		t.Fatalf("the service lives on; %s", tail(log))
+		return ""
+	}
+}
+
+// kill ends the process as a power cut would, and waits for its end.
+func (p *process) kill() string {
+	_ = p.cmd.Process.Kill() // it may be dead
+	at := <-p.died
+	p.died <- at
+	return at
+}
+
+// doom orders the living process to die at a boundary.
+func (p *process) doom(d death) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(p.in, string(text)) // in vain where it has died meanwhile
+}
+
+// tail gives the end of a log, for failures.
+func tail(log string) string {
+	text, _ := os.ReadFile(log)
+	if n := len(text); n > 4000 {
+		text = text[n-4000:]
+	}
+	return fmt.Sprintf("the end of its log:\n%s", text)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyTree copies a directory that nobody writes to.
+func copyTree(t testing.TB, from, to string) {
+	t.Helper()
+	check(t, os.CopyFS(to, os.DirFS(from)))
+	// What is private stays so, or the service would have to wonder.
+	check(t, os.Chmod(to, 0o700))
+}
+
+// eventually repeats try until it gives no error.
+func eventually(t testing.TB, what string, log string, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v; %s", what, err, tail(log))
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func names(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, filepath.Join(dir, e.Name()))
+	}
+	return list
+}

@@ -1,0 +1,236 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/upload"
+	"sheaf/test/batchtest"
+)
+
+// page is one page of a batch: its host, URL and body.
+type page struct {
+	host, url string
+	body      []byte
+}
+
+// cargo is a batch and what is in it.
+type cargo struct {
+	*batchtest.Batch
+	pages []page
+	bad   bool // not to be published
+}
+
+// make builds the robot's n-th batch with so many pages of each of the hosts.
+// Bodies hardly compress, so that a batch is about as large as its pages.
+func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *cargo {
+	t.Helper()
+	c := new(cargo)
+	var shares []batchtest.Host
+	for _, name := range hosts {
+		var list []batchtest.Page
+		for i := range pages {
+			body := make([]byte, size)
+			for j := range body {
+				body[j] = byte(rand.Uint32())
+			}
+			p := batchtest.Page{Path: fmt.Sprintf("/%d/%d.bin", n, i), Body: append(body, fmt.Sprintf("%s %d %d", name, n, i)...)}
+			list = append(list, p)
+			c.pages = append(c.pages, page{name, "http://" + name + p.Path, p.Body})
+		}
+		shares = append(shares, batchtest.Host{Name: name, Each: func(yield func(batchtest.Page) bool) {
+			for _, p := range list {
+				if !yield(p) {
+					return
+				}
+			}
+		}})
+	}
+	c.Batch = batchtest.Make(t, r.Robots, n, shares...)
+	return c
+}
+
+// damage spoils a byte of the batch on its way; the manifest stays that of the whole one.
+func (c *cargo) damage() *cargo {
+	c.Data = bytes.Clone(c.Data)
+	c.Data[len(c.Data)/3] ^= 1
+	c.bad = true
+	return c
+}
+
+// spool holds batches as robotd's uploader wants them, and notes their ends.
+type spool struct {
+	dir string
+
+	mu        sync.Mutex // guards what follows
+	batches   []batch.Spooled
+	published map[wire.BatchID]int // times that each was taken out
+	aside     map[wire.BatchID]int
+}
+
+func newSpool(t testing.TB) *spool {
+	return &spool{dir: t.TempDir(), published: map[wire.BatchID]int{}, aside: map[wire.BatchID]int{}}
+}
+
+func (s *spool) add(c *cargo) error {
+	b := batch.Spooled{ID: c.ID, Path: filepath.Join(s.dir, string(c.ID)+".tar.gz"), Size: c.Manifest.Size, SHA256: c.Manifest.SHA256, Signed: c.Signed}
+	if err := os.WriteFile(b.Path, c.Data, 0o600); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, b)
+	return nil
+}
+
+func (s *spool) Spool() ([]batch.Spooled, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]batch.Spooled(nil), s.batches...), nil
+}
+
+func (s *spool) leave(id wire.BatchID, to map[wire.BatchID]int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	to[id]++
+	for i, b := range s.batches {
+		if b.ID == id {
+			s.batches = append(s.batches[:i:i], s.batches[i+1:]...)
+			return os.Remove(b.Path)
+		}
+	}
+	return fmt.Errorf("batch %s has left the spool before", id)
+}
+
+func (s *spool) Remove(id wire.BatchID) error               { return s.leave(id, s.published) }
+func (s *spool) Quarantine(id wire.BatchID, _ string) error { return s.leave(id, s.aside) }
+
+// way is how a robot brings its batches.
+type way string
+
+const (
+	byHTTP   way = "http"     // robotd's own: tus
+	byFTP    way = "ftp"      // robotd's own: STOR, resumed by REST
+	cutHTTP  way = "http cut" // the first connection for a body breaks in the middle
+	byAppend way = "ftp append"
+)
+
+// uploader gives robotd's uploader over the robot's spool, in haste.
+func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
+	desk := &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
+		Transport: &http.Transport{ResponseHeaderTimeout: patience}, Timeout: patience,
+	}}
+	var target upload.Target = desk
+	drop := h.settings["drop.listen"].(string)
+	switch by {
+	case byFTP:
+		target = &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: patience}
+	case byAppend:
+		target = &appender{addr: drop, robot: r}
+	case cutHTTP:
+		cut := *desk
+		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: patience}
+		target = &cut
+	}
+	return upload.New(upload.Options{Spool: s, Target: target, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+}
+
+// cutter breaks some connections after a part of what they would have carried.
+type cutter struct {
+	mu   sync.Mutex // guards what follows
+	left int        // connections still to be broken
+	odds float64    // of each further one
+}
+
+// cutAfter is how many bytes a broken connection carries at most.
+const cutAfter = 30_000
+
+func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &cutConn{Conn: conn, cutter: c, budget: cutAfter/2 + rand.IntN(cutAfter/2)}, nil
+}
+
+func (c *cutter) cuts() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left > 0 {
+		c.left--
+		return true
+	}
+	return rand.Float64() < c.odds
+}
+
+// cutConn asks at its budget's end whether it is to break. Short talk never comes so far.
+type cutConn struct {
+	net.Conn
+	cutter *cutter
+	budget int
+	spared bool
+}
+
+func (c *cutConn) Write(p []byte) (int, error) {
+	if c.spared || len(p) <= c.budget {
+		c.budget -= len(p)
+		return c.Conn.Write(p)
+	}
+	if c.spared = !c.cutter.cuts(); c.spared {
+		return c.Conn.Write(p)
+	}
+	n, err := c.Conn.Write(p[:c.budget])
+	c.Conn.Close()
+	if err == nil {
+		err = fmt.Errorf("cut after %d bytes", n)
+	}
+	return n, err
+}
+
+// appender brings a batch by FTP in two parts: STOR, and APPE for what the server has not.
+type appender struct {
+	addr  string
+	robot *robot
+}
+
+func (a *appender) Send(ctx context.Context, b batch.Spooled) error {
+	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer conn.Quit()
+	if err := conn.Login(a.robot.Name, a.robot.secret); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(b.Path)
+	if err != nil {
+		return err
+	}
+	name := string(b.ID) + ".tar.gz"
+	have, err := conn.FileSize(name)
+	if err != nil {
+		if err := conn.Stor(name, bytes.NewReader(data[:len(data)/2])); err != nil {
+			return err
+		}
+		have = int64(len(data) / 2)
+	}
+	if have < b.Size {
+		if err := conn.Append(name, bytes.NewReader(data[have:])); err != nil {
+			return err
+		}
+	}
+	return conn.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed))
+}

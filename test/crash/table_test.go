@@ -1,0 +1,111 @@
+package crash
+
+import (
+	"fmt"
+	"testing"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/wire"
+)
+
+// row is one write of the table: the service dies before it, and, in another life, after it.
+type row struct {
+	write string
+	nth   int    // time that it comes by after since
+	since string // a write that has to have come by; where a write comes by without a batch too
+	play  play
+	// before and after are the batch's state in the ledger of the dead.
+	before, after wire.State
+}
+
+const (
+	none   = wire.State("")    // there is no row
+	anyhow = wire.State("any") // the batch goes its way meanwhile
+)
+
+// table names every durable write of receive, split, publish and collection. What
+// service.Boundaries has more than this fails the test.
+var table = []row{
+	{"receive/create", 1, "", sent, none, none},
+	{"receive/data", 1, "", sent, none, none},
+	{"receive/offset", 1, "", sent, none, none},
+	{"receive/forget", 1, "", sent, anyhow, anyhow},
+	{"receive/data", 1, "", cut, none, none},   // what a broken connection has brought
+	{"receive/offset", 1, "", cut, none, none}, // and that it counts
+	{"receive/data", 2, "", cut, none, none},   // the rest
+	{"receive/offset", 2, "", cut, none, none},
+	{"receive/create", 1, "", dropped, none, none},
+	{"receive/data", 1, "", dropped, none, none},
+	{"receive/offset", 1, "", dropped, none, none},
+	{"receive/forget", 1, "", dropped, anyhow, anyhow},
+	{"receive/offset", 1, "", appended, none, none}, // STOR
+	{"receive/data", 2, "", appended, none, none},   // APPE
+	{"receive/offset", 2, "", appended, none, none},
+
+	{"ingest/place", 1, "", sent, none, none},
+	{"ingest/enter", 1, "", sent, none, wire.StateReceived},
+	{"ingest/place", 1, "", dropped, none, none},
+	{"ingest/enter", 1, "", dropped, none, wire.StateReceived},
+	{"ingest/claim", 1, "ingest/enter", sent, wire.StateReceived, wire.StatePreSplit},
+	{"ingest/stage", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/staged", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/stage", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit}, // the second host
+	{"ingest/staged", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/split", 1, "", sent, wire.StatePreSplit, wire.StatePostSplit},
+	{"ingest/manifest", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
+	{"ingest/publish", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
+	{"catalog/publish-run", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
+	{"catalog/publish-version", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
+	{"ingest/published", 1, "", sent, wire.StatePostSplit, wire.StatePublished},
+	{"ingest/collect", 1, "", sent, wire.StatePublished, wire.StatePublished},
+	{"ingest/collected", 1, "", sent, wire.StatePublished, wire.StatePublished},
+
+	{"ingest/quarantine", 1, "", damaged, wire.StatePreSplit, wire.StateQuarantined},
+	{"ingest/move-aside", 1, "", damaged, wire.StateQuarantined, wire.StateQuarantined},
+	{"ingest/failure", 1, "", noStore, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/restore", 1, "", released, wire.StateQuarantined, wire.StateQuarantined},
+	{"ingest/release", 1, "", released, wire.StateQuarantined, wire.StateReceived},
+	{"ingest/discard", 1, "", unwanted, wire.StateQuarantined, wire.StateQuarantined},
+	{"ingest/erase", 1, "", unwanted, wire.StateQuarantined, wire.StateQuarantined},
+	{"ingest/erased", 1, "", unwanted, wire.StateQuarantined, wire.StateQuarantined},
+
+	{"catalog/merge-run", 1, "", merged, wire.StatePublished, wire.StatePublished},
+	{"catalog/merge-version", 1, "", merged, wire.StatePublished, wire.StatePublished},
+	{"catalog/remove-run", 1, "", removed, wire.StatePublished, wire.StatePublished},
+	{"catalog/remove-version", 1, "", removed, wire.StatePublished, wire.StatePublished},
+}
+
+// TestEveryBoundary kills the service before and after each durable write, starts it
+// again on what is left, lets the robot go on, and checks the end.
+func TestEveryBoundary(t *testing.T) {
+	named := map[string]bool{}
+	for _, r := range table {
+		named[r.write] = true
+	}
+	for _, write := range service.Boundaries() {
+		if !named[write] {
+			t.Errorf("the durable write %s is not in the table", write)
+		}
+		delete(named, write)
+	}
+	for write := range named {
+		t.Errorf("the table has %s, which is no write of the service", write)
+	}
+	sheaf := build(t, "sheaf")
+	seed := newHouse(t, "").start(nil)
+	waseda := seed.join("waseda", 2)
+	seed.fetchList(waseda)
+	seed.kill()
+	for _, r := range table {
+		for _, when := range []string{"before", "after"} {
+			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.play.name), func(t *testing.T) {
+				t.Parallel()
+				s := &scene{house: newHouse(t, seed.data), robot: waseda, spool: newSpool(t), play: r.play}
+				s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
+				s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
+				r.play.act(s)
+				r.play.end(s, sheaf)
+			})
+		}
+	}
+}
