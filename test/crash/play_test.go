@@ -19,6 +19,8 @@ type play struct {
 	way  way // in which the batch is brought
 	act  func(*scene)
 	end  func(s *scene, sheaf string)
+
+	settings map[string]any // beside those that every house has
 }
 
 // scene is one case under way.
@@ -34,16 +36,17 @@ type scene struct {
 
 // The plays of the table.
 var (
-	sent     = play{"by http", byHTTP, (*scene).upload, (*scene).allPublished}
-	cut      = play{"by http, cut", cutHTTP, (*scene).upload, (*scene).allPublished}
-	dropped  = play{"by ftp", byFTP, (*scene).upload, (*scene).allPublished}
-	appended = play{"by ftp, appended", byAppend, (*scene).upload, (*scene).allPublished}
-	damaged  = play{"damaged", byHTTP, (*scene).uploadDamaged, (*scene).allPublished}
-	noStore  = play{"store down", byHTTP, (*scene).uploadWithoutStore, (*scene).allPublished}
-	released = play{"released", byHTTP, (*scene).release, (*scene).allPublished}
-	unwanted = play{"discarded", byHTTP, (*scene).discard, (*scene).discarded}
-	merged   = play{"merged", byHTTP, (*scene).merge, (*scene).allPublished}
-	removed  = play{"taken down", byHTTP, (*scene).remove, (*scene).takenDown}
+	sent     = play{"by http", byHTTP, (*scene).upload, (*scene).allPublished, nil}
+	packed   = play{"in packs", byHTTP, (*scene).upload, (*scene).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
+	cut      = play{"by http, cut", cutHTTP, (*scene).upload, (*scene).allPublished, nil}
+	dropped  = play{"by ftp", byFTP, (*scene).upload, (*scene).allPublished, nil}
+	appended = play{"by ftp, appended", byAppend, (*scene).upload, (*scene).allPublished, nil}
+	damaged  = play{"damaged", byHTTP, (*scene).uploadDamaged, (*scene).allPublished, nil}
+	noStore  = play{"store down", byHTTP, (*scene).uploadWithoutStore, (*scene).allPublished, nil}
+	released = play{"released", byHTTP, (*scene).release, (*scene).allPublished, nil}
+	unwanted = play{"discarded", byHTTP, (*scene).discard, (*scene).discarded, nil}
+	merged   = play{"merged", byHTTP, (*scene).merge, (*scene).allPublished, nil}
+	removed  = play{"taken down", byHTTP, (*scene).remove, (*scene).takenDown, nil}
 )
 
 // load makes the scene's next batch, of all hosts of the robot and more, and puts it into the spool.

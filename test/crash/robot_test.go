@@ -145,7 +145,7 @@ func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
 		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: patience}
 		target = &cut
 	}
-	return upload.New(upload.Options{Spool: s, Target: target, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{target}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
 }
 
 // cutter breaks some connections after a part of what they would have carried.
@@ -205,6 +205,9 @@ type appender struct {
 	addr  string
 	robot *robot
 }
+
+// Name is for the log.
+func (a *appender) Name() string { return "ftp append" }
 
 func (a *appender) Send(ctx context.Context, b batch.Spooled) error {
 	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"sheaf/cmd/sheaf/service"
@@ -50,7 +51,9 @@ var table = []row{
 	{"ingest/stage", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
 	{"ingest/staged", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
 	{"ingest/stage", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit}, // the second host
-	{"ingest/staged", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit},
+	{"ingest/staged", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit}, // the hosts' places in it
+	{"ingest/stage", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit},  // a pack of both
+	{"ingest/split", 1, "", packed, wire.StatePreSplit, wire.StatePostSplit},
 	{"ingest/split", 1, "", sent, wire.StatePreSplit, wire.StatePostSplit},
 	{"ingest/manifest", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
 	{"ingest/publish", 1, "", sent, wire.StatePostSplit, wire.StatePostSplit},
@@ -103,6 +106,7 @@ func TestEveryBoundary(t *testing.T) {
 				s := &scene{house: newHouse(t, seed.data), robot: waseda, spool: newSpool(t), play: r.play}
 				s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
 				s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
+				maps.Copy(s.settings, r.play.settings)
 				r.play.act(s)
 				r.play.end(s, sheaf)
 			})
