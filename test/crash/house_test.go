@@ -199,7 +199,9 @@ func (h *house) state(id wire.BatchID) (state wire.State) {
 func build(t testing.TB, name string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
-	if text, err := exec.Command("go", "build", "-o", out, "sheaf/cmd/"+name).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-o", out, "sheaf/cmd/"+name)
+	cmd.Env = append(os.Environ(), "TMPDIR=")
+	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
 	return out

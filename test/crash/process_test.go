@@ -15,7 +15,7 @@ import (
 
 // patience is how long anything may take that ought to be over in moments: the
 // machine may be busy, and a hang must not take all night.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // process is one life of the service.
 type process struct {

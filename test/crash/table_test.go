@@ -50,7 +50,7 @@ var table = []row{
 	{"ingest/claim", 1, "ingest/enter", sent, wire.StateReceived, wire.StatePreSplit},
 	{"ingest/stage", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
 	{"ingest/staged", 1, "", sent, wire.StatePreSplit, wire.StatePreSplit},
-	{"ingest/stage", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit}, // the second host
+	{"ingest/stage", 2, "", sent, wire.StatePreSplit, wire.StatePreSplit},    // the second host
 	{"ingest/staged", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit}, // the hosts' places in it
 	{"ingest/stage", 1, "", packed, wire.StatePreSplit, wire.StatePreSplit},  // a pack of both
 	{"ingest/split", 1, "", packed, wire.StatePreSplit, wire.StatePostSplit},
