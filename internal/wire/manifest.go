@@ -17,7 +17,7 @@ import (
 const ManifestFormat = 1
 
 // MaxManifest is the largest signed manifest, in bytes, that a service accepts:
-// room for about 200,000 hosts in one batch.
+// room for about 100,000 hosts in one batch.
 const MaxManifest = 64 << 20
 
 // BatchID names one batch of one robot: "<robot>-<yyyymmddThhmmssZ>-<n>", in
@@ -53,6 +53,10 @@ type Manifest struct {
 	Size       int64     `json:"size,omitempty"`   // bytes of the batch file; absent in the copy inside
 	SHA256     string    `json:"sha256,omitempty"` // of the batch file; absent in the copy inside
 	Hosts      []Host    `json:"hosts"`
+
+	// What became of the hosts' pages, of hosts without a page in the batch too.
+	Coverage []Coverage `json:"coverage,omitempty"`
+	Clock    *Clock     `json:"clock,omitempty"` // nil where it was not measured
 }
 
 // Host is one host's run of cells, its index cell included, within a batch.

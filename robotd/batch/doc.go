@@ -3,6 +3,7 @@
 //
 //	open/<host>@<segment>.seg        one per host, growing
 //	sealing/<batch>/<same name>      sealed, on their way into a batch
+//	sealing/<batch>/coverage.tsv     account of what was not collected (package coverage)
 //	spool/<batch>.tar.gz, .manifest  whole and signed; the manifest is written last
 //	spool/quarantined/…              refused by the service, kept for the operator
 //	chain.json                       number and digest of the last manifest

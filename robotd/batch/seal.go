@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 // Seal makes a batch of all open segments and puts it into the spool. It
@@ -68,6 +69,11 @@ func (s *Store) gather() (wire.BatchID, error) {
 	}
 	if id == "" {
 		return "", nil
+	}
+	if s.opt.Ledger != nil {
+		if err := s.opt.Ledger.Move(s.path(sealingDir, string(id), ledgerFile)); err != nil {
+			return "", err
+		}
 	}
 	return id, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
 }
@@ -178,15 +184,23 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64) (s
 		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
 		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,
 	}
+	report, err := coverage.Read(s.path(sealingDir, string(id), ledgerFile))
+	if err != nil {
+		return nil, err
+	}
+	if s.opt.Clock != nil {
+		m.Clock = s.opt.Clock()
+	}
 	err = writeFile(s.batchPath(id), func(w io.Writer) error {
 		bw := archive.NewBatchWriter(w)
 		for _, path := range paths {
-			host, err := addSegment(ctx, bw, path)
+			host, err := addSegment(ctx, bw, path, report)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 			m.Hosts = append(m.Hosts, host)
 		}
+		m.Coverage = report.Hosts()
 		inside, err := json.Marshal(m)
 		if err != nil {
 			return err
@@ -211,7 +225,7 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64) (s
 	return signed, err
 }
 
-func addSegment(ctx context.Context, bw *archive.BatchWriter, path string) (wire.Host, error) {
+func addSegment(ctx context.Context, bw *archive.BatchWriter, path string, report *coverage.Report) (wire.Host, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return wire.Host{}, err
@@ -226,5 +240,6 @@ func addSegment(ctx context.Context, bw *archive.BatchWriter, path string) (wire
 	if err != nil {
 		return wire.Host{}, err
 	}
+	report.AddSegment(idx)
 	return bw.AddSegment(ctx, src, idx)
 }

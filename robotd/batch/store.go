@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 // Options say who writes the batches, and how.
@@ -23,7 +24,10 @@ type Options struct {
 	Key     ed25519.PrivateKey
 	Writer  archive.WriterOptions
 	MaxOpen int // segments kept open at once; default 1,000
-	Log     *slog.Logger
+
+	Ledger *coverage.Ledger   // the account that a batch takes along; nil: none
+	Clock  func() *wire.Clock // how right the robot's clock is, nil where nobody knows; may be nil
+	Log    *slog.Logger
 }
 
 // Store holds a robot's open segments and its spool. Many goroutines may use it
@@ -71,6 +75,7 @@ const (
 	spoolDir      = "spool"
 	quarantineDir = "spool/quarantined"
 	chainFile     = "chain.json"
+	ledgerFile    = "coverage.tsv"
 	suffix        = ".seg"
 )
 

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 func openStore(t *testing.T, dir string, maxOpen int) *Store {
@@ -121,6 +123,51 @@ func TestSealAndChain(t *testing.T) {
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, quarantineDir, string(second)+".*")); len(kept) != 3 {
 		t.Errorf("quarantined files: %v", kept)
+	}
+}
+
+// What was not collected goes into the manifest of the next batch, once, and so
+// does what was, by host.
+func TestCoverage(t *testing.T) {
+	dir := t.TempDir()
+	ledger, err := coverage.Open(filepath.Join(dir, "coverage.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	s, err := Open(dir, 7, Options{
+		Robot: "r1", Version: "0", Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
+		Ledger: ledger, Clock: func() *wire.Clock { return &wire.Clock{OffsetMS: -40, ErrorMS: 500} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.Add(coverage.Event{Kind: coverage.Failed, Reason: "dns", Host: "down.test", N: 1, URL: "http://down.test/"}); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := s.Seal(t.Context(), 7); id != "" || err != nil {
+		t.Fatalf("Seal without pages = %q, %v", id, err)
+	}
+	appendPage(t, s, "a.test", "/")
+	id, err := s.gather() // and then the process is killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = openStore(t, dir, 0)
+	appendPage(t, s, "a.test", "/2")
+	if _, err := s.Seal(t.Context(), 7); err != nil {
+		t.Fatal(err)
+	}
+	spool, err := s.Spool()
+	if err != nil || len(spool) != 2 || spool[0].ID != id {
+		t.Fatalf("Spool = %v, %v", spool, err)
+	}
+	collected := wire.Coverage{Host: "a.test", Collected: 1}
+	failed := wire.Coverage{Host: "down.test", Failed: map[string]int64{"dns": 1}, URLs: []wire.CoveredURL{{URL: "http://down.test/", Why: "failed dns"}}}
+	for i, want := range [][]wire.Coverage{{collected, failed}, {collected}} {
+		if m := verifyBatch(t, spool[i]); !reflect.DeepEqual(m.Coverage, want) {
+			t.Errorf("batch %d: %+v, want %+v", i, m.Coverage, want)
+		}
 	}
 }
 

@@ -1,0 +1,108 @@
+package coverage
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Bounds of what a report names. Everything is counted, whatever is named.
+const (
+	urlsPerHost = 20
+	urlsInAll   = 5000
+	longestURL  = 512 // bytes; longer ones are counted only
+)
+
+// Report is what a batch's manifest says of every host.
+type Report struct {
+	hosts map[string]*wire.Coverage
+	urls  int
+}
+
+// Read begins a report with the ledger at path, which may be missing.
+func Read(path string) (*Report, error) {
+	r := &Report{hosts: make(map[string]*wire.Coverage)}
+	_, err := each(path, r.add)
+	return r, err
+}
+
+func (r *Report) host(name string) *wire.Coverage {
+	h := r.hosts[name]
+	if h == nil {
+		h = &wire.Coverage{Host: name}
+		r.hosts[name] = h
+	}
+	return h
+}
+
+func (r *Report) add(e Event) {
+	h := r.host(e.Host)
+	switch e.Kind {
+	case Refused:
+		h.Refused += e.N
+	case Withheld:
+		h.Withheld += e.N
+	case Failed:
+		count(&h.Failed, e.Reason, e.N)
+	case Marked:
+		count(&h.Marked, e.Reason, e.N)
+	case Cut:
+		count(&h.Cut, e.Reason, e.N)
+	case Left:
+		h.Left, h.LeftWhy = e.N, e.Reason
+		return
+	}
+	switch {
+	case e.URL == "":
+	case len(h.URLs) == urlsPerHost, r.urls == urlsInAll, len(e.URL) > longestURL:
+		h.More = true
+	default:
+		h.URLs = append(h.URLs, wire.CoveredURL{URL: e.URL, Why: string(e.Kind) + " " + e.Reason})
+		r.urls++
+	}
+}
+
+// maxReasons bounds the different reasons counted of one host; further ones are "other".
+const maxReasons = 50
+
+func count(m *map[string]int64, reason string, n int64) {
+	if *m == nil {
+		*m = make(map[string]int64)
+	}
+	if _, known := (*m)[reason]; !known && len(*m) >= maxReasons {
+		reason = "other"
+	}
+	(*m)[reason] += n
+}
+
+// AddSegment counts what the batch holds of a host.
+func (r *Report) AddSegment(idx *archive.Index) {
+	h := r.host(idx.Host)
+	for i := range idx.Cells {
+		switch c := &idx.Cells[i]; c.Kind {
+		case archive.Page:
+			h.Collected++
+			if c.Truncated != "" {
+				count(&h.Truncated, c.Truncated, 1)
+			}
+		case archive.Revisit:
+			h.Unchanged++
+		case archive.Response:
+			count(&h.Answers, strconv.Itoa(c.Status), 1)
+		}
+	}
+}
+
+// Hosts returns the report, sorted by host.
+func (r *Report) Hosts() []wire.Coverage {
+	all := make([]wire.Coverage, 0, len(r.hosts))
+	for h := range maps.Values(r.hosts) {
+		all = append(all, *h)
+	}
+	slices.SortFunc(all, func(a, b wire.Coverage) int { return cmp.Compare(a.Host, b.Host) })
+	return all
+}
