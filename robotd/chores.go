@@ -52,41 +52,6 @@ func every(d time.Duration) func(time.Time) time.Time {
 	return func(now time.Time) time.Time { return now.Add(d) }
 }
 
-// watchWindow holds the gate while the window is closed, and makes the day's
-// batch when it closes. After a start it holds the gate for one interval, since
-// nobody knows when the last run visited an address.
-func (r *Robot) watchWindow(ctx context.Context) error {
-	r.gate.Hold(r.started.Add(r.cfg.Interval))
-	for {
-		now := time.Now()
-		if r.plan.Window.Open(now) {
-			closes := r.plan.Window.Until(now)
-			if closes.IsZero() { // never
-				<-ctx.Done()
-				return nil
-			}
-			if sleep(ctx, time.Until(closes)) != nil {
-				return nil
-			}
-			next, _ := r.plan.Window.Next(closes)
-			r.gate.Hold(next)
-			r.log.Info("window closed", "opens", next)
-			if _, err := r.seal(ctx); err != nil && ctx.Err() == nil {
-				return err
-			}
-			continue
-		}
-		next, ok := r.plan.Window.Next(now)
-		if !ok {
-			next = now.AddDate(1, 0, 0)
-		}
-		r.gate.Hold(next)
-		if sleep(ctx, time.Until(next)) != nil {
-			return nil
-		}
-	}
-}
-
 func (r *Robot) sealBySize(ctx context.Context) error {
 	if r.batches.Size() < r.cfg.Batch.Size {
 		return nil

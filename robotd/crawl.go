@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/weburl"
 )
 
@@ -23,6 +20,7 @@ type crawl struct {
 	*Robot
 	stop context.CancelCauseFunc
 
+	watchdog   *watchdog
 	fetching   module
 	extracting module
 	storing    module
@@ -60,9 +58,25 @@ func (r *Robot) setCrawl(c *crawl) {
 
 func (c *crawl) run(ctx context.Context) error {
 	var fetchers sync.WaitGroup
-	for range c.cfg.Concurrency {
-		fetchers.Go(func() { c.fetchAll(ctx) })
+	work := func() {
+		fetchers.Add(1)
+		go func() {
+			if c.fetchAll(ctx) {
+				fetchers.Done()
+			}
+		}()
 	}
+	c.watchdog = newWatchdog(c.cfg.Page.Stall, func(t *turn) {
+		work()
+		c.lose(t)
+		fetchers.Done() // for the worker that hangs: nobody waits for it
+	})
+	for range c.cfg.Concurrency {
+		work()
+	}
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	go c.watchdog.run(watching)
 	if err := c.startAll(ctx, c.assigned()); err != nil {
 		c.stop(err)
 	}
@@ -139,7 +153,7 @@ func (c *crawl) enter(name string, seeds []string) (*host, error) {
 	if _, err := front.PushKnown(); err != nil {
 		return nil, err
 	}
-	h := &host{name: name, front: front}
+	h := &host{name: name, front: front, quiet: c.quiet[name]}
 	h.idle.Store(true)
 	c.mu.Lock()
 	c.hosts[name] = h
@@ -157,8 +171,8 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 		c.log.Warn("host left out of this cycle", "host", h.name, "error", err)
 		return c.journal.comment("%s: %v", h.name, err)
 	}
-	h.addr = addr
-	h.idle.Store(false) // from here on others read addr
+	h.locate(addr)
+	h.idle.Store(false) // from here on others ask for the address
 	if !h.front.Empty() {
 		c.wake(h)
 	}
@@ -183,7 +197,7 @@ func (c *crawl) align(front *frontier.Host) error {
 // host that is in the gate already keeps its place.
 func (c *crawl) wake(h *host) {
 	if !h.idle.Load() {
-		c.gate.Add(h.addr.Addr(), h.name)
+		c.gate.Add(h.home(), h.name)
 	}
 }
 
@@ -236,32 +250,4 @@ func (c *crawl) endIfExhausted() {
 // fail ends the crawl for want of a working disk. The page in hand stays in hand.
 func (c *crawl) fail(h *host, err error) {
 	c.stop(fmt.Errorf("%s: %w", h.name, err))
-}
-
-// fetchAll is one fetch worker: it takes turns from the gate until ctx ends.
-func (c *crawl) fetchAll(ctx context.Context) {
-	for {
-		addr, name, err := c.gate.Next(ctx)
-		if err != nil {
-			return
-		}
-		began := time.Now()
-		t := &turn{addr: addr, name: name, host: c.host(name)}
-		c.fetch(ctx, t)
-		c.fetching.count(began)
-		if t.fetched {
-			c.extracting.in <- t
-		} else {
-			c.done(t)
-		}
-	}
-}
-
-// turn is one visit to a host on its way through the modules.
-type turn struct {
-	addr netip.Addr
-	name string
-	host *host // nil: dropped meanwhile
-	out  polite.Outcome
-	page
 }

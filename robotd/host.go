@@ -7,40 +7,42 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sheaf/internal/window"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
 )
 
 // host is one assigned host during a crawl.
 type host struct {
 	name  string
 	front *frontier.Host
+	quiet *window.Schedule // when it is not to be visited, by the operator; nil: never
 
 	mu   sync.Mutex // held while a page is stored; guards gone
 	gone bool       // the host went to another robot
 
 	// Whoever has the host's turn uses these; the gate sees to it that it is one.
-	addr     netip.AddrPort // where the host lives
-	rules    rules
-	failures int // in a row
+	rules    []*rules  // one for each scheme that was met
+	failures int       // in a row
+	located  time.Time // when its address was learned
+	lost     bool      // nothing answered there the last time
 
-	idle  atomic.Bool // not to be visited: it has no address yet, or could not be reached in this cycle
-	dirty atomic.Bool // written to since the last checkpoint
+	addr  atomic.Pointer[netip.AddrPort] // where the host lives
+	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle
+	dirty atomic.Bool                    // written to since the last checkpoint
 	pages atomic.Int64
 	bytes atomic.Int64
 }
 
-// rules is what the host's robots.txt says, and how far its fetching has come.
-type rules struct {
-	*polite.Robots                // nil: not known
-	until          time.Time      // when it must be fetched again
-	at             string         // URL to fetch it from, while redirects are followed
-	addr           netip.AddrPort // where that URL lives
-	hops           int
+// locate notes where the host lives.
+func (h *host) locate(addr netip.AddrPort) {
+	h.addr.Store(&addr)
+	h.located, h.lost = time.Now(), false
 }
 
-// rulesFor is how long a robots.txt is believed (RFC 9309, 2.4).
-const rulesFor = 24 * time.Hour
+func (h *host) address() netip.AddrPort { return *h.addr.Load() }
+
+// home is where the host's own pages are, wherever its robots.txt's redirects led.
+func (h *host) home() netip.Addr { return h.address().Addr() }
 
 // Bounds of patience with a host that fails.
 const (

@@ -123,5 +123,5 @@ func TestKill(t *testing.T) {
 
 // contextForChild bounds a robot whose test went away.
 func contextForChild() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), time.Minute)
+	return context.WithTimeout(context.Background(), 5*time.Minute)
 }

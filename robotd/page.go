@@ -1,11 +1,11 @@
 package robotd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +17,6 @@ import (
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/upload"
 	"sheaf/robotd/weburl"
 )
 
@@ -31,6 +30,8 @@ type page struct {
 	links     []frontier.Entry // within the assignment
 	found     []string         // top pages of hosts outside of it
 	noArchive bool
+	noIndex   bool
+	rules     *rules // by which the page was allowed
 }
 
 const maxRedirects = 10
@@ -38,14 +39,28 @@ const maxRedirects = 10
 // fetch does what is the host's turn: its robots.txt, or its next page.
 func (c *crawl) fetch(ctx context.Context, t *turn) {
 	h := t.host
-	if h == nil || h.idle.Load() {
+	if h == nil || h.idle.Load() || c.moved(ctx, t) || c.resting(t) {
 		return
 	}
-	if h.rules.Robots == nil || time.Now().After(h.rules.until) {
-		c.fetchRules(ctx, t)
+	e, ok, err := h.front.Head()
+	if err != nil {
+		c.fail(h, err)
+	}
+	if !ok || err != nil {
 		return
 	}
-	more, err := c.take(t)
+	scheme, _, _ := strings.Cut(e.URL, ":")
+	ru := h.rulesFor(scheme)
+	if ru.at != "" || !ru.fresh(time.Now()) {
+		c.fetchRules(ctx, t, ru)
+		return
+	}
+	if t.addr != h.home() { // called back on the way to a robots.txt elsewhere
+		c.gate.Add(h.home(), h.name)
+		t.out.More = true
+		return
+	}
+	more, err := c.take(t, ru)
 	if err != nil {
 		c.fail(h, err)
 	}
@@ -53,27 +68,34 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 		return
 	}
 	t.fetched = true
-	t.resp, t.err = c.fetcher.Get(ctx, fetch.Request{
-		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified,
-		Addr: netip.AddrPortFrom(t.addr, h.addr.Port()),
+	t.resp, t.err = c.get(ctx, t, fetch.Request{
+		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(),
 	})
+	if fetch.KindOf(t.err) == fetch.Over { // nothing was asked: the page stays in hand
+		t.fetched, t.out.More = false, true
+	}
 }
 
 // take finds the page in hand, finishing those on the way that robots.txt refuses.
-func (c *crawl) take(t *turn) (more bool, err error) {
+// A page that another scheme's robots.txt speaks of is left for the next turn.
+func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 	h := t.host
 	for {
 		e, ok, err := h.front.Head()
 		if err != nil || !ok {
 			return false, err
 		}
-		if !h.rules.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
+		if !strings.HasPrefix(e.URL, ru.scheme+":") {
+			t.out.More = true
+			return false, nil
+		}
+		if !ru.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
 			if err := errors.Join(c.journal.comment("refused by robots.txt: %s", e.URL), h.front.Finish(frontier.Done{})); err != nil {
 				return false, err
 			}
 			continue
 		}
-		t.entry = e
+		t.entry, t.rules = e, ru
 		known, ok, err := h.front.Visit(e.URL)
 		if err != nil {
 			return false, err
@@ -118,8 +140,9 @@ func (c *crawl) extract(t *turn) {
 		if err != nil {
 			return // the URL is one that no link can be resolved against
 		}
-		asked := robotsTag(t.resp.Header)
+		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
+		t.noIndex = p.Robots.NoIndex || asked.NoIndex
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
@@ -134,25 +157,6 @@ func (c *crawl) extract(t *turn) {
 
 func isPage(status int) bool {
 	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
-}
-
-// robotsTag reads the X-Robots-Tag header as far as it speaks to every robot.
-func robotsTag(h http.Header) (asked extract.MetaRobots) {
-	for _, value := range h.Values("X-Robots-Tag") {
-		for word := range strings.SplitSeq(strings.ToLower(value), ",") {
-			switch strings.TrimSpace(word) {
-			case "noindex":
-				asked.NoIndex = true
-			case "nofollow":
-				asked.NoFollow = true
-			case "noarchive":
-				asked.NoArchive = true
-			case "none":
-				asked = extract.MetaRobots{NoIndex: true, NoFollow: true, NoArchive: asked.NoArchive}
-			}
-		}
-	}
-	return asked
 }
 
 // follow sorts one link.
@@ -179,7 +183,7 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 // segment, and the queue moves on, in this order, which package frontier relies on.
 func (c *crawl) store(t *turn) {
 	h := t.host
-	defer c.done(t)
+	defer c.finish(t)
 	if t.resp != nil {
 		defer t.resp.Close()
 	}
@@ -196,7 +200,7 @@ func (c *crawl) store(t *turn) {
 		c.fail(h, err)
 		return
 	}
-	t.out.Delay = h.rules.CrawlDelay(c.cfg.userAgent())
+	t.out.Delay = t.rules.CrawlDelay(c.cfg.userAgent())
 	t.out.More = !h.idle.Load() && !h.front.Empty()
 }
 
@@ -206,13 +210,14 @@ func (c *crawl) settle(t *turn) error {
 		return err
 	}
 	h := t.host
-	failed := t.err != nil || t.resp.Status == http.StatusTooManyRequests || t.resp.Status >= 500
+	failed := t.err != nil || overloaded(t.resp.Status)
 	if failed {
+		t.out.Trouble = true
 		t.out.NotBefore = h.backOff(c.cfg.Interval)
 		if t.resp != nil {
-			if wait := upload.RetryAfter(t.resp.Header, time.Now()); wait > 0 {
-				t.out.NotBefore = time.Now().Add(wait)
-			}
+			t.out.NotBefore = retryAfter(t.resp.Header, t.out.NotBefore)
+		} else {
+			h.lost = true
 		}
 		if t.entry.Tries+1 < c.cfg.Page.Tries {
 			return h.front.Retry()
@@ -220,6 +225,7 @@ func (c *crawl) settle(t *turn) error {
 	} else {
 		h.failures = 0
 		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
+		t.out.Wait = t.resp.Wait
 	}
 	if err := c.queue(t); err != nil {
 		return err
@@ -306,6 +312,9 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		Kind: archive.Response, URL: t.entry.URL, Time: resp.Start.UTC(),
 		HTTP: resp.HTTP, Truncated: resp.Truncated,
 	}
+	if t.noIndex {
+		rec.HTTP = mark(rec.HTTP, "X-Crawler-Robots: noindex")
+	}
 	if resp.IP.IsValid() {
 		rec.IP = resp.IP.String()
 	}
@@ -331,6 +340,12 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 	return rec, frontier.Visit{}
 }
 
+// mark adds a line to a header block that is to be stored.
+func mark(header []byte, line string) []byte {
+	const end = "\r\n"
+	return append(bytes.Clone(header[:len(header)-len(end)]), line+end+end...)
+}
+
 // refreshed puts an answer's validators over the ones that are known; a 304 may
 // leave out what has not changed.
 func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
@@ -341,83 +356,4 @@ func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
 		v.LastModified = value
 	}
 	return v
-}
-
-// fetchRules does one access on the way to the host's robots.txt. A redirect is
-// followed with the next turn; one that leads to another address takes the host
-// there for a turn, so that the interval holds for that address too.
-func (c *crawl) fetchRules(ctx context.Context, t *turn) {
-	h := t.host
-	ru := &h.rules
-	if ru.at == "" {
-		e, ok, err := h.front.Head()
-		if err != nil || !ok {
-			return
-		}
-		scheme, _, _ := strings.Cut(e.URL, ":")
-		ru.at, ru.addr, ru.hops = scheme+"://"+h.name+"/robots.txt", h.addr, 0
-	}
-	if t.addr != ru.addr.Addr() { // a link to the host called it home on the way
-		t.out.More = true
-		c.gate.Add(ru.addr.Addr(), h.name)
-		return
-	}
-	resp, err := c.fetcher.Get(ctx, fetch.Request{URL: ru.at, Addr: netip.AddrPortFrom(t.addr, ru.addr.Port())})
-	if fetch.KindOf(err) == fetch.Canceled {
-		return
-	}
-	status, body := 0, []byte(nil)
-	if err == nil {
-		defer resp.Close()
-		t.out.Rest = resp.Took
-		status = resp.Status
-		body, err = resp.Bytes(polite.MaxRobots)
-		if err := c.journal.add(exchange(ru.at, resp)); err != nil {
-			c.fail(h, err)
-			return
-		}
-		if status/100 == 3 && ru.hops < 5 && c.redirectRules(ctx, t, resp.Header.Get("Location")) {
-			return
-		}
-	}
-	verdict := polite.FromResponse(status, body, err)
-	ru.at = ""
-	t.out.More = true
-	c.wake(h) // home, where redirects led away
-	if verdict.NotNow() {
-		c.log.Info("host must wait", "host", h.name, "why", verdict.Why)
-		t.out.NotBefore = h.backOff(c.cfg.Interval)
-		if h.idle.Load() {
-			t.out.More = false
-			c.gate.Remove(h.name)
-		}
-		return
-	}
-	h.failures = 0
-	ru.Robots, ru.until = verdict.Rules, time.Now().Add(rulesFor)
-	for _, sitemap := range verdict.Rules.Sitemaps {
-		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.name {
-			if _, err := h.front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
-				c.fail(h, err)
-			}
-		}
-	}
-}
-
-// redirectRules prepares the next access; it reports whether there is to be one.
-func (c *crawl) redirectRules(ctx context.Context, t *turn, location string) bool {
-	h, ru := t.host, &t.host.rules
-	to, err := weburl.Parse(ru.at, location, nil)
-	if err != nil || weburl.Host(to) == "" || location == "" {
-		return false
-	}
-	addr, err := c.fetcher.Resolve(ctx, weburl.Host(to))
-	if err != nil {
-		return false
-	}
-	ru.at, ru.addr = to, addr
-	ru.hops++
-	t.out.More = true
-	c.gate.Add(addr.Addr(), h.name)
-	return true
 }

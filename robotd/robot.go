@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"sheaf/archive"
+	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
@@ -42,6 +45,9 @@ type Robot struct {
 	journal  *collectionLog
 	found    *discovered
 	started  time.Time
+	quiet    map[string]*window.Schedule // by host, when it is not to be visited
+	budget   *polite.Budget
+	spent    chan struct{} // tells that the budget is used up
 
 	mu    sync.Mutex // guards all below
 	list  assignment
@@ -97,12 +103,15 @@ func (r *Robot) open() (err error) {
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
 		return err
 	}
+	if err := r.openGate(); err != nil {
+		return err
+	}
 	r.fetcher = fetch.New(fetch.Options{
+		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
 		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
 		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
 		Timeout: r.cfg.Page.Timeout, TempDir: temp,
 	})
-	r.gate = polite.NewGate(polite.GateOptions{Interval: r.cfg.Interval})
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	r.manager = &manager{base: r.cfg.Manager, robot: r.id.Robot, secret: r.id.Secret, client: client}
 	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
@@ -123,6 +132,50 @@ func (r *Robot) open() (err error) {
 	}
 	r.uploader, err = r.newUploader(client)
 	return err
+}
+
+// openGate makes the gate and what decides when it is open.
+func (r *Robot) openGate() error {
+	group, err := polite.Ranges(r.cfg.Network.Ranges)
+	if err != nil {
+		return err
+	}
+	r.quiet = make(map[string]*window.Schedule, len(r.cfg.NotBetween))
+	for host, text := range r.cfg.NotBetween {
+		if r.quiet[host], err = window.Parse(text); err != nil {
+			return err
+		}
+	}
+	var used polite.Usage
+	if err := loadJSON(r.path(usageFile), &used); err != nil {
+		return err
+	}
+	r.budget = &polite.Budget{Daily: r.cfg.Limits.Daily, Monthly: r.cfg.Limits.Monthly, Zone: r.plan.Window.Location()}
+	r.budget.Restore(used)
+	r.spent = make(chan struct{}, 1)
+	r.gate = polite.NewGate(polite.GateOptions{
+		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group,
+	})
+	r.gate.Open(r.opening(time.Now()))
+	return nil
+}
+
+// resolver asks the name server at addr; empty: the system's.
+func resolver(addr string) *net.Resolver {
+	if addr == "" {
+		return nil
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}
+}
+
+// bandwidth limits to bytes per second; a second's worth may come at once.
+func bandwidth(bytes int64) *rate.Limiter {
+	if bytes == 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(bytes), int(min(bytes, 1<<20)))
 }
 
 func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
@@ -171,6 +224,9 @@ func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 // New goes on with them.
 func (r *Robot) Close() error {
 	var errs []error
+	if r.budget != nil {
+		errs = append(errs, r.saveUsage())
+	}
 	if r.batches != nil {
 		errs = append(errs, r.batches.Close())
 	}

@@ -131,6 +131,7 @@ func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
 	cfg.DataDir = filepath.Join(t.TempDir(), "robot")
 	cfg.Contact = "https://sheaf.test/robot"
 	cfg.Interval = interval
+	cfg.Adapt.Max = 0
 	cfg.Window = "always"
 	cfg.Upload.Poll, cfg.Upload.BackOff = 10*time.Millisecond, 10*time.Millisecond
 	cfg.Network.Hosts = hosts

@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,7 +104,7 @@ func (r *Robot) saveStatus() error {
 	if err != nil {
 		return err
 	}
-	return saveJSON(r.path(statusFile), s)
+	return errors.Join(saveJSON(r.path(statusFile), s), r.saveUsage())
 }
 
 // ReadStatus returns what the robot in dir last said of itself, and whether its

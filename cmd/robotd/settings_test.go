@@ -27,8 +27,9 @@ func TestExampleSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Network.Hosts) == 0 {
-		got.Network.Hosts = nil
+	// Empty maps and lists stand in the file to show their form.
+	if len(got.Network.Hosts)+len(got.NotBetween)+len(got.Network.Ranges) == 0 {
+		got.Network.Hosts, got.NotBetween, got.Network.Ranges = nil, nil, nil
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("deploy/robotd.yaml gives\n%+v, the defaults are\n%+v", got, want)

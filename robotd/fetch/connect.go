@@ -24,7 +24,14 @@ import (
 // "[v6]:port". The port is zero where the URL's own decides. IPv4 comes first:
 // more hosts share one such address, so that politeness by address counts more.
 func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, error) {
-	addr, err := f.resolve(ctx, host)
+	return f.ResolveAgain(ctx, host, netip.Addr{})
+}
+
+// ResolveAgain is Resolve for a host that had an address: it keeps it as long as it
+// is one of the host's, so that name servers that shuffle their answers do not make
+// the host wander.
+func (f *Fetcher) ResolveAgain(ctx context.Context, host string, had netip.Addr) (netip.AddrPort, error) {
+	addr, err := f.resolve(ctx, host, had)
 	if err == nil {
 		err = f.check(addr.Addr())
 	}
@@ -34,7 +41,7 @@ func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, err
 	return addr, nil
 }
 
-func (f *Fetcher) resolve(ctx context.Context, host string) (netip.AddrPort, error) {
+func (f *Fetcher) resolve(ctx context.Context, host string, had netip.Addr) (netip.AddrPort, error) {
 	name, portText, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
@@ -57,9 +64,10 @@ func (f *Fetcher) resolve(ctx context.Context, host string) (netip.AddrPort, err
 	}
 	best := ips[0].Unmap()
 	for _, ip := range ips {
-		if ip = ip.Unmap(); ip.Is4() {
+		if ip = ip.Unmap(); ip == had {
+			return netip.AddrPortFrom(had, uint16(port)), nil
+		} else if ip.Is4() && !best.Is4() {
 			best = ip
-			break
 		}
 	}
 	return netip.AddrPortFrom(best, uint16(port)), nil
@@ -81,16 +89,18 @@ type connection struct {
 	net.Conn           // what HTTP is spoken over
 	wire     *wireConn // what the network sees
 	ip       netip.Addr
-	h2       bool
-	absolute bool   // a plain request to an HTTP proxy names the whole URL
-	proxyKey string // Proxy-Authorization for it
+	h2       *http2.ClientConn // nil for HTTP/1
+	reader   *bufio.Reader     // of HTTP/1, over all answers of a run
+	again    bool              // asks the server to keep the connection
+	absolute bool              // a plain request to an HTTP proxy names the whole URL
+	proxyKey string            // Proxy-Authorization for it
 }
 
 // connect dials, through the proxy if there is one, and encrypts for https.
 func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
 	if !addr.IsValid() {
 		var err error
-		if addr, err = f.resolve(ctx, u.Host()); err != nil {
+		if addr, err = f.resolve(ctx, u.Host(), netip.Addr{}); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +132,7 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 		if err != nil {
 			return nil, err
 		}
-		wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+		wire := f.newWireConn(ctx, conn)
 		return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
 	}
 	p := f.opt.Proxy
@@ -137,7 +147,7 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 	if err != nil {
 		return nil, fmt.Errorf("proxy %s: %w", p.Redacted(), err)
 	}
-	wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+	wire := f.newWireConn(ctx, conn)
 	c := &connection{Conn: wire, wire: wire}
 	if p.Scheme == "https" {
 		c.Conn = tls.Client(wire, &tls.Config{ServerName: p.Hostname(), RootCAs: f.opt.RootCAs})
@@ -174,7 +184,7 @@ func (f *Fetcher) dialSOCKS(ctx context.Context, dialer *net.Dialer, addr netip.
 	if err != nil {
 		return nil, err
 	}
-	wire := newWireConn(conn, f.opt.MinRate, f.opt.RateWindow)
+	wire := f.newWireConn(ctx, conn)
 	return &connection{Conn: wire, wire: wire, ip: addr.Addr()}, nil
 }
 
@@ -219,7 +229,15 @@ func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return &kindError{TLS, err}
 	}
-	c.Conn, c.h2 = conn, conn.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS
+	c.Conn = conn
+	if conn.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+		return nil
+	}
+	transport := &http2.Transport{DisableCompression: true, MaxHeaderListSize: uint32(f.opt.MaxHeader)}
+	var err error
+	if c.h2, err = transport.NewClientConn(conn); err != nil {
+		return &kindError{Protocol, err}
+	}
 	return nil
 }
 

@@ -22,6 +22,7 @@ const (
 	TooSlow  Kind = "too_slow"        // under Options.MinRate before the header's end
 	Protocol Kind = "protocol"        // what answers does not speak HTTP, or hung up
 	Canceled Kind = "canceled"        // the caller gave up
+	Over     Kind = "over"            // the run's connection is gone; nothing was asked
 	Local    Kind = "local"           // the fault is here: the URL, the settings, the disk
 )
 
@@ -75,6 +76,8 @@ func classify(caller, limited context.Context, url string, err error) *Error {
 	case errors.Is(err, errRefused):
 		kind = Refused
 	case kind == Local:
+	case errors.Is(err, errRunOver):
+		kind = Over
 	case caller.Err() != nil:
 		kind, err = Canceled, context.Cause(caller)
 	case errors.Is(limited.Err(), context.DeadlineExceeded):

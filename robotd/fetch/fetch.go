@@ -3,7 +3,8 @@
 // A fetch is a connection made, used and closed, not an errand given to a pool: so
 // the bytes on the wire are counted as they pass, the header block is kept as it
 // came, the rate is watched from the first byte on, and a second connection to
-// an address is not opened behind the scheduler's back. Redirects are answers,
+// an address is not opened behind the scheduler's back. Where several pages are to
+// come over one connection, a Run says so. Redirects are answers,
 // not followed. Every fetch is bounded in time, rate, header, body and ratio.
 package fetch
 
@@ -18,6 +19,8 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"sheaf/robotd/weburl"
 )
@@ -38,6 +41,7 @@ type Options struct {
 	RateWindow     time.Duration     // default one minute
 	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
+	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
 }
 
 // Fetcher fetches pages. Many goroutines may use one.
@@ -70,6 +74,8 @@ type Request struct {
 	LastModified string         // sent as If-Modified-Since
 	Header       http.Header    // further headers, such as Referer
 	Addr         netip.AddrPort // where to connect, as Resolve gave it; the zero value: Get resolves
+	MaxBody      int64          // bytes kept of the body, where less than Options.MaxBody
+	Progress     func()         // called when bytes have passed; nil: nobody asks
 }
 
 // Response is what came back.
@@ -84,6 +90,7 @@ type Response struct {
 	IP        netip.Addr  // connected to; the zero value where an HTTP proxy chose
 	Start     time.Time
 	Took      time.Duration
+	Wait      time.Duration // until the header was there, from when the connection was
 
 	RequestBytes  int64 // on the wire, TLS and headers included
 	ResponseBytes int64
@@ -105,13 +112,17 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 // Close removes the body's temporary file, if there is one.
 func (r *Response) Close() error { return r.body.close() }
 
-// Get fetches one page. A response whose body broke off is a Response with
-// Truncated set; a page of which nothing came is an *Error.
+// Get fetches one page over a connection of its own. A response whose body broke
+// off is a Response with Truncated set; a page of which nothing came is an *Error.
 func (f *Fetcher) Get(ctx context.Context, req Request) (*Response, error) {
+	return f.timed(ctx, req, nil)
+}
+
+func (f *Fetcher) timed(ctx context.Context, req Request, run *Run) (*Response, error) {
 	start := time.Now()
 	limited, cancel := context.WithTimeout(ctx, f.opt.Timeout)
 	defer cancel()
-	resp, err := f.get(limited, req)
+	resp, err := f.get(limited, req, run)
 	if err != nil {
 		return nil, classify(ctx, limited, req.URL, err)
 	}
@@ -119,7 +130,7 @@ func (f *Fetcher) Get(ctx context.Context, req Request) (*Response, error) {
 	return resp, nil
 }
 
-func (f *Fetcher) get(ctx context.Context, req Request) (*Response, error) {
+func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, error) {
 	u, err := weburl.New(req.URL, nil)
 	if err != nil {
 		return nil, &kindError{Local, err}
@@ -130,24 +141,44 @@ func (f *Fetcher) get(ctx context.Context, req Request) (*Response, error) {
 	if f.opt.UserAgent == "" {
 		return nil, &kindError{Local, errors.New("no user agent is set; set one with a contact")}
 	}
-	c, err := f.connect(ctx, u, req.Addr)
+	c, used, err := run.connection(ctx, f, u, req)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.wire.Close() })()
+	c.wire.begin(ctx, req.Progress)
+	stop := context.AfterFunc(ctx, func() { c.wire.Close() })
+	resp, whole, err := f.exchange(ctx, c, u, req)
+	alive := stop()
+	if err == nil && alive && whole && run != nil {
+		run.keep(c, u)
+		return resp, nil
+	}
+	c.Close()
+	if err != nil && used && c.wire.in.Load() == 0 {
+		return nil, errRunOver // the server had hung up before it saw the request
+	}
+	return resp, err
+}
 
+// exchange sends the request and reads the answer. It reports whether all of
+// it was read, so that another exchange can follow on the connection.
+func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, req Request) (*Response, bool, error) {
+	asked := time.Now()
 	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader)
 	if err != nil {
-		return nil, &kindError{Protocol, err}
+		return nil, false, &kindError{Protocol, err}
 	}
 	defer ans.Body.Close()
-	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, IP: c.ip}
-	if err := f.readBody(ctx, resp, ans); err != nil {
-		return nil, err
+	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, IP: c.ip, Wait: time.Since(asked)}
+	limit := f.opt.MaxBody
+	if req.MaxBody > 0 {
+		limit = min(limit, req.MaxBody)
+	}
+	if err := f.readBody(ctx, resp, ans, limit); err != nil {
+		return nil, false, err
 	}
 	resp.RequestBytes, resp.ResponseBytes = c.wire.out.Load(), c.wire.in.Load()
-	return resp, nil
+	return resp, resp.Truncated == "" && ans.whole(), nil
 }
 
 // newRequest makes the request. Path and query go out as weburl wrote them:
@@ -178,14 +209,14 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 
 // readBody decodes the body into resp and writes its stored header block. A
 // body that breaks off is no error; only a fault here, or the caller's end, is.
-func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer) error {
+func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
 	raw := &countingReader{r: ans.Body}
 	resp.body = newSpool(f.opt.TempDir)
 	body, err := decode(raw, ans.Header.Values("Content-Encoding"))
 	if err != nil {
 		resp.Truncated = reason(ctx, err)
 	} else {
-		resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw)
+		resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)
 		body.close()
 		if err != nil {
 			return errors.Join(err, resp.body.close())
@@ -201,14 +232,14 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer) err
 
 // copyBody fills the spool within the limits. It returns why the body is not
 // whole, and an error only where the spool fails.
-func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader) (string, error) {
+func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader, limit int64) (string, error) {
 	const freeOfRatio = 1 << 20
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := in.Read(buf)
-		over := out.size+int64(n) > f.opt.MaxBody
+		over := out.size+int64(n) > limit
 		if over {
-			n = int(f.opt.MaxBody - out.size)
+			n = int(limit - out.size)
 		}
 		if _, err := out.Write(buf[:n]); err != nil {
 			return "", &kindError{Local, err}

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
-	"golang.org/x/net/http2"
 )
 
 // header is a response's header block as it came, but for what no reader of
@@ -30,18 +29,31 @@ type field struct{ name, value string }
 // answer is a response with its header in the order in which it came.
 type answer struct {
 	*http.Response
-	head header
+	head   header
+	buffer *bufio.Reader // that the body comes through; nil in HTTP/2
+}
+
+// whole reports whether the answer was read to its end and the connection can carry
+// another one. Bytes that nobody asked for make it useless.
+func (a *answer) whole() bool {
+	if n, err := io.CopyN(io.Discard, a.Body, 4<<10); n > 0 || err != io.EOF {
+		return false
+	}
+	return a.buffer == nil || !a.Close && a.buffer.Buffered() == 0
 }
 
 // roundTrip sends the request and reads the answer's header.
 func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader int) (*answer, error) {
-	if c.h2 {
-		return c.roundTrip2(ctx, req, maxHeader)
+	if c.h2 != nil {
+		return c.roundTrip2(ctx, req)
 	}
 	if _, err := c.Write(c.requestBytes(req)); err != nil {
 		return nil, err
 	}
-	r := bufio.NewReaderSize(c.Conn, 16<<10)
+	if c.reader == nil {
+		c.reader = bufio.NewReaderSize(c.Conn, 16<<10)
+	}
+	r := c.reader
 	for budget := maxHeader; ; {
 		head, err := readHeader(r, budget)
 		if err != nil {
@@ -54,23 +66,19 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 			continue // an interim answer
 		}
 		whole := io.MultiReader(bytes.NewReader(head.bytes()), r)
-		resp, err := http.ReadResponse(bufio.NewReaderSize(whole, 16<<10), req)
+		buffer := bufio.NewReaderSize(whole, 4<<10)
+		resp, err := http.ReadResponse(buffer, req)
 		if err != nil {
 			return nil, err
 		}
-		return &answer{resp, head}, nil
+		return &answer{resp, head, buffer}, nil
 	}
 }
 
 // roundTrip2 speaks HTTP/2, whose client tells no order of headers: they are
 // stored sorted.
-func (c *connection) roundTrip2(ctx context.Context, req *http.Request, maxHeader int) (*answer, error) {
-	transport := &http2.Transport{DisableCompression: true, MaxHeaderListSize: uint32(maxHeader)}
-	client, err := transport.NewClientConn(c.Conn)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.RoundTrip(req.WithContext(ctx))
+func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer, error) {
+	resp, err := c.h2.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +90,7 @@ func (c *connection) roundTrip2(ctx context.Context, req *http.Request, maxHeade
 	}
 	slices.SortStableFunc(head.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	head.fields = append(head.fields, field{"X-Crawler-Protocol", resp.Proto})
-	return &answer{resp, head}, nil
+	return &answer{resp, head, nil}, nil
 }
 
 func (c *connection) requestBytes(req *http.Request) []byte {
@@ -96,7 +104,7 @@ func (c *connection) requestBytes(req *http.Request) []byte {
 		fmt.Fprintf(&b, "Proxy-Authorization: %s\r\n", c.proxyKey)
 	}
 	req.Header.Write(&b) // sorted; line ends in values become spaces
-	b.WriteString("Connection: close\r\n\r\n")
+	b.WriteString("Connection: " + map[bool]string{false: "close", true: "keep-alive"}[c.again] + "\r\n\r\n")
 	return b.Bytes()
 }
 

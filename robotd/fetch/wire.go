@@ -1,53 +1,111 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// wireConn counts what passes and ends a connection that is too slow. The rate
-// is judged window by window, so that a fast start does not pay for an endless
-// trickle. Only one goroutine reads.
+// wireConn counts what passes, keeps to the bandwidth, and ends a connection that
+// is too slow. The rate is judged window by window, so that a fast start does not
+// pay for an endless trickle. Only one goroutine reads.
 type wireConn struct {
 	net.Conn
-	in, out atomic.Int64
+	in, out atomic.Int64 // of the current exchange
 
-	window    time.Duration
-	minimum   int64 // bytes that each window must bring
+	limit   *rate.Limiter
+	window  time.Duration
+	minimum int64 // bytes that each window must bring
+
+	mu        sync.Mutex // guards all below: HTTP/2 reads in a goroutine of its own
 	windowEnd time.Time
 	windowIn  int64
+	ctx       context.Context
+	progress  func()
 }
 
-func newWireConn(c net.Conn, minRate int64, window time.Duration) *wireConn {
+func (f *Fetcher) newWireConn(ctx context.Context, c net.Conn) *wireConn {
 	return &wireConn{
-		Conn:      c,
-		window:    window,
-		minimum:   max(1, int64(float64(minRate)*window.Seconds())),
-		windowEnd: time.Now().Add(window),
+		Conn: c, limit: f.opt.Limit, window: f.opt.RateWindow,
+		minimum:   max(1, int64(float64(f.opt.MinRate)*f.opt.RateWindow.Seconds())),
+		windowEnd: time.Now().Add(f.opt.RateWindow), ctx: ctx,
 	}
 }
 
+// begin starts an exchange that is bounded by ctx and tells of its progress.
+func (c *wireConn) begin(ctx context.Context, progress func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ctx, c.progress = ctx, progress
+	c.windowEnd, c.windowIn = time.Now().Add(c.window), 0
+}
+
 func (c *wireConn) Read(p []byte) (int, error) {
+	if c.limit != nil {
+		p = p[:min(len(p), c.limit.Burst())]
+	}
 	for {
-		if err := c.Conn.SetReadDeadline(c.windowEnd); err != nil {
+		if err := c.Conn.SetReadDeadline(c.deadline()); err != nil {
 			return 0, err
 		}
 		n, err := c.Conn.Read(p)
 		c.in.Add(int64(n))
-		c.windowIn += int64(n)
-		if now := time.Now(); !now.Before(c.windowEnd) {
-			if c.windowIn < c.minimum {
-				return n, errTooSlow
-			}
-			c.windowEnd, c.windowIn = now.Add(c.window), 0
+		if !c.count(n) {
+			return n, errTooSlow
 		}
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
 			continue
 		}
+		if n > 0 {
+			c.passed(n)
+		}
 		return n, err
+	}
+}
+
+func (c *wireConn) deadline() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.windowEnd
+}
+
+// count reports whether the connection is quick enough.
+func (c *wireConn) count(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.windowIn += int64(n)
+	if now := time.Now(); !now.Before(c.windowEnd) {
+		if c.windowIn < c.minimum {
+			return false
+		}
+		c.windowEnd, c.windowIn = now.Add(c.window), 0
+	}
+	return true
+}
+
+// passed tells of progress and waits until the bandwidth allows the bytes that came:
+// the peer is held up by what is not read. The wait is not the peer's fault, so the
+// window becomes that much longer.
+func (c *wireConn) passed(n int) {
+	c.mu.Lock()
+	ctx, progress := c.ctx, c.progress
+	c.mu.Unlock()
+	if c.limit != nil {
+		began := time.Now()
+		if c.limit.WaitN(ctx, n) == nil {
+			c.mu.Lock()
+			c.windowEnd = c.windowEnd.Add(time.Since(began))
+			c.mu.Unlock()
+		}
+	}
+	if progress != nil {
+		progress()
 	}
 }
 

@@ -14,6 +14,9 @@ type GateOptions struct {
 	// Interval lies between the end of a run at an address and the start of
 	// the next one there.
 	Interval time.Duration
+	// Min and Max bound the interval of a server that bears the visits well or
+	// badly. Those that are not on their side of Interval keep it as it is.
+	Min, Max time.Duration
 	// Group maps addresses that count as one to one of them. Nil lets each
 	// count for itself.
 	Group func(netip.Addr) netip.Addr
@@ -26,10 +29,11 @@ type GateOptions struct {
 type Gate struct {
 	opt    GateOptions
 	leader chan struct{} // held by the one caller of Next that watches the heap
-	wake   chan struct{} // tells the leader that the heap's top or the hold has changed
+	wake   chan struct{} // tells the leader that the heap's top or the opening has changed
 
 	mu    sync.Mutex // guards all below
-	hold  time.Time
+	from  time.Time  // no run starts before
+	until time.Time  // no run starts from then on; zero: no end
 	slots map[netip.Addr]*slot
 	due   slotHeap // the slots at which nothing runs
 	hosts map[string]*visit
@@ -39,6 +43,7 @@ type Gate struct {
 type slot struct {
 	addr    netip.Addr
 	rest    time.Time // not before: the interval after the last run
+	pace    pace
 	waiting visitHeap
 	index   int // in the heap; -1 while a run is out
 }
@@ -60,6 +65,8 @@ type Outcome struct {
 	Delay     time.Duration // the host's Crawl-delay: its own next run is that far off
 	NotBefore time.Time     // the host's Retry-After or back-off
 	Rest      time.Duration // for the whole address, where longer than the interval: a multiple of the time it took
+	Wait      time.Duration // until the first byte of the answer; zero where nothing was asked
+	Trouble   bool          // the server is overloaded or does not answer
 }
 
 // NewGate returns an empty gate.
@@ -164,11 +171,14 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 	for len(g.due) > 0 {
 		s := g.due[0]
 		at := s.at()
-		if len(s.waiting) > 0 && at.Before(g.hold) {
-			at = g.hold
+		if len(s.waiting) > 0 && at.Before(g.from) {
+			at = g.from
 		}
 		if wait := at.Sub(now); wait > 0 {
 			return nil, wait
+		}
+		if len(s.waiting) > 0 && !g.until.IsZero() && !now.Before(g.until) {
+			return nil, -1 // until Open says more
 		}
 		heap.Pop(&g.due)
 		if len(s.waiting) == 0 { // its rest is over and nobody is left
@@ -190,7 +200,8 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) {
 	if !ok || s.index >= 0 {
 		panic(fmt.Sprintf("polite: Done for %s at %s, where no run is out", host, addr))
 	}
-	s.rest = now.Add(max(g.opt.Interval, out.Rest))
+	s.pace.observe(&g.opt, out.Wait, out.Trouble)
+	s.rest = now.Add(max(s.pace.current(&g.opt), out.Rest))
 	heap.Push(&g.due, s)
 	v, ok := g.hosts[host]
 	if ok && v.index < 0 && v.slot == s {
@@ -211,13 +222,21 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) {
 	g.changed()
 }
 
-// Hold lets no run start before t: the window is closed, or the disk is short.
-// The zero time lifts it.
-func (g *Gate) Hold(t time.Time) {
+// Open lets runs start from one time on and until another, which is not included:
+// the window opens and closes, the disk is short, the day's bytes are used up. Zero times are
+// no bounds. A run that has started is not cut short.
+func (g *Gate) Open(from, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hold = t
+	g.from, g.until = from, until
 	g.changed()
+}
+
+// IsOpen reports whether a run may start now, as far as Open decides it.
+func (g *Gate) IsOpen(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !now.Before(g.from) && (g.until.IsZero() || now.Before(g.until))
 }
 
 // Len returns the number of hosts in the gate, those being visited included.
@@ -235,8 +254,8 @@ func (g *Gate) NextTime() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	at := g.due[0].at()
-	if at.Before(g.hold) {
-		at = g.hold
+	if at.Before(g.from) {
+		at = g.from
 	}
 	return at, true
 }

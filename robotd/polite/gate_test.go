@@ -154,12 +154,12 @@ func TestIntervalOutlivesTheHost(t *testing.T) {
 	})
 }
 
-func TestHold(t *testing.T) {
+func TestOpen(t *testing.T) {
 	script(t, GateOptions{}, func(g *Gate, next func(string, int) netip.Addr) {
 		a := address(1)
-		g.Hold(time.Now().Add(time.Hour))
+		g.Open(time.Now().Add(time.Hour), time.Time{})
 		g.Add(a, "h")
-		time.AfterFunc(time.Minute, func() { g.Hold(time.Time{}) })
+		time.AfterFunc(time.Minute, func() { g.Open(time.Time{}, time.Time{}) })
 		if at, ok := g.NextTime(); !ok || time.Until(at) != time.Hour {
 			t.Errorf("the next run is at %v, %v; want in an hour", at, ok)
 		}

@@ -33,7 +33,11 @@ type group struct {
 	agents []string // product tokens in lower case; "*" for all
 	rules  []rule
 	delay  time.Duration
+	visits []span // of the day, in UTC; empty: all day
 }
+
+// span is a part of the day, both ends included as in "0600-0845"; it may cross midnight.
+type span struct{ from, to time.Duration }
 
 type rule struct {
 	allow   bool
@@ -73,6 +77,14 @@ func Parse(text []byte) *Robots {
 		case "crawl-delay":
 			if current != nil { // not one of RFC 9309's rules: it ends no run of user-agent lines
 				current.delay = max(current.delay, parseDelay(value))
+			}
+		case "request-rate":
+			if current != nil {
+				current.delay = max(current.delay, parseRate(value))
+			}
+		case "visit-time":
+			if sp, ok := parseSpan(value); ok && current != nil {
+				current.visits = append(current.visits, sp)
 			}
 		case "sitemap":
 			if value != "" {

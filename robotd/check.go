@@ -1,0 +1,153 @@
+package robotd
+
+import (
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"sheaf/internal/window"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/schedule"
+)
+
+// plan checks the settings and returns what must be parsed of them. An error
+// names the setting and its value.
+func (c *Config) plan() (schedule.Plan, error) {
+	var p schedule.Plan
+	var err error
+	if p.Window, err = window.Parse(c.Window); err != nil {
+		return p, wrong("window", c.Window, err.Error())
+	}
+	if p.LogAt, err = schedule.ParseClock(c.LogAt); err != nil {
+		return p, wrong("log_at", c.LogAt, err.Error())
+	}
+	p.Every = c.Cycle
+	return p, c.check()
+}
+
+func (c *Config) check() error {
+	if err := checkContact(c.Contact); err != nil {
+		return wrong("contact", c.Contact, err.Error())
+	}
+	for _, s := range []struct {
+		key   string
+		value any
+		bad   bool
+		want  string
+	}{
+		{"data", c.DataDir, c.DataDir == "", "name a folder"},
+		{"interval", c.Interval, c.Interval < 0, "a duration such as 20s"},
+		{"run.pages", c.Run.Pages, c.Run.Pages < 1, "at least 1"},
+		{"run.time", c.Run.Time, c.Run.Time <= 0, "a duration such as 1m"},
+		{"adapt.min", c.Adapt.Min, c.Adapt.Min < 0, "a duration such as 5s, or 0"},
+		{"adapt.max", c.Adapt.Max, c.Adapt.Max < 0, "a duration such as 2m, or 0"},
+		{"limits.bandwidth", c.Limits.Bandwidth, c.Limits.Bandwidth < 0, "bytes per second, or 0"},
+		{"limits.daily", c.Limits.Daily, c.Limits.Daily < 0, "bytes, or 0"},
+		{"limits.monthly", c.Limits.Monthly, c.Limits.Monthly < 0, "bytes, or 0"},
+		{"page.stall", c.Page.Stall, c.Page.Stall <= 0, "a duration such as 1m"},
+		{"network.relearn", c.Network.Relearn, c.Network.Relearn <= 0, "a duration such as 1h"},
+		{"concurrency", c.Concurrency, c.Concurrency < 1 || c.Concurrency > 100_000, "1 to 100000"},
+		{"cycle", c.Cycle, c.Cycle < 0, "a duration, or 0 for one cycle a day"},
+		{"poll", c.Poll, c.Poll < time.Second, "at least 1s"},
+		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1, "a positive number of bytes"},
+		{"page.timeout", c.Page.Timeout, c.Page.Timeout <= 0, "a duration such as 10m"},
+		{"page.max_per_host", c.Page.MaxPerHost, c.Page.MaxPerHost < 1, "at least 1"},
+		{"page.max_depth", c.Page.MaxDepth, c.Page.MaxDepth < 0, "0 or more"},
+		{"page.max_path", c.Page.MaxPath, c.Page.MaxPath < 1, "at least 1"},
+		{"page.tries", c.Page.Tries, c.Page.Tries < 1, "at least 1"},
+		{"page.full", c.Page.Full, c.Page.Full < 0, "a duration such as 720h"},
+		{"batch.size", c.Batch.Size, c.Batch.Size < 1, "a positive number of bytes"},
+		{"batch.level", c.Batch.Level, c.Batch.Level < 1 || c.Batch.Level > 9, "1 to 9"},
+		{"upload.by", c.Upload.By, c.Upload.By != "http" && c.Upload.By != "ftp", `"http" or "ftp"`},
+		{"upload.poll", c.Upload.Poll, c.Upload.Poll <= 0, "a duration such as 1m"},
+		{"upload.back_off", c.Upload.BackOff, c.Upload.BackOff <= 0, "a duration such as 10s"},
+		{"manager", c.Manager, !optionalURL(c.Manager, "http", "https"), "an http or https URL"},
+		{"upload.url", c.Upload.URL, !optionalURL(c.Upload.URL, "http", "https"), "an http or https URL"},
+		{"network.proxy", c.Network.Proxy, !optionalURL(c.Network.Proxy, "http", "https", "socks5"), "an http, https or socks5 URL"},
+	} {
+		if s.bad {
+			return wrong(s.key, s.value, "want "+s.want)
+		}
+	}
+	if _, err := polite.Ranges(c.Network.Ranges); err != nil {
+		return wrong("network.ranges", c.Network.Ranges, err.Error())
+	}
+	if _, err := netip.ParseAddrPort(c.Network.Resolver); err != nil && c.Network.Resolver != "" {
+		return wrong("network.resolver", c.Network.Resolver, "want an IP address with a port")
+	}
+	for host, text := range c.NotBetween {
+		if _, err := window.Parse(text); err != nil {
+			return wrong("not_between."+host, text, err.Error())
+		}
+	}
+	for name, to := range c.Network.Hosts {
+		if _, err := netip.ParseAddrPort(to); err == nil {
+			continue
+		}
+		if _, err := netip.ParseAddr(to); err != nil {
+			return wrong("network.hosts."+name, to, "want an IP address, with or without a port")
+		}
+	}
+	return nil
+}
+
+func wrong(key string, value any, why string) error {
+	return fmt.Errorf("setting %s: %v: %s", key, value, why)
+}
+
+func optionalURL(s string, schemes ...string) bool {
+	if s == "" {
+		return true
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	for _, scheme := range schemes {
+		if u.Scheme == scheme {
+			return true
+		}
+	}
+	return false
+}
+
+// checkContact refuses a contact that nobody can be reached at. Robots with
+// placeholder contacts have been banned, and their owners never learned why.
+func checkContact(contact string) error {
+	if contact == "" {
+		return errors.New("it is required: a URL or a mail address at which webmasters reach you")
+	}
+	domain := ""
+	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		domain = u.Hostname()
+	} else if a, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:")); err == nil {
+		domain = a.Address[strings.LastIndexByte(a.Address, '@')+1:]
+	}
+	domain = strings.ToLower(domain)
+	switch {
+	case strings.ContainsAny(contact, "\r\n()"):
+		return errors.New("it holds a line end or parentheses")
+	case !strings.Contains(domain, "."):
+		return errors.New("it is neither a URL nor a mail address with a domain")
+	}
+	for _, placeholder := range []string{"example.com", "example.org", "example.net", "example.jp", "yourdomain.com", "your-domain.com"} {
+		if domain == placeholder || strings.HasSuffix(domain, "."+placeholder) {
+			return errors.New("it is a placeholder; give an address at which webmasters reach you")
+		}
+	}
+	for _, ending := range []string{".example", ".invalid", ".localhost"} {
+		if strings.HasSuffix(domain, ending) {
+			return errors.New("it is a placeholder; give an address at which webmasters reach you")
+		}
+	}
+	return nil
+}
+
+// userAgent names the robot in every request.
+func (c *Config) userAgent() string {
+	return fmt.Sprintf("sheaf-robotd/%s (+%s)", Version, c.Contact)
+}

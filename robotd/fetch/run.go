@@ -1,0 +1,72 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+
+	"sheaf/robotd/weburl"
+)
+
+// Run fetches pages of one host one after another over one connection, as long as
+// the server keeps it (Keep-Alive, or HTTP/2). It is not safe for use by several
+// goroutines at once.
+type Run struct {
+	f    *Fetcher
+	conn *connection // nil before the first page, and once the server has closed it
+	host string      // scheme and authority that conn leads to
+	over bool        // the connection is gone: no second one is made
+}
+
+// errRunOver means that the server closed the run's connection between two pages.
+var errRunOver = errors.New("the server has closed the connection")
+
+// Run begins a run. Close must be called.
+func (f *Fetcher) Run() *Run { return &Run{f: f} }
+
+// Get fetches the next page of the run. When the server has closed the connection
+// meanwhile, the error's kind is Over: nothing was asked, and the page may be fetched
+// in another run.
+func (r *Run) Get(ctx context.Context, req Request) (*Response, error) {
+	return r.f.timed(ctx, req, r)
+}
+
+// Live reports whether the connection is there for another page.
+func (r *Run) Live() bool { return r.conn != nil }
+
+// Close closes the connection.
+func (r *Run) Close() {
+	if r.conn != nil {
+		r.conn.Close()
+		r.conn = nil
+	}
+	r.over = true
+}
+
+// connection gives the kept connection, or makes the first; used says which. A nil
+// Run makes one for a single fetch.
+func (r *Run) connection(ctx context.Context, f *Fetcher, u *weburl.URL, req Request) (c *connection, used bool, err error) {
+	if r == nil {
+		c, err = f.connect(ctx, u, req.Addr)
+		return c, false, err
+	}
+	if c = r.conn; c != nil && r.host == origin(u) {
+		r.conn = nil
+		c.wire.in.Store(0)
+		c.wire.out.Store(0)
+		return c, true, nil
+	}
+	if r.over || r.conn != nil {
+		return nil, true, errRunOver
+	}
+	r.over = true // from now on it is this connection or none
+	if c, err = f.connect(ctx, u, req.Addr); err == nil {
+		c.again = true
+	}
+	return c, false, err
+}
+
+func (r *Run) keep(c *connection, u *weburl.URL) {
+	r.conn, r.host = c, origin(u)
+}
+
+func origin(u *weburl.URL) string { return u.Scheme() + "://" + u.Host() }

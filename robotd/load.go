@@ -1,0 +1,92 @@
+package robotd
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+)
+
+// delimiter joins the keys of nested settings. A dot cannot: it stands in the
+// names of hosts.
+const delimiter = "::"
+
+// Load reads the settings from the file, which may be empty, and from the
+// environment. Settings that are not known are refused.
+func Load(file string) (Config, error) {
+	cfg := Default()
+	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter), viper.EnvKeyReplacer(strings.NewReplacer(delimiter, "_")))
+	v.SetEnvPrefix("ROBOTD")
+	for _, key := range keys(reflect.TypeFor[Config](), "") {
+		if err := v.BindEnv(key); err != nil {
+			return cfg, err
+		}
+	}
+	if file != "" {
+		v.SetConfigFile(file)
+		v.SetConfigType("yaml")
+		if err := v.ReadInConfig(); err != nil {
+			return cfg, fmt.Errorf("settings: %w", err)
+		}
+	}
+	err := v.UnmarshalExact(&cfg, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
+		parseDuration, parseHosts, parseList)))
+	if err != nil {
+		return cfg, fmt.Errorf("settings: %w", err)
+	}
+	return cfg, nil
+}
+
+// keys lists the settings' keys.
+func keys(t reflect.Type, prefix string) []string {
+	var all []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := prefix + f.Tag.Get("mapstructure")
+		if f.Type.Kind() == reflect.Struct {
+			all = append(all, keys(f.Type, key+delimiter)...)
+		} else {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// parseDuration reads a duration; its error shows the value, as the library's does not.
+func parseDuration(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() != reflect.String || to != reflect.TypeFor[time.Duration]() {
+		return data, nil
+	}
+	d, err := time.ParseDuration(data.(string))
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a duration such as 20s", data)
+	}
+	return d, nil
+}
+
+// parseHosts reads network.hosts from the environment: "name=ip:port name=ip".
+func parseHosts(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() != reflect.String || to != reflect.TypeFor[map[string]string]() {
+		return data, nil
+	}
+	hosts := make(map[string]string)
+	for pair := range strings.FieldsSeq(data.(string)) {
+		name, addr, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not name=ip or name=ip:port", pair)
+		}
+		hosts[name] = addr
+	}
+	return hosts, nil
+}
+
+// parseList reads a list from the environment: its items are separated by blanks.
+func parseList(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
+		return data, nil
+	}
+	return strings.Fields(data.(string)), nil
+}

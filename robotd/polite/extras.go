@@ -1,0 +1,89 @@
+package polite
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What robots.txt files say beyond RFC 9309: Crawl-delay, and the Request-rate and
+// Visit-time of Sean Conner's draft of 1996, "An Extended Standard for Robot
+// Exclusion". They belong to the group in which they stand and, being no rules,
+// end no run of user-agent lines.
+
+// parseRate reads "1/10m", one document in ten minutes, as the time between two. A span of
+// the day behind it would lift the limit at other times; the limit is kept.
+func parseRate(s string) time.Duration {
+	s, _, _ = strings.Cut(s, " ")
+	count, period, ok := strings.Cut(s, "/")
+	n, err := strconv.ParseFloat(count, 64)
+	if !ok || err != nil || !(n > 0) {
+		return 0
+	}
+	unit := 1.0
+	switch {
+	case strings.HasSuffix(period, "s"):
+		period = strings.TrimSuffix(period, "s")
+	case strings.HasSuffix(period, "m"):
+		period, unit = strings.TrimSuffix(period, "m"), 60
+	case strings.HasSuffix(period, "h"):
+		period, unit = strings.TrimSuffix(period, "h"), 3600
+	}
+	t, err := strconv.ParseFloat(period, 64)
+	if err != nil || !(t > 0) {
+		return 0
+	}
+	return parseDelay(strconv.FormatFloat(t*unit/n, 'f', -1, 64))
+}
+
+// parseSpan reads "0600-0845".
+func parseSpan(s string) (span, bool) {
+	first, last, ok := strings.Cut(s, "-")
+	from, ok1 := parseClock(strings.TrimSpace(first))
+	to, ok2 := parseClock(strings.TrimSpace(last))
+	return span{from, to}, ok && ok1 && ok2
+}
+
+func parseClock(s string) (time.Duration, bool) {
+	n, err := strconv.Atoi(s)
+	if err != nil || len(s) != 4 || n < 0 || n/100 > 23 || n%100 > 59 {
+		return 0, false
+	}
+	return time.Duration(n/100)*time.Hour + time.Duration(n%100)*time.Minute, true
+}
+
+// VisitAt returns when the agent may come: now itself, or where its group names hours
+// (in UTC), the next of them.
+func (r *Robots) VisitAt(agent string, now time.Time) time.Time {
+	var best time.Time
+	for g := range r.groupsOf(agent) {
+		for _, v := range g.visits {
+			at := v.next(now)
+			if best.IsZero() || at.Before(best) {
+				best = at
+			}
+		}
+	}
+	if best.IsZero() {
+		return now
+	}
+	return best
+}
+
+func (s span) next(now time.Time) time.Time {
+	utc := now.UTC()
+	midnight := time.Date(utc.Year(), utc.Month(), utc.Day(), 0, 0, 0, 0, time.UTC)
+	clock := utc.Sub(midnight)
+	end := s.to + time.Minute // "0845" holds until 08:45:59
+	inside := s.from <= clock && clock < end
+	if s.to < s.from {
+		inside = clock >= s.from || clock < end
+	}
+	switch {
+	case inside:
+		return now
+	case clock < s.from:
+		return midnight.Add(s.from)
+	}
+	return midnight.Add(24*time.Hour + s.from)
+}

@@ -1,0 +1,139 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/polite"
+)
+
+// turn is one page of a run at an address, on its way through the modules.
+type turn struct {
+	addr netip.Addr
+	name string
+	host *host // nil: dropped meanwhile
+	out  polite.Outcome
+	page
+
+	run    *fetch.Run    // over which further pages may come; nil: none
+	stored chan struct{} // closed when the page is stored, where the run may go on; nil: the turn ends the run
+	watch  *watch
+}
+
+// fetchAll is one fetch worker: it takes runs from the gate until ctx ends, or until
+// the watchdog has put another in its place; then it returns false.
+func (c *crawl) fetchAll(ctx context.Context) bool {
+	for {
+		addr, name, err := c.gate.Next(ctx)
+		if err != nil {
+			return true
+		}
+		if !c.runAt(ctx, addr, name) {
+			return false
+		}
+	}
+}
+
+// runAt is one run: pages of one host, one after another over one connection, which is
+// closed before the address goes back to the gate. It reports whether the worker
+// is still wanted.
+func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
+	var run *fetch.Run
+	if c.cfg.Run.Pages > 1 {
+		run = c.fetcher.Run()
+		defer run.Close()
+	}
+	began := time.Now()
+	for pages := 1; ; pages++ {
+		t := &turn{addr: addr, name: name, host: c.host(name), run: run}
+		asked := time.Now()
+		watched, end := c.watchdog.begin(ctx, t)
+		c.fetch(watched, t)
+		c.fetching.count(asked)
+		if !end() {
+			return false
+		}
+		if t.fetched && pages < c.cfg.Run.Pages && time.Since(began) < c.cfg.Run.Time && c.mayGoOn(t) {
+			t.stored = make(chan struct{})
+			c.extracting.in <- t
+			<-t.stored
+			if t.out.More && ctx.Err() == nil && c.gate.IsOpen(time.Now()) {
+				continue
+			}
+			t.fetched = false
+		}
+		if run != nil {
+			run.Close()
+		}
+		if t.fetched {
+			c.extracting.in <- t
+		} else {
+			c.done(t)
+		}
+		return true
+	}
+}
+
+// mayGoOn reports whether the run can have another page: the server keeps the
+// connection, answers well, and asks for no delay between pages.
+func (c *crawl) mayGoOn(t *turn) bool {
+	return t.err == nil && !overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(c.cfg.userAgent()) == 0
+}
+
+// get fetches for a turn. A fetch that the watchdog cancelled failed for want of
+// progress; one whose turn is lost is nobody's any more.
+func (c *crawl) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
+	req.Progress = t.watch.progress
+	if t.run != nil {
+		resp, err = t.run.Get(ctx, req)
+	} else {
+		resp, err = c.fetcher.Get(ctx, req)
+	}
+	if !c.watchdog.has(t.watch) {
+		if resp != nil {
+			err = errors.Join(err, resp.Close())
+		}
+		return nil, &fetch.Error{Kind: fetch.Canceled, URL: req.URL, Err: errors.Join(errStalled, err)}
+	}
+	if fetch.KindOf(err) == fetch.Canceled && errors.Is(context.Cause(ctx), errStalled) {
+		err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
+	}
+	return resp, err
+}
+
+// lose takes a turn off a worker that hangs: its page goes behind the others, and its
+// address back to the gate.
+func (c *crawl) lose(hung *turn) {
+	t := &turn{addr: hung.addr, name: hung.name, host: hung.host}
+	c.log.Error("fetch worker replaced: it hangs", "host", t.name, "address", t.addr)
+	defer c.done(t)
+	h := t.host
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.out.Trouble, t.out.NotBefore = true, h.backOff(c.cfg.Interval)
+	t.out.More = !h.idle.Load()
+	if h.gone || h.front.Empty() {
+		return
+	}
+	if err := h.front.Retry(); err != nil {
+		c.fail(h, err)
+	}
+}
+
+// finish gives a stored turn's address back to the gate, or its run to the worker.
+func (c *crawl) finish(t *turn) {
+	if t.resp != nil {
+		c.spend(t.resp.ResponseBytes)
+	}
+	if t.stored != nil {
+		close(t.stored)
+		return
+	}
+	c.done(t)
+}
