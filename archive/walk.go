@@ -78,6 +78,15 @@ type member struct {
 	fields        int // how many besides WL
 }
 
+// firstDifference counts the bytes in which a and b begin alike.
+func firstDifference(a, b []byte) int64 {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return int64(n)
+}
+
 // blocksStart is where the member's blocks begin.
 func (m *member) blocksStart() int64 {
 	n := m.start + memberHead
@@ -177,11 +186,11 @@ func (w *walker) member(what string) (*member, error) {
 		return nil, err
 	}
 	if string(head[:gzipHeader]) != gzipStart {
-		return nil, w.fail(corrupt("%s begins with % x, want % x", what, head[:gzipHeader], gzipStart), m.start)
+		return nil, w.fail(corrupt("%s begins with % x, want % x", what, head[:gzipHeader], gzipStart), m.start+firstDifference(head[:], []byte(gzipStart)))
 	}
 	xlen := int(binary.LittleEndian.Uint16(head[gzipHeader:]))
 	if xlen > maxXLEN || xlen < fieldHead+8 {
-		return nil, w.fail(corrupt("XLEN is %d, want %d to %d", xlen, fieldHead+8, maxXLEN), m.start)
+		return nil, w.fail(corrupt("XLEN is %d, want %d to %d", xlen, fieldHead+8, maxXLEN), m.start+gzipHeader)
 	}
 	extra := make([]byte, xlen)
 	if err := w.full(extra, what+"'s extra fields"); err != nil {
@@ -192,7 +201,7 @@ func (w *walker) member(what string) (*member, error) {
 	}
 	length := binary.LittleEndian.Uint64(extra[4:])
 	if length > 1<<50 || int64(length) < int64(gzipHeader+2+xlen+2+trailerSize) {
-		return nil, w.fail(corrupt("WL says %d bytes, which its own head of %d does not fit", length, gzipHeader+2+xlen), m.start)
+		return nil, w.fail(corrupt("WL says %d bytes, which its own head of %d does not fit", length, gzipHeader+2+xlen), m.start+gzipHeader+2+fieldHead)
 	}
 	m.length = int64(length)
 	order := []struct {
@@ -228,7 +237,7 @@ func (w *walker) end(m *member) (it item, ok bool, err error) {
 	it.kind = endItem
 	if m.wi != nil {
 		if len(m.wi) != 16 {
-			return it, false, w.fail(corrupt("WI has %d bytes, want 16", len(m.wi)), m.start)
+			return it, false, w.fail(corrupt("WI has %d bytes, want 16", len(m.wi)), m.start+memberHead)
 		}
 		it.indexOff = int64(binary.LittleEndian.Uint64(m.wi))
 		it.indexLen = int64(binary.LittleEndian.Uint64(m.wi[8:]))
@@ -252,7 +261,11 @@ func (w *walker) end(m *member) (it item, ok bool, err error) {
 		return it, false, err
 	}
 	if !bytes.Equal(rest, want[len(want)-len(rest):]) || m.length != int64(len(want)) {
-		return it, false, w.fail(corrupt("the end member is not the one that FORMAT.md gives"), m.start)
+		off := m.start + gzipHeader + 2 + fieldHead // WL, unless the rest differs
+		if n := firstDifference(rest, want[len(want)-len(rest):]); n < int64(len(rest)) {
+			off = w.off - int64(len(rest)) + n
+		}
+		return it, false, w.fail(corrupt("the end member is not the one that FORMAT.md gives"), off)
 	}
 	return it, true, nil
 }
@@ -273,8 +286,12 @@ func (w *walker) blocks(n int64, out io.Writer, what string, taps ...io.Writer) 
 	limited := &io.LimitedReader{R: w, N: n}
 	w.section.Reset(limited)
 	w.taps = taps
-	err := w.inflate.run(w.section, &meter{w: w, out: out, stored: start + n})
+	m := &meter{w: w, out: out, stored: start + n}
+	err := w.inflate.run(w.section, m)
 	w.taps = nil
+	if err == nil && n > 0 && limited.N == 0 && m.n == 0 {
+		return w.fail(corrupt("%s has %d bytes of blocks that yield nothing", what, n), start)
+	}
 	var ferr *FormatError
 	switch {
 	case errors.As(err, &ferr):
@@ -301,9 +318,11 @@ type meter struct {
 	w      *walker
 	out    io.Writer
 	stored int64
+	n      int64 // decoded of this run
 }
 
 func (m *meter) Write(p []byte) (int, error) {
+	m.n += int64(len(p))
 	m.w.decoded += int64(len(p))
 	if m.w.decoded > bombGrace && m.w.decoded/m.w.opt.MaxRatio > m.stored {
 		return 0, &FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("%d bytes decoded from %d stored, over the allowed %d to 1", m.w.decoded, m.stored, m.w.opt.MaxRatio)}
@@ -348,7 +367,7 @@ func (w *walker) finish(final []byte, crc uint32, size int64, what string) error
 	want := appendTrailer(bytes.Clone(final), crc, size)
 	switch n := len(final); {
 	case !bytes.Equal(got[:n], want[:n]):
-		return w.fail(corrupt("%s ends with block % x, want % x", what, got[:n], want[:n]), start)
+		return w.fail(corrupt("%s ends with block % x, want % x", what, got[:n], want[:n]), start+firstDifference(got, want))
 	case !bytes.Equal(got[n:n+4], want[n:n+4]):
 		return w.fail(corrupt("%s has CRC32 %08x, want %08x from its data", what, binary.LittleEndian.Uint32(got[n:]), crc), start+int64(n))
 	case !bytes.Equal(got[n+4:], want[n+4:]):
@@ -410,7 +429,7 @@ func (w *walker) record(b *member, c *Cell, headers []byte) error {
 // head decodes WP.
 func (w *walker) head(b *member) ([]byte, error) {
 	if len(b.wp) > maxWP || !bytes.HasPrefix(b.wp, []byte(gzipPlainStart)) {
-		return nil, w.fail(corrupt("WP of %d bytes is over %d or does not begin with % x", len(b.wp), maxWP, gzipPlainStart), b.wpOff)
+		return nil, w.fail(corrupt("WP of %d bytes is over %d or does not begin with % x", len(b.wp), maxWP, gzipPlainStart), b.wpOff+min(firstDifference(b.wp, []byte(gzipPlainStart)), int64(len(b.wp))-1))
 	}
 	buf := limitedBuffer{max: maxHead}
 	w.section.Reset(bytes.NewReader(b.wp[gzipHeader:]))
@@ -524,7 +543,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	whole := crcJoin(crcJoin(crcOf(head), c.BodyCRC, c.BodyLen), crcOf([]byte(crlf2)), 4)
 	want := appendTrailer([]byte(recordEnd), whole, int64(len(head))+c.BodyLen+4)
 	if !bytes.Equal(b.ws, want) {
-		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead)
+		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead+fieldHead+firstDifference(b.ws, want))
 	}
 	record.Write(b.ws)
 	c.RecordCRC = record.Sum32()
@@ -578,7 +597,7 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	modified := w.last
 	var out tarOnlyBody = &lineWriter{emit: w.onLine}
 	if e.name == manifestName {
-		it.kind, out, modified = manifestItem, &limitedBody{limitedBuffer{max: maxManifest}}, e.modified
+		it.kind, out, modified = manifestItem, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0)
 	} else {
 		host, segment, ok := parseIndexName(e.name)
 		if w.host == "" && ok {

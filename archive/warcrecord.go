@@ -135,9 +135,10 @@ func (h *warcHead) check() error {
 	return nil
 }
 
+// isBase32 tells whether s is a SHA-256, written as digestString does: the decoder alone would let unused bits pass.
 func isBase32(s string) bool {
 	b, err := base32.StdEncoding.DecodeString(s)
-	return err == nil && len(b) == sha256.Size
+	return err == nil && len(b) == sha256.Size && base32.StdEncoding.EncodeToString(b) == s
 }
 
 func digestString(sum []byte) string { return "sha256:" + base32.StdEncoding.EncodeToString(sum) }
