@@ -108,7 +108,7 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 	if up.Path == "" {
 		up.Path = i.buffers.file(string(m.Batch)) // perhaps a try before this one has placed it
 	}
-	b := rowOf(m, up)
+	b := rowOf(m, up, i.opt.Now())
 	if err := i.admit(ctx, b, up.Path, signed); err != nil {
 		return nil, false, err
 	}
@@ -146,7 +146,7 @@ func (i *Ingest) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed
 	}
 	i.deciding.Lock()
 	defer i.deciding.Unlock()
-	b := rowOf(m, up)
+	b := rowOf(m, up, i.opt.Now())
 	b.ID = string(m.Batch) + "+" + wire.Digest(signed)[:12]
 	b.State, b.Reason, b.Detail = wire.StateQuarantined, r.Reason, r.Detail
 	if old, err := i.ledger.get(ctx, b.ID); err != nil || old != nil {
@@ -166,8 +166,8 @@ func (i *Ingest) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed
 	return r
 }
 
-func rowOf(m *wire.Manifest, up Upload) *Batch {
-	now := time.Now().UTC().Truncate(time.Millisecond)
+func rowOf(m *wire.Manifest, up Upload, now time.Time) *Batch {
+	now = now.UTC().Truncate(time.Millisecond)
 	return &Batch{
 		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
 		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)),
@@ -213,47 +213,64 @@ func receiptOf(b *Batch) *wire.Receipt {
 // placed batch without a row is entered, a manifest whose file did not come is
 // dropped, a quarantined batch is moved aside, a discarded one deleted.
 func (i *Ingest) recover(ctx context.Context) error {
-	ids, err := i.buffers.placed()
+	placed, err := i.tidy(ctx)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if err := i.buffers.sweep(id); err != nil {
-			return err
-		}
-		b, err := i.ledger.get(ctx, id)
-		switch {
-		case err != nil:
-			return err
-		case b == nil:
-			err = i.recoverPlaced(ctx, id)
-		case b.State == wire.StateQuarantined:
-			err = i.moveAside(b)
-		}
-		if err != nil {
+	for _, id := range placed {
+		if err := i.recoverPlaced(ctx, id); err != nil {
 			return fmt.Errorf("batch %s: %w", id, err)
-		}
-	}
-	discarded, err := i.ledger.unerased(ctx)
-	if err != nil {
-		return err
-	}
-	for _, b := range discarded {
-		if err := i.erase(ctx, b); err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-func (i *Ingest) recoverPlaced(ctx context.Context, id string) error {
-	have, err := size(i.buffers.file(id))
+// tidy puts the directories of batches in order while no other process accepts
+// or decides, and gives those that are placed and have no row.
+func (i *Ingest) tidy(ctx context.Context) (placed []string, err error) {
+	i.accepting.Lock()
+	defer i.accepting.Unlock()
+	i.deciding.Lock()
+	defer i.deciding.Unlock()
+	ids, err := i.buffers.placed()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if have < 0 || !wire.BatchID(id).Valid() { // the upload still lies with the receiver, or was to be refused
-		return i.buffers.drop(id)
+	for _, id := range ids {
+		if err := i.buffers.sweep(id); err != nil {
+			return nil, err
+		}
+		b, err := i.ledger.get(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		have, err := size(i.buffers.file(id))
+		switch {
+		case err != nil:
+		case b == nil && (have < 0 || !wire.BatchID(id).Valid()): // the upload still lies with the receiver, or was to be refused
+			err = i.buffers.drop(id)
+		case b == nil:
+			placed = append(placed, id)
+		case b.State == wire.StateQuarantined:
+			err = i.moveAside(b)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("batch %s: %w", id, err)
+		}
 	}
+	discarded, err := i.ledger.unerased(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range discarded {
+		if err := i.erase(ctx, b); err != nil {
+			return nil, err
+		}
+	}
+	return placed, nil
+}
+
+func (i *Ingest) recoverPlaced(ctx context.Context, id string) error {
 	signed, err := os.ReadFile(i.buffers.manifest(id))
 	if err != nil {
 		return err

@@ -134,16 +134,16 @@ func answer(w http.ResponseWriter, v any) error {
 }
 
 // age is how long ago a state was entered, in seconds.
-func age(entered time.Time) float64 {
+func age(now, entered time.Time) float64 {
 	if entered.IsZero() {
 		return 0
 	}
-	return time.Since(entered).Round(time.Millisecond).Seconds()
+	return max(now.Sub(entered), 0).Round(time.Millisecond).Seconds()
 }
 
 // Buffers gives the fill of every state, in the order of a batch's way.
 func (i *Ingest) Buffers(ctx context.Context) ([]Buffer, error) {
-	sums, err := i.ledger.buffers(ctx)
+	sums, err := i.ledger.buffers(ctx, i.opt.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ import (
 //	batches/<id>/batch.tar.gz     from acceptance until collection
 //	batches/<id>/manifest         as the robot signed it
 //	quarantine/<id>/…             the same two and reason.json
+//	processes/<name>              locked by each process that is at work
+//	accepting, deciding           locked by the process that does so
 //
 // Which state a batch is in is the ledger's to say.
 type buffers struct{ dir string }
@@ -34,7 +36,7 @@ func (b buffers) prepare() error {
 	if err := os.MkdirAll(b.dir, 0o750); err != nil {
 		return err
 	}
-	for _, dir := range []string{"batches", "quarantine"} {
+	for _, dir := range []string{"batches", "quarantine", "processes"} {
 		if err := durable.Mkdir(filepath.Join(b.dir, dir)); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func (i *Ingest) Release(ctx context.Context, id string, word Word) (*Batch, err
 	if waivable[b.Reason] && !b.waives(b.Reason) {
 		waived += string(b.Reason) + " "
 	}
-	if err := i.write(writeRelease, func() error { return i.ledger.takeUp(ctx, b, word, waived, time.Now()) }); err != nil {
+	if err := i.write(writeRelease, func() error { return i.ledger.takeUp(ctx, b, word, waived, i.opt.Now()) }); err != nil {
 		return nil, err
 	}
 	i.log.Warn("operator releases batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)
@@ -82,7 +82,7 @@ func (i *Ingest) Discard(ctx context.Context, id string, word Word) (*Batch, err
 	if b == nil || err != nil {
 		return nil, err
 	}
-	if err := i.write(writeDiscard, func() error { return i.ledger.discard(ctx, b, word, time.Now()) }); err != nil {
+	if err := i.write(writeDiscard, func() error { return i.ledger.discard(ctx, b, word, i.opt.Now()) }); err != nil {
 		return nil, err
 	}
 	i.log.Warn("operator discards batch", "batch", b.ID, "by", word.By, "note", word.Note, "reason", b.Reason)

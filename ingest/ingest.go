@@ -14,7 +14,8 @@
 //	  - Publishing appends one catalog version for all batches that wait, when the
 //	    publish window is open.
 //
-// Every step can be done again. A state moves by compare-and-set with a fencing
+// Every step can be done again, and several processes may do them: a batch is
+// split under a lease. A state moves by compare-and-set with a fencing
 // token, so of two workers on one batch one loses and changes nothing; what an
 // attempt stores is named by its number, so no two attempts share an object.
 // Inputs are deleted by collection, never by the step that used them. After
@@ -33,6 +34,8 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -67,7 +70,8 @@ type Options struct {
 	Log     *slog.Logger
 	Limits  Limits
 	Packs   Packs
-	Observe func(Move) // told of every move between states, for metrics; may be nil
+	Now     func() time.Time // the clock that states are dated and the window is asked by; time.Now if nil
+	Observe func(Move)       // told of every move between states, for metrics; may be nil
 
 	// Boundary, where it is set, is called before and after each durable write
 	// with one of Boundaries and "before" or "after": a fault test dies in it.
@@ -78,6 +82,7 @@ type Options struct {
 type Limits struct {
 	Splitters  int           // batches split at once; 2
 	Poll       time.Duration // how long work may lie unnoticed where nothing wakes the loops; 5 s
+	Lease      time.Duration // how long a batch stays with a process that no longer says that it is splitting it; 1 min
 	BackoffMin time.Duration // after a first failure that may pass by itself; 1 s
 	BackoffMax time.Duration // 5 min
 	ClockSkew  time.Duration // how far ahead of ours a robot's clock may be; 1 h
@@ -96,6 +101,7 @@ func (l *Limits) fill() {
 		l.Splitters = 2
 	}
 	orElse(&l.Poll, 5*time.Second)
+	orElse(&l.Lease, time.Minute)
 	orElse(&l.BackoffMin, time.Second)
 	orElse(&l.BackoffMax, 5*time.Minute)
 	orElse(&l.ClockSkew, time.Hour)
@@ -120,9 +126,10 @@ type Ingest struct {
 
 	splitWake, publishWake, collectWake chan struct{}
 
-	accepting  sync.Mutex // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
-	deciding   sync.Mutex // held while a batch goes into the quarantine or out of it
-	publishing sync.Mutex // one publication at a time, the window's or the operator's
+	presence   *presence
+	accepting  gate       // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
+	deciding   gate       // held while a batch goes into the quarantine or out of it
+	publishing sync.Mutex // one publication of this process at a time, the window's or the operator's
 }
 
 // New prepares the buffers in opt.Dir, finishes what a crash has left half done
@@ -134,6 +141,9 @@ func New(ctx context.Context, opt Options) (*Ingest, error) {
 	}
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
 	}
 	if opt.Observe == nil {
 		opt.Observe = func(Move) {}
@@ -147,19 +157,40 @@ func New(ctx context.Context, opt Options) (*Ingest, error) {
 	i := &Ingest{
 		opt:         opt,
 		log:         opt.Log,
-		ledger:      &ledger{db: opt.DB, busy: make(map[string]bool)},
+		ledger:      &ledger{db: opt.DB},
 		buffers:     buffers{dir: opt.Dir},
 		splitWake:   make(chan struct{}, 1),
 		publishWake: make(chan struct{}, 1),
 		collectWake: make(chan struct{}, 1),
 	}
-	if err := i.buffers.prepare(); err != nil {
+	if err := i.enter(ctx); err != nil {
 		return nil, fmt.Errorf("ingest: buffers in %s: %w", opt.Dir, err)
 	}
 	if err := i.recover(ctx); err != nil {
 		return nil, fmt.Errorf("ingest: recover %s: %w", opt.Dir, err)
 	}
 	return i, nil
+}
+
+// enter prepares the buffers, takes a place among the processes that are at work
+// on them, and frees what was leased to those that no longer are.
+func (i *Ingest) enter(ctx context.Context) error {
+	if err := i.buffers.prepare(); err != nil {
+		return err
+	}
+	for name, g := range map[string]*gate{"accepting": &i.accepting, "deciding": &i.deciding} {
+		f, err := os.OpenFile(filepath.Join(i.opt.Dir, name), os.O_RDWR|os.O_CREATE, 0o640)
+		if err != nil {
+			return err
+		}
+		g.f = f
+	}
+	p, alive, err := appear(filepath.Join(i.opt.Dir, "processes"))
+	if err != nil {
+		return err
+	}
+	i.presence = p
+	return i.ledger.freeDead(ctx, alive)
 }
 
 // Dir is the directory of the buffers.
@@ -252,7 +283,7 @@ func Boundaries() []string {
 const (
 	writePlace      = "place"      // the batch file and its manifest under their final names
 	writeEnter      = "enter"      // the row: received
-	writeClaim      = "claim"      // the row: pre-split, a new attempt and token
+	writeClaim      = "claim"      // the row: pre-split, a new attempt, token and lease; then the lease's end, put off or given up
 	writeStage      = "stage"      // one object in the store: a host's segment, or a pack of several
 	writeStaged     = "staged"     // some hosts' catalog lines in the database
 	writeSplit      = "split"      // the row: post-split

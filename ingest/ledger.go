@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -67,12 +64,7 @@ func scanBatch(row interface{ Scan(...any) error }) (*Batch, error) {
 var errLost = errors.New("another worker has taken the batch over")
 
 // ledger keeps the rows. Every change is one transaction, durable when it returns.
-type ledger struct {
-	db *sql.DB
-
-	mu   sync.Mutex      // guards busy, and is held over a claim so that no two give one batch
-	busy map[string]bool // the batches that a worker of this process has claimed
-}
+type ledger struct{ db *sql.DB }
 
 // enter adds a row in the state that b says.
 func (l *ledger) enter(ctx context.Context, b *Batch) error {
@@ -143,16 +135,10 @@ func (l *ledger) query(ctx context.Context, query string, args ...any) ([]*Batch
 }
 
 // claim takes the batch that has waited longest and may be tried now, raises its
-// attempt and its token, and forgets the lines of earlier attempts. A batch that
-// a dead process was at work on is taken like any other. It gives nil where
-// there is none; what it gives is to be released.
-func (l *ledger) claim(ctx context.Context, now time.Time) (*Batch, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	busy, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(l.busy))) // never null
-	if err != nil {
-		return nil, err
-	}
+// attempt and its token, leases it to the holder, and forgets the lines of earlier
+// attempts. It gives nil where there is none. Times that lie farther ahead than
+// they are ever set have passed: the clock was set back since.
+func (l *ledger) claim(ctx context.Context, holder string, now time.Time, limits *Limits) (*Batch, error) {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -160,12 +146,14 @@ func (l *ledger) claim(ctx context.Context, now time.Time) (*Batch, error) {
 	defer tx.Rollback()
 	b, err := scanBatch(tx.QueryRowContext(ctx, `UPDATE ingest_batches
 		SET entered_at = CASE state WHEN 'received' THEN ?1 ELSE entered_at END,
-			state = 'pre-split', attempt = attempt + 1, token = token + 1
+			state = 'pre-split', attempt = attempt + 1, token = token + 1, holder = ?2, lease_until = ?3
 		WHERE id = (SELECT id FROM ingest_batches
-			WHERE state IN ('received', 'pre-split') AND not_before <= ?1
-				AND id NOT IN (SELECT value FROM json_each(?2))
+			WHERE state IN ('received', 'pre-split')
+				AND (not_before <= ?1 OR not_before > ?4)
+				AND (state = 'received' OR lease_until <= ?1 OR lease_until > ?5)
 			ORDER BY received_at, id LIMIT 1)
-		RETURNING `+columns, db.Millis(now), string(busy)))
+		RETURNING `+columns, db.Millis(now), holder, db.Millis(now.Add(limits.Lease)),
+		db.Millis(now.Add(2*limits.BackoffMax)), db.Millis(now.Add(2*limits.Lease))))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -175,18 +163,7 @@ func (l *ledger) claim(ctx context.Context, now time.Time) (*Batch, error) {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines WHERE id = ?`, b.ID); err != nil {
 		return nil, err
 	}
-	if err := tx.Commit(); err != nil {
-		return nil, err
-	}
-	l.busy[b.ID] = true
-	return b, nil
-}
-
-// release lets a claimed batch be claimed again, if it is still to be split.
-func (l *ledger) release(b *Batch) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.busy, b.ID)
+	return b, tx.Commit()
 }
 
 // stage records the lines of some hosts of b's attempt.
@@ -224,7 +201,7 @@ func (l *ledger) split(ctx context.Context, b *Batch, now time.Time) error {
 // postpone gives a batch back after a failure that may pass by itself.
 func (l *ledger) postpone(ctx context.Context, b *Batch, until time.Time, cause error) error {
 	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
-		SET failures = failures + 1, not_before = ?, last_error = ?
+		SET failures = failures + 1, not_before = ?, last_error = ?, lease_until = 0
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), cause.Error(), b.ID, b.token))
 }
 
@@ -324,7 +301,7 @@ func changed(res sql.Result, err error) error {
 
 // buffers sums the rows up by state, those apart whose files were discarded;
 // states without rows are absent.
-func (l *ledger) buffers(ctx context.Context) (map[wire.State]Buffer, error) {
+func (l *ledger) buffers(ctx context.Context, now time.Time) (map[wire.State]Buffer, error) {
 	rows, err := l.db.QueryContext(ctx, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
 	if err != nil {
 		return nil, err
@@ -337,7 +314,7 @@ func (l *ledger) buffers(ctx context.Context) (map[wire.State]Buffer, error) {
 		if err := rows.Scan(&b.State, &b.Batches, &b.Bytes, &oldest); err != nil {
 			return nil, err
 		}
-		b.Oldest = age(db.Time(oldest))
+		b.Oldest = age(now, db.Time(oldest))
 		sums[b.State] = b
 	}
 	return sums, rows.Err()

@@ -16,21 +16,29 @@ import (
 // publishDue publishes what waits where the window is open; where it is shut it
 // sees to it that the loop wakes at the next opening.
 func (i *Ingest) publishDue(ctx context.Context) (did bool, err error) {
-	if w, now := i.opt.Window, time.Now(); w != nil && !w.Open(now) {
+	w := i.opt.Window
+	if now := i.opt.Now(); !w.Open(now) {
 		if next, ok := w.Next(now); ok && next.Sub(now) < i.opt.Limits.Poll {
 			time.AfterFunc(next.Sub(now), func() { wake(i.publishWake) })
 		}
 		return false, nil
 	}
-	_, n, err := i.PublishNow(ctx)
+	_, n, err := i.publish(ctx, func() bool { return w.Open(i.opt.Now()) })
 	return n > 0, err
 }
 
 // PublishNow makes all post-split batches public in one edition, whatever the
-// window says, and tells how many they were. The catalog's append is the one act
-// that does it; whether it happened is asked of the catalog first, so that a try
-// whose outcome was lost is found out and not repeated.
+// window says, and tells how many they were.
 func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err error) {
+	return i.publish(ctx, func() bool { return true })
+}
+
+// publish makes what waits public, if it is still due when all is prepared. The
+// catalog's append is the one act that does it; whether it happened is asked of
+// the catalog before and after, so that a try whose outcome was lost is found out
+// and not repeated, and what another process has published meanwhile gets that
+// edition's name.
+func (i *Ingest) publish(ctx context.Context, due func() bool) (v catalog.Version, n int, err error) {
 	i.publishing.Lock()
 	defer i.publishing.Unlock()
 	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
@@ -54,40 +62,52 @@ func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err 
 	if p.Token, err = i.ledger.publisherToken(ctx); err != nil {
 		return v, 0, fmt.Errorf("publish: token: %w", err)
 	}
+	if !due() {
+		return v, len(waiting) - len(rest), nil
+	}
 	err = i.write(writePublish, func() error { v, err = i.opt.Catalog.Publish(ctx, p); return err })
 	if err != nil {
 		return v, 0, fmt.Errorf("publish %d batches: %w", len(rest), err)
 	}
-	if err := i.markPublished(ctx, rest, v); err != nil {
-		return v, 0, err
+	if rest, err = i.settle(ctx, rest); err != nil {
+		return v, 0, fmt.Errorf("publish: version %d is there: %w", v.N, err)
+	}
+	if len(rest) > 0 {
+		return v, 0, fmt.Errorf("publish: version %d does not have batch %s", v.N, rest[0].Batch)
 	}
 	return v, len(waiting), nil
 }
 
-// settle marks those batches that the catalog already holds, and returns the others.
+// settle marks those batches that the catalog holds, version by version, and
+// returns the others.
 func (i *Ingest) settle(ctx context.Context, waiting []*Batch) (rest []*Batch, err error) {
 	s, err := i.opt.Catalog.Pin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Release()
+	published := make(map[catalog.Version][]*Batch)
 	for _, b := range waiting {
 		v, ok, err := s.Batch(ctx, string(b.Batch))
-		if err == nil && ok {
-			err = i.markPublished(ctx, []*Batch{b}, v)
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if !ok {
+		case ok:
+			published[v] = append(published[v], b)
+		default:
 			rest = append(rest, b)
+		}
+	}
+	for v, batches := range published {
+		if err := i.markPublished(ctx, batches, v); err != nil {
+			return nil, err
 		}
 	}
 	return rest, nil
 }
 
 func (i *Ingest) markPublished(ctx context.Context, batches []*Batch, v catalog.Version) error {
-	if err := i.write(writePublished, func() error { return i.ledger.published(ctx, batches, v, time.Now()) }); err != nil {
+	if err := i.write(writePublished, func() error { return i.ledger.published(ctx, batches, v, i.opt.Now()) }); err != nil {
 		return fmt.Errorf("mark %d batches published in version %d: %w", len(batches), v.N, err)
 	}
 	for _, b := range batches {
@@ -126,13 +146,13 @@ func (i *Ingest) keepManifest(ctx context.Context, b *Batch) error {
 
 // moved tells the observer of a step that b has made.
 func (i *Ingest) moved(b *Batch, from, to wire.State, reason wire.Reason) {
-	i.opt.Observe(Move{Batch: b.Batch, Robot: b.Robot, From: from, To: to, Reason: reason, Bytes: b.Size, Took: time.Since(b.Entered)})
+	i.opt.Observe(Move{Batch: b.Batch, Robot: b.Robot, From: from, To: to, Reason: reason, Bytes: b.Size, Took: i.opt.Now().Sub(b.Entered)})
 }
 
 // collect deletes the files of batches that have been published for long enough:
 // robots and catalog agree that the segments are what counts now.
 func (i *Ingest) collect(ctx context.Context) (did bool, err error) {
-	done, err := i.ledger.uncollected(ctx, time.Now().Add(-i.opt.Limits.KeepInputs))
+	done, err := i.ledger.uncollected(ctx, i.opt.Now().Add(-i.opt.Limits.KeepInputs))
 	if err != nil {
 		return false, err
 	}

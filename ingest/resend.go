@@ -66,7 +66,7 @@ func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, signed []byte)
 	if err := i.write(writeRestore, func() error { return i.buffers.restore(old.ID) }); err != nil {
 		return nil, false, err
 	}
-	if err := i.write(writeRelease, func() error { return i.ledger.renew(ctx, old, time.Now()) }); err != nil {
+	if err := i.write(writeRelease, func() error { return i.ledger.renew(ctx, old, i.opt.Now()) }); err != nil {
 		return nil, false, err
 	}
 	i.log.Info("a batch that had arrived damaged came again", "batch", old.Batch, "robot", old.Robot, "protocol", up.Protocol)

@@ -57,6 +57,7 @@ func (h *house) bury(write, when string, act func()) {
 	go act()
 	<-g.died
 	g.under.Wait() // what was being written when it died is written
+	h.in.Die()
 	h.opt.Boundary = nil
 }
 

@@ -27,18 +27,19 @@ var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
 // splitNext takes one batch from received to post-split or into quarantine.
 func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 	var b *Batch
-	now := time.Now()
-	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, now); return err })
+	now := i.opt.Now()
+	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, i.presence.name, now, &i.opt.Limits); return err })
 	if err != nil || b == nil {
 		return false, err
 	}
-	defer i.ledger.release(b)
 	if b.Entered.UnixMilli() == now.UnixMilli() { // by this claim
 		i.moved(b, wire.StateReceived, wire.StatePreSplit, "")
 	}
 	i.log.Info("splitting batch", "batch", b.Batch, "attempt", b.Attempt)
 	start := time.Now()
-	err = i.split(ctx, b)
+	held, stop := i.hold(ctx, b)
+	err = i.split(held, b)
+	stop()
 	var refusal *Refusal
 	switch {
 	case err == nil:
@@ -46,12 +47,18 @@ func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 		i.moved(b, wire.StatePreSplit, wire.StatePostSplit, "")
 		wake(i.publishWake)
 		return true, nil
-	case errors.Is(err, errLost):
+	case errors.Is(err, errLost) || errors.Is(context.Cause(held), errLost):
+		i.log.Warn("batch was taken over by another process", "batch", b.Batch, "attempt", b.Attempt)
 		return true, nil
 	case errors.As(err, &refusal):
-		return true, i.quarantine(ctx, b, refusal)
+		err = i.quarantine(ctx, b, refusal)
+	default:
+		err = i.postpone(ctx, b, err)
 	}
-	return true, i.postpone(ctx, b, err)
+	if err != nil {
+		i.free(ctx, b)
+	}
+	return true, err
 }
 
 // quarantine ends the way of a batch that is wrong. The row comes first: it is
@@ -59,7 +66,7 @@ func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 func (i *Ingest) quarantine(ctx context.Context, b *Batch, r *Refusal) error {
 	i.deciding.Lock()
 	defer i.deciding.Unlock()
-	if err := i.write(writeQuarantine, func() error { return i.ledger.quarantine(ctx, b, r, time.Now()) }); err != nil {
+	if err := i.write(writeQuarantine, func() error { return i.ledger.quarantine(ctx, b, r, i.opt.Now()) }); err != nil {
 		return err
 	}
 	i.log.Warn("batch quarantined", "batch", b.Batch, "robot", b.Robot, "reason", r.Reason, "detail", r.Detail)
@@ -73,10 +80,10 @@ func (i *Ingest) quarantine(ctx context.Context, b *Batch, r *Refusal) error {
 func (i *Ingest) postpone(ctx context.Context, b *Batch, cause error) error {
 	wait := i.opt.Limits.backoff(b.Failures + 1)
 	if ctx.Err() != nil {
-		return ctx.Err() // the row stays as it is, to be claimed by the next Run
+		return ctx.Err() // no failure of the batch: the next Run claims it
 	}
 	i.log.Error("splitting a batch failed and will be repeated", "batch", b.Batch, "in", wait, "err", cause)
-	until := time.Now().Add(wait)
+	until := i.opt.Now().Add(wait)
 	err := i.write(writeFailure, func() error { return i.ledger.postpone(ctx, b, until, cause) })
 	if errors.Is(err, errLost) {
 		return nil
@@ -131,7 +138,7 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("store %s: %w", p.object, err)
 		}
 	}
-	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, time.Now()) })
+	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, i.opt.Now()) })
 }
 
 // judge asks what can be asked before anything is read.

@@ -1,0 +1,352 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
+	"sheaf/ingest"
+	"sheaf/internal/db"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+	"sheaf/test/batchtest"
+)
+
+// beside is a second process on the same buffers, database file and store.
+func (h *house) beside() *house {
+	h.t.Helper()
+	other := *h
+	var err error
+	other.db, err = db.Open(h.t.Context(), filepath.Join(h.dir, "sheaf.db"))
+	must(h.t, err)
+	h.t.Cleanup(func() { other.db.Close() })
+	other.store, err = store.OpenFS(filepath.Join(h.dir, "objects"))
+	must(h.t, err)
+	other.opt.DB = other.db
+	return other.open()
+}
+
+// twoHosts are what each batch of the tests below brings.
+func twoHosts(n int64) []batchtest.Host {
+	return []batchtest.Host{batchtest.Site(fmt.Sprintf("a%d.example.jp", n), 3), batchtest.Site(fmt.Sprintf("z%d.example.jp", n), 2)}
+}
+
+// watch pins and reads until stop is called: every batch that it sees it sees
+// whole, and every segment verifies.
+func (h *house) watch() (stop func()) {
+	var done atomic.Bool
+	var reading sync.WaitGroup
+	reads := 0
+	reading.Go(func() {
+		for last := false; !last; reads++ {
+			last = done.Load()
+			h.readWhole()
+		}
+	})
+	return func() {
+		h.t.Helper()
+		done.Store(true)
+		reading.Wait()
+		if reads < 2 {
+			h.t.Errorf("the reader read %d times", reads)
+		}
+	}
+}
+
+func (h *house) readWhole() {
+	ctx := context.Background()
+	s, err := h.cat.Pin(ctx)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	defer s.Release()
+	editions, err := s.Editions(ctx)
+	if err != nil {
+		h.t.Error(err)
+	}
+	hosts := make(map[string]int)
+	for _, e := range editions {
+		for l, err := range s.Edition(ctx, e.Name) {
+			if err != nil {
+				h.t.Error(err)
+				return
+			}
+			if hosts[l.Batch]++; l.Edition != e.Name {
+				h.t.Errorf("%s: line of edition %s", e.Name, l.Edition)
+			}
+			h.readLine(ctx, l)
+		}
+	}
+	for batch, n := range hosts {
+		if n != 2 {
+			h.t.Errorf("version %d shows %d hosts of batch %s, want both", s.Version(), n, batch)
+		}
+	}
+}
+
+func (h *house) readLine(ctx context.Context, l catalog.Line) {
+	r, err := h.store.Open(ctx, l.Object, l.Offset, l.Length)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	defer r.Close()
+	if sum, err := archive.VerifySegment(r, archive.VerifyOptions{Host: l.Host}); err != nil || sum.SHA256 != l.SHA256 {
+		h.t.Errorf("%s in %s: %v", l.Host, l.Object, err)
+	}
+}
+
+// once checks that each batch is published exactly once, as its receipt says.
+func (h *house) once(batches ...*batchtest.Batch) {
+	h.t.Helper()
+	for _, b := range batches {
+		r := h.await(b.ID, wire.StatePublished)
+		for _, host := range b.Manifest.Hosts {
+			lines := h.lines(host.Name)
+			if len(lines) != 1 || lines[0].Edition != r.Edition || lines[0].BatchSHA256 != b.Manifest.SHA256 {
+				h.t.Errorf("batch %s, receipt %+v: %s has lines %+v", b.ID, r, host.Name, lines)
+			}
+		}
+	}
+	h.fsck()
+}
+
+// Two processes on one ledger split and publish the same batches, each batch
+// once, while a reader looks on.
+func TestTwoProcesses(t *testing.T) {
+	for name, packs := range map[string]ingest.Packs{"own": {}, "packs": allPacked} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			h.opt.Packs = packs
+			h.open()
+			other := h.beside()
+			stop := h.watch()
+			h.run()
+			other.run()
+			defer other.stop()
+			var batches []*batchtest.Batch
+			for n := range int64(12) {
+				b := batchtest.Make(t, h.robots, n+1, twoHosts(n)...)
+				batches = append(batches, b)
+				at := h
+				if n%2 == 1 {
+					at = other
+				}
+				at.accept(b)
+			}
+			for _, b := range batches {
+				h.awaitFor(b.ID, wire.StatePublished, time.Minute)
+			}
+			stop()
+			h.once(batches...)
+			for _, b := range batches {
+				if row := h.row(b.ID); row.Attempt != 1 {
+					t.Errorf("batch %s took %d attempts: two were at work on it", b.ID, row.Attempt)
+				}
+			}
+		})
+	}
+}
+
+// row tells what the ledger has of a batch.
+func (h *house) row(id wire.BatchID) (b ingest.Batch) {
+	h.t.Helper()
+	must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
+	return b
+}
+
+// freeze makes the process stand still from its first write of that name on, as
+// one that is stopped or swapped out does, until it is let go.
+func (h *house) freeze(write string) (frozen <-chan struct{}, let func()) {
+	at, on := make(chan struct{}), make(chan struct{})
+	freeze := sync.OnceFunc(func() { close(at) })
+	h.opt.Boundary = func(name, when string) {
+		if name == write && when == "before" {
+			freeze()
+		}
+		select {
+		case <-at:
+			<-on
+		default:
+		}
+	}
+	return at, sync.OnceFunc(func() { close(on) })
+}
+
+// A splitter that stood still is fenced: another process has taken its batch over
+// after the lease, and nothing that the slow one does counts.
+func TestSlowSplitterIsFenced(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Limits.Lease = 50 * time.Millisecond
+	frozen, let := h.freeze("stage")
+	h.open().run()
+	defer let()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	<-frozen
+	h.opt.Boundary, h.opt.Limits.Lease = nil, time.Minute
+	other := h.beside().run()
+	defer other.stop()
+	other.await(b.ID, wire.StatePostSplit)
+	let()
+	other.once(b)
+	lines := other.lines("a1.example.jp")
+	if !strings.HasSuffix(lines[0].Object, "-2.tar.gz") || h.row(b.ID).Attempt != 2 {
+		t.Errorf("line %+v; want the second attempt's", lines[0])
+	}
+}
+
+// While its holder is at work a batch stays its own, however long that takes.
+func TestLeaseIsPutOff(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Limits.Lease = 100 * time.Millisecond
+	var slow sync.Once
+	h.store = &storetest.Fault{Store: h.store, Decide: func(_, key string) storetest.Outcome {
+		if strings.HasPrefix(key, "segments/") {
+			slow.Do(func() { time.Sleep(time.Second) })
+		}
+		return storetest.Works
+	}}
+	h.open()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	h.run()
+	h.await(b.ID, wire.StatePreSplit)
+	end := func() (until int64) {
+		must(t, h.db.QueryRowContext(t.Context(), `SELECT lease_until FROM ingest_batches WHERE id = ?`, b.ID).Scan(&until))
+		return until
+	}
+	first := end()
+	eventually(t, "the lease is put off", func() bool { return end() > first })
+	h.once(b)
+}
+
+// What a process that died had claimed is taken up by the next start at once,
+// and what one that lives has claimed is not.
+func TestLeaseOfTheDead(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Limits.Lease = time.Hour
+	frozen, let := h.freeze("stage")
+	h.open().run()
+	defer let()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	<-frozen
+	slow := h.in
+	h.opt.Boundary = nil
+	other := h.beside().run()
+	time.Sleep(100 * time.Millisecond)
+	if row := h.row(b.ID); row.Attempt != 1 || row.State != wire.StatePreSplit {
+		t.Errorf("a batch in work was taken: %+v", row)
+	}
+	other.stop()
+	slow.Die()
+	other.open().run()
+	defer other.stop()
+	other.once(b)
+	if row := h.row(b.ID); row.Attempt != 2 {
+		t.Errorf("%+v", row)
+	}
+}
+
+// A publisher that stood still before the append: what it was about to publish
+// another has published, in another edition together with more. Both tell each
+// batch's robot the edition that has it.
+func TestSlowPublisher(t *testing.T) {
+	h := newHouse(t)
+	frozen, let := h.freeze("publish")
+	h.open().run()
+	defer let()
+	one := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	two := batchtest.Make(t, h.robots, 2, twoHosts(2)...)
+	h.accept(one)
+	<-frozen
+	h.opt.Boundary = nil
+	other := h.beside().run()
+	defer other.stop()
+	other.await(one.ID, wire.StatePublished)
+	other.accept(two)
+	other.await(two.ID, wire.StatePublished)
+	let()
+	time.Sleep(50 * time.Millisecond)
+	other.once(one, two)
+	if a, b := other.row(one.ID), other.row(two.ID); a.State != wire.StatePublished || b.State != wire.StatePublished {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
+// A publisher whose token is no longer the highest is refused by the log itself,
+// and nothing of its batch is seen until it has a new one.
+func TestFencedPublisher(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Window = window.Never()
+	h.open().run()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	h.await(b.ID, wire.StatePostSplit)
+	h.stop()
+	frozen, let := h.freeze("publish")
+	h.open()
+	refused := make(chan error, 1)
+	go func() {
+		_, _, err := h.in.PublishNow(context.Background())
+		refused <- err
+	}()
+	<-frozen
+	var token int64
+	must(t, h.db.QueryRowContext(t.Context(), `UPDATE ingest_publisher SET token = token + 1 RETURNING token`).Scan(&token))
+	_, err := h.cat.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "import-1", SHA256: "00"}}, Token: token})
+	must(t, err)
+	let()
+	if err := <-refused; !errors.Is(err, catalog.ErrFenced) {
+		t.Errorf("the slow publisher gets %v", err)
+	}
+	if lines := h.lines("a1.example.jp"); len(lines) != 0 {
+		t.Errorf("published by a fenced publisher: %+v", lines)
+	}
+	_, n, err := h.in.PublishNow(t.Context())
+	if err != nil || n != 1 {
+		t.Errorf("with a new token: %d batches, %v", n, err)
+	}
+	h.once(b)
+}
+
+// A publish whose reply is lost is found out and not repeated, whichever of its
+// writes it was.
+func TestPublishReplyIsLost(t *testing.T) {
+	for _, prefix := range []string{"batches/", "runs/", "catalog/"} {
+		for name, outcome := range map[string]storetest.Outcome{"happened": storetest.FailsButHappened, "failed": storetest.Fails} {
+			t.Run(prefix+" "+name, func(t *testing.T) {
+				h := newHouse(t)
+				var faults atomic.Int64
+				h.store = &storetest.Fault{Store: h.store, Decide: func(_, key string) storetest.Outcome {
+					if strings.HasPrefix(key, prefix) && faults.Add(1) <= 2 {
+						return outcome
+					}
+					return storetest.Works
+				}}
+				h.open().run()
+				stop := h.watch()
+				b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+				h.accept(b)
+				h.await(b.ID, wire.StatePublished)
+				stop()
+				h.once(b)
+				if faults.Load() == 0 {
+					t.Error("no write under " + prefix)
+				}
+			})
+		}
+	}
+}
