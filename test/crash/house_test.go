@@ -30,7 +30,8 @@ type house struct {
 	data     string
 	log      string
 	settings map[string]any
-	*process // the life that runs now, or the last one
+	robots   int // that have joined
+	*process     // the life that runs now, or the last one
 }
 
 // newHouse makes a data directory, empty or as a copy of another.
@@ -113,8 +114,9 @@ func (h *house) join(name string, n int) *robot {
 	for i := range n {
 		host := fmt.Sprintf("www%d.%s.example.jp", i+1, name)
 		add.Hosts = append(add.Hosts, "http://"+host+"/")
-		add.Addresses[host] = []string{fmt.Sprintf("192.0.2.%d", i+1)} // no look-up
+		add.Addresses[host] = []string{fmt.Sprintf("198.18.%d.%d", h.robots, i+1)} // no look-up, and none shares one
 	}
+	h.robots++
 	check(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
 	return r
 }

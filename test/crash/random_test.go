@@ -1,0 +1,267 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// atLeast is how many kills must meet each state of a batch.
+const atLeast = 10
+
+// runTime is how long the robots work while the service is killed: 15 s, or as many
+// seconds as SHEAF_CRASH_SECONDS says. Where a busy machine has not met every state by
+// then, it goes on up to eight times as long, and fails after that.
+func runTime(t testing.TB) time.Duration {
+	text := os.Getenv("SHEAF_CRASH_SECONDS")
+	if text == "" {
+		return 15 * time.Second
+	}
+	n, err := strconv.Atoi(text)
+	check(t, err)
+	return time.Duration(n) * time.Second
+}
+
+// states are those of a batch that a kill can meet, with the writes at which it is sure to.
+var states = []struct {
+	name   string
+	deaths []death
+}{
+	{"receiving", []death{{Write: "receive/create", When: "after"}, {Write: "receive/data", When: "before"}, {Write: "receive/data", When: "after"},
+		{Write: "receive/offset", When: "before"}, {Write: "receive/offset", When: "after"}, {Write: "ingest/place", When: "before"}}},
+	{"received", []death{{Write: "ingest/enter", When: "after"}, {Write: "ingest/claim", When: "before", Since: "ingest/enter"}}},
+	{"pre-split", []death{{Write: "ingest/claim", When: "after", Since: "ingest/enter"}, {Write: "ingest/stage", When: "before"},
+		{Write: "ingest/stage", When: "after", Nth: 2}, {Write: "ingest/staged", When: "before"}, {Write: "ingest/staged", When: "after"}, {Write: "ingest/split", When: "before"}}},
+	{"post-split", []death{{Write: "ingest/split", When: "after"}, {Write: "ingest/manifest", When: "before"}, {Write: "ingest/manifest", When: "after"},
+		{Write: "catalog/publish-run", When: "before"}, {Write: "catalog/publish-run", When: "after"}}},
+	{"publishing", []death{{Write: "catalog/publish-version", When: "before"}, {Write: "catalog/publish-version", When: "after"},
+		{Write: "ingest/publish", When: "after"}, {Write: "ingest/published", When: "before"}}},
+	{"collecting", []death{{Write: "ingest/published", When: "after"}, {Write: "ingest/collect", When: "before"},
+		{Write: "ingest/collect", When: "after"}, {Write: "ingest/collected", When: "before"}}},
+	{"quarantining", []death{{Write: "ingest/quarantine", When: "before"}, {Write: "ingest/quarantine", When: "after"},
+		{Write: "ingest/move-aside", When: "before"}, {Write: "ingest/move-aside", When: "after"}}},
+}
+
+// TestKilledAtRandom kills the service again and again while robots upload to it, by
+// HTTP and FTP, over connections that break, and with bad batches among the good. Half
+// of the kills come at any moment; half at a write of the state that was met least.
+func TestKilledAtRandom(t *testing.T) {
+	sheaf := build(t, "sheaf")
+	h := newHouse(t, "").start(nil)
+	f := &fleet{house: h}
+	for _, r := range []struct {
+		name string
+		way  way
+	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byAppend}, {"kyoto", byHTTP}} {
+		f.members = append(f.members, &member{robot: h.join(r.name, 3), way: r.way, spool: newSpool(t)})
+	}
+	for _, m := range f.members {
+		h.fetchList(m.robot)
+	}
+	readers := f.read(t)
+	working, stop := context.WithCancel(t.Context())
+	robots := f.work(working)
+
+	tally := newTally()
+	for began := time.Now(); ; {
+		spent := time.Since(began)
+		if least, n := tally.least(); spent > runTime(t) && (n >= atLeast || spent > 8*runTime(t)) {
+			if n < atLeast {
+				t.Errorf("after %s only %d kills have met a batch %s", spent.Round(time.Second), n, states[least].name)
+			}
+			break
+		}
+		tally.count(h, h.killSomehow(tally))
+		h.start(tally.bootDeath())
+	}
+	stop()
+	if at := h.kill(); at != "" {
+		tally.count(h, at)
+	}
+	h.start(nil)
+	robots.Wait()
+	readers()
+	cargoes := f.all()
+	f.checkSpools(t, cargoes)
+	h.checkEnd(sheaf, cargoes)
+	var bytes int64
+	for _, c := range cargoes {
+		bytes += c.Manifest.Size
+	}
+	t.Logf("%s; %d batches of %d bytes, %d of them bad; readers looked at %d editions by HTTP and %d in the store",
+		tally, len(cargoes), bytes, len(cargoes)-len(published(cargoes)), f.overHTTP, f.inStore)
+}
+
+// killSomehow ends the service's life: at any moment, or at a write of the state that
+// was met least, when it comes by within a second. It gives the write, empty for any moment.
+func (h *house) killSomehow(t *tally) string {
+	wait := time.Duration(rand.Int64N(int64(300 * time.Millisecond)))
+	if rand.IntN(2) > 0 {
+		least, _ := t.least()
+		h.doom(pick(states[least].deaths))
+		wait = time.Second
+	}
+	select {
+	case at := <-h.died:
+		h.died <- at
+	case <-time.After(wait):
+	}
+	return h.kill()
+}
+
+func pick[T any](list []T) T { return list[rand.IntN(len(list))] }
+
+// tally counts the kills.
+type tally struct {
+	kills, directed int
+	met             []int // by state: kills that met at least one batch in it
+	at              map[string]int
+}
+
+func newTally() *tally { return &tally{met: make([]int, len(states)), at: map[string]int{}} }
+
+// least gives the state that was met least often.
+func (t *tally) least() (state, kills int) {
+	for i, n := range t.met {
+		if n < t.met[state] {
+			state = i
+		}
+	}
+	return state, t.met[state]
+}
+
+// bootDeath is, now and then, a death for a life that has hardly begun.
+func (t *tally) bootDeath() *death {
+	if rand.IntN(5) > 0 {
+		return nil
+	}
+	d := pick(pick(states).deaths)
+	d.Since = ""
+	return &d
+}
+
+// count looks at what a life has left: which states there are in its ledger and its
+// buffers, and where it died by order.
+func (t *tally) count(h *house, at string) {
+	t.kills++
+	met := map[string]bool{}
+	if at != "" {
+		t.directed++
+		t.at[at]++
+		for _, s := range states {
+			met[s.name] = slices.ContainsFunc(s.deaths, func(d death) bool { return d.String() == at })
+		}
+	}
+	h.ledger(`SELECT DISTINCT CASE state WHEN 'published' THEN 'collecting' ELSE state END FROM ingest_batches
+		WHERE state <> 'quarantined' AND collected = 0`, func(scan func(...any) error) error {
+		var state string
+		err := scan(&state)
+		met[state] = true
+		return err
+	})
+	if len(names(h.t, h.data+"/buffers/receive")) > 0 {
+		met["receiving"] = true
+	}
+	for i, s := range states {
+		if met[s.name] {
+			t.met[i]++
+		}
+	}
+}
+
+func (t *tally) String() string {
+	text := fmt.Sprintf("%d kills, %d of them at a write; they met a batch", t.kills, t.directed)
+	for i, s := range states {
+		text += fmt.Sprintf(" %s %d,", s.name, t.met[i])
+	}
+	return text + fmt.Sprintf(" at %d different points of writes", len(t.at))
+}
+
+// fleet is the robots, and all that they have sent.
+type fleet struct {
+	*house
+	members []*member
+
+	overHTTP, inStore int // editions that the readers have looked at
+
+	mu      sync.Mutex // guards cargoes
+	cargoes map[wire.BatchID]*cargo
+}
+
+type member struct {
+	*robot
+	way   way
+	spool *spool
+}
+
+// work lets every robot make batches and bring them until ctx ends, and then
+// bring the rest.
+func (f *fleet) work(ctx context.Context) *sync.WaitGroup {
+	var g sync.WaitGroup
+	for i, m := range f.members {
+		g.Go(func() {
+			for n := int64(1); ctx.Err() == nil; n += 2 {
+				for k := range int64(2) {
+					c := m.make(f.t, n+k, 2, 4<<10+rand.IntN(16<<10), m.hosts[:1+rand.IntN(len(m.hosts))]...)
+					if (n+k)%5 == int64(i) {
+						c.damage()
+					}
+					f.register(c)
+					if err := m.spool.add(c); err != nil {
+						f.t.Error(err)
+					}
+				}
+				if err := f.uploader(m.robot, m.spool, m.way).Drain(f.t.Context()); err != nil {
+					f.t.Errorf("robot %s: %v", m.Name, err)
+				}
+			}
+		})
+	}
+	return &g
+}
+
+func (f *fleet) register(c *cargo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cargoes == nil {
+		f.cargoes = map[wire.BatchID]*cargo{}
+	}
+	f.cargoes[c.ID] = c
+}
+
+func (f *fleet) cargo(id string) *cargo {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cargoes[wire.BatchID(id)]
+}
+
+func (f *fleet) all() (list []*cargo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.cargoes {
+		list = append(list, c)
+	}
+	return list
+}
+
+// checkSpools: each robot was told of each of its batches once, and rightly.
+func (f *fleet) checkSpools(t *testing.T, cargoes []*cargo) {
+	for _, c := range cargoes {
+		good, bad := 0, 0
+		for _, m := range f.members {
+			good += m.spool.published[c.ID]
+			bad += m.spool.aside[c.ID]
+		}
+		if good+bad != 1 || (bad == 1) != c.bad {
+			t.Errorf("batch %s (bad: %t): its robot was told %d times that it is published, %d times that it is quarantined", c.ID, c.bad, good, bad)
+		}
+	}
+}
