@@ -45,6 +45,9 @@ type Options struct {
 	Boundary func(write, when string)
 }
 
+// pinLife is the default of Options.PinLife.
+const pinLife = 12 * time.Hour
+
 func (o Options) withDefaults() Options {
 	if o.Location == nil {
 		o.Location = time.UTC
@@ -56,7 +59,7 @@ func (o Options) withDefaults() Options {
 		o.Boundary = func(string, string) {}
 	}
 	if o.PinLife <= 0 {
-		o.PinLife = 12 * time.Hour
+		o.PinLife = pinLife
 	}
 	for _, d := range []struct {
 		v *int

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// MinDelay is the least CollectOptions.Delay where PinLife is as it is by default.
+const MinDelay = 2 * pinLife
+
 // CollectOptions are settings of one collection.
 type CollectOptions struct {
 	// Delay is how long an object is condemned before it is deleted, and how old
@@ -85,7 +88,7 @@ type Collection struct {
 // names are used once. The error leaves what was condemned condemned.
 func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (_ *Collection, err error) {
 	if opt.Delay == 0 {
-		opt.Delay = 24 * time.Hour
+		opt.Delay = MinDelay
 	}
 	if opt.Delay < 2*c.opt.PinLife && !opt.DryRun {
 		return nil, fmt.Errorf("collect: delay %v is less than twice the %v that a snapshot may be read", opt.Delay, c.opt.PinLife)

@@ -15,8 +15,8 @@ import (
 )
 
 func hostCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), &cobra.Command{
+	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand(), &cobra.Command{
 		Use:   "rm HOST",
 		Short: "Collect a host no more",
 		Args:  cobra.ExactArgs(1),

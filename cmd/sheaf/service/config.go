@@ -12,6 +12,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
+	"sheaf/archive/catalog"
 	"sheaf/internal/window"
 	"sheaf/serve"
 )
@@ -56,6 +57,8 @@ type Config struct {
 		Size Size `mapstructure:"size"`
 	} `mapstructure:"packs"`
 
+	Collect Collect `mapstructure:"collect"`
+
 	Hosts struct {
 		// Suffixes are the domains whose hosts robots may discover and add, such as [jp].
 		Suffixes []string `mapstructure:"suffixes"`
@@ -72,6 +75,14 @@ type Config struct {
 	Poll time.Duration `mapstructure:"poll"`
 	// Stop is how long running transfers may take to finish when the service stops.
 	Stop time.Duration `mapstructure:"stop"`
+}
+
+// Collect is when what nothing needs any more is deleted.
+type Collect struct {
+	// Every is how often the store is gone through.
+	Every time.Duration `mapstructure:"every"`
+	// Delay is how long an object that nothing needs is kept; at least 24h, twice as long as a reader may hold a version.
+	Delay time.Duration `mapstructure:"delay"`
 }
 
 // FTP is one FTP listener's settings.
@@ -113,6 +124,8 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("publish.window", "12:00-13:00")
 	v.SetDefault("packs.below", "0")
 	v.SetDefault("packs.size", "256MiB")
+	v.SetDefault("collect.every", 6*time.Hour)
+	v.SetDefault("collect.delay", catalog.MinDelay)
 	v.SetDefault("hosts.suffixes", []string{"jp"})
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.grace", 10*time.Minute)
@@ -211,6 +224,12 @@ func (c *Config) check() error {
 	}
 	if c.Packs.Below < 0 || c.Packs.Below > c.Packs.Size {
 		errs = append(errs, bad("packs.below", int64(c.Packs.Below), fmt.Sprintf("is not from 0 to packs.size, %d bytes", c.Packs.Size)))
+	}
+	if c.Collect.Every <= 0 {
+		errs = append(errs, bad("collect.every", c.Collect.Every, "is not positive"))
+	}
+	if c.Collect.Delay < catalog.MinDelay {
+		errs = append(errs, bad("collect.delay", c.Collect.Delay, "is less than "+catalog.MinDelay.String()))
 	}
 	if c.Poll <= 0 {
 		errs = append(errs, bad("poll", c.Poll, "is not positive"))

@@ -47,6 +47,7 @@ type Service struct {
 	manager  *manager.Manager
 	ingest   *ingest.Ingest
 	receiver *receive.Receiver
+	keeper   *keeper
 	download ftp.Handler
 	router   *mux.Router
 
@@ -153,6 +154,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
+	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, log: s.log}
 	s.receiver, err = receive.New(ctx, receive.Options{
 		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
 		Boundary: s.in(roomReceive),
@@ -174,6 +176,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
 	s.manager.Register(s.router)
 	s.ingest.Register(s.router, operator)
+	s.keeper.Register(s.router, operator)
 	if err := s.receiver.Register(s.router); err != nil {
 		return err
 	}
@@ -229,6 +232,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.manager.Run(ctx) })
 	g.Go(func() error { return s.ingest.Run(ctx) })
+	g.Go(func() error { return s.keeper.Run(ctx) })
 	g.Go(func() error {
 		err := serveHTTP(server, s.http, s.cfg.HTTP.Cert, s.cfg.HTTP.Key)
 		if errors.Is(err, http.ErrServerClosed) {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/operator"
+)
+
+// gcCommand has the service collect what nothing needs.
+func gcCommand() *cobra.Command {
+	var dryRun bool
+	cmd := operatorFlags(&cobra.Command{
+		Use:   "gc",
+		Short: "Delete what nothing needs: condemn it, and delete what was condemned a day ago",
+		Long: "Collect what no edition and no reader needs: merged runs, what failed attempts left, hosts that are taken down.\n" +
+			"What is found is condemned, and deleted by a later collection if it still is without need (collect.delay).\n" +
+			"The service does so by itself (collect.every).",
+		Args: cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+			var report catalog.Collection
+			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/gc", map[string]bool{"dry_run": dryRun}, &report); err != nil {
+				return err
+			}
+			return show(cmd, report, func(w io.Writer) error { return printCollection(w, &report) })
+		}),
+	})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and change nothing")
+	return cmd
+}
+
+func printCollection(w io.Writer, r *catalog.Collection) error {
+	for _, pile := range []struct {
+		what string
+		catalog.Pile
+	}{{"condemned", r.Condemned}, {"waiting", r.Waiting}, {"deleted", r.Deleted}} {
+		for _, d := range pile.Some {
+			if _, err := fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", pile.what, d.Why, d.Size, d.Key); err != nil {
+				return err
+			}
+		}
+	}
+	would := ""
+	if r.DryRun {
+		would = " (dry run: nothing was changed)"
+	}
+	_, err := fmt.Fprintf(w, `version   %d, %d objects looked at%s
+condemned %d objects of %d bytes, to be deleted after the delay
+waiting   %d objects of %d bytes, condemned before
+deleted   %d objects of %d bytes
+left      %d of batches under way, %d too young, %d packs and %d URL prefixes of which other parts are not taken down
+`, r.Version, r.Objects, would, r.Condemned.Objects, r.Condemned.Bytes, r.Waiting.Objects, r.Waiting.Bytes,
+		r.Deleted.Objects, r.Deleted.Bytes, r.Claimed, r.Young, r.Shared, r.URLs)
+	return err
+}

@@ -1,0 +1,114 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/problem"
+)
+
+// keeper keeps the catalog in shape while others publish and read: it merges
+// runs, collects what nothing needs, and records take-downs.
+type keeper struct {
+	catalog *catalog.Catalog
+	claims  func(context.Context) (func(key string) bool, error)
+	collect Collect
+	merge   time.Duration // between two looks for runs to merge
+	log     *slog.Logger
+
+	collecting sync.Mutex // one collection at a time here; others elsewhere do no harm
+}
+
+// firstCollection is how long after the start the first collection waits, so that
+// a service in trouble, which starts again and again, does not add to its load.
+const firstCollection = 10 * time.Minute
+
+// Run merges and collects until ctx ends. What fails is logged and done again the next time.
+func (k *keeper) Run(ctx context.Context) error {
+	merge := time.NewTicker(k.merge)
+	defer merge.Stop()
+	collect := time.NewTimer(min(firstCollection, k.collect.Every))
+	defer collect.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-merge.C:
+			if err := k.catalog.Merge(ctx); err != nil && ctx.Err() == nil {
+				k.log.Error("catalog: merging failed and will be repeated", "err", err)
+			}
+		case <-collect.C:
+			if _, err := k.Collect(ctx, false); err != nil && ctx.Err() == nil {
+				k.log.Error("catalog: collection failed and will be repeated", "err", err)
+			}
+			collect.Reset(k.collect.Every)
+		}
+	}
+}
+
+// Collect makes one collection.
+func (k *keeper) Collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
+	k.collecting.Lock()
+	defer k.collecting.Unlock()
+	r, err := k.catalog.Collect(ctx, catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, DryRun: dryRun})
+	if err != nil {
+		return nil, err
+	}
+	k.log.Info("catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
+		"deleted", r.Deleted.Objects, "deleted_bytes", r.Deleted.Bytes)
+	return r, nil
+}
+
+// Register mounts the operators' paths:
+//
+//	POST /v1/admin/gc                  {"dry_run"}: collect now
+//	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased
+//	POST /v1/admin/takedowns           {"host","edition","url_prefix","reason","by"}: take down
+//	POST /v1/admin/takedowns/lift      the same: lift what was taken down so
+func (k *keeper) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
+	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, operator(problem.Handler(k.log, f))).Methods(method)
+	}
+	handle("POST", "/v1/admin/gc", k.serveCollect)
+	handle("GET", "/v1/admin/takedowns", k.serveTakedowns)
+	handle("POST", "/v1/admin/takedowns", k.serveTakedown("takes down", k.catalog.Remove))
+	handle("POST", "/v1/admin/takedowns/lift", k.serveTakedown("lifts the take-down of", k.catalog.Restore))
+}
+
+func (k *keeper) serveCollect(w http.ResponseWriter, r *http.Request) error {
+	var ask struct {
+		DryRun bool `json:"dry_run"`
+	}
+	if err := body(w, r, &ask); err != nil {
+		return err
+	}
+	report, err := k.Collect(r.Context(), ask.DryRun)
+	if err != nil {
+		return err
+	}
+	return answer(w, report)
+}
+
+// maxAsked is the longest body, in bytes, that an operator's request has.
+const maxAsked = 16 << 10
+
+// body decodes a request's body, which may be empty.
+func body(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsked)).Decode(v); err != nil && err != io.EOF {
+		return problem.New(http.StatusBadRequest, "bad_body", "the body is not the JSON object that this path takes: "+err.Error())
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}
