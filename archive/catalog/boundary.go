@@ -7,6 +7,12 @@ func Boundaries() []string {
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
 		string(kindMerge) + writeRun, string(kindMerge) + writeVersion,
 		string(kindRemove) + writeRun, string(kindRemove) + writeVersion,
+	}
+}
+
+// UpkeepBoundaries names those of lifting a take-down and of collection.
+func UpkeepBoundaries() []string {
+	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
 		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
 	}

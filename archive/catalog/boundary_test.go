@@ -37,7 +37,7 @@ func TestBoundaries(t *testing.T) {
 		clock.wait(25 * time.Hour)
 		gc(t, c, catalog.CollectOptions{})
 	}
-	if want := catalog.Boundaries(); !slices.Equal(seen, want) {
+	if want := slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()); !slices.Equal(seen, want) {
 		t.Errorf("writes %q, Boundaries says %q", seen, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,7 @@ func gcCommand() *cobra.Command {
 			"The service does so by itself (collect.every).",
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+			c.Timeout = collectTimeout
 			var report catalog.Collection
 			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/gc", map[string]bool{"dry_run": dryRun}, &report); err != nil {
 				return err
@@ -32,6 +34,9 @@ func gcCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and change nothing")
 	return cmd
 }
+
+// collectTimeout is how long a collection may take: it reads every line that is published.
+const collectTimeout = 12 * time.Hour
 
 func printCollection(w io.Writer, r *catalog.Collection) error {
 	for _, pile := range []struct {

@@ -86,6 +86,12 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run(nil, "account", "rm", "alice")
 	c.run([]string{"quarantined", "0"}, "batch", "ls")
 	c.run([]string{"bytes/s"}, "transfers")
+	c.run([]string{"down from version 1"}, "host", "takedown", "www.example.jp", "--reason", "court order 17", "--by", "alice")
+	c.run([]string{"again from version 2"}, "host", "restore", "www.example.jp", "--reason", "overturned")
+	c.run([]string{"court order 17", "alice", "overturned"}, "host", "takedowns")
+	c.run([]string{"court order 17"}, "host", "takedowns", "www.example.jp", "--json")
+	c.run([]string{"dry run", "deleted   0 objects"}, "gc", "--dry-run")
+	c.run([]string{`"condemned"`}, "gc", "--json")
 	c.run(nil, "robot", "revoke", "waseda")
 	c.run([]string{"revoked"}, "robot", "ls")
 }
@@ -100,6 +106,10 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"hosts[0]", []string{"host", "add", "gopher://example.jp/"}},
 		{"25:00", []string{"account", "add", "bob", "--window", "25:00-26:00"}},
 		{"no batch", []string{"batch", "show", "waseda-20261121T020000Z-1"}},
+		{"reason", []string{"host", "takedown", "www.example.jp"}},
+		{"no host", []string{"host", "takedown", "http://www.example.jp/", "--reason", "x"}},
+		{"does not begin with", []string{"host", "takedown", "www.example.jp", "--url-prefix", "/secret", "--reason", "x"}},
+		{"no take-down", []string{"host", "restore", "www.example.jp", "--reason", "x"}},
 		{"operators", []string{"robot", "ls", "--token", "wrong"}},
 	} {
 		if _, err := c.try(m.args...); err == nil || !strings.Contains(err.Error(), m.says) {

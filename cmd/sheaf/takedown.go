@@ -49,7 +49,7 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
-	cmd.Flags().StringVar(&t.URLPrefix, "url", "", "only the pages whose URL begins so")
+	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins so")
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why, kept for ever")
 	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd

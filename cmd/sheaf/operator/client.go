@@ -4,6 +4,7 @@ package operator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 type Client struct {
 	URL   string // of the service, without a slash at the end
 	Token string // the operators'
+
+	Timeout time.Duration // of one request; a minute if zero
 }
 
 // Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
@@ -31,7 +34,7 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 		}
 		body = bytes.NewReader(b)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, time.Minute))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {

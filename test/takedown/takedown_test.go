@@ -1,0 +1,290 @@
+// Package takedown tries a take-down on the whole service: what a robot had
+// brought before and what it brings afterwards, as readers see it by FTP and HTTP.
+package takedown
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/upload"
+	"sheaf/test/batchtest"
+)
+
+const (
+	bad  = "www.bad.example.jp"
+	good = "www.good.example.jp"
+)
+
+// house is a running service with one robot.
+type house struct {
+	*testing.T
+	addr   service.Addresses
+	admin  operator.Client
+	robot  *batchtest.Robots
+	secret string
+	server ed25519.PublicKey
+}
+
+func start(t *testing.T) *house {
+	cfg, err := service.Load("", map[string]any{
+		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"access.anonymous": "*", "poll": "50ms", "stop": "1s",
+	})
+	check(t, err)
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	check(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("service: %v", err)
+		}
+	})
+	h := &house{T: t, addr: s.Addresses(), robot: batchtest.NewRobots(t)}
+	h.admin = operator.Client{URL: h.addr.HTTP, Token: s.OperatorToken()}
+	h.join()
+	return h
+}
+
+// join admits the robot, with both hosts.
+func (h *house) join() {
+	var admitted manager.AdmitResponse
+	h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: h.robot.Name}, &admitted)
+	var joined wire.JoinResponse
+	h.ask(http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: h.robot.Key.Public().(ed25519.PublicKey)}, &joined)
+	h.secret, h.server = joined.Secret, joined.ServerKey
+	h.ask(http.MethodPost, strings.ReplaceAll(wire.PathSubscribe, "{robot}", h.robot.Name), nil, nil)
+	add := manager.HostsRequest{Addresses: map[string][]string{}}
+	for i, host := range []string{bad, good} {
+		add.Hosts = append(add.Hosts, "http://"+host+"/")
+		add.Addresses[host] = []string{fmt.Sprintf("192.0.2.%d", i+1)}
+	}
+	h.operate(http.MethodPost, manager.PathAdminHosts, add, nil)
+	list := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", h.robot.Name), nil, nil)
+	_, err := fmt.Sscan(list.Header.Get(wire.HeaderGeneration), &h.robot.Generation)
+	check(h, err)
+}
+
+func (h *house) operate(method, path string, in, out any) {
+	h.Helper()
+	check(h, h.admin.Do(h.Context(), method, path, in, out))
+}
+
+// ask sends a robot's request.
+func (h *house) ask(method, path string, in, out any) *http.Response {
+	h.Helper()
+	text, err := json.Marshal(in)
+	check(h, err)
+	req, err := http.NewRequestWithContext(h.Context(), method, h.addr.HTTP+path, bytes.NewReader(text))
+	check(h, err)
+	req.SetBasicAuth(h.robot.Name, h.secret)
+	resp, err := http.DefaultClient.Do(req)
+	check(h, err)
+	h.Cleanup(func() { resp.Body.Close() })
+	if resp.StatusCode >= 300 {
+		h.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+	if out != nil {
+		check(h, json.NewDecoder(resp.Body).Decode(out))
+	}
+	return resp
+}
+
+// bring uploads a batch of both hosts by robotd's own uploader, and publishes it.
+func (h *house) bring(n int64) {
+	h.Helper()
+	b := batchtest.Make(h, h.robot, n, batchtest.Site(bad, 4), batchtest.Site(good, 4))
+	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
+	check(h, os.WriteFile(s.b.Path, b.Data, 0o600))
+	desk := &upload.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: h.server, Client: http.DefaultClient}
+	u := upload.New(upload.Options{Spool: s, Targets: []upload.Target{desk}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- u.Drain(ctx) }()
+	for published := 0; published == 0; time.Sleep(20 * time.Millisecond) {
+		var p struct{ Batches int }
+		check(h, h.admin.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &p))
+		published = p.Batches
+	}
+	check(h, <-done)
+	if s.ended != "published" {
+		h.Fatalf("batch %s ended as %q", b.ID, s.ended)
+	}
+}
+
+// spool holds the one batch.
+type spool struct {
+	b     batch.Spooled
+	ended string
+}
+
+func (s *spool) Spool() ([]batch.Spooled, error) {
+	if s.ended != "" {
+		return nil, nil
+	}
+	return []batch.Spooled{s.b}, nil
+}
+
+func (s *spool) Remove(wire.BatchID) error                   { s.ended = "published"; return nil }
+func (s *spool) Quarantine(_ wire.BatchID, why string) error { s.ended = why; return nil }
+
+// tree fetches every file that a reader finds, by FTP, and again by HTTP, with
+// the forms that are not listed. What is compressed is given inflated.
+func (h *house) tree() map[string]string {
+	h.Helper()
+	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(time.Minute))
+	check(h, err)
+	defer conn.Quit()
+	check(h, conn.Login("anonymous", "reader@example.jp"))
+	files := map[string]string{}
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := conn.List(dir)
+		check(h, err)
+		for _, e := range entries {
+			p := path.Join(dir, e.Name)
+			if e.Type == ftp.EntryTypeFolder {
+				walk(p)
+				continue
+			}
+			r, err := conn.Retr(p)
+			check(h, err)
+			data, err := io.ReadAll(r)
+			check(h, err)
+			check(h, r.Close())
+			files["ftp "+p] = inflated(h, data)
+			names := []string{p}
+			if base, ok := strings.CutSuffix(p, ".warc.gz"); ok {
+				names = append(names, base+".cdxj", base+".members.tar.gz")
+			}
+			for _, name := range names {
+				text, status := h.get("/pub" + name)
+				if status != http.StatusOK {
+					h.Errorf("%s: status %d", name, status)
+				}
+				files["http "+name] = text
+			}
+		}
+	}
+	walk("/")
+	files["http hosts"], _ = h.get("/v1/hosts")
+	return files
+}
+
+func (h *house) get(path string) (text string, status int) {
+	h.Helper()
+	resp, err := http.Get(h.addr.HTTP + path)
+	check(h, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	check(h, err)
+	return inflated(h, data), resp.StatusCode
+}
+
+func inflated(t testing.TB, data []byte) string {
+	if !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		return string(data)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	check(t, err)
+	out, err := io.ReadAll(r)
+	check(t, err)
+	return string(out)
+}
+
+// holding gives the files whose name or text holds a word.
+func holding(files map[string]string, word string) (names []string) {
+	for name, text := range files {
+		if strings.Contains(name, word) || strings.Contains(text, word) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTakedown(t *testing.T) {
+	h := start(t)
+	h.bring(1)
+	const badPath, page = "/jp/example/bad/", "http://" + good + "/1.html"
+	before := h.tree()
+	if len(holding(before, bad)) == 0 || len(holding(before, badPath)) == 0 || len(holding(before, page)) < 4 {
+		t.Fatalf("before: %q", holding(before, ""))
+	}
+	for name, s := range map[string]catalog.Tombstone{
+		"host": {Host: bad, Reason: "court", By: "op"}, "page": {Host: good, URLPrefix: page, Reason: "privacy", By: "op"},
+	} {
+		t.Log("take down", name)
+		h.operate(http.MethodPost, "/v1/admin/takedowns", s, nil)
+	}
+	gone := func(when string) {
+		t.Helper()
+		files := h.tree()
+		for _, word := range []string{bad, badPath, page, bad + ", page", good + ", page 1 "} {
+			if names := holding(files, word); len(names) > 0 {
+				t.Errorf("%s: %q is in %q", when, word, names)
+			}
+		}
+		if names := holding(files, good+", page 2 "); len(names) < 6 {
+			t.Errorf("%s: the other pages are only in %q", when, names)
+		}
+		for _, name := range []string{"all.tar.gz", "current.warc.gz", "all.cdxj", "MANIFEST"} {
+			if _, status := h.get("/pub" + badPath + "www/" + name); status != http.StatusNotFound {
+				t.Errorf("%s: %s has status %d", when, name, status)
+			}
+		}
+	}
+	gone("of what was there")
+	h.bring(2)
+	gone("of a late batch")
+	var swept catalog.Collection
+	h.operate(http.MethodPost, "/v1/admin/gc", map[string]bool{"dry_run": true}, &swept)
+	if swept.Condemned.Objects < 2 || swept.Condemned.Some[0].Why != catalog.WhyTakenDown || swept.URLs != 1 {
+		t.Errorf("collection of what is taken down: %+v", swept)
+	}
+	h.operate(http.MethodPost, "/v1/admin/takedowns/lift", catalog.Tombstone{Host: bad, Reason: "appeal", By: "op"}, nil)
+	after := h.tree()
+	if names := holding(after, badPath+"www/all"); len(names) != 6 {
+		t.Errorf("after the lift: %q", names)
+	}
+	if names := holding(after, page); len(names) > 0 {
+		t.Errorf("the page is in %q", names)
+	}
+	var record []catalog.Tombstone
+	h.operate(http.MethodGet, "/v1/admin/takedowns?host="+bad, nil, &record)
+	if len(record) != 2 || record[0].Reason != "court" || record[1].Act != catalog.Lift || record[1].Reason != "appeal" {
+		t.Errorf("on record: %+v", record)
+	}
+}
