@@ -59,7 +59,7 @@ func newHouse(t testing.TB) *house {
 func (h *house) open() *house {
 	h.t.Helper()
 	var err error
-	h.cat, err = catalog.Open(h.t.Context(), h.store, catalog.Options{})
+	h.cat, err = catalog.Open(h.t.Context(), h.store, catalog.Options{Location: h.opt.Zone, Now: h.opt.Now})
 	must(h.t, err)
 	h.opt.Store, h.opt.Catalog = h.store, h.cat
 	h.in, err = ingest.New(h.t.Context(), h.opt)
