@@ -91,6 +91,7 @@ type PageConfig struct {
 	Tries       int           `mapstructure:"tries"`         // for a page that cannot be had
 	Full        time.Duration `mapstructure:"full"`          // a page that never changes is still taken in full this often
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // leave links with rel=nofollow; the page's own meta robots is always obeyed
+	Probe       bool          `mapstructure:"probe"`         // ask each host once a cycle for a page that is not there, to know its error page
 	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
 }
 
@@ -146,7 +147,7 @@ func Default() Config {
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
-			Tries: 3, Full: 30 * 24 * time.Hour,
+			Tries: 3, Full: 30 * 24 * time.Hour, Probe: true,
 		},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
 		Upload: UploadConfig{By: "http", Poll: time.Minute, BackOff: 10 * time.Second},

@@ -74,7 +74,7 @@ func TestCorpus(t *testing.T) {
 	}
 	s := newService(t, seeds...)
 	cfg := testConfig(t, s, c.addr)
-	cfg.Interval = time.Microsecond
+	cfg.Interval, cfg.Page.Probe = time.Microsecond, true
 	r, err := New(cfg, testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +93,11 @@ func TestCorpus(t *testing.T) {
 	full := make(map[string]string) // URL → the body last taken in full
 	for _, site := range c.sites {
 		t.Run(site.host, func(t *testing.T) { c.wantReached(t, s, site, full) })
+	}
+	for _, h := range s.batches[0].manifest.Coverage {
+		if len(h.Marked) != 0 || len(h.Failed) != 0 || h.Left != 0 {
+			t.Errorf("real pages are taken for no pages, or not reached: %+v", h)
+		}
 	}
 	t.Run("urls.html", func(t *testing.T) { c.wantResolved(t, s) })
 	s.assign(slices.DeleteFunc(seeds, func(seed string) bool {

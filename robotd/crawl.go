@@ -43,7 +43,7 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	c.fetching = newModule("fetch", 0, nil)
 	r.setCrawl(c)
 	defer r.setCrawl(nil)
-	err := r.withChores(ctx, c.run)
+	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
 	for _, h := range c.all() {
 		r.gate.Remove(h.name)
 	}

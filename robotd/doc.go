@@ -25,6 +25,7 @@
 //	receipts/              signed receipts of published batches
 //	log/                   collection logs that are not handed in yet
 //	discovered/            hosts found outside the assignment
+//	coverage.tsv           package coverage
 //	status.json            what "robotd status" shows
 package robotd
 

@@ -25,6 +25,8 @@ type host struct {
 	failures int       // in a row
 	located  time.Time // when its address was learned
 	lost     bool      // nothing answered there the last time
+	probed   bool      // missing is known
+	missing  missing
 
 	addr  atomic.Pointer[netip.AddrPort] // where the host lives
 	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle

@@ -21,6 +21,7 @@ type manager struct {
 	robot  string
 	secret string
 	client *http.Client
+	clock  clock
 }
 
 // Bounds of the talk with the manager.
@@ -131,11 +132,13 @@ func (m *manager) do(ctx context.Context, method, path string, header http.Heade
 		req.Header.Set("Content-Type", "application/octet-stream")
 	}
 	req.SetBasicAuth(m.robot, m.secret)
+	sent := time.Now()
 	resp, err := m.client.Do(req)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+	m.clock.sample(sent, time.Now(), resp.Header)
 	resp.Body = &cancelBody{resp.Body, cancel}
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified {
 		return resp, nil

@@ -13,10 +13,12 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/coverage"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
+	"sheaf/robotd/verdict"
 	"sheaf/robotd/weburl"
 )
 
@@ -31,7 +33,9 @@ type page struct {
 	found     []string         // top pages of hosts outside of it
 	noArchive bool
 	noIndex   bool
-	rules     *rules // by which the page was allowed
+	mark      verdict.Mark     // what the answer is instead of a page
+	cuts      []coverage.Event // links that are not followed
+	rules     *rules           // by which the page was allowed
 }
 
 const maxRedirects = 10
@@ -58,6 +62,10 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 	if t.addr != h.home() { // called back on the way to a robots.txt elsewhere
 		c.gate.Add(h.home(), h.name)
 		t.out.More = true
+		return
+	}
+	if c.probeDue(h, ru) {
+		c.probe(ctx, t, ru)
 		return
 	}
 	more, err := c.take(t, ru)
@@ -90,7 +98,8 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 			return false, nil
 		}
 		if !ru.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
-			if err := errors.Join(c.journal.comment("refused by robots.txt: %s", e.URL), h.front.Finish(frontier.Done{})); err != nil {
+			refused := coverage.Event{Kind: coverage.Refused, Reason: "robots.txt", Host: h.name, N: 1, URL: e.URL}
+			if err := errors.Join(c.journal.comment("refused by robots.txt: %s", e.URL), c.ledger.Add(refused), h.front.Finish(frontier.Done{})); err != nil {
 				return false, err
 			}
 			continue
@@ -123,6 +132,9 @@ func (c *crawl) extract(t *turn) {
 	case t.err != nil:
 	case t.resp.Status/100 == 3 && t.resp.Header.Get("Location") != "":
 		to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil)
+		if err == nil {
+			c.judgeRedirect(t, to)
+		}
 		if err == nil && t.entry.Redirects < maxRedirects {
 			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
 			// A host that gives nothing without a session sends the visitor back with one.
@@ -143,6 +155,9 @@ func (c *crawl) extract(t *turn) {
 		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
 		t.noIndex = p.Robots.NoIndex || asked.NoIndex
+		if c.judge(t, p, body) {
+			return
+		}
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
@@ -152,6 +167,8 @@ func (c *crawl) extract(t *turn) {
 			}
 			c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})
 		}
+	default:
+		c.judgeRefusal(t)
 	}
 }
 
@@ -174,7 +191,12 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 		return
 	}
 	e.URL = weburl.Canonical(url)
-	if e.Depth <= c.cfg.Page.MaxDepth && len(pathQuery(e.URL)) <= c.cfg.Page.MaxPath {
+	switch {
+	case e.Depth > c.cfg.Page.MaxDepth:
+		t.lose(name, "depth", e.URL)
+	case len(pathQuery(e.URL)) > c.cfg.Page.MaxPath:
+		t.lose(name, "length", e.URL)
+	default:
 		t.links = append(t.links, e)
 	}
 }
@@ -223,11 +245,18 @@ func (c *crawl) settle(t *turn) error {
 			return h.front.Retry()
 		}
 	} else {
-		h.failures = 0
+		if t.mark == verdict.Blocked { // who is turned away comes less often
+			t.out.NotBefore = h.backOff(c.cfg.Interval)
+		} else {
+			h.failures = 0
+		}
 		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
 		t.out.Wait = t.resp.Wait
 	}
 	if err := c.queue(t); err != nil {
+		return err
+	}
+	if err := c.account(t); err != nil {
 		return err
 	}
 	if t.err != nil || t.noArchive {
@@ -265,6 +294,9 @@ func (c *crawl) queue(t *turn) error {
 	}
 	for h, entries := range byHost {
 		if room := c.cfg.Page.MaxPerHost - h.front.Len(); len(entries) > room {
+			for _, e := range entries[max(0, room):] {
+				t.lose(h.name, "host_full", e.URL)
+			}
 			entries = entries[:max(0, room)]
 		}
 		n, err := h.front.Push(entries...)
@@ -318,9 +350,14 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 	if resp.IP.IsValid() {
 		rec.IP = resp.IP.String()
 	}
+	if t.mark != verdict.None {
+		rec.HTTP = mark(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
+	}
 	notModified := resp.Status == http.StatusNotModified
 	same := isPage(resp.Status) && resp.Truncated == "" && resp.Digest == t.known.Digest
 	switch {
+	case isPage(resp.Status) && t.mark != verdict.None:
+		return rec, frontier.Visit{} // what is known of the page itself stays
 	case t.known.Digest != "" && (notModified || same):
 		rec.Kind, rec.Truncated = archive.Revisit, ""
 		rec.PayloadDigest, rec.RefersTo, rec.RefersDate = t.known.Digest, rec.URL, t.known.Full

@@ -20,11 +20,13 @@ import (
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/schedule"
 	"sheaf/robotd/upload"
+	"sheaf/robotd/verdict"
 )
 
 // Robot is a daemon with its data folder open. Its methods are not to be called
@@ -42,6 +44,8 @@ type Robot struct {
 	frontier *frontier.Frontier
 	batches  *batch.Store
 	uploader *upload.Uploader
+	ledger   *coverage.Ledger
+	sketcher *verdict.Sketcher
 	journal  *collectionLog
 	found    *discovered
 	started  time.Time
@@ -75,7 +79,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 	if cfg.Manager == "" {
 		cfg.Manager = id.Manager
 	}
-	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now()}
+	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), sketcher: verdict.NewSketcher()}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -123,8 +127,12 @@ func (r *Robot) open() (err error) {
 	if r.frontier, err = frontier.Open(r.path("frontier"), r.cycle.Number); err != nil {
 		return err
 	}
+	if r.ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
+		return err
+	}
 	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation, batch.Options{
 		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log,
+		Ledger: r.ledger, Clock: r.manager.clock.measured,
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
 	if err != nil {
@@ -229,6 +237,9 @@ func (r *Robot) Close() error {
 	}
 	if r.batches != nil {
 		errs = append(errs, r.batches.Close())
+	}
+	if r.ledger != nil {
+		errs = append(errs, r.ledger.Close())
 	}
 	if r.journal != nil {
 		errs = append(errs, r.journal.Close())
@@ -356,8 +367,13 @@ func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) 
 // seal makes a batch of what is there.
 func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
 	r.mu.Lock()
-	generation := r.list.Generation
+	generation, c := r.list.Generation, r.crawl
 	r.mu.Unlock()
+	if c != nil {
+		if err := c.accountLeft(); err != nil {
+			return "", err
+		}
+	}
 	id, err := r.batches.Seal(ctx, generation)
 	if err != nil {
 		return "", fmt.Errorf("sealing: %w", err)

@@ -21,7 +21,8 @@ type site struct {
 	mu      sync.Mutex // guards all below
 	pages   map[string]answer
 	robots  string
-	hits    map[string]int // by host and path
+	absent  map[string]answer // by host, to what is not there
+	hits    map[string]int    // by host and path
 	busy    int
 	overlap bool          // two requests at once
 	gap     time.Duration // the shortest between the end of one and the start of the next
@@ -41,7 +42,7 @@ func newSite(t testing.TB, ip string) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{pages: make(map[string]answer), hits: make(map[string]int), gap: time.Hour, addr: l.Addr().String()}
+	s := &site{pages: make(map[string]answer), absent: make(map[string]answer), hits: make(map[string]int), gap: time.Hour, addr: l.Addr().String()}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Server.Listener.Close()
 	s.Server.Listener = l
@@ -80,6 +81,9 @@ func (s *site) enter(r *http.Request) answer {
 	}
 	a, ok := s.pages[r.Host+r.URL.RequestURI()]
 	if !ok {
+		a, ok = s.absent[r.Host]
+	}
+	if !ok {
 		return answer{http.StatusNotFound, http.Header{"Content-Type": {"text/html"}}, []byte("<p>not here")}
 	}
 	return a
@@ -98,6 +102,13 @@ func (s *site) put(at string, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pages[at] = a
+}
+
+// fallback says what a host answers to what is not there.
+func (s *site) fallback(host string, a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.absent[host] = a
 }
 
 func (s *site) seen(at string) int {
@@ -137,6 +148,7 @@ func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
 	cfg.Network.Hosts = hosts
 	cfg.Network.AllowPrivate = true
 	cfg.Once = true
+	cfg.Page.Probe = false // tests count accesses
 	if name, err := Join(t.Context(), s.URL, token, cfg.DataDir); err != nil || name != "r1" {
 		t.Fatalf("Join = %q, %v", name, err)
 	}

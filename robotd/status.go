@@ -5,38 +5,60 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 // Status is what a robot says of itself: the content of status.json.
 type Status struct {
-	Robot      string    `json:"robot"`
-	Version    string    `json:"version"`
-	PID        int       `json:"pid"`
-	Started    time.Time `json:"started"`
-	At         time.Time `json:"at"` // when this was written
-	Window     string    `json:"window"`
-	Open       bool      `json:"open"`             // whether the window is
-	Changes    time.Time `json:"changes,omitzero"` // when it closes or opens
-	Generation int64     `json:"generation"`
-	Cycle      int64     `json:"cycle"`
-	Began      time.Time `json:"began"`
-	Ended      time.Time `json:"ended,omitzero"`
-	Hosts      int       `json:"hosts"`    // assigned
-	Waiting    int       `json:"waiting"`  // with something left to visit
-	LeftOut    int       `json:"left_out"` // that could not be reached in this cycle
-	Pages      int64     `json:"pages"`    // stored in this cycle since the start
-	Bytes      int64     `json:"bytes"`    // of their answers on the wire
-	Segments   int64     `json:"segments"` // bytes in open segments
-	Found      int       `json:"found"`    // hosts found outside the assignment
-	NextVisit  time.Time `json:"next_visit,omitzero"`
-	Modules    []Module  `json:"modules,omitempty"`
-	Spool      []Waiting `json:"spool,omitempty"`
+	Robot      string      `json:"robot"`
+	Version    string      `json:"version"`
+	PID        int         `json:"pid"`
+	Started    time.Time   `json:"started"`
+	At         time.Time   `json:"at"` // when this was written
+	Window     string      `json:"window"`
+	Open       bool        `json:"open"`             // whether the window is
+	Changes    time.Time   `json:"changes,omitzero"` // when it closes or opens
+	Generation int64       `json:"generation"`
+	Cycle      int64       `json:"cycle"`
+	Began      time.Time   `json:"began"`
+	Ended      time.Time   `json:"ended,omitzero"`
+	Hosts      int         `json:"hosts"`           // assigned
+	Waiting    int         `json:"waiting"`         // with something left to visit
+	LeftOut    int         `json:"left_out"`        // that could not be reached in this cycle
+	Pages      int64       `json:"pages"`           // stored in this cycle since the start
+	Bytes      int64       `json:"bytes"`           // of their answers on the wire
+	Segments   int64       `json:"segments"`        // bytes in open segments
+	Found      int         `json:"found"`           // hosts found outside the assignment
+	Lost       Lost        `json:"lost"`            // since the last batch
+	Clock      *wire.Clock `json:"clock,omitempty"` // against the manager's; nil: not measured
+	NextVisit  time.Time   `json:"next_visit,omitzero"`
+	Modules    []Module    `json:"modules,omitempty"`
+	Spool      []Waiting   `json:"spool,omitempty"`
+}
+
+// Lost counts by kind what was not collected since the last batch; the batch's
+// manifest has the reasons, by host.
+type Lost map[coverage.Kind]int64
+
+// String writes the counts as "3 refused, 1 failed".
+func (l Lost) String() string {
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(l)) {
+		words = append(words, fmt.Sprintf("%d %s", l[kind], kind))
+	}
+	if words == nil {
+		return "nothing"
+	}
+	return strings.Join(words, ", ")
 }
 
 // Module says how busy a stage of the crawl is.
@@ -61,6 +83,7 @@ func (r *Robot) status() (Status, error) {
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
 		Window: r.plan.Window.String(), Open: r.plan.Window.Open(now),
 		Segments: r.batches.Size(), Found: r.found.len(),
+		Lost: r.ledger.Totals(), Clock: r.manager.clock.measured(),
 	}
 	if s.Open {
 		s.Changes = r.plan.Window.Until(now)
@@ -157,6 +180,10 @@ func (s Status) Print(w io.Writer, running bool) error {
 	row("cycle", "%s", cycle)
 	row("hosts", "%d with pages left, %d left out", s.Waiting, s.LeftOut)
 	row("pages", "%d, %d bytes on the wire", s.Pages, s.Bytes)
+	row("lost", "%s since the last batch", s.Lost)
+	if s.Clock != nil {
+		row("clock", "%+d ms against the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
+	}
 	row("segments", "%d bytes", s.Segments)
 	row("found", "%d hosts outside the list", s.Found)
 	for _, m := range s.Modules {

@@ -31,6 +31,7 @@ type Page struct {
 	Charset   string // as the WHATWG encoding standard names it; empty where the body is not searched
 	Declared  string // the charset that was declared but not believed
 	Title     string
+	HTML      bool   // it was searched as HTML
 	Text      string // what a reader sees, blanks in a row as one; of HTML only
 	MoreText  bool   // there was more than MaxText
 	Base      string // the URL that links were resolved against

@@ -13,7 +13,7 @@ func (c *collector) html(text string) {
 	var title strings.Builder
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
-	c.page.Text = c.text.String()
+	c.page.HTML, c.page.Text = true, c.text.String()
 }
 
 // visible keeps text that a reader sees, its blanks in a row as one.

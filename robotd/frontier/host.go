@@ -161,6 +161,22 @@ func (h *Host) Len() int {
 	return len(h.known)
 }
 
+// Left counts the entries that are queued and not finished.
+func (h *Host) Left() (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines := 0
+	for at := h.last.consumed; at < h.log.size; {
+		data, err := h.log.read(at, readAhead)
+		if err != nil {
+			return 0, fmt.Errorf("frontier of %s: %w", h.Name, err)
+		}
+		lines += bytes.Count(data, []byte("\n"))
+		at += int64(len(data))
+	}
+	return lines, nil
+}
+
 // Empty reports whether everything that was queued is finished.
 func (h *Host) Empty() bool {
 	h.mu.Lock()

@@ -126,7 +126,7 @@ func blocked(p *Page) string {
 
 var (
 	blockedTitle = regexp.MustCompile(`(?i)^\W*(error\W*)?(403\W*)?(access (is |was |has been )?(denied|forbidden|blocked)|request (blocked|rejected)|forbidden\W*$|403\W*$|security check\W*$|robot check\W*$|human verification|are you (a )?(human|robot)|you have been blocked|web page blocked|ddos protection|アクセス(は|が)?(拒否|禁止|遮断|制限)され|アクセス拒否|アクセスが集中|不正(な)?アクセスを検(知|出)|閲覧が?(禁止|制限)され)`)
-	blockedText  = regexp.MustCompile(`(?i)access (to [^.]{1,80} )?(is |was |has been )?(denied|forbidden|blocked|restricted)|(you|your (ip|request|access))[^.]{0,40} (denied|blocked|banned|rejected|not allowed)|don't have permission to access|unusual traffic|automated (requests|access|queries)|アクセス(は|が|を)?(拒否|禁止|遮断|制限)|(不正|大量)な?アクセス|アクセスが集中|閲覧が?(禁止|制限)|許可されていません|権限がありません`)
+	blockedText  = regexp.MustCompile(`(?i)access (to [^.]{1,80} )?(is |was |has been )?(denied|forbidden|blocked|restricted)|(you|your (ip|request|access))[^.]{0,40} (denied|blocked|banned|rejected|not allowed)|unusual traffic|automated (requests|access|queries)|アクセス(は|が|を)?(拒否|禁止|遮断|制限)|(不正|大量)な?アクセス|アクセスが集中|閲覧が?(禁止|制限)|許可されていません|権限がありません`)
 
 	challengeText = regexp.MustCompile(`(?i)(verify|prove|confirm)[^.]{0,30} (you are|you're|you aren't|you are not|that you)[^.]{0,20} (human|robot|bot)|i'?m not a robot|are you a robot|checking (if the site connection is secure|your browser)|enter the characters you see|complete the (captcha|security check)|ロボットで(は)?ない|ロボットではありません|人間であること|画像に(表示され|書かれ)[^。]{0,20}文字|セキュリティチェックを完了`)
 	captcha       = regexp.MustCompile(`(?i)recaptcha|hcaptcha|h-captcha|turnstile|captcha`)

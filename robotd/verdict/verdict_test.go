@@ -50,7 +50,7 @@ func TestJudge(t *testing.T) {
 		{"AWS", 202, http.Header{"X-Amzn-Waf-Action": {"challenge"}}, "", Blocked},
 		{"reCAPTCHA", 200, nil, `<title>Robot Check</title><p>To continue, please verify that you are not a robot.<div class=g-recaptcha></div>`, Blocked},
 		{"reCAPTCHA in Japanese", 200, nil, `<title>確認</title><p>あなたがロボットではないことを確認してください。<div class="h-captcha"></div>`, Blocked},
-		{"plain 403", 403, nil, `<title>403 Forbidden</title><h1>Forbidden</h1><p>You don't have permission to access /x on this server.`, Blocked},
+		{"plain 403", 403, nil, `<title>403 Forbidden</title><h1>Forbidden</h1><p>You don't have permission to access /x on this server.`, None},
 		{"Japanese refusal", 403, nil, `<title>エラー</title><p>お使いのIPアドレスからのアクセスは拒否されました。`, Blocked},
 		{"Japanese refusal with 200", 200, nil, `<title>アクセスが制限されています</title><p>海外からの閲覧は許可されていません。`, Blocked},
 		{"too many", 429, nil, `<p>大量アクセスを検知しました。`, Blocked},

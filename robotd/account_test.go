@@ -1,0 +1,154 @@
+package robotd
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// One host turns the robot away on some pages, one answers "not found" with 200 and one
+// is for sale. None of that is taken for a page, and the batch says so, and what else
+// was not collected, by host.
+func TestAnswersThatAreNoPages(t *testing.T) {
+	web := newSite(t, "127.0.0.51")
+	hosts := map[string]string{"soft.test": web.addr, "guarded.test": web.addr, "sold.test": web.addr, "gone.test": "127.0.0.52:1", "back.test": web.addr}
+	const menu = "<title>例社</title><ul><li>ホーム<li>製品情報<li>会社案内<li>採用情報<li>お問い合わせ<li>サイトマップ</ul>"
+	var links strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&links, "<a href=/%d.html>%d</a> ", i, i)
+	}
+	// Only what is not there looks like the answer to what is not there.
+	web.page("soft.test/", "text/html; charset=utf-8", []byte(menu+links.String()))
+	web.page("soft.test/0.html", "text/html; charset=utf-8", []byte(menu+"<p>新製品の案内です。来月の初めに発売します。ご期待ください。"))
+	web.page("soft.test/1.html", "text/html; charset=utf-8", []byte(menu+"<p>会社の沿革です。昭和二十一年に創業しました。社員は十二人です。"))
+	web.fallback("soft.test", answer{http.StatusOK, http.Header{"Content-Type": {"text/html; charset=utf-8"}},
+		[]byte(menu + "<p>ご指定の場所には何もございません。ホームからお探しください。<a href=/trap.html>次</a>")})
+	web.page("back.test/", "text/html", []byte(links.String()))
+	web.page("back.test/0.html", "text/html", []byte("here"))
+	web.fallback("back.test", answer{http.StatusFound, http.Header{"Location": {"/"}}, nil})
+
+	web.page("guarded.test/", "text/html", []byte(`<a href=/secret.html>x</a><a href=/private/x.html>x</a><a href=/heavy.html>x</a><a href=/a/`+strings.Repeat("b", 3000)+`>x</a><a href=/own.html>x</a>`))
+	web.page("guarded.test/secret.html", "text/html", []byte(`<title>Just a moment...</title><script src="/cdn-cgi/challenge-platform/h/b/x"></script><a href=/no>x</a>`), "Cf-Mitigated", "challenge")
+	web.put("guarded.test/heavy.html", answer{http.StatusServiceUnavailable, http.Header{"Content-Type": {"text/html"}}, []byte("<p>busy")})
+	web.page("guarded.test/own.html", "text/html", []byte(`<meta name=robots content=noarchive>mine`))
+	web.robots = "User-agent: *\nDisallow: /private/\n"
+	web.page("sold.test/", "text/html", []byte(`<title>sold.test is for sale</title><p>This domain is for sale.<a href=/buy>buy</a>`))
+
+	s := newService(t, "http://soft.test/", "http://guarded.test/", "http://sold.test/", "http://gone.test/", "http://back.test/")
+	cfg := testConfig(t, s, hosts)
+	cfg.Page.Probe, cfg.Page.Tries, cfg.Interval = true, 2, 100*time.Microsecond
+	r, err := New(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Cycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	status, err := r.status()
+	if err != nil || len(status.Lost) != 0 || status.Clock == nil {
+		t.Errorf("status after the batch: lost %v, clock %v, %v", status.Lost, status.Clock, err)
+	}
+	if err := r.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page, other := archive.Page, archive.Response
+	wantCells(t, s.cells(0, "soft.test"), map[string]archive.Kind{
+		"http://soft.test/": page, "http://soft.test/0.html": page, "http://soft.test/1.html": page,
+		"http://soft.test/2.html": other, "http://soft.test/3.html": other, "http://soft.test/4.html": other, "http://soft.test/5.html": other,
+	})
+	wantCells(t, s.cells(0, "guarded.test"), map[string]archive.Kind{
+		"http://guarded.test/": page, "http://guarded.test/secret.html": other, "http://guarded.test/heavy.html": other,
+	})
+	wantCells(t, s.cells(0, "sold.test"), map[string]archive.Kind{"http://sold.test/": other})
+
+	m := s.batches[0].manifest
+	got := make(map[string]wire.Coverage)
+	for _, h := range m.Coverage {
+		slices.SortFunc(h.URLs, func(a, b wire.CoveredURL) int { return strings.Compare(a.URL, b.URL) })
+		got[h.Host] = h
+	}
+	urls := func(pairs ...string) (list []wire.CoveredURL) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, wire.CoveredURL{URL: pairs[i], Why: pairs[i+1]})
+		}
+		return list
+	}
+	counts := func(pairs ...any) map[string]int64 {
+		m := make(map[string]int64)
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i].(string)] = int64(pairs[i+1].(int))
+		}
+		return m
+	}
+	for _, want := range []wire.Coverage{
+		{Host: "soft.test", Collected: 3, Answers: counts("200", 4), Marked: counts("soft404", 4), URLs: urls(
+			"http://soft.test/2.html", "marked soft404", "http://soft.test/3.html", "marked soft404",
+			"http://soft.test/4.html", "marked soft404", "http://soft.test/5.html", "marked soft404")},
+		{Host: "back.test", Collected: 2, Answers: counts("302", 5), Marked: counts("soft404", 5), URLs: urls(
+			"http://back.test/1.html", "marked soft404", "http://back.test/2.html", "marked soft404", "http://back.test/3.html", "marked soft404",
+			"http://back.test/4.html", "marked soft404", "http://back.test/5.html", "marked soft404")},
+		{Host: "guarded.test", Collected: 1, Answers: counts("200", 1, "503", 1), Marked: counts("blocked", 1), Refused: 1, Withheld: 1,
+			Failed: counts("503", 1), Cut: counts("length", 1), More: true, URLs: urls(
+				"http://guarded.test/heavy.html", "failed 503", "http://guarded.test/own.html", "withheld noarchive",
+				"http://guarded.test/private/x.html", "refused robots.txt", "http://guarded.test/secret.html", "marked blocked")},
+		{Host: "sold.test", Answers: counts("200", 1), Marked: counts("parked", 1), URLs: urls("http://sold.test/", "marked parked")},
+		{Host: "gone.test", Left: 1, LeftWhy: "host"},
+	} {
+		if !reflect.DeepEqual(got[want.Host], want) {
+			t.Errorf("%+v\nwant\n%+v", got[want.Host], want)
+		}
+	}
+	if m.Clock == nil || m.Clock.OffsetMS < -1500 || m.Clock.OffsetMS > 1500 || m.Clock.ErrorMS > 3000 {
+		t.Errorf("clock %+v", m.Clock)
+	}
+	if n := web.seen("soft.test/trap.html") + web.seen("sold.test/buy") + web.seen("guarded.test/no"); n != 0 {
+		t.Errorf("%d links of answers that are no pages were followed", n)
+	}
+}
+
+// The manager's clock is 90 s behind. Every answer tells it to the second, several
+// together closer; a clock that is set is noticed.
+func TestClock(t *testing.T) {
+	behind := 90 * time.Second
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
+	}))
+	defer server.Close()
+	m := &manager{base: server.URL, robot: "r1", client: server.Client()}
+	if m.clock.measured() != nil {
+		t.Error("a clock is known before the first answer")
+	}
+	ask := func(times int) *wire.Clock {
+		t.Helper()
+		for range times {
+			if err := m.subscribe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(37 * time.Millisecond)
+		}
+		return m.clock.measured()
+	}
+	for _, times := range []int{1, 40} {
+		c := ask(times)
+		if off := c.OffsetMS - behind.Milliseconds(); off < -c.ErrorMS || off > c.ErrorMS {
+			t.Errorf("after %d answers: %+v, the offset is %v", times, c, behind)
+		}
+	}
+	first := m.clock.measured().ErrorMS
+	behind = -2 * time.Hour
+	if c := ask(1); c.OffsetMS > -7_100_000 {
+		t.Errorf("after the manager's clock was set: %+v", c)
+	}
+	if first > 520 {
+		t.Errorf("40 answers tell the offset to %d ms only", first)
+	}
+}
