@@ -20,6 +20,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
@@ -54,8 +55,9 @@ const memory = "/dev/shm"
 // order is what a child is to do.
 type order struct {
 	Settings map[string]any // of the service
-	Keep     string         // in place of the service: "merge" or "remove" in the catalog, alone
-	Host     string         // that Keep removes
+	Keep     []string       // in place of the service: work on the catalog, alone
+	Ahead    time.Duration  // of the clock at that work
+	Host     string         // that is taken down by it
 	Die      *death         // nil: live
 }
 
@@ -81,7 +83,7 @@ func child(text string) error {
 	}
 	r := &reaper{}
 	r.arm(o.Die)
-	if o.Keep != "" {
+	if o.Keep != nil {
 		return keep(o, r)
 	}
 	cfg, err := service.Load("", o.Settings)
@@ -100,26 +102,41 @@ func child(text string) error {
 	return s.Run(context.Background())
 }
 
-// keep does what an operator does to the catalog.
+// keep does what operators do to the catalog, one after the other. Its clock is ahead of
+// the lives before, and a day further with each collection.
 func keep(o order, r *reaper) error {
+	ctx := context.Background()
 	objects, err := store.OpenFS(filepath.Join(o.Settings["data"].(string), "store"))
 	if err != nil {
 		return err
 	}
-	c, err := catalog.Open(context.Background(), objects, catalog.Options{
-		Fanout: 2, Boundary: func(write, when string) { r.boundary("catalog/"+write, when) },
+	ahead := o.Ahead
+	c, err := catalog.Open(ctx, objects, catalog.Options{
+		Fanout: 2, Now: func() time.Time { return time.Now().Add(ahead) },
+		Boundary: func(write, when string) { r.boundary("catalog/"+write, when) },
 	})
 	if err != nil {
 		return err
 	}
-	switch o.Keep {
-	case "merge":
-		return c.Merge(context.Background())
-	case "remove":
-		_, err := c.Remove(context.Background(), catalog.Tombstone{Host: o.Host, Reason: "asked for", By: "test"})
-		return err
+	host := catalog.Tombstone{Host: o.Host, Reason: "asked for", By: "test"}
+	nobodys := func(context.Context) (func(string) bool, error) { return func(string) bool { return false }, nil }
+	for _, work := range o.Keep {
+		switch work {
+		case "merge":
+			err = c.Merge(ctx)
+		case "remove":
+			_, err = c.Remove(ctx, host)
+		case "restore":
+			_, err = c.Restore(ctx, host)
+		case "collect":
+			ahead += 25 * time.Hour
+			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", work, err)
+		}
 	}
-	return fmt.Errorf("no work %q", o.Keep)
+	return nil
 }
 
 // reaper ends the process at a boundary. It is called from all of the service's goroutines.

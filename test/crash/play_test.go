@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
+	"sheaf/archive"
 	"sheaf/ingest"
 	"sheaf/internal/wire"
 )
@@ -45,8 +47,7 @@ var (
 	noStore  = play{"store down", byHTTP, (*scene).uploadWithoutStore, (*scene).allPublished, nil}
 	released = play{"released", byHTTP, (*scene).release, (*scene).allPublished, nil}
 	unwanted = play{"discarded", byHTTP, (*scene).discard, (*scene).discarded, nil}
-	merged   = play{"merged", byHTTP, (*scene).merge, (*scene).allPublished, nil}
-	removed  = play{"taken down", byHTTP, (*scene).remove, (*scene).takenDown, nil}
+	kept     = play{"kept", byHTTP, (*scene).keep, (*scene).kept, nil}
 )
 
 // load makes the scene's next batch, of all hosts of the robot and more, and puts it into the spool.
@@ -162,9 +163,13 @@ func (s *scene) discard() {
 	s.decide(c, "discard", func(b ingest.Batch) bool { return b.Decision == ingest.Discarded && b.Collected })
 }
 
-// keepCatalog has two batches published, and lets an operator's process die at its
-// work on the catalog.
-func (s *scene) keepCatalog(work string) (host string) {
+// keeping is work on the catalog that meets all of its writes.
+var keeping = []string{"merge", "remove", "restore", "remove", "collect", "collect"}
+
+// keep has two batches published, and lets an operator's process die at its work on
+// the catalog. Readers must find the one host whole, and the other whole or not at all.
+// Then the work is done again, to its end.
+func (s *scene) keep() {
 	s.t.Helper()
 	s.start(nil)
 	for range 2 {
@@ -172,39 +177,25 @@ func (s *scene) keepCatalog(work string) (host string) {
 		s.drained(s.drain())
 	}
 	s.kill()
-	host = s.robot.hosts[0]
-	s.process = start(s.t, order{Settings: s.settings, Keep: work, Host: host, Die: s.die}, s.log)
+	check(s.t, os.WriteFile(s.orphan(), []byte("of an attempt that failed"), 0o644))
+	down, up := s.robot.hosts[0], s.robot.hosts[1]
+	s.process = start(s.t, order{Settings: s.settings, Keep: keeping, Host: down, Die: s.die}, s.log)
 	s.died()
-	return host
-}
-
-// again does the work on the catalog to its end.
-func (s *scene) again(work, host string) {
-	s.t.Helper()
+	s.start(nil)
+	s.checkDownloads(s.cargoes, up)
+	if s.shows(down) {
+		s.checkDownloads(s.cargoes, down)
+	}
 	s.kill()
-	p := start(s.t, order{Settings: s.settings, Keep: work, Host: host}, s.log)
+	p := start(s.t, order{Settings: s.settings, Keep: keeping, Ahead: 100 * time.Hour, Host: down}, s.log)
 	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
-		s.t.Errorf("%s: %s; %s", work, at, tail(s.log))
+		s.t.Errorf("%s: %s; %s", keeping, at, tail(s.log))
 	}
 	s.start(nil)
 }
 
-func (s *scene) merge() {
-	host := s.keepCatalog("merge")
-	s.start(nil)
-	s.checkDownloads(s.cargoes)
-	s.again("merge", host)
-}
-
-func (s *scene) remove() {
-	host := s.keepCatalog("remove")
-	s.start(nil)
-	shown := s.die.Write != "catalog/remove-version" || s.die.When != "after"
-	if s.shows(host) != shown {
-		s.t.Errorf("a host is shown: %t, want %t", !shown, shown)
-	}
-	s.again("remove", host)
-}
+// orphan is an object that nothing refers to.
+func (s *scene) orphan() string { return filepath.Join(s.data, "store", "segments", "orphan") }
 
 // shows reports whether consumers find the host.
 func (s *scene) shows(host string) bool {
@@ -238,12 +229,18 @@ func (s *scene) discarded(sheaf string) {
 	}
 }
 
-// takenDown: the one host is gone, the other is whole.
-func (s *scene) takenDown(sheaf string) {
+// kept: the one host is gone, from the store too; the other is whole.
+func (s *scene) kept(sheaf string) {
 	s.t.Helper()
-	if s.shows(s.robot.hosts[0]) || !s.shows(s.robot.hosts[1]) {
-		s.t.Error("the host that was taken down is shown, or the other is not")
+	s.checkDownloads(s.cargoes, s.robot.hosts[1])
+	if s.shows(s.robot.hosts[0]) {
+		s.t.Error("the host that was taken down is shown")
+	}
+	if left := names(s.t, filepath.Join(s.data, "store", "segments", archive.HostPath(s.robot.hosts[0]))); len(left) > 0 || exists(s.orphan()) {
+		s.t.Errorf("collection has left %s, or the orphan: %t", left, exists(s.orphan()))
 	}
 	s.kill()
-	s.fsck(sheaf)
+	if r := s.fsck(sheaf); r.Orphans > 0 {
+		s.t.Errorf("fsck finds the orphans %s", r.OrphanKeys)
+	}
 }

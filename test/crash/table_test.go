@@ -72,10 +72,18 @@ var table = []row{
 	{"ingest/erase", 1, "", unwanted, wire.StateQuarantined, wire.StateQuarantined},
 	{"ingest/erased", 1, "", unwanted, wire.StateQuarantined, wire.StateQuarantined},
 
-	{"catalog/merge-run", 1, "", merged, wire.StatePublished, wire.StatePublished},
-	{"catalog/merge-version", 1, "", merged, wire.StatePublished, wire.StatePublished},
-	{"catalog/remove-run", 1, "", removed, wire.StatePublished, wire.StatePublished},
-	{"catalog/remove-version", 1, "", removed, wire.StatePublished, wire.StatePublished},
+	{"catalog/merge-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/merge-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/remove-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/remove-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/restore-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/restore-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/condemn", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/erase-run", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/erase-version", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/collect", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/collect", 2, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/collected", 1, "", kept, wire.StatePublished, wire.StatePublished},
 }
 
 // TestEveryBoundary kills the service before and after each durable write, starts it
