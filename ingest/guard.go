@@ -5,24 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// Space tells the size of a file system and how much of it can still be
-// written, in bytes.
-type Space func() (total, free int64, err error)
-
-// DiskSpace asks the file system that holds dir.
-func DiskSpace(dir string) Space {
-	return func() (total, free int64, err error) {
-		var st unix.Statfs_t
-		if err := unix.Statfs(dir, &st); err != nil {
-			return 0, 0, fmt.Errorf("statfs %s: %w", dir, err)
-		}
-		return int64(st.Blocks) * st.Bsize, int64(st.Bavail) * st.Bsize, nil
-	}
-}
 
 // Full says that a batch does not fit now, and when to try again.
 type Full struct {
@@ -33,71 +16,137 @@ type Full struct {
 
 func (f *Full) Error() string { return f.Detail }
 
-// Shares of the disk at which uploads stop, and at which they go on again.
+// Shares of a disk at which uploads stop, and at which they go on again.
 const (
 	stopAt   = 0.85
 	resumeAt = 0.75
 )
 
-// Guard keeps the disk of the buffers from filling up: bytes are reserved when
-// they are declared, before the first of them is sent. Once it has refused, it
-// refuses until the disk is at 75 %, so that robots do not all push at the brim.
-// Its methods may be called at once.
+// Disk is a file system that batches fill.
+type Disk struct {
+	Name    string // for messages, such as "the disk of the buffers"
+	Space   Space
+	Buffers bool // uploads and batches lie on it
+	Store   bool // what the split writes lies on it: every batch once more
+}
+
+// Claim is the room that one upload takes.
+type Claim struct {
+	Coming int64 // bytes still to be received
+	Whole  int64 // bytes of the whole batch, which the split copies into the store
+}
+
+// on is how much of the claim has yet to be written to a disk.
+func (c Claim) on(d *Disk) (n int64) {
+	if d.Buffers {
+		n += c.Coming
+	}
+	if d.Store {
+		n += c.Whole
+	}
+	return n
+}
+
+// Guard keeps the disks that batches pass through from filling up. Bytes are set
+// aside when they are declared, before the first of them is sent; where the store
+// is a local directory its copy of the batch is set aside with them, for the
+// split deletes nothing: until the batch is published and collected it lies there twice. A disk
+// without room for another file is as full as one without room for another byte. Once the guard has
+// refused, it refuses until the disk is at 75 %, so that robots do not all push at the
+// brim; what was begun goes on meanwhile. Its methods may be called at once.
 type Guard struct {
-	space Space
+	disks   []Disk
+	again   time.Duration
+	unsplit func() (int64, error) // bytes of batches that came whole and are still to be copied into the store
 
 	mu       sync.Mutex // guards what follows
-	reserved map[string]int64
+	claims   map[string]Claim
 	draining bool
 }
 
-// NewGuard guards the disk that space speaks of.
-func NewGuard(space Space) *Guard { return &Guard{space: space, reserved: make(map[string]int64)} }
+// NewGuard guards the disks. Who is refused is told to come again after one to
+// three times the given time; unsplit tells what the split still owes a local store.
+func NewGuard(disks []Disk, again time.Duration, unsplit func() (int64, error)) *Guard {
+	return &Guard{disks: disks, again: again, unsplit: unsplit, claims: make(map[string]Claim)}
+}
 
-// Reserve sets aside the n bytes that are still to come under a name, in place
-// of what was set aside under it before. It fails with *Full where the disk,
-// with all that is reserved, would pass 85 %.
-func (g *Guard) Reserve(name string, n int64) error {
-	total, free, err := g.space()
+// Later says after how long one that was refused shall come again: not all at once.
+func (g *Guard) Later() time.Duration { return g.again + rand.N(2*g.again) }
+
+// Reserve sets room aside for an upload that is to begin, in place of what was
+// set aside under its name before. It fails with *Full where a disk, with all that
+// is set aside, would pass 85 %, and while one drains.
+func (g *Guard) Reserve(name string, c Claim) error { return g.reserve(name, c, false) }
+
+// Extend is Reserve for an upload that has begun: it goes on while the disk drains.
+func (g *Guard) Extend(name string, c Claim) error { return g.reserve(name, c, true) }
+
+func (g *Guard) reserve(name string, c Claim, begun bool) error {
+	unsplit, err := g.unsplit()
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	used := total - free
-	for other, m := range g.reserved {
-		if other != name {
-			used += m
+	drained := true
+	var full *Full
+	for i := range g.disks {
+		d := &g.disks[i]
+		room, err := d.Space()
+		if err != nil {
+			return err
+		}
+		taken := room.Bytes - room.Free
+		if d.Store {
+			taken += unsplit
+		}
+		for other, claim := range g.claims {
+			if other != name {
+				taken += claim.on(d)
+			}
+		}
+		before := max(share(taken+g.claims[name].on(d), room.Bytes), share(room.Files-room.FreeFiles, room.Files))
+		after := max(share(taken+c.on(d), room.Bytes), share(room.Files-room.FreeFiles, room.Files))
+		drained = drained && before <= resumeAt
+		if full == nil && (after > stopAt || g.draining && !begun && before > resumeAt) {
+			full = g.refuse(d, c, before, after)
+			g.draining = g.draining || before > resumeAt
 		}
 	}
-	after := float64(used+n) / float64(total)
-	if g.draining && float64(used)/float64(total) <= resumeAt {
+	if drained {
 		g.draining = false
 	}
-	if g.draining || after > stopAt {
-		wasDraining := g.draining
-		g.draining = g.draining || float64(used)/float64(total) > resumeAt
-		return &Full{
-			Draining:   wasDraining,
-			RetryAfter: time.Minute + rand.N(2*time.Minute),
-			Detail: fmt.Sprintf("no room for %d bytes: the disk of the buffers is %.0f %% full, uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
-				n, 100*float64(used)/float64(total), 100*stopAt, 100*resumeAt),
-		}
+	if full != nil {
+		return full
 	}
-	g.reserved[name] = n
+	g.claims[name] = c
 	return nil
 }
 
-// Hold sets n bytes aside without asking: of uploads that were admitted before.
-func (g *Guard) Hold(name string, n int64) {
+func share(part, whole int64) float64 {
+	if whole <= 0 { // a file system without a limit of this kind
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func (g *Guard) refuse(d *Disk, c Claim, before, after float64) *Full {
+	f := &Full{Draining: g.draining, RetryAfter: g.Later()}
+	f.Detail = fmt.Sprintf("no room for %d bytes: %s is %.0f %% full, with what is set aside, and this batch would make it %.0f %%; uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
+		c.on(d), d.Name, 100*before, 100*after, 100*stopAt, 100*resumeAt)
+	return f
+}
+
+// Hold sets room aside without asking: for uploads that were admitted before.
+func (g *Guard) Hold(name string, c Claim) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.reserved[name] = n
+	g.claims[name] = c
 }
 
 // Release gives back what is set aside under a name.
 func (g *Guard) Release(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.reserved, name)
+	delete(g.claims, name)
 }

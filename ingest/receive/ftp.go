@@ -38,6 +38,14 @@ type dropSession struct {
 	ctx    context.Context // of the connection; for the log of transfers
 	robot  string
 	remote string
+	room   int64 // asked for by ALLO, for the next upload
+}
+
+// Allocate notes how large the next batch will be. Whether there is room is
+// answered when it begins.
+func (s *dropSession) Allocate(_ context.Context, bytes int64) error {
+	s.room = bytes
+	return nil
 }
 
 // Suffixes of the drop's files.
@@ -152,26 +160,28 @@ func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ft
 }
 
 func (s *dropSession) createBatch(id wire.BatchID, offset int64) (ftp.Upload, error) {
+	room := s.room
+	s.room = 0
 	u, err := s.r.uploads.get(uploadName(id, overFTP))
 	if err != nil || offset == 0 {
 		if offset > 0 {
 			return nil, &ftp.Error{Code: 554, Msg: "Nothing is kept of this batch: STOR from the start."}
 		}
-		u, err = s.r.uploads.create(status{Batch: id, Robot: s.robot, Protocol: overFTP, Size: -1})
+		u, err = s.r.uploads.create(status{Batch: id, Robot: s.robot, Protocol: overFTP, Size: -1, Room: room})
 	}
 	if err != nil {
-		return nil, ftpError(err)
+		return nil, s.r.ftpError(err)
 	}
 	if offset == ftp.Append {
 		st, err := u.settled()
 		if err != nil {
-			return nil, ftpError(err)
+			return nil, s.r.ftpError(err)
 		}
 		offset = st.Offset
 	}
 	w, err := u.begin(offset)
 	if err != nil {
-		return nil, ftpError(err)
+		return nil, s.r.ftpError(err)
 	}
 	return &batchUpload{s, w}, nil
 }
@@ -200,10 +210,10 @@ type batchUpload struct {
 
 func (b *batchUpload) Write(p []byte) (int, error) {
 	n, err := b.w.Write(p)
-	return n, ftpError(err)
+	return n, b.s.r.ftpError(err)
 }
 
-func (b *batchUpload) Commit() error { return ftpError(b.w.Close()) }
+func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }
 
 func (b *batchUpload) Abort(cause error) {
 	if err := b.w.Close(); err != nil && !errors.Is(err, errTakenOver) {
@@ -228,13 +238,14 @@ func (m *manifestUpload) Write(p []byte) (int, error) {
 
 func (m *manifestUpload) Commit() error {
 	_, _, err := m.s.r.accept(m.ctx, m.s.robot, overFTP, m.batch, m.data.Bytes())
-	return ftpError(err)
+	return m.s.r.ftpError(err)
 }
 
 func (m *manifestUpload) Abort(error) {}
 
 // ftpError gives an error as the reply that FTP has for it.
-func ftpError(err error) error {
+func (r *Receiver) ftpError(err error) error {
+	err = r.uploads.guard.NoSpace(err)
 	var full *ingest.Full
 	var cut *ingest.Incomplete
 	var refusal *ingest.Refusal
@@ -242,7 +253,7 @@ func ftpError(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &full):
-		return &ftp.Error{Code: 452, Msg: fmt.Sprintf("%s; again in %d s.", full.Detail, int(full.RetryAfter.Seconds()))}
+		return &ftp.Error{Code: 452, Msg: fmt.Sprintf("%s; again in %s s.", full.Detail, retryAfter(full))}
 	case errors.As(err, &cut):
 		return &ftp.Error{Code: 450, Msg: cut.Error() + "."}
 	case errors.As(err, &refusal):

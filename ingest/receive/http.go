@@ -105,6 +105,11 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 		return err
 	}
 	receipt, fresh, err := r.accept(req.Context(), callerOf(req.Context()).robot, overHTTP, batchInPath(req), signed)
+	var full *ingest.Full
+	if err = r.uploads.guard.NoSpace(err); errors.As(err, &full) {
+		w.Header().Set("Retry-After", retryAfter(full))
+		return problem.New(statusOf(full), "no_space", full.Detail)
+	}
 	if err != nil {
 		return refusalProblem(err)
 	}

@@ -39,6 +39,7 @@ type Batches interface {
 	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
 	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 	Sign(r *wire.Receipt) ([]byte, error)
+	Unsplit(ctx context.Context) (bytes int64, err error)
 }
 
 // Transfers is told of every upload. *transfers.Log is one.
@@ -51,10 +52,14 @@ type Options struct {
 	Dir       string // of the buffers, the same as ingest's: files are moved, not copied
 	Batches   Batches
 	Robots    Robots
-	Transfers Transfers     // may be nil
-	Space     ingest.Space  // nil: of the file system that holds Dir
-	Keep      time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
+	Transfers Transfers // may be nil
 	Log       *slog.Logger
+
+	Disks []ingest.Disk // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
+	Again time.Duration // after how long one whose batch has no room shall come again, and up to three times that; 0 is a minute
+	Keep  time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
+	Yield time.Duration // after how long without a byte it makes way for others where room is short; 0 is 6 hours
+	Stall time.Duration // how long an HTTP upload may stand still before its connection is closed; 0 is a minute
 
 	// Boundary is as ingest.Options has it, with the names that Boundaries gives.
 	Boundary func(write, when string)
@@ -72,18 +77,23 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if opt.Space == nil {
-		opt.Space = ingest.DiskSpace(opt.Dir)
+	if opt.Disks == nil {
+		var err error
+		if opt.Disks, err = ingest.Disks(opt.Dir, ""); err != nil {
+			return nil, fmt.Errorf("receive: %w", err)
+		}
 	}
-	if opt.Keep <= 0 {
-		opt.Keep = 14 * 24 * time.Hour
-	}
+	orElse(&opt.Again, time.Minute)
+	orElse(&opt.Keep, 14*24*time.Hour)
+	orElse(&opt.Yield, 6*time.Hour)
+	orElse(&opt.Stall, time.Minute)
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}
 	up := &uploads{
-		dir: filepath.Join(opt.Dir, "receive"), guard: ingest.NewGuard(opt.Space), boundary: opt.Boundary,
-		open: make(map[string]*upload),
+		dir: filepath.Join(opt.Dir, "receive"), log: opt.Log, boundary: opt.Boundary, yield: opt.Yield,
+		guard: ingest.NewGuard(opt.Disks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
+		open:  make(map[string]*upload),
 	}
 	r := &Receiver{opt: opt, log: opt.Log, uploads: up}
 	stale := func(u status) (bool, error) {
@@ -95,6 +105,26 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
 	}
 	return r, nil
+}
+
+func orElse(d *time.Duration, def time.Duration) {
+	if *d <= 0 {
+		*d = def
+	}
+}
+
+// Run clears away, now and then, what no robot goes on with, until ctx ends.
+func (r *Receiver) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		r.uploads.expire(time.Now().Add(-r.opt.Keep))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // accept hands the upload with its manifest to ingest, and gives the signed

@@ -68,14 +68,15 @@ func newHouse(t testing.TB) *house {
 	var running sync.WaitGroup
 	running.Go(func() { h.in.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); database.Close(); st.Close() })
-	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in, Robots: h.robots, Transfers: h.log, Space: h.space}
+	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in, Robots: h.robots, Transfers: h.log,
+		Disks: []ingest.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
 	return h.open()
 }
 
-func (h *house) space() (total, free int64, err error) {
+func (h *house) space() (ingest.Room, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return disk, h.free, nil
+	return ingest.Room{Bytes: disk, Free: h.free}, nil
 }
 
 func (h *house) setFree(n int64) {

@@ -30,6 +30,7 @@ func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	return handler.NewUnroutedHandler(handler.Config{
 		StoreComposer:        composer,
 		BasePath:             wire.PathUploads,
+		NetworkTimeout:       r.opt.Stall,
 		DisableDownload:      true,
 		DisableConcatenation: true,
 		Cors:                 &handler.CorsConfig{Disable: true},
@@ -56,7 +57,7 @@ func (d *dataStore) NewUpload(ctx context.Context, info handler.FileInfo) (handl
 		Batch: wire.BatchID(info.MetaData["batch"]), Robot: callerOf(ctx).robot, Protocol: overHTTP, Size: info.Size,
 	})
 	if err != nil {
-		return nil, tusError(err)
+		return nil, d.r.tusError(err)
 	}
 	return &tusUpload{d.r, u}, nil
 }
@@ -84,13 +85,16 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	start := time.Now()
 	w, err := t.u.begin(offset)
 	if err != nil {
-		return 0, tusError(err)
+		return 0, t.r.tusError(err)
 	}
 	n, err := io.CopyBuffer(w, src, make([]byte, 256<<10))
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
 	c, st := callerOf(ctx), t.u.get()
+	if err != nil {
+		n = min(n, max(st.Offset-offset, 0))
+	}
 	outcome := transfers.OK
 	if err != nil || st.Offset < st.Size {
 		outcome = transfers.Aborted
@@ -98,7 +102,7 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	t.r.record(ctx, transfers.Transfer{
 		Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Bytes: n, Took: time.Since(start), Outcome: outcome, Remote: c.remote,
 	})
-	return n, tusError(err)
+	return n, t.r.tusError(err)
 }
 
 // GetInfo tells the offset that is durable and stays.
@@ -125,7 +129,8 @@ func (t *tusUpload) Terminate(context.Context) error {
 }
 
 // tusError gives an error in the form that tusd sends with its status.
-func tusError(err error) error {
+func (r *Receiver) tusError(err error) error {
+	err = r.uploads.guard.NoSpace(err)
 	var full *ingest.Full
 	switch {
 	case err == nil:
@@ -149,7 +154,10 @@ func statusOf(full *ingest.Full) int {
 	return http.StatusInsufficientStorage
 }
 
-func retryAfter(full *ingest.Full) string { return strconv.Itoa(int(full.RetryAfter.Seconds())) }
+// retryAfter gives whole seconds, rounded up.
+func retryAfter(full *ingest.Full) string {
+	return strconv.FormatInt(int64((full.RetryAfter+time.Second-1)/time.Second), 10)
+}
 
 // problemWriter turns tusd's plain errors into problem+json.
 type problemWriter struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -45,16 +46,19 @@ type status struct {
 	Batch    wire.BatchID `json:"batch"`
 	Robot    string       `json:"robot"`
 	Protocol string       `json:"protocol"`
-	Size     int64        `json:"size"`   // declared; unknown over FTP: -1
-	Offset   int64        `json:"offset"` // bytes that are durable; the file may hold more, which do not count
+	Size     int64        `json:"size"`           // declared; unknown over FTP: -1
+	Room     int64        `json:"room,omitempty"` // asked for by ALLO, where Size is unknown
+	Offset   int64        `json:"offset"`         // bytes that are durable; the file may hold more, which do not count
 	Touched  time.Time    `json:"touched"`
 }
 
 // uploads keeps the bytes of batches that are not whole yet.
 type uploads struct {
 	dir      string
+	log      *slog.Logger
 	guard    *ingest.Guard
 	boundary func(write, when string)
+	yield    time.Duration // as Options has it
 
 	mu   sync.Mutex         // guards open; taken after an upload's own, never before one that others know
 	open map[string]*upload // every upload there is, by name
@@ -106,7 +110,8 @@ func (us *uploads) load(name string, stale func(status) (bool, error)) error {
 		return err
 	}
 	if err := json.Unmarshal(data, &u.status); err != nil {
-		return err
+		us.log.Error("the status of an upload cannot be read; its robot will send it again", "upload", name, "err", err)
+		return nil
 	}
 	drop, err := stale(u.status)
 	if drop || err != nil {
@@ -124,7 +129,7 @@ func (us *uploads) load(name string, stale func(status) (bool, error)) error {
 		return err
 	}
 	us.open[name] = u
-	us.guard.Hold(name, u.toCome())
+	us.guard.Hold(name, u.claim())
 	return nil
 }
 
@@ -138,12 +143,16 @@ func (us *uploads) get(name string) (*upload, error) {
 	return nil, errNoUpload
 }
 
+// all lists the uploads there are, in no order.
+func (us *uploads) all() []*upload {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	return slices.Collect(maps.Values(us.open))
+}
+
 // of lists a robot's uploads by one protocol, by name.
 func (us *uploads) of(robot, protocol string) []*upload {
-	us.mu.Lock()
-	all := slices.Collect(maps.Values(us.open))
-	us.mu.Unlock()
-	all = slices.DeleteFunc(all, func(u *upload) bool {
+	all := slices.DeleteFunc(us.all(), func(u *upload) bool {
 		s := u.get()
 		return s.Robot != robot || s.Protocol != protocol
 	})
@@ -152,11 +161,20 @@ func (us *uploads) of(robot, protocol string) []*upload {
 }
 
 // create begins an upload afresh, in place of one of the same name. It fails
-// with *ingest.Full where there is no room for the declared size.
+// with *ingest.Full where there is no room for the declared size, even after
+// uploads that nobody goes on with have made way.
 func (us *uploads) create(st status) (*upload, error) {
 	name := uploadName(st.Batch, st.Protocol)
-	if err := us.guard.Reserve(name, max(st.Size, 0)); err != nil {
-		return nil, err
+	for {
+		err := us.guard.Reserve(name, (&upload{status: st}).next())
+		var full *ingest.Full
+		if errors.As(err, &full) && us.makeWay(name) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		break
 	}
 	u, fresh := us.enter(name)
 	defer u.mu.Unlock()
@@ -229,8 +247,21 @@ func (u *upload) get() status {
 	return u.status
 }
 
-// toCome is how many declared bytes are still to be written.
-func (u *upload) toCome() int64 { return max(u.status.Size-u.status.Offset, 0) }
+// claim is the room that the upload takes besides what it has on disk.
+func (u *upload) claim() ingest.Claim {
+	whole := max(u.status.Size, u.status.Room, u.status.Offset)
+	return ingest.Claim{Coming: whole - u.status.Offset, Whole: whole}
+}
+
+// next is the room for it to go on: where its size is not known, up to the next
+// promise and no further.
+func (u *upload) next() ingest.Claim {
+	c := u.claim()
+	if u.status.Size < 0 && c.Coming == 0 {
+		c = ingest.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint}
+	}
+	return c
+}
 
 // store makes the status durable; u.mu is held.
 func (u *upload) store() error {
@@ -258,6 +289,7 @@ func (u *upload) settle() error {
 	}
 	err := u.writer.promise()
 	u.stop()
+	u.uploads.guard.Hold(u.name, u.claim())
 	return err
 }
 
@@ -267,88 +299,4 @@ func (u *upload) stop() {
 		u.writer.f.Close()
 		u.writer = nil
 	}
-}
-
-// begin takes the upload over and goes on writing at an offset no further than
-// what is kept; what was kept beyond it is given up.
-func (u *upload) begin(at int64) (*writer, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if err := u.settle(); err != nil {
-		return nil, err
-	}
-	switch known, err := u.uploads.get(u.name); {
-	case err != nil || known != u:
-		return nil, errNoUpload // accepted or given up meanwhile
-	case at > u.status.Offset:
-		return nil, errOffset
-	}
-	if at < u.status.Offset {
-		u.status.Offset = at
-		if err := u.store(); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.Truncate(u.path(), at); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(u.path(), os.O_WRONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	u.writer = &writer{u: u, f: f, at: at}
-	return u.writer, nil
-}
-
-// writer appends to an upload until it is closed or another takes over.
-type writer struct {
-	u  *upload
-	f  *os.File
-	at int64 // written up to here
-}
-
-// Write appends p, and makes a promise now and then. Of an upload of undeclared
-// size it asks for room as it goes.
-func (w *writer) Write(p []byte) (int, error) {
-	w.u.mu.Lock()
-	defer w.u.mu.Unlock()
-	if w.u.writer != w {
-		return 0, errTakenOver
-	}
-	n, err := w.f.WriteAt(p, w.at)
-	w.at += int64(n)
-	if err == nil && w.at-w.u.status.Offset >= checkpoint {
-		err = w.promise()
-	}
-	if err == nil && w.u.status.Size < 0 && w.at == w.u.status.Offset {
-		err = w.u.uploads.guard.Reserve(w.u.name, checkpoint)
-	}
-	return n, err
-}
-
-// Close makes all that was written durable and lets the upload go.
-func (w *writer) Close() error {
-	w.u.mu.Lock()
-	defer w.u.mu.Unlock()
-	if w.u.writer != w {
-		return errTakenOver
-	}
-	return w.u.settle()
-}
-
-// promise makes what was written durable and then counts it; u.mu is held.
-func (w *writer) promise() error {
-	if w.at == w.u.status.Offset {
-		return nil
-	}
-	us := w.u.uploads
-	if err := us.write(writeData, w.f.Sync); err != nil {
-		return err
-	}
-	w.u.status.Offset = w.at
-	if err := us.write(writeOffset, w.u.store); err != nil {
-		return err
-	}
-	us.guard.Hold(w.u.name, w.u.toCome())
-	return nil
 }

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"strconv"
 	"strings"
 
 	goftp "goftp.io/server/v2"
@@ -50,7 +51,25 @@ func (c *conn) opts(arg string) {
 
 func (c *conn) syst(string) { c.reply(215, "UNIX Type: L8") }
 func (c *conn) clnt(string) { c.reply(200, "Noted") }
-func (c *conn) allo(string) { c.reply(202, "No need to reserve room") }
+// allo answers ALLO: a size, and perhaps "R" and the size of a record.
+func (c *conn) allo(arg string) {
+	session, ok := c.session.(Allocator)
+	if !ok {
+		c.reply(202, "No need to reserve room")
+		return
+	}
+	size, _, _ := strings.Cut(strings.TrimSpace(arg), " ")
+	n, err := strconv.ParseInt(size, 10, 64)
+	if err != nil || n < 0 {
+		c.reply(501, "ALLO takes a number of bytes")
+		return
+	}
+	if err := session.Allocate(c.ctx, n); err != nil {
+		c.fail(err)
+		return
+	}
+	c.reply(200, "The next upload is taken to have %d bytes", n)
+}
 
 // abor answers ABOR when its transfer, if there was one, has ended.
 func (c *conn) abor(string) {

@@ -47,6 +47,12 @@ type Session interface {
 	Close() error
 }
 
+// Allocator is a Session that is told of ALLO: how many bytes the next upload
+// will have. An error, such as an *Error with code 452, refuses it.
+type Allocator interface {
+	Allocate(ctx context.Context, bytes int64) error
+}
+
 // Append is the offset that Create gets for APPE.
 const Append = -1
 

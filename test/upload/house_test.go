@@ -41,15 +41,16 @@ type house struct {
 	cat    *catalog.Catalog
 	url    string // of HTTP
 	ftp    string // host:port of FTP
-	tls    *tls.Config
 	spool  string
 	log    lines
 }
 
 // setup says what is out of the ordinary with a house.
 type setup struct {
-	dir      string // of buffers and store; empty: a temporary one
+	dir      string // of the buffers; empty: a temporary one
+	store    string // directory of the store; empty: beside the buffers
 	ftpTLS   *tls.Config
+	ingest   func(*ingest.Options)
 	receiver func(*receive.Options)
 }
 
@@ -59,7 +60,11 @@ func newHouse(t testing.TB, s setup) *house {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	st, err := store.OpenFS(filepath.Join(dir, "objects"))
+	objects := s.store
+	if objects == "" {
+		objects = filepath.Join(dir, "objects")
+	}
+	st, err := store.OpenFS(objects)
 	must(t, err)
 	database, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
 	must(t, err)
@@ -68,12 +73,18 @@ func newHouse(t testing.TB, s setup) *house {
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key = public
 	buffers := filepath.Join(dir, "buffers")
-	h.in, err = ingest.New(t.Context(), ingest.Options{
+	in := ingest.Options{
 		DB: database, Dir: buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: 10 * time.Millisecond, BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
-	})
+	}
+	if s.ingest != nil {
+		s.ingest(&in)
+	}
+	h.in, err = ingest.New(t.Context(), in)
 	must(t, err)
-	opt := receive.Options{Dir: buffers, Batches: h.in, Robots: h.robots}
+	disks, err := ingest.Disks(buffers, objects)
+	must(t, err)
+	opt := receive.Options{Dir: buffers, Batches: h.in, Robots: h.robots, Disks: disks}
 	if s.receiver != nil {
 		s.receiver(&opt)
 	}
@@ -113,7 +124,7 @@ func (h *house) put(b *batchtest.Batch) {
 }
 
 func (h *house) service() *upload.Service {
-	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key, Client: &http.Client{Transport: &http.Transport{}}}
+	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key, Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
 }
 
 func (h *house) drop() *upload.FTP {

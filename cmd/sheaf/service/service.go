@@ -155,8 +155,13 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 		return err
 	}
 	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, log: s.log}
+	disks, err := ingest.Disks(buffers, filepath.Join(s.cfg.Data, "store"))
+	if err != nil {
+		return err
+	}
 	s.receiver, err = receive.New(ctx, receive.Options{
-		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
+		Disks: disks,
+		Dir:   buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
 		Boundary: s.in(roomReceive),
 	})
 	if err != nil {
@@ -233,6 +238,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.manager.Run(ctx) })
 	g.Go(func() error { return s.ingest.Run(ctx) })
 	g.Go(func() error { return s.keeper.Run(ctx) })
+	g.Go(func() error { return s.receiver.Run(ctx) })
 	g.Go(func() error {
 		err := serveHTTP(server, s.http, s.cfg.HTTP.Cert, s.cfg.HTTP.Key)
 		if errors.Is(err, http.ErrServerClosed) {

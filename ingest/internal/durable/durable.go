@@ -25,6 +25,7 @@ func WriteFile(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(temp) // it may be what has filled the disk
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return Rename(temp, path)

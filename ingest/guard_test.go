@@ -1,0 +1,99 @@
+package ingest_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/ingest"
+)
+
+// disk is a file system of 1000 bytes and as many files.
+type disk struct{ used, files int64 }
+
+func (d *disk) space() (ingest.Room, error) {
+	return ingest.Room{Bytes: 1000, Free: 1000 - d.used, Files: 1000, FreeFiles: 1000 - d.files}, nil
+}
+
+func wantFull(t *testing.T, err error, draining bool) {
+	t.Helper()
+	var full *ingest.Full
+	if !errors.As(err, &full) || full.Draining != draining || full.RetryAfter < time.Minute || full.RetryAfter > 3*time.Minute {
+		t.Fatalf("got %v (%+v), want to be refused, draining %v", err, full, draining)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	buffers, objects := &disk{}, &disk{}
+	unsplit := int64(0)
+	guard := func(disks ...ingest.Disk) *ingest.Guard {
+		*buffers, *objects, unsplit = disk{}, disk{}, 0
+		return ingest.NewGuard(disks, time.Minute, func() (int64, error) { return unsplit, nil })
+	}
+	one := ingest.Disk{Name: "one", Space: buffers.space, Buffers: true}
+	both := ingest.Disk{Name: "both", Space: buffers.space, Buffers: true, Store: true}
+	other := ingest.Disk{Name: "other", Space: objects.space, Store: true}
+	batch := func(n int64) ingest.Claim { return ingest.Claim{Coming: n, Whole: n} }
+
+	t.Run("stops at 85 and goes on at 75", func(t *testing.T) {
+		g := guard(one)
+		must(t, g.Reserve("a", batch(400)))
+		must(t, g.Reserve("b", batch(400)))
+		wantFull(t, g.Reserve("c", batch(51)), false)
+		must(t, g.Extend("a", batch(450))) // what was begun goes on
+		wantFull(t, g.Extend("a", batch(451)), true)
+		wantFull(t, g.Reserve("c", batch(1)), true)
+		g.Release("b")
+		must(t, g.Reserve("c", batch(1))) // 450 are left
+		g.Release("a")
+		g.Release("c")
+		buffers.used = 760
+		wantFull(t, g.Reserve("c", batch(100)), false)
+		buffers.used = 751
+		wantFull(t, g.Reserve("c", batch(1)), true)
+		buffers.used = 750
+		must(t, g.Reserve("c", batch(1)))
+	})
+	t.Run("one too large does not stop the others", func(t *testing.T) {
+		g := guard(one)
+		wantFull(t, g.Reserve("a", batch(851)), false)
+		must(t, g.Reserve("b", batch(850)))
+	})
+	t.Run("the store's copy counts", func(t *testing.T) {
+		g := guard(both)
+		wantFull(t, g.Reserve("a", batch(426)), false)
+		must(t, g.Reserve("a", batch(425)))
+		g.Release("a") // came whole: on disk, and to be copied
+		buffers.used, unsplit = 400, 400
+		wantFull(t, g.Reserve("b", batch(26)), false)
+		buffers.used, unsplit = 800, 0 // copied
+		wantFull(t, g.Reserve("b", batch(20)), true)
+		buffers.used = 400 // collected
+		must(t, g.Reserve("b", ingest.Claim{Coming: 100, Whole: 300}))
+	})
+	t.Run("a store on a disk of its own", func(t *testing.T) {
+		g := guard(one, other)
+		objects.used, unsplit = 500, 200
+		wantFull(t, g.Reserve("a", ingest.Claim{Coming: 10, Whole: 151}), false)
+		must(t, g.Reserve("a", ingest.Claim{Coming: 10, Whole: 150}))
+	})
+	t.Run("files", func(t *testing.T) {
+		g := guard(one)
+		buffers.files = 851
+		wantFull(t, g.Reserve("a", batch(1)), false)
+		buffers.files = 760
+		wantFull(t, g.Reserve("a", batch(1)), true)
+		buffers.files = 740
+		must(t, g.Reserve("a", batch(1)))
+	})
+	t.Run("full all the same", func(t *testing.T) {
+		g := guard(one)
+		wantFull(t, g.NoSpace(fmt.Errorf("write: %w", unix.ENOSPC)), true)
+		if err := errors.New("another"); g.NoSpace(err) != err {
+			t.Error("another error became a full disk")
+		}
+	})
+}

@@ -1,0 +1,308 @@
+package upload_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/ingest"
+	"sheaf/ingest/receive"
+	"sheaf/internal/testneed"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/upload"
+	"sheaf/test/batchtest"
+)
+
+const mib = 1 << 20
+
+// smallDisk mounts a file system of its own for the test. Who may not mount runs the
+// test again in a user namespace; nil says that this was done.
+func smallDisk(t *testing.T, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
+	switch {
+	case err == nil:
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+		return dir
+	case os.Getenv("SHEAF_TEST_IN_NAMESPACE") != "":
+		testneed.Missing(t, "needs to mount a tmpfs, which not even a user namespace may here: %v", err)
+	}
+	self, err := os.Executable()
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), testneed.Tool(t, "unshare"), "-Urm", self, "-test.v", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "SHEAF_TEST_IN_NAMESPACE=1")
+	out, err := cmd.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "--- SKIP"), strings.Contains(string(out), "unshare failed"):
+		testneed.Missing(t, "needs to mount a tmpfs: %s", out)
+	case err != nil:
+		t.Fatalf("in a user namespace: %v\n%s", err, out)
+	}
+	return ""
+}
+
+// large makes a batch of about n bytes that cannot be compressed.
+func large(t testing.TB, r *batchtest.Robots, number int64, n int) *batchtest.Batch {
+	body := make([]byte, n)
+	rng := rand.NewChaCha8([32]byte{byte(number)})
+	rng.Read(body)
+	return batchtest.Make(t, r, number, batchtest.Host{
+		Name: fmt.Sprintf("h%d.example.jp", number),
+		Each: func(yield func(batchtest.Page) bool) { yield(batchtest.Page{Path: "/", Body: body}) },
+	})
+}
+
+// soon makes those who are refused come again soon.
+func soon(o *receive.Options) { o.Again = 50 * time.Millisecond }
+
+// shut is a publish window that does not open while the test runs.
+func shut(t *testing.T) func(*ingest.Options) {
+	at := time.Now().UTC().Add(12 * time.Hour)
+	w, err := window.Parse(at.Format("15:04") + "-" + at.Add(time.Minute).Format("15:04") + " UTC")
+	must(t, err)
+	return func(o *ingest.Options) { o.Window = w }
+}
+
+// answers counts the statuses that come.
+type answers struct {
+	mu   sync.Mutex
+	seen map[int]int
+	bare int // refusals that do not say when to come again
+}
+
+func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.seen[res.StatusCode]++
+		if n, err := strconv.Atoi(res.Header.Get("Retry-After")); (res.StatusCode == 503 || res.StatusCode == 507) && (err != nil || n < 1) {
+			a.bare++
+		}
+	}
+	return res, err
+}
+
+// told452 is what a robot's log says of a refusal over FTP, with the time to come again.
+var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep the batch and try again; again in [0-9]+ s`)
+
+// TestSmallDisk: batches that are more than the disk holds all get through, by
+// both ways, though nothing leaves the disk until the operator publishes.
+func TestSmallDisk(t *testing.T) {
+	dir := smallDisk(t, "size=40m")
+	if dir == "" {
+		return
+	}
+	h := newHouse(t, setup{dir: dir, store: t.TempDir(), receiver: soon, ingest: shut(t)})
+	var all []*batchtest.Batch
+	for n := range int64(12) {
+		all = append(all, large(t, h.robots, n+1, 5*mib))
+		h.put(all[n])
+	}
+	// Two robots' spools, as it were: one sends by HTTP, the other by FTP.
+	other := &house{t: t, robots: h.robots, spool: t.TempDir()}
+	for _, b := range all[6:] {
+		for _, suffix := range []string{".tar.gz", ".manifest"} {
+			must(t, os.MkdirAll(filepath.Join(other.spool, "spool"), 0o755))
+			must(t, os.Rename(filepath.Join(h.spool, "spool", string(b.ID)+suffix), filepath.Join(other.spool, "spool", string(b.ID)+suffix)))
+		}
+	}
+	seen := &answers{seen: make(map[int]int)}
+	service := h.service()
+	service.Client = &http.Client{Transport: seen}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var robots sync.WaitGroup
+	for _, u := range []*upload.Uploader{h.uploader(service), other.uploader(h.drop())} {
+		robots.Go(func() {
+			if err := u.Drain(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// Nothing is published until both robots have been refused.
+	refused := func() bool {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		return seen.seen[503]+seen.seen[507] > 0 && told452.MatchString(other.log.String())
+	}
+	peak, spaces := 0.0, ingest.DiskSpace(dir)
+	for published := int64(0); published < int64(len(all)) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		room, err := spaces()
+		must(t, err)
+		peak = max(peak, float64(room.Bytes-room.Free)/float64(room.Bytes))
+		if refused() {
+			_, n, err := h.in.PublishNow(ctx)
+			must(t, err)
+			published += int64(n)
+		}
+	}
+	robots.Wait()
+	for _, b := range all[:6] {
+		h.wantPublished(b)
+	}
+	other.in, other.cat = h.in, h.cat
+	for _, b := range all[6:] {
+		other.wantPublished(b)
+	}
+	if seen.bare > 0 {
+		t.Errorf("answers %v, %d of them without Retry-After", seen.seen, seen.bare)
+	}
+	if peak > 0.86 || peak < 0.45 {
+		t.Errorf("the disk was %.0f %% full at most", 100*peak)
+	}
+}
+
+// TestStoreOnTheSameDisk: the copy that the split makes is set aside with the batch.
+func TestStoreOnTheSameDisk(t *testing.T) {
+	dir := smallDisk(t, "size=48m")
+	if dir == "" {
+		return
+	}
+	h := newHouse(t, setup{dir: dir, receiver: soon, ingest: shut(t)})
+	first, second := large(t, h.robots, 1, 14*mib), large(t, h.robots, 2, 9*mib)
+	h.put(first)
+	h.put(second)
+	spooled := h.spooled()
+	must(t, h.service().Send(t.Context(), spooled[0]))
+	err := h.service().Send(t.Context(), spooled[1])
+	h.wantLater(err)
+	if !strings.Contains(err.Error(), ": 507 ") {
+		t.Errorf("refused with %v, want 507", err)
+	}
+	h.wantLater(h.drop().Send(t.Context(), spooled[1]))
+	deadline := time.Now().Add(time.Minute)
+	for { // until the copy is made: nothing failed for want of room
+		b, err := h.in.Buffers(t.Context())
+		must(t, err)
+		if b[2].State == wire.StatePostSplit && b[2].Batches == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the batch is not split: %+v", b)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	_, _, err = h.in.PublishNow(t.Context())
+	must(t, err)
+	// The store keeps 14 MiB; the second takes 9 and 9.
+	for h.service().Send(t.Context(), spooled[1]) != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("the second batch is never taken")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestDiskFilledByOthers: another program fills the disk while a batch comes. What
+// has come is kept, what was told stays true, and the rest follows when there is room.
+func TestDiskFilledByOthers(t *testing.T) {
+	dir := smallDisk(t, "size=64m")
+	if dir == "" {
+		return
+	}
+	h := newHouse(t, setup{dir: dir, store: t.TempDir(), receiver: soon})
+	for n, by := range []way{h.service(), h.drop()} {
+		b := large(t, h.robots, int64(n+1), 40*mib)
+		h.put(b)
+		filler := filepath.Join(dir, "filler")
+		stop := make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() { fillOnce(t, filler, stop, filepath.Join(dir, "buffers", "receive", "*")) })
+		// Whether the answer is seen before the connection breaks is the network's to say.
+		if err := by.Send(t.Context(), h.spooled()[0]); err == nil {
+			t.Errorf("%s: sent through a full disk", by.Name())
+		}
+		close(stop)
+		others.Wait()
+		kept, _ := filepath.Glob(filepath.Join(dir, "buffers", "receive", string(b.ID)+"*"))
+		if len(kept) != 2 {
+			t.Errorf("%s: what came is not kept: %v", by.Name(), kept)
+		}
+		h.wantLater(by.Send(t.Context(), h.spooled()[0])) // it is still full
+		must(t, os.Remove(filler))
+		h.drain(by)
+		h.wantPublished(b)
+	}
+}
+
+// fillOnce waits until a file has got its first bytes, and fills the disk to the brim.
+func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string) {
+	f, err := os.Create(filler)
+	must(t, err)
+	defer f.Close()
+	for begun := false; !begun; time.Sleep(100 * time.Microsecond) {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		files, _ := filepath.Glob(pattern)
+		for _, path := range files {
+			if st, err := os.Stat(path); err == nil && st.Size() > mib {
+				begun = true
+			}
+		}
+	}
+	for block := make([]byte, mib); err == nil; _, err = f.Write(block) {
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Error(err)
+	}
+}
+
+// TestNoMoreFiles: a disk without room for another file is full.
+func TestNoMoreFiles(t *testing.T) {
+	dir := smallDisk(t, "size=16m,nr_inodes=200")
+	if dir == "" {
+		return
+	}
+	h := newHouse(t, setup{dir: dir, receiver: soon})
+	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 2))
+	h.put(b)
+	crowd := filepath.Join(dir, "crowd")
+	must(t, os.Mkdir(crowd, 0o755))
+	for i := range 170 {
+		must(t, os.WriteFile(filepath.Join(crowd, strconv.Itoa(i)), nil, 0o600))
+	}
+	h.wantLater(h.service().Send(t.Context(), h.spooled()[0]))
+	h.wantLater(h.drop().Send(t.Context(), h.spooled()[0]))
+	must(t, os.RemoveAll(crowd))
+	h.drain(h.service())
+	h.wantPublished(b)
+}
+
+// spooled lists the robot's spool.
+func (h *house) spooled() []batch.Spooled {
+	h.t.Helper()
+	s, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
+	must(h.t, err)
+	defer s.Close()
+	list, err := s.Spool()
+	must(h.t, err)
+	return list
+}
+
+func (h *house) wantLater(err error) {
+	h.t.Helper()
+	var later *upload.LaterError
+	if !errors.As(err, &later) || later.After < time.Second {
+		h.t.Errorf("got %v, want to be told when to come again", err)
+	}
+}
