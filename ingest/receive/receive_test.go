@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,7 @@ type house struct {
 	key    ed25519.PublicKey
 	in     *ingest.Ingest
 	rec    *receive.Receiver
+	cat    *catalog.Catalog
 	log    *transfers.Log
 	opt    receive.Options
 	url    string
@@ -57,6 +59,7 @@ func newHouse(t testing.TB) *house {
 	must(t, err)
 	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
 	must(t, err)
+	h.cat = cat
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key, h.log = public, transfers.New(database)
 	h.in, err = ingest.New(t.Context(), ingest.Options{
@@ -323,15 +326,22 @@ func TestHTTPRefuses(t *testing.T) {
 	})
 }
 
-func (h *house) dial() *ftpclient.ServerConn {
+// serveFTP runs the drop until the test ends.
+func (h *house) serveFTP(cfg ftp.Config) (addr string) {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(h.t, err)
+	cfg.Listener, cfg.StopTimeout, cfg.Log = l, time.Millisecond, slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { ftp.Run(ctx, ftp.Config{Listener: l, StopTimeout: time.Millisecond}, h.rec.FTP()) })
+	running.Go(func() { ftp.Run(ctx, cfg, h.rec.FTP()) })
 	h.t.Cleanup(func() { cancel(); running.Wait() })
-	c, err := ftpclient.Dial(l.Addr().String(), ftpclient.DialWithTimeout(5*time.Second))
+	return l.Addr().String()
+}
+
+func (h *house) dial() *ftpclient.ServerConn {
+	h.t.Helper()
+	c, err := ftpclient.Dial(h.serveFTP(ftp.Config{}), ftpclient.DialWithTimeout(5*time.Second))
 	must(h.t, err)
 	must(h.t, c.Login(batchtest.Robot, batchtest.Secret))
 	return c

@@ -51,6 +51,7 @@ func (c *conn) opts(arg string) {
 
 func (c *conn) syst(string) { c.reply(215, "UNIX Type: L8") }
 func (c *conn) clnt(string) { c.reply(200, "Noted") }
+
 // allo answers ALLO: a size, and perhaps "R" and the size of a record.
 func (c *conn) allo(arg string) {
 	session, ok := c.session.(Allocator)
