@@ -65,7 +65,7 @@ func (g *Guard) NoSpace(err error) error {
 
 // Unsplit is how many bytes of batches have come whole and are not in the store yet.
 func (i *Ingest) Unsplit(ctx context.Context) (int64, error) {
-	sums, err := i.ledger.buffers(ctx)
+	sums, err := i.ledger.buffers(ctx, i.opt.Now())
 	if err != nil {
 		return 0, fmt.Errorf("ledger: %w", err)
 	}
