@@ -1,0 +1,150 @@
+package balance
+
+import (
+	"math"
+	"slices"
+)
+
+// dual is the Lagrangian dual of "give each host to one robot so that the
+// highest load is least" (R||Cmax; Lenstra, Shmoys and Tardos 1990 round its
+// linear relaxation, whose value this dual has). With prices p ≥ 0 on the robots' time, adding
+// up to 1, no plan is shorter than Σ_j min_i p_i·t_ij: a plan of makespan T costs
+// at most T at these prices, and every host costs at least its cheapest.
+//
+// The best prices are climbed to by the loads of the plan in which each host
+// goes where it is cheapest: who has too much gets dearer.
+type dual struct {
+	c     *Costs
+	limit float64   // pairs that cost more are not used by any plan that is looked for
+	price []float64 // Σ = 1
+	loads [][]float64
+	bound []float64 // by worker
+
+	best      float64 // the highest bound so far, over the candidates
+	bestPrice []float64
+}
+
+func newDual(c *Costs, limit float64) *dual {
+	d := &dual{c: c, limit: limit, price: make([]float64, c.Robots), loads: make([][]float64, workers()), bound: make([]float64, workers())}
+	for w := range d.loads {
+		d.loads[w] = make([]float64, c.Robots)
+	}
+	for i := range d.price {
+		d.price[i] = 1 / float64(c.Robots)
+	}
+	d.bestPrice = slices.Clone(d.price)
+	return d
+}
+
+// climb makes so many steps, and gives the best prices found.
+func (d *dual) climb(steps int) []float64 {
+	for step := range steps {
+		value, loads := d.evaluate()
+		if value > d.best {
+			d.best = value
+			copy(d.bestPrice, d.price)
+		}
+		mean := 0.0
+		for _, l := range loads {
+			mean += l / float64(len(loads))
+		}
+		if mean == 0 || math.IsInf(value, 1) {
+			break
+		}
+		// In the logarithm, so that prices stay above zero whatever happens; the
+		// step shrinks so that the sum of steps, but not of their squares, has no limit.
+		rate := 0.5 / (1 + 0.15*float64(step))
+		total := 0.0
+		for i, l := range loads {
+			over := min(l/mean-1, 2)
+			d.price[i] = max(d.price[i]*math.Exp(rate*over), 1e-12)
+			total += d.price[i]
+		}
+		for i := range d.price {
+			d.price[i] /= total
+		}
+	}
+	return d.bestPrice
+}
+
+// evaluate gives the bound at the present prices, and the loads with every host
+// where it is cheapest.
+func (d *dual) evaluate() (value float64, loads []float64) {
+	for w := range d.loads {
+		clear(d.loads[w])
+		d.bound[w] = 0
+	}
+	parallel(d.c.Hosts, func(w, from, to int) {
+		loads, sum := d.loads[w], 0.0
+		for j := from; j < to; j++ {
+			i, ms := d.cheapest(j)
+			loads[i] += ms
+			sum += ms * d.price[i]
+		}
+		d.bound[w] = sum
+	})
+	loads = d.loads[0]
+	for w := range d.loads {
+		value += d.bound[w]
+		if w > 0 {
+			for i, l := range d.loads[w] {
+				loads[i] += l
+			}
+		}
+	}
+	return value, loads
+}
+
+// cheapest gives the candidate of host j that is cheapest at the present prices.
+func (d *dual) cheapest(j int) (robot int32, ms float64) {
+	robots, costs := d.c.candidates(j)
+	least := math.Inf(1)
+	robot, ms = robots[0], math.Inf(1)
+	for k, i := range robots {
+		if costs[k] > d.limit {
+			continue
+		}
+		if priced := costs[k] * d.price[i]; priced < least {
+			least, robot, ms = priced, i, costs[k]
+		}
+	}
+	return robot, ms
+}
+
+// overAll gives the bound that prices prove over all pairs within the limit,
+// candidates or not.
+func overAll(c *Costs, price []float64, limit float64) float64 {
+	sums := make([]float64, workers())
+	parallel(c.Hosts, func(w, from, to int) {
+		for j := from; j < to; j++ {
+			least := math.Inf(1)
+			for i := range price {
+				if ms := c.all(i, j); ms <= limit {
+					least = min(least, ms*price[i])
+				}
+			}
+			sums[w] += least
+		}
+	})
+	total := 0.0
+	for _, s := range sums {
+		total += s
+	}
+	return total
+}
+
+// longest gives the highest of the hosts' costs at the robot where each costs
+// least: no plan ends before it.
+func longest(c *Costs) float64 {
+	most := make([]float64, workers())
+	parallel(c.Hosts, func(w, from, to int) {
+		for j := from; j < to; j++ {
+			least := math.Inf(1)
+			for i := range c.Robots {
+				least = min(least, c.all(i, j))
+			}
+			most[w] = max(most[w], least)
+		}
+	})
+	return slices.Max(most)
+}

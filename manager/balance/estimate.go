@@ -1,0 +1,110 @@
+package balance
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Measured is a distance that somebody has measured: host j's pages came to
+// robot i at so many ms a KB.
+type Measured struct {
+	Robot, Host int
+	MsPerKB     float64
+}
+
+// Distance estimates what has not been measured as robot factor × host factor: how
+// slow the robot's line is, times how slow the host's. The factors are medians in the
+// logarithm, found in turns, so that a host that was ten times slow on one night
+// does not count for more than one. It gives the estimate for any pair, and the
+// measured value where there is one (their geometric mean where there are several).
+func Distance(robots, hosts int, seen []Measured) Func {
+	type key struct{ i, j int }
+	sum, count := make(map[key]float64), make(map[key]int)
+	byRobot, byHost := make([][]Measured, robots), make([][]Measured, hosts)
+	for _, m := range seen {
+		if !(m.MsPerKB > 0) || math.IsInf(m.MsPerKB, 1) {
+			continue
+		}
+		sum[key{m.Robot, m.Host}] += math.Log(m.MsPerKB)
+		count[key{m.Robot, m.Host}]++
+		byRobot[m.Robot] = append(byRobot[m.Robot], m)
+		byHost[m.Host] = append(byHost[m.Host], m)
+	}
+	robot, host := make([]float64, robots), make([]float64, hosts)
+	var logs []float64
+	fit := func(to []float64, by [][]Measured, rest func(Measured) float64) {
+		var known []float64
+		for n, list := range by {
+			logs = logs[:0]
+			for _, m := range list {
+				logs = append(logs, math.Log(m.MsPerKB)-rest(m))
+			}
+			if len(logs) > 0 {
+				to[n] = median(logs)
+				known = append(known, to[n])
+			}
+		}
+		if len(known) == 0 {
+			return
+		}
+		usual := median(known)
+		for n, list := range by {
+			if len(list) == 0 {
+				to[n] = usual // nothing is known of it: it is like the others
+			}
+		}
+	}
+	for range 8 {
+		fit(host, byHost, func(m Measured) float64 { return robot[m.Robot] })
+		fit(robot, byRobot, func(m Measured) float64 { return host[m.Host] })
+	}
+	return func(i, j int) float64 {
+		if n := count[key{i, j}]; n > 0 {
+			return math.Exp(sum[key{i, j}] / float64(n))
+		}
+		return math.Exp(robot[i] + host[j])
+	}
+}
+
+func median(x []float64) float64 {
+	x = slices.Clone(x)
+	slices.Sort(x)
+	if n := len(x); n%2 == 0 {
+		return (x[n/2-1] + x[n/2]) / 2
+	}
+	return x[len(x)/2]
+}
+
+// Pair is a robot and a host.
+type Pair struct{ Robot, Host int }
+
+// Probes gives up to most pairs that are worth measuring: those not measured whose
+// estimate, were it wrong by the given factor, would bring the host to that robot at
+// the plan's prices. The largest possible gain comes first.
+func Probes(c *Costs, r Result, known func(robot, host int) bool, factor float64, most int) []Pair {
+	type worth struct {
+		Pair
+		gain float64
+	}
+	var found []worth
+	for j, at := range r.Plan {
+		now := c.At(at, j) * r.Prices[at]
+		for i := range c.Robots {
+			if i == at || known(i, j) {
+				continue
+			}
+			if gain := now - c.At(i, j)/factor*r.Prices[i]; gain > 0 {
+				found = append(found, worth{Pair{i, j}, gain})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b worth) int {
+		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Robot, b.Robot))
+	})
+	pairs := make([]Pair, 0, min(most, len(found)))
+	for _, w := range found[:cap(pairs)] {
+		pairs = append(pairs, w.Pair)
+	}
+	return pairs
+}

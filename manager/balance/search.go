@@ -1,0 +1,254 @@
+package balance
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// search is a plan under improvement, with the sums kept as it changes.
+type search struct {
+	c     *Costs
+	price []float64
+	plan  Plan
+	loads []float64
+	items [][]int32 // each robot's hosts, in no order
+	place []int32   // where in its robot's items a host stands
+	fixed []bool    // hosts that exchange leaves where they are
+}
+
+func newSearch(c *Costs, price []float64, p Plan) *search {
+	s := &search{c: c, price: price, plan: slices.Clone(p), loads: make([]float64, c.Robots), items: make([][]int32, c.Robots), place: make([]int32, c.Hosts), fixed: make([]bool, c.Hosts)}
+	for j, i := range p {
+		s.place[j] = int32(len(s.items[i]))
+		s.items[i] = append(s.items[i], int32(j))
+		s.loads[i] += c.all(i, j)
+	}
+	return s
+}
+
+func (s *search) result() (Plan, float64) {
+	return s.plan, s.plan.Makespan(s.c) // summed anew: no error of many additions is left
+}
+
+// move gives host j to robot i.
+func (s *search) move(j, i int) {
+	from := s.plan[j]
+	list, at := s.items[from], s.place[j]
+	last := list[len(list)-1]
+	list[at], s.place[last] = last, at
+	s.items[from] = list[:len(list)-1]
+	s.loads[from] -= s.c.all(from, j)
+	s.place[j] = int32(len(s.items[i]))
+	s.items[i] = append(s.items[i], int32(j))
+	s.loads[i] += s.c.all(i, j)
+	s.plan[j] = i
+}
+
+// top gives the robot with the most to do.
+func (s *search) top() int {
+	most := 0
+	for i, l := range s.loads {
+		if l > s.loads[most] {
+			most = i
+		}
+	}
+	return most
+}
+
+// near is how close to the bound it is good enough to stop.
+const near = 1.0005
+
+// descend brings the highest load down as far as repair and exchanges can.
+func (s *search) descend(bound float64) {
+	// Repair aims ever lower between the bound and what it has reached.
+	for _, over := range []float64{1.1, 1.03, 1.01, 1.003, 1.001, near} {
+		s.repair(bound * over)
+	}
+	s.exchange(bound*near, math.MaxInt)
+}
+
+// repair moves hosts from robots above the target to robots that stay below it,
+// those first whose move costs least, at the prices, for the time that it frees.
+func (s *search) repair(target float64) {
+	type offer struct {
+		j      int32
+		regret float64
+	}
+	var offers []offer
+	for range 4 {
+		moved := false
+		for i := range s.loads {
+			if s.loads[i] <= target {
+				continue
+			}
+			offers = offers[:0]
+			for _, j := range s.items[i] {
+				if _, regret := s.elsewhere(int(j), i, target); !math.IsInf(regret, 1) {
+					offers = append(offers, offer{j, regret / s.c.all(i, int(j))})
+				}
+			}
+			slices.SortFunc(offers, func(a, b offer) int {
+				return cmp.Or(cmp.Compare(a.regret, b.regret), cmp.Compare(a.j, b.j))
+			})
+			for _, o := range offers {
+				if s.loads[i] <= target {
+					break
+				}
+				if to, regret := s.elsewhere(int(o.j), i, target); !math.IsInf(regret, 1) {
+					s.move(int(o.j), to)
+					moved = true
+				}
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// elsewhere gives the cheapest other robot, at the prices, that has room for host
+// j below the target, and by how much dearer than robot i it is.
+func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
+	regret = math.Inf(1)
+	robots, ms := s.c.candidates(j)
+	for k, other := range robots {
+		if int(other) == i || s.loads[other]+ms[k] > target {
+			continue
+		}
+		if r := ms[k] * s.price[other]; r < regret {
+			to, regret = int(other), r
+		}
+	}
+	return to, regret - s.c.all(i, j)*s.price[i]
+}
+
+// looks bounds how many pairs of hosts one step compares.
+const looks = 400_000
+
+// exchange takes from the robot with the most to do: it moves one of its hosts or
+// swaps two, whichever leaves the higher of both robots lowest, until nothing
+// helps, the target is reached, or so many steps are done.
+func (s *search) exchange(target float64, steps int) {
+	for range steps {
+		top := s.top()
+		high := s.loads[top]
+		if high <= target {
+			return
+		}
+		bestJ, bestK, bestI, best := -1, -1, -1, high*(1-1e-12)
+		for _, j32 := range s.items[top] {
+			j := int(j32)
+			if s.fixed[j] {
+				continue
+			}
+			robots, ms := s.c.candidates(j)
+			without := high - s.c.all(top, j)
+			for n, i32 := range robots {
+				i := int(i32)
+				if i == top || math.IsInf(ms[n], 1) {
+					continue
+				}
+				with := s.loads[i] + ms[n]
+				if v := max(without, with); v < best {
+					bestJ, bestK, bestI, best = j, -1, i, v
+				}
+				if len(s.items[top])*len(s.items[i])*len(robots) > looks {
+					continue
+				}
+				for _, k := range s.items[i] {
+					if s.fixed[k] {
+						continue
+					}
+					back := s.c.all(top, int(k))
+					if v := max(without+back, with-s.c.all(i, int(k))); v < best {
+						bestJ, bestK, bestI, best = j, int(k), i, v
+					}
+				}
+			}
+		}
+		if bestJ < 0 {
+			return
+		}
+		s.move(bestJ, bestI)
+		if bestK >= 0 {
+			s.move(bestK, top)
+		}
+	}
+}
+
+// iterate is an iterated local search: a few hosts are thrown elsewhere, mostly to
+// where they are nearly as cheap, and stay there while the plan descends around
+// them; then they are free again. What is not much worse is gone on from, for the
+// best plan is seldom next to the first good one.
+func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
+	if s.c.Robots < 2 {
+		return
+	}
+	order := s.byPrice()
+	best, bestPlan := s.loads[s.top()], slices.Clone(s.plan)
+	since := 0
+	var thrown []int
+	for range rounds {
+		if best <= bound*near {
+			break
+		}
+		thrown = thrown[:0]
+		for range 1 + r.IntN(3) {
+			j := r.IntN(s.c.Hosts)
+			if r.IntN(2) == 0 {
+				top := s.items[s.top()]
+				j = int(top[r.IntN(len(top))])
+			}
+			choice := order[j]
+			at := 0
+			for at < len(choice)-1 && (int(choice[at]) == s.plan[j] || r.IntN(2) == 0) {
+				at++
+			}
+			if ms := s.c.all(int(choice[at]), j); ms < best {
+				s.move(j, int(choice[at]))
+				s.fixed[j] = true
+				thrown = append(thrown, j)
+			}
+		}
+		s.exchange(bound*near, 60)
+		for _, j := range thrown {
+			s.fixed[j] = false
+		}
+		s.exchange(bound*near, 60)
+		switch now := s.loads[s.top()]; {
+		case now < best*(1-1e-9):
+			best, since = now, 0
+			copy(bestPlan, s.plan)
+		case now > best*1.03 || since > 40:
+			s.reset(bestPlan)
+			since = 0
+		default:
+			since++
+		}
+	}
+	s.reset(bestPlan)
+}
+
+// reset goes back to a plan.
+func (s *search) reset(p Plan) {
+	for j, i := range p {
+		if s.plan[j] != i {
+			s.move(j, i)
+		}
+	}
+}
+
+// byPrice gives each host's candidates in the order of what they cost at the prices.
+func (s *search) byPrice() [][]int32 {
+	order := make([][]int32, s.c.Hosts)
+	for j := range order {
+		robots, _ := s.c.candidates(j)
+		order[j] = slices.Clone(robots)
+		slices.SortFunc(order[j], func(a, b int32) int {
+			return cmp.Compare(s.c.all(int(a), j)*s.price[a], s.c.all(int(b), j)*s.price[b])
+		})
+	}
+	return order
+}
