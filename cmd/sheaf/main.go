@@ -31,6 +31,6 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), hostCommand(), accountCommand(),
-		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), gcCommand())
+		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand())
 	return root
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Func gives the cost in milliseconds of host j at robot i: above zero, and
+// Func gives the cost in milliseconds of host j at robot i: zero or more, and
 // +Inf where the robot cannot collect the host. It may be called at once from
 // several goroutines.
 type Func func(i, j int) float64
@@ -36,7 +36,7 @@ const few = 4 << 20
 const Candidates = 8
 
 // NewCosts takes the costs of hosts at robots from a function. It fails where a
-// cost is not above zero, naming the pair, and where no robot can collect a host.
+// cost is below zero or no number, naming the pair, and where no robot can collect a host.
 func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	if robots < 1 || hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", robots, hosts)
@@ -86,8 +86,8 @@ func (c *Costs) pick(price []float64) error {
 			possible := false
 			for i := range choices {
 				ms := c.all(i, j)
-				if !(ms > 0) {
-					errs[w] = fmt.Errorf("cost of host %d at robot %d is %v ms: want above 0", j, i, ms)
+				if !(ms >= 0) {
+					errs[w] = fmt.Errorf("cost of host %d at robot %d is %v ms: want 0 or more", j, i, ms)
 					return
 				}
 				possible = possible || !math.IsInf(ms, 1)

@@ -115,7 +115,10 @@ func TestHostsThatSomeRobotsCannotCollect(t *testing.T) {
 	if got.Plan[0] != 0 || got.Plan[1] != 1 || got.Plan[3] != 0 {
 		t.Errorf("plan %v gives a host to a robot that cannot collect it", got.Plan)
 	}
-	for _, bad := range [][][]float64{{{inf}, {inf}}, {{0}}, {{math.NaN()}}, {{-1}}, {{1, 2}, {1}}, {}} {
+	if got := balance.Optimal(costsOf(t, [][]float64{{0, 0, 3}, {0, 2, 0}})); got.Makespan != 0 {
+		t.Errorf("plan %v takes %v ms, though it could take none", got.Plan, got.Makespan)
+	}
+	for _, bad := range [][][]float64{{{inf}, {inf}}, {{math.NaN()}}, {{-1}}, {{1, 2}, {1}}, {}} {
 		if _, err := balance.Matrix(bad); err == nil {
 			t.Errorf("costs %v were taken", bad)
 		}

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,15 +11,24 @@ import (
 // Paper plans as paper 001 has it: hosts are given to robots at random, equal
 // in number, and then so many rounds of levelling between the neighbours in the
 // robots' spanning tree follow (its Figure 18 shows 20). The best round's plan is
-// given: levelling by costs that are known only after a move may swing.
-func Paper(c *Costs, t Tree, from Plan, rounds int) Result {
+// given: levelling by costs that are known only after a move may swing. It fails where
+// the plan to go on from is not one for these costs.
+func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	plan := slices.Clone(from)
-	if plan == nil {
+	if from == nil {
 		plan = random(c)
+	}
+	for j, i := range plan {
+		if i < 0 || i >= c.Robots || math.IsInf(c.all(i, j), 1) {
+			return Result{}, fmt.Errorf("host %d is at robot %d, which cannot collect it: the paper's method has no way to move it", j, i)
+		}
+	}
+	if len(plan) != c.Hosts || len(t) != c.Robots {
+		return Result{}, fmt.Errorf("a plan of %d hosts and a tree of %d robots for costs of %d and %d", len(plan), len(t), c.Hosts, c.Robots)
 	}
 	r := Result{Plan: plan, Makespan: plan.Makespan(c)}
 	if c.Hosts == 0 {
-		return r
+		return r, nil
 	}
 	price := newDual(c, math.Inf(1)).climb(120)
 	r.Prices, r.Bound = price, max(overAll(c, price, math.Inf(1)), longest(c))
@@ -32,7 +42,7 @@ func Paper(c *Costs, t Tree, from Plan, rounds int) Result {
 			r.Plan, r.Makespan = plan, ms
 		}
 	}
-	return r
+	return r, nil
 }
 
 // random deals the hosts out to robots in random order, the same each time.

@@ -65,8 +65,14 @@ func TestPaperLevelsButIsNoOptimum(t *testing.T) {
 	for seed := range 10 {
 		costs := costsOf(t, world(rand.New(rand.NewPCG(uint64(seed), 21)), 7, 103))
 		tree := balance.Prim(balance.Distances(costs))
-		dealt := balance.Paper(costs, tree, nil, 0)
-		levelled := balance.Paper(costs, tree, nil, 20)
+		dealt, err := balance.Paper(costs, tree, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		levelled, err := balance.Paper(costs, tree, dealt.Plan, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
 		before += dealt.Makespan / dealt.Bound
 		after += levelled.Makespan / levelled.Bound
 		best += 1

@@ -85,8 +85,9 @@ func (s *search) repair(target float64) {
 			}
 			offers = offers[:0]
 			for _, j := range s.items[i] {
-				if _, regret := s.elsewhere(int(j), i, target); !math.IsInf(regret, 1) {
-					offers = append(offers, offer{j, regret / s.c.all(i, int(j))})
+				frees := s.c.all(i, int(j))
+				if _, regret := s.elsewhere(int(j), i, target); frees > 0 && !math.IsInf(regret, 1) {
+					offers = append(offers, offer{j, regret / frees})
 				}
 			}
 			slices.SortFunc(offers, func(a, b offer) int {

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/manager/balance"
+)
+
+// balanceCommand groups the operator's questions to the planner. They need no service.
+func balanceCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "balance", Short: "Ask which robot would collect which host"}
+	cmd.AddCommand(balancePlan())
+	return cmd
+}
+
+// planOutput is what --json prints.
+type planOutput struct {
+	Assignment  balance.Plan `json:"assignment"` // robot of each host
+	Makespan    float64      `json:"makespan_ms"`
+	Bound       float64      `json:"lower_bound_ms"`
+	Moved       int          `json:"moved"`
+	Explanation []string     `json:"explanation,omitempty"`
+}
+
+func balancePlan() *cobra.Command {
+	var costs, method, from string
+	var explain bool
+	cmd := &cobra.Command{
+		Use:   "plan --costs FILE.json",
+		Short: "Plan who collects what, from costs in a file, and change nothing",
+		Long: `Plans which robot collects which host, and changes nothing: an operator's what-if.
+
+FILE holds {"t": [[ms of each host] of each robot]}: the time of transfer that a host
+takes at a robot, in milliseconds; null where the robot cannot collect it. The paper's
+method builds its tree from {"distance": [[…]]} between the robots where that is given too,
+else from how alike the hosts look from them. With --from, a file as --json prints it,
+the plan goes on from that one and moves few hosts.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, err := readCosts(costs)
+			if err != nil {
+				return err
+			}
+			before, err := readPlan(from, in.costs)
+			if err != nil {
+				return err
+			}
+			r, err := in.plan(method, before)
+			if err != nil {
+				return err
+			}
+			out := planOutput{Assignment: r.Plan, Makespan: r.Makespan, Bound: r.Bound, Moved: r.Plan.Moved(before)}
+			if explain {
+				out.Explanation = balance.Explain(in.costs, r, before)
+			}
+			return show(cmd, out, func(w io.Writer) error { return out.table(w, in.costs, before) })
+		},
+	}
+	cmd.Flags().StringVar(&costs, "costs", "", "the file with the costs; - is the standard input")
+	cmd.Flags().StringVar(&method, "method", "optimal", "optimal, or paper: spanning tree and levelling between neighbours")
+	cmd.Flags().StringVar(&from, "from", "", "a plan to go on from, moving few hosts")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why in words")
+	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.MarkFlagRequired("costs")
+	return cmd
+}
+
+// costsInput is the file with the costs, read and checked.
+type costsInput struct {
+	costs    *balance.Costs
+	distance [][]float64 // nil where not given
+}
+
+func readCosts(name string) (in costsInput, err error) {
+	data, err := readFileOr(name, os.Stdin)
+	if err != nil {
+		return in, err
+	}
+	var file struct {
+		T        []json.RawMessage `json:"t"`
+		Distance []json.RawMessage `json:"distance"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return in, fmt.Errorf(`%s: %w; want {"t": [[ms per host] per robot]}`, name, err)
+	}
+	t, err := readRows(file.T)
+	if err == nil {
+		in.costs, err = balance.Matrix(t)
+	}
+	if err != nil {
+		return in, fmt.Errorf("%s: t: %w", name, err)
+	}
+	if file.Distance == nil {
+		return in, nil
+	}
+	in.distance, err = readRows(file.Distance)
+	for i, row := range in.distance {
+		if err == nil && (len(in.distance) != len(t) || len(row) != len(t)) {
+			err = fmt.Errorf("row %d has %d of %d robots' distances", i, len(row), len(t))
+		}
+	}
+	if err != nil {
+		return in, fmt.Errorf("%s: distance: %w", name, err)
+	}
+	return in, nil
+}
+
+// readRows reads rows of numbers, null as +Inf. A number at a time through
+// encoding/json would take minutes for a hundred million.
+func readRows(raw []json.RawMessage) ([][]float64, error) {
+	rows := make([][]float64, len(raw))
+	for i, text := range raw {
+		text = bytes.TrimSpace(text)
+		if len(text) < 2 || text[0] != '[' {
+			return nil, fmt.Errorf("row %d is no list of numbers", i)
+		}
+		text = bytes.TrimSpace(text[1 : len(text)-1])
+		if len(text) == 0 {
+			continue
+		}
+		rows[i] = make([]float64, 0, bytes.Count(text, []byte(","))+1)
+		for field := range bytes.SplitSeq(text, []byte(",")) {
+			field = bytes.TrimSpace(field)
+			v := math.Inf(1)
+			if string(field) != "null" {
+				var err error
+				if v, err = strconv.ParseFloat(string(field), 64); err != nil {
+					return nil, fmt.Errorf("row %d, host %d: %.40s is no number", i, len(rows[i]), field)
+				}
+			}
+			rows[i] = append(rows[i], v)
+		}
+	}
+	return rows, nil
+}
+
+func readPlan(name string, c *balance.Costs) (balance.Plan, error) {
+	if name == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var file planOutput
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, fmt.Errorf(`%s: %w; want {"assignment": [robot per host]}`, name, err)
+	}
+	if file.Assignment == nil {
+		return nil, fmt.Errorf(`%s: no assignment; want {"assignment": [robot per host]}`, name)
+	}
+	if len(file.Assignment) > c.Hosts {
+		return nil, fmt.Errorf("%s: plan of %d hosts, the costs are of %d", name, len(file.Assignment), c.Hosts)
+	}
+	return file.Assignment, nil
+}
+
+func readFileOr(name string, standard io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(standard)
+	}
+	return os.ReadFile(name)
+}
+
+// paperRounds is how often the paper's robots level (001, 4.3.1, Figure 18).
+const paperRounds = 20
+
+func (in costsInput) plan(method string, from balance.Plan) (balance.Result, error) {
+	switch method {
+	case "optimal":
+		if from == nil {
+			return balance.Optimal(in.costs), nil
+		}
+		return balance.Replan(in.costs, from)
+	case "paper":
+		if from != nil && len(from) < in.costs.Hosts {
+			return balance.Result{}, errors.New("the paper's method goes on from a plan of all hosts only")
+		}
+		distance := in.distance
+		if distance == nil {
+			distance = balance.Distances(in.costs)
+		}
+		return balance.Paper(in.costs, balance.Prim(distance), from, paperRounds)
+	}
+	return balance.Result{}, fmt.Errorf("method %q: want optimal or paper", method)
+}
+
+// table prints the plan robot by robot.
+func (o planOutput) table(w io.Writer, c *balance.Costs, before balance.Plan) error {
+	hosts, came, went := make([]int, c.Robots), make([]int, c.Robots), make([]int, c.Robots)
+	for j, i := range o.Assignment {
+		hosts[i]++
+		if j < len(before) && before[j] != i {
+			came[i]++
+			if b := before[j]; b >= 0 && b < c.Robots {
+				went[b]++
+			}
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "robot\thosts\ttime\tof the longest\t")
+	if before != nil {
+		fmt.Fprint(t, "came\twent\t")
+	}
+	fmt.Fprintln(t)
+	for i, ms := range o.Assignment.Loads(c) {
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t", i, hosts[i], span(ms), percent(ms, o.Makespan))
+		if before != nil {
+			fmt.Fprintf(t, "%d\t%d\t", came[i], went[i])
+		}
+		fmt.Fprintln(t)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nThe plan ends after %s. No plan can end before %s: it is %.1f %% off that at most.\n", span(o.Makespan), span(o.Bound), 100*(o.Makespan/max(o.Bound, 1e-9)-1))
+	if before != nil {
+		fmt.Fprintf(w, "%d of %d hosts move.\n", o.Moved, len(o.Assignment))
+	}
+	for _, line := range o.Explanation {
+		fmt.Fprintf(w, "\n%s\n", line)
+	}
+	return nil
+}
+
+// span prints milliseconds as people read them.
+func span(ms float64) string {
+	d := time.Duration(ms * float64(time.Millisecond))
+	switch {
+	case ms < 10_000:
+		return fmt.Sprintf("%.0fms", ms)
+	case ms < 1e12:
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.3g years", ms/3.156e10)
+}
+
+func percent(part, whole float64) string {
+	if whole <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*part/whole)
+}

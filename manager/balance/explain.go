@@ -1,0 +1,128 @@
+package balance
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Explain says in sentences why a plan is as it is: what ends it, what bounds it,
+// which robots are scarce, and, where it goes on from another, why hosts moved.
+func Explain(c *Costs, r Result, from Plan) []string {
+	if c.Hosts == 0 {
+		return []string{"There are no hosts."}
+	}
+	loads := r.Plan.Loads(c)
+	last := 0
+	for i := range loads {
+		if loads[i] > loads[last] {
+			last = i
+		}
+	}
+	why := []string{
+		fmt.Sprintf("Robot %d ends last, after %.0f ms. Most of that is %s.", last, loads[last], c.largest(r.Plan, last)),
+		c.whyBound(r),
+		c.whyPrices(r.Prices),
+	}
+	if misplaced := c.misplaced(r.Plan); misplaced > 0 {
+		why = append(why, fmt.Sprintf("%d of %d hosts are not at the robot where they cost least: those robots have no time left for them.", misplaced, c.Hosts))
+	} else {
+		why = append(why, "Every host is at the robot where it costs least.")
+	}
+	if from != nil {
+		why = append(why, c.whyMoved(r, from)...)
+	}
+	return slices.DeleteFunc(why, func(s string) bool { return s == "" })
+}
+
+// largest names a robot's three largest hosts.
+func (c *Costs) largest(p Plan, robot int) string {
+	var hosts []int
+	for j, i := range p {
+		if i == robot {
+			hosts = append(hosts, j)
+		}
+	}
+	slices.SortFunc(hosts, func(a, b int) int { return cmp.Compare(c.all(robot, b), c.all(robot, a)) })
+	var names []string
+	for _, j := range hosts[:min(3, len(hosts))] {
+		names = append(names, fmt.Sprintf("host %d (%.0f ms)", j, c.all(robot, j)))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (c *Costs) whyBound(r Result) string {
+	if l := longest(c); l >= r.Bound*(1-1e-9) {
+		return fmt.Sprintf("No plan ends before %.0f ms: one host takes that long at the robot nearest to it. Splitting it by URL hash would help, more robots would not.", r.Bound)
+	}
+	return fmt.Sprintf("No plan ends before %.0f ms: even with hosts cut up freely, all robots together need that long. Another robot near the large hosts would help.", r.Bound)
+}
+
+// whyPrices names the robots whose time is dearest and cheapest: how much sooner
+// the night would end for each ms that a robot were quicker.
+func (c *Costs) whyPrices(prices []float64) string {
+	if len(prices) < 2 {
+		return ""
+	}
+	dear, cheap := 0, 0
+	for i, p := range prices {
+		if p > prices[dear] {
+			dear = i
+		}
+		if p < prices[cheap] {
+			cheap = i
+		}
+	}
+	return fmt.Sprintf("Time is dearest at robot %d (%.1f times the mean: it is near to much), cheapest at robot %d (%.2f times).", dear, prices[dear]*float64(len(prices)), cheap, prices[cheap]*float64(len(prices)))
+}
+
+func (c *Costs) misplaced(p Plan) (n int) {
+	for j, at := range p {
+		for i := range c.Robots {
+			if c.all(i, j) < c.all(at, j) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// whyMoved names the moves that matter most, by what they are worth at the prices.
+func (c *Costs) whyMoved(r Result, from Plan) []string {
+	type move struct {
+		j    int
+		gain float64
+	}
+	var moves []move
+	for j := range min(len(from), len(r.Plan)) {
+		to, old := r.Plan[j], from[j]
+		if to == old {
+			continue
+		}
+		gain := math.Inf(1)
+		if old >= 0 && old < c.Robots {
+			gain = c.all(old, j)*r.Prices[old] - c.all(to, j)*r.Prices[to]
+		}
+		moves = append(moves, move{j, gain})
+	}
+	if len(moves) == 0 {
+		return []string{"No host moves: the plan to go on from is as good as a new one would be, near enough."}
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(b.gain, a.gain) })
+	why := []string{fmt.Sprintf("%d hosts move, only as many as bring the plan near the bound: a host that moves is fetched whole.", len(moves))}
+	for _, m := range moves[:min(5, len(moves))] {
+		to, old := r.Plan[m.j], from[m.j]
+		switch {
+		case math.IsInf(m.gain, 1):
+			why = append(why, fmt.Sprintf("Host %d goes to robot %d: robot %d cannot collect it.", m.j, to, old))
+		case c.all(to, m.j) < c.all(old, m.j):
+			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms), where it is nearer.", m.j, old, c.all(old, m.j), to, c.all(to, m.j)))
+		default:
+			why = append(why, fmt.Sprintf("Host %d goes from robot %d (%.0f ms) to robot %d (%.0f ms): it is farther there, but robot %d's time is scarcer.", m.j, old, c.all(old, m.j), to, c.all(to, m.j), old))
+		}
+	}
+	return why
+}
