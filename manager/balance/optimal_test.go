@@ -56,7 +56,7 @@ func costsOf(t testing.TB, rows [][]float64) *balance.Costs {
 }
 
 func TestOptimalNearTheBound(t *testing.T) {
-	instances := bounded(t, "SHEAF_BALANCE_INSTANCES", 5)
+	instances := bounded(t, "SHEAF_BALANCE_INSTANCES", 2)
 	var ratios []float64
 	for seed := range instances {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))

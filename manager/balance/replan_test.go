@@ -11,7 +11,7 @@ import (
 
 func TestReplanMovesFew(t *testing.T) {
 	var ratios, moves []float64
-	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", 5) {
+	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", 2) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
 		today := world(r, 7, 103)
 		from := balance.Optimal(costsOf(t, today)).Plan
