@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sheaf/ingest/internal/durable"
+	"sheaf/internal/durable"
 	"sheaf/internal/wire"
 )
 
@@ -33,7 +33,7 @@ func (b buffers) file(id string) string     { return filepath.Join(b.batch(id), 
 func (b buffers) manifest(id string) string { return filepath.Join(b.batch(id), "manifest") }
 
 func (b buffers) prepare() error {
-	if err := os.MkdirAll(b.dir, 0o750); err != nil {
+	if err := durable.MkdirAll(b.dir, 0o750); err != nil {
 		return err
 	}
 	for _, dir := range []string{"batches", "quarantine", "processes"} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/ingest/internal/durable"
 	"sheaf/internal/db"
+	"sheaf/internal/durable"
 	"sheaf/internal/wire"
 )
 

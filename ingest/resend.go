@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/ingest/internal/durable"
 	"sheaf/internal/db"
+	"sheaf/internal/durable"
 	"sheaf/internal/wire"
 )
 

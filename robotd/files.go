@@ -8,30 +8,14 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/durable"
 )
 
-// replaceFile writes a file whole, durably and under its name, or not at all.
-func replaceFile(path string, data []byte, mode os.FileMode) (err error) {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// replaceFile writes a file whole, durably and under its name, or not at all: an
+// identity is got with a token that works once.
+func replaceFile(path string, data []byte, mode os.FileMode) error {
+	return durable.Disk{System: durable.Host{}}.WriteFile(path, data, mode)
 }
 
 // saveJSON replaces a file by v as JSON.

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/durable"
 )
 
 // tempDir, below the root, holds a directory for every process that has the
@@ -30,7 +32,8 @@ const durableDirs = 4096
 // are never removed while they may be in use, which is what allows FS to remember
 // which are durable. A key cannot be the directory of another key.
 type FS struct {
-	root *os.Root
+	root *os.Root                     // to read by
+	disk durable.System               // the same, to write by
 	dir  string                       // of the root, for messages
 	temp *tempSpace                   // this process's own
 	next atomic.Int64                 // number of the next temporary file
@@ -40,27 +43,31 @@ type FS struct {
 // OpenFS opens the store in dir, which it makes where it is missing, and removes
 // the temporary files of processes that no longer live.
 func OpenFS(dir string) (*FS, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	return openFS(dir, func(disk durable.System) durable.System { return disk })
+}
+
+// openFS opens the store on a disk that within stands around.
+func openFS(dir string, within func(durable.System) durable.System) (*FS, error) {
+	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	temp, err := openTemp(root)
-	if err != nil {
+	s := &FS{root: root, disk: within(durable.Root{Root: root}), dir: dir}
+	if s.temp, err = openTemp(root, s.disk); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, errors.Join(err, root.Close()))
 	}
-	dirs, err := lru.New[string, struct{}](durableDirs)
-	if err != nil {
-		return nil, err
+	if s.dirs, err = lru.New[string, struct{}](durableDirs); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return &FS{root: root, dir: dir, temp: temp, dirs: dirs}, nil
+	return s, nil
 }
 
 // Close gives up the store; readers that are open stay good.
 func (s *FS) Close() error {
-	return errors.Join(s.temp.close(s.root), s.root.Close())
+	return errors.Join(s.temp.close(s.disk), s.root.Close())
 }
 
 // Put implements Store.
@@ -84,16 +91,16 @@ func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error
 	}
 	temp := path.Join(s.temp.name, strconv.FormatInt(s.next.Add(1), 10))
 	if err := s.write(ctx, temp, r, size); err != nil {
-		return errors.Join(err, ignoreAbsent(s.root.Remove(temp)))
+		return errors.Join(err, ignoreAbsent(s.disk.Remove(temp)))
 	}
 	err := s.link(temp, key)
-	_ = s.root.Remove(temp) // one that stays is swept, and the outcome is settled
+	_ = s.disk.Remove(temp) // one that stays is swept, and the outcome is settled
 	return err
 }
 
 // write fills a new temporary file with exactly size bytes and syncs it.
 func (s *FS) write(ctx context.Context, name string, r io.Reader, size int64) (err error) {
-	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := s.disk.Create(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
@@ -120,13 +127,13 @@ func (s *FS) link(temp, key string) error {
 	if err := s.makeDir(path.Dir(key)); err != nil {
 		return err
 	}
-	switch err := s.root.Link(temp, key); {
+	switch err := s.disk.Link(temp, key); {
 	case errors.Is(err, fs.ErrExist):
 		return s.taken(key)
 	case err != nil:
 		return err
 	}
-	return s.syncDir(path.Dir(key))
+	return s.disk.SyncDir(path.Dir(key))
 }
 
 // taken is the answer for a key that has an object. The one who put it may not
@@ -142,7 +149,7 @@ func (s *FS) taken(key string) error {
 	if err := s.makeDir(path.Dir(key)); err != nil {
 		return err
 	}
-	if err := s.syncDir(path.Dir(key)); err != nil {
+	if err := s.disk.SyncDir(path.Dir(key)); err != nil {
 		return err
 	}
 	return ErrExists
@@ -158,7 +165,7 @@ func (s *FS) makeDir(dir string) error {
 	if err := s.makeDir(parent); err != nil {
 		return err
 	}
-	if err := s.root.Mkdir(dir, 0o755); err != nil {
+	if err := s.disk.Mkdir(dir, 0o755); err != nil {
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -168,19 +175,11 @@ func (s *FS) makeDir(dir string) error {
 			return fmt.Errorf("%w: %s is an object, not a directory", ErrKey, dir)
 		}
 	}
-	if err := s.syncDir(parent); err != nil {
+	if err := s.disk.SyncDir(parent); err != nil {
 		return err
 	}
 	s.dirs.Add(dir, struct{}{})
 	return nil
-}
-
-func (s *FS) syncDir(dir string) error {
-	d, err := s.root.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Open implements Store.
@@ -264,10 +263,10 @@ func (s *FS) Delete(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := ignoreAbsent(s.root.Remove(key)); err != nil {
+	if err := ignoreAbsent(s.disk.Remove(key)); err != nil {
 		return s.failed("delete", key, err)
 	}
-	if err := s.syncDir(path.Dir(key)); err != nil {
+	if err := s.disk.SyncDir(path.Dir(key)); err != nil {
 		return s.failed("delete", key, err)
 	}
 	return nil

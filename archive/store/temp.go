@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"syscall"
+
+	"sheaf/internal/durable"
 )
 
 // tempSpace is the directory of one process's temporary files. The process holds
@@ -20,8 +22,8 @@ type tempSpace struct {
 // openTemp sweeps what dead processes left and makes a directory for this one.
 // Both happen under a lock on the directory above, so that nobody sweeps a
 // directory between its making and its locking.
-func openTemp(root *os.Root) (*tempSpace, error) {
-	if err := root.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+func openTemp(root *os.Root, disk durable.System) (*tempSpace, error) {
+	if err := disk.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	all, err := root.Open(tempDir)
@@ -32,11 +34,11 @@ func openTemp(root *os.Root) (*tempSpace, error) {
 	if err := flock(all, syscall.LOCK_EX); err != nil {
 		return nil, err
 	}
-	if err := sweep(root, all); err != nil {
+	if err := sweep(root, disk, all); err != nil {
 		return nil, err
 	}
 	name := path.Join(tempDir, rand.Text())
-	if err := root.Mkdir(name, 0o755); err != nil {
+	if err := disk.Mkdir(name, 0o755); err != nil {
 		return nil, err
 	}
 	return lockTemp(root, name)
@@ -53,7 +55,7 @@ func lockTemp(root *os.Root, name string) (*tempSpace, error) {
 	return &tempSpace{name: name, lock: lock}, nil
 }
 
-func sweep(root *os.Root, all *os.File) error {
+func sweep(root *os.Root, disk durable.System, all *os.File) error {
 	entries, err := all.ReadDir(-1)
 	if err != nil {
 		return err
@@ -66,7 +68,7 @@ func sweep(root *os.Root, all *os.File) error {
 		if err != nil {
 			return err
 		}
-		if err := dead.close(root); err != nil {
+		if err := dead.close(disk); err != nil {
 			return err
 		}
 	}
@@ -74,8 +76,8 @@ func sweep(root *os.Root, all *os.File) error {
 }
 
 // close removes the directory with all that is in it, then lets go of the lock.
-func (t *tempSpace) close(root *os.Root) error {
-	return errors.Join(root.RemoveAll(t.name), t.lock.Close())
+func (t *tempSpace) close(disk durable.System) error {
+	return errors.Join(disk.RemoveAll(t.name), t.lock.Close())
 }
 
 func flock(f *os.File, how int) error {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sheaf/ingest"
-	"sheaf/ingest/internal/durable"
+	"sheaf/internal/durable"
 	"sheaf/internal/wire"
 )
 
@@ -79,7 +79,7 @@ const infoSuffix = ".info"
 // prepare reads the uploads of earlier runs, cuts them back to what was
 // promised, and removes those that are stale or were never finished being made.
 func (us *uploads) prepare(stale func(status) (bool, error)) error {
-	if err := os.MkdirAll(us.dir, 0o750); err != nil {
+	if err := durable.MkdirAll(us.dir, 0o750); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(us.dir)

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"sheaf/internal/durable"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -40,15 +41,8 @@ func secret(file string, n int) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	rand.Read(b)
-	f, err := os.OpenFile(file+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	_, err = fmt.Fprintln(f, hex.EncodeToString(b))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	return b, os.Rename(file+".new", file)
+	// Lost after it was used, it would be another at the next start.
+	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
 // receiptKey is the key that signs receipts. Robots learn its public half when

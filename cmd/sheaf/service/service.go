@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
+	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
@@ -68,7 +68,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
 	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}}

@@ -1,0 +1,141 @@
+package durable_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/powerloss"
+)
+
+// deed is one operation, with what must hold of a file or directory before it, and after.
+type deed struct {
+	name    string
+	prepare func(d durable.Disk, at func(string) string) error // is durable when it returns
+	do      func(d durable.Disk, at func(string) string) error
+	before  func(dir string) error // may hold until do has returned
+	after   func(dir string) error // may hold once do has begun, and must once it has returned
+}
+
+func holds(name, want string) func(dir string) error {
+	return func(dir string) error {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil && string(got) != want {
+			err = fmt.Errorf("%s holds %q, want %q", name, got, want)
+		}
+		return err
+	}
+}
+
+func absent(name string) func(dir string) error {
+	return func(dir string) error {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there: %w", name, err)
+		}
+		return nil
+	}
+}
+
+func both(a, b func(string) error) func(string) error {
+	return func(dir string) error { return errors.Join(a(dir), b(dir)) }
+}
+
+func deeds() []deed {
+	write := func(name, data string) func(durable.Disk, func(string) string) error {
+		return func(d durable.Disk, at func(string) string) error { return d.WriteFile(at(name), []byte(data), 0o600) }
+	}
+	nothing := func(durable.Disk, func(string) string) error { return nil }
+	batch := func(d durable.Disk, at func(string) string) error {
+		return errors.Join(d.MakeDir(at("in"), 0o700), d.MakeDir(at("out"), 0o700), d.MakeDir(at("in/b"), 0o700),
+			d.WriteFile(at("in/b/f"), []byte("data"), 0o600))
+	}
+	return []deed{
+		{"new file", nothing, write("f", "new"), absent("f"), holds("f", "new")},
+		{"other content", write("f", "old"), write("f", "newer"), holds("f", "old"), holds("f", "newer")},
+		{"after a broken one", write("f"+durable.TempSuffix, "broken, and longer"), write("f", "new"), absent("f"), holds("f", "new")},
+		{"file moved", batch, func(d durable.Disk, at func(string) string) error { return d.Move(at("in/b/f"), at("out/f")) },
+			holds("in/b/f", "data"), holds("out/f", "data")},
+		{"directory moved", batch, func(d durable.Disk, at func(string) string) error { return d.Move(at("in/b"), at("out/b")) },
+			holds("in/b/f", "data"), both(holds("out/b/f", "data"), absent("in/b"))},
+		{"directory made", nothing, func(d durable.Disk, at func(string) string) error {
+			return errors.Join(d.MakeDir(at("a"), 0o700), d.MakeDir(at("a"), 0o700), d.WriteFile(at("a/f"), []byte("data"), 0o600))
+		}, absent("a/f"), holds("a/f", "data")},
+		{"directory dropped", batch, func(d durable.Disk, at func(string) string) error { return d.Drop(at("in")) },
+			func(string) error { return nil }, absent("in")},
+	}
+}
+
+// Each operation survives a loss of power once it has returned, and before that
+// leaves what was there or what is to be, and no third.
+func TestPowerLoss(t *testing.T) {
+	for _, c := range deeds() {
+		t.Run(c.name, func(t *testing.T) {
+			if err := try(t, c, func(s durable.System) durable.System { return s }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An operation without its syncs is found out.
+func TestPowerLossIsNoticed(t *testing.T) {
+	for _, c := range deeds() {
+		if try(t, c, func(s durable.System) durable.System { return unsynced{s} }) == nil {
+			t.Errorf("%s: directories were not synced, and nothing was lost", c.name)
+		}
+	}
+}
+
+type unsynced struct{ durable.System }
+
+func (unsynced) SyncDir(string) error { return nil }
+
+// try does the deed on a recorded disk whose syncs within may leave out, and looks
+// at all states in which a loss of power can leave it.
+func try(t *testing.T, c deed, within func(durable.System) durable.System) error {
+	base := t.TempDir()
+	r := &powerloss.Recorder{System: durable.Host{}, Base: base}
+	at := func(name string) string { return filepath.Join(base, name) }
+	if err := c.prepare(durable.Disk{System: r}, at); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Len()
+	if err := c.do(durable.Disk{System: within(r)}, at); err != nil {
+		t.Fatal(err)
+	}
+	for s := range r.States(first, 10) {
+		dir := t.TempDir()
+		if err := s.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		err := c.after(dir)
+		if err != nil && s.After < r.Len() {
+			err = c.before(dir)
+		}
+		if err != nil {
+			return fmt.Errorf("after %d of %d operations, %s: %w", s.After, r.Len(), s.Which, err)
+		}
+	}
+	return nil
+}
+
+// MkdirAll makes what is missing, and leaves what is there.
+func TestMkdirAll(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b", "c")
+	for range 2 {
+		if err := durable.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "f")
+	if err := durable.WriteFile(file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.MkdirAll(filepath.Join(file, "d"), 0o700); err == nil {
+		t.Error("made a directory below a file")
+	}
+}
