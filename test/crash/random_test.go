@@ -54,6 +54,7 @@ var states = []struct {
 // HTTP and FTP, over connections that break, and with bad batches among the good. Half
 // of the kills come at any moment; half at a write of the state that was met least.
 func TestKilledAtRandom(t *testing.T) {
+	t.Parallel()
 	sheaf := build(t, "sheaf")
 	h := newHouse(t, "").start(nil)
 	f := &fleet{house: h}

@@ -1,0 +1,213 @@
+package crash
+
+import (
+	"archive/zip"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/cmd/sheaf/demo/sites"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/manager"
+)
+
+// program is one of ours as it is installed, started again and again.
+type program struct {
+	t     *testing.T
+	path  string
+	args  []string
+	log   string
+	cmd   *exec.Cmd
+	ended chan error // of this life
+}
+
+func (p *program) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.path, p.args...)
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	check(p.t, err)
+	defer out.Close()
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	check(p.t, p.cmd.Start())
+	cmd, ended := p.cmd, make(chan error, 1)
+	p.ended = ended
+	go func() { ended <- cmd.Wait() }()
+	p.t.Cleanup(func() { cmd.Process.Kill() })
+}
+
+// kill ends this life, if it has not ended.
+func (p *program) kill() {
+	p.t.Helper()
+	_ = p.cmd.Process.Kill()
+	p.wait()
+}
+
+// wait waits for the end of this life, and reports whether the program came to its own good end.
+func (p *program) wait() bool {
+	p.t.Helper()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		switch {
+		case err == nil:
+			return true
+		case strings.Contains(err.Error(), "killed"):
+			return false
+		case strings.HasSuffix(tail(p.log), "the manager has not given a list of hosts yet\n"): // a new robot that found the service dead
+			return false
+		}
+		p.t.Fatalf("%s ended by itself: %v; %s", filepath.Base(p.path), err, tail(p.log))
+	case <-time.After(patience):
+		p.t.Fatalf("%s does not come to its end; %s", filepath.Base(p.path), tail(p.log))
+	}
+	return false
+}
+
+// web is the demo's small web, served on a loopback address for each of its hosts.
+type web struct {
+	*sites.Web
+	at map[string]string // host:port by host
+}
+
+func serveWeb(t *testing.T) *web {
+	packed, err := zip.OpenReader("../../cmd/sheaf/demo/sites.zip")
+	check(t, err)
+	t.Cleanup(func() { packed.Close() })
+	saved, err := sites.Open(packed)
+	check(t, err)
+	w := &web{saved, map[string]string{}}
+	for _, host := range saved.Hosts() {
+		w.at[host] = freeAddresses(t, 1)[0]
+		l, err := net.Listen("tcp", w.at[host])
+		check(t, err)
+		server := &http.Server{Handler: sites.NewHandler(saved)}
+		go server.Serve(l)
+		t.Cleanup(func() { server.Close() })
+	}
+	return w
+}
+
+// pages gives what each host serves, by the names that the pages have in its archive.
+func (w *web) pages(t *testing.T) map[string]map[string][]byte {
+	all := map[string]map[string][]byte{}
+	for _, page := range w.Pages(1) {
+		u, err := url.Parse(page)
+		check(t, err)
+		body, _, err := w.Body(1, u.Host, u.Path)
+		check(t, err)
+		if all[u.Host] == nil {
+			all[u.Host] = map[string][]byte{}
+		}
+		all[u.Host][archive.FileName(u.Host, page)] = body
+	}
+	return all
+}
+
+// TestBinaries kills the installed programs, the service and two robots, while the
+// robots crawl and hand in. In the end every page of every site is in the archives, once.
+func TestBinaries(t *testing.T) {
+	t.Parallel()
+	sheaf, robotd := build(t, "sheaf"), build(t, "robotd")
+	w := serveWeb(t)
+	want := w.pages(t)
+	most := 0
+	for _, pages := range want {
+		most = max(most, len(pages))
+	}
+	h := newHouse(t, "")
+	server := &program{t: t, path: sheaf, log: h.log, args: []string{"serve"}}
+	for key, value := range h.settings {
+		server.args = append(server.args, "--set", fmt.Sprintf("%s=%v", key, value))
+	}
+	server.start()
+	eventually(t, "the service comes up", h.log, func() error { // its token is there from the first moment, its answer later
+		token, err := service.ReadToken(h.data)
+		if err != nil {
+			return err
+		}
+		h.process = &process{hello: hello{Token: token}}
+		return h.operate(http.MethodGet, manager.PathAdminRobots, nil, nil)
+	})
+	add := manager.HostsRequest{Hosts: w.Seeds(), Addresses: map[string][]string{}}
+	for host, at := range w.at {
+		ip, _, err := net.SplitHostPort(at)
+		check(t, err)
+		add.Addresses[host] = []string{ip}
+	}
+	var robots []*program
+	for _, by := range []string{"http", "ftp"} {
+		var admitted manager.AdmitResponse
+		check(t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
+		data := filepath.Join(t.TempDir(), "robot")
+		if out, err := exec.Command(robotd, "join", h.url(), admitted.Token, "--data", data).CombinedOutput(); err != nil {
+			t.Fatalf("robotd join: %v: %s", err, out)
+		}
+		p := &program{t: t, path: robotd, log: data + ".log", args: []string{"--once", "--config", robotSettings(t, w, data, by, runTime(t)/time.Duration(2*most))}}
+		p.start()
+		robots = append(robots, p)
+	}
+	eventually(t, "both robots subscribe", h.log, func() error {
+		var list manager.RobotsResponse
+		err := h.operate(http.MethodGet, manager.PathAdminRobots, nil, &list)
+		for _, r := range list.Robots {
+			if !r.Subscribed {
+				err = fmt.Errorf("robot %s has not", r.Name)
+			}
+		}
+		return err
+	})
+	check(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+
+	kills := map[string]int{}
+	for end := time.Now().Add(runTime(t)); time.Now().Before(end); {
+		time.Sleep(100*time.Millisecond + rand.N(500*time.Millisecond))
+		p := pick([]*program{server, server, robots[0], robots[1]})
+		p.kill()
+		if !p.wait() {
+			kills[filepath.Base(p.path)]++
+			p.start()
+		}
+	}
+	for _, p := range robots {
+		for !p.wait() {
+			p.start()
+		}
+	}
+	for host, pages := range want {
+		h.comparePages("http", host, h.get("/pub/"+archive.HostPath(host)+"/all.tar.gz"), pages)
+	}
+	h.checkBuffers(nil)
+	server.kill()
+	report := h.fsck(sheaf)
+	t.Logf("%d kills of sheaf, %d of robotd; %d pages of %d hosts, %d batches", kills["sheaf"], kills["robotd"], len(w.Pages(1)), len(want), report.Batches)
+}
+
+// robotSettings writes a robot's settings: a crawl that lasts, in small batches.
+func robotSettings(t *testing.T, w *web, data, by string, interval time.Duration) string {
+	text := fmt.Sprintf(`data: %s
+contact: https://robots.waseda.ac.jp/
+interval: %s
+window: always
+poll: 1s
+batch: {size: 60000}
+upload: {by: %s, poll: 50ms, back_off: 50ms}
+network:
+  allow_private: true
+  hosts:
+`, data, max(interval, time.Millisecond), by)
+	for host, at := range w.at {
+		text += fmt.Sprintf("    %s: %s\n", host, at)
+	}
+	file := data + ".yaml"
+	check(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
