@@ -38,7 +38,7 @@ func (k *kept) Report(r Report) {
 
 // TestOnce is the whole way through, on each kind of store, with hosts in objects of
 // their own and in packs: what `sheaf demo --once` checks, that it was checked, and
-// where the archives then lie. With SHEAF_TEST_LAYOUTS=all it goes every way.
+// where the archives then lie. With SHEAF_TEST_FULL=1 it goes every way.
 func TestOnce(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -53,7 +53,7 @@ func TestOnce(t *testing.T) {
 		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, true},
 		{"minio own objects", storetest.StartMinIO, "0", true, false, false},
 	} {
-		if os.Getenv("SHEAF_TEST_LAYOUTS") != "all" && !c.always {
+		if os.Getenv("SHEAF_TEST_FULL") == "" && !c.always {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
