@@ -10,6 +10,8 @@ import (
 	"hash/maphash"
 	"io"
 	"time"
+
+	"sheaf/internal/wire"
 )
 
 // What a verifier allows where VerifyOptions does not say.
@@ -23,6 +25,7 @@ type VerifyOptions struct {
 	Host     string     // whose cells they must be; empty takes the first cell's
 	MaxRatio int64      // 0 is DefaultMaxRatio
 	MaxBody  int64      // 0 is DefaultMaxBody
+	Latest   time.Time  // that a record may be dated; zero is any
 	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass
 }
 
@@ -193,6 +196,11 @@ func (w *walker) segment() (*Summary, error) {
 			lines = append(lines, maphash.Bytes(seed, buf))
 			warcOff += c.WARCLength()
 			s.count(c)
+			if latest := w.opt.Latest; !latest.IsZero() && c.Time.After(latest) {
+				w.cell--
+				return nil, w.fail(&FormatError{Code: wire.ReasonClock, Entry: c.URL,
+					Msg: fmt.Sprintf("the record is dated %s, the latest that may be is %s", c.Time.Format(time.RFC3339), latest.UTC().Format(time.RFC3339))}, c.Offset)
+			}
 		case indexItem:
 			if at < len(lines) {
 				return nil, w.fail(corrupt("the index has %d lines for %d cells", at, len(lines)), start)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -112,6 +113,25 @@ func TestVerifyLimits(t *testing.T) {
 		}
 	}
 	if _, err := VerifySegment(bytes.NewReader(data), VerifyOptions{MaxRatio: 2000}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record that is dated too late is found where it is, and the latest that may be is let pass.
+func TestVerifyLatest(t *testing.T) {
+	var records []*Record
+	for n := range 4 {
+		records = append(records, page(fmt.Sprintf("/%d.html", n), "text/html", text(1000, uint64(n)), n))
+	}
+	data, x := seal(t, records, "s")
+	for n := range 3 {
+		_, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Latest: records[n].Time})
+		want, ferr := x.Cells[n+1], (*FormatError)(nil)
+		if !errors.As(err, &ferr) || ferr.Code != wire.ReasonClock || ferr.Cell != n+1 || ferr.Offset != want.Offset || ferr.Entry != want.URL {
+			t.Errorf("latest is record %d's: %v, want a fault at %d", n, err, want.Offset)
+		}
+	}
+	if _, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Latest: records[3].Time}); err != nil {
 		t.Error(err)
 	}
 }
