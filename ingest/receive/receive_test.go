@@ -38,7 +38,6 @@ type house struct {
 	robots *batchtest.Robots
 	key    ed25519.PublicKey
 	in     *ingest.Ingest
-	cat    *catalog.Catalog
 	rec    *receive.Receiver
 	cat    *catalog.Catalog
 	log    *transfers.Log
@@ -62,7 +61,7 @@ func newHouse(t testing.TB) *house {
 	must(t, err)
 	h.cat = cat
 	public, key, _ := ed25519.GenerateKey(nil)
-	h.key, h.log, h.cat = public, transfers.New(database), cat
+	h.key, h.log = public, transfers.New(database)
 	h.in, err = ingest.New(t.Context(), ingest.Options{
 		DB: database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: 10 * time.Millisecond},
