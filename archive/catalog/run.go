@@ -38,7 +38,13 @@ func readAll(ctx context.Context, st store.Store, key string, off, n int64) (dat
 		return nil, err
 	}
 	defer r.Close()
-	if data, err = io.ReadAll(r); err != nil {
+	if n < 0 {
+		data, err = io.ReadAll(r)
+	} else {
+		data = make([]byte, n)
+		_, err = io.ReadFull(r, data)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	return data, nil
