@@ -1,0 +1,209 @@
+package catalog
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrFuture says that a sequence number is none that anything has yet.
+var ErrFuture = errors.New("sequence number is in the future")
+
+// Change is one event in the order of sequence numbers: a segment was published,
+// or something was taken down, lifted or erased. One of the two is set.
+type Change struct {
+	Seq       int64      `json:"seq"`
+	Version   int64      `json:"version"`
+	At        time.Time  `json:"at"`
+	Line      *Line      `json:"line,omitempty"`
+	Tombstone *Tombstone `json:"tombstone,omitempty"`
+}
+
+// Changes gives up to limit events after sequence number since, of the hosts
+// whose keys begin with prefix, in their order; 0 is the beginning. Last is what to give as since for
+// those that follow: it is since itself where there are none yet, and may be
+// higher than the last event's where others were passed over. Lines that are
+// taken down now are left out; that they were taken down is an event itself. What
+// is asked for costs some seeks, however long the log is. It fails with ErrFuture
+// where since is higher than any number given.
+func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
+	changes, last, err = s.changes(ctx, since, prefix, limit)
+	if err != nil {
+		return nil, since, fmt.Errorf("catalog: changes since %d: %w", since, err)
+	}
+	return changes, last, nil
+}
+
+func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
+	if since >= s.state.NextSeq {
+		return nil, since, fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
+	}
+	n, err := s.versionAfter(ctx, since)
+	if err != nil {
+		return nil, since, err
+	}
+	for last = since; n <= s.state.N && len(changes) < limit; n++ {
+		e, err := s.catalog.log.read(ctx, n)
+		if err != nil {
+			return nil, since, err
+		}
+		if e.Kind == kindMerge {
+			continue
+		}
+		r, err := s.catalog.lib.open(ctx, e.Added)
+		if err != nil {
+			return nil, since, err
+		}
+		f := &follower{snapshot: s, entry: e, run: r, since: last, prefix: prefix, limit: limit - len(changes)}
+		some, err := f.follow(ctx)
+		if err != nil {
+			return nil, since, err
+		}
+		changes = append(changes, some...)
+		last = f.last
+	}
+	return changes, last, nil
+}
+
+// versionAfter gives the version that holds the number after since, or the one
+// that is yet to come.
+func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error) {
+	var failed error
+	n := sort.Search(int(s.state.N), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		e, err := s.catalog.log.read(ctx, int64(i)+1)
+		if err != nil {
+			failed = err
+			return true
+		}
+		return e.NextSeq > since+1
+	})
+	return int64(n) + 1, failed
+}
+
+// follower reads the events of one version.
+type follower struct {
+	snapshot *Snapshot
+	entry    *entry
+	run      *run
+	since    int64
+	prefix   string
+	limit    int
+
+	last int64 // how far it came
+}
+
+func (f *follower) follow(ctx context.Context) ([]Change, error) {
+	f.last = f.entry.NextSeq - 1
+	if f.entry.Kind == kindPublish {
+		return f.lines(ctx)
+	}
+	return f.tombstones(ctx)
+}
+
+func (f *follower) change(seq int64) Change {
+	return Change{Seq: seq, Version: f.entry.N, At: f.entry.At}
+}
+
+// lines gives those of a publication: its rows are in the order of their numbers,
+// so that the block where to begin follows from their count.
+func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
+	lines := f.run.Rows - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
+	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-lines))
+	c := f.run.cursor()
+	if err := c.seek(ctx, tableHost+f.prefix); err != nil {
+		return nil, err
+	}
+	if block, rows := f.run.blockOf(skip); block > c.block {
+		if err := c.enter(ctx, block); err != nil {
+			return nil, err
+		}
+		for ; rows > 0; rows-- {
+			if err := c.next(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for ; beginsWith(c.at, tableHost+f.prefix); err = c.next(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		seq, err := seqOfRow(c.at)
+		if err != nil {
+			return nil, err
+		}
+		if seq <= f.since {
+			continue
+		}
+		if len(changes) == f.limit {
+			f.last = seq - 1
+			return changes, nil
+		}
+		l, err := lineOfRow(c.at)
+		if err != nil {
+			return nil, err
+		}
+		if !f.snapshot.catalog.current().tombstones.cover(l) {
+			at := f.change(seq)
+			at.Line = &l
+			changes = append(changes, at)
+		}
+	}
+	return changes, err
+}
+
+// tombstones gives those of a version that has only them; they are few.
+func (f *follower) tombstones(ctx context.Context) (changes []Change, err error) {
+	for row, err := range scan(ctx, []*run{f.run}, tableTombstone+f.prefix) {
+		if err != nil {
+			return nil, err
+		}
+		var t Tombstone
+		seq, err := seqOfRow(row)
+		if err := errors.Join(err, rowValue(row, &t)); err != nil {
+			return nil, err
+		}
+		if seq > f.since {
+			at := f.change(seq)
+			at.Tombstone = &t
+			changes = append(changes, at)
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return cmp.Compare(a.Seq, b.Seq) })
+	if len(changes) > f.limit {
+		changes = changes[:f.limit]
+		f.last = changes[f.limit-1].Seq
+	}
+	return changes, nil
+}
+
+// blockOf gives the block that holds the n-th row of a run, and its place there.
+func (r *run) blockOf(n int64) (block int, at int64) {
+	for block = range r.blocks {
+		if rows := int64(r.blocks[block].rows); n >= rows {
+			n -= rows
+			continue
+		}
+		return block, n
+	}
+	return len(r.blocks), 0
+}
+
+// seqOfRow gives the sequence number in the key of a line or tombstone.
+func seqOfRow(row []byte) (int64, error) {
+	key := rowKey(row)
+	seq, err := strconv.ParseInt(string(key[bytes.LastIndexByte(key, ' ')+1:]), 10, 64)
+	if err != nil || !strings.HasSuffix(string(key), " "+seqKey(seq)) {
+		return 0, fmt.Errorf("row %q has no sequence number: %w", key, ErrCorrupt)
+	}
+	return seq, nil
+}
