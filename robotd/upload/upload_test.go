@@ -30,6 +30,7 @@ type world struct {
 	sha         string
 	removed     int
 	quarantined string
+	have        map[wire.BatchID]bool // where several are sent
 }
 
 func (w *world) Spool() ([]batch.Spooled, error) { return w.batches, nil }

@@ -39,6 +39,7 @@ type house struct {
 	in     *ingest.Ingest
 	rec    *receive.Receiver
 	cat    *catalog.Catalog
+	router http.Handler
 	url    string // of HTTP
 	ftp    string // host:port of FTP
 	spool  string
@@ -93,6 +94,7 @@ func newHouse(t testing.TB, s setup) *house {
 
 	router := mux.NewRouter()
 	must(t, h.rec.Register(router))
+	h.router = router
 	server := httptest.NewServer(router)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -1,0 +1,120 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+)
+
+// ways is a target among several to the service that world is.
+type ways struct {
+	*world
+	name  string
+	err   func() error // nil: it works
+	tries []time.Time
+}
+
+func (w *ways) Name() string { return w.name }
+
+func (w *ways) Send(_ context.Context, b batch.Spooled) error {
+	w.tries = append(w.tries, time.Now())
+	if err := w.err(); err != nil {
+		return err
+	}
+	w.have[b.ID] = true
+	return nil
+}
+
+// many is a spool of batches and the desk for them.
+type many struct {
+	*world
+	left []batch.Spooled
+}
+
+func (m *many) Spool() ([]batch.Spooled, error) { return m.left, nil }
+func (m *many) Remove(id wire.BatchID) error {
+	var left []batch.Spooled
+	for _, b := range m.left {
+		if b.ID != id {
+			left = append(left, b)
+		}
+	}
+	m.left = left
+	return nil
+}
+
+func (m *many) Receipt(_ context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+	if !m.have[id] {
+		return nil, ErrUnknown
+	}
+	return &wire.Receipt{Batch: id, SHA256: sha256, State: wire.StatePublished}, nil
+}
+
+// TestDeadTargetStarvesNoOther: what cannot be reached costs one try in its own
+// time, not one for every batch, and the others get everything at once.
+func TestDeadTargetStarvesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{have: make(map[wire.BatchID]bool)}
+		alive := false
+		dead := &ways{world: w, name: "dead", err: func() error {
+			if alive {
+				return nil
+			}
+			time.Sleep(30 * time.Second) // a connection that nobody answers
+			return &DownError{errors.New("no route")}
+		}}
+		good := &ways{world: w, name: "good", err: func() error { return nil }}
+		m := &many{world: w}
+		fill := func() {
+			for n := range 20 {
+				m.left = append(m.left, batch.Spooled{ID: wire.BatchID(fmt.Sprintf("r1-20261121T030000Z-%d", len(w.have)+n)), SHA256: "aa"})
+			}
+		}
+		u := New(Options{Spool: m, Targets: []Target{dead, good}, Desk: m, BackOff: time.Minute})
+		start := time.Now()
+		fill()
+		if err := u.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(dead.tries) != 1 || len(good.tries) != 20 || time.Since(start) > 31*time.Second {
+			t.Errorf("%d tries of the dead target, %d of the other, in %v", len(dead.tries), len(good.tries), time.Since(start))
+		}
+		alive = true
+		time.Sleep(2 * time.Minute)
+		fill()
+		if err := u.Drain(t.Context()); err != nil || len(dead.tries) != 21 {
+			t.Errorf("back again it was tried %d times, %v", len(dead.tries)-1, err)
+		}
+	})
+}
+
+// TestOneBatchAtOneTarget: a batch that one target will not take goes to the
+// next, and the first goes on getting the others.
+func TestOneBatchAtOneTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{have: make(map[wire.BatchID]bool)}
+		first := &ways{world: w, name: "first"}
+		first.err = func() error {
+			if len(first.tries) == 1 {
+				return &LaterError{After: time.Hour, Err: errors.New("507, too large for now")}
+			}
+			return nil
+		}
+		second := &ways{world: w, name: "second", err: func() error { return nil }}
+		m := &many{world: w, left: []batch.Spooled{{ID: "r1-20261121T030000Z-1", SHA256: "aa"}, {ID: "r1-20261121T030000Z-2", SHA256: "aa"}}}
+		start := time.Now()
+		u := New(Options{Spool: m, Targets: []Target{first, second}, Desk: m})
+		if err := u.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(first.tries) != 2 || len(second.tries) != 1 || time.Since(start) > time.Second {
+			t.Errorf("%d and %d tries in %v", len(first.tries), len(second.tries), time.Since(start))
+		}
+	})
+}
