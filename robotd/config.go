@@ -103,9 +103,15 @@ type BatchConfig struct {
 
 // UploadConfig says how batches get to the service.
 type UploadConfig struct {
-	By      string        `mapstructure:"by"`       // "http" or "ftp"
-	URL     string        `mapstructure:"url"`      // of the service that takes batches; empty: the manager's
-	FTP     string        `mapstructure:"ftp"`      // host:port; empty: what the manager said at joining
+	By  string `mapstructure:"by"`  // "http" or "ftp"
+	URL string `mapstructure:"url"` // of the service that takes batches; empty: the manager's
+	FTP string `mapstructure:"ftp"` // host:port; empty: what the manager said at joining
+	// Targets are ways to the service as URLs, in the order of preference, in place of By, URL
+	// and FTP: http:// and https://, ftp://, and ftps:// for FTP with AUTH TLS.
+	Targets []string `mapstructure:"targets"`
+	// Proxy is the URL of an HTTP (CONNECT) or SOCKS5 proxy to the targets, with its name and password
+	// where it wants them; direct: none; empty: as HTTPS_PROXY, FTP_PROXY, ALL_PROXY and NO_PROXY say.
+	Proxy   string        `mapstructure:"proxy"`
 	Poll    time.Duration `mapstructure:"poll"`     // between two looks for a receipt
 	BackOff time.Duration `mapstructure:"back_off"` // after a failed upload, doubled with each
 }
@@ -150,7 +156,7 @@ func Default() Config {
 			Tries: 3, Full: 30 * 24 * time.Hour, Probe: true,
 		},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
-		Upload: UploadConfig{By: "http", Poll: time.Minute, BackOff: 10 * time.Second},
+		Upload: UploadConfig{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
 
 		Network: NetworkConfig{Relearn: time.Hour},
 	}

@@ -187,26 +187,17 @@ func bandwidth(bytes int64) *rate.Limiter {
 }
 
 func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
-	service := &upload.Service{
-		Base: r.cfg.Upload.URL, Robot: r.id.Robot, Secret: r.id.Secret,
-		Key: r.id.ServerKey, Client: client,
+	ways, err := r.targets(client)
+	if err != nil {
+		return nil, err
 	}
-	if service.Base == "" {
-		service.Base = r.cfg.Manager
-	}
-	var target upload.Target = service
-	if r.cfg.Upload.By == "ftp" {
-		addr := r.cfg.Upload.FTP
-		if addr == "" {
-			addr = r.id.FTP
-		}
-		if addr == "" {
-			return nil, errors.New(`setting upload.by: ftp: the service named no FTP server; set upload.ftp to host:port`)
-		}
-		target = &upload.FTP{Addr: addr, Robot: r.id.Robot, Secret: r.id.Secret}
+	var targets []upload.Target
+	var desks upload.Desks
+	for _, w := range ways {
+		targets, desks = append(targets, w), append(desks, w)
 	}
 	return upload.New(upload.Options{
-		Spool: r.batches, Targets: []upload.Target{target}, Desk: service, Log: r.log,
+		Spool: r.batches, Targets: targets, Desk: desks, Log: r.log,
 		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
 		Published: r.published, Quarantined: r.quarantined,
 	}), nil
