@@ -28,7 +28,7 @@ func Boundaries() []string {
 	}{
 		{roomReceive, receive.Boundaries()},
 		{roomIngest, slices.Concat(ingest.Boundaries(), ingest.DecisionBoundaries())},
-		{roomCatalog, catalog.Boundaries()},
+		{roomCatalog, slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries())},
 	} {
 		for _, write := range r.writes {
 			names = append(names, r.room+"/"+write)
