@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 
 	"sheaf/archive/store"
 )
@@ -28,7 +29,7 @@ type Fault struct {
 	store.Store
 	// Decide is asked before each Put and Delete of a key; it may be called at once.
 	Decide func(op, key string) Outcome
-	// DecideRead is asked before each Open and Stat; where it is nil they work.
+	// DecideRead is asked before each Open, Stat and List; where it is nil they work.
 	DecideRead func(op, key string) Outcome
 }
 
@@ -71,6 +72,26 @@ func (f *Fault) Stat(ctx context.Context, key string) (info store.Info, err erro
 		return err
 	})
 	return info, err
+}
+
+// List implements store.Store. One that is truncated fails behind its first object.
+func (f *Fault) List(ctx context.Context, prefix, after string) iter.Seq2[store.Info, error] {
+	return func(yield func(store.Info, error) bool) {
+		outcome := f.read("list", prefix)
+		if outcome != Works && outcome != Truncates {
+			yield(store.Info{}, call(ctx, outcome, func() error { return nil }))
+			return
+		}
+		for info, err := range f.Store.List(ctx, prefix, after) {
+			if !yield(info, err) {
+				return
+			}
+			if outcome == Truncates {
+				yield(store.Info{}, ErrInjected)
+				return
+			}
+		}
+	}
 }
 
 func (f *Fault) read(op, key string) Outcome {
