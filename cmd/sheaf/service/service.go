@@ -262,7 +262,9 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.drop != nil {
 		g.Go(func() error { return ftp.Run(ctx, dropFTP, s.receiver.FTP()) })
 	}
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err = g.Wait()
+	s.log.Info("store", "used", s.objects.Usages())
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
