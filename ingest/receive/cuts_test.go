@@ -89,11 +89,7 @@ func TestHTTPCuts(t *testing.T) {
 		c, err := net.Dial("tcp", server.Host)
 		must(t, err)
 		c.SetDeadline(time.Now().Add(30 * time.Second))
-		req, err := http.NewRequest("PATCH", h.url+wire.PathUploads+string(b.ID), nil)
-		must(t, err)
-		req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
-		fmt.Fprintf(c, "PATCH %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\nTus-Resumable: 1.0.0\r\nContent-Type: application/offset+octet-stream\r\nUpload-Offset: %d\r\nContent-Length: %d\r\n\r\n",
-			req.URL.Path, server.Host, req.Header.Get("Authorization"), at, len(b.Data)-at)
+		h.beginPatch(c, b, at)
 		c.Write(b.Data[at:to])
 		how.cut(c)
 		h.wantUnfinished(b, fmt.Sprintf("%s after %d", how.name, to))
@@ -103,6 +99,16 @@ func TestHTTPCuts(t *testing.T) {
 	}
 	h.finish(b)
 	t.Logf("%d cuts of %d bytes", len(points), len(b.Data))
+}
+
+// beginPatch sends the head of a PATCH of all that is left of the batch.
+func (h *house) beginPatch(c net.Conn, b *batchtest.Batch, at int) {
+	h.t.Helper()
+	req, err := http.NewRequest("PATCH", h.url+wire.PathUploads+string(b.ID), nil)
+	must(h.t, err)
+	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
+	fmt.Fprintf(c, "PATCH %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\nTus-Resumable: 1.0.0\r\nContent-Type: application/offset+octet-stream\r\nUpload-Offset: %d\r\nContent-Length: %d\r\n\r\n",
+		req.URL.Path, req.Host, req.Header.Get("Authorization"), at, len(b.Data)-at)
 }
 
 // wantUnfinished checks that a cut upload is not taken for complete, neither by
