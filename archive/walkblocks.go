@@ -1,0 +1,105 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// blocks decodes a run of n stored bytes into out.
+func (w *walker) blocks(n int64, out io.Writer, what string, taps ...io.Writer) error {
+	start := w.off
+	limited := &io.LimitedReader{R: w, N: n}
+	w.section.Reset(limited)
+	w.taps = taps
+	m := &meter{w: w, out: out, stored: start + n}
+	err := w.inflate.run(w.section, m)
+	w.taps = nil
+	if err == nil && n > 0 && limited.N == 0 && m.n == 0 {
+		return w.fail(corrupt("%s has %d bytes of blocks that yield nothing", what, n), start)
+	}
+	var ferr *FormatError
+	switch {
+	case errors.As(err, &ferr):
+		return w.fail(ferr, start)
+	case limited.N > 0 && (err == nil || errors.Is(err, errBlocks)):
+		if _, eof := w.in.Peek(1); eof != nil {
+			return w.readError(eof, start, what)
+		}
+		fallthrough
+	case errors.Is(err, errBlocks):
+		at := w.off - int64(w.section.Buffered())
+		return w.fail(corrupt("%s, %d bytes of blocks, fail before %d: %v", what, n, at, err), start)
+	case err != nil:
+		return w.readError(err, start, what)
+	}
+	return nil
+}
+
+// bombGrace is how much may be decoded whatever it was stored in.
+const bombGrace = 64 << 20
+
+// meter counts what is decoded and stops a bomb.
+type meter struct {
+	w      *walker
+	out    io.Writer
+	stored int64
+	n      int64 // decoded of this run
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	m.n += int64(len(p))
+	m.w.decoded += int64(len(p))
+	if m.w.decoded > bombGrace && m.w.decoded/m.w.opt.MaxRatio > m.stored {
+		return 0, &FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("%d bytes decoded from %d stored, over the allowed %d to 1", m.w.decoded, m.stored, m.w.opt.MaxRatio)}
+	}
+	return m.out.Write(p)
+}
+
+// limitedBuffer keeps up to max bytes and refuses more.
+type limitedBuffer struct {
+	bytes.Buffer
+	max int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > b.max {
+		return 0, &FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("headers decode to over %d bytes", b.max)}
+	}
+	return b.Buffer.Write(p)
+}
+
+// tarHeaders reads the rest of T.
+func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
+	buf := limitedBuffer{max: maxTarHeaders}
+	if err := w.blocks(t.length-emptyMember, &buf, "the tar header", w.views.tarTap()...); err != nil {
+		return nil, err
+	}
+	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), crcOf(buf.Bytes())
+	if err := w.finish([]byte{3, 0}, c.HeaderCRC, c.HeaderLen, "the tar header's member"); err != nil {
+		return nil, err
+	}
+	w.views.tarPiece(c.HeaderCRC, c.HeaderLen)
+	return buf.Bytes(), nil
+}
+
+// finish reads a member's final block and its trailer, whose values are known.
+func (w *walker) finish(final []byte, crc uint32, size int64, what string) error {
+	start := w.off
+	got := make([]byte, len(final)+trailerSize)
+	if err := w.full(got, "the end of "+what); err != nil {
+		return err
+	}
+	want := appendTrailer(bytes.Clone(final), crc, size)
+	switch n := len(final); {
+	case !bytes.Equal(got[:n], want[:n]):
+		return w.fail(corrupt("%s ends with block % x, want % x", what, got[:n], want[:n]), start+firstDifference(got, want))
+	case !bytes.Equal(got[n:n+4], want[n:n+4]):
+		return w.fail(corrupt("%s has CRC32 %08x, want %08x from its data", what, binary.LittleEndian.Uint32(got[n:]), crc), start+int64(n))
+	case !bytes.Equal(got[n+4:], want[n+4:]):
+		return w.fail(corrupt("%s has ISIZE %d, want %d from its data", what, binary.LittleEndian.Uint32(got[n+4:]), uint32(size)), start+int64(n)+4)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"strings"
+)
+
+// record reads the rest of a B that has a record and checks it against headers, T's data.
+func (w *walker) record(b *member, c *Cell, headers []byte) error {
+	entry := ""
+	if len(headers) > 0 {
+		e, ferr := parseTarHeaders(headers)
+		if ferr != nil {
+			return w.fail(ferr, c.Offset)
+		}
+		entry = e.name
+	}
+	c.HeadLen = int64(len(b.wp))
+	head, err := w.head(b)
+	if err != nil {
+		return err
+	}
+	n := bytes.Index(head, []byte(crlf2)) + len(crlf2)
+	if n < len(crlf2) {
+		return w.fail(corrupt("the WARC header has no end"), b.wpOff)
+	}
+	h, err := parseWARC(head[:n])
+	if err != nil {
+		return w.fail(corrupt("WARC header: %v", err), b.wpOff)
+	}
+	block := head[n:]
+	httpEnd := bytes.Index(block, []byte(crlf2)) + len(crlf2)
+	if httpEnd < len(crlf2) {
+		return w.fail(corrupt("the HTTP header has no end"), b.wpOff)
+	}
+	http, cutBody := block[:httpEnd], block[httpEnd:]
+	if len(headers) > 0 {
+		h.kind = Page
+		c.BodyLen = h.length - int64(httpEnd)
+		if len(cutBody) > 0 || c.BodyLen < 0 {
+			return w.fail(corrupt("WP holds %d bytes of body, which belong into the blocks after it", len(cutBody)), b.wpOff)
+		}
+	} else if h.length != int64(len(block)) {
+		return w.fail(corrupt("Content-Length is %d, but WP holds %d bytes", h.length, len(block)), b.wpOff)
+	}
+	c.URL = h.url
+	if err := w.identity(b, c, h, head[:n], http); err != nil {
+		return err
+	}
+	if len(headers) > 0 {
+		if err := w.sameEntry(c, entry, headers); err != nil {
+			return err
+		}
+	}
+	return w.body(b, c, h, head, http, cutBody)
+}
+
+// head decodes WP.
+func (w *walker) head(b *member) ([]byte, error) {
+	if len(b.wp) > maxWP || !bytes.HasPrefix(b.wp, []byte(gzipPlainStart)) {
+		return nil, w.fail(corrupt("WP of %d bytes is over %d or does not begin with % x", len(b.wp), maxWP, gzipPlainStart), b.wpOff+min(firstDifference(b.wp, []byte(gzipPlainStart)), int64(len(b.wp))-1))
+	}
+	buf := limitedBuffer{max: maxHead}
+	w.section.Reset(bytes.NewReader(b.wp[gzipHeader:]))
+	if err := w.inflate.run(w.section, &meter{w: w, out: &buf, stored: w.off}); err != nil {
+		var ferr *FormatError
+		if !errors.As(err, &ferr) {
+			ferr = corrupt("WP: %v", err)
+		}
+		return nil, w.fail(ferr, b.wpOff)
+	}
+	return buf.Bytes(), nil
+}
+
+// identity checks the record's header and says in c what it is.
+func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) error {
+	host, err := HostOf(h.url)
+	if err == nil {
+		err = h.check()
+	}
+	if err == nil {
+		err = h.fillCell(c, host, http)
+	}
+	if err != nil {
+		return w.fail(corrupt("%v", err), b.wpOff)
+	}
+	if w.host == "" {
+		w.host = host
+	}
+	if host != w.host {
+		return w.fail(corrupt("a record of host %s among those of %s", host, w.host), b.wpOff)
+	}
+	if want := h.bytes(); !bytes.Equal(head, want) {
+		return w.fail(corrupt("WARC header has %s", difference(head, want)), b.wpOff)
+	}
+	return nil
+}
+
+// difference shows the first line in which two headers are not the same.
+func difference(got, want []byte) string {
+	g, v := strings.SplitAfter(string(got), "\n"), strings.SplitAfter(string(want), "\n")
+	for i := range min(len(g), len(v)) {
+		if g[i] != v[i] {
+			return fmt.Sprintf("line %d %.120q, want %.120q", i+1, g[i], v[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(v))
+}
+
+// sameEntry checks that T is the very tar header that the record asks for.
+func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
+	want := c.tarEntry().headers()
+	if bytes.Equal(headers, want) {
+		return nil
+	}
+	ferr := corrupt("the tar header is not the one of its record")
+	if entry != c.Name {
+		ferr = corrupt("entry is called %q, want %q", entry, c.Name)
+		if !strings.HasPrefix(entry, HostDir(w.host)+"/") {
+			ferr.Code = codePathEscape
+		}
+	} else {
+		for i := range min(len(headers), len(want)) {
+			if headers[i] != want[i] {
+				ferr = corrupt("tar header byte %d is %#02x, want %#02x from its record", i, headers[i], want[i])
+				break
+			}
+		}
+	}
+	ferr.Entry = entry
+	return w.fail(ferr, c.Offset)
+}
+
+// body reads the blocks and the end of B, and checks every digest and sum.
+func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byte) error {
+	if c.BodyLen > w.opt.MaxBody {
+		return w.fail(&FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("body of %d bytes is over the allowed %d", c.BodyLen, w.opt.MaxBody)}, b.start)
+	}
+	pad := padBlock(c.BodyLen)
+	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
+	if n < 0 {
+		return w.fail(corrupt("WL says %d bytes, too few for the padding of a body of %d", b.length, c.BodyLen), b.start)
+	}
+	record := crc32.NewIEEE()
+	record.Write(b.wp)
+	taps := append(w.views.tarTap(), record)
+	taps = append(taps, w.views.warcTap(b.wp)...)
+	sum := newBodySum(http)
+	sum.Write(cutBody)
+	if err := w.blocks(n, &sum.file, "the body", taps...); err != nil {
+		return err
+	}
+	if sum.file.n != c.BodyLen {
+		return w.fail(corrupt("the body has %d bytes, want %d from Content-Length", sum.file.n, c.BodyLen), b.blocksStart())
+	}
+	c.BodyCRC = sum.file.crc
+	padded := c.BodyLen + int64(padding(c.BodyLen))
+	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, "the body's member"); err != nil {
+		return err
+	}
+	w.views.tarFile(c)
+	if h.kind != Revisit {
+		if got := digestString(sum.payload.Sum(nil)); got != h.payloadDigest {
+			return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("payload digest is %s, want %s from the body", h.payloadDigest, got)}, b.wpOff)
+		}
+	} else if len(cutBody) > 0 {
+		return w.fail(corrupt("a revisit has a body of %d bytes", len(cutBody)), b.wpOff)
+	}
+	if got := digestString(sum.block.Sum(nil)); got != h.blockDigest {
+		return w.fail(&FormatError{Code: codeSHA, Msg: fmt.Sprintf("block digest is %s, want %s from the block", h.blockDigest, got)}, b.wpOff)
+	}
+	whole := crcJoin(crcJoin(crcOf(head), c.BodyCRC, c.BodyLen), crcOf([]byte(crlf2)), 4)
+	want := appendTrailer([]byte(recordEnd), whole, int64(len(head))+c.BodyLen+4)
+	if !bytes.Equal(b.ws, want) {
+		return w.fail(corrupt("WS is % x, want % x from the record", b.ws, want), b.start+memberHead+fieldHead+firstDifference(b.ws, want))
+	}
+	record.Write(b.ws)
+	c.RecordCRC = record.Sum32()
+	w.views.warcEnd(b.ws)
+	return nil
+}
+
+// bodySum takes the digests and sums of a record's block, the HTTP header first.
+type bodySum struct {
+	payload, block hash.Hash
+	file           fileSum
+}
+
+// fileSum sums what is the file in the tar and passes it on.
+type fileSum struct {
+	to  *bodySum
+	crc uint32
+	n   int64
+}
+
+func newBodySum(http []byte) *bodySum {
+	s := &bodySum{payload: sha256.New(), block: sha256.New()}
+	s.file.to = s
+	s.block.Write(http)
+	return s
+}
+
+// Write adds to the digests alone: the body that a WARC-only record has in its head.
+func (s *bodySum) Write(p []byte) (int, error) {
+	s.payload.Write(p)
+	return s.block.Write(p)
+}
+
+func (f *fileSum) Write(p []byte) (int, error) {
+	f.crc = crc32.Update(f.crc, crc32.IEEETable, p)
+	f.n += int64(len(p))
+	return f.to.Write(p)
+}

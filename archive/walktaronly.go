@@ -1,0 +1,127 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"io"
+	"strings"
+	"time"
+)
+
+// tarOnly reads the rest of an index or manifest cell.
+func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
+	if b.fields != 0 {
+		return item{}, w.fail(corrupt("a tar-only cell's body has extra fields besides WL"), b.start)
+	}
+	e, ferr := parseTarHeaders(headers)
+	if ferr != nil {
+		return item{}, w.fail(ferr, c.Offset)
+	}
+	it := item{kind: indexItem}
+	c.Name, c.BodyLen = e.name, e.size
+	modified := w.last
+	var out tarOnlyBody = &lineWriter{emit: w.onLine}
+	if e.name == manifestName {
+		it.kind, out, modified = manifestItem, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0)
+	} else {
+		host, segment, ok := parseIndexName(e.name)
+		if w.host == "" && ok {
+			w.host = host
+		}
+		if !ok || host != w.host {
+			ferr := corrupt("entry %q without a record is neither the index cell of %s nor a batch's manifest", e.name, w.host)
+			if !strings.HasPrefix(e.name, HostDir(w.host)+"/") {
+				ferr.Code = codePathEscape
+			}
+			return item{}, w.fail(ferr, c.Offset)
+		}
+		it.segment = segment
+		if w.cell == 0 { // only the index is read
+			modified = e.modified
+		}
+	}
+	if want := (&tarEntry{name: e.name, size: e.size, modified: modified}).headers(); !bytes.Equal(headers, want) {
+		return item{}, w.fail(corrupt("the tar header of %q differs from the one that FORMAT.md gives", e.name), c.Offset)
+	}
+	pad := padBlock(c.BodyLen)
+	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
+	if n < 0 {
+		return item{}, w.fail(corrupt("WL says %d bytes, too few", b.length), b.start)
+	}
+	sum := crc32.NewIEEE()
+	count := &counter{}
+	if err := w.blocks(n, io.MultiWriter(sum, count, out), e.name, w.views.tarTap()...); err != nil {
+		return item{}, err
+	}
+	if err := out.Close(); err != nil {
+		return item{}, w.fail(corrupt("%s: %v", e.name, err), b.start)
+	}
+	if count.n != c.BodyLen {
+		return item{}, w.fail(corrupt("%s has %d bytes, want %d from its tar header", e.name, count.n, c.BodyLen), b.start)
+	}
+	c.BodyCRC = sum.Sum32()
+	padded := c.BodyLen + int64(padding(c.BodyLen))
+	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, e.name); err != nil {
+		return item{}, err
+	}
+	w.views.tarFile(c)
+	if m, ok := out.(*limitedBody); ok {
+		it.manifest = m.Bytes()
+	}
+	it.cell = *c
+	return it, nil
+}
+
+type tarOnlyBody interface {
+	io.Writer
+	Close() error
+}
+
+type limitedBody struct{ limitedBuffer }
+
+func (*limitedBody) Close() error { return nil }
+
+type counter struct{ n int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return len(p), nil
+}
+
+// lineWriter divides what is written into lines.
+type lineWriter struct {
+	emit func(line string) error // may be nil
+	part []byte
+	n    int
+}
+
+func (l *lineWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			l.part = append(l.part, rest...)
+			if len(l.part) > maxLine {
+				return 0, corrupt("index line %d is longer than %d bytes", l.n+1, maxLine)
+			}
+			break
+		}
+		line := append(l.part, rest[:i+1]...)
+		l.part, rest = l.part[:0], rest[i+1:]
+		l.n++
+		if l.emit == nil {
+			continue
+		}
+		if err := l.emit(string(line)); err != nil {
+			return 0, corrupt("index line %d: %v", l.n, err)
+		}
+	}
+	return len(p), nil
+}
+
+func (l *lineWriter) Close() error {
+	if len(l.part) > 0 {
+		return errors.New("the last line has no end")
+	}
+	return nil
+}
