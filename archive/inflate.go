@@ -12,12 +12,16 @@ import (
 // inflater decodes a run of DEFLATE blocks. Unlike the library's it says where the blocks
 // end, which the format depends on: every run lies on byte boundaries and has no final block.
 type inflater struct {
-	in   *bufio.Reader
-	acc  uint64 // bits read ahead, the next one lowest
-	n    uint   // how many
+	in    *bufio.Reader
+	ahead []byte // what in has buffered, until settle
+	taken int    // how much of ahead is used up
+	acc   uint64 // bits read ahead, the next one lowest
+	n     uint   // how many
+
 	out  io.Writer
-	win  []byte // the last 32 KiB given out, then what is decoded and not yet given out
-	done int    // how much of win was given out
+	win  []byte // up to end: the last 32 KiB given out, then what is decoded and not yet given out
+	end  int
+	done int // how much of win was given out
 
 	literals, distances huffman
 	fixedLit, fixedDist huffman
@@ -27,12 +31,13 @@ const (
 	window    = 32 << 10
 	winBuffer = window + 128<<10
 	maxMatch  = 258
+	overhang  = 64 + maxMatch // the most that is decoded between two looks at the room there is: a literal a bit, a match
 )
 
 var errBlocks = errors.New("blocks are not valid DEFLATE")
 
 func newInflater() *inflater {
-	f := &inflater{win: make([]byte, 0, winBuffer+maxMatch)}
+	f := &inflater{win: make([]byte, winBuffer+overhang)}
 	var lengths [288]byte
 	for i := range lengths {
 		switch {
@@ -57,9 +62,11 @@ func newInflater() *inflater {
 // run decodes the blocks that in holds, to its end, into out. It fails where a block is final,
 // the last ends within a byte, or a match reaches before the run.
 func (f *inflater) run(in *bufio.Reader, out io.Writer) error {
-	f.in, f.out, f.acc, f.n, f.win, f.done = in, out, 0, 0, f.win[:0], 0
+	f.in, f.ahead, f.taken, f.out, f.acc, f.n, f.end, f.done = in, nil, 0, out, 0, 0, 0, 0
+	defer f.settle()
 	for {
-		if f.n == 0 {
+		if f.n == 0 && f.taken == len(f.ahead) {
+			f.settle()
 			if _, err := in.Peek(1); err == io.EOF {
 				return f.flush()
 			}
@@ -95,26 +102,32 @@ func (f *inflater) block() error {
 	return fmt.Errorf("%w: block type 3", errBlocks)
 }
 
+// settle gives in's buffer back what was taken of it.
+func (f *inflater) settle() {
+	f.in.Discard(f.taken) // cannot fail: it is buffered
+	f.ahead, f.taken = nil, 0
+}
+
 // fill reads ahead until there are at least 56 bits, or as many as the run has.
 func (f *inflater) fill() error {
-	if ahead, _ := f.in.Peek(8); len(ahead) == 8 {
+	if len(f.ahead)-f.taken < 8 {
+		f.settle()
+		if _, err := f.in.Peek(8); err != nil && err != io.EOF {
+			return err
+		}
+		f.ahead, _ = f.in.Peek(f.in.Buffered())
+	}
+	if len(f.ahead)-f.taken >= 8 {
 		whole := (64 - f.n) / 8
-		f.acc |= binary.LittleEndian.Uint64(ahead) << f.n
+		f.acc |= binary.LittleEndian.Uint64(f.ahead[f.taken:]) << f.n
 		if f.n += 8 * whole; f.n < 64 {
 			f.acc &= 1<<f.n - 1
 		}
-		_, err := f.in.Discard(int(whole))
-		return err
+		f.taken += int(whole)
+		return nil
 	}
-	for f.n <= 56 {
-		c, err := f.in.ReadByte()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		f.acc |= uint64(c) << f.n
+	for ; f.n <= 56 && f.taken < len(f.ahead); f.taken++ {
+		f.acc |= uint64(f.ahead[f.taken]) << f.n
 		f.n += 8
 	}
 	return nil
@@ -157,16 +170,18 @@ func (f *inflater) stored() error {
 		if err := f.room(); err != nil {
 			return err
 		}
-		f.win = append(f.win, byte(c))
+		f.win[f.end] = byte(c)
+		f.end++
 	}
+	f.settle()
 	for left > 0 {
 		if err := f.room(); err != nil {
 			return err
 		}
-		k := min(left, winBuffer-len(f.win))
-		at := len(f.win)
-		f.win = f.win[:at+k]
-		if _, err := io.ReadFull(f.in, f.win[at:]); err != nil {
+		k := min(left, winBuffer-f.end)
+		n, err := io.ReadFull(f.in, f.win[f.end:f.end+k])
+		f.end += n
+		if err != nil {
 			if err == io.ErrUnexpectedEOF {
 				err = io.EOF
 			}
@@ -179,21 +194,20 @@ func (f *inflater) stored() error {
 
 // room makes sure that one more match fits, giving out what is decoded.
 func (f *inflater) room() error {
-	if len(f.win) < winBuffer {
+	if f.end < winBuffer {
 		return nil
 	}
 	if err := f.flush(); err != nil {
 		return err
 	}
-	keep := f.win[len(f.win)-window:]
-	f.win = append(f.win[:0], keep...)
-	f.done = len(f.win)
+	f.end = copy(f.win, f.win[f.end-window:f.end])
+	f.done = f.end
 	return nil
 }
 
 func (f *inflater) flush() error {
-	_, err := f.out.Write(f.win[f.done:])
-	f.done = len(f.win)
+	_, err := f.out.Write(f.win[f.done:f.end])
+	f.done = f.end
 	return err
 }
 
@@ -207,13 +221,19 @@ var (
 
 func (f *inflater) compressed(lit, dist *huffman) error {
 	for {
+		if err := f.room(); err != nil {
+			return err
+		}
 		if f.n < 48 { // the most that a literal or a match takes: 15+5+15+13
 			if err := f.fill(); err != nil {
 				return err
 			}
 		}
-		if err := f.room(); err != nil {
-			return err
+		f.literalsOf(lit)
+		if f.n < 48 {
+			if err := f.fill(); err != nil {
+				return err
+			}
 		}
 		sym, err := f.symbol(lit)
 		if err != nil {
@@ -221,7 +241,8 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 		}
 		switch {
 		case sym < 256:
-			f.win = append(f.win, byte(sym))
+			f.win[f.end] = byte(sym)
+			f.end++
 			continue
 		case sym == 256:
 			return nil
@@ -243,19 +264,37 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 			return err
 		}
 		d := int(distBase[sym]) + int(extra)
-		at := len(f.win)
+		at := f.end
 		if d > at {
 			return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", errBlocks, d)
 		}
-		f.win = f.win[:at+length]
+		f.end += length
 		if d >= length {
-			copy(f.win[at:], f.win[at-d:at-d+length])
+			copy(f.win[at:f.end], f.win[at-d:])
 			continue
 		}
-		for i := at; i < at+length; i++ {
-			f.win[i] = f.win[i-d]
+		to, from := f.win[at:f.end], f.win[at-d:f.end-d]
+		for i := range to {
+			to[i] = from[i]
 		}
 	}
+}
+
+// literalsOf decodes the literals that come next, as long as their codes are short and the bits at hand
+// suffice: most of what there is to decode, in a loop without calls.
+func (f *inflater) literalsOf(lit *huffman) {
+	acc, n, win, end := f.acc, f.n, f.win, f.end
+	for n >= firstBits {
+		e := lit.first[acc&(1<<firstBits-1)]
+		if e >= 256<<4 || e&15 == 0 {
+			break
+		}
+		acc >>= e & 15
+		n -= uint(e & 15)
+		win[end] = byte(e >> 4)
+		end++
+	}
+	f.acc, f.n, f.end = acc, n, end
 }
 
 // symbol decodes one Huffman code.
