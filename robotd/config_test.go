@@ -76,3 +76,26 @@ func TestWrongSettings(t *testing.T) {
 		t.Errorf("settings without a contact: %v", err)
 	}
 }
+
+// Whatever stands in the settings' file, it is refused with words or can be worked with.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte("contact: a@b.jp\nwindow: always\npage:\n  max_depth: 3\nnetwork:\n  hosts: {www.a.test: 127.0.0.1:80}\n"))
+	f.Add([]byte("interval: -1s\nlog_at: 25:00\n"))
+	f.Add([]byte("page: [1]\nbatch: {size: 1e99}\n? x\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file := filepath.Join(t.TempDir(), "robotd.yaml")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Load(file)
+		if err == nil {
+			_, err = cfg.plan()
+		}
+		if err != nil && len(err.Error()) < 10 {
+			t.Errorf("refused without a reason: %v", err)
+		}
+		if err == nil && (cfg.Concurrency < 1 || cfg.Page.MaxBytes < 1 || cfg.Contact == "") {
+			t.Errorf("accepted: %+v", cfg)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/weburl"
 )
@@ -118,15 +119,26 @@ func (c *crawl) startAll(ctx context.Context, seeds map[string][]string) error {
 
 func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error {
 	var fresh []*host
+	damaged := make(map[string]bool)
+	spooled, err := c.spooled()
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(seeds)) {
 		if c.host(name) != nil {
 			continue
 		}
-		h, err := c.enter(name, seeds[name])
+		h, mended, err := c.enter(ctx, name, seeds[name], spooled[name])
 		if err != nil {
 			return err
 		}
+		if mended {
+			damaged[name] = true
+		}
 		fresh = append(fresh, h)
+	}
+	if err := c.relink(ctx, damaged); err != nil {
+		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(32) // questions to the name servers at once
@@ -136,29 +148,37 @@ func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error 
 	return g.Wait()
 }
 
-// enter opens a host's queue. The host takes links from now on, but rests until start.
-func (c *crawl) enter(name string, seeds []string) (*host, error) {
+// enter opens a host's queue, mending it where it is damaged. The host takes links
+// from now on, but rests until start.
+func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled int) (h *host, mended bool, err error) {
 	front, err := c.frontier.Host(name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if err := c.align(front); err != nil {
-		return nil, err
+	mended = front.Damaged()
+	if !mended {
+		mended, err = c.align(front, spooled)
+	}
+	if mended && err == nil {
+		err = c.mend(ctx, front)
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	for _, seed := range seeds {
 		if _, err := front.Push(frontier.Entry{URL: weburl.Canonical(seed)}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if _, err := front.PushKnown(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	h := &host{name: name, front: front, quiet: c.quiet[name]}
+	h = &host{name: name, front: front, quiet: c.quiet[name]}
 	h.idle.Store(true)
 	c.mu.Lock()
 	c.hosts[name] = h
 	c.mu.Unlock()
-	return h, nil
+	return h, mended, nil
 }
 
 // start looks up a host's address and lets it be visited.
@@ -179,18 +199,50 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	return nil
 }
 
-// align brings the host's queue into line with the segment that an earlier run left.
-func (c *crawl) align(front *frontier.Host) error {
+// align brings the host's queue into line with the segment that an earlier run left. It
+// reports whether the queue has lost more than that can make up for; spooled is how
+// many of the cycle's records wait in batches.
+func (c *crawl) align(front *frontier.Host, spooled int) (lost bool, err error) {
 	segment, found, err := c.batches.Resume(front.Name)
-	if err != nil || segment == "" {
-		return err
+	if err != nil {
+		return false, err
+	}
+	if front.Lost(len(found) + spooled) {
+		return true, nil
+	}
+	if segment == "" {
+		return false, nil
 	}
 	cells := make([]frontier.Cell, len(found))
 	for i, cell := range found {
 		cells[i] = frontier.Cell{URL: cell.URL, End: cell.Offset + cell.TLen + cell.BLen}
 	}
 	_, err = front.Align(segment, cells)
-	return err
+	return false, err
+}
+
+// spooled counts the cycle's records of each host that wait in batches.
+func (c *crawl) spooled() (map[string]int, error) {
+	batches, err := c.batches.Spool()
+	if err != nil {
+		return nil, err
+	}
+	c.Robot.mu.Lock()
+	began := c.cycle.Began
+	c.Robot.mu.Unlock()
+	records := make(map[string]int)
+	for _, b := range batches {
+		m, err := wire.PeekManifest(b.Signed)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range m.Hosts {
+			if !h.First.Before(began) {
+				records[h.Name] += int(h.Records)
+			}
+		}
+	}
+	return records, nil
 }
 
 // wake puts a host into the gate, unless it cannot be visited in this cycle. A

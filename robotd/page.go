@@ -162,10 +162,9 @@ func (c *crawl) extract(t *turn) {
 			return
 		}
 		for _, link := range slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links) {
-			if link.NoFollow && c.cfg.Page.ObeyRelLink || link.Tag == "form" && !c.cfg.Page.Forms {
-				continue
+			if c.wanted(&link) {
+				c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})
 			}
-			c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})
 		}
 	default:
 		c.judgeRefusal(t)
@@ -174,6 +173,11 @@ func (c *crawl) extract(t *turn) {
 
 func isPage(status int) bool {
 	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
+}
+
+// wanted reports whether the settings let a link be followed.
+func (c *crawl) wanted(link *extract.Link) bool {
+	return !(link.NoFollow && c.cfg.Page.ObeyRelLink) && (link.Tag != "form" || c.cfg.Page.Forms)
 }
 
 // follow sorts one link.

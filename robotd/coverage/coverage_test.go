@@ -2,7 +2,9 @@ package coverage
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -77,6 +79,32 @@ func TestLedgerToReport(t *testing.T) {
 	if r, err := Read(filepath.Join(dir, "again")); err != nil || len(r.Hosts()) != 0 {
 		t.Errorf("a ledger without events: %v, %v", r, err)
 	}
+}
+
+// A damaged ledger is read as far as it makes sense, and goes on.
+func FuzzLedger(f *testing.F) {
+	f.Add([]byte("refused\trobots.txt\ta.test\t1\thttp://a.test/\nleft\t"))
+	f.Add([]byte("failed\tdns\t\t-1\t\n\n\t\t\t1\t\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "ledger")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := l.Totals()[Failed]
+		if err := errors.Join(l.Add(Event{Failed, "dns", "new.test", 3, ""}), l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if l, err = Open(path); err != nil || before > math.MaxInt64-3 || l.Totals()[Failed] != before+3 {
+			t.Errorf("%d failures, then %v, %v", before, l.Totals(), err)
+		}
+		if _, err := Read(path); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // However much went wrong, the report of a host stays small.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
@@ -221,12 +222,45 @@ func FuzzLinks(f *testing.F) {
 	f.Add([]byte("<base href=x><a href='a?\x8c\xea'><img srcset='a,b 1x'><style>url(</style>\x1b$B"), "text/html; charset=x-sjis")
 	f.Add([]byte("<urlset><loc>x</loc><link href=y/>"), "text/xml")
 	f.Add([]byte("@import 'x';/*url('\\"), "text/css")
+	f.Add([]byte(zipped("<urlset><loc>/a</loc>")), "application/gzip")
+	f.Add([]byte("http://h/a\nhttps://h/b"), "text/plain")
+	f.Add([]byte("<form action=a><input name=b value='\xb8\xec'><select name=c><option value=d></form><iframe srcdoc='<a href=x>'>"), "text/html; charset=euc-jp")
+	f.Add([]byte("<applet code=a archive=b,c><object><param name=Local value=d><a href=1><base href='//x'>"), "")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		p, err := Links(body, contentType, "http://h/d/")
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !utf8.ValidString(p.Text) || !utf8.ValidString(p.Title) || len(p.Text) > MaxText || len(p.Title) > MaxTitle || len(p.Links) > MaxLinks {
+			t.Errorf("title of %d bytes, text of %d, %d links; or not UTF-8", len(p.Title), len(p.Text), len(p.Links))
+		}
 		for _, l := range p.Links {
+			if !strings.HasPrefix(l.URL, "http://") && !strings.HasPrefix(l.URL, "https://") {
+				t.Errorf("link %q", l.URL)
+			}
+		}
+	})
+}
+
+// Whatever a page says of its encoding, what is read of it is UTF-8.
+func FuzzDecodeText(f *testing.F) {
+	f.Add([]byte("\x1b$B8l\x1b(B\x1b$(D0!"), "text/html; charset=iso-2022-jp")
+	f.Add([]byte("\xfe\xff\xd8\x00a"), "text/html; charset=\"x")
+	f.Add([]byte("<meta charset=x-sjis>\x82\xa0\x8f"), "")
+	f.Add([]byte("<?xml encoding='euc-jp'?>\x8f\xa1\xa1\x8e"), "text/xml")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		text, cs := decodeText(body, contentType)
+		if !utf8.ValidString(text) || cs.name == "" || len(text) > 6*len(body)+3 {
+			t.Errorf("%q read as %s: %q", body, cs.name, text)
+		}
+	})
+}
+
+func FuzzHeaderLinks(f *testing.F) {
+	f.Add(`</a>; rel="next"; title="a\", <b>", <c>;anchor=x`, "0; url='d'")
+	f.Add(`<<>>;=,;"`, ";")
+	f.Fuzz(func(t *testing.T, link, refresh string) {
+		for _, l := range HeaderLinks(http.Header{"Link": {link}, "Refresh": {refresh}}, "http://h/d/") {
 			if !strings.HasPrefix(l.URL, "http://") && !strings.HasPrefix(l.URL, "https://") {
 				t.Errorf("link %q", l.URL)
 			}

@@ -1,14 +1,23 @@
 package frontier
 
+import (
+	"bufio"
+	"io"
+	"os"
+)
+
 // Cell is a whole cell that was found in a host's open segment.
 type Cell struct {
-	URL string
-	End int64 // offset of the first byte behind it
+	URL   string
+	End   int64 // offset of the first byte behind it
+	Visit Visit // what the page was like where the cell is a full copy; for Rebuild
+	Again bool  // it led elsewhere, which may be lost: Rebuild queues the page again
 }
 
 // Align brings the queue into line with the host's open segment as it was found
 // at start: segment is its name, empty where there is none, cells what it holds,
-// in order. It reports whether the page in hand turned out to be finished.
+// in order. It reports whether pages turned out to be finished that the journal does
+// not know: the one in hand when the process ended, or more where lines were lost.
 //
 // Lines of the journal that speak of cells the segment does not have are
 // dropped: those pages are fetched again.
@@ -34,20 +43,69 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 	if h.last.segment == segment {
 		done = h.last.end
 	}
+	collected := make(map[string]Cell)
 	for _, c := range cells {
-		if c.End <= done {
-			continue
+		if c.End > done {
+			collected[c.URL] = c
 		}
-		e, ok, err := h.head()
-		if err != nil {
-			return false, err
-		}
-		// A page that was fetched twice, after power was lost, is met here with
-		// another page in hand: its cell is one copy too many and does no harm.
-		if !ok || e.URL != c.URL {
-			continue
-		}
-		return true, h.finish(Done{Segment: segment, End: c.End})
 	}
-	return false, nil
+	return h.finishCollected(collected, segment, done, end)
+}
+
+// finishCollected finishes those entries of the queue that were collected. Entries before
+// the last of them, which may have been finished or not, go behind all others. A
+// page that was fetched twice, after power was lost, is in the queue no more: its cell is
+// one copy too many and does no harm.
+func (h *Host) finishCollected(collected map[string]Cell, segment string, done, end int64) (finished bool, err error) {
+	last, err := h.lastOf(collected)
+	for err == nil && h.last.consumed <= last {
+		var e Entry
+		if e, _, err = h.head(); err != nil {
+			break
+		}
+		d := Done{Segment: segment, End: done}
+		if h.last.consumed == last {
+			d.End = end
+		}
+		c, found := collected[e.URL]
+		if found {
+			d.Visit, finished = c.Visit, true
+		} else if err = h.log.append([]byte(e.line())); err != nil {
+			break
+		}
+		err = h.finish(d)
+	}
+	return finished, err
+}
+
+// lastOf returns where in the log the last entry lies that is queued and was
+// collected; -1 where there is none.
+func (h *Host) lastOf(collected map[string]Cell) (int64, error) {
+	last := int64(-1)
+	if len(collected) == 0 || h.last.consumed >= h.log.size {
+		return last, nil
+	}
+	f, err := os.Open(h.log.path)
+	if err != nil {
+		return last, err
+	}
+	defer f.Close()
+	at := h.last.consumed
+	for r := bufio.NewReader(io.NewSectionReader(f, at, h.log.size-at)); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return last, nil
+		}
+		if err != nil {
+			return last, err
+		}
+		e, err := parseEntry(line[:len(line)-1])
+		if err != nil {
+			return last, err
+		}
+		if _, ok := collected[e.URL]; ok {
+			last = at
+		}
+		at += int64(len(line))
+	}
 }

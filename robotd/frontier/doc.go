@@ -4,7 +4,7 @@
 // Each host has a folder of its own, and each crawl cycle (usually a day) three
 // files in it that only grow:
 //
-//	<cycle>.log      one line per URL that was found, in the order of finding
+//	<cycle>.log      one checksummed line per URL that was found, in the order of finding
 //	<cycle>.seen     8 bytes per URL: the start of its SHA-256
 //	<cycle>.journal  one checksummed line per finished page
 //
@@ -20,6 +20,11 @@
 // the page is fetched again, and its links are known already. Where the power
 // failed, the journal's last lines may speak of bytes that never reached the
 // disk; Align then goes back to the last line that is true.
+//
+// Damage beyond that, a bit that flipped or a file that was cut, shows by the checksums.
+// A damaged seen file is made anew from the log; lost lines of the journal are made up from the
+// segment; where the log has lost lines, Rebuild makes all three files anew from
+// what can be read and from the pages that are stored. A damaged state costs full copies.
 //
 // At the cycle's end Settle merges the visits into one sorted file, state, which
 // is searched on disk: it costs no memory however many pages a host has.

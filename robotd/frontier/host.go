@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"sync"
@@ -25,6 +26,9 @@ type Host struct {
 	seen    *grower
 	journal *grower
 	known   map[uint64]struct{}
+	seenSum uint32  // CRC-32 of the seen file
+	damaged bool    // the log has lines that nobody can read: see Rebuild
+	lines   int     // of the journal; -1: visits were forgotten, and lines with them
 	last    mark    // the journal's last line
 	ahead   []Entry // entries read from last.consumed on
 	widths  []int64 // bytes of each in the log
@@ -38,18 +42,26 @@ func openHost(dir, name string, cycle int64) (*Host, error) {
 		return nil, err
 	}
 	h := &Host{Name: name, dir: dir, cycle: cycle}
+	return h, h.reopen()
+}
+
+// reopen reads the cycle's files. A damaged host is left as it is.
+func (h *Host) reopen() error {
 	for kind, p := range map[string]**grower{"log": &h.log, "seen": &h.seen, "journal": &h.journal} {
-		g, err := openGrower(filePath(dir, cycle, kind))
+		g, err := openGrower(filePath(h.dir, h.cycle, kind))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		*p = g
 	}
 	marks, ends, err := readJournal(h.journal.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return h, h.restore(marks, ends)
+	if h.damaged, err = h.isDamaged(marks); err != nil || h.damaged {
+		return err
+	}
+	return h.restore(marks, ends)
 }
 
 func filePath(dir string, cycle int64, kind string) string {
@@ -64,7 +76,13 @@ func (h *Host) restore(marks []mark, ends []int64) error {
 		n--
 	}
 	end := int64(0)
-	h.last = mark{}
+	h.last, h.lines = mark{}, n
+	for _, m := range marks[:n] {
+		if m.key == 0 {
+			h.lines = -1
+			break
+		}
+	}
 	if n > 0 {
 		h.last, end = marks[n-1], ends[n-1]
 	}
@@ -86,6 +104,9 @@ func (h *Host) restoreSeen() error {
 	if err != nil {
 		return err
 	}
+	if h.seenSum = crc32.ChecksumIEEE(data); h.seenSum != from.seenSum || from.seen == 0 { // damaged: make it anew
+		from, data, h.seenSum = mark{}, nil, 0
+	}
 	h.known = make(map[uint64]struct{}, len(data)/8)
 	for ; len(data) >= 8; data = data[8:] {
 		h.known[binary.BigEndian.Uint64(data)] = struct{}{}
@@ -102,7 +123,7 @@ func (h *Host) restoreSeen() error {
 	for line := range bytes.Lines(tail[:whole]) {
 		e, err := parseEntry(string(line[:len(line)-1]))
 		if err != nil {
-			return fmt.Errorf("%s: %w; remove the file to begin the host's cycle anew", h.log.path, err)
+			return fmt.Errorf("%s: %w", h.log.path, err)
 		}
 		if key := hash(e.URL); h.learn(key) {
 			fresh = binary.BigEndian.AppendUint64(fresh, key)
@@ -111,6 +132,7 @@ func (h *Host) restoreSeen() error {
 	if err := h.seen.cut(min(h.seen.size, from.seen)); err != nil {
 		return err
 	}
+	h.seenSum = crc32.Update(h.seenSum, crc32.IEEETable, fresh)
 	return h.seen.append(fresh)
 }
 
@@ -145,6 +167,9 @@ func (h *Host) Push(entries ...Entry) (int, error) {
 	if err == nil {
 		err = h.seen.append(keys)
 	}
+	if err == nil {
+		h.seenSum = crc32.Update(h.seenSum, crc32.IEEETable, keys)
+	}
 	if err != nil {
 		for _, key := range fresh {
 			delete(h.known, key)
@@ -159,6 +184,14 @@ func (h *Host) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.known)
+}
+
+// Lost reports whether the journal knows less than the pages that are stored tell: each
+// has its line, but for the one in hand.
+func (h *Host) Lost(stored int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lines >= 0 && stored > h.lines+1
 }
 
 // Left counts the entries that are queued and not finished.
@@ -255,7 +288,7 @@ func (h *Host) finish(d Done) error {
 	}
 	m := mark{
 		consumed: h.last.consumed + h.widths[0],
-		logged:   h.log.size, seen: h.seen.size,
+		logged:   h.log.size, seen: h.seen.size, seenSum: h.seenSum,
 		segment: d.Segment, end: d.End,
 		key: hash(e.URL), visit: d.Visit,
 	}
@@ -263,6 +296,9 @@ func (h *Host) finish(d Done) error {
 		return fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
 	h.last = m
+	if h.lines >= 0 {
+		h.lines++
+	}
 	h.ahead, h.widths = h.ahead[1:], h.widths[1:]
 	return nil
 }

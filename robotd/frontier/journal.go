@@ -3,7 +3,6 @@ package frontier
 import (
 	"bytes"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"strconv"
 	"strings"
@@ -22,9 +21,10 @@ type Visit struct {
 
 // mark is one line of the journal.
 type mark struct {
-	consumed int64 // bytes of the log that are done with
-	logged   int64 // bytes of the log when the line was written
-	seen     int64 // bytes of the seen file then
+	consumed int64  // bytes of the log that are done with
+	logged   int64  // bytes of the log when the line was written
+	seen     int64  // bytes of the seen file then
+	seenSum  uint32 // CRC-32 of those
 	segment  string
 	end      int64 // bytes of that segment then
 	key      uint64
@@ -32,9 +32,9 @@ type mark struct {
 }
 
 func (m mark) line() string {
-	body := fmt.Sprintf("%d %d %d %s %d %016x %s",
-		m.consumed, m.logged, m.seen, strconv.Quote(m.segment), m.end, m.key, m.visit.fields())
-	return fmt.Sprintf("%08x %s\n", crc32.ChecksumIEEE([]byte(body)), body)
+	body := fmt.Sprintf("%d %d %d %08x %s %d %016x %s",
+		m.consumed, m.logged, m.seen, m.seenSum, strconv.Quote(m.segment), m.end, m.key, m.visit.fields())
+	return checked(body) + "\n"
 }
 
 // gone stands for the date of a page that is no more.
@@ -76,8 +76,8 @@ func parseVisit(s string) (Visit, error) {
 }
 
 func parseMark(line string) (mark, bool) {
-	sum, body, ok := strings.Cut(line, " ")
-	if want, err := strconv.ParseUint(sum, 16, 32); !ok || err != nil || uint32(want) != crc32.ChecksumIEEE([]byte(body)) {
+	body, ok := check(line)
+	if !ok {
 		return mark{}, false
 	}
 	var m mark
@@ -91,6 +91,12 @@ func parseMark(line string) (mark, bool) {
 		}
 		*p = n
 	}
+	sum, rest, _ := strings.Cut(rest, " ")
+	seenSum, err := strconv.ParseUint(sum, 16, 32)
+	if err != nil {
+		return mark{}, false
+	}
+	m.seenSum = uint32(seenSum)
 	quoted, err := strconv.QuotedPrefix(rest)
 	if err != nil {
 		return mark{}, false
@@ -110,8 +116,8 @@ func parseMark(line string) (mark, bool) {
 	return m, err == nil
 }
 
-// readJournal returns the journal's lines up to the first that is torn or
-// damaged, and for each the offset at which it ends.
+// readJournal returns the journal's lines, and for each the offset at which it ends. A
+// line that is damaged is passed over: the next one says how far things are without it.
 func readJournal(path string) (marks []mark, ends []int64, err error) {
 	data, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -125,11 +131,9 @@ func readJournal(path string) (marks []mark, ends []int64, err error) {
 		if !whole {
 			return marks, ends, nil
 		}
-		m, ok := parseMark(string(line))
-		if !ok {
-			return marks, ends, nil
-		}
 		at += int64(len(line)) + 1
-		marks, ends = append(marks, m), append(ends, at)
+		if m, ok := parseMark(string(line)); ok {
+			marks, ends = append(marks, m), append(ends, at)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,9 +18,44 @@ import (
 // keepVisits is how long a page that is met no more is remembered.
 const keepVisits = 90 * 24 * time.Hour
 
-// The state file: a line "sheaf-visits 1 <cycle>", then one line per page in the
-// order of its key: 16 hexadecimal digits, the visit's fields, the URL's log line.
-const stateHeader = "sheaf-visits 1 "
+// The state file: a line "sheaf-visits 2 <cycle>", then one line per page in the
+// order of its key: 16 hexadecimal digits, a checksum of what follows, the visit's
+// fields, the log's fields; at last "~end <number of pages>". Where a line is damaged, no visit of the host is believed any
+// more: a page that answers "not modified" would hide the links to those that are lost.
+const (
+	stateHeader = "sheaf-visits 2 "
+	stateEnd    = "~end " // sorts behind every key
+)
+
+// known is a line of the state file.
+type known struct {
+	key   string
+	visit Visit
+	entry Entry
+}
+
+func (k known) line() string {
+	return k.key + " " + checked(k.visit.fields()+" "+k.entry.fields()) + "\n"
+}
+
+func parseKnown(line string) (k known, ok bool) {
+	key, rest, _ := strings.Cut(line, " ")
+	text, ok := check(rest)
+	if !ok || len(key) != 16 {
+		return k, false
+	}
+	visit, err := parseVisit(text)
+	if err != nil {
+		return k, false
+	}
+	// The entry is the last four of the fields, none of which holds a blank.
+	f := strings.Split(text, " ")
+	entry, err := parseFields(strings.Join(f[max(0, len(f)-4):], " "))
+	if err != nil || fmt.Sprintf("%016x", hash(entry.URL)) != key {
+		return k, false
+	}
+	return known{key, visit, entry}, true
+}
 
 // Visit returns what is known of a page from earlier cycles.
 func (h *Host) Visit(url string) (Visit, bool, error) {
@@ -37,11 +73,8 @@ func (h *Host) Visit(url string) (Visit, bool, error) {
 	if err != nil || !ok {
 		return Visit{}, false, err
 	}
-	v, err := parseVisit(line[17:])
-	if err != nil {
-		return Visit{}, false, fmt.Errorf("%s: %w; remove the file: pages are then taken in full", f.Name(), err)
-	}
-	return v, true, nil
+	k, ok := parseKnown(line)
+	return k.visit, ok, nil
 }
 
 // search finds the line that begins with key in a file of sorted lines, by
@@ -127,30 +160,22 @@ func settle(dir string, cycle int64) error {
 			newest = m.visit.Full
 		}
 	}
-	lines := make(map[string]string, len(visits))
-	err = eachLine(filePath(dir, cycle, "log"), func(line string) error {
-		e, err := parseEntry(line)
-		if err != nil {
-			return err
-		}
-		key := hash(e.URL)
-		if v, ok := visits[key]; ok {
+	fresh := make(map[string]known, len(visits))
+	_, err = eachEntry(filePath(dir, cycle, "log"), func(e Entry) {
+		if v, ok := visits[hash(e.URL)]; ok {
 			e.Tries, e.Redirects = 0, 0
-			lines[fmt.Sprintf("%016x", key)] = v.fields() + " " + strings.TrimSuffix(e.line(), "\n")
-			if v.Gone {
-				lines[fmt.Sprintf("%016x", key)] = ""
-			}
+			k := known{fmt.Sprintf("%016x", hash(e.URL)), v, e}
+			fresh[k.key] = k
 		}
-		return nil
-	})
+	}, func() {}) // a page that is lost here is met again, and taken in full
 	if err != nil {
 		return err
 	}
-	return rewriteState(dir, cycle, lines, newest.Add(-keepVisits))
+	return rewriteState(dir, cycle, fresh, newest.Add(-keepVisits))
 }
 
-// rewriteState writes the old state overlaid with lines, and renames it into place.
-func rewriteState(dir string, cycle int64, lines map[string]string, forget time.Time) (err error) {
+// rewriteState writes the old state overlaid with what is fresh, and renames it into place.
+func rewriteState(dir string, cycle int64, fresh map[string]known, forget time.Time) (err error) {
 	path := filepath.Join(dir, "state")
 	tmp, err := os.Create(path + ".new")
 	if err != nil {
@@ -161,33 +186,33 @@ func rewriteState(dir string, cycle int64, lines map[string]string, forget time.
 			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
 		}
 	}()
-	keys := make([]string, 0, len(lines))
-	for key := range lines {
-		keys = append(keys, key)
+	damaged, err := eachKnown(path, func(known) error { return nil })
+	if err != nil {
+		return err
 	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(fresh))
 	w := bufio.NewWriter(tmp)
 	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
+	written := 0
+	write := func(k known) {
+		written++
+		if damaged { // pages whose lines are lost are found again by the links of all others
+			k.visit = Visit{}
+		}
+		w.WriteString(k.line()) // an error stays until Flush
+	}
 	next := 0
 	put := func(upTo string) {
 		for ; next < len(keys) && (upTo == "" || keys[next] < upTo); next++ {
-			if line := lines[keys[next]]; line != "" {
-				fmt.Fprintf(w, "%s %s\n", keys[next], line)
+			if k := fresh[keys[next]]; !k.visit.Gone {
+				write(k)
 			}
 		}
 	}
-	err = eachKnown(path, func(line string) error {
-		key := line[:16]
-		put(key)
-		if _, replaced := lines[key]; replaced {
-			return nil
-		}
-		v, err := parseVisit(line[17:])
-		if err != nil {
-			return fmt.Errorf("%s: line %q: %w; remove the file: pages are then taken in full", path, line, err)
-		}
-		if v.Full.After(forget) {
-			fmt.Fprintln(w, line)
+	_, err = eachKnown(path, func(k known) error {
+		put(k.key)
+		if _, replaced := fresh[k.key]; !replaced && k.visit.Full.After(forget) {
+			write(k)
 		}
 		return nil
 	})
@@ -195,6 +220,7 @@ func rewriteState(dir string, cycle int64, lines map[string]string, forget time.
 		return err
 	}
 	put("")
+	fmt.Fprintf(w, "%s%d\n", stateEnd, written)
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -207,51 +233,51 @@ func rewriteState(dir string, cycle int64, lines map[string]string, forget time.
 	return os.Rename(tmp.Name(), path)
 }
 
-// eachKnown calls fn for every page's line of the state file.
-func eachKnown(path string, fn func(string) error) error {
-	first := true
-	return eachLine(path, func(line string) error {
-		if first {
-			first = false
-			if !strings.HasPrefix(line, stateHeader) {
-				return fmt.Errorf("%s does not begin with %q; remove the file: pages are then taken in full", path, stateHeader)
-			}
-			return nil
-		}
-		if len(line) < 18 {
-			return fmt.Errorf("%s: short line %q; remove the file: pages are then taken in full", path, line)
-		}
-		return fn(line)
-	})
-}
-
-// eachLine calls fn for every whole line of a file, which may be missing.
-func eachLine(path string, fn func(string) error) error {
+// eachKnown calls fn for every page's line of the state file, and reports whether
+// there were others that are damaged.
+func eachKnown(path string, fn func(known) error) (damaged bool, err error) {
 	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return nil
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return nil
+	r := bufio.NewReader(f)
+	header, err := r.ReadString('\n')
+	damaged = !strings.HasPrefix(header, stateHeader)
+	pages, ended := 0, false
+	for err == nil {
+		var line string
+		if line, err = r.ReadString('\n'); err != nil {
+			damaged = damaged || line != "" || !ended
+			break
 		}
-		if err != nil {
-			return err
+		if line == fmt.Sprintf("%s%d\n", stateEnd, pages) {
+			ended = true
+			continue
 		}
-		if err := fn(line[:len(line)-1]); err != nil {
-			return err
+		pages++
+		k, ok := parseKnown(line[:len(line)-1])
+		if !ok {
+			damaged = true
+			continue
+		}
+		if err := fn(k); err != nil {
+			return damaged, err
 		}
 	}
+	if err != io.EOF {
+		return damaged, err
+	}
+	return damaged || !ended, nil
 }
 
 // PushKnown queues every page that earlier cycles collected and that is not
 // queued yet: a page that answers "not modified" shows no links, and what it
-// leads to must be visited all the same. It returns how many were queued.
+// leads to must be visited all the same. It returns how many were queued. Where the
+// state is damaged it drops the visits, once what can be read of it is queued.
 func (h *Host) PushKnown() (int, error) {
 	const chunk = 1000
 	var entries []Entry
@@ -262,22 +288,23 @@ func (h *Host) PushKnown() (int, error) {
 		entries = entries[:0]
 		return err
 	}
-	err := eachKnown(filepath.Join(h.dir, "state"), func(line string) error {
-		// The log line is the last four of the fields, none of which holds a blank.
-		f := strings.Split(line, " ")
-		e, err := parseEntry(strings.Join(f[max(0, len(f)-4):], " "))
-		if err != nil {
-			return err
-		}
-		if entries = append(entries, e); len(entries) == chunk {
+	path := filepath.Join(h.dir, "state")
+	damaged, err := eachKnown(path, func(k known) error {
+		if entries = append(entries, k.entry); len(entries) == chunk {
 			return flush()
 		}
 		return nil
 	})
+	if err == nil {
+		err = flush()
+	}
+	if err == nil && damaged {
+		err = os.Remove(path)
+	}
 	if err != nil {
 		return total, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
-	return total, flush()
+	return total, nil
 }
 
 // forgetVisits removes the state and blanks what the running cycle learned.
@@ -297,6 +324,6 @@ func (h *Host) forgetVisits() error {
 	if err := os.Rename(fresh, h.journal.path); err != nil {
 		return err
 	}
-	h.last, h.journal.size = blank, int64(len(line))
+	h.last, h.lines, h.journal.size = blank, -1, int64(len(line))
 	return nil
 }

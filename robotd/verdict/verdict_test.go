@@ -161,6 +161,24 @@ func TestCorpus(t *testing.T) {
 	t.Logf("%d pages", pages)
 }
 
+// An answer is always like itself, whatever it holds, and judged the same again.
+func FuzzJudge(f *testing.F) {
+	f.Add(200, "Just a moment...", "verify you are human", "/cdn-cgi/")
+	f.Add(403, "アクセス拒否", "\xff不正なアクセス", "recaptcha")
+	f.Add(200, "x.jp is for sale", "このドメインは販売中", "//sedoparking.com")
+	f.Fuzz(func(t *testing.T, status int, title, text, body string) {
+		p := &Page{Status: status, Title: title, Text: text, Body: []byte(body)}
+		mark, why := Judge(p)
+		if again, _ := Judge(p); again != mark || (mark == None) != (why == "") {
+			t.Errorf("%q by %q, then %q", mark, why, again)
+		}
+		s := NewSketcher()
+		if !s.Sketch(p, "http://h/x.html").Like(s.Sketch(p, "http://h/x.html")) {
+			t.Error("not like itself")
+		}
+	})
+}
+
 func BenchmarkSketch(b *testing.B) {
 	s := NewSketcher()
 	p := page(b, 200, nil, string(bytes.Repeat([]byte("<p>"+filler), 100)))

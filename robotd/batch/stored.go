@@ -1,0 +1,106 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Stored is a record of a host that lies in its open segment or in a batch of the spool.
+type Stored struct {
+	archive.Cell
+	End int64 // length of the open segment with it; 0: it lies in a batch
+
+	path string // of the file, with the offset that cells count from
+	base int64
+}
+
+// Body opens the record's body, which a page alone has.
+func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
+	f, err := os.Open(r.path)
+	if err != nil {
+		return nil, err
+	}
+	view, err := archive.PageBodyOf(archive.FileSource(f, r.base), &r.Cell)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	body, err := view.Open(ctx)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{body, f}, nil
+}
+
+// Stored lists what there is of a host, and the name of its open segment, which is
+// empty where there is none. It reads all of it, and is meant for repair.
+func (s *Store) Stored(ctx context.Context, host string) (segment string, all []Stored, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	spool, err := s.Spool()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, b := range spool {
+		in, err := storedIn(ctx, b, host)
+		if err != nil {
+			return "", nil, fmt.Errorf("batch %s: %w", b.ID, err)
+		}
+		all = append(all, in...)
+	}
+	seg, err := s.segments.get(host, nil)
+	if err != nil || seg == nil {
+		return "", all, err
+	}
+	defer s.segments.put(seg)
+	if seg.fresh {
+		return "", all, nil
+	}
+	if err := seg.close(); err != nil {
+		return "", nil, err
+	}
+	cells, err := s.load(seg)
+	for _, c := range cells {
+		all = append(all, Stored{Cell: c, End: c.Offset + c.Len(), path: s.segmentPath(seg)})
+	}
+	return seg.id, all, err
+}
+
+func storedIn(ctx context.Context, b Spooled, host string) ([]Stored, error) {
+	m, err := wire.PeekManifest(b.Signed)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stored
+	for _, h := range m.Hosts {
+		if h.Name != host {
+			continue
+		}
+		f, err := os.Open(b.Path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		sum, err := archive.VerifyRange(io.NewSectionReader(f, h.Offset, h.Length), archive.VerifyOptions{Host: host})
+		if err != nil {
+			return nil, err
+		}
+		idx, err := archive.ReadIndexAt(ctx, archive.FileSource(f, h.Offset), sum.IndexOffset, sum.IndexLength)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range idx.Cells {
+			all = append(all, Stored{Cell: c, path: b.Path, base: h.Offset})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,282 @@
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// damages are the ways in which a byte goes wrong.
+var damages = map[string]func(b []byte, at int) []byte{
+	"flipped bit":  func(b []byte, at int) []byte { b[at] ^= 1; return b },
+	"flipped byte": func(b []byte, at int) []byte { b[at] ^= 0xff; return b },
+	"line end":     func(b []byte, at int) []byte { b[at] = '\n'; return b },
+	"cut":          func(b []byte, at int) []byte { return b[:at] },
+	"zeros":        func(b []byte, at int) []byte { clear(b[at:]); return b },
+}
+
+// everyByte makes the damage tests try every byte, rather than one in seven.
+const everyByte = "SHEAF_TEST_DAMAGE"
+
+func bytesOf(size int) func(yield func(int) bool) {
+	step := 7
+	if os.Getenv(everyByte) != "" {
+		step = 1
+	}
+	return func(yield func(int) bool) {
+		for n := rand.IntN(step); n < size; n += step {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// Each of a host's files is damaged at every byte. Of pages 1 to 3 the segment has the
+// cells, and page 1 links to all others. Whatever is damaged, nothing that is
+// collected is fetched again, and all that is not is fetched once.
+func TestDamageAtEveryByte(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at} }
+	cells := []Cell{
+		{URL: page(1).URL, End: 512, Visit: visit(1)}, {URL: page(2).URL, End: 1024, Visit: visit(2)}, {URL: page(3).URL, End: 1536, Visit: visit(3)},
+	}
+	links := []Entry{page(2), page(3), page(4), page(5), page(6), page(7)}
+
+	whole := t.TempDir()
+	h := open(t, whole, 1)
+	push(t, h, 1, page(1))
+	push(t, h, 6, links...)
+	finish(t, h, Done{Segment: "s", End: 512, Visit: visit(1)})
+	finish(t, h, Done{Segment: "s", End: 1024, Visit: visit(2)})
+	// The process was killed after the cell of page 3 and before its line in the journal.
+
+	for _, kind := range []string{"log", "seen", "journal"} {
+		path, err := filepath.Rel(whole, filePath(h.dir, 1, kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := fileSize(t, filepath.Join(whole, path))
+		for name, damage := range damages {
+			for n := range bytesOf(size) {
+				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+					t.Fatal(err)
+				}
+				change(t, filepath.Join(dir, path), func(b []byte) []byte { return damage(b, n) })
+				if err := recovered(dir, cells, links, map[string]int{page(4).URL: 1, page(5).URL: 1, page(6).URL: 1, page(7).URL: 1}); err != nil {
+					t.Fatalf("%s at byte %d of %s: %v", name, n, kind, err)
+				}
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// recovered takes up a host as the robot does and fetches what is left.
+func recovered(dir string, cells []Cell, links []Entry, want map[string]int) error {
+	f, err := Open(dir, 1)
+	if err != nil {
+		return err
+	}
+	h, err := f.Host("www.example.jp:8080")
+	if err != nil {
+		return err
+	}
+	if h.Damaged() {
+		if unseen, err := h.Rebuild("s", cells[len(cells)-1].End, cells); err != nil || unseen != 0 {
+			return fmt.Errorf("%d pages unseen, %w", unseen, err)
+		}
+	}
+	if _, err := h.Align("s", cells); err != nil {
+		return err
+	}
+	if _, err := h.Push(append(links, page(1))...); err != nil {
+		return err
+	}
+	fetched := make(map[string]int)
+	for {
+		e, ok, err := h.Head()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		fetched[e.URL]++
+		if err := h.Finish(Done{Segment: "s", End: 2048}); err != nil {
+			return err
+		}
+	}
+	if fmt.Sprint(fetched) != fmt.Sprint(want) {
+		return fmt.Errorf("fetched %v, want %v", fetched, want)
+	}
+	return errors.Join(f.Advance(2), visitsOf(f, cells))
+}
+
+// visitsOf checks that what is remembered of the pages in the cells is true.
+func visitsOf(f *Frontier, cells []Cell) error {
+	h, err := f.Host("www.example.jp:8080")
+	if err != nil {
+		return err
+	}
+	for _, c := range cells {
+		if v, ok, err := h.Visit(c.URL); err != nil || ok && v != c.Visit {
+			return fmt.Errorf("visit of %s is %+v, %w", c.URL, v, err)
+		}
+	}
+	return nil
+}
+
+// The state is damaged at every byte: a visit is right or there is none, and where a
+// page is lost no other has a visit, so that links to it are found again.
+func TestDamagedState(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at, ETag: `"e"`} }
+	whole := t.TempDir()
+	f, err := Open(whole, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := f.Host("www.example.jp:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pages = 4
+	for n := range pages {
+		push(t, h, 1, page(n))
+		finish(t, h, Done{Visit: visit(n)})
+	}
+	if err := f.Advance(2); err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(whole, filepath.Join(h.dir, "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range damages {
+		for n := range bytesOf(fileSize(t, filepath.Join(whole, path))) {
+			for _, settle := range []bool{false, true} { // before or after the robot has read it
+				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+					t.Fatal(err)
+				}
+				cycle := int64(2)
+				if settle {
+					h := open(t, dir, cycle)
+					push(t, h, 1, page(0))
+					finish(t, h, Done{Visit: visit(0)})
+					cycle++
+				}
+				change(t, filepath.Join(dir, path), func(b []byte) []byte { return damage(b, n) })
+				h := open(t, dir, cycle)
+				known, err := h.PushKnown()
+				if err != nil {
+					t.Fatalf("%s at byte %d: %v", name, n, err)
+				}
+				visits := 0
+				for p := range pages {
+					v, ok, err := h.Visit(page(p).URL)
+					if err != nil || ok && v != visit(p) && v != (Visit{}) {
+						t.Fatalf("%s at byte %d: visit %+v, %v", name, n, v, err)
+					}
+					if ok && v != (Visit{}) {
+						visits++
+					}
+				}
+				if known < pages && visits > 0 {
+					t.Fatalf("%s at byte %d: %d pages are known, %d with visits", name, n, known, visits)
+				}
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// FuzzFiles opens a host whose files hold anything.
+func FuzzFiles(f *testing.F) {
+	dir := f.TempDir()
+	frontier, err := Open(dir, 1)
+	if err != nil {
+		f.Fatal(err)
+	}
+	h, err := frontier.Host("www.example.jp:8080")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := h.Push(page(1), page(2)); err != nil {
+		f.Fatal(err)
+	}
+	if err := h.Finish(Done{Segment: "s", End: 512, Visit: Visit{Digest: "sha256:x", ETag: `"`}}); err != nil {
+		f.Fatal(err)
+	}
+	var files [3][]byte
+	for i, kind := range []string{"log", "seen", "journal"} {
+		if files[i], err = os.ReadFile(filePath(h.dir, 1, kind)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Add(files[0], files[1], files[2], []byte(stateHeader+"0\n"))
+	f.Fuzz(func(t *testing.T, log, seen, journal, state []byte) {
+		dir := t.TempDir()
+		if _, err := openHost(dir, "h", 1); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{"1.log": log, "1.seen": seen, "1.journal": journal, "state": state} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := openHost(dir, "h", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Damaged() {
+			if _, err := h.Rebuild("", 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := h.PushKnown(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Push(page(9)); err != nil {
+			t.Fatal(err)
+		}
+		for !h.Empty() {
+			if err := h.Finish(Done{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := settleBefore(dir, 2); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func fileSize(t *testing.T, path string) int {
+	t.Helper()
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(st.Size())
+}
+
+func change(t *testing.T, path string, how func([]byte) []byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, how(data), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

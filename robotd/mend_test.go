@@ -1,0 +1,143 @@
+package robotd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The disk loses parts of a host's queue in the middle of a cycle, when some of the
+// pages lie in a batch of the spool and some in the open segment. All the same every
+// page arrives, and once; none is fetched again but the one in hand.
+func TestDamagedQueue(t *testing.T) {
+	const pages = 150
+	for name, damage := range map[string]func(files map[string]string) error{
+		"log cut":       func(f map[string]string) error { return os.Truncate(f["log"], 3000) },
+		"log gone":      func(f map[string]string) error { return os.Remove(f["log"]) },
+		"log garbled":   func(f map[string]string) error { return overwrite(f["log"], 2500, 4000) },
+		"seen garbled":  func(f map[string]string) error { return overwrite(f["seen"], 100, 300) },
+		"journal cut":   func(f map[string]string) error { return os.Truncate(f["journal"], 2000) },
+		"journal holes": func(f map[string]string) error { return overwrite(f["journal"], 3000, 3001) },
+		"all garbled": func(f map[string]string) error {
+			for _, path := range f {
+				if err := overwrite(path, 200, 900); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			site := newSite(t, "127.0.0.61")
+			site.tree("www.a.test", pages)
+			site.page("www.b.test/", "text/html", []byte("<a href=http://www.a.test/only-from-b.html>a</a>"))
+			site.page("www.a.test/only-from-b.html", "text/html", []byte("found"))
+			s := newService(t, "http://www.a.test/", "http://www.b.test/")
+			cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr, "www.b.test": site.addr})
+			cfg.Interval = 0
+			r, err := New(cfg, testLog(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			go func() {
+				defer stop()
+				waitFor(t, func() bool { return site.visits() >= pages/3 })
+				if _, err := r.seal(t.Context()); err != nil {
+					t.Error(err)
+				}
+				waitFor(t, func() bool { return site.visits() >= 2*pages/3 })
+			}()
+			if err := r.Cycle(ctx); ctx.Err() == nil {
+				t.Fatalf("the cycle ended: %v", err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+			files := make(map[string]string)
+			for _, kind := range []string{"log", "seen", "journal"} {
+				found, err := filepath.Glob(filepath.Join(cfg.DataDir, "frontier", "*", "www.a.test", "1."+kind))
+				if err != nil || len(found) != 1 {
+					t.Fatalf("%s: %v, %v", kind, found, err)
+				}
+				files[kind] = found[0]
+			}
+			if err := damage(files); err != nil {
+				t.Fatal(err)
+			}
+			if r, err = New(cfg, testLog(t)); err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if err := r.Cycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			archived := make(map[string]int)
+			for i := range s.batches {
+				for url := range s.cells(i, "www.a.test") {
+					archived[url]++
+				}
+			}
+			if len(archived) != pages+1 || archived["http://www.a.test/only-from-b.html"] != 1 {
+				t.Errorf("%d pages arrived, want %d", len(archived), pages+1)
+			}
+			again := 0
+			for at, hits := range site.hits {
+				if strings.HasSuffix(at, "/robots.txt") {
+					continue
+				}
+				again += hits - 1
+				if n := archived["http://"+at]; n > 1 {
+					t.Errorf("%s arrived %d times", at, n)
+				}
+			}
+			if again > 1 {
+				t.Errorf("%d pages were fetched again", again)
+			}
+		})
+	}
+}
+
+// overwrite spoils some of a file's bytes.
+func overwrite(path string, from, to int) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if len(data) < to {
+		return fmt.Errorf("%s has only %d bytes", path, len(data))
+	}
+	for i := from; i < to; i++ {
+		data[i] ^= 0x55
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+func waitFor(t *testing.T, done func() bool) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			t.Error("the robot does not come")
+			return
+		}
+	}
+}
+
+// visits counts the answers to all but robots.txt.
+func (s *site) visits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for at, hits := range s.hits {
+		if !strings.HasSuffix(at, "/robots.txt") {
+			n += hits
+		}
+	}
+	return n
+}
