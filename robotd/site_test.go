@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -171,3 +172,5 @@ func (s *service) loggedURLs() map[string]int {
 	}
 	return n
 }
+
+func address(s string) netip.Addr { return netip.MustParseAddr(s) }

@@ -1,15 +1,51 @@
 package polite
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// What robots.txt files say beyond RFC 9309: Crawl-delay, and the Request-rate and
-// Visit-time of Sean Conner's draft of 1996, "An Extended Standard for Robot
-// Exclusion". They belong to the group in which they stand and, being no rules,
-// end no run of user-agent lines.
+// hours is what robots.txt files say beyond RFC 9309: Crawl-delay, and the
+// Request-rate and Visit-time of Sean Conner's draft of 1996, "An Extended Standard
+// for Robot Exclusion". They speak to the user-agent lines right above them. Being no
+// rules they end no group of rules (RFC 9309, 2.2.4), so they are kept apart.
+type hours struct {
+	agents []string // as in group
+	delay  time.Duration
+	visits []span // of the day, in UTC; empty: all day
+}
+
+// span is a part of the day, both ends included as in "0600-0845"; it may cross midnight.
+type span struct{ from, to time.Duration }
+
+func (h *hours) read(key, value string) {
+	switch key {
+	case "crawl-delay":
+		h.delay = max(h.delay, parseDelay(value))
+	case "request-rate":
+		h.delay = max(h.delay, parseRate(value))
+	case "visit-time":
+		if s, ok := parseSpan(value); ok {
+			h.visits = append(h.visits, s)
+		}
+	}
+}
+
+func (r *Robots) hoursOf(agent string) iter.Seq[*hours] {
+	return chosen(r.hours, agent, func(h *hours) []string { return h.agents })
+}
+
+// CrawlDelay returns the time that the agent's group asks to lie between two
+// visits; zero when it asks for none.
+func (r *Robots) CrawlDelay(agent string) time.Duration {
+	var delay time.Duration
+	for h := range r.hoursOf(agent) {
+		delay = max(delay, h.delay)
+	}
+	return delay
+}
 
 // parseRate reads "1/10m", one document in ten minutes, as the time between two. A span of
 // the day behind it would lift the limit at other times; the limit is kept.
@@ -56,8 +92,8 @@ func parseClock(s string) (time.Duration, bool) {
 // (in UTC), the next of them.
 func (r *Robots) VisitAt(agent string, now time.Time) time.Time {
 	var best time.Time
-	for g := range r.groupsOf(agent) {
-		for _, v := range g.visits {
+	for h := range r.hoursOf(agent) {
+		for _, v := range h.visits {
 			at := v.next(now)
 			if best.IsZero() || at.Before(best) {
 				best = at

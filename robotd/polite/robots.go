@@ -9,7 +9,9 @@ package polite
 
 import (
 	"bytes"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,18 +28,14 @@ const MaxCrawlDelay = 24 * time.Hour
 type Robots struct {
 	Sitemaps []string // as written
 	groups   []group
+	hours    []hours
 }
 
 // group is a run of user-agent lines with the rules below them.
 type group struct {
 	agents []string // product tokens in lower case; "*" for all
 	rules  []rule
-	delay  time.Duration
-	visits []span // of the day, in UTC; empty: all day
 }
-
-// span is a part of the day, both ends included as in "0600-0845"; it may cross midnight.
-type span struct{ from, to time.Duration }
 
 type rule struct {
 	allow   bool
@@ -55,7 +53,8 @@ func Parse(text []byte) *Robots {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	r := &Robots{}
 	var current *group
-	inAgents := false
+	var when *hours
+	inAgents, inWhen := false, false
 	for line := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == '\r' }) {
 		key, value, ok := splitLine(string(line))
 		if !ok {
@@ -67,24 +66,21 @@ func Parse(text []byte) *Robots {
 				r.groups = append(r.groups, group{})
 				current = &r.groups[len(r.groups)-1]
 			}
-			inAgents = true
+			if !inWhen {
+				r.hours = append(r.hours, hours{})
+				when = &r.hours[len(r.hours)-1]
+			}
+			inAgents, inWhen = true, true
 			current.agents = append(current.agents, productToken(value))
+			when.agents = append(when.agents, productToken(value))
 		case "allow", "disallow":
-			inAgents = false
+			inAgents, inWhen = false, false
 			if current != nil && value != "" {
 				current.rules = append(current.rules, rule{key == "allow", normalizePattern(value)})
 			}
-		case "crawl-delay":
-			if current != nil { // not one of RFC 9309's rules: it ends no run of user-agent lines
-				current.delay = max(current.delay, parseDelay(value))
-			}
-		case "request-rate":
-			if current != nil {
-				current.delay = max(current.delay, parseRate(value))
-			}
-		case "visit-time":
-			if sp, ok := parseSpan(value); ok && current != nil {
-				current.visits = append(current.visits, sp)
+		case "crawl-delay", "request-rate", "visit-time":
+			if inWhen = false; when != nil {
+				when.read(key, value)
 			}
 		case "sitemap":
 			if value != "" {
@@ -141,46 +137,25 @@ func (r *Robots) Allowed(agent, pathQuery string) bool {
 	return allowed
 }
 
-// CrawlDelay returns the time that the agent's group asks to lie between two
-// visits; zero when it asks for none.
-func (r *Robots) CrawlDelay(agent string) time.Duration {
-	var delay time.Duration
-	for g := range r.groupsOf(agent) {
-		delay = max(delay, g.delay)
-	}
-	return delay
-}
-
 // groupsOf yields the groups for the agent, which count as one, or, when none
 // names it, those for all.
-func (r *Robots) groupsOf(agent string) func(yield func(*group) bool) {
+func (r *Robots) groupsOf(agent string) iter.Seq[*group] {
+	return chosen(r.groups, agent, func(g *group) []string { return g.agents })
+}
+
+// chosen yields those of the groups that name the agent, or, where none does, those
+// that are for all.
+func chosen[G any](groups []G, agent string, agents func(*G) []string) iter.Seq[*G] {
 	token := productToken(agent)
-	if !r.names(token) {
-		token = "*"
-	}
-	return func(yield func(*group) bool) {
-		for i := range r.groups {
-			if r.groups[i].names(token) && !yield(&r.groups[i]) {
+	names := func(g *G) bool { return slices.Contains(agents(g), token) }
+	return func(yield func(*G) bool) {
+		if !slices.ContainsFunc(groups, func(g G) bool { return names(&g) }) {
+			token = "*"
+		}
+		for i := range groups {
+			if names(&groups[i]) && !yield(&groups[i]) {
 				return
 			}
 		}
 	}
-}
-
-func (r *Robots) names(token string) bool {
-	for i := range r.groups {
-		if r.groups[i].names(token) {
-			return true
-		}
-	}
-	return false
-}
-
-func (g *group) names(token string) bool {
-	for _, a := range g.agents {
-		if a == token {
-			return true
-		}
-	}
-	return false
 }
