@@ -33,7 +33,7 @@ type Writer struct {
 	host     string
 	segment  string
 	opt      WriterOptions
-	cells    []Cell
+	lines    cellLines
 	size     int64
 	last     time.Time
 	*scratch // nil between calls where it is borrowed
@@ -60,11 +60,12 @@ func Reopen(path, host, segmentID string, opt WriterOptions) (*Writer, []Cell, e
 	if w.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
 		return nil, nil, err
 	}
-	if err := w.recover(); err != nil {
+	cells, err := w.recover()
+	if err != nil {
 		w.file.Close()
 		return nil, nil, fmt.Errorf("reopen %s: %w", path, err)
 	}
-	return w, w.cells, nil
+	return w, cells, nil
 }
 
 func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
@@ -86,24 +87,30 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-func (w *Writer) recover() error {
+func (w *Writer) recover() (cells []Cell, err error) {
+	giveBack, err := w.borrow()
+	if err != nil {
+		return nil, err
+	}
+	defer giveBack()
 	walk := newWalker(w.file, VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20})
 	for {
 		it, err := walk.next()
 		var ferr *FormatError
 		if errors.As(err, &ferr) && ferr.Err != nil {
-			return err
+			return nil, err
 		}
 		if err != nil || it.kind != cellItem {
 			break
 		}
 		w.add(it.cell)
+		cells = append(cells, it.cell)
 	}
-	return w.file.Truncate(w.size)
+	return cells, w.file.Truncate(w.size)
 }
 
 func (w *Writer) add(c Cell) {
-	w.cells = append(w.cells, c)
+	w.lines.add(&c, w.compress)
 	w.size += c.Len()
 	if c.Time.After(w.last) {
 		w.last = c.Time
@@ -362,18 +369,11 @@ func (w *Writer) seal() (*Index, error) {
 	if modified.IsZero() {
 		modified = time.Unix(0, 0)
 	}
-	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error {
-		var buf []byte
-		warcOff := int64(len(warcInfo()))
-		for i := range w.cells {
-			buf = w.cells[i].appendLine(buf[:0], warcOff)
-			if _, err := out.Write(buf); err != nil {
-				return err
-			}
-			warcOff += w.cells[i].WARCLength()
-		}
-		return nil
-	})
+	self, err := w.tarOnly(indexName(w.host, w.segment), modified, w.lines.writeTo)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := w.lines.cells(w.host)
 	if err != nil {
 		return nil, err
 	}
@@ -388,5 +388,5 @@ func (w *Writer) seal() (*Index, error) {
 	if err := w.file.Sync(); err != nil {
 		return nil, err
 	}
-	return &Index{Segment: w.segment, Host: w.host, Cells: w.cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
+	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
 }

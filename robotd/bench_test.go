@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // BenchmarkCrawl measures the whole robot as a process of its own: 20,000 pages of
@@ -35,6 +36,42 @@ func BenchmarkCrawl(b *testing.B) {
 			b.ReportMetric(pages/seconds, "pages/s")
 			b.ReportMetric(cpu/pages*1000, "cpu-s/1000pages")
 			b.ReportMetric(memory, "MB")
+		})
+	}
+}
+
+// BenchmarkWidth visits 1,000 and 10,000 hosts at once, each on an address of its own, at the paper's
+// interval. It reports the peak of memory above that of a robot with one host, and
+// the pages per second as a share of what the interval allows.
+//
+//	go test ./robotd -run - -bench Width -benchtime 1x -timeout 30m
+func BenchmarkWidth(b *testing.B) {
+	const pages = 5
+	crawl := func(b *testing.B, hosts int, interval time.Duration) (synthStats, float64) {
+		web := newSynthweb(b, "-hosts", fmt.Sprint(hosts), "-pages", fmt.Sprint(pages), "-base", "127.60.0.1")
+		cfg := testConfig(b, newService(b, web.seeds...), nil)
+		cfg.Interval, cfg.Concurrency = interval, hosts
+		robot := startRobot(b, cfg)
+		if err := robot.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		web.stop()
+		if st := web.last; st.ByIP.MaxConcurrency > 1 || hosts > 1 && st.ByIP.MinGap < interval.Seconds() || st.Unique != st.Total {
+			b.Fatalf("%+v", st)
+		}
+		return web.last, float64(robot.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+	}
+	for _, hosts := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			for b.Loop() {
+				const interval = 20 * time.Second
+				_, idle := crawl(b, 1, 0)
+				st, peak := crawl(b, hosts, interval)
+				visits := float64(st.Requests) / float64(hosts)
+				b.ReportMetric(peak-idle, "MB-above-idle")
+				b.ReportMetric(100*(visits-1)*interval.Seconds()/st.Seconds, "%of-bound")
+				b.ReportMetric(float64(st.Requests)/st.Seconds, "requests/s")
+			}
 		})
 	}
 }

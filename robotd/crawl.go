@@ -58,26 +58,16 @@ func (r *Robot) setCrawl(c *crawl) {
 }
 
 func (c *crawl) run(ctx context.Context) error {
-	var fetchers sync.WaitGroup
-	work := func() {
-		fetchers.Add(1)
-		go func() {
-			if c.fetchAll(ctx) {
-				fetchers.Done()
-			}
-		}()
-	}
+	fetchers := newCrew(c.cfg.Concurrency)
 	c.watchdog = newWatchdog(c.cfg.Page.Stall, func(t *turn) {
-		work()
 		c.lose(t)
-		fetchers.Done() // for the worker that hangs: nobody waits for it
+		fetchers.leave() // on behalf of the worker that hangs: nobody waits for it
 	})
-	for range c.cfg.Concurrency {
-		work()
-	}
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	go c.watchdog.run(watching)
+	var dispatcher sync.WaitGroup
+	dispatcher.Go(func() { c.dispatch(ctx, fetchers) })
 	if err := c.startAll(ctx, c.assigned()); err != nil {
 		c.stop(err)
 	}
@@ -87,7 +77,8 @@ func (c *crawl) run(ctx context.Context) error {
 	c.endIfExhausted()
 	// The queues are closed one after the other, so that every turn that has
 	// begun is stored before the crawl ends.
-	fetchers.Wait()
+	dispatcher.Wait()
+	fetchers.wait()
 	c.extracting.finish()
 	c.storing.finish()
 	if err := context.Cause(ctx); !errors.Is(err, errExhausted) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
 	"sheaf/archive"
@@ -131,7 +132,7 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation, batch.Options{
-		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log,
+		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log, MaxOpen: openFiles() / 2,
 		Ledger: r.ledger, Clock: r.manager.clock.measured,
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
@@ -166,6 +167,18 @@ func (r *Robot) openGate() error {
 	})
 	r.gate.Open(r.opening(time.Now()))
 	return nil
+}
+
+// openFiles is how many files the process may have open. Half of them may be
+// segments, the others are for connections: a segment that must be closed for want of a
+// descriptor costs a walk over all of it when its host's next page comes.
+func openFiles() int {
+	const most, least = 100_000, 256
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return least
+	}
+	return int(max(min(limit.Cur, most), least))
 }
 
 // resolver asks the name server at addr; empty: the system's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"time"
 
 	"sheaf/robotd/fetch"
@@ -23,17 +24,46 @@ type turn struct {
 	watch  *watch
 }
 
-// fetchAll is one fetch worker: it takes runs from the gate until ctx ends, or until
-// the watchdog has put another in its place; then it returns false.
-func (c *crawl) fetchAll(ctx context.Context) bool {
-	for {
+// crew bounds the runs that are under way at once. Workers live for one run, so that
+// ten thousand hosts cost no ten thousand stacks between their visits.
+type crew struct {
+	places chan struct{}
+	all    sync.WaitGroup
+}
+
+func newCrew(size int) *crew { return &crew{places: make(chan struct{}, size)} }
+
+// join waits for a place.
+func (w *crew) join(ctx context.Context) error {
+	select {
+	case w.places <- struct{}{}:
+		w.all.Add(1)
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (w *crew) leave() {
+	<-w.places
+	w.all.Done()
+}
+
+func (w *crew) wait() { w.all.Wait() }
+
+// dispatch takes runs from the gate until ctx ends, each for a worker of its own.
+func (c *crawl) dispatch(ctx context.Context, workers *crew) {
+	for workers.join(ctx) == nil {
 		addr, name, err := c.gate.Next(ctx)
 		if err != nil {
-			return true
+			workers.leave()
+			return
 		}
-		if !c.runAt(ctx, addr, name) {
-			return false
-		}
+		go func() {
+			if c.runAt(ctx, addr, name) {
+				workers.leave()
+			}
+		}()
 	}
 }
 

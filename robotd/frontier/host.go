@@ -11,8 +11,13 @@ import (
 	"sync"
 )
 
-// readAhead is how much of the log is read at a time, and the longest line.
-const readAhead = 64 << 10
+// Of the log a few lines are read at a time, and kept: ten thousand hosts that each held
+// what a large read brings would fill the memory.
+const (
+	readAhead   = 4 << 10
+	longestLine = 64 << 10
+	keepAhead   = 8 // entries
+)
 
 // Host is one host's queue, seen set and memory of visits. It may be used by
 // many goroutines, though only one page of a host is in hand at a time.
@@ -239,10 +244,14 @@ func (h *Host) head() (Entry, bool, error) {
 
 func (h *Host) fill() error {
 	data, err := h.log.read(h.last.consumed, readAhead)
+	if err == nil && bytes.IndexByte(data, '\n') < 0 {
+		data, err = h.log.read(h.last.consumed, longestLine)
+	}
 	if err != nil {
 		return err
 	}
-	for {
+	h.ahead, h.widths = make([]Entry, 0, keepAhead), make([]int64, 0, keepAhead)
+	for len(h.ahead) < keepAhead {
 		line, rest, whole := bytes.Cut(data, []byte("\n"))
 		if !whole {
 			return nil
@@ -255,6 +264,7 @@ func (h *Host) fill() error {
 		h.widths = append(h.widths, int64(len(line))+1)
 		data = rest
 	}
+	return nil
 }
 
 // Done says what became of the page in hand.
