@@ -22,6 +22,7 @@ type crawl struct {
 	stop context.CancelCauseFunc
 
 	watchdog   *watchdog
+	backlog    backlog
 	fetching   module
 	extracting module
 	storing    module
@@ -39,6 +40,7 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	c := &crawl{Robot: r, stop: stop, hosts: make(map[string]*host), starting: 1}
+	c.backlog.shrinks = make(chan struct{}, 1)
 	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
 	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
 	c.fetching = newModule("fetch", 0, nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/robotd/fetch"
@@ -51,9 +52,40 @@ func (w *crew) leave() {
 
 func (w *crew) wait() { w.all.Wait() }
 
+// backlog is the turns whose pages are fetched and not yet stored.
+type backlog struct {
+	turns   atomic.Int64
+	shrinks chan struct{}
+}
+
+// maxBacklog turns wait for processor and disk at most before no more runs begin.
+const maxBacklog = 64
+
+func (b *backlog) add() { b.turns.Add(1) }
+
+func (b *backlog) remove() {
+	b.turns.Add(-1)
+	select {
+	case b.shrinks <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when another run may begin, or ctx ends.
+func (b *backlog) wait(ctx context.Context) error {
+	for b.turns.Load() >= maxBacklog {
+		select {
+		case <-b.shrinks:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
 // dispatch takes runs from the gate until ctx ends, each for a worker of its own.
 func (c *crawl) dispatch(ctx context.Context, workers *crew) {
-	for workers.join(ctx) == nil {
+	for c.backlog.wait(ctx) == nil && workers.join(ctx) == nil {
 		addr, name, err := c.gate.Next(ctx)
 		if err != nil {
 			workers.leave()
@@ -88,6 +120,7 @@ func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
 		}
 		if t.fetched && pages < c.cfg.Run.Pages && time.Since(began) < c.cfg.Run.Time && c.mayGoOn(t) {
 			t.stored = make(chan struct{})
+			c.backlog.add()
 			c.extracting.in <- t
 			<-t.stored
 			if t.out.More && ctx.Err() == nil && c.gate.IsOpen(time.Now()) {
@@ -99,6 +132,7 @@ func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
 			run.Close()
 		}
 		if t.fetched {
+			c.backlog.add()
 			c.extracting.in <- t
 		} else {
 			c.done(t)
@@ -158,6 +192,7 @@ func (c *crawl) lose(hung *turn) {
 
 // finish gives a stored turn's address back to the gate, or its run to the worker.
 func (c *crawl) finish(t *turn) {
+	c.backlog.remove()
 	if t.resp != nil {
 		c.spend(t.resp.ResponseBytes)
 	}

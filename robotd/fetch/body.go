@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -124,44 +125,91 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// maxInMemory is how much of a body is kept in memory before it goes to a file.
-const maxInMemory = 256 << 10
+// Bodies are kept in memory up to maxInMemory each and maxOfAll together; others go to
+// temporary files. Pages that wait for a busy processor would else fill the memory
+// as fast as ten thousand servers can send them.
+const (
+	maxInMemory = 256 << 10
+	maxOfAll    = 12 << 20
+)
 
 // spool keeps a body, in memory or in a temporary file, and digests it.
 type spool struct {
-	dir  string
-	size int64
-	sum  hash.Hash
-	mem  bytes.Buffer
-	file *os.File
+	dir    string
+	memory *atomic.Int64 // bytes that all spools hold in memory
+	size   int64
+	sum    hash.Hash
+	mem    []byte
+	held   int64 // this spool's part of memory
+	file   *os.File
 }
 
-func newSpool(dir string) *spool { return &spool{dir: dir, sum: sha256.New()} }
+// newSpool expects a body of so many bytes; negative: nobody knows.
+func (f *Fetcher) newSpool(expected int64) *spool {
+	s := &spool{dir: f.opt.TempDir, memory: f.memory, sum: sha256.New()}
+	if expected > 0 && expected <= maxInMemory && s.hold(expected) {
+		s.mem = make([]byte, 0, expected)
+	}
+	return s
+}
 
-func (s *spool) Write(p []byte) (int, error) {
-	if s.file == nil && s.mem.Len()+len(p) > maxInMemory {
-		file, err := os.CreateTemp(s.dir, "body-*")
-		if err != nil {
+// hold reserves memory for n bytes in all.
+func (s *spool) hold(n int64) bool {
+	if s.memory.Add(n-s.held) > maxOfAll {
+		s.memory.Add(s.held - n)
+		return false
+	}
+	s.held = n
+	return true
+}
+
+// room reports whether n more bytes may be kept in memory, and makes room for them.
+func (s *spool) room(n int) bool {
+	need := len(s.mem) + n
+	if need <= cap(s.mem) {
+		return true
+	}
+	size := max(need, min(2*cap(s.mem), maxInMemory))
+	if need > maxInMemory || !s.hold(int64(size)) {
+		return false
+	}
+	s.mem = append(make([]byte, 0, size), s.mem...)
+	return true
+}
+
+func (s *spool) Write(p []byte) (n int, err error) {
+	if s.file == nil && !s.room(len(p)) {
+		if err := s.toFile(); err != nil {
 			return 0, fmt.Errorf("the body's temporary file: %w", err)
 		}
-		s.file = file
-		if _, err := s.mem.WriteTo(file); err != nil {
-			return 0, errors.Join(fmt.Errorf("the body's temporary file: %w", err), s.close())
-		}
-		s.mem = bytes.Buffer{}
 	}
-	var (
-		n   int
-		err error
-	)
 	if s.file != nil {
 		n, err = s.file.Write(p)
 	} else {
-		n, err = s.mem.Write(p)
+		s.mem, n = append(s.mem, p...), len(p)
 	}
 	s.sum.Write(p[:n])
 	s.size += int64(n)
 	return n, err
+}
+
+func (s *spool) toFile() error {
+	file, err := os.CreateTemp(s.dir, "body-*")
+	if err != nil {
+		return err
+	}
+	s.file = file
+	if _, err := file.Write(s.mem); err != nil {
+		return errors.Join(err, s.close())
+	}
+	s.letGo()
+	return nil
+}
+
+func (s *spool) letGo() {
+	s.mem = nil
+	s.memory.Add(-s.held)
+	s.held = 0
 }
 
 func (s *spool) digest() string {
@@ -172,10 +220,11 @@ func (s *spool) open() io.ReadSeekCloser {
 	if s.file != nil {
 		return nopCloser{io.NewSectionReader(s.file, 0, s.size)}
 	}
-	return nopCloser{bytes.NewReader(s.mem.Bytes())}
+	return nopCloser{bytes.NewReader(s.mem)}
 }
 
 func (s *spool) close() error {
+	s.letGo()
 	if s.file == nil {
 		return nil
 	}

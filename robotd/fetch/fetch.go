@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -45,7 +47,11 @@ type Options struct {
 }
 
 // Fetcher fetches pages. Many goroutines may use one.
-type Fetcher struct{ opt Options }
+type Fetcher struct {
+	opt     Options
+	memory  *atomic.Int64 // bytes of bodies in memory
+	buffers *sync.Pool    // of *[]byte, for bodies on their way to their spools
+}
 
 // New returns a Fetcher.
 func New(opt Options) *Fetcher {
@@ -58,7 +64,10 @@ func New(opt Options) *Fetcher {
 	setDefault(&opt.MinRate, 10)
 	setDefault(&opt.RateWindow, time.Minute)
 	setDefault(&opt.Timeout, 10*time.Minute)
-	return &Fetcher{opt: opt}
+	return &Fetcher{opt: opt, memory: new(atomic.Int64), buffers: &sync.Pool{New: func() any {
+		b := make([]byte, 16<<10)
+		return &b
+	}}}
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, value T) {
@@ -211,7 +220,7 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 // body that breaks off is no error; only a fault here, or the caller's end, is.
 func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
 	raw := &countingReader{r: ans.Body}
-	resp.body = newSpool(f.opt.TempDir)
+	resp.body = f.newSpool(expected(ans, limit))
 	body, err := decode(raw, ans.Header.Values("Content-Encoding"))
 	if err != nil {
 		resp.Truncated = reason(ctx, err)
@@ -230,11 +239,21 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 	return nil
 }
 
+// expected is the length of the body that is to be kept, where the header tells it.
+func expected(ans *answer, limit int64) int64 {
+	if ans.Header.Get("Content-Encoding") != "" {
+		return -1
+	}
+	return min(ans.ContentLength, limit)
+}
+
 // copyBody fills the spool within the limits. It returns why the body is not
 // whole, and an error only where the spool fails.
 func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader, limit int64) (string, error) {
 	const freeOfRatio = 1 << 20
-	buf := make([]byte, 32<<10)
+	pooled := f.buffers.Get().(*[]byte)
+	defer f.buffers.Put(pooled)
+	buf := *pooled
 	for {
 		n, err := in.Read(buf)
 		over := out.size+int64(n) > limit

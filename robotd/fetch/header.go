@@ -51,7 +51,7 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 		return nil, err
 	}
 	if c.reader == nil {
-		c.reader = bufio.NewReaderSize(c.Conn, 16<<10)
+		c.reader = bufio.NewReaderSize(c.Conn, 4<<10)
 	}
 	r := c.reader
 	for budget := maxHeader; ; {
@@ -66,7 +66,7 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 			continue // an interim answer
 		}
 		whole := io.MultiReader(bytes.NewReader(head.bytes()), r)
-		buffer := bufio.NewReaderSize(whole, 4<<10)
+		buffer := bufio.NewReaderSize(whole, 1<<10)
 		resp, err := http.ReadResponse(buffer, req)
 		if err != nil {
 			return nil, err
