@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -195,6 +194,28 @@ func TestCollectWaits(t *testing.T) {
 	}
 }
 
+// Where the log has lost its end nothing is collected: what the lost versions
+// published would look like what nothing needs.
+func TestCollectNoticesLostVersions(t *testing.T) {
+	st, clock := newStore(t), new(later)
+	litter(t, st, clock, catalog.Options{})
+	clock.wait(25 * time.Hour)
+	gc(t, openWith(t, st, catalog.Options{Now: clock.now}), catalog.CollectOptions{})
+	versions := keys(t, st, "catalog/")
+	if err := st.Delete(t.Context(), versions[len(versions)-1]); err != nil {
+		t.Fatal(err)
+	}
+	clock.wait(25 * time.Hour)
+	before := keys(t, st, "")
+	c := openWith(t, st, catalog.Options{Now: clock.now})
+	if _, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: claims()}); !errors.Is(err, catalog.ErrCorrupt) {
+		t.Errorf("collected: %v", err)
+	}
+	if after := keys(t, st, ""); !slices.Equal(after, before) {
+		t.Errorf("left: %q", after)
+	}
+}
+
 // A take-down that is lifted before the second pass keeps all; one that is
 // lifted after it brings back what is published from then on.
 func TestCollectAndLift(t *testing.T) {
@@ -344,83 +365,4 @@ func TestCollectAtOnce(t *testing.T) {
 		gc(t, c, catalog.CollectOptions{})
 	}
 	wantCollected(t, st, c)
-}
-
-// Readers hold old versions while others publish, merge and collect; what they
-// read stays that of their version.
-func TestReadersAmongCollections(t *testing.T) {
-	st, clock := newStore(t), new(later)
-	c := openWith(t, st, catalog.Options{Fanout: 2, BlockSize: 300, CacheSize: 1, Now: clock.now})
-	var readers sync.WaitGroup
-	stop := make(chan struct{})
-	want := ""
-	for i := range 12 {
-		id := fmt.Sprintf("b%02d", i)
-		publish(t, c, publication(id, putSegment(t, st, "a.jp", id), putSegment(t, st, fmt.Sprintf("h%d.jp", i), id)))
-		want = strings.TrimSpace(want + " " + id)
-		s, hosts := pin(t, c), i+2
-		want := want
-		readers.Go(func() {
-			for n := 0; ; n++ {
-				lines, err := s.Host(t.Context(), "a.jp")
-				if err != nil || batches(lines) != want {
-					t.Errorf("version %d: %q, %v; want %q", s.Version(), batches(lines), err, want)
-					return
-				}
-				children, err := s.Children(t.Context(), "jp", "", 0)
-				if err != nil || len(children) != hosts {
-					t.Errorf("version %d: %d hosts, %v; want %d", s.Version(), len(children), err, hosts)
-					return
-				}
-				select {
-				case <-stop:
-					if n > 0 {
-						return
-					}
-				default:
-				}
-			}
-		})
-		if err := c.Merge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		clock.wait(25 * time.Hour)
-		gc(t, c, catalog.CollectOptions{})
-	}
-	close(stop)
-	readers.Wait()
-	held := len(keys(t, st, "runs/"))
-	// With no reader left all that is not an edition's own, or live, goes.
-	last := openWith(t, st, catalog.Options{Now: clock.now})
-	for range 2 {
-		clock.wait(25 * time.Hour)
-		gc(t, last, catalog.CollectOptions{})
-	}
-	if left := len(keys(t, st, "runs/")); left >= held || left < 12 {
-		t.Errorf("%d runs while readers held them, %d afterwards; 12 editions", held, left)
-	}
-	wantHost(t, pin(t, last), "a.jp", want)
-	wantClean(t, st)
-}
-
-// A snapshot that was held for too long says so, in place of reading what may be gone.
-func TestPinExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := newStore(t)
-		c := open(t, st)
-		publish(t, c, publication("b1", putSegment(t, st, "a.jp", "b1")))
-		s := pin(t, c)
-		time.Sleep(12*time.Hour - time.Second)
-		wantHost(t, s, "a.jp", "b1")
-		time.Sleep(2 * time.Second)
-		_, err := s.Host(t.Context(), "a.jp")
-		_, err2 := s.Children(t.Context(), "jp", "", 0)
-		_, err3 := s.Editions(t.Context())
-		for _, err := range []error{err, err2, err3} {
-			if !errors.Is(err, catalog.ErrExpired) {
-				t.Errorf("after half a day: %v", err)
-			}
-		}
-		wantHost(t, pin(t, c), "a.jp", "b1")
-	})
 }

@@ -59,6 +59,9 @@ func (k *collector) readLists(ctx context.Context) error {
 		if err := json.Unmarshal(data, &l); err != nil || l.Format != 1 {
 			return fmt.Errorf("%s is no list of condemned objects of format 1: %w", info.Key, errors.Join(err, ErrCorrupt))
 		}
+		if err := k.checkHead(ctx, l.Version); err != nil {
+			return fmt.Errorf("%s: %w", info.Key, err)
+		}
 		sentence := sentenceWait
 		if before := k.now.Add(-k.opt.Delay); !l.At.After(before) && !info.Modified.After(before) {
 			sentence = sentenceDue
@@ -74,6 +77,19 @@ func (k *collector) readLists(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkHead fails where the catalog ends before a version that a list knew: then
+// versions are lost, and what they published looks like what nothing needs.
+func (k *collector) checkHead(ctx context.Context, known int64) error {
+	if known <= k.head.N {
+		return nil
+	}
+	head, err := k.refresh(ctx) // another collector may be ahead
+	if err != nil || head.N >= known {
+		return err
+	}
+	return fmt.Errorf("knows version %d, but the catalog ends at %d: %w", known, head.N, ErrCorrupt)
 }
 
 // dropLists deletes the lists of which all is done: what they condemned is
