@@ -155,7 +155,11 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 		return err
 	}
 	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, log: s.log}
-	disks, err := ingest.Disks(buffers, filepath.Join(s.cfg.Data, "store"))
+	local, ok := s.cfg.StoreDir()
+	if !ok {
+		local = "" // the archives lie elsewhere
+	}
+	disks, err := ingest.Disks(buffers, local)
 	if err != nil {
 		return err
 	}
