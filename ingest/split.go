@@ -21,6 +21,10 @@ import (
 	"sheaf/internal/wire"
 )
 
+// readAhead is how much of a batch is read, hashed and handed on at a time; the
+// verifier makes a reader of its own where it is less.
+const readAhead = 256 << 10
+
 // views are the forms of each segment whose size and digest are taken once, here.
 var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
 
@@ -109,7 +113,7 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 	defer f.Close()
 
 	plan := i.opt.Packs.plan(m, func(n int) string { return i.packKey(b, m.Created, n) })
-	in := &input{r: io.LimitReader(f, m.Size+1), hash: sha256.New()}
+	in := &input{r: io.LimitReader(f, m.Size+1), hash: sha256.New(), ahead: bufio.NewReaderSize(nil, readAhead)}
 	wrong := i.splitHosts(ctx, b, m, plan, in)
 	var refusal *Refusal
 	if wrong != nil && !errors.As(wrong, &refusal) {
@@ -281,7 +285,8 @@ func (i *Ingest) verify(b *Batch, h wire.Host, in *input, out io.Writer) (*archi
 	if !b.waives(wire.ReasonClock) {
 		opt.Latest = b.Received.Add(i.opt.Limits.ClockSkew)
 	}
-	sum, err := archive.VerifyRange(io.TeeReader(io.LimitReader(in, h.Length), out), opt)
+	in.ahead.Reset(io.TeeReader(io.LimitReader(in, h.Length), out))
+	sum, err := archive.VerifyRange(in.ahead, opt)
 	switch {
 	case in.err != nil:
 		return nil, in.err
@@ -349,6 +354,8 @@ type input struct {
 	hash hash.Hash
 	n    int64
 	err  error
+
+	ahead *bufio.Reader // of one host after the other: the verifier's own would be made anew for each
 }
 
 func (in *input) Read(p []byte) (int, error) {
