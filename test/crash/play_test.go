@@ -39,6 +39,7 @@ type scene struct {
 // The plays of the table.
 var (
 	sent     = play{"by http", byHTTP, (*scene).upload, (*scene).allPublished, nil}
+	woken    = play{"by http, no polls", byHTTP, (*scene).upload, (*scene).allPublished, map[string]any{"poll": "10m"}} // so that a claim is the batch's
 	packed   = play{"in packs", byHTTP, (*scene).upload, (*scene).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
 	cut      = play{"by http, cut", cutHTTP, (*scene).upload, (*scene).allPublished, nil}
 	dropped  = play{"by ftp", byFTP, (*scene).upload, (*scene).allPublished, nil}
