@@ -159,7 +159,7 @@ func parseLine(line, host string) (*Cell, error) {
 	}
 	g := l.Cell
 	c := &Cell{
-		URLKey: key, URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
+		URLKey: strings.Clone(key), URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
 		Time:   t.Add(time.Duration(l.Nanos)),
 		Offset: g[0], TLen: g[1], HeaderLen: g[2], HeaderCRC: uint32(g[3]),
 		BLen: g[4], HeadLen: g[5], BodyLen: g[6], BodyCRC: uint32(g[7]), RecordCRC: uint32(g[8]),

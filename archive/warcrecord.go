@@ -90,15 +90,15 @@ func parseWARC(head []byte) (*warcHead, error) {
 		case "WARC-Date":
 			h.time, err = time.Parse(time.RFC3339Nano, value)
 		case "WARC-Target-URI":
-			h.url = value
+			h.url = strings.Clone(value) // a cell keeps it, and must not keep the whole header
 		case "WARC-IP-Address":
 			h.ip = value
 		case "WARC-Payload-Digest":
-			h.payloadDigest = value
+			h.payloadDigest = strings.Clone(value)
 		case "WARC-Block-Digest":
 			h.blockDigest = value
 		case "WARC-Truncated":
-			h.truncated = value
+			h.truncated = strings.Clone(value)
 		case "WARC-Profile":
 			h.profile = value
 		case "WARC-Refers-To-Date":
@@ -169,7 +169,7 @@ func mediaType(value string) string {
 	if t, _, err := mime.ParseMediaType(value); err != nil || t != value || len(t) > 100 || !strings.Contains(t, "/") || t == revisitMIME {
 		return unknownMIME
 	}
-	return value
+	return strings.Clone(value) // a cell keeps it, and must not keep the whole header
 }
 
 // isCompressed tells whether deflating bodies of the type again is in vain.
