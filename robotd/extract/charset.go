@@ -179,9 +179,9 @@ func faults(b []byte, name string) int {
 	case "utf-8":
 		return utf8Faults(b)
 	case "euc-jp":
-		return eucFaults(b)
+		return pairFaults(b, eucChar)
 	case "shift_jis":
-		return sjisFaults(b)
+		return pairFaults(b, sjisChar)
 	case "windows-1252":
 		// Anything is valid; so many letters with accents in a row are not likely.
 		n := 0
@@ -207,57 +207,45 @@ func utf8Faults(b []byte) int {
 	return n
 }
 
-func eucFaults(b []byte) int {
+// pairFaults counts the faults of an encoding with characters of several bytes beside
+// ASCII. char reads one, of which it sees the first two bytes. A character that
+// the sample cuts is no fault.
+func pairFaults(b []byte, char func(first, second byte) (width, faults int)) int {
 	n := 0
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c < 0x80 {
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] < 0x80 {
 			continue
 		}
-		var next byte
-		if i+1 < len(b) {
-			next = b[i+1]
-		}
-		switch {
-		case i+1 == len(b):
-		case c == 0x8e && 0xa1 <= next && next <= 0xdf:
-			i, n = i+1, n+1 // valid, and rare
-		case c == 0x8f && next >= 0xa1:
-			i += 2
-		case 0xa1 <= c && c <= 0xfe && 0xa1 <= next && next <= 0xfe:
-			i++
-		default:
-			n += 2
-		}
+		width, faults := char(b[i], b[i+1])
+		i += width - 1
+		n += faults
 	}
 	return n
 }
 
-func sjisFaults(b []byte) int {
-	n := 0
-	for i := 0; i < len(b); i++ {
-		c := b[i]
-		if c < 0x80 {
-			continue
-		}
-		var next byte
-		if i+1 < len(b) {
-			next = b[i+1]
-		}
-		switch {
-		case 0xa1 <= c && c <= 0xdf:
-			n++ // half-width katakana: valid, and what EUC-JP looks like
-		case i+1 == len(b):
-		case (0x81 <= c && c <= 0x9f || 0xe0 <= c && c <= 0xfc) && 0x40 <= next && next <= 0xfc && next != 0x7f:
-			i++
-			if c >= 0xf0 {
-				n++
-			}
-		default:
-			n += 2
-		}
+func eucChar(first, second byte) (width, faults int) {
+	switch {
+	case first == 0x8e && 0xa1 <= second && second <= 0xdf:
+		return 2, 1 // half-width katakana: valid, and rare
+	case first == 0x8f && second >= 0xa1:
+		return 3, 0
+	case 0xa1 <= first && first <= 0xfe && 0xa1 <= second && second <= 0xfe:
+		return 2, 0
 	}
-	return n
+	return 1, 2
+}
+
+func sjisChar(first, second byte) (width, faults int) {
+	switch {
+	case 0xa1 <= first && first <= 0xdf:
+		return 1, 1 // half-width katakana: valid, and what EUC-JP looks like
+	case second < 0x40 || second == 0x7f || second > 0xfc:
+	case 0xf0 <= first && first <= 0xfc:
+		return 2, 1 // beyond the standard's rows
+	case 0x81 <= first && first <= 0x9f || 0xe0 <= first && first <= 0xfc:
+		return 2, 0
+	}
+	return 1, 2
 }
 
 // sevenBit reports whether hardly a byte has its highest bit set. A page in
