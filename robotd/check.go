@@ -65,6 +65,8 @@ func (c *Config) check() error {
 		{"upload.by", c.Upload.By, c.Upload.By != "http" && c.Upload.By != "ftp", `"http" or "ftp"`},
 		{"upload.poll", c.Upload.Poll, c.Upload.Poll <= 0, "a duration such as 1m"},
 		{"upload.back_off", c.Upload.BackOff, c.Upload.BackOff <= 0, "a duration such as 10s"},
+		{"tap.buffer", c.Tap.Buffer, c.Tap.Buffer < 1, "a positive number of bytes"},
+		{"tap.wait", c.Tap.Wait, c.Tap.Wait < 0 || c.Tap.Wait > time.Minute, "0s to 1m"},
 		{"manager", c.Manager, !optionalURL(c.Manager, "http", "https"), "an http or https URL"},
 		{"upload.url", c.Upload.URL, !optionalURL(c.Upload.URL, "http", "https"), "an http or https URL"},
 		{"network.proxy", c.Network.Proxy, !optionalURL(c.Network.Proxy, "http", "https", "socks5"), "an http, https or socks5 URL"},

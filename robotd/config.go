@@ -55,6 +55,7 @@ type Config struct {
 	Page   PageConfig   `mapstructure:"page"`
 	Batch  BatchConfig  `mapstructure:"batch"`
 	Upload UploadConfig `mapstructure:"upload"`
+	Tap    TapConfig    `mapstructure:"tap"`
 
 	// Network says how hosts are reached.
 	Network NetworkConfig `mapstructure:"network"`
@@ -99,6 +100,13 @@ type PageConfig struct {
 type BatchConfig struct {
 	Size  int64 `mapstructure:"size"`  // bytes in open segments that make a batch before the day ends
 	Level int   `mapstructure:"level"` // of compression, 1 to 9
+}
+
+// TapConfig lets programs on this machine read records as they are stored; see package tap.
+type TapConfig struct {
+	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: none
+	Buffer int64         `mapstructure:"buffer"` // bytes queued for each consumer
+	Wait   time.Duration `mapstructure:"wait"`   // for a consumer whose queue is full, before a record is dropped for it
 }
 
 // UploadConfig says how batches get to the service.
@@ -156,6 +164,7 @@ func Default() Config {
 			Tries: 3, Full: 30 * 24 * time.Hour, Probe: true,
 		},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
+		Tap:    TapConfig{Buffer: 16 << 20},
 		Upload: UploadConfig{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
 
 		Network: NetworkConfig{Relearn: time.Hour},

@@ -327,7 +327,9 @@ func (c *crawl) append(t *turn) error {
 		defer body.Close()
 		rec.Body = body
 	}
+	var tapped []byte
 	err := c.batches.Append(t.name, rec, func(cell batch.Cell) error {
+		tapped = c.tapped(&cell)
 		if rec.Kind == archive.Page {
 			visit.Full = cell.Time
 		}
@@ -335,6 +337,9 @@ func (c *crawl) append(t *turn) error {
 	})
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
+	if tapped != nil {
+		c.tap.Offer(tapped)
 	}
 	t.host.pages.Add(1)
 	t.host.bytes.Add(t.resp.ResponseBytes)

@@ -26,6 +26,7 @@ import (
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/schedule"
+	"sheaf/robotd/tap"
 	"sheaf/robotd/upload"
 	"sheaf/robotd/verdict"
 )
@@ -45,6 +46,7 @@ type Robot struct {
 	frontier *frontier.Frontier
 	batches  *batch.Store
 	uploader *upload.Uploader
+	tap      *tap.Tap // nil: none
 	ledger   *coverage.Ledger
 	sketcher *verdict.Sketcher
 	journal  *collectionLog
@@ -138,6 +140,11 @@ func (r *Robot) open() (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if r.cfg.Tap.Socket != "" {
+		if err := r.openTap(); err != nil {
+			return err
+		}
 	}
 	r.uploader, err = r.newUploader(client)
 	return err
@@ -241,6 +248,9 @@ func (r *Robot) Close() error {
 	}
 	if r.batches != nil {
 		errs = append(errs, r.batches.Close())
+	}
+	if r.tap != nil {
+		errs = append(errs, r.tap.Close())
 	}
 	if r.ledger != nil {
 		errs = append(errs, r.ledger.Close())

@@ -31,15 +31,16 @@ type Status struct {
 	Cycle      int64       `json:"cycle"`
 	Began      time.Time   `json:"began"`
 	Ended      time.Time   `json:"ended,omitzero"`
-	Hosts      int         `json:"hosts"`           // assigned
-	Waiting    int         `json:"waiting"`         // with something left to visit
-	LeftOut    int         `json:"left_out"`        // that could not be reached in this cycle
-	Pages      int64       `json:"pages"`           // stored in this cycle since the start
-	Bytes      int64       `json:"bytes"`           // of their answers on the wire
-	Segments   int64       `json:"segments"`        // bytes in open segments
-	Found      int         `json:"found"`           // hosts found outside the assignment
-	Lost       Lost        `json:"lost"`            // since the last batch
-	Clock      *wire.Clock `json:"clock,omitempty"` // against the manager's; nil: not measured
+	Hosts      int         `json:"hosts"`             // assigned
+	Waiting    int         `json:"waiting"`           // with something left to visit
+	LeftOut    int         `json:"left_out"`          // that could not be reached in this cycle
+	Pages      int64       `json:"pages"`             // stored in this cycle since the start
+	Bytes      int64       `json:"bytes"`             // of their answers on the wire
+	Segments   int64       `json:"segments"`          // bytes in open segments
+	Found      int         `json:"found"`             // hosts found outside the assignment
+	Lost       Lost        `json:"lost"`              // since the last batch
+	Clock      *wire.Clock `json:"clock,omitempty"`   // against the manager's; nil: not measured
+	Dropped    int64       `json:"dropped,omitempty"` // records that consumers of the tap did not get
 	NextVisit  time.Time   `json:"next_visit,omitzero"`
 	Modules    []Module    `json:"modules,omitempty"`
 	Spool      []Waiting   `json:"spool,omitempty"`
@@ -89,6 +90,9 @@ func (r *Robot) status() (Status, error) {
 		s.Changes = r.plan.Window.Until(now)
 	} else {
 		s.Changes, _ = r.plan.Window.Next(now)
+	}
+	if r.tap != nil {
+		s.Dropped = r.tap.Dropped()
 	}
 	s.NextVisit, _ = r.gate.NextTime()
 	r.mu.Lock()
@@ -183,6 +187,9 @@ func (s Status) Print(w io.Writer, running bool) error {
 	row("lost", "%s since the last batch", s.Lost)
 	if s.Clock != nil {
 		row("clock", "%+d ms against the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
+	}
+	if s.Dropped > 0 {
+		row("tap", "%d records dropped for slow consumers", s.Dropped)
 	}
 	row("segments", "%d bytes", s.Segments)
 	row("found", "%d hosts outside the list", s.Found)

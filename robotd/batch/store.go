@@ -1,9 +1,11 @@
 package batch
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -88,6 +90,29 @@ type Cell struct {
 	archive.Cell
 	Segment string
 	End     int64 // length of the segment with the cell
+	path    string
+}
+
+// WARC returns the cell's record as it stands in a warc.gz: one gzip member.
+func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
+	f, err := os.Open(c.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	idx := &archive.Index{Cells: []archive.Cell{c.Cell}}
+	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: archive.FileSource(f, 0), Index: idx}})
+	if err != nil {
+		return nil, err
+	}
+	record := make([]byte, c.WARCLength())
+	r, err := view.OpenRange(ctx, view.Size()-c.WARCLength(), c.WARCLength())
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	_, err = io.ReadFull(r, record)
+	return record, err
 }
 
 // Append adds a record to the host's open segment, making one where there is
@@ -110,7 +135,7 @@ func (s *Store) Append(host string, rec *archive.Record, finish func(Cell) error
 		return fmt.Errorf("segment of %s: %w", host, err)
 	}
 	s.segments.grow(seg, seg.writer.Size())
-	return finish(Cell{Cell: cell, Segment: seg.id, End: seg.writer.Size()})
+	return finish(Cell{Cell: cell, Segment: seg.id, End: seg.writer.Size(), path: s.segmentPath(seg)})
 }
 
 // Resume opens the segment that an earlier run left of a host and returns its

@@ -1,0 +1,153 @@
+// Package tap lets programs on the same machine read the records as they are stored,
+// the producer and its consumers of paper 003.
+//
+// A consumer connects to a Unix socket and reads a warc.gz that has no end: a warcinfo
+// record, then every record that is stored from now on, one gzip member each, the very
+// bytes that go into the archive. `socat -u UNIX-CONNECT:tap.sock - | zcat` shows them.
+//
+// The crawl does not wait for consumers, or no longer than a bound. Each has a queue of so
+// many bytes. When it is full, a record waits for room for up to Options.Wait, and is then
+// dropped; a consumer that has cost a record is not waited for again before half of its
+// queue is empty, so that one that is stuck costs one wait, not one for each page. In the
+// place of what was dropped a metadata record says how many there were. A consumer that
+// takes nothing for a minute is cut off.
+package tap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options say where and how records are offered.
+type Options struct {
+	Path   string        // of the socket, which its owner alone may use
+	Buffer int64         // bytes queued for each consumer; at least one record fits
+	Wait   time.Duration // for a full queue; 0: none
+	Stuck  time.Duration // without progress after which a consumer is cut off; default one minute
+	Start  []byte        // what a consumer reads first: the warcinfo record
+	Log    *slog.Logger
+}
+
+// Tap offers records to those who are connected. Many goroutines may use it at once.
+type Tap struct {
+	opt      Options
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu        sync.Mutex // guards all below
+	consumers map[*consumer]struct{}
+	closed    bool
+	dropped   int64 // of consumers that are gone
+}
+
+// maxConsumers is how many may be connected at once: each holds a buffer.
+const maxConsumers = 16
+
+// Listen opens the socket. One that a robot left behind which is no more is replaced.
+func Listen(opt Options) (*Tap, error) {
+	if opt.Stuck <= 0 {
+		opt.Stuck = time.Minute
+	}
+	if err := os.Remove(opt.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("tap: %w", err)
+	}
+	l, err := net.Listen("unix", opt.Path)
+	if err != nil {
+		return nil, fmt.Errorf("tap: %w", err)
+	}
+	if err := os.Chmod(opt.Path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("tap: %w", err), l.Close())
+	}
+	t := &Tap{opt: opt, listener: l, consumers: make(map[*consumer]struct{})}
+	t.running.Go(t.accept)
+	return t, nil
+}
+
+func (t *Tap) accept() {
+	for {
+		conn, err := t.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			t.opt.Log.Warn("tap", "error", err)
+			time.Sleep(100 * time.Millisecond) // short of descriptors, for example
+			continue
+		}
+		if !t.admit(newConsumer(conn, t.opt)) {
+			conn.Close()
+		}
+	}
+}
+
+func (t *Tap) admit(c *consumer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || len(t.consumers) >= maxConsumers {
+		return false
+	}
+	t.consumers[c] = struct{}{}
+	t.running.Go(func() {
+		err := c.serve()
+		dropped := c.end()
+		t.mu.Lock()
+		delete(t.consumers, c)
+		t.dropped += dropped
+		t.mu.Unlock()
+		t.opt.Log.Info("tap: consumer gone", "dropped", dropped, "error", err)
+	})
+	return true
+}
+
+// Active reports whether anybody listens: otherwise records need not be read.
+func (t *Tap) Active() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.consumers) > 0
+}
+
+// Offer gives a record, one gzip member, to every consumer. It returns within
+// Options.Wait. The caller must not change the record any more.
+func (t *Tap) Offer(record []byte) {
+	t.mu.Lock()
+	all := make([]*consumer, 0, len(t.consumers))
+	for c := range t.consumers {
+		all = append(all, c)
+	}
+	t.mu.Unlock()
+	until := time.Now().Add(t.opt.Wait) // for all together
+	for _, c := range all {
+		c.offer(record, until)
+	}
+}
+
+// Dropped returns how many records consumers did not get.
+func (t *Tap) Dropped() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.dropped
+	for c := range t.consumers {
+		n += c.lost()
+	}
+	return n
+}
+
+// Close cuts the consumers off, after what is queued for them if they take it within a
+// second, and removes the socket.
+func (t *Tap) Close() error {
+	err := t.listener.Close()
+	t.mu.Lock()
+	t.closed = true
+	for c := range t.consumers {
+		c.finish(time.Now().Add(time.Second))
+	}
+	t.mu.Unlock()
+	t.running.Wait()
+	return err
+}
