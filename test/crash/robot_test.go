@@ -47,7 +47,7 @@ func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *c
 			for j := range body {
 				body[j] = byte(rand.Uint32())
 			}
-			p := batchtest.Page{Path: fmt.Sprintf("/%d/%d.bin", n, i), Body: append(body, fmt.Sprintf("%s %d %d", name, n, i)...)}
+			p := batchtest.Page{Path: fmt.Sprintf("/%s/%d/%d.bin", r.Name, n, i), Body: append(body, fmt.Sprintf("%s %d %d", name, n, i)...)}
 			list = append(list, p)
 			c.pages = append(c.pages, page{name, "http://" + name + p.Path, p.Body})
 		}
