@@ -152,3 +152,30 @@ func TestClock(t *testing.T) {
 		t.Errorf("40 answers tell the offset to %d ms only", first)
 	}
 }
+
+// A host gives its page only to visitors with a session, and sends those without one
+// back with another each time: the page is taken, once, and no session is followed on.
+func TestSessionsByRedirect(t *testing.T) {
+	web := newSite(t, "127.0.0.53")
+	to := "/p.html;jsessionid=0A1B2C3D"
+	web.page("www.s.test/", "text/html", []byte(`<a href=/p.html;jsessionid=FFEE>p</a><a href=/p.html?PHPSESSID=1>p</a>`))
+	web.put("www.s.test/p.html", answer{http.StatusFound, http.Header{"Location": {to}}, nil})
+	web.page("www.s.test"+to, "text/html", []byte(`<a href=/p.html;jsessionid=0A1B2C3D>again</a><a href="/q.html?a=1&amp;sid=1a2b3c4d5e6f7a8b">q</a>`))
+	web.page("www.s.test/q.html?a=1", "text/html", []byte("q"))
+	s := newService(t, "http://www.s.test/")
+	r, err := New(testConfig(t, s, map[string]string{"www.s.test": web.addr}), testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Cycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantCells(t, s.cells(0, "www.s.test"), map[string]archive.Kind{
+		"http://www.s.test/": archive.Page, "http://www.s.test/p.html": archive.Response,
+		"http://www.s.test" + to: archive.Page, "http://www.s.test/q.html?a=1": archive.Page,
+	})
+}
