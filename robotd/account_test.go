@@ -1,6 +1,7 @@
 package robotd
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 // One host turns the robot away on some pages, one answers "not found" with 200 and one
@@ -178,4 +180,33 @@ func TestSessionsByRedirect(t *testing.T) {
 		"http://www.s.test/": archive.Page, "http://www.s.test/p.html": archive.Response,
 		"http://www.s.test" + to: archive.Page, "http://www.s.test/q.html?a=1": archive.Page,
 	})
+}
+
+// What the window leaves no time for is accounted for.
+func TestLeftByTheWindow(t *testing.T) {
+	s := newService(t, "http://www.w.test/", "http://www.w.test/2.html")
+	cfg := testConfig(t, s, map[string]string{"www.w.test": "127.0.0.54:1"})
+	hour := time.Now().UTC().Hour()
+	cfg.Window = fmt.Sprintf("%02d:00-%02d:00 UTC", (hour+3)%24, (hour+4)%24)
+	r, err := New(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		waitFor(t, func() bool { return r.gate.Len() > 0 })
+	}()
+	if err := r.Cycle(ctx); ctx.Err() == nil {
+		t.Fatalf("the cycle ended: %v", err)
+	}
+	report, err := coverage.Read(r.path("coverage.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []wire.Coverage{{Host: "www.w.test", Left: 2, LeftWhy: "window"}}
+	if got := report.Hosts(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
 }
