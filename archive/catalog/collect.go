@@ -180,11 +180,9 @@ func (k *collector) readLines(ctx context.Context) error {
 		}
 		var line Line
 		if len(k.head.tombstones[hostOfRow(at)]) == 0 {
-			var of struct{ Object string }
-			if err := rowValue(at, &of); err != nil {
+			if line.Object, err = objectOfRow(at); err != nil {
 				return err
 			}
-			line.Object = of.Object
 		} else if line, err = lineOfRow(at); err != nil {
 			return err
 		}
