@@ -1,11 +1,11 @@
 package extract
 
 import (
-	"net/url"
 	"strings"
 
 	"golang.org/x/net/html/atom"
-	"golang.org/x/text/encoding"
+
+	"sheaf/robotd/weburl"
 )
 
 // form is a GET form with what it sends when nobody changes anything.
@@ -83,17 +83,7 @@ func (c *collector) endForm() {
 		if i > 0 {
 			query.WriteByte('&')
 		}
-		query.WriteString(formEscape(field[0], c.enc) + "=" + formEscape(field[1], c.enc))
+		query.WriteString(weburl.FormEscape(field[0], c.enc) + "=" + weburl.FormEscape(field[1], c.enc))
 	}
 	c.add(before+"?"+query.String(), Link{Tag: "form", Text: true})
-}
-
-// formEscape writes a field as application/x-www-form-urlencoded, in the page's encoding.
-func formEscape(s string, enc encoding.Encoding) string {
-	if enc != nil {
-		if b, err := encoding.HTMLEscapeUnsupported(enc.NewEncoder()).String(s); err == nil {
-			s = b
-		}
-	}
-	return url.QueryEscape(s)
 }

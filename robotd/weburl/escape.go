@@ -17,6 +17,7 @@ const (
 	querySet        set = ` "#<>`
 	specialQuerySet set = ` "#<>'`
 	pathSet         set = " \"#<>?`{}"
+	formSet         set = " !\"#$%&'()+,/:;<=>?@[\\]^`{|}~"
 	userSet         set = " \"#<>?`{}/:;=@[\\]^|"
 )
 
@@ -70,42 +71,57 @@ func escapeQuery(s string, set set, enc encoding.Encoding) string {
 	if enc == nil || isASCII(s) {
 		return escape(s, set)
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = standIn(strings.ToValidUTF8(s, "\uFFFD"), enc)
 	var out []byte
 	appendAll := func(b string) {
 		for i := 0; i < len(b); i++ {
 			out = appendByte(out, b[i], set)
 		}
 	}
-	if b, err := encode(s, enc); err == nil {
-		appendAll(b)
-		return string(out)
-	}
-	for _, r := range s {
-		if b, err := encode(string(r), enc); err == nil {
-			appendAll(b)
-		} else {
-			out = append(out, "%26%23"...)
-			out = strconv.AppendInt(out, int64(r), 10)
-			out = append(out, "%3B"...)
+	run := 0 // where the characters begin that are not written yet: a run has one state of ISO-2022-JP
+	for i, r := range s {
+		if canEncode(r, enc) {
+			continue
 		}
+		appendAll(encode(s[run:i], enc))
+		run = i + utf8.RuneLen(r)
+		out = append(out, "%26%23"...)
+		out = strconv.AppendInt(out, int64(r), 10)
+		out = append(out, "%3B"...)
 	}
+	appendAll(encode(s[run:], enc))
 	return string(out)
+}
+
+// FormEscape writes a form's name or value as application/x-www-form-urlencoded, in
+// the page's encoding; nil stands for UTF-8.
+func FormEscape(s string, enc encoding.Encoding) string {
+	escaped := escapeQuery(s, formSet, enc)
+	return strings.ReplaceAll(escaped, "%20", "+")
+}
+
+func canEncode(r rune, enc encoding.Encoding) bool {
+	if r < utf8.RuneSelf {
+		return true
+	}
+	b, err := enc.NewEncoder().String(string(r))
+	return err == nil && writable(b, enc)
 }
 
 // toASCII returns ISO-2022-JP from its last character set to ASCII. The encoder
 // of x/text leaves that out at the end.
 const toASCII = "\x1b(B"
 
-func encode(s string, enc encoding.Encoding) (string, error) {
+// encode encodes what canEncode holds for.
+func encode(s string, enc encoding.Encoding) string {
 	b, err := enc.NewEncoder().String(s)
 	if err != nil {
-		return "", err
+		return ""
 	}
 	if last := strings.LastIndexByte(b, 0x1b); last >= 0 && !strings.HasPrefix(b[last:], toASCII) {
 		b += toASCII
 	}
-	return b, nil
+	return asWritten(b, enc)
 }
 
 func isASCII(s string) bool {

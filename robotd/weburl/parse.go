@@ -146,6 +146,9 @@ func (u *URL) authority(s string, enc encoding.Encoding) (*URL, error) {
 	host, port := auth, ""
 	if colon := strings.LastIndexByte(auth, ':'); colon > strings.LastIndexByte(auth, ']') {
 		host, port = auth[:colon], auth[colon+1:]
+		if host == "" {
+			return nil, errHost
+		}
 	}
 	var err error
 	if u.host, err = parseHost(host, sp); err != nil {
@@ -253,7 +256,7 @@ func dots(segment string) int {
 // resolvePlain answers the reference of most links: a relative path of letters
 // and signs that mean nothing, which goes straight after its base's directory.
 func (u *URL) resolvePlain(ref string) (string, bool) {
-	if u.opaque || !u.hasHost || len(ref) > 512 || ref == "" || !plain(ref[0]) && ref[0] != '/' {
+	if u.opaque || !u.hasHost || u.path == "" || len(ref) > 512 || ref == "" || !plain(ref[0]) && ref[0] != '/' {
 		return "", false
 	}
 	path := ref

@@ -70,7 +70,7 @@ func TestParseFails(t *testing.T) {
 	for _, ref := range []string{
 		"http://", "http://?", "http://h:x/", "http://h:65536/", "http://a b/", "http://[::1/", "http://[1.2.3.4]/",
 		"http://[fe80::1%25eth0]/", "http://1.2.3.4.5/", "http://1.256.3.4/", "http://0x100000000/", "http://09/",
-		"http://%zz/", "http://%00/", "http://xn--a-ecp.example.xn--0/", "//:80/", "http://a<b/", "http://h:-1/",
+		"http://%zz/", "http://%00/", "http://xn--a-ecp.example.xn--0/", "//:80/", "http://a<b/", "http://h:-1/", "git://:1/",
 	} {
 		var e *Error
 		if got, err := Parse("http://www.example.jp/", ref, nil); !errors.As(err, &e) {
@@ -79,6 +79,9 @@ func TestParseFails(t *testing.T) {
 	}
 	if _, err := Parse("http://h/", strings.Repeat("a", MaxLength), nil); !errors.Is(err, ErrTooLong) {
 		t.Errorf("a long reference: %v, want %v", err, ErrTooLong)
+	}
+	if got, err := Parse("git://h", "x", nil); err != nil || got != "git://h/x" {
+		t.Errorf("a reference to a base without path gave %q, %v", got, err)
 	}
 	if got, err := Parse("", "x.html", nil); err == nil {
 		t.Errorf("a relative reference without base gave %q", got)
@@ -100,6 +103,11 @@ func TestQueryInPagesEncoding(t *testing.T) {
 		{japanese.ISO2022JP, "x?q=語", "http://h/x?q=%1B$B8l%1B(B"},
 		{japanese.ShiftJIS, "語?q=語", "http://h/%E8%AA%9E?q=%8C%EA"},
 		{japanese.ShiftJIS, "x?q=한", "http://h/x?q=%26%2354620%3B"},
+		{japanese.ShiftJIS, "x?q=①髙纊ⅰ黑", "http://h/x?q=%87@%FB%FC%FA\\%FA@%FCK"},
+		{japanese.ShiftJIS, "x?q=−¥‾ｱ～", "http://h/x?q=%81|\\~%B1%81`"},
+		{japanese.EUCJP, "x?q=−¥‾ｱ髙", "http://h/x?q=%A1%DD\\~%8E%B1%FC%E2"},
+		{japanese.EUCJP, "x?q=丂", "http://h/x?q=%26%2319970%3B"},
+		{japanese.ISO2022JP, "x?q=日ｱ−本한語", "http://h/x?q=%1B$BF|%%22!]K\\%1B(B%26%2354620%3B%1B$B8l%1B(B"},
 		{charmap.Windows1252, "x?q=é€", "http://h/x?q=%E9%80"},
 		{charmap.Windows1252, "x?q=é語", "http://h/x?q=%E9%26%2335486%3B"},
 	} {
@@ -230,5 +238,21 @@ func BenchmarkResolve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestFormEscape(t *testing.T) {
+	for _, tt := range []struct {
+		enc      encoding.Encoding
+		in, want string
+	}{
+		{nil, "a b&c=d+e*f-g.h_i~", "a+b%26c%3Dd%2Be*f-g.h_i%7E"},
+		{nil, "語%20", "%E8%AA%9E%2520"},
+		{japanese.ShiftJIS, "表 髙", "%95%5C+%FB%FC"},
+		{japanese.EUCJP, "語한", "%B8%EC%26%2354620%3B"},
+	} {
+		if got := FormEscape(tt.in, tt.enc); got != tt.want {
+			t.Errorf("FormEscape(%q) in %v = %q, want %q", tt.in, tt.enc, got, tt.want)
+		}
 	}
 }

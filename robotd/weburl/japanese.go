@@ -1,0 +1,90 @@
+package weburl
+
+import (
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/width"
+)
+
+// Browsers encode Japanese by the WHATWG encoding standard, and golang.org/x/text does
+// so but for what is here: characters that stand for others, the choice between
+// the two places that Shift_JIS has for the same character, and the rows of JIS X 0212,
+// which are read in EUC-JP and never written.
+
+// standIn replaces the characters that an encoding writes as others.
+func standIn(s string, enc encoding.Encoding) string {
+	switch enc {
+	case japanese.ShiftJIS, japanese.EUCJP:
+		return strings.NewReplacer("\u2212", "\uff0d", "\u00a5", `\`, "\u203e", "~").Replace(s)
+	case japanese.ISO2022JP:
+		s = strings.ReplaceAll(s, "\u2212", "\uff0d")
+		if strings.IndexFunc(s, halfKatakana) < 0 {
+			return s
+		}
+		var b strings.Builder
+		for _, r := range s {
+			if !halfKatakana(r) {
+				b.WriteRune(r)
+				continue
+			}
+			b.WriteString(width.Widen.String(string(r)))
+		}
+		return b.String()
+	}
+	return s
+}
+
+func halfKatakana(r rune) bool { return 0xff61 <= r && r <= 0xff9f }
+
+// writable reports whether the encoding writes what x/text made of one character.
+func writable(b string, enc encoding.Encoding) bool {
+	return enc != japanese.EUCJP || !strings.HasPrefix(b, "\x8f")
+}
+
+// asWritten gives what x/text encoded the form in which browsers write it: the
+// characters that Shift_JIS has in rows ED and EE (chosen by NEC) are written
+// as their doubles in rows FA to FC (IBM's).
+func asWritten(b string, enc encoding.Encoding) string {
+	if enc != japanese.ShiftJIS {
+		return b
+	}
+	out := []byte(b)
+	for i := 0; i+1 < len(out); i++ {
+		lead := out[i]
+		if lead < 0x80 || 0xa1 <= lead && lead <= 0xdf {
+			continue
+		}
+		if lead == 0xed || lead == 0xee {
+			out[i], out[i+1] = doubleOf(lead, out[i+1])
+		}
+		i++
+	}
+	return string(out)
+}
+
+// doubleOf returns IBM's place of the character at NEC's. Both lists have the kanji
+// in the same order; the signs stand before them in one and behind them in the other.
+func doubleOf(lead, trail byte) (byte, byte) {
+	const row = 188
+	at := int(lead-0xed)*row + int(trail) - 0x40
+	if trail > 0x7f {
+		at--
+	}
+	switch {
+	case at < 360: // kanji
+		at += 28
+	case 362 <= at && at < 372: // small roman numbers
+		at -= 362
+	case at >= 373: // broken bar, apostrophe, quotation mark
+		at += 21 - 373
+	default: // the not sign, whose first place is elsewhere
+		return lead, trail
+	}
+	lead, trail = byte(0xfa+at/row), byte(0x40+at%row)
+	if trail >= 0x7f {
+		trail++
+	}
+	return lead, trail
+}
