@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +26,7 @@ type crawl struct {
 
 	watchdog   *watchdog
 	backlog    backlog
+	begun      atomic.Int64 // hosts that have got their first place in the gate
 	fetching   module
 	extracting module
 	storing    module
@@ -187,9 +191,25 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	h.locate(addr)
 	h.idle.Store(false) // from here on others ask for the address
 	if !h.front.Empty() {
-		c.wake(h)
+		c.gate.AddAt(h.home(), h.name, c.firstVisit(time.Now()))
 	}
 	return nil
+}
+
+// atOnce is how many hosts are visited at once when a crawl begins.
+const atOnce = 200
+
+// firstVisit spreads the first visits to many hosts over an interval: they would else
+// all come at the same moment, and so in every interval thereafter.
+func (c *crawl) firstVisit(now time.Time) time.Time {
+	n := c.begun.Add(1)
+	if n <= atOnce {
+		return time.Time{}
+	}
+	const golden = 0.6180339887498949 // spreads any number of hosts evenly
+	_, part := math.Modf(float64(n) * golden)
+	from, _ := c.opening(now)
+	return from.Add(time.Duration(part * float64(c.cfg.Interval)))
 }
 
 // align brings the host's queue into line with the segment that an earlier run left. It
