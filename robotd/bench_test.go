@@ -61,7 +61,7 @@ func BenchmarkWidth(b *testing.B) {
 		}
 		return web.last, float64(robot.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 	}
-	for _, hosts := range []int{1000, 10_000} {
+	for _, hosts := range []int{1000, 3000, 10_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			for b.Loop() {
 				const interval = 20 * time.Second

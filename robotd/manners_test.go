@@ -127,6 +127,7 @@ func TestMannersSynthweb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
+	t.Parallel()
 	hosts := 400
 	if text := os.Getenv("SHEAF_TEST_MANNERS_HOSTS"); text != "" {
 		hosts, _ = strconv.Atoi(text)

@@ -18,6 +18,7 @@ import (
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
+	"sheaf/robotd/trap"
 	"sheaf/robotd/verdict"
 	"sheaf/robotd/weburl"
 )
@@ -201,6 +202,10 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 	case len(pathQuery(e.URL)) > c.cfg.Page.MaxPath:
 		t.lose(name, "length", e.URL)
 	default:
+		if why := trap.Check(pathQuery(e.URL), time.Now()); why != "" {
+			t.lose(name, why, e.URL)
+			return
+		}
 		t.links = append(t.links, e)
 	}
 }
