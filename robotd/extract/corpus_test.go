@@ -1,0 +1,65 @@
+package extract
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sheaf/internal/testneed"
+)
+
+// One site of the shared corpus stands there in every encoding, declared rightly,
+// wrongly and not at all. Each copy must read as the original does, links and all.
+func TestCorpus(t *testing.T) {
+	corpus := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
+	tar := testneed.Tool(t, "tar")
+	testneed.Tool(t, "xz")
+	dir := t.TempDir()
+	if out, err := exec.Command(tar, "-xJf", corpus, "-C", dir, "./sites/faq.debian.jp.test", "./derived").CombinedOutput(); err != nil {
+		t.Fatalf("tar: %v\n%s", err, out)
+	}
+	read := func(path string) *Page {
+		body, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Links(body, "text/html", "http://h/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	originals, err := filepath.Glob(filepath.Join(dir, "sites", "faq.debian.jp.test", "*.html"))
+	if err != nil || len(originals) != 17 {
+		t.Fatalf("%d pages, %v", len(originals), err)
+	}
+	for copied, charset := range map[string]string{
+		"faq-jis-meta": "iso-2022-jp", "faq-jis-nometa": "iso-2022-jp", "faq-jis-wrongmeta": "iso-2022-jp",
+		"faq-sjis-meta": "shift_jis", "faq-sjis-nometa": "shift_jis", "faq-sjis-wrongmeta": "shift_jis",
+		"faq-euc-meta": "euc-jp", "faq-euc-nometa": "euc-jp", "faq-euc-wrongmeta": "euc-jp",
+		"faq-utf16-bom": "utf-16", "faq-broken": "euc-jp",
+	} {
+		for _, original := range originals {
+			name := filepath.Base(original)
+			want, got := read(original), read(filepath.Join(dir, "derived", copied+".derived.test", name))
+			if !strings.HasPrefix(got.Charset, charset) {
+				t.Errorf("%s/%s was read as %s", copied, name, got.Charset)
+			}
+			if g, w := links(got), links(want); g != w {
+				t.Errorf("%s/%s: links\n%s\nwant\n%s", copied, name, g, w)
+			}
+			if copied == "faq-broken" {
+				continue // its text has lost bytes
+			}
+			if g, w := got.Title+got.Text, want.Title+want.Text; g != w {
+				at := 0
+				for at < min(len(g), len(w)) && g[at] == w[at] {
+					at++
+				}
+				t.Errorf("%s/%s differs at %d: %.60q, want %.60q", copied, name, at, g[max(0, at-5):], w[max(0, at-5):])
+			}
+		}
+	}
+}
