@@ -89,9 +89,14 @@ func judged(name string) bool {
 	return false
 }
 
-var metaCharset = regexp.MustCompile(`(?is)<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([a-z0-9_:.-]{1,40})|^\s*<\?xml\s[^>]{0,100}?encoding\s*=\s*["']([a-z0-9_:.-]{1,40})|^@charset "([a-z0-9_:.-]{1,40})"`)
+var (
+	metaCharset  = regexp.MustCompile(`(?is)^<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+	firstCharset = regexp.MustCompile(`(?is)^\s*<\?xml\s[^>]{0,100}?encoding\s*=\s*["']([a-z0-9_:.-]{1,40})|^@charset "([a-z0-9_:.-]{1,40})"`)
+	comment      = regexp.MustCompile(`(?s)<!--.*?-->`)
+)
 
-var comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+// longestMeta is how much of a meta element is searched.
+const longestMeta = 512
 
 // declaredCharset returns what the header or else the page's first 64 KiB
 // declare, by its standard name.
@@ -101,12 +106,27 @@ func declaredCharset(body []byte, contentType string) string {
 		return name
 	}
 	head := comment.ReplaceAll(body[:min(len(body), 64<<10)], nil)
-	for _, m := range metaCharset.FindAllSubmatch(head, 4) {
+	if m := firstCharset.FindSubmatch(head[:min(len(head), longestMeta)]); m != nil {
 		if name := canonicalCharset(string(bytes.Join(m[1:], nil))); name != "" {
 			return name
 		}
 	}
-	return ""
+	// A regular expression over all of the head would take longer than all else here.
+	for rest := head; ; {
+		at := bytes.IndexByte(rest, '<')
+		if at < 0 {
+			return ""
+		}
+		rest = rest[at:]
+		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("<meta")) {
+			if m := metaCharset.FindSubmatch(rest[:min(len(rest), longestMeta)]); m != nil {
+				if name := canonicalCharset(string(m[1])); name != "" {
+					return name
+				}
+			}
+		}
+		rest = rest[1:]
+	}
 }
 
 func canonicalCharset(label string) string {
