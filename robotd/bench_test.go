@@ -2,16 +2,22 @@ package robotd
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"sheaf/internal/testneed"
 )
 
 // BenchmarkCrawl measures the whole robot as a process of its own: 20,000 pages of
 // 100 hosts on 100 addresses, without an interval, from a synthetic web that runs
 // on the same processors.
 //
-//	go test ./robotd -run - -bench Crawl -benchtime 3x
+//	go test ./robotd -run - -bench 'Crawl|Wget2' -benchtime 3x
 func BenchmarkCrawl(b *testing.B) {
 	for _, level := range []int{3, 6} {
 		b.Run(fmt.Sprintf("level=%d", level), func(b *testing.B) {
@@ -74,4 +80,27 @@ func BenchmarkWidth(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkWget2 takes the same 20,000 pages with wget2, which writes them to files, for
+// comparison on the same machine in the same run.
+func BenchmarkWget2(b *testing.B) {
+	wget := testneed.Tool(b, "wget2")
+	var pages, seconds, cpu, memory float64
+	for b.Loop() {
+		web := newSynthweb(b, "-hosts", "100", "-pages", "200")
+		seeds := filepath.Join(b.TempDir(), "seeds")
+		if err := os.WriteFile(seeds, []byte(strings.Join(web.seeds, "\n")), 0o644); err != nil {
+			b.Fatal(err)
+		}
+		cmd := exec.Command(wget, "--quiet", "--recursive", "--level=0", "--max-threads=100", "-P", b.TempDir(), "-i", seeds)
+		_ = cmd.Run() // links that robots.txt forbids or that lead nowhere make it fail
+		web.stop()
+		pages, seconds = pages+float64(web.last.Unique), seconds+web.last.Seconds
+		cpu += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		memory = max(memory, float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss)/1024)
+	}
+	b.ReportMetric(pages/seconds, "pages/s")
+	b.ReportMetric(cpu/pages*1000, "cpu-s/1000pages")
+	b.ReportMetric(memory, "MB")
 }

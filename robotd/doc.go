@@ -10,7 +10,12 @@
 // The gate hands out one host per IP address at a time, and an address only when
 // its interval has passed. A turn then travels through fetch, extract and store;
 // only when its page is stored does the address go back to the gate. So a host has
-// one page in hand at any time, and what that is follows from its frontier.
+// one page in hand at any time, and what that is follows from its frontier. By
+// setting, a run takes several pages over one connection before it ends.
+//
+// The gate as a whole is open in the window, while the day's and the month's bytes
+// last, and not before an interval has passed since the start. A fetch without
+// progress is cancelled by the watchdog, and a worker that hangs is replaced.
 //
 // A cycle, usually a day, ends when every assigned host has nothing left: the
 // segments are sealed into a batch, the log of the collection goes to the manager,
@@ -26,6 +31,7 @@
 //	log/                   collection logs that are not handed in yet
 //	discovered/            hosts found outside the assignment
 //	coverage.tsv           package coverage
+//	usage.json             bytes that the day and the month have used
 //	status.json            what "robotd status" shows
 package robotd
 
