@@ -22,6 +22,7 @@ type Options struct {
 	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
 	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
 	Contact    string        // whom to ask, for /README; may be empty
+	Lag        time.Duration // how old the newest version may be that a visit sees, of what other processes publish and take down; default 0
 }
 
 const (
@@ -61,7 +62,7 @@ type visit struct {
 }
 
 func (l *Library) visit(ctx context.Context, a *Account) (*visit, error) {
-	snap, err := l.Catalog.Pin(ctx)
+	snap, err := l.Catalog.PinWithin(ctx, l.Lag)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}

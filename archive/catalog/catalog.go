@@ -84,6 +84,7 @@ type Catalog struct {
 
 	mu   sync.Mutex // guards what follows
 	head *state
+	seen time.Time              // when head was the newest version for certain
 	pins map[*Snapshot]struct{} // those that are held
 }
 
@@ -134,12 +135,13 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	if held != nil {
 		known = held.N
 	}
+	asked := time.Now()
 	n, err := c.log.last(ctx, known)
 	if err != nil {
 		return nil, err
 	}
 	if held != nil && n == known {
-		return held, nil
+		return c.take(held, asked), nil
 	}
 	e, err := c.log.read(ctx, n)
 	if err != nil {
@@ -149,12 +151,21 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("version %d: %w", n, err)
 	}
+	return c.take(next, asked), nil
+}
+
+// take makes a version the head, unless a newer one is, and notes that none was
+// newer when it was asked for. It gives the head.
+func (c *Catalog) take(next *state, asked time.Time) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.head == nil || c.head.N < next.N {
+	if c.head == nil || c.head.N <= next.N {
 		c.head = next
+		if asked.After(c.seen) {
+			c.seen = asked
+		}
 	}
-	return c.head, nil
+	return c.head
 }
 
 // openState opens what a version names; runs that are open in held are shared.
@@ -185,17 +196,31 @@ func (c *Catalog) openState(ctx context.Context, e *entry, held *state) (*state,
 // not change until it is released, except that take-downs apply at once. It can
 // be read for Options.PinLife, and fails with ErrExpired afterwards: so other
 // processes know, without being told of it, when nobody reads a version any more.
-func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) {
-	asked := time.Now() // before the version is known, so that a pause in between shortens the life
-	head, err := c.refresh(ctx)
-	if err != nil {
+func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
+
+// PinWithin is Pin for those to whom the version may also be one that was the
+// last within the time given: the log, which may be far away, is not asked then.
+// Of what this Catalog itself published or took down it never lags behind.
+func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
+	if s := c.pinHead(age); s != nil {
+		return s, nil
+	}
+	if _, err := c.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("pin catalog: %w", err)
 	}
+	return c.pinHead(-1), nil
+}
+
+// pinHead pins the head if that was the last version within age, or age is negative.
+func (c *Catalog) pinHead(age time.Duration) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Snapshot{catalog: c, state: head, expires: asked.Add(c.opt.PinLife)}
+	if age >= 0 && time.Since(c.seen) >= age {
+		return nil
+	}
+	s := &Snapshot{catalog: c, state: c.head, expires: c.seen.Add(c.opt.PinLife)}
 	c.pins[s] = struct{}{}
-	return s, nil
+	return s
 }
 
 // pinnedRuns gives the names of all runs that a snapshot of this Catalog, or its head, reads.

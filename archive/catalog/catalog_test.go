@@ -371,6 +371,26 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// What a failed put left is published only once the store has said that it is
+// durable: to be seen is not enough (a directory may not be synced yet).
+func TestSeenIsNotDurable(t *testing.T) {
+	st := newStore(t)
+	for _, prefix := range []string{"runs/", "catalog/"} {
+		puts := 0
+		faulty := &storetest.Fault{Store: st, Decide: func(_, key string) storetest.Outcome {
+			if !strings.HasPrefix(key, prefix) {
+				return storetest.Works
+			}
+			puts++
+			return []storetest.Outcome{storetest.FailsButHappened, storetest.Fails}[min(puts, 2)-1]
+		}}
+		id := "b-" + prefix[:4]
+		if _, err := open(t, faulty).Publish(t.Context(), publication(id, putSegment(t, st, "a.jp", id))); err == nil {
+			t.Errorf("%s: published after %d puts, of which none succeeded", prefix, puts)
+		}
+	}
+}
+
 // A process that dies between the run and the version leaves an orphan, and no trace else.
 func TestCrashBeforeAppend(t *testing.T) {
 	st := newStore(t)

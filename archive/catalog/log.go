@@ -122,7 +122,8 @@ func (b logbook) append(ctx context.Context, prev *entry, r record) error {
 	if err != nil {
 		return err
 	}
-	failed := b.store.Put(ctx, versionKey(r.N), bytes.NewReader(data), int64(len(data)))
+	put := func() error { return b.store.Put(ctx, versionKey(r.N), bytes.NewReader(data), int64(len(data))) }
+	failed := put()
 	if failed == nil {
 		return nil
 	}
@@ -130,11 +131,17 @@ func (b logbook) append(ctx context.Context, prev *entry, r record) error {
 	switch {
 	case err != nil:
 		return failed
-	case bytes.Equal(there, data):
-		return nil
-	default:
+	case !bytes.Equal(there, data):
 		return errLost
+	case errors.Is(failed, store.ErrExists):
+		return nil
 	}
+	// It can be seen, but what failed may have been the sync after it. That the key
+	// is taken is only said of an object that is durable.
+	if err := put(); err != nil && !errors.Is(err, store.ErrExists) {
+		return failed
+	}
+	return nil
 }
 
 func digest(data []byte) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/store/storetest"
 )
 
 // Readers hold old versions while others publish, merge and collect; what they
@@ -88,5 +89,57 @@ func TestPinExpires(t *testing.T) {
 			}
 		}
 		wantHost(t, pin(t, c), "a.jp", "b1")
+	})
+}
+
+func works(string, string) storetest.Outcome { return storetest.Works }
+
+// Within a second a reader need not ask the log, and sees all the same what its own Catalog did.
+func TestPinWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStore(t)
+		asked := 0
+		counted := &storetest.Fault{Store: st, Decide: works, DecideRead: func(_, key string) storetest.Outcome {
+			if strings.HasPrefix(key, "catalog/") {
+				asked++
+			}
+			return storetest.Works
+		}}
+		c, other := open(t, counted), open(t, st)
+		want := func(batches string) {
+			t.Helper()
+			s, err := c.PinWithin(t.Context(), time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Release()
+			wantHost(t, s, "a.jp", batches)
+		}
+		publish(t, other, publication("b1", putSegment(t, st, "a.jp", "b1")))
+		before := asked
+		want("")
+		if asked != before {
+			t.Errorf("asked the log %d times within the second", asked-before)
+		}
+		time.Sleep(time.Second)
+		want("b1")
+		if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "a.jp"}); err != nil {
+			t.Fatal(err)
+		}
+		want("")
+		if _, err := other.Pin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Restore(t.Context(), catalog.Tombstone{Host: "a.jp"}); err != nil {
+			t.Fatal(err)
+		}
+		want("")
+		if s, err := c.Pin(t.Context()); err != nil {
+			t.Fatal(err)
+		} else {
+			wantHost(t, s, "a.jp", "b1")
+		}
+		time.Sleep(12*time.Hour - time.Second)
+		want("b1")
 	})
 }

@@ -171,7 +171,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: published, Store: objects, Grace: s.cfg.Access.Grace})
+	library, err := serve.NewLibrary(serve.Options{Catalog: published, Store: objects, Grace: s.cfg.Access.Grace, Lag: readersLag})
 	if err != nil {
 		return err
 	}
@@ -309,3 +309,7 @@ func (s *Service) close() {
 		s.objects.Close()
 	}
 }
+
+// readersLag is how old the newest version may be that readers see, of what other
+// processes publish: so a visit does not have to ask a store that is far away.
+const readersLag = time.Second
