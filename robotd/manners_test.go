@@ -73,6 +73,7 @@ func TestManners(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check(cfg.Interval)
+	w.checkForbidden()
 	for i := range hosts {
 		host := fmt.Sprintf("h%d.web.test:%s", i, w.port)
 		found := 0
@@ -113,6 +114,7 @@ func TestRuns(t *testing.T) {
 	if longest := w.check(cfg.Interval); longest != 5 {
 		t.Errorf("the longest run had %d pages, want 5", longest)
 	}
+	w.checkForbidden()
 	for host := range w.home {
 		if w.fetched(host, fmt.Sprintf("/%d.html", pages-1)) == 0 {
 			t.Errorf("%s was not fetched whole", host)

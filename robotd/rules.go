@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"time"
@@ -76,8 +77,12 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 			c.fail(h, err)
 			return
 		}
-		if status/100 == 3 && ru.hops < maxRulesHops && c.redirectRules(ctx, h, ru, resp.Header.Get("Location")) {
-			return
+		if status/100 == 3 && ru.hops < maxRulesHops {
+			again, failed := c.redirectRules(ctx, h, ru, resp.Header.Get("Location"))
+			if again {
+				return
+			}
+			err = errors.Join(err, failed)
 		}
 	}
 	verdict := polite.FromResponse(status, body, err)
@@ -102,20 +107,21 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	}
 }
 
-// redirectRules prepares the next access; it reports whether there is to be one.
-func (c *crawl) redirectRules(ctx context.Context, h *host, ru *rules, location string) bool {
+// redirectRules prepares the next access; it reports whether there is to be one. A
+// target whose address nobody can tell is an error as a server that cannot be reached is.
+func (c *crawl) redirectRules(ctx context.Context, h *host, ru *rules, location string) (bool, error) {
 	to, err := weburl.Parse(ru.at, location, nil)
 	if err != nil || weburl.Host(to) == "" || location == "" {
-		return false
+		return false, nil
 	}
 	addr, err := c.fetcher.Resolve(ctx, weburl.Host(to))
 	if err != nil {
-		return false
+		return false, err
 	}
 	ru.at, ru.addr = to, addr
 	ru.hops++
 	c.gate.Add(addr.Addr(), h.name)
-	return true
+	return true, nil
 }
 
 func (c *crawl) pushSitemaps(h *host, ru *rules) {

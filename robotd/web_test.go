@@ -171,13 +171,20 @@ func (w *web) check(interval time.Duration) (longest int) {
 		}
 		least, longest = min(least, d.gap), max(longest, d.longest)
 	}
+	w.t.Logf("%d addresses, shortest gap %v", len(w.doors), least)
+	return longest
+}
+
+// checkForbidden sees to it that nobody came where the usual robots.txt forbids.
+func (w *web) checkForbidden() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for at, hits := range w.hits {
 		if strings.Contains(at, "/private/") {
 			w.t.Errorf("%s, which robots.txt forbids, was fetched %d times", at, hits)
 		}
 	}
-	w.t.Logf("%d addresses, shortest gap %v", len(w.doors), least)
-	return longest
 }
 
 func (w *web) fetched(host, uri string) int {
