@@ -29,6 +29,7 @@ func TestWatchdog(t *testing.T) {
 				stuckEnd = nil
 			}
 		}
+		synctest.Wait()
 		if !errors.Is(context.Cause(stuckCtx), errStalled) || slowCtx.Err() != nil {
 			t.Errorf("the stuck fetch ended by %v, the slow one by %v", context.Cause(stuckCtx), slowCtx.Err())
 		}
