@@ -9,6 +9,7 @@ import (
 
 // Full says that a batch does not fit now, and when to try again.
 type Full struct {
+	Never      bool // the batch is larger than uploads may ever fill of the disk: trying again will not help
 	Draining   bool // refused until the disk has emptied, whatever the batch's size
 	RetryAfter time.Duration
 	Detail     string
@@ -36,15 +37,22 @@ type Claim struct {
 	Whole  int64 // bytes of the whole batch, which the split copies into the store
 }
 
-// on is how much of the claim has yet to be written to a disk.
-func (c Claim) on(d *Disk) (n int64) {
+// on is how much of the claim has yet to be written to a disk. Sums are taken in
+// floating point: robots declare any number, and two of the largest must not make a small one.
+func (c Claim) on(d *Disk) (n float64) {
 	if d.Buffers {
-		n += c.Coming
+		n += float64(c.Coming)
 	}
 	if d.Store {
-		n += c.Whole
+		n += float64(c.Whole)
 	}
 	return n
+}
+
+// alone is the claim's share of a disk once all of it has been written there.
+func (c Claim) alone(d *Disk, room Room) float64 {
+	whole := Claim{Coming: c.Whole, Whole: c.Whole}
+	return share(whole.on(d), room.Bytes)
 }
 
 // Guard keeps the disks that batches pass through from filling up. Bytes are set
@@ -96,18 +104,23 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 		if err != nil {
 			return err
 		}
-		taken := room.Bytes - room.Free
+		taken := float64(room.Bytes - room.Free)
 		if d.Store {
-			taken += unsplit
+			taken += float64(unsplit)
 		}
 		for other, claim := range g.claims {
 			if other != name {
 				taken += claim.on(d)
 			}
 		}
-		before := max(share(taken+g.claims[name].on(d), room.Bytes), share(room.Files-room.FreeFiles, room.Files))
-		after := max(share(taken+c.on(d), room.Bytes), share(room.Files-room.FreeFiles, room.Files))
+		files := share(float64(room.Files-room.FreeFiles), room.Files)
+		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
+		after := max(share(taken+c.on(d), room.Bytes), files)
 		drained = drained && before <= resumeAt
+		if alone := c.alone(d, room); alone > stopAt {
+			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and uploads stop at %.0f %%; make smaller batches",
+				c.Whole, 100*alone, d.Name, room.Bytes, 100*stopAt)}
+		}
 		if full == nil && (after > stopAt || g.draining && !begun && before > resumeAt) {
 			full = g.refuse(d, c, before, after)
 			g.draining = g.draining || before > resumeAt
@@ -123,16 +136,16 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 	return nil
 }
 
-func share(part, whole int64) float64 {
+func share(part float64, whole int64) float64 {
 	if whole <= 0 { // a file system without a limit of this kind
 		return 0
 	}
-	return float64(part) / float64(whole)
+	return part / float64(whole)
 }
 
 func (g *Guard) refuse(d *Disk, c Claim, before, after float64) *Full {
 	f := &Full{Draining: g.draining, RetryAfter: g.Later()}
-	f.Detail = fmt.Sprintf("no room for %d bytes: %s is %.0f %% full, with what is set aside, and this batch would make it %.0f %%; uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
+	f.Detail = fmt.Sprintf("no room for %.0f bytes: %s is %.0f %% full, with what is set aside, and this batch would make it %.0f %%; uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
 		c.on(d), d.Name, 100*before, 100*after, 100*stopAt, 100*resumeAt)
 	return f
 }

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -23,6 +24,15 @@ func wantFull(t *testing.T, err error, draining bool) {
 	var full *ingest.Full
 	if !errors.As(err, &full) || full.Draining != draining || full.RetryAfter < time.Minute || full.RetryAfter > 3*time.Minute {
 		t.Fatalf("got %v (%+v), want to be refused, draining %v", err, full, draining)
+	}
+}
+
+// wantNever wants a refusal that no waiting helps against, and that does not make the others wait.
+func wantNever(t *testing.T, err error) {
+	t.Helper()
+	var full *ingest.Full
+	if !errors.As(err, &full) || !full.Never || full.Draining || full.RetryAfter != 0 {
+		t.Fatalf("got %v (%+v), want a batch too large for the disk", err, full)
 	}
 }
 
@@ -59,12 +69,16 @@ func TestGuard(t *testing.T) {
 	})
 	t.Run("one too large does not stop the others", func(t *testing.T) {
 		g := guard(one)
-		wantFull(t, g.Reserve("a", batch(851)), false)
+		wantNever(t, g.Reserve("a", batch(851)))
+		wantNever(t, g.Extend("a", ingest.Claim{Coming: 1, Whole: 851})) // of unknown size, and almost here
 		must(t, g.Reserve("b", batch(850)))
+		g.Release("b")
+		buffers.used = 10
+		wantNever(t, g.Reserve("c", batch(math.MaxInt64))) // with what is there it is no small number
 	})
 	t.Run("the store's copy counts", func(t *testing.T) {
 		g := guard(both)
-		wantFull(t, g.Reserve("a", batch(426)), false)
+		wantNever(t, g.Reserve("a", batch(426)))
 		must(t, g.Reserve("a", batch(425)))
 		g.Release("a") // came whole: on disk, and to be copied
 		buffers.used, unsplit = 400, 400

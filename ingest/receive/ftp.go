@@ -252,6 +252,8 @@ func (r *Receiver) ftpError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &full) && full.Never:
+		return &ftp.Error{Code: 552, Msg: string(wire.ReasonTooLarge) + ": " + full.Detail + "."}
 	case errors.As(err, &full):
 		return &ftp.Error{Code: 452, Msg: fmt.Sprintf("%s; again in %s s.", full.Detail, retryAfter(full))}
 	case errors.As(err, &cut):

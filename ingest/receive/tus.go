@@ -135,6 +135,8 @@ func (r *Receiver) tusError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &full) && full.Never:
+		return handler.NewError(string(wire.ReasonTooLarge), full.Detail, http.StatusRequestEntityTooLarge)
 	case errors.As(err, &full):
 		e := handler.NewError("no_space", full.Detail, statusOf(full))
 		e.HTTPResponse.Header["Retry-After"] = retryAfter(full)

@@ -31,6 +31,11 @@ const (
 	ReasonIDReuse         Reason = "id_reuse"
 	ReasonBadSignature    Reason = "bad_signature"
 	ReasonClock           Reason = "clock"
+	ReasonForeign         Reason = "foreign_format" // came without a manifest, and is no batch of this format
+
+	// ReasonTooLarge stands in no receipt: an upload that the service could never
+	// store is refused with it before its first byte.
+	ReasonTooLarge Reason = "too_large"
 )
 
 // Receipt tells a robot how far its batch has come. Signed by the service's
@@ -45,6 +50,8 @@ type Receipt struct {
 	Edition string    `json:"edition,omitempty"` // published only
 	Version int64     `json:"version,omitempty"` // published only: catalog version
 	At      time.Time `json:"at"`                // when the batch entered the state
+
+	Inferred bool `json:"inferred,omitempty"` // the batch came without a manifest
 }
 
 // Sign gives the signed receipt.

@@ -40,5 +40,7 @@
 // the next batch goes on. Answers that are not signed (a refusal in HTTP's or FTP's own
 // words, which a proxy may have made up as well) only bring the receipt to be asked for;
 // where there is none the batch stays in the spool and is tried again, at most
-// hourly: wrong credentials, a service that is full, or one that is away.
+// hourly: wrong credentials, a service that is full, or one that is away. The one
+// exception is too_large (413, FTP 552): a batch that the service's disks could never
+// take is put aside like one with a receipt that says so.
 package upload

@@ -28,7 +28,8 @@ func (e *DownError) Error() string { return e.Err.Error() }
 func (e *DownError) Unwrap() error { return e.Err }
 
 // RefusedError says that the service will not have a batch, in an answer that
-// nobody has signed: the receipt must tell.
+// nobody has signed: the receipt must tell. Of a batch that is too large for the
+// service there is none.
 type RefusedError struct {
 	Reason wire.Reason
 	Err    error
@@ -41,7 +42,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // batch at once; the others come later, with the receipt.
 func refusal(reason string) (wire.Reason, bool) {
 	switch r := wire.Reason(reason); r {
-	case wire.ReasonIDReuse, wire.ReasonBadSignature:
+	case wire.ReasonIDReuse, wire.ReasonBadSignature, wire.ReasonTooLarge:
 		return r, true
 	}
 	return "", false

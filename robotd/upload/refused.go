@@ -24,6 +24,8 @@ func advice(reason wire.Reason) string {
 		return "The service has the batch and its operator can release it; then this copy may be deleted."
 	case wire.ReasonClock:
 		return "Set this robot's clock (NTP). The service has the batch and its operator can release it; then this copy may be deleted."
+	case wire.ReasonTooLarge:
+		return "The service's disks can never take a batch of this size: make smaller ones (batch.size), or ask its operator for room. The pages are fetched again in the next cycle."
 	case wire.ReasonIDReuse:
 		return "The service has another batch under this ID: is the data folder a copy, or restored from a backup? One folder, one robot; join with a new token for the other."
 	case wire.ReasonBadSignature:

@@ -70,7 +70,7 @@ func (u *Uploader) sendAgain(ctx context.Context, b batch.Spooled, p *progress, 
 }
 
 func (u *Uploader) putAside(b batch.Spooled, receipt *wire.Receipt, why string) error {
-	u.opt.Log.Error("batch quarantined by the service; kept in spool/quarantined",
+	u.opt.Log.Error("batch not taken by the service; kept in spool/quarantined",
 		"batch", b.ID, "reason", receipt.Reason, "detail", receipt.Detail, "advice", advice(receipt.Reason))
 	if u.opt.Quarantined != nil {
 		if err := u.opt.Quarantined(b, receipt); err != nil {
@@ -98,6 +98,10 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 				p.at[i] = retry{}
 				u.opt.Log.Info("batch sent", "batch", b.ID, "bytes", b.Size, "to", target.Name(), "state", receipt.State)
 				return receipt
+			case refused != nil && refused.Reason == wire.ReasonTooLarge && errors.Is(rerr, ErrUnknown):
+				// Nobody has signed this, but nothing is lost by it: the batch is
+				// kept, and would stop nobody but itself if it was tried for ever.
+				return &wire.Receipt{Batch: b.ID, SHA256: b.SHA256, State: wire.StateQuarantined, Reason: refused.Reason, Detail: refused.Error()}
 			case err == nil && errors.Is(rerr, ErrUnknown):
 				// By FTP the service may need a moment to find the manifest.
 				p.at[i] = retry{due: time.Now().Add(u.opt.Poll)}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/ingest"
+	"sheaf/ingest/receive"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
@@ -59,6 +61,31 @@ func TestReasons(t *testing.T) {
 					h.wantPublished(next)
 				})
 			}
+		})
+	}
+}
+
+// TestTooLarge: a batch that the service's disk could never take is refused with that as
+// its reason, by either way; the robot puts it aside, says so, and goes on with the next one.
+func TestTooLarge(t *testing.T) {
+	for name, by := range map[string]func(*house) way{
+		"http": func(h *house) way { return h.service() },
+		"ftp":  func(h *house) way { return h.drop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			empty := func() (ingest.Room, error) { return ingest.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
+			h := newHouse(t, setup{receiver: func(o *receive.Options) {
+				o.Disks = []ingest.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
+			}})
+			bad := large(t, h.robots, 1, 18*mib)
+			next := batchtest.Make(t, h.robots, 2, batchtest.Site("good.example.jp", 3))
+			h.put(bad)
+			h.put(next)
+			h.drain(by(h))
+			if why := h.aside(bad.ID); !strings.HasPrefix(why, "too_large: ") || !strings.Contains(why, "batch.size") || !strings.Contains(why, "a disk of 20 MiB") {
+				t.Errorf("put aside with %q", why)
+			}
+			h.wantPublished(next)
 		})
 	}
 }
