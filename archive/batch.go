@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"strings"
 	"time"
 
 	"sheaf/internal/wire"
@@ -70,4 +71,15 @@ func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err er
 	n, err := b.out.Write(cell)
 	b.n += int64(n)
 	return b.n, hex.EncodeToString(b.sum.Sum(nil)), err
+}
+
+// BeginsBatch reports whether a file that begins with head may be a batch or a
+// segment: its first member says with WL how long it is, which no other gzip does.
+// Of a file of less than 16 bytes it says whether more could make it one.
+func BeginsBatch(head []byte) bool {
+	at := gzipHeader + 2
+	if len(head) <= at {
+		return strings.HasPrefix(gzipStart, string(head[:min(len(head), gzipHeader)]))
+	}
+	return string(head[:gzipHeader]) == gzipStart && strings.HasPrefix(string(head[at:]), "WL"[:min(2, len(head)-at)])
 }

@@ -78,32 +78,45 @@ func (i *Ingest) Accept(ctx context.Context, up Upload, signed []byte) (receipt 
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %v", ErrMalformed, err)
 	}
+	if m.Inferred {
+		return nil, false, fmt.Errorf("%w: it says inferred, which is the service's to say", ErrMalformed)
+	}
 	if m.Batch != up.Batch || m.Robot != up.Robot || Owner(m.Batch) != up.Robot {
 		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
 	}
 
-	whole := false
-	if !forged {
-		if whole, err = i.whole(ctx, up, m); err != nil {
-			return nil, false, err
-		}
+	if forged {
+		i.accepting.Lock()
+		defer i.accepting.Unlock()
+		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonBadSignature, "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
+	}
+	return i.take(ctx, up, m, signed)
+}
+
+// take is Accept from where the manifest is known to be the robot's, or was
+// inferred from the batch itself.
+func (i *Ingest) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	whole, err := i.whole(ctx, up, m)
+	if err != nil {
+		return nil, false, err
 	}
 	i.accepting.Lock()
 	defer i.accepting.Unlock()
-	if forged {
-		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonBadSignature, "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
-	}
 	old, err := i.ledger.get(ctx, string(m.Batch))
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("ledger: %w", err)
 	case old.damaged() && old.SHA256 == m.SHA256 && whole:
-		return i.mend(ctx, old, up, signed)
+		return i.mend(ctx, old, up, m, signed)
 	case old != nil && old.SHA256 == m.SHA256:
 		return receiptOf(old), false, nil
 	case old != nil:
-		return nil, false, i.refuse(ctx, up, m, signed, &Refusal{wire.ReasonIDReuse, fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
-			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)})
+		reuse := &Refusal{wire.ReasonIDReuse, fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
+			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)}
+		if m.Inferred {
+			return nil, false, reuse
+		}
+		return nil, false, i.refuse(ctx, up, m, signed, reuse)
 	}
 	if up.Path == "" {
 		up.Path = i.buffers.file(string(m.Batch)) // perhaps a try before this one has placed it
@@ -170,7 +183,7 @@ func rowOf(m *wire.Manifest, up Upload, now time.Time) *Batch {
 	now = now.UTC().Truncate(time.Millisecond)
 	return &Batch{
 		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
-		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)),
+		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred,
 		State: wire.StateReceived, Received: now, Entered: now,
 	}
 }
@@ -206,6 +219,7 @@ func receiptOf(b *Batch) *wire.Receipt {
 	return &wire.Receipt{
 		Batch: b.Batch, SHA256: b.SHA256, State: b.State, Reason: b.Reason, Detail: detail,
 		Edition: b.Edition, Version: b.Version, At: b.Entered,
+		Inferred: b.Inferred,
 	}
 }
 
@@ -276,6 +290,10 @@ func (i *Ingest) recoverPlaced(ctx context.Context, id string) error {
 		return err
 	}
 	up := Upload{Batch: wire.BatchID(id), Robot: Owner(wire.BatchID(id))}
+	if m, err := wire.PeekManifest(signed); err == nil && m.Inferred { // only what was inferred here is ever placed as such
+		_, _, err := i.take(ctx, up, m, signed)
+		return err
+	}
 	if _, _, err := i.Accept(ctx, up, signed); err != nil {
 		i.log.Error("a batch that was being accepted stays where it is; its robot will send the manifest again", "batch", id, "err", err)
 	}

@@ -44,14 +44,16 @@ func (b buffers) prepare() error {
 	return nil
 }
 
-// place brings the manifest and the batch file at path under their final names.
+// place brings the manifest, where there is one, and the batch file at path under their final names.
 // The file comes last: where it is, the manifest is.
 func (b buffers) place(id, path string, signed []byte) error {
 	if err := durable.Mkdir(b.batch(id)); err != nil {
 		return err
 	}
-	if err := durable.WriteFile(b.manifest(id), signed); err != nil {
-		return err
+	if signed != nil {
+		if err := durable.WriteFile(b.manifest(id), signed); err != nil {
+			return err
+		}
 	}
 	if path == b.file(id) {
 		return nil // placed by an earlier try that got no further

@@ -53,6 +53,9 @@ func (i *Ingest) Release(ctx context.Context, id string, word Word) (*Batch, err
 	if b == nil || err != nil {
 		return nil, err
 	}
+	if b.ID != string(b.Batch) && b.Inferred {
+		return nil, &Undecidable{"batch " + id + " came without a manifest and cannot be taken (" + string(b.Reason) + "); here it can only be discarded"}
+	}
 	if b.ID != string(b.Batch) {
 		return nil, &Undecidable{"batch " + id + " was refused at the door (" + string(b.Reason) + "): its robot sends it again, under a new ID and with its own key; here it can only be discarded"}
 	}

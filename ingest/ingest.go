@@ -47,7 +47,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Robots answers what ingest asks about the robots. Both may be asked at once
+// Robots answers what ingest asks about the robots. All may be asked at once
 // from many goroutines; an error is taken as passing, and the question repeated.
 type Robots interface {
 	// RobotKey gives the key that the robot signs manifests with.
@@ -55,6 +55,8 @@ type Robots interface {
 	// NotAssigned gives those of the hosts that were not the robot's in the
 	// assignment's given generation.
 	NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) ([]string, error)
+	// CurrentGeneration gives the number of the assignment that holds now.
+	CurrentGeneration(ctx context.Context) (int64, error)
 }
 
 // Options says what an Ingest works with.
@@ -276,7 +278,7 @@ func Boundaries() []string {
 		writeClaim, writeStage, writeStaged, writeSplit,
 		writeManifest, writePublish, writePublished,
 		writeCollect, writeCollected,
-		writeQuarantine, writeMoveAside, writeFailure,
+		writeQuarantine, writeMoveAside, writeFailure, writeKeep,
 	}
 }
 
@@ -295,4 +297,5 @@ const (
 	writeQuarantine = "quarantine" // the row: quarantined
 	writeMoveAside  = "move-aside" // the batch's directory moved to the quarantine
 	writeFailure    = "failure"    // the row: back-off
+	writeKeep       = "keep"       // the row of a file without manifest: quarantined, though the file has yet to follow
 )

@@ -47,7 +47,7 @@ func (i *Ingest) whole(ctx context.Context, up Upload, m *wire.Manifest) (bool, 
 // mend puts the whole file that came a second time in the place of the damaged
 // one and takes the batch up again. Files first, then the row, which alone makes it
 // count: after a crash in between the batch is quarantined as before.
-func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
 	i.deciding.Lock()
 	defer i.deciding.Unlock()
 	if err := i.moveAside(old); err != nil {
@@ -55,8 +55,10 @@ func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, signed []byte)
 	}
 	aside := i.buffers.quarantine(old.ID)
 	err = i.write(writePlace, func() error {
-		if err := durable.WriteFile(filepath.Join(aside, "manifest"), signed); err != nil {
-			return err
+		if !m.Inferred || old.Inferred { // a manifest that was signed is better than one that nobody has
+			if err := durable.WriteFile(filepath.Join(aside, "manifest"), signed); err != nil {
+				return err
+			}
 		}
 		return durable.Rename(up.Path, filepath.Join(aside, "batch.tar.gz"))
 	})
@@ -66,7 +68,7 @@ func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, signed []byte)
 	if err := i.write(writeRestore, func() error { return i.buffers.restore(old.ID) }); err != nil {
 		return nil, false, err
 	}
-	if err := i.write(writeRelease, func() error { return i.ledger.renew(ctx, old, i.opt.Now()) }); err != nil {
+	if err := i.write(writeRelease, func() error { return i.ledger.renew(ctx, old, old.Inferred && m.Inferred, i.opt.Now()) }); err != nil {
 		return nil, false, err
 	}
 	i.log.Info("a batch that had arrived damaged came again", "batch", old.Batch, "robot", old.Robot, "protocol", up.Protocol)
@@ -80,8 +82,8 @@ func (i *Ingest) mend(ctx context.Context, old *Batch, up Upload, signed []byte)
 }
 
 // renew moves a damaged batch whose file is whole now back to received.
-func (l *ledger) renew(ctx context.Context, b *Batch, now time.Time) error {
+func (l *ledger) renew(ctx context.Context, b *Batch, inferred bool, now time.Time) error {
 	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
-		SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = ''
-		WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded'`, db.Millis(now), b.ID, b.token))
+		SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = '', inferred = ?
+		WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded'`, db.Millis(now), inferred, b.ID, b.token))
 }

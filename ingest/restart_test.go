@@ -64,8 +64,8 @@ func (h *house) bury(write, when string, act func()) {
 func TestKilledAtEveryBoundary(t *testing.T) {
 	bad := []string{"quarantine", "move-aside"} // only a bad batch comes by; so does a failure
 	for _, write := range ingest.Boundaries() {
-		if write == "failure" {
-			continue // TestStoreDown
+		if write == "failure" || write == "keep" {
+			continue // TestStoreDown; of files without manifest, which test/crash has
 		}
 		for _, c := range []struct {
 			when  string

@@ -226,6 +226,9 @@ func sameManifest(tail []byte, m *wire.Manifest, at int64) error {
 	if err := json.Unmarshal(tail, &inner); err != nil {
 		return &Refusal{wire.ReasonCorruptMember, fmt.Sprintf("offset %d (_batch/manifest.json): %v", at, err)}
 	}
+	if m.Inferred { // from this very copy, but for the hosts
+		inner, m = wire.Manifest{Hosts: slices.Concat(inner.Hosts)}, &wire.Manifest{Hosts: slices.Concat(m.Hosts)}
+	}
 	have, err := innerOf(&inner)
 	if err != nil {
 		return err

@@ -249,6 +249,12 @@ func listGeneration(ctx context.Context, q queryer, robot string) (g int64, err 
 	return g, err
 }
 
+// CurrentGeneration gives the number of the assignment that holds now.
+func (m *Manager) CurrentGeneration(ctx context.Context) (n int64, err error) {
+	err = m.db.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&n)
+	return n, err
+}
+
 // NotAssigned gives those of hosts that the robot did not have in that generation. A
 // generation that is yet to come had nothing.
 func (m *Manager) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) (missing []string, err error) {

@@ -56,7 +56,7 @@ func batchListCommand() *cobra.Command {
 				}
 				fmt.Fprintln(tw, "\nbatch\tstate\tbytes\thosts\tedition\twhy")
 				for _, b := range doc.Batches {
-					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, strings.TrimSpace(string(b.Reason)+" "+string(b.Decision)))
+					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, why(&b))
 				}
 				return tw.Flush()
 			})
@@ -85,7 +85,7 @@ func batchShowCommand() *cobra.Command {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError},
+				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError},
 					{string(b.Decision), decidedBy(&b)}} {
 					if line[1] != "" {
 						fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
@@ -95,6 +95,23 @@ func batchShowCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// why says in a word or two what is to be known of a batch.
+func why(b *ingest.Batch) string {
+	words := []string{string(b.Reason), string(b.Decision)}
+	if b.Inferred {
+		words = append(words, "inferred")
+	}
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
+}
+
+// inferred tells where the manifest is from, if it is not the robot's.
+func inferred(b *ingest.Batch) string {
+	if !b.Inferred {
+		return ""
+	}
+	return "inferred: none came, so the file itself was read to its end"
 }
 
 // decidedBy tells whose decision about the batch was the last one.

@@ -2,12 +2,14 @@ package receive
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 //
 //	<batch>.tar.gz     written, resumed by REST or APPE; SIZE tells the bytes kept
 //	<batch>.manifest   written last, at once: 226 means that the batch is accepted
+//	<name>.tar.gz      any other name, where files are taken without a manifest
 //	<batch>.receipt    read: the signed receipt; <batch>.<sha256>.receipt: of these very bytes
 func (r *Receiver) FTP() ftp.Handler { return drop{r} }
 
@@ -60,7 +63,11 @@ type file struct {
 	batch  wire.BatchID
 	suffix string
 	sha256 string // of the bytes that a receipt is asked for; empty: of any
+	name   string // of a file that is to be taken without a manifest, where it names no batch
 }
+
+// freeName is what a file may be called that comes without a manifest.
+var freeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(tar\.gz|tgz)$`)
 
 // parse takes a path apart into one of the robot's batches and a suffix.
 func (s *dropSession) parse(path string) (file, error) {
@@ -72,8 +79,11 @@ func (s *dropSession) parse(path string) (file, error) {
 			id, sha256, _ = strings.Cut(id, ".")
 		}
 		if ok && ingest.Owner(wire.BatchID(id)) == s.robot {
-			return file{wire.BatchID(id), suffix, sha256}, nil
+			return file{batch: wire.BatchID(id), suffix: suffix, sha256: sha256}, nil
 		}
+	}
+	if id := strings.TrimSuffix(name, batchSuffix); s.r.opt.Quiet > 0 && freeName.MatchString(name) && !wire.BatchID(id).Valid() {
+		return file{name: name, suffix: batchSuffix}, nil
 	}
 	return file{}, &ftp.Error{Code: 553, Msg: fmt.Sprintf("Name not allowed: put %s-<yyyymmddThhmmssZ>-<n>.tar.gz, then .manifest; get .receipt.", s.robot)}
 }
@@ -90,7 +100,7 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 	}
 	switch f.suffix {
 	case batchSuffix:
-		u, err := s.r.uploads.get(uploadName(f.batch, overFTP))
+		u, err := s.r.uploads.get(s.begun(f).upload())
 		if err != nil {
 			return ftp.Entry{}, absent(path)
 		}
@@ -110,7 +120,7 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 // entryOf shows an upload: its size is what a resume may begin at.
 func entryOf(u *upload) (ftp.Entry, error) {
 	st, err := u.settled()
-	return ftp.Entry{Name: string(st.Batch) + batchSuffix, Size: st.Offset, Modified: st.Touched, Writable: true}, err
+	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}, err
 }
 
 // List shows the uploads that are not complete. It does not disturb them.
@@ -122,7 +132,7 @@ func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, 
 		}
 		for _, u := range s.r.uploads.of(s.robot, overFTP) {
 			st := u.get()
-			if !yield(ftp.Entry{Name: string(st.Batch) + batchSuffix, Size: st.Offset, Modified: st.Touched, Writable: true}, nil) {
+			if !yield(ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}, nil) {
 				return
 			}
 		}
@@ -150,7 +160,7 @@ func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ft
 	case err != nil:
 		return nil, err
 	case f.suffix == batchSuffix:
-		return s.createBatch(f.batch, offset)
+		return s.createBatch(s.begun(f), offset)
 	case f.suffix == manifestSuffix && offset == 0:
 		return &manifestUpload{ctx: ctx, s: s, batch: f.batch}, nil
 	case f.suffix == manifestSuffix:
@@ -159,15 +169,19 @@ func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ft
 	return nil, &ftp.Error{Code: 550, Msg: path + ": receipts are written by the service."}
 }
 
-func (s *dropSession) createBatch(id wire.BatchID, offset int64) (ftp.Upload, error) {
-	room := s.room
-	s.room = 0
-	u, err := s.r.uploads.get(uploadName(id, overFTP))
+// begun is how the upload of a file begins.
+func (s *dropSession) begun(f file) *status {
+	return &status{Batch: f.batch, Name: f.name, Robot: s.robot, Protocol: overFTP, Size: -1}
+}
+
+func (s *dropSession) createBatch(st *status, offset int64) (ftp.Upload, error) {
+	st.Room, s.room = s.room, 0
+	u, err := s.r.uploads.get(st.upload())
 	if err != nil || offset == 0 {
 		if offset > 0 {
 			return nil, &ftp.Error{Code: 554, Msg: "Nothing is kept of this batch: STOR from the start."}
 		}
-		u, err = s.r.uploads.create(status{Batch: id, Robot: s.robot, Protocol: overFTP, Size: -1, Room: room})
+		u, err = s.r.uploads.create(*st)
 	}
 	if err != nil {
 		return nil, s.r.ftpError(err)
@@ -196,7 +210,7 @@ func (s *dropSession) Transferred(direction ftp.Direction, path string, n int64,
 	if err != nil {
 		outcome = transfers.Aborted
 	}
-	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: string(f.batch), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
+	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: cmp.Or(f.name, string(f.batch)), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
 }
 
 func (s *dropSession) Close() error { return nil }
@@ -262,6 +276,8 @@ func (r *Receiver) ftpError(err error) error {
 		return &ftp.Error{Code: 553, Msg: refusal.Error() + "."}
 	case errors.Is(err, ingest.ErrMalformed):
 		return &ftp.Error{Code: 501, Msg: err.Error() + "."}
+	case errors.Is(err, errTooSlow):
+		return &ftp.Error{Code: 426, Msg: err.Error() + "."}
 	case errors.Is(err, errOffset):
 		return &ftp.Error{Code: 554, Msg: "REST is beyond what is kept; SIZE tells how much that is."}
 	case errors.Is(err, errTakenOver), errors.Is(err, errNoUpload):

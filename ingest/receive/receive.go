@@ -39,6 +39,9 @@ type Batches interface {
 	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
 	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 	Sign(r *wire.Receipt) ([]byte, error)
+	Infer(ctx context.Context, up ingest.Upload) (*wire.Manifest, error)
+	AcceptInferred(ctx context.Context, up ingest.Upload, m *wire.Manifest) (fresh bool, err error)
+	Keep(ctx context.Context, up ingest.Upload, r *ingest.Refusal) error
 	Unsplit(ctx context.Context) (bytes int64, err error)
 }
 
@@ -60,6 +63,14 @@ type Options struct {
 	Keep  time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
 	Yield time.Duration // after how long without a byte it makes way for others where room is short; 0 is 6 hours
 	Stall time.Duration // how long an HTTP upload may stand still before its connection is closed; 0 is a minute
+
+	// A file that came by FTP and stands still for Quiet is taken without a
+	// manifest where it is a whole batch; 0: never, and only batches' names are
+	// allowed. One that is cut off is put into the quarantine after CutOff; 0 is a day.
+	Quiet, CutOff time.Duration
+
+	Least  int64         // bytes a second that a sender has to bring on an average of Window, or is let go; 0: any
+	Window time.Duration // 0 is 5 minutes
 
 	// Boundary is as ingest.Options has it, with the names that Boundaries gives.
 	Boundary func(write, when string)
@@ -87,11 +98,13 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	orElse(&opt.Keep, 14*24*time.Hour)
 	orElse(&opt.Yield, 6*time.Hour)
 	orElse(&opt.Stall, time.Minute)
+	orElse(&opt.CutOff, 24*time.Hour)
+	orElse(&opt.Window, 5*time.Minute)
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}
 	up := &uploads{
-		dir: filepath.Join(opt.Dir, "receive"), log: opt.Log, boundary: opt.Boundary, yield: opt.Yield,
+		dir: filepath.Join(opt.Dir, "receive"), log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
 		guard: ingest.NewGuard(opt.Disks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
 		open:  make(map[string]*upload),
 	}
@@ -113,16 +126,26 @@ func orElse(d *time.Duration, def time.Duration) {
 	}
 }
 
-// Run clears away, now and then, what no robot goes on with, until ctx ends.
+// Run takes batches that get no manifest and clears away, now and then, what no
+// robot goes on with, until ctx ends.
 func (r *Receiver) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Hour)
-	defer tick.Stop()
+	hour := time.NewTicker(time.Hour)
+	defer hour.Stop()
+	var look <-chan time.Time
+	if r.opt.Quiet > 0 {
+		often := time.NewTicker(min(max(r.opt.Quiet/20, 50*time.Millisecond), 30*time.Second))
+		defer often.Stop()
+		look = often.C
+	}
+	r.uploads.expire(time.Now().Add(-r.opt.Keep))
 	for {
-		r.uploads.expire(time.Now().Add(-r.opt.Keep))
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-hour.C:
+			r.uploads.expire(time.Now().Add(-r.opt.Keep))
+		case <-look:
+			r.takeQuiet(ctx)
 		}
 	}
 }

@@ -50,7 +50,10 @@ type house struct {
 
 const disk = 1000 << 20
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB) *house { return newBare(t, 10*time.Millisecond).open() }
+
+// newBare is a house whose receiver is still to be opened.
+func newBare(t testing.TB, poll time.Duration) *house {
 	h := &house{t: t, robots: batchtest.NewRobots(t), free: disk}
 	dir := t.TempDir()
 	st, err := store.OpenFS(filepath.Join(dir, "objects"))
@@ -64,7 +67,7 @@ func newHouse(t testing.TB) *house {
 	h.key, h.log = public, transfers.New(database)
 	h.in, err = ingest.New(t.Context(), ingest.Options{
 		DB: database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
-		Limits: ingest.Limits{Poll: 10 * time.Millisecond},
+		Limits: ingest.Limits{Poll: poll},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -73,7 +76,7 @@ func newHouse(t testing.TB) *house {
 	t.Cleanup(func() { cancel(); running.Wait(); database.Close(); st.Close() })
 	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in, Robots: h.robots, Transfers: h.log,
 		Disks: []ingest.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
-	return h.open()
+	return h
 }
 
 func (h *house) space() (ingest.Room, error) {
@@ -88,12 +91,18 @@ func (h *house) setFree(n int64) {
 	h.free = n
 }
 
-// open makes the receiver anew, as a start of the service does.
-func (h *house) open() *house {
+// openOnly is open without a server.
+func (h *house) openOnly() {
 	h.t.Helper()
 	var err error
 	h.rec, err = receive.New(h.t.Context(), h.opt)
 	must(h.t, err)
+}
+
+// open makes the receiver anew, as a start of the service does.
+func (h *house) open() *house {
+	h.t.Helper()
+	h.openOnly()
 	router := mux.NewRouter()
 	must(h.t, h.rec.Register(router))
 	server := httptest.NewServer(router)
@@ -133,8 +142,10 @@ func tus(more ...string) []string { return append([]string{"Tus-Resumable", "1.0
 
 func (h *house) create(b *batchtest.Batch) *http.Response {
 	return h.do("POST", wire.PathUploads, nil, tus("Upload-Length", strconv.Itoa(len(b.Data)),
-		"Upload-Metadata", "batch "+base64.StdEncoding.EncodeToString([]byte(b.ID)))...)
+		"Upload-Metadata", "batch "+base64Of(b.ID))...)
 }
+
+func base64Of(id wire.BatchID) string { return base64.StdEncoding.EncodeToString([]byte(id)) }
 
 func (h *house) offset(b *batchtest.Batch) int {
 	h.t.Helper()

@@ -141,6 +141,10 @@ func (r *Receiver) tusError(err error) error {
 		e := handler.NewError("no_space", full.Detail, statusOf(full))
 		e.HTTPResponse.Header["Retry-After"] = retryAfter(full)
 		return e
+	case errors.Is(err, errTooSlow):
+		e := handler.NewError("too_slow", err.Error(), http.StatusRequestTimeout)
+		e.HTTPResponse.Header["Connection"] = "close"
+		return e
 	case errors.Is(err, errTakenOver):
 		return handler.NewError("taken_over", err.Error(), http.StatusConflict)
 	case errors.Is(err, errOffset):

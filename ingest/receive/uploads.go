@@ -28,6 +28,7 @@ var (
 	errNoUpload  = errors.New("there is no such upload")
 	errTakenOver = errors.New("another connection has taken this upload over")
 	errOffset    = errors.New("offset is beyond what is kept")
+	errTooSlow   = errors.New("too slow")
 )
 
 // Boundaries names the durable writes of an upload in their order.
@@ -43,13 +44,30 @@ const (
 // status is what is known of an upload: the file <name>.info. The data lies
 // beside it in <name>.
 type status struct {
-	Batch    wire.BatchID `json:"batch"`
+	Batch    wire.BatchID `json:"batch"`          // not valid where Name is set
+	Name     string       `json:"name,omitempty"` // as a robot put it by FTP, where that is no batch's
 	Robot    string       `json:"robot"`
 	Protocol string       `json:"protocol"`
 	Size     int64        `json:"size"`           // declared; unknown over FTP: -1
 	Room     int64        `json:"room,omitempty"` // asked for by ALLO, where Size is unknown
 	Offset   int64        `json:"offset"`         // bytes that are durable; the file may hold more, which do not count
 	Touched  time.Time    `json:"touched"`
+}
+
+// upload is the name that the upload is kept under. A robot's name has no plus, a batch's ID neither.
+func (s *status) upload() string {
+	if s.Name != "" {
+		return s.Robot + "+" + s.Name
+	}
+	return uploadName(s.Batch, s.Protocol)
+}
+
+// file is the name under which FTP shows it.
+func (s *status) file() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return string(s.Batch) + batchSuffix
 }
 
 // uploads keeps the bytes of batches that are not whole yet.
@@ -59,6 +77,7 @@ type uploads struct {
 	guard    *ingest.Guard
 	boundary func(write, when string)
 	yield    time.Duration // as Options has it
+	pace     pace
 
 	mu   sync.Mutex         // guards open; taken after an upload's own, never before one that others know
 	open map[string]*upload // every upload there is, by name
@@ -71,7 +90,8 @@ type upload struct {
 
 	mu     sync.Mutex // guards what follows, and the file while it is written
 	status status
-	writer *writer // the one that may write; nil where none is at it
+	writer *writer   // the one that may write; nil where none is at it
+	walked time.Time // status.Touched when a file without manifest was read last
 }
 
 const infoSuffix = ".info"
@@ -164,7 +184,7 @@ func (us *uploads) of(robot, protocol string) []*upload {
 // with *ingest.Full where there is no room for the declared size, even after
 // uploads that nobody goes on with have made way.
 func (us *uploads) create(st status) (*upload, error) {
-	name := uploadName(st.Batch, st.Protocol)
+	name := st.upload()
 	for {
 		err := us.guard.Reserve(name, (&upload{status: st}).next())
 		var full *ingest.Full

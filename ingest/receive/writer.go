@@ -1,7 +1,9 @@
 package receive
 
 import (
+	"fmt"
 	"os"
+	"time"
 )
 
 // begin takes the upload over and goes on writing at an offset no further than
@@ -34,7 +36,7 @@ func (u *upload) begin(at int64) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.writer = &writer{u: u, f: f, at: at}
+	u.writer = &writer{u: u, f: f, at: at, since: time.Now(), from: at}
 	return u.writer, nil
 }
 
@@ -43,6 +45,32 @@ type writer struct {
 	u  *upload
 	f  *os.File
 	at int64 // written up to here
+
+	since time.Time // when the window began in which the pace is measured
+	from  int64     // at, then
+}
+
+// pace is how slow a sender may be: bytes a second, on an average of the window.
+// Who brings next to nothing holds a connection, and its share of them, for as good
+// as nothing; one that brings nothing at all the protocols let go by themselves.
+type pace struct {
+	least  int64
+	window time.Duration
+}
+
+// keepsUp fails with errTooSlow where the sender is too slow, which it asks once in a window.
+func (w *writer) keepsUp() error {
+	p, now := w.u.uploads.pace, time.Now()
+	took, got := now.Sub(w.since), w.at-w.from
+	if took < p.window {
+		return nil
+	}
+	w.since, w.from = now, w.at
+	if float64(got) < float64(p.least)*took.Seconds() {
+		return fmt.Errorf("%w: %d bytes came in %v, and %d a second is the least; what came is kept, go on from there",
+			errTooSlow, got, took.Round(time.Second), p.least)
+	}
+	return nil
 }
 
 // Write appends p, and makes a promise now and then; of an upload of undeclared
@@ -55,6 +83,9 @@ func (w *writer) Write(p []byte) (int, error) {
 	}
 	n, err := w.f.WriteAt(p, w.at)
 	w.at += int64(n)
+	if err == nil {
+		err = w.keepsUp()
+	}
 	if err == nil && w.at-w.u.status.Offset >= checkpoint {
 		if err = w.promise(); err == nil {
 			err = w.u.uploads.guard.Extend(w.u.name, w.u.next())

@@ -57,6 +57,10 @@ type Manifest struct {
 	// What became of the hosts' pages, of hosts without a page in the batch too.
 	Coverage []Coverage `json:"coverage,omitempty"`
 	Clock    *Clock     `json:"clock,omitempty"` // nil where it was not measured
+
+	// Inferred says that no manifest came: the service has read the batch to its
+	// end and written this one. Nobody has signed it.
+	Inferred bool `json:"inferred,omitempty"`
 }
 
 // Host is one host's run of cells, its index cell included, within a batch.
@@ -168,6 +172,15 @@ func strict(data []byte, v any) error {
 
 // Sign gives the signed manifest: the bytes of "<batch>.manifest".
 func (m *Manifest) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(m, key) }
+
+// Unsigned gives an inferred manifest in the form of a signed one, without a signature.
+func (m *Manifest) Unsigned() ([]byte, error) {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(signed{Body: string(body)})
+}
 
 // OpenManifest checks the signature against key and then every field. It fails
 // with ErrSignature where the signature is not key's.

@@ -165,6 +165,8 @@ func (r *Robots) RobotKey(context.Context, string) (ed25519.PublicKey, error) {
 	return r.Key.Public().(ed25519.PublicKey), nil
 }
 
+func (r *Robots) CurrentGeneration(context.Context) (int64, error) { return r.Generation, nil }
+
 func (r *Robots) NotAssigned(_ context.Context, _ string, _ int64, hosts []string) (foreign []string, err error) {
 	for _, h := range hosts {
 		if slices.Contains(r.Foreign, h) {

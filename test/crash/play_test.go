@@ -1,6 +1,7 @@
 package crash
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,8 +49,13 @@ var (
 	noStore  = play{"store down", byHTTP, (*scene).uploadWithoutStore, (*scene).allPublished, nil}
 	released = play{"released", byHTTP, (*scene).release, (*scene).allPublished, nil}
 	unwanted = play{"discarded", byHTTP, (*scene).discard, (*scene).discarded, nil}
+	bare     = play{"by ftp, without manifest", byBareFTP, (*scene).upload, (*scene).allPublished, soonQuiet}
+	aside    = play{"by ftp, without manifest, damaged", byBareFTP, (*scene).putAside, (*scene).asidePut, soonQuiet}
 	kept     = play{"kept", byHTTP, (*scene).keep, (*scene).kept, nil}
 )
+
+// soonQuiet has files without manifest taken as soon as they have come.
+var soonQuiet = map[string]any{"drop.quiet": "500ms"}
 
 // load makes the scene's next batch, of all hosts of the robot and more, and puts it into the spool.
 func (s *scene) load(damage bool, more ...string) *cargo {
@@ -162,6 +168,41 @@ func (s *scene) release() {
 func (s *scene) discard() {
 	c := s.load(true)
 	s.decide(c, "discard", func(b ingest.Batch) bool { return b.Decision == ingest.Discarded && b.Collected })
+}
+
+// putAside brings a damaged file once, for which no manifest ever comes: nobody would bring it again.
+func (s *scene) putAside() {
+	s.t.Helper()
+	s.load(true)
+	s.start(s.die)
+	batches, _ := s.spool.Spool()
+	check(s.t, (&barer{addr: s.settings["drop.listen"].(string), robot: s.robot}).Send(s.t.Context(), batches[0]))
+	s.died()
+	s.start(nil)
+}
+
+// asidePut: the file lies in the quarantine as it came, once, and nowhere else.
+func (s *scene) asidePut(sheaf string) {
+	s.t.Helper()
+	buffers := filepath.Join(s.data, "buffers")
+	eventually(s.t, "the file is put aside", s.log, func() error {
+		if left := append(names(s.t, buffers+"/batches"), names(s.t, buffers+"/receive")...); len(left) > 0 {
+			return fmt.Errorf("there is still %s", left)
+		}
+		return nil
+	})
+	dirs := names(s.t, buffers+"/quarantine")
+	if len(dirs) != 1 {
+		s.t.Fatalf("in the quarantine lies %s; want one", dirs)
+	}
+	got, err := os.ReadFile(filepath.Join(dirs[0], "batch.tar.gz"))
+	if err != nil || !bytes.Equal(got, s.cargoes[0].Data) || !exists(filepath.Join(dirs[0], "reason.json")) {
+		s.t.Errorf("the quarantine has %d bytes, %v, of %d, and %s", len(got), err, len(s.cargoes[0].Data), names(s.t, dirs[0]))
+	}
+	s.kill()
+	if r := s.fsck(sheaf); r.Versions != 0 {
+		s.t.Errorf("%d versions were published", r.Versions)
+	}
 }
 
 // keeping is work on the catalog that meets all of its writes.

@@ -126,6 +126,8 @@ const (
 	byFTP    way = "ftp"      // robotd's own: STOR, resumed by REST
 	cutHTTP  way = "http cut" // the first connection for a body breaks in the middle
 	byAppend way = "ftp append"
+
+	byBareFTP way = "ftp bare" // no manifest, ever
 )
 
 // uploader gives robotd's uploader over the robot's spool, in haste.
@@ -138,6 +140,8 @@ func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
 	switch by {
 	case byFTP:
 		target = &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: patience}
+	case byBareFTP:
+		target = &barer{addr: drop, robot: r}
 	case byAppend:
 		target = &appender{addr: drop, robot: r}
 	case cutHTTP:
@@ -236,4 +240,33 @@ func (a *appender) Send(ctx context.Context, b batch.Spooled) error {
 		}
 	}
 	return conn.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed))
+}
+
+// barer brings a batch by FTP and never its manifest, as robots of old do.
+type barer struct {
+	addr  string
+	robot *robot
+}
+
+// Name is for the log.
+func (a *barer) Name() string { return "ftp bare" }
+
+func (a *barer) Send(ctx context.Context, b batch.Spooled) error {
+	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))
+	if err != nil {
+		return err
+	}
+	defer conn.Quit()
+	if err := conn.Login(a.robot.Name, a.robot.secret); err != nil {
+		return err
+	}
+	name := string(b.ID) + ".tar.gz"
+	if have, err := conn.FileSize(name); err == nil && have == b.Size {
+		return nil // it waits there to be quiet
+	}
+	data, err := os.ReadFile(b.Path)
+	if err != nil {
+		return err
+	}
+	return conn.Stor(name, bytes.NewReader(data))
 }

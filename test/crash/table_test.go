@@ -63,6 +63,14 @@ var table = []row{
 	{"ingest/collect", 1, "", sent, wire.StatePublished, wire.StatePublished},
 	{"ingest/collected", 1, "", sent, wire.StatePublished, wire.StatePublished},
 
+	{"ingest/place", 1, "", bare, none, none},
+	{"ingest/enter", 1, "", bare, none, wire.StateReceived},
+	{"receive/forget", 1, "", bare, anyhow, anyhow},
+	{"ingest/keep", 1, "", aside, none, none}, // its row has an ID of its own
+	{"ingest/place", 1, "", aside, none, none},
+	{"ingest/move-aside", 1, "", aside, none, none},
+	{"receive/forget", 1, "", aside, none, none},
+
 	{"ingest/quarantine", 1, "", damaged, wire.StatePreSplit, wire.StateQuarantined},
 	{"ingest/move-aside", 1, "", damaged, wire.StateQuarantined, wire.StateQuarantined},
 	{"ingest/failure", 1, "", noStore, wire.StatePreSplit, wire.StatePreSplit},

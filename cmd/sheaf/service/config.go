@@ -41,7 +41,13 @@ type Config struct {
 	// Download is the FTP server that consumers fetch archives from.
 	Download FTP `mapstructure:"download"`
 	// Drop is the FTP server that robots may upload batches to.
-	Drop FTP `mapstructure:"drop"`
+	Drop Drop `mapstructure:"drop"`
+
+	Uploads struct {
+		// Least is how many bytes a second an upload must bring, on an average of
+		// five minutes, or it is let go and goes on later; 0: any number.
+		Least int `mapstructure:"least"`
+	} `mapstructure:"uploads"`
 
 	Publish struct {
 		// Window says when new editions may become visible, such as "12:00-13:00",
@@ -98,6 +104,16 @@ type FTP struct {
 	Key  string `mapstructure:"key"`
 }
 
+// Drop is the settings of the FTP listener for batches.
+type Drop struct {
+	FTP `mapstructure:",squash"`
+	// Quiet is after how long without a byte a file without manifest is read and,
+	// if it is a whole batch, taken; 0: never, every batch needs its manifest.
+	Quiet time.Duration `mapstructure:"quiet"`
+	// CutOff is how long such a file may stay cut off before it is put into the quarantine.
+	CutOff time.Duration `mapstructure:"cut_off"`
+}
+
 // defaults are the settings where nothing is said.
 func defaults(v *viper.Viper) {
 	v.SetDefault("data", "sheaf-data")
@@ -121,6 +137,9 @@ func defaults(v *viper.Viper) {
 		v.SetDefault(server+".cert", "")
 		v.SetDefault(server+".key", "")
 	}
+	v.SetDefault("drop.quiet", 10*time.Minute)
+	v.SetDefault("drop.cut_off", 24*time.Hour)
+	v.SetDefault("uploads.least", 10)
 	v.SetDefault("publish.window", "12:00-13:00")
 	v.SetDefault("packs.below", "0")
 	v.SetDefault("packs.size", "256MiB")
@@ -208,7 +227,7 @@ func (c *Config) check() error {
 	if (c.HTTP.Cert == "") != (c.HTTP.Key == "") {
 		errs = append(errs, bad("http.cert", c.HTTP.Cert, "needs http.key, and the other way round"))
 	}
-	for key, f := range map[string]FTP{"download": c.Download, "drop": c.Drop} {
+	for key, f := range map[string]FTP{"download": c.Download, "drop": c.Drop.FTP} {
 		if f.Public != "" && net.ParseIP(f.Public).To4() == nil {
 			errs = append(errs, bad(key+".public", f.Public, "is no IPv4 address"))
 		}
@@ -218,6 +237,15 @@ func (c *Config) check() error {
 		if (f.Cert == "") != (f.Key == "") {
 			errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
 		}
+	}
+	if c.Drop.Quiet < 0 {
+		errs = append(errs, bad("drop.quiet", c.Drop.Quiet, "is negative"))
+	}
+	if c.Drop.CutOff <= 0 || c.Drop.CutOff < c.Drop.Quiet {
+		errs = append(errs, bad("drop.cut_off", c.Drop.CutOff, "is not positive, or is less than drop.quiet"))
+	}
+	if c.Uploads.Least < 0 {
+		errs = append(errs, bad("uploads.least", c.Uploads.Least, "is negative"))
 	}
 	if c.Packs.Size <= 0 {
 		errs = append(errs, bad("packs.size", int64(c.Packs.Size), "is not positive"))

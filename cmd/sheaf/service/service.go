@@ -166,6 +166,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	s.receiver, err = receive.New(ctx, receive.Options{
 		Disks: disks,
 		Dir:   buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
+		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),
 	})
 	if err != nil {
@@ -234,7 +235,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dropFTP, err := s.ftpConfig(s.cfg.Drop, s.drop)
+	dropFTP, err := s.ftpConfig(s.cfg.Drop.FTP, s.drop)
 	if err != nil {
 		return err
 	}
