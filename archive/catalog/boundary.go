@@ -10,11 +10,12 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries names those of lifting a take-down and of collection.
+// UpkeepBoundaries names those of lifting a take-down, of collection and of retention.
 func UpkeepBoundaries() []string {
 	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
 		writeCondemn, string(kindErase) + writeRun, string(kindErase) + writeVersion, writeCollect, writeCollected,
+		string(kindExpire) + writeRun, string(kindExpire) + writeVersion,
 	}
 }
 

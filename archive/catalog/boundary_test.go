@@ -37,6 +37,10 @@ func TestBoundaries(t *testing.T) {
 		clock.wait(25 * time.Hour)
 		gc(t, c, catalog.CollectOptions{})
 	}
+	publish(t, c, publication("b4", putSegment(t, st, "c.jp", "b4")))
+	publish(t, c, publication("b6", putSegment(t, st, "c.jp", "b6")))
+	clock.wait(2 * tenDays)
+	gc(t, c, retaining())
 	if want := slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries()); !slices.Equal(seen, want) {
 		t.Errorf("writes %q, Boundaries says %q", seen, want)
 	}

@@ -17,20 +17,21 @@ import (
 var ErrFuture = errors.New("sequence number is in the future")
 
 // Change is one event in the order of sequence numbers: a segment was published,
-// or something was taken down, lifted or erased. One of the two is set.
+// or something was taken down, lifted or erased, or a line expired. One of the three is set.
 type Change struct {
 	Seq       int64      `json:"seq"`
 	Version   int64      `json:"version"`
 	At        time.Time  `json:"at"`
 	Line      *Line      `json:"line,omitempty"`
 	Tombstone *Tombstone `json:"tombstone,omitempty"`
+	Expiry    *Expiry    `json:"expiry,omitempty"`
 }
 
 // Changes gives up to limit events after sequence number since, of the hosts
 // whose keys begin with prefix, in their order; 0 is the beginning. Last is what to give as since for
 // those that follow: it is since itself where there are none yet, and may be
 // higher than the last event's where others were passed over. Lines that are
-// taken down now are left out; that they were taken down is an event itself. What
+// taken down now, or have expired, are left out; that they were taken down, or expired, is an event itself. What
 // is asked for costs some seeks, however long the log is. It fails with ErrFuture
 // where since is higher than any number given.
 func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
@@ -104,8 +105,11 @@ type follower struct {
 
 func (f *follower) follow(ctx context.Context) ([]Change, error) {
 	f.last = f.entry.NextSeq - 1
-	if f.entry.Kind == kindPublish {
+	switch f.entry.Kind {
+	case kindPublish:
 		return f.lines(ctx)
+	case kindExpire:
+		return f.expiries(ctx)
 	}
 	return f.tombstones(ctx)
 }
@@ -133,6 +137,7 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 			}
 		}
 	}
+	expired := openExpiries(f.snapshot.state.runs)
 	for ; beginsWith(c.at, tableHost+f.prefix); err = c.next(ctx) {
 		if err != nil {
 			return nil, err
@@ -152,11 +157,53 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !f.snapshot.catalog.current().tombstones.cover(l) {
+		gone, err := expired.hold(ctx, c.at)
+		if err != nil {
+			return nil, err
+		}
+		if !gone && !f.snapshot.catalog.current().tombstones.cover(l) {
 			at := f.change(seq)
 			at.Line = &l
 			changes = append(changes, at)
 		}
+	}
+	return changes, err
+}
+
+// expiries gives those of a version that has only them. Their rows are in the
+// order of their numbers, which they do not hold.
+func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
+	first := f.entry.NextSeq - f.run.Rows
+	skip := max(0, f.since+1-first)
+	seq := first + skip
+	c := f.run.cursor()
+	block, rows := f.run.blockOf(skip)
+	if err := c.enter(ctx, block); err != nil {
+		return nil, err
+	}
+	for ; rows > 0; rows-- {
+		if err := c.next(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for ; c.at != nil; err = c.next(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if beginsWith(c.at, tableExpired+f.prefix) {
+			if len(changes) == f.limit {
+				f.last = seq - 1
+				return changes, nil
+			}
+			e, err := expiryOfRow(c.at)
+			if err != nil {
+				return nil, err
+			}
+			at := f.change(seq)
+			at.Expiry = &e
+			changes = append(changes, at)
+		}
+		seq++
 	}
 	return changes, err
 }

@@ -68,7 +68,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 	if !d.table.under(rows) {
 		return nil
 	}
-	if len(stones[key]) == 0 {
+	if len(stones[key]) == 0 { // the last never expires
 		last, err := d.table.lastUnder(ctx, rows)
 		if err != nil {
 			return err
@@ -79,38 +79,30 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		child.Modified = line.Published
 		return err
 	}
-	for d.table.under(rows) {
-		l, err := lineOfRow(d.table.row())
+	for l, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, rows, rows) {
 		if err != nil {
 			return err
 		}
-		if !stones.cover(l) {
-			child.Leaf, child.Modified = true, l.Published
-		}
-		if err := d.table.next(ctx); err != nil {
-			return err
-		}
+		child.Leaf, child.Modified = true, l.Published
 	}
-	return nil
+	return d.table.advance(ctx, rows+"~") // behind the rows, which go on with a number
 }
 
 // inner looks for a line below the child that is not taken down.
 func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) error {
 	below := d.prefix + child.Name + ","
 	for d.table.under(below) {
-		if len(stones[hostOfRow(d.table.row())]) == 0 {
+		key := hostOfRow(d.table.row())
+		if len(stones[key]) == 0 {
 			child.Inner = true
 			return nil
 		}
-		l, err := lineOfRow(d.table.row())
-		if err != nil {
+		rows := tableHost + key + " "
+		for _, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, rows, rows) {
+			child.Inner = err == nil
 			return err
 		}
-		if !stones.cover(l) {
-			child.Inner = true
-			return nil
-		}
-		if err := d.table.next(ctx); err != nil {
+		if err := d.table.advance(ctx, rows+"~"); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,8 @@ type CollectOptions struct {
 	// read, so that a batch published meanwhile is seen by one or the other.
 	// Without it objects of unpublished batches are left alone.
 	Claims func(context.Context) (func(key string) bool, error)
+	// Retention lets old editions expire; the zero value keeps all for ever.
+	Retention Retention
 	// DryRun says what would be condemned and deleted, and writes nothing.
 	DryRun bool
 }
@@ -33,6 +35,7 @@ const (
 	WhyMerged      Why = "merged"      // a run of which another holds the rows
 	WhyUnpublished Why = "unpublished" // of an attempt that failed, or of a batch that will not be published
 	WhyTakenDown   Why = "taken-down"  // all that it holds is taken down
+	WhyExpired     Why = "expired"     // all that it holds is older than what is kept, and needed no more
 )
 
 // Doomed is one object that is condemned or deleted.
@@ -73,12 +76,14 @@ type Collection struct {
 	// URLs is how many take-downs cover single URLs: their records are left out
 	// of all that is read, and stay in their segments.
 	URLs int64 `json:"urls"`
+	// Retained is nil where all is kept for ever.
+	Retained *Retained `json:"retained,omitempty"`
 }
 
 // Collect deletes what nothing needs any more, in two passes that each
 // collection does at once: what is found to be without need is condemned, by a
 // list in the store; what an older list condemned, and is still without need, is
-// deleted. Needed is what the newest version refers to and is not taken down,
+// deleted. Needed is what the newest version refers to and is not taken down nor expired,
 // every run by which an edition was published, and what a snapshot of this
 // process reads. Before an object of a taken-down host is deleted the catalog is
 // told, so that lifting the take-down does not promise what is gone.
@@ -145,7 +150,17 @@ func (k *collector) collect(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer s.Release()
+	defer func() { s.Release() }()
+	k.head = s.state
+	if k.opt.Retention.Keep > 0 {
+		if err := k.retain(ctx); err != nil {
+			return fmt.Errorf("retention: %w", err)
+		}
+		s.Release()
+		if s, err = k.Pin(ctx); err != nil { // without what has expired
+			return err
+		}
+	}
 	k.head, k.pinned = s.state, k.pinnedRuns()
 	k.report.Version = s.state.N
 	if err := k.readLists(ctx); err != nil {
@@ -174,6 +189,7 @@ func (k *collector) readLines(ctx context.Context) error {
 	}
 	var row []byte
 	last := ""
+	expired := openExpiries(k.head.runs)
 	for at, err := range scan(ctx, k.head.runs, tableHost) {
 		if err != nil {
 			return err
@@ -186,7 +202,13 @@ func (k *collector) readLines(ctx context.Context) error {
 		} else if line, err = lineOfRow(at); err != nil {
 			return err
 		}
-		if k.head.tombstones.cover(line) {
+		gone, err := expired.hold(ctx, at)
+		if err != nil {
+			return err
+		}
+		if gone {
+			row, last = fmt.Appendf(row[:0], "%s %s\n", line.Object, refExpired), ""
+		} else if k.head.tombstones.cover(line) {
 			row, last = appendReference(row[:0], line), ""
 		} else if line.Object == last {
 			continue

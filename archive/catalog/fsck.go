@@ -99,6 +99,8 @@ type fsck struct {
 	objects *sorter // rows of everything referred to, see need
 
 	tombstones tombstones
+	last       int64  // version
+	live       []*run // of the last version, as far as they can be opened
 	published  rowSum // of the runs that publications and removals added
 }
 
@@ -166,17 +168,14 @@ func (f *fsck) lastVersion() (*entry, error) {
 }
 
 func (f *fsck) loadTombstones(last *entry) error {
-	var runs []*run
+	f.last = last.N
 	for _, ref := range last.Runs {
-		if ref.Tombstones == 0 {
-			continue
-		}
 		if r, err := f.lib.open(f.ctx, ref); err == nil { // checkLive says what is wrong
-			runs = append(runs, r)
+			f.live = append(f.live, r)
 		}
 	}
 	f.tombstones = make(tombstones)
-	for t, err := range eachTombstone(f.ctx, runs, "") {
+	for t, err := range eachTombstone(f.ctx, f.live, "") {
 		if err != nil {
 			break // checkLive says so
 		}
@@ -225,7 +224,7 @@ func (f *fsck) checkAdded(e *entry) error {
 	if e.Kind == kindMerge {
 		return nil
 	}
-	v := &versionCheck{fsck: f, entry: e, rows: make(map[string]int64)}
+	v := &versionCheck{fsck: f, entry: e, rows: make(map[string]int64), expired: openExpiries(f.live)}
 	sum, err := f.checkRun(e.Added, v.row)
 	if err != nil {
 		return err
@@ -250,15 +249,36 @@ func (f *fsck) checkLive(last *entry) error {
 		f.report.problem(versionKey(last.N), "its runs hold %d rows (sum %016x), the versions published %d (sum %016x)",
 			live.rows, live.sum, f.published.rows, f.published.sum)
 	}
-	return nil
+	return f.checkExpiries()
+}
+
+// checkExpiries looks for the line of each expiry.
+func (f *fsck) checkExpiries() error {
+	expired, lines := openExpiries(f.live), openTable(f.live)
+	if expired.table == nil {
+		return nil
+	}
+	err := errors.Join(expired.table.seek(f.ctx, tableExpired), lines.seek(f.ctx, tableHost))
+	for err == nil && expired.table.under(tableExpired) {
+		key := string(rowKey(expired.table.row()))
+		line := tableHost + key[len(tableExpired):] + " "
+		if err = lines.advance(f.ctx, line); err == nil && !lines.under(line) {
+			f.report.problem(versionKey(f.last), "row %q: there is no such line", key)
+		}
+		if err == nil {
+			err = expired.table.next(f.ctx)
+		}
+	}
+	f.failed(versionKey(f.last), err)
+	return f.ctx.Err()
 }
 
 // checkSegment checks that a line's bytes are there.
-func (f *fsck) checkSegment(l Line) error {
+func (f *fsck) checkSegment(l Line, expired bool) error {
 	f.report.Segments++
 	f.report.Bytes += l.Length
-	if f.tombstones.cover(l) {
-		return f.need(l.Object, -1, -1) // taken down: it may be deleted, or not yet
+	if expired || f.tombstones.cover(l) {
+		return f.need(l.Object, -1, -1) // it may be deleted, or not yet
 	}
 	if err := f.need(l.Object, l.Offset, l.Offset+l.Length); err != nil {
 		return err

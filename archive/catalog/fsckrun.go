@@ -50,6 +50,7 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 	digest := sha256.New()
 	body := bufio.NewReaderSize(io.TeeReader(object, digest), 1<<20)
 	var last []byte
+	tables := make(map[string]int64)
 	for i, b := range r.blocks {
 		rows, err := f.readBlock(body, b)
 		if err != nil {
@@ -64,6 +65,7 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 			}
 			last = append(last[:0], key...)
 			sum.add(row)
+			tables[string(key[:min(2, len(key))])]++
 			if check != nil {
 				if err := check(row); err != nil {
 					return sum, err
@@ -79,6 +81,9 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 	}
 	if sum.rows != ref.Rows {
 		f.report.problem(ref.Name, "holds %d rows, the version says %d", sum.rows, ref.Rows)
+	}
+	if t, x := tables[tableTombstone], tables[tableExpired]; t != ref.Tombstones || x != ref.Expired {
+		f.report.problem(ref.Name, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
 	}
 	return sum, f.ctx.Err()
 }
@@ -114,6 +119,7 @@ type versionCheck struct {
 	editions int
 	segments int64
 	seqs     int64 // sequence numbers that are used
+	expired  *expiries
 }
 
 func (v *versionCheck) problem(format string, args ...any) {
@@ -135,6 +141,11 @@ func (v *versionCheck) row(row []byte) error {
 			v.problem("%v", err)
 		} else if hostOfRow(row) != Key(t.Host) {
 			v.problem("row %q takes down %s", rowKey(row), t.Host)
+		}
+		v.seqs++
+	case tableExpired:
+		if _, err := expiryOfRow(row); err != nil {
+			v.problem("%v", err)
 		}
 		v.seqs++
 	default:
@@ -171,7 +182,11 @@ func (v *versionCheck) line(row []byte) error {
 	v.segments++
 	v.seqs++
 	v.rows[l.Batch]++
-	return v.checkSegment(l)
+	expired, err := v.expired.hold(v.ctx, row)
+	if err != nil {
+		return v.ctx.Err() // checkLive says what is wrong with the run
+	}
+	return v.checkSegment(l, expired)
 }
 
 // lines is how many lines the version's batches say they have.

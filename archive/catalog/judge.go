@@ -11,11 +11,13 @@ import (
 )
 
 // Rows of reference are "<object> n" where an object is needed, and "<object> t
-// <host key> <edition> <sequence number>" for a line in it that is taken down.
+// <host key> <edition> <sequence number>" for a line in it that is taken down, and
+// "<object> x" for one that has expired.
 // Rows of sentence are "<object> due" or "<object> wait".
 const (
 	refNeeded    = "n"
 	refDown      = "t"
+	refExpired   = "x"
 	sentenceDue  = "due"
 	sentenceWait = "wait"
 )
@@ -25,14 +27,14 @@ func appendReference(dst []byte, l Line) []byte {
 }
 
 // takeKey passes all rows up to the last one of a key, and gives what stands in
-// those of the key itself, in order.
+// those of the key itself, in order, each once.
 func takeKey(ctx context.Context, r rows, key string) (of []string, err error) {
 	for r.row() != nil {
 		at, rest, _ := strings.Cut(string(r.row()), " ")
 		if at > key {
 			break
 		}
-		if at == key {
+		if at == key && (len(of) == 0 || of[len(of)-1] != rest) {
 			of = append(of, rest)
 		}
 		if err := r.next(ctx); err != nil {
@@ -61,8 +63,10 @@ func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (
 		return "", nil, nil
 	case needed:
 		return "", nil, nil
+	case len(refs) > 0 && refs[0] == refExpired:
+		return WhyExpired, nil, nil
 	case len(refs) > 0:
-		lines, err := k.downLines(refs)
+		lines, err := k.downLines(slices.DeleteFunc(refs, func(ref string) bool { return ref == refExpired }))
 		return WhyTakenDown, lines, err
 	case young:
 		k.report.Young++

@@ -48,6 +48,7 @@ const (
 	kindRestore kind = "restore"
 	kindErase   kind = "erase"
 	kindMerge   kind = "merge"
+	kindExpire  kind = "expire"
 )
 
 func (r *record) version() Version {

@@ -16,6 +16,7 @@ const (
 	tableHost      = "h " // + host key, space, sequence number
 	tableEdition   = "p " // + edition name ("published")
 	tableTombstone = "t " // + host key, space, sequence number
+	tableExpired   = "x " // + host key, space, the line's sequence number
 )
 
 // maxRow is the longest row, in bytes.

@@ -17,6 +17,7 @@ type runRef struct {
 	Index      int64  `json:"index"` // offset of the block index's frame
 	Rows       int64  `json:"rows"`
 	Tombstones int64  `json:"tombstones,omitempty"` // rows of that table
+	Expired    int64  `json:"expired,omitempty"`    // rows of that table
 	SHA256     string `json:"sha256"`
 
 	built time.Time // when this process stored it; zero of one that a version names

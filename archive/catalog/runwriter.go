@@ -54,8 +54,11 @@ func (w *runWriter) add(row []byte) error {
 	w.raw = append(append(w.raw, row...), '\n')
 	w.rows++
 	w.ref.Rows++
-	if bytes.HasPrefix(key, []byte(tableTombstone)) {
+	switch string(key[:min(len(key), len(tableHost))]) {
+	case tableTombstone:
 		w.ref.Tombstones++
+	case tableExpired:
+		w.ref.Expired++
 	}
 	if len(w.raw) >= w.blockSize {
 		return w.endBlock()

@@ -67,13 +67,22 @@ func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[
 }
 
 // lines walks the lines whose rows begin with prefix and lie at or behind start,
-// without those that are taken down.
+// without those that are taken down or, in this version, expired.
 func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
+		expired := openExpiries(s.state.runs)
 		for row, err := range scanFrom(ctx, runs, prefix, start) {
 			if err != nil {
 				yield(Line{}, err)
 				return
+			}
+			gone, err := expired.hold(ctx, row)
+			if err != nil {
+				yield(Line{}, err)
+				return
+			}
+			if gone {
+				continue
 			}
 			l, err := lineOfRow(row)
 			if err == nil && s.catalog.current().tombstones.cover(l) {

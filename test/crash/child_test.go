@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -131,12 +132,20 @@ func keep(o order, r *reaper) error {
 		case "collect":
 			ahead += 25 * time.Hour
 			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys})
+		case "retain":
+			ahead += 72 * time.Hour
+			_, err = c.Collect(ctx, catalog.CollectOptions{Claims: nobodys, Retention: catalog.Retention{Keep: 48 * time.Hour, Expendable: anything}})
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", work, err)
 		}
 	}
 	return nil
+}
+
+// anything lets go of all that is old enough.
+func anything(_ context.Context, _ []catalog.Line, n int) ([]bool, error) {
+	return slices.Repeat([]bool{true}, n), nil
 }
 
 // reaper ends the process at a boundary. It is called from all of the service's goroutines.

@@ -52,6 +52,7 @@ var (
 	bare     = play{"by ftp, without manifest", byBareFTP, (*scene).upload, (*scene).allPublished, soonQuiet}
 	aside    = play{"by ftp, without manifest, damaged", byBareFTP, (*scene).putAside, (*scene).asidePut, soonQuiet}
 	kept     = play{"kept", byHTTP, (*scene).keep, (*scene).kept, nil}
+	aged     = play{"aged", byHTTP, (*scene).age, (*scene).newestLeft, nil}
 )
 
 // soonQuiet has files without manifest taken as soon as they have come.
@@ -208,6 +209,9 @@ func (s *scene) asidePut(sheaf string) {
 // keeping is work on the catalog that meets all of its writes.
 var keeping = []string{"merge", "remove", "restore", "remove", "collect", "collect"}
 
+// retaining is collection, days apart, that keeps no old edition.
+var retaining = []string{"retain", "retain"}
+
 // keep has two batches published, and lets an operator's process die at its work on
 // the catalog. Readers must find the one host whole, and the other whole or not at all.
 // Then the work is done again, to its end.
@@ -234,6 +238,47 @@ func (s *scene) keep() {
 		s.t.Errorf("%s: %s; %s", keeping, at, tail(s.log))
 	}
 	s.start(nil)
+}
+
+// age brings three editions, lets the old ones expire until the death, and then again until nothing is left to do.
+func (s *scene) age() {
+	s.t.Helper()
+	s.start(nil)
+	for range 3 {
+		s.load(false)
+		s.drained(s.drain())
+	}
+	s.kill()
+	s.process = start(s.t, order{Settings: s.settings, Keep: retaining, Die: s.die}, s.log)
+	s.died()
+	s.start(nil)
+	for _, host := range s.robot.hosts {
+		if !s.shows(host) {
+			s.t.Errorf("%s is not shown any more", host)
+		}
+	}
+	s.kill()
+	p := start(s.t, order{Settings: s.settings, Keep: retaining, Ahead: 300 * time.Hour}, s.log)
+	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
+		s.t.Errorf("%s: %s; %s", retaining, at, tail(s.log))
+	}
+	s.start(nil)
+}
+
+// newestLeft: of each host the newest edition is there, whole, and nothing of the others.
+func (s *scene) newestLeft(sheaf string) {
+	s.t.Helper()
+	newest := s.cargoes[len(s.cargoes)-1:]
+	s.checkDownloads(newest)
+	for _, host := range s.robot.hosts {
+		if left := names(s.t, filepath.Join(s.data, "store", "segments", archive.HostPath(host))); len(left) != 1 {
+			s.t.Errorf("of %s is left %s", host, left)
+		}
+	}
+	s.kill()
+	if r := s.fsck(sheaf); r.Orphans > 0 || r.Batches != 3 {
+		s.t.Errorf("fsck finds %d batches and the orphans %s", r.Batches, r.OrphanKeys)
+	}
 }
 
 // orphan is an object that nothing refers to.

@@ -92,6 +92,9 @@ var table = []row{
 	{"catalog/collect", 1, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/collect", 2, "", kept, wire.StatePublished, wire.StatePublished},
 	{"catalog/collected", 1, "", kept, wire.StatePublished, wire.StatePublished},
+	{"catalog/expire-run", 1, "", aged, wire.StatePublished, wire.StatePublished},
+	{"catalog/expire-version", 1, "", aged, wire.StatePublished, wire.StatePublished},
+	{"catalog/collect", 1, "", aged, wire.StatePublished, wire.StatePublished}, // an edition that has expired
 }
 
 // TestEveryBoundary kills the service before and after each durable write, starts it

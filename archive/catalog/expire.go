@@ -1,0 +1,108 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+)
+
+// Expiry says that a line is no longer kept: its edition is older than what is
+// kept, and nothing that stays needs it. It is for ever.
+type Expiry struct {
+	Host    string `json:"host"`
+	Edition string `json:"edition"`
+	Line    int64  `json:"line"` // the line's sequence number
+}
+
+func (e Expiry) key() string { return tableExpired + Key(e.Host) + " " + seqKey(e.Line) }
+
+// expiryOfRow decodes a row of the table of expiries and checks it against its key.
+func expiryOfRow(row []byte) (Expiry, error) {
+	var e Expiry
+	if err := rowValue(row, &e); err != nil {
+		return e, err
+	}
+	if want := e.key(); string(rowKey(row)) != want {
+		return e, fmt.Errorf("row %q holds the expiry %q: %w", rowKey(row), want, ErrCorrupt)
+	}
+	return e, nil
+}
+
+// expiries tells of lines, asked for in the order of their rows, which are
+// expired. Where none is it costs nothing. It is good for one goroutine.
+type expiries struct {
+	table *table // nil: none
+	begun bool
+}
+
+func openExpiries(runs []*run) *expiries {
+	var with []*run
+	for _, r := range runs {
+		if r.Expired > 0 {
+			with = append(with, r)
+		}
+	}
+	if len(with) == 0 {
+		return &expiries{}
+	}
+	return &expiries{table: openTable(with)}
+}
+
+// hold reports whether the line of a row is expired.
+func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
+	if e.table == nil {
+		return false, nil
+	}
+	key := tableExpired + string(rowKey(row)[len(tableHost):]) + " "
+	step := e.table.advance
+	if !e.begun {
+		step, e.begun = e.table.seek, true
+	}
+	err := step(ctx, key)
+	return e.table.under(key), err
+}
+
+// expire records expiries, given as their rows, as one version. Those that
+// another collection has recorded meanwhile are left out.
+func (c *Catalog) expire(ctx context.Context, expired *sorter) error {
+	_, err := c.append(ctx, func(head *state) (*record, error) {
+		rows := int64(0)
+		err := c.unexpired(ctx, head, expired, func([]byte) error { rows++; return nil })
+		if err != nil || rows == 0 {
+			return nil, err
+		}
+		run, err := c.buildRun(ctx, kindExpire, head.N+1, func(w *runWriter) error {
+			return c.unexpired(ctx, head, expired, w.add)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &record{
+			Kind: kindExpire, At: c.after(head), Token: head.Token,
+			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + rows,
+		}, nil
+	})
+	return err
+}
+
+// unexpired gives the rows of expiries that the head does not have.
+func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sorter, give func(row []byte) error) error {
+	rows, err := expired.rows(ctx)
+	if err != nil {
+		return err
+	}
+	for known := openExpiries(head.runs); rows.row() != nil; {
+		there, err := known.hold(ctx, rows.row())
+		if err != nil {
+			return err
+		}
+		if !there {
+			if err := give(rows.row()); err != nil {
+				return err
+			}
+		}
+		if err := rows.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
