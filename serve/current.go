@@ -29,18 +29,11 @@ type spot struct {
 //
 // The chosen records stay in order of publication, in the Cells of the same parts.
 func latest(parts []archive.Part) []archive.Part {
-	urls := make(map[string][]spot)
-	for p, part := range parts {
-		for c := range chosen(part) {
-			cell := &part.Index.Cells[c]
-			urls[cell.URL] = append(urls[cell.URL], spot{p, c, cell.Time})
-		}
-	}
 	current := slices.Clone(parts)
 	for p := range current {
 		current[p].Cells = []int{}
 	}
-	for _, records := range urls {
+	for _, records := range spots(parts) {
 		if s, ok := standing(parts, records); ok {
 			current[s.part].Cells = append(current[s.part].Cells, s.cell)
 		}
@@ -51,28 +44,58 @@ func latest(parts []archive.Part) []archive.Part {
 	return current
 }
 
+// spots gives the records of parts by URL, each URL's by time and, of the same
+// instant, in the order of publication.
+func spots(parts []archive.Part) map[string][]spot {
+	urls := make(map[string][]spot)
+	for p, part := range parts {
+		for c := range chosen(part) {
+			cell := &part.Index.Cells[c]
+			urls[cell.URL] = append(urls[cell.URL], spot{p, c, cell.Time})
+		}
+	}
+	for _, records := range urls {
+		slices.SortStableFunc(records, func(a, b spot) int { return a.time.Compare(b.time) })
+	}
+	return urls
+}
+
 // standing returns which of one URL's records stands for it now. There is none
 // where all are revisits of what is not here.
 func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
-	slices.SortStableFunc(records, func(a, b spot) int { return a.time.Compare(b.time) })
+	d := decisive(parts, records)
+	if len(d) == 0 {
+		return spot{}, false
+	}
+	return d[0], true
+}
+
+// decisive returns the record that stands for a URL now, then those that it does
+// so by: without them, and only them, it might be another.
+func decisive(parts []archive.Part, records []spot) (by []spot) {
 	isPage := false
+	var away []spot                  // the last answer that said that the page is gone, if any
 	full := make(map[string]spot, 1) // by digest
 	for _, s := range records {
 		switch cell := &parts[s.part].Index.Cells[s.cell]; cell.Kind {
 		case archive.Page:
 			full[cell.Digest] = s
-			now, ok, isPage = s, true, true
+			by, isPage = append(by[:0], s), true
 		case archive.Revisit:
 			if original, found := full[cell.Digest]; found {
-				now, ok, isPage = original, true, true
+				by, isPage = append(by[:0], original, s), true
 			}
 		case archive.Response:
-			if gone(cell.Status) || !isPage {
-				now, ok, isPage = s, true, false
+			switch {
+			case gone(cell.Status):
+				by, isPage = append(by[:0], s), false
+				away = append(away[:0], s)
+			case !isPage:
+				by = append(append(by[:0], s), away...)
 			}
 		}
 	}
-	return now, ok
+	return by
 }
 
 // gone reports whether a status says that the page is no longer at its URL.
