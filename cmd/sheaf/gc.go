@@ -18,7 +18,8 @@ func gcCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "gc",
 		Short: "Delete what nothing needs: condemn it, and delete what was condemned a day ago",
-		Long: "Collect what no edition and no reader needs: merged runs, what failed attempts left, hosts that are taken down.\n" +
+		Long: "Collect what no edition and no reader needs: merged runs, what failed attempts left, hosts that are taken down,\n" +
+			"and, where collect.keep says so, old editions of which nothing is needed.\n" +
 			"What is found is condemned, and deleted by a later collection if it still is without need (collect.delay).\n" +
 			"The service does so by itself (collect.every).",
 		Args: cobra.NoArgs,
@@ -52,6 +53,17 @@ func printCollection(w io.Writer, r *catalog.Collection) error {
 	would := ""
 	if r.DryRun {
 		would = " (dry run: nothing was changed)"
+	}
+	if old := r.Retained; old != nil {
+		for _, failed := range old.Failed {
+			if _, err := fmt.Fprintf(w, "kept\t%s\n", failed); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(w, "expired   %d segments of %d bytes, published before %s and needed no more; %d hosts looked at\n",
+			old.Expired, old.Bytes, old.Before.Format(time.RFC3339), old.Hosts); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintf(w, `version   %d, %d objects looked at%s
 condemned %d objects of %d bytes, to be deleted after the delay

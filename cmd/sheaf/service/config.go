@@ -83,12 +83,18 @@ type Config struct {
 	Stop time.Duration `mapstructure:"stop"`
 }
 
+// leastKept is the shortest collect.keep: consumers that come once a day miss no edition.
+const leastKept = 48 * time.Hour
+
 // Collect is when what nothing needs any more is deleted.
 type Collect struct {
 	// Every is how often the store is gone through.
 	Every time.Duration `mapstructure:"every"`
 	// Delay is how long an object that nothing needs is kept; at least 24h, twice as long as a reader may hold a version.
 	Delay time.Duration `mapstructure:"delay"`
+	// Keep is how long a host's editions are kept, such as 720h; 0: for ever. A longer
+	// time is kept what current is made of, and what later editions refer to.
+	Keep time.Duration `mapstructure:"keep"`
 }
 
 // FTP is one FTP listener's settings.
@@ -145,6 +151,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("packs.size", "256MiB")
 	v.SetDefault("collect.every", 6*time.Hour)
 	v.SetDefault("collect.delay", catalog.MinDelay)
+	v.SetDefault("collect.keep", time.Duration(0))
 	v.SetDefault("hosts.suffixes", []string{"jp"})
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.grace", 10*time.Minute)
@@ -258,6 +265,9 @@ func (c *Config) check() error {
 	}
 	if c.Collect.Delay < catalog.MinDelay {
 		errs = append(errs, bad("collect.delay", c.Collect.Delay, "is less than "+catalog.MinDelay.String()))
+	}
+	if c.Collect.Keep < 0 || c.Collect.Keep > 0 && c.Collect.Keep < leastKept {
+		errs = append(errs, bad("collect.keep", c.Collect.Keep, "is neither 0 nor at least "+leastKept.String()))
 	}
 	if c.Poll <= 0 {
 		errs = append(errs, bad("poll", c.Poll, "is not positive"))

@@ -21,10 +21,12 @@ type keeper struct {
 	catalog *catalog.Catalog
 	claims  func(context.Context) (func(key string) bool, error)
 	collect Collect
+	needs   func(ctx context.Context, lines []catalog.Line, n int) (expendable []bool, err error)
 	merge   time.Duration // between two looks for runs to merge
 	log     *slog.Logger
 
 	collecting sync.Mutex // one collection at a time here; others elsewhere do no harm
+	retained   time.Time  // how far retention has come; guarded by collecting
 }
 
 // firstCollection is how long after the start the first collection waits, so that
@@ -58,9 +60,20 @@ func (k *keeper) Run(ctx context.Context) error {
 func (k *keeper) Collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
 	k.collecting.Lock()
 	defer k.collecting.Unlock()
-	r, err := k.catalog.Collect(ctx, catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, DryRun: dryRun})
+	opt := catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, DryRun: dryRun}
+	if k.collect.Keep > 0 {
+		opt.Retention = catalog.Retention{Keep: k.collect.Keep, Expendable: k.needs, Since: k.retained}
+	}
+	r, err := k.catalog.Collect(ctx, opt)
 	if err != nil {
 		return nil, err
+	}
+	if r.Retained != nil {
+		k.log.Info("catalog: let old editions expire", "dry_run", dryRun, "before", r.Retained.Before, "hosts", r.Retained.Hosts,
+			"segments", r.Retained.Expired, "bytes", r.Retained.Bytes, "failed", r.Retained.Failed)
+		if !dryRun && len(r.Retained.Failed) == 0 {
+			k.retained = r.Retained.Before
+		}
 	}
 	k.log.Info("catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
 		"deleted", r.Deleted.Objects, "deleted_bytes", r.Deleted.Bytes)

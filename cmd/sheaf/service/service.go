@@ -176,6 +176,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
+	s.keeper.needs = library.Expendable
 	accounts, err := serve.NewAccounts(s.db, s.cfg.anonymous())
 	if err != nil {
 		return err
