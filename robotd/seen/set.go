@@ -1,0 +1,138 @@
+package seen
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+)
+
+const (
+	tailKeys    = 1 << 16 // hashes that gather in memory, at most
+	recentSlots = 1 << 15
+)
+
+// Set is a set of hashes, which must be evenly spread over all 64 bits. It may be used by
+// many goroutines at once.
+type Set struct {
+	dir   string
+	limit int // tailKeys, or less in tests
+
+	mu     sync.Mutex // guards all below
+	tail   map[uint64]struct{}
+	runs   []*run   // the longest first
+	recent []uint64 // hashes known to be in a run, each in the slot that its last bits name
+	block  [blockKeys * keyBytes]byte
+}
+
+// New makes an empty set whose files lie in dir; dir need not exist before the set is large.
+func New(dir string) *Set {
+	return &Set{dir: dir, limit: tailKeys, tail: make(map[uint64]struct{})}
+}
+
+// Has reports whether the hash was added.
+func (s *Set) Has(key uint64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.tail[key]; ok {
+		return true, nil
+	}
+	if len(s.runs) == 0 {
+		return false, nil
+	}
+	slot := &s.recent[key%recentSlots]
+	if *slot == key && key != 0 { // 0 is what an empty slot holds
+		return true, nil
+	}
+	var bytes [keyBytes]byte
+	binary.BigEndian.PutUint64(bytes[:], key)
+	for _, r := range s.runs {
+		if !r.filter.Test(bytes[:]) {
+			continue
+		}
+		found, err := r.has(key, s.block[:])
+		if err != nil {
+			return false, fmt.Errorf("set of seen hashes: %w", err)
+		}
+		if found {
+			*slot = key
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Add adds hashes. They are in the set even where it returns an error: that of the
+// disk, to which some must go.
+func (s *Set) Add(keys ...uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		s.tail[key] = struct{}{}
+	}
+	if len(s.tail) < s.limit {
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return fmt.Errorf("set of seen hashes: %w", err)
+	}
+	return nil
+}
+
+// spill makes a run of the tail and of those runs that are not much longer.
+func (s *Set) spill() error {
+	keys := slices.Sorted(maps.Keys(s.tail))
+	sources := []source{&sliceSource{keys}}
+	total, keep := int64(len(keys)), len(s.runs)
+	for keep > 0 && s.runs[keep-1].keys <= total {
+		keep--
+		total += s.runs[keep].keys
+		sources = append(sources, newFileSource(s.runs[keep]))
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	merged, err := writeRun(s.dir, total, sources)
+	if err != nil {
+		return err
+	}
+	if s.recent == nil {
+		s.recent = make([]uint64, recentSlots)
+	}
+	old := slices.Clone(s.runs[keep:])
+	clear(s.runs[keep:])
+	s.runs = append(s.runs[:keep], merged)
+	clear(s.tail)
+	return closeAll(old)
+}
+
+// Clear takes everything out of the set.
+func (s *Set) Clear() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	runs := s.runs
+	s.runs, s.recent, s.tail = nil, nil, make(map[uint64]struct{})
+	return closeAll(runs)
+}
+
+// Disk returns how many bytes of disk the set takes.
+func (s *Set) Disk() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(0)
+	for _, r := range s.runs {
+		n += r.keys * keyBytes
+	}
+	return n
+}
+
+func closeAll(runs []*run) error {
+	var errs []error
+	for _, r := range runs {
+		errs = append(errs, r.file.Close())
+	}
+	return errors.Join(errs...)
+}
