@@ -54,10 +54,7 @@ func (c *crawl) accountLeft() error {
 	from, _ := c.opening(now)
 	var events []coverage.Event
 	for _, h := range c.all() {
-		n, err := h.front.Left()
-		if err != nil {
-			return err
-		}
+		n := h.front.Left()
 		if n == 0 {
 			continue
 		}

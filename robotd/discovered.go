@@ -3,11 +3,16 @@ package robotd
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"sheaf/robotd/seen"
 )
 
 // discovered collects the hosts that pages link to and that are not assigned, to
@@ -22,7 +27,8 @@ type discovered struct {
 	mu    sync.Mutex // guards all below
 	file  *os.File
 	size  int64
-	known map[string]struct{}
+	lines int
+	known *seen.Set // of hashes of the lines
 }
 
 func openDiscovered(dir string) (*discovered, error) {
@@ -33,7 +39,7 @@ func openDiscovered(dir string) (*discovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &discovered{dir: dir, file: f, known: make(map[string]struct{})}
+	d := &discovered{dir: dir, file: f, known: seen.New(filepath.Join(dir, "known"))}
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
@@ -43,7 +49,10 @@ func openDiscovered(dir string) (*discovered, error) {
 			return nil, err
 		}
 		d.size += int64(len(line))
-		d.known[line[:len(line)-1]] = struct{}{}
+		d.lines++
+		if err := d.known.Add(hashOf(line[:len(line)-1])); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -51,16 +60,22 @@ func openDiscovered(dir string) (*discovered, error) {
 func (d *discovered) add(top string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.known[top]; ok {
-		return nil
+	known, err := d.known.Has(hashOf(top))
+	if err != nil || known {
+		return err
 	}
 	n, err := d.file.WriteAt([]byte(top+"\n"), d.size)
 	if err != nil {
 		return err
 	}
 	d.size += int64(n)
-	d.known[top] = struct{}{}
-	return nil
+	d.lines++
+	return d.known.Add(hashOf(top))
+}
+
+func hashOf(top string) uint64 {
+	sum := sha256.Sum256([]byte(top))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // report sends what the manager has not had. It can be done again: a report that
@@ -101,7 +116,7 @@ func (d *discovered) report(ctx context.Context, m *manager) error {
 func (d *discovered) len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.known)
+	return d.lines
 }
 
-func (d *discovered) Close() error { return d.file.Close() }
+func (d *discovered) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }

@@ -252,6 +252,9 @@ func (r *Robot) Close() error {
 	if r.tap != nil {
 		errs = append(errs, r.tap.Close())
 	}
+	if r.frontier != nil {
+		errs = append(errs, r.frontier.Close())
+	}
 	if r.ledger != nil {
 		errs = append(errs, r.ledger.Close())
 	}

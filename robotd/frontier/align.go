@@ -1,11 +1,5 @@
 package frontier
 
-import (
-	"bufio"
-	"io"
-	"os"
-)
-
 // Cell is a whole cell that was found in a host's open segment.
 type Cell struct {
 	URL   string
@@ -28,16 +22,15 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 	if len(cells) > 0 {
 		end = cells[len(cells)-1].End
 	}
-	marks, ends, err := readJournal(h.journal.path)
+	at, err := endOfJournal(h.path("journal"), func(p place) bool { return p.segment != segment || p.end <= end })
 	if err != nil {
 		return false, err
 	}
-	n := len(marks)
-	for n > 0 && marks[n-1].segment == segment && marks[n-1].end > end {
-		n--
-	}
-	if n < len(marks) {
-		return false, h.restore(marks[:n], ends[:n])
+	if at.after > 0 {
+		if err := h.setPlace(at); err != nil {
+			return false, err
+		}
+		return false, h.countLeft()
 	}
 	done := int64(0)
 	if h.last.segment == segment {
@@ -59,18 +52,18 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 func (h *Host) finishCollected(collected map[string]Cell, segment string, done, end int64) (finished bool, err error) {
 	last, err := h.lastOf(collected)
 	for err == nil && h.last.consumed <= last {
-		var e Entry
-		if e, _, err = h.head(); err != nil {
+		var a *lookAhead
+		if a, err = h.look(); err != nil {
 			break
 		}
 		d := Done{Segment: segment, End: done}
 		if h.last.consumed == last {
 			d.End = end
 		}
-		c, found := collected[e.URL]
+		c, found := collected[a.entries[0].URL]
 		if found {
 			d.Visit, finished = c.Visit, true
-		} else if err = h.log.append([]byte(e.line())); err != nil {
+		} else if err = h.again(a.entries[0]); err != nil {
 			break
 		}
 		err = h.finish(d)
@@ -82,30 +75,17 @@ func (h *Host) finishCollected(collected map[string]Cell, segment string, done, 
 // collected; -1 where there is none.
 func (h *Host) lastOf(collected map[string]Cell) (int64, error) {
 	last := int64(-1)
-	if len(collected) == 0 || h.last.consumed >= h.log.size {
+	if len(collected) == 0 || h.last.consumed >= h.logSize {
 		return last, nil
 	}
-	f, err := os.Open(h.log.path)
-	if err != nil {
-		return last, err
-	}
-	defer f.Close()
 	at := h.last.consumed
-	for r := bufio.NewReader(io.NewSectionReader(f, at, h.log.size-at)); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return last, nil
-		}
-		if err != nil {
-			return last, err
-		}
-		e, err := parseEntry(line[:len(line)-1])
-		if err != nil {
-			return last, err
-		}
-		if _, ok := collected[e.URL]; ok {
+	_, err := eachLine(h.path("log"), at, func(line []byte, end int64) error {
+		e, err := parseEntry(line, h.Name)
+		if _, ok := collected[e.URL]; ok && err == nil {
 			last = at
 		}
-		at += int64(len(line))
-	}
+		at = end
+		return err
+	})
+	return last, err
 }

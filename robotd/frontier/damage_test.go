@@ -55,12 +55,12 @@ func TestDamageAtEveryByte(t *testing.T) {
 	finish(t, h, Done{Segment: "s", End: 1024, Visit: visit(2)})
 	// The process was killed after the cell of page 3 and before its line in the journal.
 
-	for _, kind := range []string{"log", "seen", "journal"} {
+	for _, kind := range []string{"log", "journal"} {
 		path, err := filepath.Rel(whole, filePath(h.dir, 1, kind))
 		if err != nil {
 			t.Fatal(err)
 		}
-		size := fileSize(t, filepath.Join(whole, path))
+		size := sizeOf(t, filepath.Join(whole, path))
 		for name, damage := range damages {
 			for n := range bytesOf(size) {
 				dir := t.TempDir()
@@ -161,7 +161,7 @@ func TestDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, damage := range damages {
-		for n := range bytesOf(fileSize(t, filepath.Join(whole, path))) {
+		for n := range bytesOf(sizeOf(t, filepath.Join(whole, path))) {
 			for _, settle := range []bool{false, true} { // before or after the robot has read it
 				dir := t.TempDir()
 				if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
@@ -218,24 +218,28 @@ func FuzzFiles(f *testing.F) {
 	if err := h.Finish(Done{Segment: "s", End: 512, Visit: Visit{Digest: "sha256:x", ETag: `"`}}); err != nil {
 		f.Fatal(err)
 	}
-	var files [3][]byte
-	for i, kind := range []string{"log", "seen", "journal"} {
-		if files[i], err = os.ReadFile(filePath(h.dir, 1, kind)); err != nil {
+	var files [2][]byte
+	for i, kind := range []string{"log", "journal"} {
+		if files[i], err = os.ReadFile(h.path(kind)); err != nil {
 			f.Fatal(err)
 		}
 	}
-	f.Add(files[0], files[1], files[2], []byte(stateHeader+"0\n"))
-	f.Fuzz(func(t *testing.T, log, seen, journal, state []byte) {
-		dir := t.TempDir()
-		if _, err := openHost(dir, "h", 1); err != nil {
+	f.Add(files[0], files[1], []byte(stateHeader+"0\n"))
+	f.Fuzz(func(t *testing.T, log, journal, state []byte) {
+		f, err := Open(t.TempDir(), 1)
+		if err != nil {
 			t.Fatal(err)
 		}
-		for name, data := range map[string][]byte{"1.log": log, "1.seen": seen, "1.journal": journal, "state": state} {
+		dir := f.path("h")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, data := range map[string][]byte{"1.log": log, "1.journal": journal, "state": state} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		h, err := openHost(dir, "h", 1)
+		h, err := f.Host("h")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,13 +259,13 @@ func FuzzFiles(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if err := settleBefore(dir, 2); err != nil {
+		if err := f.Advance(2); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-func fileSize(t *testing.T, path string) int {
+func sizeOf(t *testing.T, path string) int {
 	t.Helper()
 	st, err := os.Stat(path)
 	if err != nil {

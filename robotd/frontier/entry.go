@@ -1,7 +1,9 @@
 package frontier
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,63 +13,110 @@ import (
 
 // Entry is one URL to fetch.
 type Entry struct {
-	URL       string // in canonical form: no blanks, no line ends
+	URL       string // in canonical form: absolute, no blanks, no line ends
 	Depth     int    // links from a seed
 	Redirects int    // redirects in a row that led here
 	Tries     int    // times that it was fetched in vain
 }
 
-func hash(s string) uint64 {
-	sum := sha256.Sum256([]byte(s))
+func hash(url string) uint64 {
+	sum := sha256.Sum256([]byte(url))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-func (e Entry) fields() string {
-	return fmt.Sprintf("%d %d %d %s", e.Depth, e.Redirects, e.Tries, e.URL)
-}
+// sumLength is how many letters a checksum takes.
+const sumLength = 6
 
-// line is the entry in the log: a checksum, a blank and the fields.
-func (e Entry) line() string { return checked(e.fields()) + "\n" }
+func checksum(text []byte) (letters [sumLength]byte) {
+	var sum [4]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text))
+	base64.RawURLEncoding.Encode(letters[:], sum[:])
+	return letters
+}
 
 // checked puts its checksum before a text.
 func checked(text string) string {
-	return fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text)
+	sum := checksum([]byte(text))
+	return string(sum[:]) + text
 }
 
 // check takes the checksum off and reports whether it is the text's.
-func check(line string) (text string, ok bool) {
-	sum, text, _ := strings.Cut(line, " ")
-	want, err := strconv.ParseUint(sum, 16, 32)
-	return text, err == nil && len(sum) == 8 && uint32(want) == crc32.ChecksumIEEE([]byte(text))
+func check(line []byte) (text []byte, ok bool) {
+	if len(line) < sumLength {
+		return nil, false
+	}
+	text = line[sumLength:]
+	return text, checksum(text) == [sumLength]byte(line)
 }
 
-func parseEntry(line string) (Entry, error) {
+// A log line is the checksum of what follows, the depth, redirects and tries as
+// ",2,1" where one is not 0, a blank, and the URL. Of a URL of the log's own host only the
+// path is written, with "s" before it for https: of ten million lines most would say the same.
+
+func (e Entry) append(b []byte, host string) []byte {
+	start := len(b)
+	b = append(b, "......"...)
+	b = strconv.AppendInt(b, int64(e.Depth), 10)
+	if e.Redirects != 0 || e.Tries != 0 {
+		b = fmt.Appendf(b, ",%d,%d", e.Redirects, e.Tries)
+	}
+	b = append(b, ' ')
+	b = append(b, shorten(e.URL, host)...)
+	sum := checksum(b[start+sumLength:])
+	copy(b[start:], sum[:])
+	return append(b, '\n')
+}
+
+func shorten(url, host string) string {
+	for _, kind := range []struct{ scheme, short string }{{"http://", ""}, {"https://", "s"}} {
+		rest, ok := strings.CutPrefix(url, kind.scheme)
+		if path, own := strings.CutPrefix(rest, host); ok && own && strings.HasPrefix(path, "/") {
+			return kind.short + path
+		}
+	}
+	return url
+}
+
+// appendURL appends the URL that shorten made short.
+func appendURL(b, short []byte, host string) []byte {
+	switch {
+	case bytes.HasPrefix(short, []byte("/")):
+		return append(append(append(b, "http://"...), host...), short...)
+	case bytes.HasPrefix(short, []byte("s/")):
+		return append(append(append(b, "https://"...), host...), short[1:]...)
+	}
+	return append(b, short...)
+}
+
+// splitLine checks a log line, without its end, and divides it.
+func splitLine(line []byte) (numbers, short []byte, ok bool) {
 	text, ok := check(line)
+	if !ok {
+		return nil, nil, false
+	}
+	return bytes.Cut(text, []byte(" "))
+}
+
+func parseEntry(line []byte, host string) (Entry, error) {
+	numbers, short, ok := splitLine(line)
 	if !ok {
 		return Entry{}, fmt.Errorf("log line %.200q is damaged", line)
 	}
-	return parseFields(text)
-}
-
-func parseFields(line string) (Entry, error) {
-	f := strings.SplitN(line, " ", 4)
-	if len(f) != 4 {
-		return Entry{}, fmt.Errorf("log line %q has %d fields, want 4", line, len(f))
-	}
-	e := Entry{URL: f[3]}
-	for i, p := range []*int{&e.Depth, &e.Redirects, &e.Tries} {
-		n, err := strconv.Atoi(f[i])
-		if err != nil {
-			return Entry{}, fmt.Errorf("log line %q: %w", line, err)
+	e := Entry{URL: string(appendURL(nil, short, host))}
+	into := []*int{&e.Depth, &e.Redirects, &e.Tries}
+	for i, text := range strings.Split(string(numbers), ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || i >= len(into) {
+			return Entry{}, fmt.Errorf("log line %.200q: %q are not its numbers", line, numbers)
 		}
-		*p = n
+		*into[i] = n
 	}
 	return e, nil
 }
 
 func checkURL(url string) error {
-	if url == "" || strings.ContainsAny(url, " \t\r\n") {
-		return fmt.Errorf("URL %q is empty or holds blanks: it is not canonical", url)
+	if strings.ContainsAny(url, " \t\r\n") || !strings.Contains(url, "://") {
+		return fmt.Errorf("URL %q is not absolute or holds blanks: it is not canonical", url)
 	}
 	return nil
 }

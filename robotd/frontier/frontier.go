@@ -1,30 +1,48 @@
 package frontier
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/robotd/seen"
 )
 
 // Frontier is a folder of hosts. It may be used by many goroutines at once.
 type Frontier struct {
-	dir string
+	dir   string
+	seen  *seen.Set                     // of all hosts, each of which salts its hashes
+	ahead *lru.Cache[*Host, *lookAhead] // of the hosts that were visited last
 
 	mu    sync.Mutex // guards cycle and hosts
 	cycle int64
 	hosts map[string]*Host
 }
 
+// temp is where the set of seen URLs has its files, and what is to be sorted.
+func (f *Frontier) temp() string { return filepath.Join(f.dir, "temp") }
+
 // Open opens or makes the folder and enters the given cycle. Whatever an
 // earlier cycle left unsettled is settled when its host is opened.
 func Open(dir string, cycle int64) (*Frontier, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	f := &Frontier{dir: dir, cycle: cycle, hosts: make(map[string]*Host)}
+	// A kill may have left files there.
+	if err := errors.Join(os.RemoveAll(f.temp()), os.MkdirAll(f.temp(), 0o755)); err != nil {
 		return nil, fmt.Errorf("frontier: %w", err)
 	}
-	return &Frontier{dir: dir, cycle: cycle, hosts: make(map[string]*Host)}, nil
+	f.seen = seen.New(f.temp())
+	var err error
+	f.ahead, err = lru.NewWithEvict(aheadHosts, func(h *Host, _ *lookAhead) { h.ahead.Store(nil) })
+	return f, err
 }
+
+// Close lets go of the files that are open. The frontier is not to be used any more.
+func (f *Frontier) Close() error { return f.seen.Clear() }
 
 // Host opens the host's part of the frontier in the current cycle.
 func (f *Frontier) Host(name string) (*Host, error) {
@@ -33,7 +51,7 @@ func (f *Frontier) Host(name string) (*Host, error) {
 	if h := f.hosts[name]; h != nil {
 		return h, nil
 	}
-	h, err := openHost(f.path(name), name, f.cycle)
+	h, err := f.open(name)
 	if err != nil {
 		return nil, fmt.Errorf("frontier of %s: %w", name, err)
 	}
@@ -87,13 +105,14 @@ func (f *Frontier) Advance(cycle int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, name := range names {
-		if err := settleBefore(f.path(name), cycle); err != nil {
+		if err := settleBefore(f.temp(), f.path(name), name, cycle); err != nil {
 			return fmt.Errorf("frontier of %s: %w", name, err)
 		}
 	}
 	f.cycle = cycle
 	clear(f.hosts)
-	return nil
+	f.ahead.Purge()
+	return f.seen.Clear()
 }
 
 // path spreads hosts over folders by the first byte of their hash, so that no

@@ -3,7 +3,6 @@ package frontier
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,22 +18,33 @@ type Visit struct {
 	Gone         bool // the page is no more: what was known of it is forgotten
 }
 
-// mark is one line of the journal.
-type mark struct {
+// learned reports whether the visit says anything of the page.
+func (v Visit) learned() bool { return v.Gone || !v.Full.IsZero() }
+
+// place is how far a host's files belonged together when a line was written to the journal.
+type place struct {
 	consumed int64  // bytes of the log that are done with
-	logged   int64  // bytes of the log when the line was written
-	seen     int64  // bytes of the seen file then
-	seenSum  uint32 // CRC-32 of those
-	segment  string
-	end      int64 // bytes of that segment then
-	key      uint64
-	visit    Visit // Full is zero where the page was not collected
+	logged   int64  // bytes of the log
+	queued   bool   // the pages of earlier cycles are in the log: see PushKnown
+	segment  string // the host's open segment
+	end      int64  // bytes of that segment
 }
 
-func (m mark) line() string {
-	body := fmt.Sprintf("%d %d %d %08x %s %d %016x %s",
-		m.consumed, m.logged, m.seen, m.seenSum, strconv.Quote(m.segment), m.end, m.key, m.visit.fields())
-	return checked(body) + "\n"
+// mark is one line of the journal. It is the sum of what follows, the numbers of place and key
+// in hexadecimal, the segment's name, and the visit.
+type mark struct {
+	place
+	key   uint64
+	visit Visit // Full is zero where the page was not collected
+}
+
+func (m mark) line() []byte {
+	queued := 0
+	if m.queued {
+		queued = 1
+	}
+	return append([]byte(checked(fmt.Sprintf("%x %x %x %x %x %s %s",
+		m.consumed, m.logged, queued, m.end, m.key, strconv.Quote(m.segment), m.visit.fields()))), '\n')
 }
 
 // gone stands for the date of a page that is no more.
@@ -75,65 +85,95 @@ func parseVisit(s string) (Visit, error) {
 	return v, nil
 }
 
-func parseMark(line string) (mark, bool) {
-	body, ok := check(line)
+// parsePlace reads a mark up to its visit, of which it returns the text: who looks
+// through a long journal for its end wants no more.
+func parsePlace(line []byte) (p place, key uint64, visit []byte, ok bool) {
+	text, ok := check(line)
 	if !ok {
-		return mark{}, false
+		return p, 0, nil, false
 	}
-	var m mark
-	rest := body
-	for _, p := range []*int64{&m.consumed, &m.logged, &m.seen} {
-		var number string
-		number, rest, _ = strings.Cut(rest, " ")
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return mark{}, false
+	var n [5]uint64
+	for i := range n {
+		if n[i], text, ok = cutHex(text); !ok {
+			return p, 0, nil, false
 		}
-		*p = n
 	}
-	sum, rest, _ := strings.Cut(rest, " ")
-	seenSum, err := strconv.ParseUint(sum, 16, 32)
+	quoted, err := strconv.QuotedPrefix(string(text[:min(len(text), longestName)]))
 	if err != nil {
-		return mark{}, false
+		return p, 0, nil, false
 	}
-	m.seenSum = uint32(seenSum)
-	quoted, err := strconv.QuotedPrefix(rest)
+	segment, err := strconv.Unquote(quoted)
 	if err != nil {
-		return mark{}, false
+		return p, 0, nil, false
 	}
-	m.segment, _ = strconv.Unquote(quoted)
-	f := strings.SplitN(strings.TrimPrefix(rest[len(quoted):], " "), " ", 3)
-	if len(f) != 3 {
-		return mark{}, false
+	p = place{consumed: int64(n[0]), logged: int64(n[1]), queued: n[2] == 1, segment: segment, end: int64(n[3])}
+	return p, n[4], bytes.TrimPrefix(text[len(quoted):], []byte(" ")), true
+}
+
+// longestName is more than a segment's quoted name takes.
+const longestName = 512
+
+// cutHex cuts a hexadecimal number and the blank behind it off.
+func cutHex(text []byte) (n uint64, rest []byte, ok bool) {
+	for i, c := range text {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		default:
+			return n, text[i+1:], c == ' ' && i > 0
+		}
 	}
-	if m.end, err = strconv.ParseInt(f[0], 10, 64); err != nil {
-		return mark{}, false
+	return 0, nil, false
+}
+
+func parseMark(line []byte) (m mark, ok bool) {
+	var visit []byte
+	if m.place, m.key, visit, ok = parsePlace(line); !ok {
+		return m, false
 	}
-	if m.key, err = strconv.ParseUint(f[1], 16, 64); err != nil {
-		return mark{}, false
-	}
-	m.visit, err = parseVisit(f[2])
+	var err error
+	m.visit, err = parseVisit(string(visit))
 	return m, err == nil
 }
 
-// readJournal returns the journal's lines, and for each the offset at which it ends. A
-// line that is damaged is passed over: the next one says how far things are without it.
-func readJournal(path string) (marks []mark, ends []int64, err error) {
-	data, err := os.ReadFile(path)
-	if os.IsNotExist(err) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	for at := int64(0); ; {
-		line, _, whole := bytes.Cut(data[at:], []byte("\n"))
-		if !whole {
-			return marks, ends, nil
+// eachMark calls fn for every mark of a journal. A line that is damaged is passed
+// over: the next one says how far things are without it.
+func eachMark(path string, fn func(mark) error) error {
+	_, err := eachLine(path, 0, func(line []byte, _ int64) error {
+		if m, ok := parseMark(line); ok {
+			return fn(m)
 		}
-		at += int64(len(line)) + 1
-		if m, ok := parseMark(string(line)); ok {
-			marks, ends = append(marks, m), append(ends, at)
+		return nil
+	})
+	return err
+}
+
+// journalEnd is what a journal says in sum.
+type journalEnd struct {
+	last      place // of the last mark that counts
+	size      int64 // offset behind it
+	marks     int   // up to it
+	after     int   // behind it, which do not count
+	forgotten bool  // visits were forgotten, and marks with them
+}
+
+// endOfJournal looks for the last mark that counts.
+func endOfJournal(path string, counts func(place) bool) (journalEnd, error) {
+	var e journalEnd
+	blank := false
+	_, err := eachLine(path, 0, func(line []byte, end int64) error {
+		p, key, _, ok := parsePlace(line)
+		if !ok {
+			return nil
 		}
-	}
+		blank = blank || key == 0
+		e.after++
+		if counts(p) {
+			e = journalEnd{last: p, size: end, marks: e.marks + e.after, forgotten: blank}
+		}
+		return nil
+	})
+	return e, err
 }

@@ -1,58 +1,12 @@
 package frontier
 
 import (
-	"bufio"
-	"encoding/binary"
 	"errors"
-	"io"
 	"os"
-	"strings"
 )
 
 // flag is the kind of a file that stands while a host's files are being rebuilt.
 const flag = "rebuild"
-
-// isDamaged reports whether lines of the log are lost: one cannot be read, or the
-// log is shorter than the journal says it was.
-func (h *Host) isDamaged(marks []mark) (bool, error) {
-	if _, err := os.Stat(filePath(h.dir, h.cycle, flag)); err == nil {
-		return true, nil
-	}
-	damaged := false
-	whole, err := eachEntry(h.log.path, func(Entry) {}, func() { damaged = true })
-	if n := len(marks); n > 0 && marks[n-1].logged > whole {
-		damaged = true
-	}
-	return damaged, err
-}
-
-// eachEntry calls fn for every line of a log and bad for those that cannot be read. It
-// returns how long the whole lines are: the writer of a last one without end was interrupted.
-func eachEntry(path string, fn func(Entry), bad func()) (whole int64, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for r := bufio.NewReader(f); ; {
-		line, err := r.ReadString('\n')
-		if err == io.EOF {
-			return whole, nil
-		}
-		if err != nil {
-			return whole, err
-		}
-		whole += int64(len(line))
-		if e, err := parseEntry(line[:len(line)-1]); err == nil {
-			fn(e)
-		} else {
-			bad()
-		}
-	}
-}
 
 // Damaged reports that the queue cannot be used before it is rebuilt.
 func (h *Host) Damaged() bool {
@@ -70,19 +24,19 @@ func (h *Host) Damaged() bool {
 func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	marks, _, err := readJournal(h.journal.path)
+	visits := make(map[uint64]Visit) // of what is finished
+	err = eachMark(h.path("journal"), func(m mark) error {
+		if m.visit.learned() {
+			visits[m.key] = m.visit
+		}
+		return nil
+	})
 	if err != nil {
 		return 0, err
 	}
 	entries, err := h.salvage()
 	if err != nil {
 		return 0, err
-	}
-	visits := make(map[uint64]Visit) // of what is finished
-	for _, m := range marks {
-		if m.visit.Gone || !m.visit.Full.IsZero() {
-			visits[m.key] = m.visit
-		}
 	}
 	finished := len(visits)
 	have := make(map[uint64]bool, len(entries))
@@ -112,26 +66,29 @@ func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int,
 // salvage returns the log's entries that can be read, each URL once, as it was queued last.
 func (h *Host) salvage() (entries []Entry, err error) {
 	at := make(map[uint64]int)
-	_, err = eachEntry(h.log.path, func(e Entry) {
+	_, err = eachLine(h.path("log"), 0, func(line []byte, _ int64) error {
+		e, err := parseEntry(line, h.Name)
+		if err != nil {
+			return nil // lost
+		}
 		key := hash(e.URL)
 		if i, ok := at[key]; ok {
 			entries[i] = e
-			return
+			return nil
 		}
 		at[key] = len(entries)
 		entries = append(entries, e)
-	}, func() {})
+		return nil
+	})
 	return entries, err
 }
 
-// rewrite writes the three files: what is finished first.
+// rewrite writes both files: what is finished first.
 func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string, end int64) error {
-	flagPath := filePath(h.dir, h.cycle, flag)
-	if err := os.WriteFile(flagPath, nil, 0o644); err != nil {
+	if err := os.WriteFile(h.path(flag), nil, 0o644); err != nil {
 		return err
 	}
-	var log, journal strings.Builder
-	var seen []byte
+	var log, journal []byte
 	var done []mark
 	for _, wanted := range []bool{true, false} {
 		for _, e := range entries {
@@ -140,24 +97,23 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 			if finished != wanted {
 				continue
 			}
-			log.WriteString(e.line())
-			seen = binary.BigEndian.AppendUint64(seen, key)
+			log = e.append(log, h.Name)
 			if finished {
-				done = append(done, mark{consumed: int64(log.Len()), segment: segment, end: end, key: key, visit: visit})
+				at := place{consumed: int64(len(log)), segment: segment, end: end}
+				done = append(done, mark{place: at, key: key, visit: visit})
 			}
 		}
 	}
 	for _, m := range done {
-		// No hashes are vouched for yet: they are made anew from the log.
-		m.logged = int64(log.Len())
-		journal.WriteString(m.line())
+		m.logged = int64(len(log))
+		journal = append(journal, m.line()...)
 	}
-	for kind, text := range map[string]string{"log": log.String(), "journal": journal.String(), "seen": string(seen)} {
-		if err := replace(filePath(h.dir, h.cycle, kind), text); err != nil {
+	for kind, data := range map[string][]byte{"log": log, "journal": journal} {
+		if err := replace(h.path(kind), data); err != nil {
 			return err
 		}
 	}
-	if err := os.Remove(flagPath); err != nil {
+	if err := os.Remove(h.path(flag)); err != nil {
 		return err
 	}
 	h.damaged = false
@@ -165,12 +121,12 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 }
 
 // replace writes a file whole and durably, or leaves the one that was there.
-func replace(path, text string) error {
+func replace(path string, data []byte) error {
 	f, err := os.Create(path + ".new")
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}

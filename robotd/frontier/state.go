@@ -1,14 +1,12 @@
 package frontier
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -18,50 +16,59 @@ import (
 // keepVisits is how long a page that is met no more is remembered.
 const keepVisits = 90 * 24 * time.Hour
 
-// The state file: a line "sheaf-visits 2 <cycle>", then one line per page in the
-// order of its key: 16 hexadecimal digits, a checksum of what follows, the visit's
-// fields, the log's fields; at last "~end <number of pages>". Where a line is damaged, no visit of the host is believed any
-// more: a page that answers "not modified" would hide the links to those that are lost.
+// The state file: a line "sheaf-visits 3 <cycle>", then one line per page in the
+// order of its key: 16 hexadecimal digits, a blank, a checksum of what follows, the visit's
+// fields, the depth, the URL as in the log; at last "~end <number of pages>". Where a line is damaged,
+// no visit of the host is believed any more: a page that answers "not modified" would hide
+// the links to those that are lost.
 const (
-	stateHeader = "sheaf-visits 2 "
+	stateFile   = "state"
+	stateHeader = "sheaf-visits 3 "
 	stateEnd    = "~end " // sorts behind every key
 )
 
 // known is a line of the state file.
 type known struct {
-	key   string
+	key   uint64
 	visit Visit
 	entry Entry
 }
 
-func (k known) line() string {
-	return k.key + " " + checked(k.visit.fields()+" "+k.entry.fields()) + "\n"
+func (k known) append(b []byte, host string) []byte {
+	text := fmt.Sprintf("%s %d %s", k.visit.fields(), k.entry.Depth, shorten(k.entry.URL, host))
+	return fmt.Appendf(b, "%016x %s\n", k.key, checked(text))
 }
 
-func parseKnown(line string) (k known, ok bool) {
-	key, rest, _ := strings.Cut(line, " ")
+func parseKnown(line []byte, host string) (k known, ok bool) {
+	digits, rest, _ := bytes.Cut(line, []byte(" "))
 	text, ok := check(rest)
-	if !ok || len(key) != 16 {
+	if !ok || len(digits) != 16 {
 		return k, false
 	}
-	visit, err := parseVisit(text)
+	key, err := strconv.ParseUint(string(digits), 16, 64)
 	if err != nil {
 		return k, false
 	}
-	// The entry is the last four of the fields, none of which holds a blank.
-	f := strings.Split(text, " ")
-	entry, err := parseFields(strings.Join(f[max(0, len(f)-4):], " "))
-	if err != nil || fmt.Sprintf("%016x", hash(entry.URL)) != key {
+	visit, err := parseVisit(string(text))
+	if err != nil {
 		return k, false
 	}
-	return known{key, visit, entry}, true
+	// Depth and URL are the last two of the fields, and neither holds a blank.
+	at := bytes.LastIndexByte(text, ' ')
+	url := appendURL(nil, text[at+1:], host)
+	text = text[:max(at, 0)]
+	depth, err := strconv.Atoi(string(text[bytes.LastIndexByte(text, ' ')+1:]))
+	if err != nil || hash(string(url)) != key {
+		return k, false
+	}
+	return known{key, visit, Entry{URL: string(url), Depth: depth}}, true
 }
 
 // Visit returns what is known of a page from earlier cycles.
 func (h *Host) Visit(url string) (Visit, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f, err := os.Open(filepath.Join(h.dir, "state"))
+	f, err := os.Open(filepath.Join(h.dir, stateFile))
 	if os.IsNotExist(err) {
 		return Visit{}, false, nil
 	}
@@ -69,216 +76,140 @@ func (h *Host) Visit(url string) (Visit, bool, error) {
 		return Visit{}, false, err
 	}
 	defer f.Close()
-	line, ok, err := search(f, fmt.Sprintf("%016x ", hash(url)))
-	if err != nil || !ok {
+	line, err := search(f, fmt.Sprintf("%016x ", hash(url)))
+	if err != nil || line == nil {
 		return Visit{}, false, err
 	}
-	k, ok := parseKnown(line)
+	k, ok := parseKnown(line, h.Name)
 	return k.visit, ok, nil
 }
 
 // search finds the line that begins with key in a file of sorted lines, by
-// halving the range of offsets in which it can begin.
-func search(f *os.File, key string) (string, bool, error) {
+// halving the range of offsets in which it can begin; nil where there is none.
+func search(f *os.File, key string) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
 	var failed error
+	buf := make([]byte, 1<<10)
 	// lineAt returns the first line that begins at or after off.
-	lineAt := func(off int64) string {
-		r := bufio.NewReader(io.NewSectionReader(f, off, st.Size()-off))
-		if off > 0 {
-			r.Reset(io.NewSectionReader(f, off-1, st.Size()-off+1))
-			if _, err := r.ReadString('\n'); err != nil && err != io.EOF {
+	lineAt := func(off int64) []byte {
+		for failed == nil {
+			n, err := f.ReadAt(buf, max(off-1, 0))
+			if err != nil && err != io.EOF {
 				failed = err
+				break
 			}
+			data := buf[:n]
+			if off > 0 {
+				_, data, _ = bytes.Cut(data, []byte("\n"))
+			}
+			line, _, whole := bytes.Cut(data, []byte("\n"))
+			if whole || n < len(buf) {
+				return line
+			}
+			buf = make([]byte, 2*len(buf))
 		}
-		line, err := r.ReadString('\n')
-		if err != nil && err != io.EOF {
-			failed = err
-		}
-		return strings.TrimSuffix(line, "\n")
+		return nil
 	}
 	first := int64(len(lineAt(0))) + 1 // behind the header
 	span := int(st.Size() - first)
-	if span <= 0 {
-		return "", false, failed
+	if span <= 0 || failed != nil {
+		return nil, failed
 	}
 	at := sort.Search(span, func(i int) bool {
 		line := lineAt(first + int64(i))
-		return line == "" || line >= key
+		return len(line) == 0 || string(line) >= key
 	})
-	line := lineAt(first + int64(at))
-	return line, strings.HasPrefix(line, key), failed
+	if line := lineAt(first + int64(at)); bytes.HasPrefix(line, []byte(key)) {
+		return line, failed
+	}
+	return nil, failed
 }
 
-// settleBefore merges into the state the visits of every cycle before the given
-// one and removes the cycle's files. A crash in between is harmless: the state
-// names the cycle it has, and merging twice gives the same.
-func settleBefore(dir string, cycle int64) error {
-	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
-	if err != nil {
-		return err
+// stateReader reads a state file page by page.
+type stateReader struct {
+	host    string
+	lines   *lineReader // nil: there is no file
+	damaged bool        // lines are lost; certain at the end only
+	ended   bool
+	pages   int
+}
+
+func openState(path, host string) (*stateReader, error) {
+	lines, err := openLines(path, 0)
+	if lines == nil || err != nil {
+		return &stateReader{host: host}, err
 	}
-	var old []int64
-	for _, path := range logs {
-		n, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(path), ".log"), 10, 64)
+	r := &stateReader{host: host, lines: lines}
+	header, err := lines.next()
+	r.damaged = !bytes.HasPrefix(header, []byte(stateHeader))
+	if err != nil && err != io.EOF {
+		return nil, errors.Join(err, lines.close())
+	}
+	return r, nil
+}
+
+func (r *stateReader) next() (known, bool, error) {
+	if r.lines == nil {
+		return known{}, false, nil
+	}
+	for {
+		line, err := r.lines.next()
+		if err == io.EOF {
+			st, err := r.lines.f.Stat()
+			r.damaged = r.damaged || !r.ended || err == nil && r.lines.end < st.Size()
+			return known{}, false, err
+		}
 		if err != nil {
-			return fmt.Errorf("%s is not named after a cycle; move it away", path)
+			return known{}, false, err
 		}
-		if n < cycle {
-			old = append(old, n)
+		if n, ok := strings.CutPrefix(string(line), stateEnd); ok && n == strconv.Itoa(r.pages) {
+			r.ended = true
+			continue
 		}
+		r.pages++
+		if k, ok := parseKnown(line, r.host); ok {
+			return k, true, nil
+		}
+		r.damaged = true
 	}
-	slices.Sort(old)
-	for _, n := range old {
-		if err := settle(dir, n); err != nil {
-			return fmt.Errorf("settling cycle %d: %w", n, err)
-		}
-		for _, kind := range []string{"journal", "seen", "log"} {
-			if err := os.Remove(filePath(dir, n, kind)); err != nil && !os.IsNotExist(err) {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
-func settle(dir string, cycle int64) error {
-	marks, _, err := readJournal(filePath(dir, cycle, "journal"))
-	if err != nil {
-		return err
-	}
-	visits := make(map[uint64]Visit)
-	newest := time.Time{}
-	for _, m := range marks {
-		if m.visit.Gone || !m.visit.Full.IsZero() {
-			visits[m.key] = m.visit
-		}
-		if m.visit.Full.After(newest) {
-			newest = m.visit.Full
-		}
-	}
-	fresh := make(map[string]known, len(visits))
-	_, err = eachEntry(filePath(dir, cycle, "log"), func(e Entry) {
-		if v, ok := visits[hash(e.URL)]; ok {
-			e.Tries, e.Redirects = 0, 0
-			k := known{fmt.Sprintf("%016x", hash(e.URL)), v, e}
-			fresh[k.key] = k
-		}
-	}, func() {}) // a page that is lost here is met again, and taken in full
-	if err != nil {
-		return err
-	}
-	return rewriteState(dir, cycle, fresh, newest.Add(-keepVisits))
-}
-
-// rewriteState writes the old state overlaid with what is fresh, and renames it into place.
-func rewriteState(dir string, cycle int64, fresh map[string]known, forget time.Time) (err error) {
-	path := filepath.Join(dir, "state")
-	tmp, err := os.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
-		}
-	}()
-	damaged, err := eachKnown(path, func(known) error { return nil })
-	if err != nil {
-		return err
-	}
-	keys := slices.Sorted(maps.Keys(fresh))
-	w := bufio.NewWriter(tmp)
-	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
-	written := 0
-	write := func(k known) {
-		written++
-		if damaged { // pages whose lines are lost are found again by the links of all others
-			k.visit = Visit{}
-		}
-		w.WriteString(k.line()) // an error stays until Flush
-	}
-	next := 0
-	put := func(upTo string) {
-		for ; next < len(keys) && (upTo == "" || keys[next] < upTo); next++ {
-			if k := fresh[keys[next]]; !k.visit.Gone {
-				write(k)
-			}
-		}
-	}
-	_, err = eachKnown(path, func(k known) error {
-		put(k.key)
-		if _, replaced := fresh[k.key]; !replaced && k.visit.Full.After(forget) {
-			write(k)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	put("")
-	fmt.Fprintf(w, "%s%d\n", stateEnd, written)
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := tmp.Sync(); err != nil {
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
-}
+func (r *stateReader) close() error { return r.lines.close() }
 
 // eachKnown calls fn for every page's line of the state file, and reports whether
 // there were others that are damaged.
-func eachKnown(path string, fn func(known) error) (damaged bool, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
+func eachKnown(path, host string, fn func(known) error) (damaged bool, err error) {
+	r, err := openState(path, host)
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	r := bufio.NewReader(f)
-	header, err := r.ReadString('\n')
-	damaged = !strings.HasPrefix(header, stateHeader)
-	pages, ended := 0, false
-	for err == nil {
-		var line string
-		if line, err = r.ReadString('\n'); err != nil {
-			damaged = damaged || line != "" || !ended
-			break
+	defer r.close()
+	for {
+		k, ok, err := r.next()
+		if err == nil && ok {
+			err = fn(k)
 		}
-		if line == fmt.Sprintf("%s%d\n", stateEnd, pages) {
-			ended = true
-			continue
-		}
-		pages++
-		k, ok := parseKnown(line[:len(line)-1])
-		if !ok {
-			damaged = true
-			continue
-		}
-		if err := fn(k); err != nil {
-			return damaged, err
+		if err != nil || !ok {
+			return r.damaged, err
 		}
 	}
-	if err != io.EOF {
-		return damaged, err
-	}
-	return damaged || !ended, nil
 }
 
 // PushKnown queues every page that earlier cycles collected and that is not
 // queued yet: a page that answers "not modified" shows no links, and what it
-// leads to must be visited all the same. It returns how many were queued. Where the
+// leads to must be visited all the same. It returns how many were queued; once it was
+// done in a cycle, it need not be done again. Where the
 // state is damaged it drops the visits, once what can be read of it is queued.
 func (h *Host) PushKnown() (int, error) {
+	h.mu.Lock()
+	queued := h.last.queued
+	h.mu.Unlock()
+	if queued {
+		return 0, nil
+	}
 	const chunk = 1000
 	var entries []Entry
 	total := 0
@@ -288,8 +219,8 @@ func (h *Host) PushKnown() (int, error) {
 		entries = entries[:0]
 		return err
 	}
-	path := filepath.Join(h.dir, "state")
-	damaged, err := eachKnown(path, func(k known) error {
+	path := filepath.Join(h.dir, stateFile)
+	damaged, err := eachKnown(path, h.Name, func(k known) error {
 		if entries = append(entries, k.entry); len(entries) == chunk {
 			return flush()
 		}
@@ -304,6 +235,9 @@ func (h *Host) PushKnown() (int, error) {
 	if err != nil {
 		return total, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
+	h.mu.Lock()
+	h.last.queued = true // the next line of the journal says so
+	h.mu.Unlock()
 	return total, nil
 }
 
@@ -311,19 +245,13 @@ func (h *Host) PushKnown() (int, error) {
 func (h *Host) forgetVisits() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := os.Remove(filepath.Join(h.dir, "state")); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(filepath.Join(h.dir, stateFile)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	blank := h.last
-	blank.key, blank.visit = 0, Visit{}
-	line := []byte(blank.line())
-	fresh := h.journal.path + ".new"
-	if err := os.WriteFile(fresh, line, 0o644); err != nil {
+	line := mark{place: h.last}.line()
+	if err := replace(h.path("journal"), line); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, h.journal.path); err != nil {
-		return err
-	}
-	h.last, h.lines, h.journal.size = blank, -1, int64(len(line))
+	h.marks, h.journalSize = unknown, int64(len(line))
 	return nil
 }

@@ -1,0 +1,230 @@
+package frontier
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// BenchmarkFrontier's sizes: SHEAF_BENCH_URLS known URLs (default 100,000, the goal is
+// 10,000,000) on SHEAF_BENCH_HOSTS hosts (default 100). Each step runs in a process of
+// its own and takes up what the one before left.
+const (
+	benchURLs  = "SHEAF_BENCH_URLS"
+	benchHosts = "SHEAF_BENCH_HOSTS"
+	benchStep  = "SHEAF_BENCH_STEP" // set in those processes
+)
+
+// measured is what a step's process says of itself.
+type measured struct {
+	Took  time.Duration
+	Count int
+	Disk  int64 // bytes of files
+	RAM   int64 // bytes of resident memory more than at its start
+	Peak  int64 // bytes of resident memory in all, at most
+}
+
+// bench is the frontier of a step, with all hosts open.
+type bench struct {
+	*Frontier
+	hosts []*Host
+	urls  int
+}
+
+const linksOfPage = 50
+
+var benchSteps = map[string]func(b *bench) (count int, err error){
+	"push": func(b *bench) (int, error) { // in the order in which the pages of many hosts come
+		links := make([]Entry, 0, linksOfPage)
+		for n := 0; n < b.urls; {
+			for i, h := range b.hosts {
+				links = links[:0]
+				for len(links) < cap(links) && n < b.urls {
+					links = append(links, b.entry(i, n))
+					n++
+				}
+				if _, err := h.Push(links...); err != nil {
+					return n, err
+				}
+			}
+		}
+		return b.urls, nil
+	},
+	"start": nil, // nothing but opening them
+	"known": func(b *bench) (int, error) { // links to pages that are known
+		links := make([]Entry, linksOfPage)
+		per := len(b.hosts) * linksOfPage
+		count := min(b.urls, 1_000_000)
+		for n := 0; n < count; n += linksOfPage {
+			host := rand.IntN(len(b.hosts))
+			for i := range links {
+				links[i] = b.entry(host, rand.IntN(b.urls/per)*per+host*linksOfPage+i)
+			}
+			if fresh, err := b.hosts[host].Push(links...); err != nil || fresh > 0 {
+				return n, fmt.Errorf("%d links to known pages were taken for new: %w", fresh, err)
+			}
+		}
+		return count, nil
+	},
+	"head": func(b *bench) (int, error) { // reading the queue alone
+		count := 0
+		for _, h := range b.hosts {
+			for range min(10_000, b.urls/len(b.hosts)) {
+				a, err := h.look()
+				if err != nil {
+					return count, err
+				}
+				h.last.consumed += a.widths[0]
+				a.pass()
+				count++
+			}
+		}
+		return count, nil
+	},
+	"pop": func(b *bench) (int, error) { // a page in hand and its line in the journal
+		count := min(b.urls, 1_000_000)
+		for n := range count {
+			h := b.hosts[n%len(b.hosts)]
+			if _, _, err := h.Head(); err != nil {
+				return n, err
+			}
+			visit := Visit{Digest: "sha256:" + strings.Repeat("A", 52), Full: time.Now(), ETag: `"5f3c-1a2b3c4d5e6f7"`}
+			if err := h.Finish(Done{Segment: "bench-20261121T021500-000001Z", End: int64(n), Visit: visit}); err != nil {
+				return n, err
+			}
+		}
+		return count, nil
+	},
+	"settle": func(b *bench) (int, error) { // the cycle's end
+		return min(b.urls, 1_000_000), b.Advance(2)
+	},
+}
+
+func (b *bench) entry(host, n int) Entry {
+	return Entry{URL: fmt.Sprintf("http://%s/section%02d/article-%08d.html", benchHost(host), n%64, n), Depth: 3}
+}
+
+func benchHost(n int) string { return fmt.Sprintf("www.host%06d.example.ac.jp", n) }
+
+func TestMain(m *testing.M) {
+	if step := os.Getenv(benchStep); step != "" {
+		if err := runStep(step, os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func runStep(step, dir string) error {
+	hosts, urls := benchSize(benchHosts, 100), benchSize(benchURLs, 100_000)
+	before, _ := resident()
+	began := time.Now()
+	f, err := Open(dir, 1)
+	if err != nil {
+		return err
+	}
+	b := &bench{Frontier: f, hosts: make([]*Host, hosts), urls: urls}
+	for i := range b.hosts {
+		if b.hosts[i], err = f.Host(benchHost(i)); err != nil {
+			return err
+		}
+	}
+	m := measured{Count: urls}
+	if do := benchSteps[step]; do != nil {
+		began = time.Now()
+		if m.Count, err = do(b); err != nil {
+			return err
+		}
+	}
+	m.Took = time.Since(began)
+	debug.FreeOSMemory()
+	after, peak := resident()
+	m.RAM, m.Peak = after-before, peak
+	m.Disk = f.seen.Disk()
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		st, err := d.Info()
+		m.Disk += st.Size()
+		return err
+	})
+	return errors.Join(err, json.NewEncoder(os.Stdout).Encode(m), f.Close())
+}
+
+func benchSize(env string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(env)); err == nil && n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// resident returns the process's memory now and at most, in bytes.
+func resident() (now, peak int64) {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, 0
+	}
+	for line := range strings.Lines(string(data)) {
+		for name, p := range map[string]*int64{"VmRSS:": &now, "VmHWM:": &peak} {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				fmt.Sscan(rest, p)
+				*p <<= 10
+			}
+		}
+	}
+	return now, peak
+}
+
+func BenchmarkFrontier(b *testing.B) {
+	dir, urls := b.TempDir(), float64(benchSize(benchURLs, 100_000))
+	run := func(step string) measured {
+		cmd := exec.Command(os.Args[0], dir)
+		cmd.Env = append(os.Environ(), benchStep+"="+step)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		var m measured
+		if err == nil {
+			err = json.Unmarshal(out, &m)
+		}
+		if err != nil {
+			b.Fatalf("%s: %v", step, err)
+		}
+		return m
+	}
+	each := func(m measured) float64 { return float64(m.Took.Nanoseconds()) / float64(m.Count) }
+	for b.Loop() {
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
+			b.Fatal(err)
+		}
+		push := run("push")
+		b.ReportMetric(each(push), "ns/push")
+		b.ReportMetric(float64(push.RAM)/urls, "B-RAM/URL")
+		b.ReportMetric(float64(push.Disk)/urls, "B-disk/URL")
+		b.ReportMetric(float64(push.Peak)/(1<<20), "MB-peak")
+		start := run("start")
+		b.ReportMetric(start.Took.Seconds(), "s/start")
+		b.ReportMetric(float64(start.Peak)/(1<<20), "MB-peak-start")
+		b.ReportMetric(each(run("known")), "ns/known")
+		b.ReportMetric(each(run("head")), "ns/head")
+		pop := run("pop")
+		b.ReportMetric(each(pop), "ns/pop")
+		b.ReportMetric(float64(pop.Disk-push.Disk)/float64(pop.Count), "B-disk/visit")
+		settle := run("settle")
+		b.ReportMetric(settle.Took.Seconds(), "s/settle")
+		b.ReportMetric(float64(settle.Peak)/(1<<20), "MB-peak-settle")
+	}
+	b.ReportMetric(0, "ns/op")
+}

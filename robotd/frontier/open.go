@@ -1,0 +1,104 @@
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+func (f *Frontier) open(name string) (*Host, error) {
+	h := &Host{Name: name, dir: f.path(name), front: f, cycle: f.cycle}
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := settleBefore(f.temp(), h.dir, name, f.cycle); err != nil {
+		return nil, err
+	}
+	return h, h.reopen()
+}
+
+func filePath(dir string, cycle int64, kind string) string {
+	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
+}
+
+func (h *Host) path(kind string) string { return filePath(h.dir, h.cycle, kind) }
+
+// reopen reads the cycle's files. A damaged host is left as it is.
+func (h *Host) reopen() error {
+	if _, err := os.Stat(h.path(flag)); err == nil {
+		h.damaged = true
+		return nil
+	}
+	end, err := endOfJournal(h.path("journal"), func(place) bool { return true })
+	if err != nil {
+		return err
+	}
+	whole, err := h.readLog(end.last.consumed)
+	if errors.Is(err, errDamaged) || err == nil && end.last.logged > whole {
+		h.damaged = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := cutTo(h.path("log"), whole); err != nil {
+		return err
+	}
+	h.logSize = whole
+	return h.setPlace(end)
+}
+
+// setPlace takes the journal up to there as true and cuts off the rest.
+func (h *Host) setPlace(end journalEnd) error {
+	if err := cutTo(h.path("journal"), end.size); err != nil {
+		return err
+	}
+	h.last, h.journalSize, h.marks = end.last, end.size, end.marks
+	if end.forgotten {
+		h.marks = unknown
+	}
+	h.ahead.Store(nil)
+	return nil
+}
+
+// errDamaged tells of a line of the log that cannot be read.
+var errDamaged = errors.New("the log is damaged")
+
+// readLog learns the URLs in the log, with what is queued behind offset consumed, and
+// returns how long its whole lines are.
+func (h *Host) readLog(consumed int64) (whole int64, err error) {
+	h.salt, h.urls, h.left = rand.Uint64(), 0, 0
+	var url []byte
+	at := int64(0)
+	add := func(line []byte, end int64) error {
+		_, short, ok := splitLine(line)
+		if !ok {
+			return errDamaged
+		}
+		if at >= consumed {
+			h.left++
+		}
+		at = end
+		url = appendURL(url[:0], short, h.Name)
+		key := hash(string(url)) ^ h.salt
+		has, err := h.front.seen.Has(key)
+		if err != nil || has {
+			return err
+		}
+		h.urls++
+		return h.front.seen.Add(key)
+	}
+	return eachLine(h.path("log"), 0, add)
+}
+
+// countLeft counts what is queued and not finished.
+func (h *Host) countLeft() error {
+	h.left = 0
+	_, err := eachLine(h.path("log"), h.last.consumed, func([]byte, int64) error {
+		h.left++
+		return nil
+	})
+	return err
+}
