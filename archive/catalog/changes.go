@@ -121,7 +121,7 @@ func (f *follower) change(seq int64) Change {
 // lines gives those of a publication: its rows are in the order of their numbers,
 // so that the block where to begin follows from their count.
 func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
-	lines := f.run.Rows - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
+	lines := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
 	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-lines))
 	c := f.run.cursor()
 	if err := c.seek(ctx, tableHost+f.prefix); err != nil {

@@ -17,7 +17,11 @@ func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) 
 	if err != nil {
 		return nil, err
 	}
-	d := directory{snapshot: s, table: openTable(runs), prefix: tableHost + keyOfPath(path)}
+	d := directory{snapshot: s, table: openTable(runs), of: tableSummary, published: publishedOfSummary}
+	if !allSummed(runs) {
+		d.of, d.published = tableHost, publishedOfRow
+	}
+	d.prefix = d.of + keyOfPath(path)
 	start := d.prefix
 	if after != "" {
 		start += afterSubtree(after)
@@ -29,11 +33,14 @@ func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) 
 	return children, nil
 }
 
-// directory walks one directory of the tree.
+// directory walks one directory of the tree, by the hosts' summaries or, where
+// runs lack these, by their lines.
 type directory struct {
-	snapshot *Snapshot
-	table    *table
-	prefix   string // of the rows below it
+	snapshot  *Snapshot
+	table     *table
+	of        string                              // the table's name
+	published func(row []byte) (time.Time, error) // of what its row says
+	prefix    string                              // of the rows below it
 }
 
 func (d *directory) list(ctx context.Context, start string, limit int) (children []Child, err error) {
@@ -42,7 +49,7 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	}
 	stones := d.snapshot.catalog.current().tombstones
 	for d.table.under(d.prefix) && (limit <= 0 || len(children) < limit) {
-		name, _, _ := strings.Cut(hostOfRow(d.table.row())[len(d.prefix)-len(tableHost):], ",")
+		name, _, _ := strings.Cut(hostOfRow(d.table.row())[len(d.prefix)-len(d.of):], ",")
 		child := Child{Name: name, Modified: d.snapshot.Published()}
 		if err := d.leaf(ctx, &child, stones); err != nil {
 			return nil, err
@@ -63,8 +70,8 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 // leaf reads the rows of the child's own host, if it is one: of a host of which
 // nothing is taken down only the last.
 func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
-	key := d.prefix[len(tableHost):] + child.Name
-	rows := tableHost + key + " "
+	key := d.prefix[len(d.of):] + child.Name
+	rows := d.of + key + " "
 	if !d.table.under(rows) {
 		return nil
 	}
@@ -74,12 +81,11 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 			return err
 		}
 		child.Leaf = true
-		var line struct{ Published time.Time }
-		err = rowValue(last, &line)
-		child.Modified = line.Published
+		child.Modified, err = d.published(last)
 		return err
 	}
-	for l, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, rows, rows) {
+	lines := tableHost + key + " "
+	for l, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, lines, lines) {
 		if err != nil {
 			return err
 		}
@@ -97,12 +103,12 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 			child.Inner = true
 			return nil
 		}
-		rows := tableHost + key + " "
-		for _, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, rows, rows) {
+		lines := tableHost + key + " "
+		for _, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, lines, lines) {
 			child.Inner = err == nil
 			return err
 		}
-		if err := d.table.advance(ctx, rows+"~"); err != nil {
+		if err := d.table.advance(ctx, d.of+key+" ~"); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,19 @@ func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
 	if e.table == nil {
 		return false, nil
 	}
-	key := tableExpired + string(rowKey(row)[len(tableHost):]) + " "
+	return e.under(ctx, tableExpired+string(rowKey(row)[len(tableHost):])+" ")
+}
+
+// of reports whether a line of the host is expired; it may be asked in place of hold, host by host.
+func (e *expiries) of(ctx context.Context, host string) (bool, error) {
+	if e.table == nil {
+		return false, nil
+	}
+	return e.under(ctx, tableExpired+host+" ")
+}
+
+// under goes on to the rows that begin with key, and reports whether there are any.
+func (e *expiries) under(ctx context.Context, key string) (bool, error) {
 	step := e.table.advance
 	if !e.begun {
 		step, e.begun = e.table.seek, true

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"iter"
 	"strconv"
 )
 
@@ -64,7 +65,9 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 				f.report.problem(ref.Name, "block %d at %d: row %q after %q", i, b.offset, key, last)
 			}
 			last = append(last[:0], key...)
-			sum.add(row)
+			if !bytes.HasPrefix(key, []byte(tableSummary)) { // they are made anew by each merge
+				sum.add(row)
+			}
 			tables[string(key[:min(2, len(key))])]++
 			if check != nil {
 				if err := check(row); err != nil {
@@ -79,13 +82,39 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 	if got := hex.EncodeToString(digest.Sum(nil)); got != ref.SHA256 {
 		f.report.problem(ref.Name, "SHA-256 is %s, the version says %s", got, ref.SHA256)
 	}
-	if sum.rows != ref.Rows {
-		f.report.problem(ref.Name, "holds %d rows, the version says %d", sum.rows, ref.Rows)
+	if rows := sum.rows + tables[tableSummary]; rows != ref.Rows || tables[tableSummary] != ref.Summaries {
+		f.report.problem(ref.Name, "holds %d rows, of them %d summaries, the version says %d, %d", rows, tables[tableSummary], ref.Rows, ref.Summaries)
 	}
 	if t, x := tables[tableTombstone], tables[tableExpired]; t != ref.Tombstones || x != ref.Expired {
 		f.report.problem(ref.Name, "holds %d take-downs and %d expiries, the version says %d and %d", t, x, ref.Tombstones, ref.Expired)
 	}
+	if ref.Summed {
+		f.failed(ref.Name, f.checkSummaries(r))
+	}
 	return sum, f.ctx.Err()
+}
+
+// checkSummaries compares the summaries of a run's hosts with their lines.
+func (f *fsck) checkSummaries(r *run) error {
+	runs := []*run{r}
+	stored, stop := iter.Pull2(summaries(f.ctx, runs, tableSummary, "", ""))
+	defer stop()
+	for want, err := range summaries(f.ctx, runs, tableHost, "", "") {
+		if err != nil {
+			return err
+		}
+		got, err, ok := stored()
+		if err != nil {
+			return err
+		}
+		if !ok || got != want {
+			return fmt.Errorf("summary of %s says %+v, its lines %+v", got.Host, got, want)
+		}
+	}
+	if got, err, ok := stored(); ok {
+		return errors.Join(err, fmt.Errorf("summary of %s, which has no lines", got.Host))
+	}
+	return nil
 }
 
 // readBlock reads the next block and checks it against its entry in the index.
@@ -143,6 +172,7 @@ func (v *versionCheck) row(row []byte) error {
 			v.problem("row %q takes down %s", rowKey(row), t.Host)
 		}
 		v.seqs++
+	case tableSummary: // see checkSummaries
 	case tableExpired:
 		if _, err := expiryOfRow(row); err != nil {
 			v.problem("%v", err)

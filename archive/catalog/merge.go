@@ -45,11 +45,7 @@ func fullLevel(runs []*run, fanout int) []*run {
 // log is touched; a publisher who comes between costs only another append, and
 // another merger makes the run superfluous.
 func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) error {
-	rows := openTable(runs)
-	if err := rows.seek(ctx, ""); err != nil {
-		return err
-	}
-	ref, err := c.buildRun(ctx, kindMerge, version, func(w *runWriter) error { return w.addAll(ctx, rows) })
+	ref, err := c.buildRun(ctx, kindMerge, version, func(w *runWriter) error { return w.addMerged(ctx, runs) })
 	if err != nil {
 		return err
 	}
@@ -69,4 +65,22 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 		}, nil
 	})
 	return err
+}
+
+// addMerged adds the rows of the runs as they are, and summaries of all together.
+func (w *runWriter) addMerged(ctx context.Context, runs []*run) error {
+	rows := openTable(runs)
+	if err := rows.seek(ctx, ""); err != nil {
+		return err
+	}
+	if err := w.addUpTo(ctx, rows, tableSummary); err != nil {
+		return err
+	}
+	if err := w.putSummaries(ctx, runs); err != nil {
+		return err
+	}
+	if err := rows.seek(ctx, tableEdition); err != nil { // the next table
+		return err
+	}
+	return w.addAll(ctx, rows)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -93,7 +94,8 @@ func (p Publication) check() error {
 }
 
 // draft is a publication's lines, sorted, before it is known which version they
-// will be: rows "<host key> <line>".
+// will be: rows "<host key> <line>", a tab (which JSON has not) and the numbers for
+// the host's summary.
 type draft struct {
 	sorter *sorter
 	totals map[string]*batchRow
@@ -129,6 +131,7 @@ func (d *draft) take(p Publication) error {
 		if row, err = appendRow(row[:0], l.SURT, draftLine{Line: l}); err != nil {
 			return err
 		}
+		row = append(appendNumbers(append(row[:len(row)-1], '\t'), l), '\n')
 		if err := d.sorter.add(row); err != nil {
 			return err
 		}
@@ -191,9 +194,8 @@ type draftLine struct {
 }
 
 // write adds the lines of the batches to a run, numbered from seq on in the
-// order of their hosts, and sums them up. It gives the next free number. What a
-// version adds to a line is put in front of its fields as they stand: a line is
-// encoded once, and decoded only where some of the batches are to be left out.
+// order of their hosts, then the hosts' summaries, and sums all up. It gives the
+// next free number.
 func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
 	wanted := make(map[string]bool, len(batches))
 	for _, b := range batches {
@@ -203,41 +205,111 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 		sum.Records += total.Records
 		sum.Bytes += total.Bytes
 	}
+	next, err := d.writeLines(ctx, w, wanted, v, seq)
+	if err != nil {
+		return next, err
+	}
+	sum.Hosts, err = d.writeSummaries(ctx, w, wanted, v, seq)
+	return next, err
+}
+
+// writeLines adds the lines. What a version adds to a line is put in front of its
+// fields as they stand: a line is encoded once, and decoded only where some of
+// the batches are to be left out.
+func (d *draft) writeLines(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {
 		return seq, err
 	}
-	rows, err := d.sorter.rows(ctx)
-	if err != nil {
-		return seq, err
-	}
-	var row, host []byte
-	for ; rows.row() != nil; err = rows.next(ctx) {
+	var out []byte
+	for row, err := range d.rows(ctx, wanted) {
 		if err != nil {
 			return seq, err
 		}
-		key := rowKey(rows.row())
-		if len(wanted) < len(d.totals) {
-			var of struct{ Batch string }
-			if err := rowValue(rows.row(), &of); err != nil {
-				return seq, err
-			}
-			if !wanted[of.Batch] {
-				continue
-			}
-		}
-		row = fmt.Appendf(row[:0], "%s%s %020d {\"edition\":%q,\"seq\":%d,\"published\":%s,", tableHost, key, seq, v.Edition, seq, published)
-		row = append(row, rows.row()[len(key)+len(" {"):]...)
-		if err := w.add(row); err != nil {
+		out = fmt.Appendf(out[:0], "%s%s %020d {\"edition\":%q,\"seq\":%d,\"published\":%s,", tableHost, row.key, seq, v.Edition, seq, published)
+		if err := w.add(append(out, row.line[1:]...)); err != nil {
 			return seq, err
 		}
 		seq++
-		if !bytes.Equal(host, key) {
-			host = append(host[:0], key...)
-			sum.Hosts++
+	}
+	return seq, nil
+}
+
+// writeSummaries adds a summary of each host, and gives their number.
+func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (hosts int64, err error) {
+	var s summary
+	var key string
+	put := func() error {
+		if s.Segments == 0 {
+			return nil
+		}
+		hosts++
+		return w.put(tableSummary+key+" "+seqKey(s.seq), s)
+	}
+	for row, err := range d.rows(ctx, wanted) {
+		if err != nil {
+			return hosts, err
+		}
+		next, err := parseNumbers(string(row.numbers))
+		if err != nil {
+			return hosts, err
+		}
+		next.Edition, next.Published, next.seq = v.Edition, nanoseconds(v.Published), seq
+		seq++
+		if string(row.key) == key {
+			s.add(next)
+			continue
+		}
+		if err := put(); err != nil {
+			return hosts, err
+		}
+		var of struct{ Host string }
+		if err := json.Unmarshal(row.line, &of); err != nil {
+			return hosts, err
+		}
+		key, s = string(row.key), next
+		s.Host = of.Host
+	}
+	return hosts, put()
+}
+
+// draftRow is one line of a draft; it is good until the next.
+type draftRow struct{ key, line, numbers []byte }
+
+// rows walks the lines of the batches that are wanted.
+func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
+	return func(yield func(draftRow, error) bool) {
+		rows, err := d.sorter.rows(ctx)
+		if err != nil {
+			yield(draftRow{}, err)
+			return
+		}
+		for ; rows.row() != nil; err = rows.next(ctx) {
+			if err != nil {
+				yield(draftRow{}, err)
+				return
+			}
+			tab := bytes.LastIndexByte(rows.row(), '\t')
+			at := draftRow{key: rowKey(rows.row()), numbers: rows.row()[tab+1:]}
+			at.line = rows.row()[len(at.key)+1 : tab]
+			if len(wanted) < len(d.totals) {
+				var of struct{ Batch string }
+				if err := json.Unmarshal(at.line, &of); err != nil {
+					yield(draftRow{}, err)
+					return
+				}
+				if !wanted[of.Batch] {
+					continue
+				}
+			}
+			if !yield(at, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(draftRow{}, err)
 		}
 	}
-	return seq, err
 }
 
 // addRun gives the runs with one more, in a slice of its own.

@@ -14,6 +14,7 @@ import (
 const (
 	tableBatch     = "b " // + batch ID
 	tableHost      = "h " // + host key, space, sequence number
+	tableSummary   = "i " // + host key, space, sequence number of the last line
 	tableEdition   = "p " // + edition name ("published")
 	tableTombstone = "t " // + host key, space, sequence number
 	tableExpired   = "x " // + host key, space, the line's sequence number

@@ -18,6 +18,8 @@ type runRef struct {
 	Rows       int64  `json:"rows"`
 	Tombstones int64  `json:"tombstones,omitempty"` // rows of that table
 	Expired    int64  `json:"expired,omitempty"`    // rows of that table
+	Summed     bool   `json:"summed,omitempty"`     // its hosts have summaries
+	Summaries  int64  `json:"summaries,omitempty"`  // rows of that table
 	SHA256     string `json:"sha256"`
 
 	built time.Time // when this process stored it; zero of one that a version names

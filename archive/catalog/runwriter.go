@@ -57,6 +57,8 @@ func (w *runWriter) add(row []byte) error {
 	switch string(key[:min(len(key), len(tableHost))]) {
 	case tableTombstone:
 		w.ref.Tombstones++
+	case tableSummary:
+		w.ref.Summaries++
 	case tableExpired:
 		w.ref.Expired++
 	}
@@ -101,13 +103,17 @@ func (w *runWriter) finish() (runRef, error) {
 	if err := w.w.Flush(); err != nil {
 		return runRef{}, err
 	}
+	w.ref.Summed = true
 	w.ref.SHA256 = hex.EncodeToString(w.hash.Sum(nil))
 	return w.ref, nil
 }
 
 // addAll adds all rows of a sequence.
-func (w *runWriter) addAll(ctx context.Context, r rows) error {
-	for r.row() != nil {
+func (w *runWriter) addAll(ctx context.Context, r rows) error { return w.addUpTo(ctx, r, "") }
+
+// addUpTo adds the rows of a sequence that lie before key; all, if that is empty.
+func (w *runWriter) addUpTo(ctx context.Context, r rows, key string) error {
+	for r.row() != nil && (key == "" || string(r.row()) < key) {
 		if err := w.add(r.row()); err != nil {
 			return err
 		}

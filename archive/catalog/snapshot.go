@@ -125,43 +125,46 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 	if err != nil {
 		return nil, err
 	}
-	start := tableHost + surtPrefix
+	start := surtPrefix
 	if after != "" {
-		start = max(start, tableHost+after+"!") // '!' sorts behind the space that ends a key
+		start = max(start, after+"!") // '!' sorts behind the space that ends a key
 	}
+	stones, expired := s.catalog.current().tombstones, openExpiries(runs)
 	var hosts []HostInfo
-	for l, err := range s.lines(ctx, runs, tableHost+surtPrefix, start) {
+	for sum, err := range eachSummary(ctx, runs, surtPrefix, start) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: hosts under %q: %w", surtPrefix, err)
 		}
-		n := len(hosts)
-		if n == 0 || hosts[n-1].SURT != l.SURT {
-			if limit > 0 && n == limit {
-				break
-			}
-			hosts = append(hosts, HostInfo{Host: l.Host, SURT: l.SURT})
-			n++
+		if limit > 0 && len(hosts) == limit {
+			break
 		}
-		hosts[n-1].add(l)
+		if sum, err = s.shown(ctx, sum, stones, expired); err != nil {
+			return nil, fmt.Errorf("catalog: host %s: %w", sum.Host, err)
+		}
+		if sum.Segments > 0 {
+			hosts = append(hosts, sum.info())
+		}
 	}
 	return hosts, nil
 }
 
-// add sums up one more line of the host; they come in the order of publication.
-func (h *HostInfo) add(l Line) {
-	if h.Latest != l.Edition {
-		h.Editions++
+// shown gives a host's summary without what is taken down or expired: where
+// there is such, its lines are summed up anew.
+func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
+	key := Key(sum.Host)
+	some, err := expired.of(ctx, key)
+	if err != nil || !some && len(stones[key]) == 0 {
+		return sum, err
 	}
-	h.Latest, h.Published = l.Edition, l.Published
-	h.Segments++
-	h.Records += l.Records
-	h.Bytes += l.Length
-	if h.First.IsZero() || l.First.Before(h.First) {
-		h.First = l.First
+	anew := summary{Host: sum.Host}
+	rows := tableHost + key + " "
+	for l, err := range s.lines(ctx, s.state.runs, rows, rows) {
+		if err != nil {
+			return anew, err
+		}
+		anew.add(summaryOf(l))
 	}
-	if l.Last.After(h.Last) {
-		h.Last = l.Last
-	}
+	return anew, nil
 }
 
 // Editions gives all editions in the order of publication.

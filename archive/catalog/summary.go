@@ -1,0 +1,175 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// summary sums up the lines that a run has of one host. Runs hold one for each
+// of their hosts, so that directories and lists of hosts need not read the lines.
+// Times are in nanoseconds since 1970, which are read faster than text; 0: none.
+type summary struct {
+	Host      string `json:"host"`
+	Edition   string `json:"edition"` // of the last line
+	Published int64  `json:"published"`
+	First     int64  `json:"first"`
+	Last      int64  `json:"last"`
+	Segments  int64  `json:"segments"`
+	Editions  int64  `json:"editions"`
+	Records   int64  `json:"records"`
+	Bytes     int64  `json:"bytes"`
+
+	seq int64 // of the last line; in the row's key
+}
+
+func summaryOf(l Line) summary {
+	return summary{
+		Host: l.Host, Edition: l.Edition, Published: nanoseconds(l.Published), First: nanoseconds(l.First), Last: nanoseconds(l.Last),
+		Segments: 1, Editions: 1, Records: l.Records, Bytes: l.Length, seq: l.Seq,
+	}
+}
+
+// add takes up what was published of the same host after s.
+func (s *summary) add(later summary) {
+	editions := s.Editions + later.Editions
+	if s.Edition == later.Edition {
+		editions--
+	}
+	if s.First == 0 || later.First != 0 && later.First < s.First {
+		s.First = later.First
+	}
+	s.Last = max(s.Last, later.Last)
+	s.Edition, s.Published, s.seq = later.Edition, later.Published, later.seq
+	s.Segments, s.Editions = s.Segments+later.Segments, editions
+	s.Records, s.Bytes = s.Records+later.Records, s.Bytes+later.Bytes
+}
+
+func (s *summary) key() string { return tableSummary + Key(s.Host) + " " + seqKey(s.seq) }
+
+func (s *summary) info() HostInfo {
+	return HostInfo{
+		Host: s.Host, SURT: Key(s.Host), Editions: int(s.Editions), Segments: int(s.Segments), Records: s.Records, Bytes: s.Bytes,
+		First: fromNanoseconds(s.First), Last: fromNanoseconds(s.Last), Latest: s.Edition, Published: fromNanoseconds(s.Published),
+	}
+}
+
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func fromNanoseconds(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// summaryOfRow decodes a row of the table of summaries.
+func summaryOfRow(row []byte) (s summary, err error) {
+	if err := rowValue(row, &s); err != nil {
+		return s, err
+	}
+	s.seq, err = seqOfRow(row)
+	return s, err
+}
+
+// publishedOfSummary gives when the last line was published.
+func publishedOfSummary(row []byte) (time.Time, error) {
+	var of struct{ Published int64 }
+	err := rowValue(row, &of)
+	return fromNanoseconds(of.Published), err
+}
+
+// allSummed reports whether the hosts of all runs have summaries. Runs of former
+// versions of this program have none until they are merged.
+func allSummed(runs []*run) bool {
+	for _, r := range runs {
+		if !r.Summed {
+			return false
+		}
+	}
+	return true
+}
+
+// eachSummary walks the hosts whose keys begin with prefix and lie at or behind
+// start, each summed up over all runs.
+func eachSummary(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[summary, error] {
+	if !allSummed(runs) {
+		return summaries(ctx, runs, tableHost, prefix, start)
+	}
+	return summaries(ctx, runs, tableSummary, prefix, start)
+}
+
+// summaries is eachSummary out of one table, which is that of lines or of summaries.
+func summaries(ctx context.Context, runs []*run, table, prefix, start string) iter.Seq2[summary, error] {
+	return func(yield func(summary, error) bool) {
+		var s summary // of the host that is read
+		for row, err := range scanFrom(ctx, runs, table+prefix, table+start) {
+			var next summary
+			if err == nil {
+				next, err = summaryFrom(table, row)
+			}
+			if err != nil {
+				yield(summary{}, err)
+				return
+			}
+			if s.Host == next.Host {
+				s.add(next)
+				continue
+			}
+			if s.Host != "" && !yield(s, nil) {
+				return
+			}
+			s = next
+		}
+		if s.Host != "" {
+			yield(s, nil)
+		}
+	}
+}
+
+func summaryFrom(table string, row []byte) (summary, error) {
+	if table == tableSummary {
+		return summaryOfRow(row)
+	}
+	l, err := lineOfRow(row)
+	return summaryOf(l), err
+}
+
+// putSummaries adds the summaries of all hosts of the runs to one that is made of them.
+func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
+	for s, err := range eachSummary(ctx, runs, "", "") {
+		if err != nil {
+			return err
+		}
+		if err := w.put(s.key(), s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendNumbers appends what a summary takes from a line besides its host.
+func appendNumbers(dst []byte, l Line) []byte {
+	return fmt.Appendf(dst, "%d %d %d %d", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length)
+}
+
+// parseNumbers undoes appendNumbers.
+func parseNumbers(text string) (s summary, err error) {
+	for _, n := range []*int64{&s.First, &s.Last, &s.Records, &s.Bytes} {
+		var number string
+		number, text, _ = strings.Cut(text, " ")
+		if *n, err = strconv.ParseInt(number, 10, 64); err != nil {
+			return s, err
+		}
+	}
+	s.Segments, s.Editions = 1, 1
+	return s, nil
+}
