@@ -60,6 +60,7 @@ func (c *Config) check() error {
 		{"page.max_path", c.Page.MaxPath, c.Page.MaxPath < 1, "at least 1"},
 		{"page.tries", c.Page.Tries, c.Page.Tries < 1, "at least 1"},
 		{"page.full", c.Page.Full, c.Page.Full < 0, "a duration such as 720h"},
+		{"page.rules", c.Page.Rules, c.Page.Rules < 0 || c.Page.Rules > maxRules, "0s to 24h"},
 		{"batch.size", c.Batch.Size, c.Batch.Size < 1, "a positive number of bytes"},
 		{"batch.level", c.Batch.Level, c.Batch.Level < 1 || c.Batch.Level > 9, "1 to 9"},
 		{"upload.by", c.Upload.By, c.Upload.By != "http" && c.Upload.By != "ftp", `"http" or "ftp"`},

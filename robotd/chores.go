@@ -169,7 +169,7 @@ func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := r.frontier.Forget(name); err != nil {
+		if err := errors.Join(r.frontier.Forget(name), r.robots.Forget(name)); err != nil {
 			return err
 		}
 	}

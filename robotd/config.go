@@ -91,6 +91,7 @@ type PageConfig struct {
 	MaxPath     int           `mapstructure:"max_path"`      // bytes of path and query
 	Tries       int           `mapstructure:"tries"`         // for a page that cannot be had
 	Full        time.Duration `mapstructure:"full"`          // a page that never changes is still taken in full this often
+	Rules       time.Duration `mapstructure:"rules"`         // a robots.txt is believed this long, 24h at most
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // leave links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`         // ask each host once a cycle for a page that is not there, to know its error page
 	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
@@ -161,7 +162,7 @@ func Default() Config {
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
-			Tries: 3, Full: 30 * 24 * time.Hour, Probe: true,
+			Tries: 3, Full: 30 * 24 * time.Hour, Rules: maxRules, Probe: true,
 		},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
 		Tap:    TapConfig{Buffer: 16 << 20},

@@ -23,6 +23,7 @@ import (
 type crawl struct {
 	*Robot
 	stop context.CancelCauseFunc
+	due  time.Time // when the next cycle should begin; zero: there is none
 
 	watchdog   *watchdog
 	backlog    backlog
@@ -43,7 +44,7 @@ var errExhausted = errors.New("every host is exhausted")
 func (r *Robot) crawlHosts(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c := &crawl{Robot: r, stop: stop, hosts: make(map[string]*host), starting: 1}
+	c := &crawl{Robot: r, stop: stop, due: r.nextDue(), hosts: make(map[string]*host), starting: 1}
 	c.backlog.shrinks = make(chan struct{}, 1)
 	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
 	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
@@ -191,7 +192,7 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	h.locate(addr)
 	h.idle.Store(false) // from here on others ask for the address
 	if !h.front.Empty() {
-		c.gate.AddAt(h.home(), h.name, c.firstVisit(time.Now()))
+		c.gate.AddAt(h.home(), h.name, later(c.firstVisit(time.Now()), c.restraints.Get(h.name).Until))
 	}
 	return nil
 }
@@ -262,7 +263,7 @@ func (c *crawl) spooled() (map[string]int, error) {
 // host that is in the gate already keeps its place.
 func (c *crawl) wake(h *host) {
 	if !h.idle.Load() {
-		c.gate.Add(h.home(), h.name)
+		c.gate.AddAt(h.home(), h.name, c.restraints.Get(h.name).Until)
 	}
 }
 
@@ -299,7 +300,11 @@ func (c *crawl) drop(names []string) {
 
 // done gives the address back to the gate.
 func (c *crawl) done(t *turn) {
-	c.gate.Done(t.addr, t.name, t.out)
+	delay := c.crawlDelay(t.host)
+	standing := c.gate.Done(t.addr, t.name, t.out)
+	if err := c.remember(t.name, standing, delay); err != nil {
+		c.stop(err)
+	}
 	c.endIfExhausted()
 }
 
@@ -315,4 +320,11 @@ func (c *crawl) endIfExhausted() {
 // fail ends the crawl for want of a working disk. The page in hand stays in hand.
 func (c *crawl) fail(h *host, err error) {
 	c.stop(fmt.Errorf("%s: %w", h.name, err))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }

@@ -1,7 +1,6 @@
 package robotd
 
 import (
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -45,22 +44,3 @@ func (h *host) address() netip.AddrPort { return *h.addr.Load() }
 
 // home is where the host's own pages are, wherever its robots.txt's redirects led.
 func (h *host) home() netip.Addr { return h.address().Addr() }
-
-// Bounds of patience with a host that fails.
-const (
-	patience   = 15        // intervals, doubled with each failure
-	maxBackOff = time.Hour // and no longer than this
-	giveUp     = 8         // failures in a row, after which the host rests until the next cycle
-)
-
-// backOff counts a failure and returns when the host may be tried again; the zero
-// time means not in this cycle.
-func (h *host) backOff(interval time.Duration) time.Time {
-	h.failures++
-	if h.failures >= giveUp {
-		h.idle.Store(true)
-		return time.Time{}
-	}
-	wait := min(patience*interval<<(h.failures-1), maxBackOff)
-	return time.Now().Add(wait + time.Duration(rand.Int64N(int64(wait)/4+1)))
-}

@@ -53,7 +53,7 @@ func (c *crawl) probe(ctx context.Context, t *turn, ru *rules) {
 	}
 	defer resp.Close()
 	t.out.Rest, t.out.Wait = resp.Took, resp.Wait
-	t.out.NotBefore = retryAfter(resp.Header, t.out.NotBefore)
+	t.out.NotBefore = retryAfter(resp.Header)
 	c.spend(resp.ResponseBytes)
 	if err := c.journal.add(exchange(url, resp)); err != nil {
 		c.fail(h, err)

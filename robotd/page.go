@@ -55,7 +55,7 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 		return
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")
-	ru := h.rulesFor(scheme)
+	ru := c.rulesFor(h, scheme)
 	if ru.at != "" || !ru.fresh(time.Now()) {
 		c.fetchRules(ctx, t, ru)
 		return
@@ -65,6 +65,7 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 		t.out.More = true
 		return
 	}
+	t.out.Delay = ru.CrawlDelay(c.cfg.userAgent()) // whatever becomes of the visit
 	if c.probeDue(h, ru) {
 		c.probe(ctx, t, ru)
 		return
@@ -231,7 +232,6 @@ func (c *crawl) store(t *turn) {
 		c.fail(h, err)
 		return
 	}
-	t.out.Delay = t.rules.CrawlDelay(c.cfg.userAgent())
 	t.out.More = !h.idle.Load() && !h.front.Empty()
 }
 
@@ -244,10 +244,10 @@ func (c *crawl) settle(t *turn) error {
 	failed := t.err != nil || overloaded(t.resp.Status)
 	if failed {
 		t.out.Trouble = true
-		t.out.NotBefore = h.backOff(c.cfg.Interval)
 		if t.resp != nil {
-			t.out.NotBefore = retryAfter(t.resp.Header, t.out.NotBefore)
+			t.out.NotBefore = c.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
 		} else {
+			t.out.NotBefore = c.backOff(h, 0, time.Time{})
 			h.lost = true
 		}
 		if t.entry.Tries+1 < c.cfg.Page.Tries {
@@ -255,7 +255,7 @@ func (c *crawl) settle(t *turn) error {
 		}
 	} else {
 		if t.mark == verdict.Blocked { // who is turned away comes less often
-			t.out.NotBefore = h.backOff(c.cfg.Interval)
+			t.out.NotBefore = c.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
 		} else {
 			h.failures = 0
 		}

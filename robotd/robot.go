@@ -24,6 +24,7 @@ import (
 	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
+	"sheaf/robotd/memory"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/schedule"
 	"sheaf/robotd/tap"
@@ -40,9 +41,13 @@ type Robot struct {
 	log  *slog.Logger
 	lock *os.File
 
-	manager  *manager
-	fetcher  *fetch.Fetcher
-	gate     *polite.Gate
+	manager *manager
+	fetcher *fetch.Fetcher
+	gate    *polite.Gate
+	robots  *memory.Rules
+
+	restraints *memory.Restraints
+
 	frontier *frontier.Frontier
 	batches  *batch.Store
 	uploader *upload.Uploader
@@ -169,8 +174,14 @@ func (r *Robot) openGate() error {
 	r.budget = &polite.Budget{Daily: r.cfg.Limits.Daily, Monthly: r.cfg.Limits.Monthly, Zone: r.plan.Window.Location()}
 	r.budget.Restore(used)
 	r.spent = make(chan struct{}, 1)
+	if r.robots, err = memory.OpenRules(r.path("robots")); err != nil {
+		return err
+	}
+	if r.restraints, err = memory.OpenRestraints(r.path("restraints")); err != nil {
+		return err
+	}
 	r.gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group,
+		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall,
 	})
 	r.gate.Open(r.opening(time.Now()))
 	return nil
@@ -255,6 +266,9 @@ func (r *Robot) Close() error {
 	if r.frontier != nil {
 		errs = append(errs, r.frontier.Close())
 	}
+	if r.restraints != nil {
+		errs = append(errs, r.restraints.Close())
+	}
 	if r.ledger != nil {
 		errs = append(errs, r.ledger.Close())
 	}
@@ -328,6 +342,17 @@ func (r *Robot) waitForCycle(ctx context.Context) error {
 	}
 	r.log.Info("waiting for the next cycle", "at", next)
 	return r.withChores(ctx, func(ctx context.Context) error { return sleep(ctx, time.Until(next)) })
+}
+
+// nextDue is when the cycle after the running one should begin; zero: no other comes.
+func (r *Robot) nextDue() time.Time {
+	if r.cfg.Once {
+		return time.Time{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	due, _ := r.plan.NextCycle(r.cycle.Began, time.Time{})
+	return due
 }
 
 // Cycle runs one crawl cycle: it takes up the one that was interrupted or begins

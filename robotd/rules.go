@@ -25,8 +25,8 @@ type rules struct {
 	hops           int
 }
 
-// rulesFor is how long a robots.txt is believed (RFC 9309, 2.4).
-const rulesFor = 24 * time.Hour
+// maxRules is how long a robots.txt may be believed (RFC 9309, 2.4).
+const maxRules = 24 * time.Hour
 
 // maxRulesHops is how many redirects lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
@@ -34,7 +34,7 @@ const maxRulesHops = 5
 func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
 
 // rulesFor returns the scheme's rules, those kept by an earlier run if they are young.
-func (h *host) rulesFor(scheme string) *rules {
+func (c *crawl) rulesFor(h *host, scheme string) *rules {
 	for _, ru := range h.rules {
 		if ru.scheme == scheme {
 			return ru
@@ -42,6 +42,10 @@ func (h *host) rulesFor(scheme string) *rules {
 	}
 	ru := &rules{scheme: scheme}
 	h.rules = append(h.rules, ru)
+	if text, until, ok := c.robots.Load(scheme, h.name); ok && c.cfg.Page.Rules > 0 {
+		ru.Robots, ru.until = polite.Parse(text), until
+		c.pushSitemaps(h, ru)
+	}
 	return ru
 }
 
@@ -71,7 +75,7 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 		t.out.Rest, t.out.Wait = resp.Took, resp.Wait
 		c.spend(resp.ResponseBytes)
 		status = resp.Status
-		notBefore = retryAfter(resp.Header, notBefore)
+		notBefore = retryAfter(resp.Header)
 		body, err = resp.Bytes(polite.MaxRobots + 1)
 		if err := c.journal.add(exchange(ru.at, resp)); err != nil {
 			c.fail(h, err)
@@ -90,7 +94,11 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	c.wake(h) // home, where redirects led away
 	if !verdict.NotNow() {
 		h.failures = 0
-		ru.Robots, ru.until = verdict.Rules, time.Now().Add(rulesFor)
+		ru.Robots, ru.until = verdict.Rules, time.Now().Add(c.cfg.Page.Rules)
+		if err := c.robots.Save(ru.scheme, h.name, verdict.Text, ru.until); err != nil {
+			c.fail(h, err)
+			return
+		}
 		t.out.Delay = ru.CrawlDelay(c.cfg.userAgent())
 		c.pushSitemaps(h, ru)
 		return
@@ -98,12 +106,10 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	c.log.Info("host must wait", "host", h.name, "why", verdict.Why)
 	h.lost = err != nil
 	t.out.Trouble = true
-	t.out.NotBefore = h.backOff(c.cfg.Interval)
+	t.out.NotBefore = c.backOff(h, status, notBefore)
 	if h.idle.Load() {
 		t.out.More = false
 		c.gate.Remove(h.name)
-	} else if notBefore.After(t.out.NotBefore) {
-		t.out.NotBefore = notBefore
 	}
 }
 
@@ -140,13 +146,13 @@ func overloaded(status int) bool { return status == http.StatusTooManyRequests |
 // maxRetryAfter bounds what a Retry-After may ask for: it slows a host and never loses it.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns when an answer allows the next visit, or otherwise where it does not say.
-func retryAfter(header http.Header, otherwise time.Time) time.Time {
+// retryAfter returns when an answer allows the next visit; zero where it does not say.
+func retryAfter(header http.Header) time.Time {
 	now := time.Now()
 	if wait := upload.RetryAfter(header, now); wait > 0 {
 		return now.Add(min(wait, maxRetryAfter))
 	}
-	return otherwise
+	return time.Time{}
 }
 
 // resting ends a turn that came at a time at which the host is not to be visited: by

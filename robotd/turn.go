@@ -180,7 +180,7 @@ func (c *crawl) lose(hung *turn) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.out.Trouble, t.out.NotBefore = true, h.backOff(c.cfg.Interval)
+	t.out.Trouble, t.out.NotBefore = true, c.backOff(h, 0, time.Time{})
 	t.out.More = !h.idle.Load()
 	if h.gone || h.front.Empty() {
 		return

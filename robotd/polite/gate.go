@@ -20,6 +20,10 @@ type GateOptions struct {
 	// Group maps addresses that count as one to one of them. Nil lets each
 	// count for itself.
 	Group func(netip.Addr) netip.Addr
+	// Recall tells of an address, or a group's, what an earlier run left of it: until when
+	// it is to be left alone, and an interval longer than Interval. Nil knows nothing. It
+	// must not call the gate.
+	Recall func(netip.Addr) (until time.Time, interval time.Duration)
 }
 
 // Gate says which host may be visited next, and when. All methods may be called
@@ -67,6 +71,14 @@ type Outcome struct {
 	Rest      time.Duration // for the whole address, where longer than the interval: a multiple of the time it took
 	Wait      time.Duration // until the first byte of the answer; zero where nothing was asked
 	Trouble   bool          // the server is overloaded or does not answer
+}
+
+// Standing is when a host and its address may be visited again, as it stands after a run.
+type Standing struct {
+	Slot     netip.Addr    // the address, or the one that stands for its group
+	Rest     time.Time     // nobody visits the slot before
+	Interval time.Duration // that holds there now
+	Host     time.Time     // the host itself is not visited before
 }
 
 // NewGate returns an empty gate.
@@ -192,7 +204,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 
 // Done ends the run that Next handed out. It panics for one that is not out:
 // the promise to the address could not be kept.
-func (g *Gate) Done(addr netip.Addr, host string, out Outcome) {
+func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -203,13 +215,14 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) {
 	s.pace.observe(&g.opt, out.Wait, out.Trouble)
 	s.rest = now.Add(max(s.pace.current(&g.opt), out.Rest))
 	heap.Push(&g.due, s)
+	st := Standing{Slot: s.addr, Rest: s.rest, Interval: s.pace.current(&g.opt), Host: now.Add(out.Delay)}
+	if st.Host.Before(out.NotBefore) {
+		st.Host = out.NotBefore
+	}
 	v, ok := g.hosts[host]
 	if ok && v.index < 0 && v.slot == s {
 		if to := v.movesTo; out.More || to.IsValid() {
-			v.at = now.Add(out.Delay)
-			if v.at.Before(out.NotBefore) {
-				v.at = out.NotBefore
-			}
+			v.at = st.Host
 			v.movesTo = netip.Addr{}
 			if !to.IsValid() {
 				to = addr
@@ -220,6 +233,7 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) {
 		}
 	}
 	g.changed()
+	return st
 }
 
 // Open lets runs start from one time on and until another, which is not included:
@@ -274,6 +288,9 @@ func (g *Gate) enqueue(v *visit, addr netip.Addr) {
 	s, ok := g.slots[key]
 	if !ok {
 		s = &slot{addr: key}
+		if g.opt.Recall != nil {
+			s.rest, s.pace.interval = g.opt.Recall(key)
+		}
 		g.slots[key] = s
 		heap.Push(&g.due, s)
 	}

@@ -8,6 +8,7 @@ import (
 // Verdict is what the attempt to fetch a robots.txt came to.
 type Verdict struct {
 	Rules *Robots // nil: nobody knows what the host allows
+	Text  []byte  // from which Rules were read; empty where all is allowed
 	Why   string  // for the log
 }
 
@@ -26,7 +27,7 @@ func FromResponse(status int, body []byte, err error) Verdict {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return Verdict{Why: fmt.Sprintf("robots.txt: the host answers %d", status)}
 	case status >= 200 && status < 300:
-		return Verdict{Rules: Parse(body), Why: "robots.txt read"}
+		return Verdict{Rules: Parse(body), Text: body, Why: "robots.txt read"}
 	case status >= 300 && status < 500:
 		return Verdict{Rules: &Robots{}, Why: fmt.Sprintf("no robots.txt (%d): all is allowed", status)}
 	}

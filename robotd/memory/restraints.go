@@ -1,0 +1,156 @@
+package memory
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"sheaf/internal/durable"
+)
+
+// Restraint says when a host or an address may be visited again.
+type Restraint struct {
+	Until time.Time     // not before
+	Every time.Duration // and not more often: a Crawl-delay, an interval that a server's trouble made longer; 0: the usual one
+}
+
+// Restraints are those of hosts and addresses that ask for more than the usual interval. They
+// are in memory, as many as hold at the moment, and in a file that grows by a line with
+// every change and is written anew when most of it is past. Many goroutines may use them.
+type Restraints struct {
+	path string
+
+	mu    sync.Mutex // guards all below
+	file  *os.File
+	lines int // of the file
+	held  map[string]Restraint
+}
+
+// slack is how many lines may be past before the file is written anew.
+const slack = 4096
+
+// OpenRestraints reads what an earlier run left. Nobody knows what that run did last, so
+// that each interval is taken to begin now.
+func OpenRestraints(path string) (*Restraints, error) {
+	r := &Restraints{path: path, held: make(map[string]Restraint)}
+	data, err := os.Open(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		err = r.read(data)
+		if err := errors.Join(err, data.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.rewrite(time.Now())
+}
+
+func (r *Restraints) read(from io.Reader) error {
+	now := time.Now()
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if name, s, ok := parseRestraint(strings.TrimSuffix(line, "\n")); ok {
+			if next := now.Add(s.Every); s.Until.After(now.Add(-longest)) && next.After(s.Until) {
+				s.Until = next
+			}
+			s.Until = earlier(s.Until, now.Add(longest))
+			r.held[name] = s
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (s Restraint) line(name string) string {
+	return checked(fmt.Sprintf("%d %d %s", s.Until.UnixMilli(), s.Every.Milliseconds(), name)) + "\n"
+}
+
+func parseRestraint(line string) (name string, s Restraint, ok bool) {
+	text, ok := check(line)
+	if !ok {
+		return "", s, false
+	}
+	f := strings.SplitN(text, " ", 3)
+	if len(f) != 3 {
+		return "", s, false
+	}
+	until, err1 := strconv.ParseInt(f[0], 10, 64)
+	every, err2 := strconv.ParseInt(f[1], 10, 64)
+	s = Restraint{time.UnixMilli(until), time.Duration(every) * time.Millisecond}
+	return f[2], s, err1 == nil && err2 == nil
+}
+
+// rewrite writes those that still hold to a new file.
+func (r *Restraints) rewrite(now time.Time) error {
+	var text strings.Builder
+	for name, s := range r.held {
+		// An interval that was longer stays so for a while: the server may still be in trouble.
+		if s.Until.Before(now) && (s.Every == 0 || s.Until.Before(now.Add(-longest))) {
+			delete(r.held, name)
+			continue
+		}
+		text.WriteString(s.line(name))
+	}
+	if err := durable.WriteFile(r.path, []byte(text.String())); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	if r.file != nil {
+		err = r.file.Close()
+	}
+	r.file, r.lines = f, len(r.held)
+	return err
+}
+
+// Get returns what holds for a host, or for an address as text; zero: nothing.
+func (r *Restraints) Get(name string) Restraint {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held[name]
+}
+
+// Set notes what holds from now on. Restraints that are past need not be set.
+func (r *Restraints) Set(name string, s Restraint) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	old, known := r.held[name]
+	if !known && s.Every == 0 && !s.Until.After(now) || known && s == old {
+		return nil
+	}
+	r.held[name] = s
+	if r.lines++; r.lines > 2*len(r.held)+slack {
+		return r.rewrite(now)
+	}
+	_, err := r.file.WriteString(s.line(name))
+	return err
+}
+
+// Close closes the file.
+func (r *Restraints) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.file.Close()
+}
