@@ -62,6 +62,8 @@ func (c *crawl) accountLeft() error {
 		switch {
 		case h.idle.Load():
 			why = "host" // it fails, or has no address
+		case !c.pause.since().IsZero():
+			why = "paused"
 		case from.After(now):
 			why = "window"
 		}

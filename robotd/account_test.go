@@ -55,7 +55,7 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 	if err := r.Cycle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	status, err := r.status()
+	status, err := r.status(0)
 	if err != nil || len(status.Lost) != 0 || status.Clock == nil {
 		t.Errorf("status after the batch: lost %v, clock %v, %v", status.Lost, status.Clock, err)
 	}

@@ -53,6 +53,8 @@ func (c *Config) check() error {
 		{"concurrency", c.Concurrency, c.Concurrency < 1 || c.Concurrency > 100_000, "1 to 100000"},
 		{"cycle", c.Cycle, c.Cycle < 0, "a duration, or 0 for one cycle a day"},
 		{"poll", c.Poll, c.Poll < time.Second, "at least 1s"},
+		{"statistics", c.Statistics, c.Statistics < 0, "a duration such as 10m, or 0"},
+		{"metrics", c.Metrics, !loopback(c.Metrics), "a loopback address with a port, such as 127.0.0.1:9464"},
 		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1, "a positive number of bytes"},
 		{"page.timeout", c.Page.Timeout, c.Page.Timeout <= 0, "a duration such as 10m"},
 		{"page.max_per_host", c.Page.MaxPerHost, c.Page.MaxPerHost < 1, "at least 1"},
@@ -100,6 +102,15 @@ func (c *Config) check() error {
 
 func wrong(key string, value any, why string) error {
 	return fmt.Errorf("setting %s: %v: %s", key, value, why)
+}
+
+// loopback reports whether addr is of this machine alone, or empty.
+func loopback(addr string) bool {
+	if addr == "" {
+		return true
+	}
+	a, err := netip.ParseAddrPort(addr)
+	return err == nil && a.Addr().IsLoopback()
 }
 
 func optionalURL(s string, schemes ...string) bool {

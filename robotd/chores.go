@@ -11,7 +11,7 @@ import (
 
 // What is done beside the crawl, and how often.
 const (
-	statusEvery     = 5 * time.Second
+	statusEvery     = time.Minute // the daemon itself tells the present
 	sizeEvery       = 2 * time.Second
 	checkpointEvery = 30 * time.Second
 )
@@ -35,11 +35,14 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 			}
 		})
 	}
-	chore(every(r.cfg.Poll), r.askManager)
+	chore(r.nextAsk, r.askManager)
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(checkpointEvery), r.checkpoint)
 	chore(every(statusEvery), func(context.Context) error { return r.saveStatus() })
+	if r.cfg.Statistics > 0 {
+		chore(every(r.cfg.Statistics), r.logStatistics)
+	}
 	g.Go(func() error { return r.watchWindow(ctx) })
 	g.Go(func() error {
 		defer stop()
@@ -50,6 +53,14 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 
 func every(d time.Duration) func(time.Time) time.Time {
 	return func(now time.Time) time.Time { return now.Add(d) }
+}
+
+// nextAsk is when the manager is asked again, which the status tells.
+func (r *Robot) nextAsk(now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.askAt = now.Add(r.cfg.Poll)
+	return r.askAt
 }
 
 func (r *Robot) sealBySize(ctx context.Context) error {

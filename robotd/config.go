@@ -45,6 +45,13 @@ type Config struct {
 	// Poll lies between two questions to the manager for a new list or a restart.
 	Poll time.Duration `mapstructure:"poll"`
 
+	// Statistics lies between two lines in the log that say how busy the modules are; 0 is none.
+	Statistics time.Duration `mapstructure:"statistics"`
+
+	// Metrics is the loopback address, ip:port, at which Prometheus and health checks find
+	// /metrics and /healthz; empty: none.
+	Metrics string `mapstructure:"metrics"`
+
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
@@ -105,7 +112,7 @@ type BatchConfig struct {
 
 // TapConfig lets programs on this machine read records as they are stored; see package tap.
 type TapConfig struct {
-	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: none
+	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: tap.sock in the data folder; none: no tap
 	Buffer int64         `mapstructure:"buffer"` // bytes queued for each consumer
 	Wait   time.Duration `mapstructure:"wait"`   // for a consumer whose queue is full, before a record is dropped for it
 }
@@ -159,6 +166,7 @@ func Default() Config {
 		Window:      "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo",
 		LogAt:       "09:00",
 		Poll:        time.Hour,
+		Statistics:  10 * time.Minute,
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,

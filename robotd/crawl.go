@@ -25,6 +25,7 @@ type crawl struct {
 	stop context.CancelCauseFunc
 	due  time.Time // when the next cycle should begin; zero: there is none
 
+	began      time.Time
 	watchdog   *watchdog
 	backlog    backlog
 	begun      atomic.Int64 // hosts that have got their first place in the gate
@@ -49,6 +50,7 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
 	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
 	c.fetching = newModule("fetch", 0, nil)
+	c.fetching.size, c.began = r.cfg.Concurrency, time.Now()
 	r.setCrawl(c)
 	defer r.setCrawl(nil)
 	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())

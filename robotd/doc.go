@@ -33,7 +33,10 @@
 //	discovered/            hosts found outside the assignment
 //	coverage.tsv           package coverage
 //	usage.json             bytes that the day and the month have used
-//	status.json            what "robotd status" shows
+//	paused.json            while the robot is paused
+//	robotd.sock            where the running daemon answers robotd's commands
+//	tap.sock               package tap
+//	status.json            what "robotd status" shows of a robot that does not run
 package robotd
 
 // Version is the program's, as it stands in manifests and in the User-Agent.

@@ -30,8 +30,8 @@ type host struct {
 	addr  atomic.Pointer[netip.AddrPort] // where the host lives
 	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle
 	dirty atomic.Bool                    // written to since the last checkpoint
-	pages atomic.Int64
-	bytes atomic.Int64
+	pages meter
+	bytes meter
 }
 
 // locate notes where the host lives.

@@ -11,8 +11,17 @@ const never = 365 * 24 * time.Hour
 // opening says from when on hosts may be visited, and until when (zero: for good): in
 // the window, while the day's and the month's bytes last, and not before an
 // interval has passed since the start, because nobody knows when the last run
-// visited an address.
+// visited an address. While the robot is paused that is never.
 func (r *Robot) opening(now time.Time) (from, until time.Time) {
+	if !r.pause.since().IsZero() {
+		from = now.Add(never)
+		return from, from
+	}
+	return r.planned(now)
+}
+
+// planned is opening for a robot that is not paused.
+func (r *Robot) planned(now time.Time) (from, until time.Time) {
 	from = now
 	if rested := r.started.Add(r.cfg.Interval); rested.After(from) {
 		from = rested
@@ -28,7 +37,8 @@ func (r *Robot) opening(now time.Time) (from, until time.Time) {
 	return from, r.plan.Window.Until(from)
 }
 
-// watchWindow opens and closes the gate, and makes the day's batch when it closes.
+// watchWindow opens and closes the gate, and makes a batch when it closes: the day's, or
+// what there is before a pause.
 func (r *Robot) watchWindow(ctx context.Context) error {
 	for {
 		from, until := r.opening(time.Now())
@@ -45,6 +55,11 @@ func (r *Robot) watchWindow(ctx context.Context) error {
 		case <-r.spent:
 			timer.Stop()
 			r.log.Info("limit of bytes reached", "used", r.budget.Usage(time.Now()))
+		case <-r.pause.turns:
+			timer.Stop()
+			if r.pause.since().IsZero() {
+				continue
+			}
 		case <-timer.C:
 			r.log.Info("window closed")
 		}

@@ -60,8 +60,10 @@ type Robot struct {
 	quiet    map[string]*window.Schedule // by host, when it is not to be visited
 	budget   *polite.Budget
 	spent    chan struct{} // tells that the budget is used up
+	pause    *pause
 
 	mu    sync.Mutex // guards all below
+	askAt time.Time  // when the manager is asked for changes
 	list  assignment
 	cycle cycle
 	crawl *crawl // nil between two cycles
@@ -115,6 +117,9 @@ func (r *Robot) open() (err error) {
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
 		return err
 	}
+	if r.pause, err = openPause(r.cfg.DataDir); err != nil {
+		return err
+	}
 	if err := r.openGate(); err != nil {
 		return err
 	}
@@ -146,10 +151,8 @@ func (r *Robot) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if r.cfg.Tap.Socket != "" {
-		if err := r.openTap(); err != nil {
-			return err
-		}
+	if err := r.openTap(); err != nil {
+		return err
 	}
 	r.uploader, err = r.newUploader(client)
 	return err
@@ -292,6 +295,12 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	stop, err := r.serveControl()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	defer func() { err = errors.Join(err, r.saveStatus()) }()
 	if err := r.manager.subscribe(ctx); err != nil {
 		r.log.Warn("manager not told that the robot is here", "error", err)
 	}

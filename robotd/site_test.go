@@ -150,6 +150,7 @@ func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
 	cfg.Network.AllowPrivate = true
 	cfg.Once = true
 	cfg.Page.Probe = false // tests count accesses
+	cfg.Tap.Socket = noTap // it would be a goroutine that no synctest can see asleep
 	if name, err := Join(t.Context(), s.URL, token, cfg.DataDir); err != nil || name != "r1" {
 		t.Fatalf("Join = %q, %v", name, err)
 	}

@@ -3,14 +3,49 @@ package robotd
 import (
 	"context"
 	"io"
+	"path/filepath"
 
 	"sheaf/archive"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/tap"
 )
 
-// openTap opens the socket for consumers on this machine.
+// tapFile is the tap's socket in the data folder.
+const tapFile = "tap.sock"
+
+// noTap is the setting tap.socket of a robot without a tap.
+const noTap = "none"
+
+// TapSocket returns where consumers connect; empty: nowhere.
+func (c *Config) TapSocket() string {
+	switch c.Tap.Socket {
+	case "":
+		return filepath.Join(c.DataDir, tapFile)
+	case noTap:
+		return ""
+	}
+	return c.Tap.Socket
+}
+
+// openTap opens the socket for consumers on this machine. One that nobody asked for by name
+// may fail: some network disks have no sockets.
 func (r *Robot) openTap() error {
+	path := r.cfg.TapSocket()
+	if path == "" {
+		return nil
+	}
+	err := r.listenTap(path)
+	if err != nil && r.cfg.Tap.Socket == "" {
+		r.log.Warn("nobody can read records as they are stored", "error", err)
+		return nil
+	}
+	if err != nil {
+		return wrong("tap.socket", path, err.Error())
+	}
+	return nil
+}
+
+func (r *Robot) listenTap(path string) error {
 	// Every one begins with what a warc.gz of nothing is.
 	empty, err := archive.NewView(archive.WARC, nil)
 	if err != nil {
@@ -26,7 +61,7 @@ func (r *Robot) openTap() error {
 		return err
 	}
 	r.tap, err = tap.Listen(tap.Options{
-		Path: r.cfg.Tap.Socket, Buffer: r.cfg.Tap.Buffer, Wait: r.cfg.Tap.Wait, Start: start, Log: r.log,
+		Path: path, Buffer: r.cfg.Tap.Buffer, Wait: r.cfg.Tap.Wait, Start: start, Log: r.log,
 	})
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 
@@ -28,7 +27,7 @@ func command() *cobra.Command {
 	root.PersistentFlags().String("config", "", "file with settings (YAML)")
 	root.PersistentFlags().String("data", "", "the robot's folder")
 	root.Flags().AddFlagSet(run.Flags())
-	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand())
+	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand())
 	return root
 }
 
@@ -111,33 +110,4 @@ func leaveCommand() *cobra.Command {
 			return robotd.Leave(cmd.Context(), cfg, logger(cmd))
 		},
 	}
-}
-
-func statusCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show what the robot is doing",
-		Args:  cobra.NoArgs,
-	}
-	asJSON := cmd.Flags().Bool("json", false, "as JSON")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := settings(cmd)
-		if err != nil {
-			return err
-		}
-		s, running, err := robotd.ReadStatus(cfg.DataDir)
-		if err != nil {
-			return err
-		}
-		if !*asJSON {
-			return s.Print(cmd.OutOrStdout(), running)
-		}
-		out := json.NewEncoder(cmd.OutOrStdout())
-		out.SetIndent("", "  ")
-		return out.Encode(struct {
-			robotd.Status
-			Running bool `json:"running"`
-		}{s, running})
-	}
-	return cmd
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,11 +12,28 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
 	defer stop()
-	// An error after the signal to stop is the stop itself.
-	if err := command().ExecuteContext(ctx); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "robotd:", err)
-		os.Exit(1)
+	context.AfterFunc(ctx, stop) // a second signal ends the program as it would any other
+	err := command().ExecuteContext(ctx)
+	if err == nil || ctx.Err() != nil { // an error after the signal to stop is the stop itself
+		return
 	}
+	fmt.Fprintln(os.Stderr, "robotd:", err)
+	code := 1
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code = e.code
+	}
+	os.Exit(code)
+}
+
+// signals are those that stop the robot: what is collected is sealed first. A hang-up is
+// one, unless nohup has it ignored; settings are read at the start, so that a restart is
+// how they change.
+func signals() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }

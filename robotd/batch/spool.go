@@ -1,12 +1,14 @@
 package batch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sheaf/internal/wire"
 )
@@ -50,6 +52,36 @@ func (s *Store) Spool() ([]Spooled, error) {
 		all = append(all, b)
 	}
 	slices.SortFunc(all, func(a, b Spooled) int { return int(number(a.ID) - number(b.ID)) })
+	return all, nil
+}
+
+// Pending is what the spool's folder alone tells of a batch.
+type Pending struct {
+	ID    wire.BatchID
+	Bytes int64
+	Made  time.Time
+}
+
+// Pending lists the batches in the spool, the oldest first, without reading them.
+func (s *Store) Pending() ([]Pending, error) {
+	paths, err := filepath.Glob(s.path(spoolDir, "*.manifest"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Pending
+	for _, path := range paths {
+		p := Pending{ID: wire.BatchID(strings.TrimSuffix(filepath.Base(path), ".manifest"))}
+		st, err := os.Stat(s.batchPath(p.ID))
+		if os.IsNotExist(err) {
+			continue // published meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Bytes, p.Made = st.Size(), st.ModTime()
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Pending) int { return cmp.Compare(number(a.ID), number(b.ID)) })
 	return all, nil
 }
 

@@ -16,12 +16,12 @@ package tap
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
+
+	"sheaf/robotd/localsock"
 )
 
 // Options say where and how records are offered.
@@ -54,15 +54,9 @@ func Listen(opt Options) (*Tap, error) {
 	if opt.Stuck <= 0 {
 		opt.Stuck = time.Minute
 	}
-	if err := os.Remove(opt.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("tap: %w", err)
-	}
-	l, err := net.Listen("unix", opt.Path)
+	l, err := localsock.Listen(opt.Path)
 	if err != nil {
 		return nil, fmt.Errorf("tap: %w", err)
-	}
-	if err := os.Chmod(opt.Path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("tap: %w", err), l.Close())
 	}
 	t := &Tap{opt: opt, listener: l, consumers: make(map[*consumer]struct{})}
 	t.running.Go(t.accept)
@@ -106,10 +100,13 @@ func (t *Tap) admit(c *consumer) bool {
 }
 
 // Active reports whether anybody listens: otherwise records need not be read.
-func (t *Tap) Active() bool {
+func (t *Tap) Active() bool { return t.Consumers() > 0 }
+
+// Consumers returns how many listen.
+func (t *Tap) Consumers() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.consumers) > 0
+	return len(t.consumers)
 }
 
 // Offer gives a record, one gzip member, to every consumer. It returns within

@@ -191,7 +191,7 @@ func (d *day) progress(ctx context.Context, n int) {
 func (d *day) pages() (pages int64) {
 	for _, r := range d.robots {
 		if status, err := r.Status(); err == nil {
-			pages += status.Pages
+			pages += status.Pages.Total
 		}
 	}
 	return pages

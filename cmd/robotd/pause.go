@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+)
+
+func pauseCommand() *cobra.Command {
+	return pausing("pause", "Visit no hosts until \"robotd resume\", over restarts too; batches go on being handed in", true,
+		"the robot pauses: pages in hand are finished, batches are handed in", "the robot will be paused when it runs")
+}
+
+func resumeCommand() *cobra.Command {
+	return pausing("resume", "End a pause", false, "the robot goes on", "the robot will not be paused when it runs")
+}
+
+// pausing is a command that begins or ends the pause, with what it says of a robot that
+// runs and of one that does not.
+func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			running, err := robotd.NewMonitor(cfg.DataDir).SetPaused(cmd.Context(), on)
+			if err != nil {
+				return err
+			}
+			text := rests
+			if running {
+				text = runs
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+}

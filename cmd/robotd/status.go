@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+	"sheaf/robotd/status"
+)
+
+// Terminal control: the alternate screen and back; the cursor home; the rest of the line and
+// of the screen cleared.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// watcher shows a robot's status.
+type watcher struct {
+	monitor *robotd.Monitor
+	out     io.Writer
+	hosts   int // -1: all
+}
+
+func statusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show what the robot is doing",
+		Long: "status shows what the robot is doing: on a terminal live, until Ctrl-C; into a file or\n" +
+			"pipe once. Of a robot that does not run it shows the last known state, and exits with 3.",
+		Args: cobra.NoArgs,
+	}
+	asJSON := cmd.Flags().Bool("json", false, "as JSON")
+	once := cmd.Flags().Bool("once", false, "show it once, on a terminal too")
+	hosts := cmd.Flags().String("hosts", "20", `how many hosts to show, the busiest first, or "all"`)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		w := watcher{monitor: robotd.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout(), hosts: -1}
+		if *hosts != "all" {
+			if w.hosts, err = strconv.Atoi(*hosts); err != nil || w.hosts < 0 {
+				return fmt.Errorf(`--hosts %s: want a number or "all"`, *hosts)
+			}
+		}
+		term, ok := onTerminal(w.out)
+		switch {
+		case *asJSON:
+			return w.json(cmd.Context())
+		case ok && !*once:
+			return w.live(cmd.Context(), term)
+		}
+		screen := status.Screen{}
+		if ok {
+			screen.Width, _ = term.size()
+			screen.Color = colors()
+		}
+		return w.print(cmd.Context(), screen)
+	}
+	return cmd
+}
+
+// errNotRunning makes scripts notice.
+var errNotRunning = &exitError{3, "the robot does not run"}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+func (w watcher) print(ctx context.Context, screen status.Screen) error {
+	s, running, err := w.monitor.Status(ctx, w.hosts)
+	if err != nil {
+		return err
+	}
+	screen.Running, screen.Now = running, time.Now()
+	if _, err := io.WriteString(w.out, screen.Render(&s)); err != nil {
+		return err
+	}
+	if !running {
+		return errNotRunning
+	}
+	return nil
+}
+
+func (w watcher) json(ctx context.Context) error {
+	s, running, err := w.monitor.Status(ctx, w.hosts)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(w.out)
+	out.SetIndent("", "  ")
+	err = out.Encode(struct {
+		status.Status
+		Running bool `json:"running"`
+	}{s, running})
+	if err == nil && !running {
+		err = errNotRunning
+	}
+	return err
+}
+
+// live shows the status again each second, in place, until ctx ends or the robot does; what
+// was shown last stays.
+func (w watcher) live(ctx context.Context, term terminal) error {
+	screen := status.Screen{Color: colors()}
+	last := ""
+	fmt.Fprint(w.out, enterScreen)
+	defer func() { fmt.Fprint(w.out, leaveScreen, last) }()
+	for {
+		screen.Width, screen.Height = term.size()
+		s, running, err := w.monitor.Status(ctx, screen.Height)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		screen.Running, screen.Now = running, time.Now()
+		last = screen.Render(&s)
+		lines := strings.Split(strings.TrimSuffix(last, "\n"), "\n")
+		shown := lines[:min(len(lines), max(1, screen.Height-1))]
+		fmt.Fprint(w.out, home, strings.Join(shown, clearLine+"\n"), clearLine, "\n", clearBelow)
+		if !running {
+			return errNotRunning
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd/localsock"
+	"sheaf/robotd/status"
+	"sheaf/robotd/tap"
+)
+
+func tapCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tap",
+		Short: "Read the records as the running robot stores them",
+		Long: "tap reads every record as the robot stores it, until Ctrl-C or until the robot ends. On a\n" +
+			"terminal it prints a line for each; into a file or pipe it writes a warc.gz. A reader that is\n" +
+			"too slow loses records, which it is told, and never holds up the crawl for longer than tap.wait.",
+		Args: cobra.NoArgs,
+	}
+	warc := cmd.Flags().Bool("warc", false, "as a warc.gz, on a terminal too")
+	asJSON := cmd.Flags().Bool("json", false, "one line of JSON for each record's headers")
+	cmd.MarkFlagsMutuallyExclusive("warc", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		path := cfg.TapSocket()
+		if path == "" {
+			return errors.New("setting tap.socket: none: this robot has no tap")
+		}
+		conn, err := localsock.Dial(cmd.Context(), path)
+		if err != nil {
+			return fmt.Errorf("is the robot running? %w", err)
+		}
+		defer conn.Close()
+		defer context.AfterFunc(cmd.Context(), func() { conn.Close() })()
+		out := cmd.OutOrStdout()
+		_, terminal := onTerminal(out)
+		switch {
+		case *asJSON:
+			err = eachRecord(conn, json.NewEncoder(out).Encode)
+		case *warc || !terminal:
+			_, err = io.Copy(out, conn)
+		default:
+			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*tap.Record)) })
+		}
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		return err
+	}
+	return cmd
+}
+
+// eachRecord shows the records until the robot ends.
+func eachRecord(in io.Reader, show func(any) error) error {
+	r, err := tap.NewReader(bufio.NewReader(in))
+	if err != nil {
+		return err
+	}
+	for {
+		rec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if rec.Type == "warcinfo" {
+			continue
+		}
+		if err := show(rec); err != nil {
+			return err
+		}
+	}
+}
+
+// printRecord writes a line for people.
+func printRecord(out io.Writer, rec *tap.Record) error {
+	if rec.Lost > 0 {
+		_, err := fmt.Fprintf(out, "-- %d records lost: this reader was too slow --\n", rec.Lost)
+		return err
+	}
+	at := rec.Date
+	if t, err := time.Parse(time.RFC3339, rec.Date); err == nil {
+		at = t.Local().Format(time.TimeOnly)
+	}
+	answer := rec.Status
+	if rec.Type == "revisit" {
+		answer = "unchanged"
+	}
+	_, err := fmt.Fprintf(out, "%s  %-13s %8s  %s\n", at, status.Printable(answer, 13), status.Size(rec.Length), status.Printable(rec.URL, 0))
+	return err
+}

@@ -1,0 +1,73 @@
+// Package localsock makes Unix sockets in the robot's folder, by which programs of the
+// same user on the same machine reach the daemon.
+package localsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// longest is how long a socket's path may be: sun_path has 108 bytes on Linux, one of
+// them for the end.
+const longest = 107
+
+// Listen opens a socket that its owner alone may use. One that a dead process left there is
+// replaced: the caller makes sure, by a lock, that it is nobody's. Closing removes it.
+func Listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := short(path, func(short string) (net.Listener, error) {
+		l, err := net.Listen("unix", short)
+		if err != nil {
+			return nil, err
+		}
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // the short name ends with this call
+		return &listener{l, path}, os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	return l, nil
+}
+
+type listener struct {
+	net.Listener
+	path string
+}
+
+// Close removes the socket too.
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	if errors.Is(err, net.ErrClosed) {
+		return err // the path may be another's by now
+	}
+	return errors.Join(err, os.Remove(l.path))
+}
+
+// Dial connects to a socket.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	return short(path, func(short string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", short)
+	})
+}
+
+// short gives a path that is too long a shorter name for as long as fn runs, by way of an
+// open descriptor of its folder.
+func short[T any](path string, fn func(string) (T, error)) (none T, err error) {
+	if len(path) <= longest {
+		return fn(path)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return none, err
+	}
+	defer dir.Close()
+	return fn(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
+}

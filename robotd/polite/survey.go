@@ -1,0 +1,52 @@
+package polite
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Place is a host's place in the gate, for those who look on.
+type Place struct {
+	Host     string
+	Slot     netip.Addr    // the address, or the first of the group, that the host shares with others
+	At       time.Time     // about when its next run starts; while Out: zero
+	Interval time.Duration // that holds at the slot now
+	Out      bool          // its run is under way
+}
+
+// Survey tells of every host when it will be visited, if each run takes no time and no
+// interval changes. It holds up the gate for as long as copying takes.
+func (g *Gate) Survey() []Place {
+	g.mu.Lock()
+	from := g.from
+	places := make([]Place, 0, len(g.hosts))
+	rests := make(map[netip.Addr]time.Time, len(g.slots))
+	for key, s := range g.slots {
+		rests[key] = s.rest
+	}
+	for _, v := range g.hosts {
+		p := Place{Host: v.host, Slot: v.slot.addr, Interval: v.slot.pace.current(&g.opt), Out: v.index < 0}
+		if !p.Out {
+			p.At = v.at
+		}
+		places = append(places, p)
+	}
+	g.mu.Unlock()
+
+	// Hosts of one slot come one after another, in the order of their times.
+	slices.SortFunc(places, func(a, b Place) int { return a.At.Compare(b.At) })
+	for i := range places {
+		p := &places[i]
+		if p.Out {
+			continue
+		}
+		for _, t := range []time.Time{rests[p.Slot], from} {
+			if t.After(p.At) {
+				p.At = t
+			}
+		}
+		rests[p.Slot] = p.At.Add(p.Interval)
+	}
+	return places
+}

@@ -1,0 +1,226 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Screen is how a status is shown to people.
+type Screen struct {
+	Width, Height int  // of the terminal; 0: without bounds
+	Color         bool // marks what matters
+	Running       bool // the daemon
+	Now           time.Time
+}
+
+const labels = 9 // columns before each text
+
+// Render writes the status as lines, none of which is wider than the screen; a screen with a
+// height gets as many hosts as there is room for.
+func (v Screen) Render(s *Status) string {
+	var b builder
+	b.screen = v
+	b.head(s)
+	b.plan(s)
+	b.work(s)
+	b.spool(s)
+	for _, text := range s.Warnings {
+		b.marked(yellow, "warning", text)
+	}
+	b.modules(s)
+	b.hosts(s)
+	return strings.Join(b.lines, "\n") + "\n"
+}
+
+type builder struct {
+	screen Screen
+	lines  []string
+}
+
+const (
+	bold   = "1"
+	red    = "1;31"
+	yellow = "33"
+	dim    = "2"
+)
+
+// add takes a line, cut to the screen and coloured as a whole.
+func (b *builder) add(color, line string) {
+	if w := b.screen.Width; w > 0 && columns(line) > w {
+		line = head(line, w-1) + "…"
+	}
+	if color != "" && b.screen.Color {
+		line = "\x1b[" + color + "m" + line + "\x1b[m"
+	}
+	b.lines = append(b.lines, line)
+}
+
+// row takes a labelled text, which goes on in the next lines where it is too long.
+func (b *builder) row(label, format string, args ...any) {
+	b.marked("", label, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) marked(color, label, text string) {
+	room := b.screen.Width - labels
+	if b.screen.Width == 0 {
+		b.add(color, pad(label, labels)+text)
+		return
+	}
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && columns(line)+1+columns(word) > room {
+			b.add(color, pad(label, labels)+line)
+			label, line = "", ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	b.add(color, pad(label, labels)+line)
+}
+
+func (b *builder) head(s *Status) {
+	now := b.screen.Now
+	color, state := b.state(s)
+	who := fmt.Sprintf("%s, sheaf-robotd %s", s.Robot, s.Version)
+	if b.screen.Running {
+		who += fmt.Sprintf(", process %d, up %s", s.PID, span(now.Sub(s.Started)))
+	}
+	b.row("robot", "%s", who)
+	b.marked(color, "state", state)
+	for _, text := range s.Troubles {
+		b.marked(red, "trouble", text)
+	}
+}
+
+// state says in a word what the robot is doing.
+func (b *builder) state(s *Status) (color, text string) {
+	now := b.screen.Now
+	switch {
+	case !b.screen.Running:
+		return red, fmt.Sprintf("does not run; this is what it said %s ago, %s", span(now.Sub(s.At)), s.At.Local().Format("2006-01-02 15:04:05"))
+	case len(s.Troubles) > 0:
+		return red, "makes no progress"
+	case !s.Paused.IsZero():
+		text = fmt.Sprintf("paused since %s; \"robotd resume\" lets it go on", clock(s.Paused, now))
+		if s.Visited > 0 {
+			text += "; " + plural(int64(s.Visited), "page is", "pages are") + " being finished"
+		}
+		return yellow, text
+	case !s.Next.Cycle.IsZero():
+		return bold, "all done; the next cycle begins " + until(s.Next.Cycle, now)
+	case len(s.Modules) == 0:
+		return bold, "getting ready"
+	case !s.Open:
+		return bold, "waiting for the window"
+	case !s.Budget.IsZero():
+		return bold, "the limit of bytes is reached; goes on " + until(s.Budget, now)
+	case s.Waiting == 0 && s.Hosts > 0:
+		return bold, "looking up hosts, or finishing"
+	}
+	return bold, "visiting"
+}
+
+func (b *builder) plan(s *Status) {
+	now := b.screen.Now
+	window := map[bool]string{false: "closed", true: "open"}[s.Open]
+	switch {
+	case s.Changes.IsZero(): // always, or never
+	case s.Open:
+		window += ", closes " + until(s.Changes, now)
+	default:
+		window += ", opens " + until(s.Changes, now)
+	}
+	b.row("window", "%s; %s", window, s.Window)
+	list := fmt.Sprintf("generation %d, %s", s.Generation, plural(int64(s.Hosts), "host", "hosts"))
+	switch {
+	case s.Cycle == 0:
+	case s.Ended.IsZero():
+		list += fmt.Sprintf("; cycle %d, began %s", s.Cycle, clock(s.Began, now))
+	default:
+		list += fmt.Sprintf("; cycle %d, %s to %s", s.Cycle, clock(s.Began, now), clock(s.Ended, now))
+	}
+	b.row("list", "%s", list)
+	var next []string
+	for _, n := range []struct {
+		what string
+		at   time.Time
+	}{{"visit", s.Next.Visit}, {"log", s.Next.Log}, {"question to the manager", s.Next.Manager}} {
+		if n.at.IsZero() || n.what == "visit" && (!s.Paused.IsZero() || !b.screen.Running) || !b.screen.Running {
+			continue
+		}
+		next = append(next, n.what+" "+until(n.at, now))
+	}
+	if next != nil {
+		b.row("next", "%s", strings.Join(next, ", "))
+	}
+}
+
+func (b *builder) work(s *Status) {
+	now := b.screen.Now
+	b.row("hosts", "%s being visited, %s waiting on %s, %s left out",
+		count(int64(s.Visited)), count(int64(s.Waiting-s.Visited)), plural(int64(s.Addresses), "address", "addresses"), count(int64(s.LeftOut)))
+	b.row("pages", "%s (%s/min), %s (%s/min); lost since the last batch: %s",
+		count(s.Pages.Total), count(s.Pages.PerMinute), Size(s.Bytes.Total), Size(s.Bytes.PerMinute), s.Lost)
+	if f := s.Forecast; f != nil {
+		text := plural(f.Pages, "page is", "pages are") + " known and not visited; "
+		switch {
+		case f.Fits >= f.Pages && !f.Done.IsZero():
+			text += "done about " + until(f.Done, now)
+		case f.Done.IsZero():
+			text += count(f.Fits) + " fit before the window closes: NOT to be finished within a year"
+		default:
+			text += fmt.Sprintf("%s fit before the window closes: NOT finished in it, but about %s, in its opening no. %d",
+				count(f.Fits), until(f.Done, now), f.Nights)
+		}
+		b.row("left", "%s", text)
+		b.row("", "longest at %s: %s, most of %s", f.Slowest.Address, plural(f.Slowest.Pages, "page", "pages"), readable(f.Slowest.Host))
+	}
+}
+
+func (b *builder) spool(s *Status) {
+	text := "nothing waits for the service"
+	if len(s.Spool) > 0 {
+		total := int64(0)
+		for _, batch := range s.Spool {
+			total += batch.Bytes
+		}
+		text = fmt.Sprintf("%s for the service, %s, the oldest %s old", plural(int64(len(s.Spool)), "batch waits", "batches wait"),
+			Size(total), span(b.screen.Now.Sub(s.Spool[0].Made)))
+	}
+	b.row("batches", "%s; %s collected for the next", text, Size(s.Segments))
+	if s.Found > 0 || s.Clock != nil {
+		text = fmt.Sprintf("%s outside the list to be reported", plural(int64(s.Found), "host", "hosts"))
+		if s.Clock != nil {
+			text += fmt.Sprintf("; clock %+d ms from the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
+		}
+		b.row("other", "%s", text)
+	}
+	if t := s.Tap; t != nil && (t.Consumers > 0 || t.Dropped > 0) {
+		b.row("tap", "%s; %s dropped because they were slow", plural(int64(t.Consumers), "consumer", "consumers"), plural(t.Dropped, "record", "records"))
+	}
+}
+
+func (b *builder) modules(s *Status) {
+	if len(s.Modules) == 0 || !b.screen.Running {
+		return
+	}
+	b.add("", "")
+	b.add(dim, pad("MODULE", labels)+right("QUEUE", 8)+right("WORKERS", 9)+right("PASSED", 12)+right("/MIN", 9)+right("TIME EACH", 12))
+	for _, m := range s.Modules {
+		each := "-"
+		if m.Each > 0 {
+			each = m.Each.Round(precision(m.Each)).String()
+		}
+		b.add("", pad(m.Name, labels)+right(count(int64(m.Queue)), 8)+right(count(int64(m.Workers)), 9)+
+			right(count(m.Passed.Total), 12)+right(count(m.Passed.PerMinute), 9)+right(each, 12))
+	}
+}
+
+// precision keeps two digits or so.
+func precision(d time.Duration) time.Duration {
+	p := time.Duration(1)
+	for ; d >= 100; d /= 10 {
+		p *= 10
+	}
+	return p
+}
