@@ -35,6 +35,7 @@ type Disk struct {
 type Claim struct {
 	Coming int64 // bytes still to be received
 	Whole  int64 // bytes of the whole batch, which the split copies into the store
+	Guess  bool  // nothing is known of its size yet, so it is not too large either
 }
 
 // on is how much of the claim has yet to be written to a disk. Sums are taken in
@@ -117,7 +118,7 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
 		after := max(share(taken+c.on(d), room.Bytes), files)
 		drained = drained && before <= resumeAt
-		if alone := c.alone(d, room); alone > stopAt {
+		if alone := c.alone(d, room); alone > stopAt && !c.Guess {
 			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and uploads stop at %.0f %%; make smaller batches",
 				c.Whole, 100*alone, d.Name, room.Bytes, 100*stopAt)}
 		}
