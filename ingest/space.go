@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"sheaf/internal/wire"
 )
 
 // Room is the size of a file system and how much of it an ordinary user can
@@ -65,9 +63,16 @@ func (g *Guard) NoSpace(err error) error {
 
 // Unsplit is how many bytes of batches have come whole and are not in the store yet.
 func (i *Ingest) Unsplit(ctx context.Context) (int64, error) {
-	sums, err := i.ledger.buffers(ctx, i.opt.Now())
+	n, err := i.ledger.unsplit(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("ledger: %w", err)
 	}
-	return sums[wire.StateReceived].Bytes + sums[wire.StatePreSplit].Bytes, nil
+	return n, nil
+}
+
+// unsplit sums up by the index of states: it is asked for every upload, and the
+// rows of all batches that ever came stay.
+func (l *ledger) unsplit(ctx context.Context) (bytes int64, err error) {
+	err = l.db.QueryRowContext(ctx, `SELECT coalesce(sum(size), 0) FROM ingest_batches WHERE state IN ('received', 'pre-split')`).Scan(&bytes)
+	return bytes, err
 }

@@ -227,6 +227,9 @@ func (b *batchUpload) Write(p []byte) (int, error) {
 	return n, b.s.r.ftpError(err)
 }
 
+// SelfProving: whether it is whole the manifest's digest tells, or the batch's own end.
+func (b *batchUpload) SelfProving() {}
+
 func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }
 
 func (b *batchUpload) Abort(cause error) {
@@ -249,6 +252,9 @@ func (m *manifestUpload) Write(p []byte) (int, error) {
 	}
 	return m.data.Write(p)
 }
+
+// SelfProving: a part of a manifest has no signature.
+func (m *manifestUpload) SelfProving() {}
 
 func (m *manifestUpload) Commit() error {
 	_, _, err := m.s.r.accept(m.ctx, m.s.robot, overFTP, m.batch, m.data.Bytes())

@@ -202,12 +202,12 @@ func (us *uploads) create(st status) (*upload, error) {
 	u.status = st
 	err := us.write(writeCreate, func() error {
 		// A file without status is swept, so the file goes first where both are
-		// new; a status that lowers an old promise goes before the file does.
-		steps := []func() error{u.store, func() error { return durable.Create(u.path()) }}
+		// new, and the status makes the entries of both durable; a status that lowers
+		// an old promise goes before the file does.
 		if fresh {
-			slices.Reverse(steps)
+			return errors.Join(os.WriteFile(u.path(), nil, 0o640), u.store())
 		}
-		return errors.Join(steps[0](), steps[1]())
+		return errors.Join(u.store(), durable.Create(u.path()))
 	})
 	if err != nil {
 		return nil, errors.Join(err, us.forget(u))
@@ -244,10 +244,11 @@ func (us *uploads) forget(u *upload) error {
 	us.mu.Unlock()
 	us.guard.Release(u.name)
 	return us.write(writeForget, func() error {
-		if err := durable.Remove(u.path() + infoSuffix); err != nil {
+		// Either of the two alone is swept by the next start.
+		if err := errors.Join(os.RemoveAll(u.path()+infoSuffix), os.RemoveAll(u.path())); err != nil {
 			return err
 		}
-		return durable.Remove(u.path())
+		return durable.SyncDir(us.dir)
 	})
 }
 
@@ -278,7 +279,7 @@ func (u *upload) claim() ingest.Claim {
 func (u *upload) next() ingest.Claim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
-		c = ingest.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint}
+		c = ingest.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0}
 	}
 	return c
 }

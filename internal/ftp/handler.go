@@ -94,6 +94,11 @@ type Upload interface {
 	Abort(cause error)
 }
 
+// SelfProving is an Upload whose content proves that it is whole, later or in
+// Commit. The engine then takes a clean end of the data for one, and does not wait to see
+// whether the client was killed, which costs each upload a moment.
+type SelfProving interface{ SelfProving() }
+
 // Entry describes a file or directory.
 type Entry struct {
 	Name     string // last element of the path; ignored from Stat

@@ -204,7 +204,7 @@ func (t *transfer) fill(up Upload, path string) (got int64, took time.Duration, 
 	})
 	took = time.Since(start)
 	if err == nil {
-		err = t.settle()
+		err = t.settle(up)
 	}
 	if cause = err; err == nil {
 		err = up.Commit()
@@ -213,7 +213,9 @@ func (t *transfer) fill(up Upload, path string) (got int64, took time.Duration, 
 }
 
 // settle takes the second look, and with it the last: Commit is not watched.
-func (t *transfer) settle() error {
-	t.watch.linger(secondLook)
+func (t *transfer) settle(up Upload) error {
+	if _, proves := up.(SelfProving); !proves {
+		t.watch.linger(secondLook)
+	}
 	return t.watch.stop()
 }
