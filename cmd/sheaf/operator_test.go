@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,15 +16,18 @@ import (
 // console is an operator's terminal beside a running service.
 type console struct {
 	*testing.T
-	url, data string
+	url, data, drop string
 }
 
-func startService(t *testing.T) console {
+// startService starts a service with these settings beside those that a test has.
+func startService(t *testing.T, settings map[string]any) console {
 	t.Helper()
 	data := t.TempDir()
-	cfg, err := service.Load("", map[string]any{
+	all := map[string]any{
 		"data": data, "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
-	})
+	}
+	maps.Copy(all, settings)
+	cfg, err := service.Load("", all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +44,7 @@ func startService(t *testing.T) console {
 			t.Errorf("service: %v", err)
 		}
 	})
-	return console{t, s.Addresses().HTTP, data}
+	return console{t, s.Addresses().HTTP, data, s.Addresses().Drop}
 }
 
 func (c console) try(args ...string) (string, error) {
@@ -68,7 +72,7 @@ func (c console) run(words []string, args ...string) string {
 }
 
 func TestOperatorsCommands(t *testing.T) {
-	c := startService(t)
+	c := startService(t, nil)
 	joined := c.run([]string{"robotd join " + c.url}, "robot", "add", "waseda")
 	token := strings.Fields(joined)[3]
 	if name, err := robotd.Join(t.Context(), c.url, token, filepath.Join(t.TempDir(), "robot")); err != nil || name != "waseda" {
@@ -97,7 +101,7 @@ func TestOperatorsCommands(t *testing.T) {
 }
 
 func TestOperatorsMistakes(t *testing.T) {
-	c := startService(t)
+	c := startService(t, nil)
 	for _, m := range []struct {
 		says string
 		args []string

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,6 +146,13 @@ func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
 	check(t, err)
 	b.Signed = signed
 	return b
+}
+
+// Envelope signs anything as if it was a manifest.
+func (r *Robots) Envelope(body []byte) ([]byte, error) {
+	return json.Marshal(map[string]string{
+		"signed": string(body), "ed25519": base64.StdEncoding.EncodeToString(ed25519.Sign(r.Key, body)),
+	})
 }
 
 // Resign makes the manifest fit the batch's bytes again after a test has changed them.
