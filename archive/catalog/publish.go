@@ -94,8 +94,8 @@ func (p Publication) check() error {
 }
 
 // draft is a publication's lines, sorted, before it is known which version they
-// will be: rows "<host key> <line>", a tab (which JSON has not) and the numbers for
-// the host's summary.
+// will be: rows "<host key> <line>", a tab (which JSON has not) and what the host's
+// summary takes from it.
 type draft struct {
 	sorter *sorter
 	totals map[string]*batchRow
@@ -131,7 +131,7 @@ func (d *draft) take(p Publication) error {
 		if row, err = appendRow(row[:0], l.SURT, draftLine{Line: l}); err != nil {
 			return err
 		}
-		row = append(appendNumbers(append(row[:len(row)-1], '\t'), l), '\n')
+		row = append(appendSummary(append(row[:len(row)-1], '\t'), l), '\n')
 		if err := d.sorter.add(row); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[str
 		if err != nil {
 			return hosts, err
 		}
-		next, err := parseNumbers(string(row.numbers))
+		next, err := parseSummary(string(row.summary))
 		if err != nil {
 			return hosts, err
 		}
@@ -263,18 +263,13 @@ func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[str
 		if err := put(); err != nil {
 			return hosts, err
 		}
-		var of struct{ Host string }
-		if err := json.Unmarshal(row.line, &of); err != nil {
-			return hosts, err
-		}
 		key, s = string(row.key), next
-		s.Host = of.Host
 	}
 	return hosts, put()
 }
 
 // draftRow is one line of a draft; it is good until the next.
-type draftRow struct{ key, line, numbers []byte }
+type draftRow struct{ key, line, summary []byte }
 
 // rows walks the lines of the batches that are wanted.
 func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
@@ -290,7 +285,7 @@ func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draf
 				return
 			}
 			tab := bytes.LastIndexByte(rows.row(), '\t')
-			at := draftRow{key: rowKey(rows.row()), numbers: rows.row()[tab+1:]}
+			at := draftRow{key: rowKey(rows.row()), summary: rows.row()[tab+1:]}
 			at.line = rows.row()[len(at.key)+1 : tab]
 			if len(wanted) < len(d.totals) {
 				var of struct{ Batch string }

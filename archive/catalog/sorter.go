@@ -17,8 +17,9 @@ type sorter struct {
 	dir   string // of the temporary file
 	limit int    // bytes of rows held in memory
 
-	data []byte // rows with their newlines, as they came
-	ends []int  // where in data each ends
+	data    []byte   // rows with their newlines, as they came
+	ends    []int    // where in data each ends
+	inOrder [][]byte // the rows in data, once they have been put in order
 
 	spill *os.File
 	parts []int64 // where in spill each part ends
@@ -33,6 +34,7 @@ func (s *sorter) add(row []byte) error {
 			return err
 		}
 	}
+	s.inOrder = nil
 	s.data = append(s.data, row...)
 	s.ends = append(s.ends, len(s.data))
 	return nil
@@ -40,6 +42,9 @@ func (s *sorter) add(row []byte) error {
 
 // sorted gives the rows in memory, in order.
 func (s *sorter) sorted() [][]byte {
+	if s.inOrder != nil {
+		return s.inOrder
+	}
 	rows := make([][]byte, len(s.ends))
 	start := 0
 	for i, end := range s.ends {
@@ -47,6 +52,7 @@ func (s *sorter) sorted() [][]byte {
 		start = end
 	}
 	slices.SortFunc(rows, bytes.Compare)
+	s.inOrder = rows
 	return rows
 }
 
@@ -71,7 +77,7 @@ func (s *sorter) flush() (err error) {
 		end += s.parts[n-1]
 	}
 	s.parts = append(s.parts, end)
-	s.data, s.ends = s.data[:0], s.ends[:0]
+	s.data, s.ends, s.inOrder = s.data[:0], s.ends[:0], nil
 	return nil
 }
 

@@ -156,13 +156,13 @@ func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// appendNumbers appends what a summary takes from a line besides its host.
-func appendNumbers(dst []byte, l Line) []byte {
-	return fmt.Appendf(dst, "%d %d %d %d", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length)
+// appendSummary appends what a summary takes from a line that is not published yet.
+func appendSummary(dst []byte, l Line) []byte {
+	return fmt.Appendf(dst, "%d %d %d %d %s", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length, l.Host)
 }
 
-// parseNumbers undoes appendNumbers.
-func parseNumbers(text string) (s summary, err error) {
+// parseSummary undoes appendSummary.
+func parseSummary(text string) (s summary, err error) {
 	for _, n := range []*int64{&s.First, &s.Last, &s.Records, &s.Bytes} {
 		var number string
 		number, text, _ = strings.Cut(text, " ")
@@ -170,6 +170,6 @@ func parseNumbers(text string) (s summary, err error) {
 			return s, err
 		}
 	}
-	s.Segments, s.Editions = 1, 1
+	s.Host, s.Segments, s.Editions = text, 1, 1
 	return s, nil
 }
