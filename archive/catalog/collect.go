@@ -190,7 +190,7 @@ func (k *collector) readLines(ctx context.Context) error {
 	var row []byte
 	last := ""
 	expired := openExpiries(k.head.runs)
-	for at, err := range scan(ctx, k.head.runs, tableHost) {
+	for at, err := range pass(ctx, k.head.runs, tableHost) {
 		if err != nil {
 			return err
 		}

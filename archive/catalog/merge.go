@@ -69,7 +69,7 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 
 // addMerged adds the rows of the runs as they are, and summaries of all together.
 func (w *runWriter) addMerged(ctx context.Context, runs []*run) error {
-	rows := openTable(runs)
+	rows := openPassing(runs)
 	if err := rows.seek(ctx, ""); err != nil {
 		return err
 	}

@@ -66,6 +66,16 @@ func openTable(runs []*run) *table {
 	return t
 }
 
+// openPassing is openTable for who goes through all rows once: readers beside it
+// keep the blocks that they use.
+func openPassing(runs []*run) *table {
+	t := openTable(runs)
+	for _, c := range t.cursors {
+		c.passing = true
+	}
+	return t
+}
+
 // seek stands on the first row at or behind key.
 func (t *table) seek(ctx context.Context, key string) error {
 	for _, c := range t.cursors {

@@ -51,7 +51,7 @@ func (k *collector) retain(ctx context.Context) (err error) {
 	}()
 	h := &retainedHost{collector: k, expired: expired}
 	known := openExpiries(k.head.runs)
-	for row, err := range scan(ctx, k.head.runs, tableHost) {
+	for row, err := range pass(ctx, k.head.runs, tableHost) {
 		if err != nil {
 			return err
 		}

@@ -87,8 +87,8 @@ func (l *library) parseTail(ref runRef, tail []byte) ([]block, error) {
 	return parseBlocks(string(text), ref.Index)
 }
 
-// load gives the rows of the i-th block. They must not be changed.
-func (r *run) load(ctx context.Context, i int) ([]byte, error) {
+// load gives the rows of the i-th block, and keeps them where that is wanted. They must not be changed.
+func (r *run) load(ctx context.Context, i int, keep bool) ([]byte, error) {
 	id := blockID{r.Name, i}
 	if data, ok := r.lib.cache.Get(id); ok {
 		return data, nil
@@ -105,7 +105,9 @@ func (r *run) load(ctx context.Context, i int) ([]byte, error) {
 	if len(data) == 0 || data[len(data)-1] != '\n' {
 		return nil, fmt.Errorf("run %s, block at %d: does not end with a row: %w", r.Name, b.offset, ErrCorrupt)
 	}
-	r.lib.cache.Add(id, data)
+	if keep {
+		r.lib.cache.Add(id, data)
+	}
 	return data, nil
 }
 
@@ -115,6 +117,8 @@ type cursor struct {
 	block int    // the block that rest is of
 	at    []byte // the row it stands on, nil behind the last
 	rest  []byte // the rows after it in the block
+
+	passing bool // it goes through everything once: its blocks are not kept, nor others dropped for them
 }
 
 func (r *run) cursor() *cursor { return &cursor{run: r, block: len(r.blocks)} }
@@ -142,7 +146,7 @@ func (c *cursor) enter(ctx context.Context, i int) error {
 	if c.block = min(i, len(c.run.blocks)); i >= len(c.run.blocks) {
 		return nil
 	}
-	data, err := c.run.load(ctx, i)
+	data, err := c.run.load(ctx, i, !c.passing)
 	if err != nil {
 		return err
 	}

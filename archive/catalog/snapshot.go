@@ -48,20 +48,27 @@ func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, err
 
 // scanFrom walks the rows that begin with prefix and lie at or behind start.
 func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		t := openTable(runs)
-		if err := t.seek(ctx, max(prefix, start)); err != nil {
-			yield(nil, err)
+	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
+}
+
+// pass walks all rows that begin with prefix as who needs them once.
+func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
+}
+
+// scan gives the rows that begin with prefix and lie at or behind start.
+func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byte, error) bool) {
+	if err := t.seek(ctx, start); err != nil {
+		yield(nil, err)
+		return
+	}
+	for t.under(prefix) {
+		if !yield(t.row(), nil) {
 			return
 		}
-		for t.under(prefix) {
-			if !yield(t.row(), nil) {
-				return
-			}
-			if err := t.next(ctx); err != nil {
-				yield(nil, err)
-				return
-			}
+		if err := t.next(ctx); err != nil {
+			yield(nil, err)
+			return
 		}
 	}
 }
