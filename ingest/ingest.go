@@ -36,11 +36,11 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/lease"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 
@@ -72,6 +72,7 @@ type Options struct {
 	Log     *slog.Logger
 	Limits  Limits
 	Packs   Packs
+	Leases  lease.Locker     // of the publisher; by DB if nil
 	Now     func() time.Time // the clock that states are dated and the window is asked by; time.Now if nil
 	Observe func(Move)       // told of every move between states, for metrics; may be nil
 
@@ -128,10 +129,9 @@ type Ingest struct {
 
 	splitWake, publishWake, collectWake chan struct{}
 
-	presence   *presence
-	accepting  gate       // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
-	deciding   gate       // held while a batch goes into the quarantine or out of it
-	publishing sync.Mutex // one publication of this process at a time, the window's or the operator's
+	presence  *lease.Presence
+	accepting gate // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
+	deciding  gate // held while a batch goes into the quarantine or out of it
 }
 
 // New prepares the buffers in opt.Dir, finishes what a crash has left half done
@@ -187,12 +187,15 @@ func (i *Ingest) enter(ctx context.Context) error {
 		}
 		g.f = f
 	}
-	p, alive, err := appear(filepath.Join(i.opt.Dir, "processes"))
+	p, err := lease.Appear(filepath.Join(i.opt.Dir, "processes"))
 	if err != nil {
 		return err
 	}
 	i.presence = p
-	return i.ledger.freeDead(ctx, alive)
+	if i.opt.Leases == nil {
+		i.opt.Leases = lease.NewDB(i.opt.DB, p, lease.Options{Log: i.log})
+	}
+	return i.ledger.freeDead(ctx, p)
 }
 
 // Dir is the directory of the buffers.

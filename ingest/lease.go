@@ -2,16 +2,14 @@ package ingest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/lease"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,71 +33,12 @@ func (g *gate) Lock() {
 	g.mu.Lock()
 	// It fails only for a file that is no file or closed: then this process is
 	// at its end, and the ledger's conditions decide between it and others.
-	_ = flock(g.f, unix.LOCK_EX)
+	_ = lease.Flock(g.f, unix.LOCK_EX)
 }
 
 func (g *gate) Unlock() {
-	_ = flock(g.f, unix.LOCK_UN)
+	_ = lease.Flock(g.f, unix.LOCK_UN)
 	g.mu.Unlock()
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-// presence is a process's sign of life, and the name that its leases bear.
-type presence struct {
-	name string
-	file *os.File
-}
-
-// appear gives this process a sign of life in dir, clears away those of the dead,
-// and tells the names of all who live, its own included.
-func appear(dir string) (p *presence, alive []string, err error) {
-	all, err := os.Open(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer all.Close() // and with it the lock
-	if err := flock(all, unix.LOCK_EX); err != nil {
-		return nil, nil, err
-	}
-	names, err := all.Readdirnames(-1)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range names {
-		other := &presence{name: name}
-		switch err := other.lock(dir, 0); {
-		case errors.Is(err, unix.EWOULDBLOCK):
-			alive = append(alive, name)
-		case err != nil:
-			return nil, nil, err
-		default:
-			if err := errors.Join(os.Remove(other.file.Name()), other.file.Close()); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	p = &presence{name: rand.Text()}
-	return p, append(alive, p.name), p.lock(dir, os.O_CREATE|os.O_EXCL)
-}
-
-// lock takes the file's lock, which lasts until it is closed or the process ends.
-func (p *presence) lock(dir string, flags int) (err error) {
-	p.file, err = os.OpenFile(filepath.Join(dir, p.name), os.O_RDWR|flags, 0o640)
-	if err != nil {
-		return err
-	}
-	if err := flock(p.file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(err, p.file.Close())
-	}
-	return nil
 }
 
 // hold puts the end of b's lease off until stop is called. Where the batch has
@@ -148,16 +87,37 @@ func (l *ledger) extend(ctx context.Context, b *Batch, until time.Time) error {
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token))
 }
 
-// freeDead ends the leases of all but the holders who live.
-func (l *ledger) freeDead(ctx context.Context, alive []string) error {
-	names, err := json.Marshal(alive)
-	if err != nil {
-		return err
-	}
-	_, err = l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = 0
-		WHERE state = 'pre-split' AND lease_until > 0 AND holder NOT IN (SELECT value FROM json_each(?))`, string(names))
+// freeDead ends the leases of holders that have died, as far as p can tell.
+func (l *ledger) freeDead(ctx context.Context, p *lease.Presence) error {
+	holders, err := l.holders(ctx)
 	if err != nil {
 		return fmt.Errorf("leases of the dead: %w", err)
 	}
+	for _, holder := range holders {
+		gone, err := p.Gone(holder)
+		if err == nil && gone {
+			_, err = l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = 0 WHERE state = 'pre-split' AND holder = ?`, holder)
+		}
+		if err != nil {
+			return fmt.Errorf("leases of the dead: %w", err)
+		}
+	}
 	return nil
+}
+
+// holders gives who has leases.
+func (l *ledger) holders(ctx context.Context) (names []string, err error) {
+	rows, err := l.db.QueryContext(ctx, `SELECT DISTINCT holder FROM ingest_batches WHERE state = 'pre-split' AND lease_until > 0`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
 }

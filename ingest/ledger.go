@@ -213,12 +213,6 @@ func (l *ledger) quarantine(ctx context.Context, b *Batch, r *Refusal, now time.
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), r.Reason, r.Detail, b.ID, b.token))
 }
 
-// publisherToken raises the publisher's fencing token.
-func (l *ledger) publisherToken(ctx context.Context) (token int64, err error) {
-	err = l.db.QueryRowContext(ctx, `UPDATE ingest_publisher SET token = token + 1 RETURNING token`).Scan(&token)
-	return token, err
-}
-
 // lines reads what the batches have staged, one line at a time.
 func (l *ledger) lines(ctx context.Context, batches []*Batch) iter.Seq2[catalog.Line, error] {
 	return func(yield func(catalog.Line, error) bool) {

@@ -38,9 +38,41 @@ func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err 
 // the catalog before and after, so that a try whose outcome was lost is found out
 // and not repeated, and what another process has published meanwhile gets that
 // edition's name.
+//
+// Of all processes one publishes at a time, under a lease. The log refuses one that
+// goes on after another has published, by its lease's token.
 func (i *Ingest) publish(ctx context.Context, due func() bool) (v catalog.Version, n int, err error) {
-	i.publishing.Lock()
-	defer i.publishing.Unlock()
+	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
+	if err != nil || len(waiting) == 0 {
+		return v, 0, err
+	}
+	err = i.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, token int64) error {
+		v, n, err = i.publishWaiting(ctx, token, due)
+		return err
+	})
+	if errors.Is(err, catalog.ErrFenced) {
+		err = errors.Join(err, i.raise(ctx))
+	}
+	return v, n, err
+}
+
+// leasePublish is the name of the publisher's lease.
+const leasePublish = "publish"
+
+// raise makes the next tokens higher than the log's. Where these are higher for
+// another's having published nothing changes; where the leases begin anew, or are
+// an older backup's, no publication would ever succeed without.
+func (i *Ingest) raise(ctx context.Context) error {
+	s, err := i.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return i.opt.Leases.Raise(ctx, leasePublish, s.Token())
+}
+
+// publishWaiting is publish, for the holder of the lease.
+func (i *Ingest) publishWaiting(ctx context.Context, token int64, due func() bool) (v catalog.Version, n int, err error) {
 	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
 	if err != nil || len(waiting) == 0 {
 		return v, 0, err
@@ -52,15 +84,12 @@ func (i *Ingest) publish(ctx context.Context, due func() bool) (v catalog.Versio
 	if len(rest) == 0 {
 		return v, len(waiting), nil
 	}
-	p := catalog.Publication{Lines: i.ledger.lines(ctx, rest)}
+	p := catalog.Publication{Lines: i.ledger.lines(ctx, rest), Token: token}
 	for _, b := range rest {
 		if err := i.write(writeManifest, func() error { return i.keepManifest(ctx, b) }); err != nil {
 			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
 		}
 		p.Batches = append(p.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256})
-	}
-	if p.Token, err = i.ledger.publisherToken(ctx); err != nil {
-		return v, 0, fmt.Errorf("publish: token: %w", err)
 	}
 	if !due() {
 		return v, len(waiting) - len(rest), nil

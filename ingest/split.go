@@ -32,7 +32,7 @@ var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
 func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 	var b *Batch
 	now := i.opt.Now()
-	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, i.presence.name, now, &i.opt.Limits); return err })
+	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, i.presence.Name(), now, &i.opt.Limits); return err })
 	if err != nil || b == nil {
 		return false, err
 	}

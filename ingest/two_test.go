@@ -265,6 +265,7 @@ func TestLeaseOfTheDead(t *testing.T) {
 // batch's robot the edition that has it.
 func TestSlowPublisher(t *testing.T) {
 	h := newHouse(t)
+	h.opt.Leases = new(everybody)
 	frozen, let := h.freeze("publish")
 	h.open().run()
 	defer let()
@@ -290,6 +291,8 @@ func TestSlowPublisher(t *testing.T) {
 // and nothing of its batch is seen until it has a new one.
 func TestFencedPublisher(t *testing.T) {
 	h := newHouse(t)
+	leases := new(everybody)
+	h.opt.Leases = leases
 	h.opt.Window = window.Never()
 	h.open().run()
 	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
@@ -304,10 +307,7 @@ func TestFencedPublisher(t *testing.T) {
 		refused <- err
 	}()
 	<-frozen
-	var token int64
-	must(t, h.db.QueryRowContext(t.Context(), `UPDATE ingest_publisher SET token = token + 1 RETURNING token`).Scan(&token))
-	_, err := h.cat.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "import-1", SHA256: "00"}}, Token: token})
-	must(t, err)
+	h.publishElsewhere(leases.token.Add(1))
 	let()
 	if err := <-refused; !errors.Is(err, catalog.ErrFenced) {
 		t.Errorf("the slow publisher gets %v", err)
@@ -319,6 +319,61 @@ func TestFencedPublisher(t *testing.T) {
 	if err != nil || n != 1 {
 		t.Errorf("with a new token: %d batches, %v", n, err)
 	}
+	h.once(b)
+}
+
+// publishElsewhere publishes another batch with a token.
+func (h *house) publishElsewhere(token int64) {
+	h.t.Helper()
+	_, err := h.cat.Publish(h.t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "import-1", SHA256: "00"}}, Token: token})
+	must(h.t, err)
+}
+
+// everybody gives the lease to all who ask, at once: the worst that leases can do.
+type everybody struct{ token atomic.Int64 }
+
+func (e *everybody) Do(ctx context.Context, _ string, f func(context.Context, int64) error) error {
+	return f(ctx, e.token.Add(1))
+}
+
+func (e *everybody) Raise(_ context.Context, _ string, least int64) error {
+	for {
+		if n := e.token.Load(); n >= least || e.token.CompareAndSwap(n, least) {
+			return nil
+		}
+	}
+}
+
+// Of two processes that work as they should the second waits for its turn.
+func TestPublishersTakeTurns(t *testing.T) {
+	h := newHouse(t)
+	frozen, let := h.freeze("publish")
+	h.open().run()
+	defer let()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	<-frozen
+	h.opt.Boundary = nil
+	other := h.beside()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, n, err := other.in.PublishNow(ctx); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d batches, %v; want to be waiting", n, err)
+	}
+	let()
+	h.once(b)
+}
+
+// Where the leases' tokens begin anew, as after a backup is restored, the log has a
+// higher one; publishing goes on all the same.
+func TestTokensBeginAnew(t *testing.T) {
+	h := newHouse(t)
+	h.open()
+	h.publishElsewhere(1_000_000)
+	h.run()
+	b := batchtest.Make(t, h.robots, 1, twoHosts(1)...)
+	h.accept(b)
+	h.await(b.ID, wire.StatePublished)
 	h.once(b)
 }
 

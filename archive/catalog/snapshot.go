@@ -33,6 +33,9 @@ func (s *Snapshot) live() ([]*run, error) {
 // Version is the version's number; 0 is a catalog in which nothing is published.
 func (s *Snapshot) Version() int64 { return s.state.N }
 
+// Token is the highest that a publisher has shown so far.
+func (s *Snapshot) Token() int64 { return s.state.Token }
+
 // Published is when the version was appended.
 func (s *Snapshot) Published() time.Time { return s.state.At }
 

@@ -1,0 +1,248 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// DB hands out leases by the control database. Each name has a queue of rows,
+// numbered by tokens in the order of their arrival; the first is the holder. All in
+// it count up a beat of their own. Who sees another's beat stand still for the time
+// to live removes that row. So no two clocks are ever compared: a clock that is set,
+// or that differs between machines, does nothing.
+type DB struct {
+	db       *sql.DB
+	presence *Presence
+	opt      Options
+}
+
+// NewDB gives leases by the database, which internal/db has opened. With a presence
+// those who share its directory take over at once from a process that has died.
+func NewDB(db *sql.DB, presence *Presence, opt Options) *DB {
+	opt.fill()
+	if opt.Holder == "" {
+		opt.Holder = rand.Text()
+		if presence != nil {
+			opt.Holder = presence.Name()
+		}
+	}
+	return &DB{db: db, presence: presence, opt: opt}
+}
+
+// row is one of a name's queue.
+type row struct {
+	token  int64
+	beat   int64
+	holder string
+}
+
+// longestLook is the longest time between two looks of one who waits.
+const longestLook = 200 * time.Millisecond
+
+// errPassedOver says that others have taken this one for dead.
+var errPassedOver = errors.New("passed over: its beat was not seen for too long")
+
+// Do implements Locker.
+func (d *DB) Do(ctx context.Context, name string, f func(context.Context, int64) error) error {
+	for {
+		w := &waiter{DB: d, name: name}
+		err := w.enter(ctx)
+		if err == nil {
+			err = w.wait(ctx)
+		}
+		switch {
+		case errors.Is(err, errPassedOver):
+			continue
+		case err != nil:
+			w.leave(ctx)
+			return fmt.Errorf("lease %s: %w", name, err)
+		}
+		defer w.leave(ctx)
+		return under(ctx, w.token, w.keep, f)
+	}
+}
+
+// Raise implements Locker.
+func (d *DB) Raise(ctx context.Context, name string, least int64) error {
+	_, err := d.db.ExecContext(ctx, `INSERT INTO leases (name, token) VALUES (?, ?)
+		ON CONFLICT (name) DO UPDATE SET token = excluded.token WHERE leases.token < excluded.token`, name, least)
+	if err != nil {
+		return fmt.Errorf("lease %s: raise: %w", name, err)
+	}
+	return nil
+}
+
+// waiter is one Do: its row, and what it has seen of the rows before it.
+type waiter struct {
+	*DB
+	name  string
+	token int64     // 0: has no row
+	beat  time.Time // when the row's beat was last counted up, before it was asked for
+	seen  map[int64]sighting
+}
+
+// sighting is the beat of another's row, and since when it stands at that.
+type sighting struct {
+	beat  int64
+	since time.Time
+}
+
+// enter takes a place at the queue's end. The token is counted up in a row, and not
+// by a sequence, so that the order of tokens is that in which rows become visible.
+func (w *waiter) enter(ctx context.Context) error {
+	w.beat = time.Now()
+	tx, err := w.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	var token int64
+	err = tx.QueryRowContext(ctx, `INSERT INTO leases (name, token) VALUES (?, 1)
+		ON CONFLICT (name) DO UPDATE SET token = leases.token + 1 RETURNING token`, w.name).Scan(&token)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO lease_queue (name, token, holder) VALUES (?, ?, ?)`, w.name, token, w.opt.Holder); err != nil {
+		return err
+	}
+	w.token = token // the outcome of the commit may stay unknown
+	return tx.Commit()
+}
+
+// wait returns when the row is the first.
+func (w *waiter) wait(ctx context.Context) error {
+	w.seen = make(map[int64]sighting)
+	for {
+		if time.Since(w.beat) > w.opt.TTL/3 {
+			if err := w.count(ctx); err != nil {
+				return err
+			}
+		}
+		ahead, err := w.ahead(ctx)
+		if err != nil {
+			return err
+		}
+		if len(ahead) == 0 {
+			return nil
+		}
+		for _, r := range ahead {
+			if err := w.judge(ctx, r); err != nil {
+				return err
+			}
+		}
+		if !pause(ctx, min(w.opt.TTL/50, longestLook)) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ahead gives the rows before this one's.
+func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
+	rows, err := w.db.QueryContext(ctx, `SELECT token, beat, holder FROM lease_queue WHERE name = ? AND token <= ? ORDER BY token`, w.name, w.token)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(&r.token, &r.beat, &r.holder); err != nil {
+			return nil, err
+		}
+		ahead = append(ahead, r)
+	}
+	switch err := rows.Err(); {
+	case err != nil:
+		return nil, err
+	case len(ahead) == 0 || ahead[len(ahead)-1].token != w.token:
+		return nil, errPassedOver
+	}
+	return ahead[:len(ahead)-1], nil
+}
+
+// judge removes another's row if its process has died or not been heard of.
+func (w *waiter) judge(ctx context.Context, r row) error {
+	was, ok := w.seen[r.token]
+	if !ok || was.beat != r.beat {
+		was = sighting{r.beat, time.Now()}
+		w.seen[r.token] = was
+	}
+	gone := time.Since(was.since) > w.opt.TTL
+	if !gone && w.presence != nil {
+		var err error
+		if gone, err = w.presence.Gone(r.holder); err != nil {
+			return err
+		}
+	}
+	if !gone {
+		return nil
+	}
+	// Only at that beat: one that is heard of after all stays.
+	res, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ? AND beat = ?`, w.name, r.token, r.beat)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	w.opt.Log.Warn("lease: passed over one that is not heard of", "name", w.name, "token", r.token, "holder", r.holder)
+	return nil
+}
+
+// count tells the others that this one lives.
+func (w *waiter) count(ctx context.Context) error {
+	at := time.Now()
+	res, err := w.db.ExecContext(ctx, `UPDATE lease_queue SET beat = beat + 1 WHERE name = ? AND token = ?`, w.name, w.token)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil {
+		return err
+	} else if n == 0 {
+		return errPassedOver
+	}
+	w.beat = at
+	return nil
+}
+
+// keep counts the beat up until ctx ends, the row is gone, or the others may think
+// that it stands still.
+func (w *waiter) keep(ctx context.Context) error {
+	var last error
+	for {
+		end := w.beat.Add(w.opt.TTL)
+		next := w.beat.Add(w.opt.TTL / 3)
+		if soon := time.Now().Add(w.opt.TTL / 20); last != nil && next.Before(soon) {
+			next = soon
+		}
+		if !pause(ctx, min(time.Until(next), time.Until(end))) {
+			return nil
+		}
+		bounded, cancel := context.WithDeadline(ctx, end)
+		last = w.count(bounded)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(last, errPassedOver) || last != nil && time.Now().After(end):
+			return fmt.Errorf("lease %s: %w: %w", w.name, ErrLost, last)
+		case last != nil:
+			w.opt.Log.Warn("lease: cannot be put off", "name", w.name, "left", time.Until(end), "err", last)
+		}
+	}
+}
+
+// leave gives up the row, where there is one.
+func (w *waiter) leave(ctx context.Context) {
+	if w.token == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
+	defer cancel()
+	if _, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ?`, w.name, w.token); err != nil {
+		w.opt.Log.Warn("lease: not given up; it ends by itself", "name", w.name, "after", w.opt.TTL, "err", err)
+	}
+}

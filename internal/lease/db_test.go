@@ -1,0 +1,139 @@
+package lease_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/lease"
+)
+
+func openDB(t *testing.T, source string) *sql.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func TestDB(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "sheaf.db")
+	suite(t, func(t *testing.T) lease.Locker {
+		return lease.NewDB(openDB(t, source), nil, lease.Options{TTL: 5 * time.Second})
+	})
+}
+
+// still holds a lease and stands still, as a process that is stopped does: nothing
+// puts the lease off, and what it was about to write it writes when it is let go.
+func still(t *testing.T, d *sql.DB, name, holder string) (token int64) {
+	t.Helper()
+	err := d.QueryRow(`INSERT INTO leases (name, token) VALUES (?, 1)
+		ON CONFLICT (name) DO UPDATE SET token = leases.token + 1 RETURNING token`, name).Scan(&token)
+	if err == nil {
+		_, err = d.Exec(`INSERT INTO lease_queue (name, token, holder) VALUES (?, ?, ?)`, name, token, holder)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// One who stands still is passed over once its time to live has gone by, and the
+// guarded thing refuses what it writes later.
+func TestDBPassesOverWhoStandsStill(t *testing.T) {
+	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	j := &judge{t: t}
+	stale := still(t, d, "publish", "still")
+	must(t, j.write("still", stale))
+	still(t, d, "publish", "waits, and stands still too")
+	began := time.Now()
+	const ttl = 500 * time.Millisecond
+	j.contend(t.Context(), "next", lease.NewDB(d, nil, lease.Options{TTL: ttl}), 1)
+	if took := time.Since(began); took < ttl {
+		t.Errorf("passed over after %v", took)
+	}
+	if err := j.write("still", stale); !errors.Is(err, errRefused) {
+		t.Errorf("the stale holder gets %v", err)
+	}
+}
+
+// A process that has ended keeps nobody waiting who shares its directory; one that
+// lives, or that is elsewhere, keeps its lease.
+func TestDBKnowsTheDead(t *testing.T) {
+	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	dir := t.TempDir()
+	here, err := lease.Appear(dir)
+	must(t, err)
+	dead, err := lease.Appear(dir)
+	must(t, err)
+	alive, err := lease.Appear(dir)
+	must(t, err)
+	elsewhere, err := lease.Appear(t.TempDir())
+	must(t, err)
+	l := lease.NewDB(d, here, lease.Options{TTL: time.Hour})
+	take := func(name string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if name == "of-the-dead" {
+			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
+		}
+		defer cancel()
+		return l.Do(ctx, name, func(context.Context, int64) error { return nil })
+	}
+	still(t, d, "of-the-dead", dead.Name())
+	still(t, d, "of-the-living", alive.Name())
+	still(t, d, "of-another-place", elsewhere.Name())
+	must(t, dead.Close())
+	must(t, elsewhere.Close())
+	must(t, take("of-the-dead"))
+	for _, name := range []string{"of-the-living", "of-another-place"} {
+		if err := take(name); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A holder that others took for dead, and one whose database is gone, learn of it.
+func TestDBTellsOfLoss(t *testing.T) {
+	for name, lose := range map[string]func(*sql.DB) error{
+		"passed over": func(d *sql.DB) error { _, err := d.Exec(`DELETE FROM lease_queue`); return err },
+		"no database": func(d *sql.DB) error { return d.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+			l := lease.NewDB(d, nil, lease.Options{TTL: 300 * time.Millisecond})
+			err := l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
+				must(t, lose(d))
+				<-ctx.Done()
+				if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
+					t.Errorf("the context ended for %v", cause)
+				}
+				return ctx.Err()
+			})
+			if !errors.Is(err, lease.ErrLost) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A holder at work keeps its lease, however long the work takes.
+func TestDBPutsOff(t *testing.T) {
+	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	l := lease.NewDB(d, nil, lease.Options{TTL: 3 * time.Second})
+	must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
+		beat := func() (n int64) {
+			must(t, d.QueryRowContext(ctx, `SELECT beat FROM lease_queue`).Scan(&n))
+			return n
+		}
+		for beat() < 3 && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+		return ctx.Err()
+	}))
+}

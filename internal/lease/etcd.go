@@ -1,0 +1,178 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Etcd hands out leases by an etcd cluster, and so by the majority of its members,
+// whichever these are at the time. A name's queue is the keys below it, in the order
+// of their creation; the first is the holder's. Each key lives by an etcd lease.
+//
+// A token is the revision of the key's creation, above what the name was raised to.
+// etcd's own Mutex is not used: it gives its place up when a member fails while it
+// waits.
+type Etcd struct {
+	client *clientv3.Client
+	prefix string
+	opt    Options
+}
+
+// EtcdOptions name a cluster.
+type EtcdOptions struct {
+	// Client has the endpoints and credentials. Times that it leaves zero are set
+	// so that a member that is gone is noticed in seconds, and members that come
+	// later are learnt of.
+	Client clientv3.Config
+	Prefix string // of all keys; "sheaf" if empty
+	Options
+}
+
+const (
+	etcdTry  = 3 * time.Second // how long one request may take before another member is asked
+	etcdSync = 30 * time.Second
+)
+
+// NewEtcd gives leases by the cluster. It does not wait for it: what is asked while
+// there is no majority waits until there is one.
+func NewEtcd(opt EtcdOptions) (*Etcd, error) {
+	opt.fill()
+	if opt.Holder == "" {
+		opt.Holder = rand.Text()
+	}
+	c := opt.Client
+	for d, or := range map[*time.Duration]time.Duration{
+		&c.AutoSyncInterval: etcdSync, &c.DialTimeout: etcdTry, &c.DialKeepAliveTime: etcdTry, &c.DialKeepAliveTimeout: etcdTry,
+	} {
+		if *d == 0 {
+			*d = or
+		}
+	}
+	c.PermitWithoutStream = true
+	if c.Logger == nil {
+		c.Logger = zap.NewNop() // what fails is told by us, once
+	}
+	client, err := clientv3.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	prefix := strings.Trim(opt.Prefix, "/")
+	if prefix == "" {
+		prefix = "sheaf"
+	}
+	return &Etcd{client: client, prefix: prefix, opt: opt.Options}, nil
+}
+
+// Close ends the connections. Leases that are held end by themselves.
+func (e *Etcd) Close() error { return e.client.Close() }
+
+func (e *Etcd) queue(name string) string { return e.prefix + "/queue/" + name + "/" }
+func (e *Etcd) above(name string) string { return e.prefix + "/above/" + name }
+
+// Do implements Locker.
+func (e *Etcd) Do(ctx context.Context, name string, f func(context.Context, int64) error) error {
+	for {
+		p := &place{Etcd: e, name: name}
+		token, err := p.acquire(ctx)
+		switch {
+		case errors.Is(err, ErrLost):
+			p.leave(ctx)
+			continue
+		case err != nil:
+			p.leave(ctx)
+			return fmt.Errorf("lease %s: %w", name, err)
+		}
+		defer p.leave(ctx)
+		return under(ctx, token, p.keep, f)
+	}
+}
+
+// Raise implements Locker. The name is raised to what, added to the revision of any
+// key that is created from now on, is more than least.
+func (e *Etcd) Raise(ctx context.Context, name string, least int64) error {
+	key := e.above(name)
+	for {
+		var now *clientv3.GetResponse
+		err := e.try(ctx, func(ctx context.Context) (err error) { now, err = e.client.Get(ctx, key); return err })
+		if err != nil {
+			return fmt.Errorf("lease %s: raise: %w", name, err)
+		}
+		above, seen, err := number(now)
+		if err != nil {
+			return err
+		}
+		if above+now.Header.Revision >= least {
+			return nil
+		}
+		raised := strconv.FormatInt(least-now.Header.Revision, 10)
+		err = e.try(ctx, func(ctx context.Context) error {
+			_, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(clientv3.OpPut(key, raised)).Commit()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("lease %s: raise: %w", name, err)
+		}
+	}
+}
+
+// number reads what a name was raised to, and the revision of that.
+func number(r *clientv3.GetResponse) (n, revision int64, err error) {
+	if len(r.Kvs) == 0 {
+		return 0, 0, nil
+	}
+	n, err = strconv.ParseInt(string(r.Kvs[0].Value), 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("etcd: key %s: %w", r.Kvs[0].Key, err)
+	}
+	return n, r.Kvs[0].ModRevision, nil
+}
+
+// try repeats an operation, which may be repeated, until it succeeds, ctx ends, or
+// it fails for a reason that will not pass.
+func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
+	warned := false
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		bounded, cancel := context.WithTimeout(ctx, etcdTry)
+		err := op(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !passes(err) || e.client.Ctx().Err() != nil: // closed
+			return fmt.Errorf("etcd: %w", err)
+		case !warned && wait > 500*time.Millisecond:
+			warned = true
+			e.opt.Log.Warn("lease: etcd does not answer; repeating", "err", err)
+		}
+		if !pause(ctx, wait) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// passes tells whether an error may pass by itself: a member that is gone, or is
+// still a learner, or a majority that is missing for the moment.
+func passes(err error) bool {
+	code := status.Code(err)
+	var coded interface{ Code() codes.Code } // etcd's errors
+	if errors.As(err, &coded) {
+		code = coded.Code()
+	}
+	switch code {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.InvalidArgument, codes.NotFound, codes.OutOfRange, codes.Unimplemented:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,241 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"sheaf/internal/lease"
+)
+
+// ttl of the tests' leases. A busy machine must not lose one by being slow.
+const ttl = 5 * time.Second
+
+// open gives one process's way to the cluster.
+func (c *cluster) open(t *testing.T) *lease.Etcd {
+	t.Helper()
+	e, err := lease.NewEtcd(lease.EtcdOptions{
+		Client:  clientv3.Config{Endpoints: c.endpoints(), AutoSyncInterval: time.Second},
+		Options: lease.Options{TTL: ttl},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// TestEtcd takes a cluster of five through its life while clients contend: members
+// are killed, the leader among them, down to the bare majority and below; they come
+// back, or come new as learners, and all of the first five are removed one by one.
+func TestEtcd(t *testing.T) {
+	c := startCluster(t, 5)
+	suite(t, func(t *testing.T) lease.Locker { return c.open(t) })
+	t.Run("lost", func(t *testing.T) { testEtcdLost(t, c) })
+	t.Run("stale", func(t *testing.T) { testEtcdStale(t, c) })
+	t.Run("members", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("takes half a minute")
+		}
+		testEtcdMembers(t, c)
+	})
+}
+
+// testEtcdLost: a holder whose lease the cluster has ended learns of it.
+func testEtcdLost(t *testing.T, c *cluster) {
+	err := c.open(t).Do(t.Context(), "lost", func(ctx context.Context, _ int64) error {
+		keys, err := c.client.Get(ctx, "sheaf/queue/lost/", clientv3.WithPrefix())
+		if err != nil || len(keys.Kvs) != 1 {
+			t.Fatalf("queue %v, %v", keys, err)
+		}
+		_, err = c.client.Revoke(ctx, clientv3.LeaseID(keys.Kvs[0].Lease))
+		must(t, err)
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
+			t.Errorf("the context ended for %v", cause)
+		}
+		return ctx.Err()
+	})
+	if !errors.Is(err, lease.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// testEtcdStale: a holder that is cut off from the cluster and works on regardless
+// is passed over, and the guarded thing refuses it.
+func testEtcdStale(t *testing.T, c *cluster) {
+	j := &judge{t: t}
+	cut := c.open(t)
+	err := cut.Do(t.Context(), "publish", func(ctx context.Context, token int64) error {
+		must(t, j.write("cut off", token))
+		must(t, cut.Close())
+		j.contend(t.Context(), "next", c.open(t), 1)
+		if err := j.write("cut off", token); !errors.Is(err, errRefused) {
+			t.Errorf("the stale holder gets %v", err)
+		}
+		if !errors.Is(context.Cause(ctx), lease.ErrLost) {
+			t.Errorf("its context: %v", context.Cause(ctx))
+		}
+		return ctx.Err()
+	})
+	if !errors.Is(err, lease.ErrLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func testEtcdMembers(t *testing.T, c *cluster) {
+	j := &judge{t: t}
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer stop()
+	const contenders = 4
+	for n := range contenders {
+		l := c.open(t)
+		clients.Go(func() { j.contend(ctx, fmt.Sprint("client ", n), l, 0) })
+	}
+	j.await(2*contenders, "five members")
+
+	var dead []*member
+	for n := 4; n >= 3; n-- {
+		leader := c.leader()
+		killed := time.Now()
+		leader.kill(t)
+		dead = append(dead, leader)
+		j.await(2*contenders, fmt.Sprint("leader killed, left ", n))
+		t.Logf("leader killed, %d of 5 members left: next holder after %.2f s", n, j.after(killed).at.Sub(killed).Seconds())
+	}
+
+	third, halted := c.leader(), time.Now()
+	third.kill(t)
+	time.Sleep(time.Second) // for answers that were on their way
+	before := j.count()
+	time.Sleep(2 * time.Second)
+	if n := j.count() - before; n > 0 {
+		t.Errorf("%d turns with two of five members", n)
+	}
+	back := time.Now()
+	third.start(t)()
+	j.await(2*contenders, "a third member is back")
+	idle := j.after(back).at.Sub(halted)
+	t.Logf("majority back: next holder %.2f s after the member's start", j.after(back).at.Sub(back).Seconds())
+
+	first := slices.Clone(c.members)
+	for n, m := range dead {
+		c.remove(m)
+		c.join(newMember(t, fmt.Sprint("new", n)))
+		j.await(contenders, "a dead member replaced")
+	}
+	for _, m := range first {
+		if !slices.Contains(dead, m) {
+			c.remove(m)
+			j.await(contenders, m.Name+" removed")
+		}
+	}
+	// Keys come in the order of their creation, which the judge sees by the tokens.
+	// What is left is how long it takes a client to ask: its member may be the one
+	// that was killed.
+	longest := j.longest()
+	t.Logf("%d turns in all; the longest that one client was without: %.1f s, with %.1f s of no majority", j.count(), longest.Seconds(), idle.Seconds())
+	if longest > idle+time.Minute {
+		t.Errorf("one client had no turn for %v", longest)
+	}
+}
+
+// leader gives the member that leads.
+func (c *cluster) leader() *member {
+	c.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for _, m := range c.members {
+			ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
+			s, err := c.client.Status(ctx, m.Client)
+			cancel()
+			if err == nil && s.Leader == s.Header.MemberId {
+				return m
+			}
+		}
+	}
+	c.t.Fatal("no leader in a minute")
+	return nil
+}
+
+// repeat does something to the cluster, which may be without a leader for a moment.
+func (c *cluster) repeat(what string, f func(context.Context) error) {
+	c.t.Helper()
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Second)
+		err = f(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+	c.t.Fatalf("%s: %v", what, err)
+}
+
+// id gives the number by which the cluster knows the member at a peer URL, 0 for none.
+func (c *cluster) id(ctx context.Context, peer string) (uint64, string, error) {
+	l, err := c.client.MemberList(ctx)
+	if err != nil {
+		return 0, "", err
+	}
+	var id uint64
+	var names []string
+	for _, m := range l.Members {
+		name := m.Name
+		for _, k := range c.members {
+			if slices.Contains(m.PeerURLs, k.Peer) {
+				name = k.Name
+			}
+		}
+		names = append(names, name+"="+m.PeerURLs[0])
+		if slices.Contains(m.PeerURLs, peer) {
+			id = m.ID
+		}
+	}
+	return id, strings.Join(names, ","), nil
+}
+
+func (c *cluster) remove(m *member) {
+	c.t.Helper()
+	c.repeat("remove "+m.Name, func(ctx context.Context) error {
+		id, _, err := c.id(ctx, m.Peer)
+		if err != nil || id == 0 {
+			return err
+		}
+		_, err = c.client.MemberRemove(ctx, id)
+		return err
+	})
+	c.members = slices.DeleteFunc(c.members, func(k *member) bool { return k == m })
+}
+
+// join adds a member as a learner, and promotes it once it has caught up.
+func (c *cluster) join(m *member) {
+	c.t.Helper()
+	c.members = append(c.members, m)
+	var id uint64
+	c.repeat("add "+m.Name, func(ctx context.Context) (err error) {
+		if id, m.Cluster, err = c.id(ctx, m.Peer); err != nil || id != 0 {
+			return err
+		}
+		if _, err = c.client.MemberAddAsLearner(ctx, []string{m.Peer}); err != nil {
+			return err
+		}
+		id, m.Cluster, err = c.id(ctx, m.Peer)
+		return err
+	})
+	m.Existing = true
+	m.start(c.t)()
+	c.repeat("promote "+m.Name, func(ctx context.Context) error {
+		_, err := c.client.MemberPromote(ctx, id)
+		return err
+	})
+}

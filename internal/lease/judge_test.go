@@ -1,0 +1,131 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/internal/lease"
+)
+
+// judge is the thing that a lease guards: it takes writes in the order of tokens,
+// and knows who had which.
+type judge struct {
+	t  *testing.T
+	mu sync.Mutex // guards what follows
+
+	highest int64
+	holder  string
+	turns   []turn
+}
+
+// turn is one holder's, from its first accepted write.
+type turn struct {
+	who   string
+	token int64
+	at    time.Time
+}
+
+var errRefused = errors.New("refused: a later holder has written")
+
+// write is one guarded write.
+func (j *judge) write(who string, token int64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case token < j.highest:
+		return fmt.Errorf("token %d after %d: %w", token, j.highest, errRefused)
+	case token > j.highest:
+		j.highest, j.holder = token, who
+		j.turns = append(j.turns, turn{who, token, time.Now()})
+	case who != j.holder:
+		j.t.Errorf("%s and %s are both accepted with token %d", j.holder, who, token)
+	}
+	return nil
+}
+
+// count tells how many turns there were.
+func (j *judge) count() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.turns)
+}
+
+// after gives the second turn since a time: the first may have been granted before.
+func (j *judge) after(at time.Time) turn {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n, _ := slices.BinarySearchFunc(j.turns, at, func(t turn, at time.Time) int { return t.at.Compare(at) })
+	return j.turns[n+1]
+}
+
+// await waits until there were n turns more.
+func (j *judge) await(n int, why string) {
+	j.t.Helper()
+	want, end := j.count()+n, time.Now().Add(90*time.Second)
+	for j.count() < want {
+		if time.Now().After(end) {
+			j.t.Fatalf("%s: %d turns in 90 s, want %d", why, n-(want-j.count()), n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// starved gives the most turns of others between two of one, over all who took part.
+func (j *judge) starved() (most int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last := make(map[string]int)
+	for n, t := range j.turns {
+		if before, ok := last[t.who]; ok {
+			most = max(most, n-before-1)
+		}
+		last[t.who] = n
+	}
+	return most
+}
+
+// longest gives the longest time that one of those who took part was without a turn.
+func (j *judge) longest() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var most time.Duration
+	last := make(map[string]time.Time)
+	for _, t := range j.turns {
+		if before, ok := last[t.who]; ok {
+			most = max(most, t.at.Sub(before))
+		}
+		last[t.who] = t.at
+	}
+	for _, at := range last {
+		most = max(most, time.Since(at))
+	}
+	return most
+}
+
+// contend takes turns until ctx ends or, where turns is not 0, so many were had.
+// Whoever is refused while it may be sure of its lease has found a second holder.
+func (j *judge) contend(ctx context.Context, who string, l lease.Locker, turns int) {
+	for n := 0; ctx.Err() == nil && (turns == 0 || n < turns); n++ {
+		err := l.Do(ctx, "publish", func(ctx context.Context, token int64) error {
+			for range 3 {
+				err := j.write(who, token)
+				if err != nil && ctx.Err() == nil {
+					j.t.Errorf("%s: %v, with a lease that it may be sure of", who, err)
+				}
+				if err != nil {
+					return err
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			return nil
+		})
+		if err != nil && ctx.Err() == nil && !errors.Is(err, lease.ErrLost) {
+			j.t.Errorf("%s: %v", who, err)
+		}
+	}
+}

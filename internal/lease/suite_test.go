@@ -1,0 +1,127 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/internal/lease"
+)
+
+// suite is what every engine passes. open gives one more process's view of it.
+func suite(t *testing.T, open func(*testing.T) lease.Locker) {
+	t.Run("turns", func(t *testing.T) {
+		j := &judge{t: t}
+		var all sync.WaitGroup
+		const clients, each = 4, 5
+		for n := range clients {
+			l := open(t)
+			all.Go(func() { j.contend(t.Context(), fmt.Sprint("client ", n), l, each) })
+		}
+		all.Wait()
+		if n := j.count(); n != clients*each {
+			t.Errorf("%d turns, want %d", n, clients*each)
+		}
+		// Who asks again is behind all who wait already: those are three at most,
+		// and one more may ask before it does.
+		if n := j.starved(); n > 2*clients {
+			t.Errorf("one waited for %d turns of others", n)
+		}
+	})
+	t.Run("error", func(t *testing.T) {
+		bad := errors.New("bad")
+		if err := open(t).Do(t.Context(), "error", func(context.Context, int64) error { return bad }); err != bad {
+			t.Errorf("got %v, want the work's own error", err)
+		}
+	})
+	t.Run("order", func(t *testing.T) { testOrder(t, open) })
+	t.Run("names", func(t *testing.T) {
+		l := open(t)
+		err := l.Do(t.Context(), "one", func(ctx context.Context, _ int64) error {
+			return l.Do(ctx, "two", func(context.Context, int64) error { return nil })
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("cancel", func(t *testing.T) { testCancel(t, open) })
+	t.Run("raise", func(t *testing.T) {
+		l := open(t)
+		var last int64
+		take := func() (token int64) {
+			must(t, l.Do(t.Context(), "raise", func(_ context.Context, n int64) error { token = n; return nil }))
+			if token <= last {
+				t.Errorf("token %d after %d", token, last)
+			}
+			last = token
+			return token
+		}
+		take()
+		for _, least := range []int64{1_000_000, 10, 2_000_000} { // 10 changes nothing
+			must(t, l.Raise(t.Context(), "raise", least))
+			if n := take(); n <= least {
+				t.Errorf("token %d, raised to %d", n, least)
+			}
+		}
+	})
+}
+
+// testOrder: who asks first comes first.
+func testOrder(t *testing.T, open func(*testing.T) lease.Locker) {
+	var mu sync.Mutex // guards order
+	var order []int
+	var all sync.WaitGroup
+	go1 := make(chan struct{})
+	holding := make(chan struct{})
+	first := open(t)
+	all.Go(func() {
+		must(t, first.Do(t.Context(), "order", func(context.Context, int64) error { close(holding); <-go1; return nil }))
+	})
+	<-holding
+	for n := range 4 {
+		l := open(t)
+		all.Go(func() {
+			must(t, l.Do(t.Context(), "order", func(context.Context, int64) error {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, n)
+				return nil
+			}))
+		})
+		time.Sleep(700 * time.Millisecond) // until it has asked; more than that only makes the test more certain
+	}
+	close(go1)
+	all.Wait()
+	if fmt.Sprint(order) != "[0 1 2 3]" {
+		t.Errorf("came in the order %v", order)
+	}
+}
+
+// testCancel: who no longer wants to wait is in nobody's way.
+func testCancel(t *testing.T, open func(*testing.T) lease.Locker) {
+	holder, quitter, next := open(t), open(t), open(t)
+	err := holder.Do(t.Context(), "cancel", func(ctx context.Context, _ int64) error {
+		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		err := quitter.Do(ctx, "cancel", func(context.Context, int64) error {
+			t.Error("two hold it")
+			return nil
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the waiter gets %v", err)
+		}
+		return nil
+	})
+	must(t, err)
+	must(t, next.Do(t.Context(), "cancel", func(context.Context, int64) error { return nil }))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
