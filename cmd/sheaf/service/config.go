@@ -30,6 +30,9 @@ type Config struct {
 	// Store is where the archives and the catalog lie.
 	Store Store `mapstructure:"store"`
 
+	// Lease is how several processes agree on who publishes and who collects.
+	Lease Lease `mapstructure:"lease"`
+
 	HTTP struct {
 		// Listen is the address of robots' and consumers' HTTP.
 		Listen string `mapstructure:"listen"`
@@ -132,6 +135,13 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("store.reads", 64)
 	v.SetDefault("store.writes", 16)
 	v.SetDefault("store.attempts", 5)
+	v.SetDefault("lease.kind", leaseDatabase)
+	v.SetDefault("lease.ttl", 10*time.Second)
+	v.SetDefault("lease.etcd.endpoints", []string{})
+	v.SetDefault("lease.etcd.prefix", "sheaf")
+	for _, key := range []string{"ca", "cert", "key", "username", "password"} {
+		v.SetDefault("lease.etcd."+key, "")
+	}
 	v.SetDefault("http.listen", "127.0.0.1:8080")
 	v.SetDefault("http.cert", "")
 	v.SetDefault("http.key", "")
@@ -217,6 +227,7 @@ func (c *Config) check() error {
 		errs = append(errs, bad("data", c.Data, "names no directory"))
 	}
 	errs = append(errs, c.Store.check(bad)...)
+	errs = append(errs, c.Lease.check(bad)...)
 	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
 		errs = append(errs, bad("zone", c.Zone, "is no time zone, such as Asia/Tokyo"))
 	}

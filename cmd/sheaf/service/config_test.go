@@ -46,6 +46,13 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, access_key: me, secret_key: x, secret_key_file: f}", "store.secret_key_file", "f"},
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, reads: 0}", "store.reads", "0"},
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, attempts: many}", "attempts", "many"},
+		{"lease: {kind: luck}", "lease.kind", "luck"},
+		{"lease: {ttl: 1s}", "lease.ttl", "1s"},
+		{"lease: {kind: etcd}", "lease.etcd.endpoints", "[]"},
+		{"lease: {etcd: {endpoints: ['http://localhost:2379']}}", "lease.kind", "database"},
+		{"lease: {kind: etcd, etcd: {endpoints: ['localhost:2379']}}", "lease.etcd.endpoints", "localhost:2379"},
+		{"lease: {kind: etcd, etcd: {endpoints: ['https://localhost:2379'], cert: a.pem}}", "lease.etcd.cert", "a.pem"},
+		{"lease: {kind: etcd, etcd: {endpoints: ['https://localhost:2379'], username: me}}", "lease.etcd.username", "me"},
 		{"colour: red", "colour", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "sheaf.yaml")

@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 )
 
@@ -23,18 +24,35 @@ type keeper struct {
 	collect Collect
 	needs   func(ctx context.Context, lines []catalog.Line, n int) (expendable []bool, err error)
 	merge   time.Duration // between two looks for runs to merge
+	leases  lease.Locker
 	log     *slog.Logger
 
-	collecting sync.Mutex // one collection at a time here; others elsewhere do no harm
-	retained   time.Time  // how far retention has come; guarded by collecting
+	mu       sync.Mutex // guards retained
+	retained time.Time  // how far retention has come
 }
 
 // firstCollection is how long after the start the first collection waits, so that
 // a service in trouble, which starts again and again, does not add to its load.
 const firstCollection = 10 * time.Minute
 
-// Run merges and collects until ctx ends. What fails is logged and done again the next time.
+// Run merges and collects until ctx ends, while no other process does. What fails is
+// logged and done again the next time.
 func (k *keeper) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := k.leases.Do(ctx, leaseKeeper, func(ctx context.Context, _ int64) error { return k.run(ctx) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		k.log.Warn("catalog: no longer this process's to keep in shape; waiting for a turn", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(k.merge):
+		}
+	}
+	return nil
+}
+
+func (k *keeper) run(ctx context.Context) error {
 	merge := time.NewTicker(k.merge)
 	defer merge.Stop()
 	collect := time.NewTimer(min(firstCollection, k.collect.Every))
@@ -42,7 +60,7 @@ func (k *keeper) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		case <-merge.C:
 			if err := k.catalog.Merge(ctx); err != nil && ctx.Err() == nil {
 				k.log.Error("catalog: merging failed and will be repeated", "err", err)
@@ -56,13 +74,23 @@ func (k *keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Collect makes one collection.
-func (k *keeper) Collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
-	k.collecting.Lock()
-	defer k.collecting.Unlock()
+// Collect makes one collection, when no other process does. Two at once would do
+// the same work twice and no harm: see catalog.Collect. So the lease needs no fence.
+func (k *keeper) Collect(ctx context.Context, dryRun bool) (r *catalog.Collection, err error) {
+	if dryRun {
+		return k.collectOnce(ctx, true)
+	}
+	err = k.leases.Do(ctx, leaseCollect, func(ctx context.Context, _ int64) error {
+		r, err = k.collectOnce(ctx, false)
+		return err
+	})
+	return r, err
+}
+
+func (k *keeper) collectOnce(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
 	opt := catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, DryRun: dryRun}
 	if k.collect.Keep > 0 {
-		opt.Retention = catalog.Retention{Keep: k.collect.Keep, Expendable: k.needs, Since: k.retained}
+		opt.Retention = catalog.Retention{Keep: k.collect.Keep, Expendable: k.needs, Since: k.retainedUntil()}
 	}
 	r, err := k.catalog.Collect(ctx, opt)
 	if err != nil {
@@ -72,12 +100,20 @@ func (k *keeper) Collect(ctx context.Context, dryRun bool) (*catalog.Collection,
 		k.log.Info("catalog: let old editions expire", "dry_run", dryRun, "before", r.Retained.Before, "hosts", r.Retained.Hosts,
 			"segments", r.Retained.Expired, "bytes", r.Retained.Bytes, "failed", r.Retained.Failed)
 		if !dryRun && len(r.Retained.Failed) == 0 {
+			k.mu.Lock()
 			k.retained = r.Retained.Before
+			k.mu.Unlock()
 		}
 	}
 	k.log.Info("catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
 		"deleted", r.Deleted.Objects, "deleted_bytes", r.Deleted.Bytes)
 	return r, nil
+}
+
+func (k *keeper) retainedUntil() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.retained
 }
 
 // Register mounts the operators' paths:

@@ -11,6 +11,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,6 +28,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
+	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
@@ -43,6 +45,8 @@ type Service struct {
 
 	objects *Objects // nil until they are open, as db
 	db      *sql.DB
+	leases  lease.Locker
+	leasing io.Closer
 
 	manager  *manager.Manager
 	ingest   *ingest.Ingest
@@ -137,6 +141,9 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if s.db, err = db.Open(ctx, filepath.Join(s.cfg.Data, "sheaf.db")); err != nil {
 		return err
 	}
+	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {
+		return err
+	}
 	moved := transfers.New(s.db)
 	operator := operatorsOnly(s.token)
 
@@ -148,13 +155,14 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	s.ingest, err = ingest.New(ctx, ingest.Options{
 		DB: s.db, Dir: buffers, Store: objects, Catalog: published, Robots: s.manager, Key: key,
 		Window: publishWindow, Zone: zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
+		Leases:   s.leases,
 		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
 		Boundary: s.in(roomIngest),
 	})
 	if err != nil {
 		return err
 	}
-	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, log: s.log}
+	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, leases: s.leases, log: s.log}
 	local, ok := s.cfg.StoreDir()
 	if !ok {
 		local = "" // the archives lie elsewhere
@@ -303,6 +311,9 @@ func (s *Service) close() {
 		if l != nil {
 			l.Close()
 		}
+	}
+	if s.leasing != nil {
+		s.leasing.Close()
 	}
 	if s.db != nil {
 		s.db.Close()

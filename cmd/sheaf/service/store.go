@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -138,13 +137,9 @@ func openS3(ctx context.Context, s Store) (*Objects, error) {
 		opt.SecretKey = strings.TrimSpace(string(text))
 	}
 	if s.CA != "" {
-		pem, err := os.ReadFile(s.CA)
+		pool, err := authorities("store.ca", s.CA)
 		if err != nil {
-			return nil, fmt.Errorf("settings: store.ca: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("settings: store.ca: %q holds no certificate in PEM", s.CA)
+			return nil, err
 		}
 		opt.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
