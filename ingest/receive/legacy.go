@@ -30,7 +30,10 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) error {
 	if st == nil || err != nil {
 		return err
 	}
-	if walked.Equal(st.Touched) && time.Since(st.Touched) < r.opt.CutOff {
+	// Of a batch's name the robot may go on after any break, as it does with a manifest
+	// to come; of any other nobody has said so.
+	patient := st.Name == "" || time.Since(st.Touched) < r.opt.CutOff
+	if walked.Equal(st.Touched) && patient {
 		return nil // cut off, as it was the last time
 	}
 	up := ingest.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
@@ -52,7 +55,7 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) error {
 	}
 	if fault != nil {
 		u.walked = st.Touched
-		if fault.Reason == wire.ReasonTruncated && time.Since(st.Touched) < r.opt.CutOff {
+		if fault.Reason == wire.ReasonTruncated && patient {
 			r.log.Info("a file without manifest is not whole yet", "upload", u.name, "bytes", st.Offset, "detail", fault.Detail)
 			return nil
 		}

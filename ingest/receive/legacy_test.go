@@ -199,9 +199,9 @@ func TestLateManifest(t *testing.T) {
 func TestHeldOpen(t *testing.T) {
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 3))
-		up, err := d.session.Create(t.Context(), "/held.tar.gz", 0)
+		d.put("held.tar.gz", 0, b.Data) // whole, but that is not known to its writer
+		up, err := d.session.Create(t.Context(), "/held.tar.gz", ftp.Append)
 		must(t, err)
-		up.Write(b.Data)
 		d.pass(time.Hour)
 		if list := d.batches(); len(list) != 0 {
 			t.Errorf("taken from under its writer: %+v", list)
@@ -304,10 +304,14 @@ func TestNotTaken(t *testing.T) {
 					d.robots.Foreign = []string{"a.example.jp"}
 				}
 				data := c.make(b)
+				name := string(b.ID) + ".tar.gz"
+				if c.want == wire.ReasonTruncated {
+					name = "x.tgz"
+				}
 				for range 2 { // what comes twice is kept once
-					d.put(string(b.ID)+".tar.gz", 0, data)
+					d.put(name, 0, data)
 					d.pass(c.after)
-					if n := d.here(string(b.ID) + ".tar.gz"); n != -1 {
+					if n := d.here(name); n != -1 {
 						t.Fatalf("%d bytes are left in the drop", n)
 					}
 				}
@@ -342,6 +346,25 @@ func TestOfAnotherRobot(t *testing.T) {
 		}
 		got := d.one()
 		if got.State != wire.StatePublished || ingest.Owner(wire.BatchID(got.ID)) != batchtest.Robot {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestCutBatchWaits: under a batch's name the bytes are kept for the robot, which goes on after days.
+func TestCutBatchWaits(t *testing.T) {
+	inDrop(t, func(t *testing.T, d *drop) {
+		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 12))
+		name, half := string(b.ID)+".tar.gz", len(b.Data)/2
+		d.put(name, 0, b.Data[:half])
+		d.pass(72 * time.Hour)
+		if n, list := d.here(name), d.batches(); n != int64(half) || len(list) != 0 {
+			t.Fatalf("%d bytes are kept of %d; %+v", n, half, list)
+		}
+		d.put(name, ftp.Append, b.Data[half:])
+		d.put(string(b.ID)+".manifest", 0, b.Signed)
+		d.pass(time.Minute)
+		if got := d.one(); got.State != wire.StatePublished || got.Inferred {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -66,7 +66,8 @@ type Options struct {
 
 	// A file that came by FTP and stands still for Quiet is taken without a
 	// manifest where it is a whole batch; 0: never, and only batches' names are
-	// allowed. One that is cut off is put into the quarantine after CutOff; 0 is a day.
+	// allowed. One that is cut off is put into the quarantine after CutOff (0 is a
+	// day), unless it has a batch's name: that is kept for its robot like any upload.
 	Quiet, CutOff time.Duration
 
 	Least  int64         // bytes a second that a sender has to bring on an average of Window, or is let go; 0: any

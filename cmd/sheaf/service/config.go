@@ -119,7 +119,8 @@ type Drop struct {
 	// Quiet is after how long without a byte a file without manifest is read and,
 	// if it is a whole batch, taken; 0: never, every batch needs its manifest.
 	Quiet time.Duration `mapstructure:"quiet"`
-	// CutOff is how long such a file may stay cut off before it is put into the quarantine.
+	// CutOff is how long such a file may stay cut off before it is put into the
+	// quarantine, where its name is not a batch's, which a robot may still go on with.
 	CutOff time.Duration `mapstructure:"cut_off"`
 }
 
