@@ -26,6 +26,10 @@ const defaultMaxBody = 64 << 20
 // Writer makes a segment: one host's records, one cell after another. It is not
 // safe for use by several goroutines at once.
 //
+// It remembers nothing of what it has written but its length, so that a robot can
+// have ten thousand segments open: Seal reads the cells back, and verifies them by
+// that, before the index is made.
+//
 // A crash leaves a prefix of what was written; Reopen cuts it back to its last
 // whole cell. What was appended before Sync returned stays.
 type Writer struct {
@@ -33,9 +37,7 @@ type Writer struct {
 	host     string
 	segment  string
 	opt      WriterOptions
-	lines    cellLines
 	size     int64
-	last     time.Time
 	*scratch // nil between calls where it is borrowed
 }
 
@@ -87,13 +89,21 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-func (w *Writer) recover() (cells []Cell, err error) {
-	giveBack, err := w.borrow()
+// Resume carries on with a segment that this process has closed when it was size bytes
+// long. Nothing of it is looked at.
+func Resume(path, host, segmentID string, size int64, opt WriterOptions) (*Writer, error) {
+	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
 		return nil, err
 	}
-	defer giveBack()
-	walk := newWalker(w.file, VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20})
+	w.size = size
+	w.file, err = os.OpenFile(path, os.O_RDWR, 0)
+	return w, err
+}
+
+// recover cuts the segment back to its whole cells, and returns them.
+func (w *Writer) recover() (cells []Cell, err error) {
+	walk := newWalker(w.file, w.verify())
 	for {
 		it, err := walk.next()
 		var ferr *FormatError
@@ -103,18 +113,14 @@ func (w *Writer) recover() (cells []Cell, err error) {
 		if err != nil || it.kind != cellItem {
 			break
 		}
-		w.add(it.cell)
 		cells = append(cells, it.cell)
+		w.size += it.cell.Len()
 	}
 	return cells, w.file.Truncate(w.size)
 }
 
-func (w *Writer) add(c Cell) {
-	w.lines.add(&c, w.compress)
-	w.size += c.Len()
-	if c.Time.After(w.last) {
-		w.last = c.Time
-	}
+func (w *Writer) verify() VerifyOptions {
+	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
 }
 
 // Size is how long the segment is, in bytes, without index cell and end member.
@@ -160,7 +166,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	if err := w.write(cell); err != nil {
 		return Cell{}, fmt.Errorf("append %.100q: %w", r.URL, err)
 	}
-	w.add(cell.cell)
+	w.size += cell.cell.Len()
 	return cell.cell, nil
 }
 
@@ -350,43 +356,3 @@ func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close leaves the segment as it is, for Reopen.
 func (w *Writer) Close() error { return w.file.Close() }
-
-// Seal writes the index cell and the end member, makes all of it durable and closes
-// the file. The same records give the same bytes. After an error, Reopen and Seal may be tried again.
-func (w *Writer) Seal() (*Index, error) {
-	x, err := w.seal()
-	if cerr := w.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
-	}
-	return x, nil
-}
-
-func (w *Writer) seal() (*Index, error) {
-	modified := w.last
-	if modified.IsZero() {
-		modified = time.Unix(0, 0)
-	}
-	self, err := w.tarOnly(indexName(w.host, w.segment), modified, w.lines.writeTo)
-	if err != nil {
-		return nil, err
-	}
-	cells, err := w.lines.cells(w.host)
-	if err != nil {
-		return nil, err
-	}
-	end := EndMember(self.Offset, self.Len())
-	at := self.Offset + self.Len()
-	if _, err := w.file.WriteAt(end, at); err != nil {
-		return nil, err
-	}
-	if err := w.file.Truncate(at + int64(len(end))); err != nil { // what a failed Append may have left
-		return nil, err
-	}
-	if err := w.file.Sync(); err != nil {
-		return nil, err
-	}
-	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
-}

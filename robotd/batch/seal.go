@@ -33,63 +33,52 @@ func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error
 	if err != nil || id == "" {
 		return "", err
 	}
-	return id, s.build(ctx, id, generation)
+	made, err := s.build(ctx, id, generation)
+	if err != nil || !made {
+		return "", err
+	}
+	return id, nil
 }
 
-// gather seals the open segments and moves them to sealing/<batch>, which names the batch.
-func (s *Store) gather() (wire.BatchID, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	open := s.segments.all()
-	slices.SortFunc(open, func(a, b *segment) int { return strings.Compare(a.host, b.host) })
-	var id wire.BatchID
-	for _, seg := range open {
-		idx, err := s.seal(seg)
-		if err != nil {
-			return "", fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
-		}
-		path := s.segmentPath(seg)
-		switch {
-		case idx == nil: // never written
-		case len(idx.Cells) == 0:
-			err = os.Remove(path)
-		default:
-			if id == "" {
-				id = wire.NewBatchID(s.opt.Robot, time.Now(), s.chain.Number+1)
-				if err := os.MkdirAll(s.path(sealingDir, string(id)), 0o755); err != nil {
-					return "", err
-				}
-			}
-			err = os.Rename(path, s.path(sealingDir, string(id), filepath.Base(path)))
-		}
-		if err != nil {
-			return "", err
-		}
-		s.segments.remove(seg)
+// gather moves the open segments to sealing/<batch>, which names the batch. It returns
+// an empty ID where there is none.
+func (s *Store) gather() (id wire.BatchID, err error) {
+	written, id, err := s.moveAside()
+	for _, seg := range written { // not under the lock: pages go on being stored meanwhile
+		err = errors.Join(err, seg.close())
 	}
-	if id == "" {
-		return "", nil
-	}
-	if s.opt.Ledger != nil {
-		if err := s.opt.Ledger.Move(s.path(sealingDir, string(id), ledgerFile)); err != nil {
-			return "", err
-		}
+	if err != nil || id == "" {
+		return "", err
 	}
 	return id, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
 }
 
-func (s *Store) seal(seg *segment) (*archive.Index, error) {
-	if seg.fresh {
-		return nil, nil
+// moveAside takes the segments from those that write them, and gives those that are to be closed.
+func (s *Store) moveAside() (written []*segment, id wire.BatchID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments.all() {
+		if seg.fresh {
+			s.segments.remove(seg)
+			continue
+		}
+		if id == "" {
+			id = wire.NewBatchID(s.opt.Robot, time.Now(), s.chain.Number+1)
+			if err := os.MkdirAll(s.path(sealingDir, string(id)), 0o755); err != nil {
+				return written, "", err
+			}
+		}
+		path := s.segmentPath(seg)
+		if err := os.Rename(path, s.path(sealingDir, string(id), filepath.Base(path))); err != nil {
+			return written, "", err
+		}
+		s.segments.remove(seg)
+		written = append(written, seg)
 	}
-	if _, err := s.load(seg); err != nil {
-		return nil, err
+	if id != "" && s.opt.Ledger != nil {
+		err = s.opt.Ledger.Move(s.path(sealingDir, string(id), ledgerFile))
 	}
-	idx, err := seg.writer.Seal()
-	if err == nil {
-		seg.writer = nil
-	}
-	return idx, err
+	return written, id, err
 }
 
 // recover finishes at start what a crash left in sealing.
@@ -138,7 +127,7 @@ func (s *Store) finish(ctx context.Context, generation int64) error {
 		if !id.Valid() {
 			return fmt.Errorf("%s is not named after a batch; move it away", dir)
 		}
-		if err := s.build(ctx, id, generation); err != nil {
+		if _, err := s.build(ctx, id, generation); err != nil {
 			return err
 		}
 	}
@@ -151,35 +140,70 @@ func number(id wire.BatchID) int64 {
 	return n
 }
 
-// build writes the batch and its manifest into the spool, enters the manifest
-// into the chain and removes the segments. Each step may find itself done.
-func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64) error {
+// build seals the segments, writes the batch and its manifest into the spool, enters
+// the manifest into the chain and removes the segments. Each step may find itself done.
+// Where a crash has left no whole page there is no batch to be made.
+func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64) (made bool, err error) {
 	signed, err := os.ReadFile(s.manifestPath(id))
 	if os.IsNotExist(err) {
-		signed, err = s.write(ctx, id, generation)
-	}
-	if err != nil {
-		return fmt.Errorf("batch %s: %w", id, err)
-	}
-	s.mu.Lock()
-	next := chain{Number: number(id), Batch: id, Digest: wire.Digest(signed)}
-	if next.Number > s.chain.Number {
-		if err = next.store(s.path(chainFile)); err == nil {
-			s.chain = next
+		var segments []string
+		if segments, err = s.seal(id); err == nil && len(segments) > 0 {
+			signed, err = s.write(ctx, id, segments, generation)
 		}
 	}
-	s.mu.Unlock()
 	if err != nil {
-		return err
+		return false, fmt.Errorf("batch %s: %w", id, err)
 	}
-	return os.RemoveAll(s.path(sealingDir, string(id)))
+	if signed != nil {
+		if err := s.enter(chain{Number: number(id), Batch: id, Digest: wire.Digest(signed)}); err != nil {
+			return false, fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	return signed != nil, os.RemoveAll(s.path(sealingDir, string(id)))
 }
 
-func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64) (signed []byte, err error) {
+// enter makes a manifest the chain's last, unless it has been.
+func (s *Store) enter(next chain) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if next.Number <= s.chain.Number {
+		return nil
+	}
+	if err := next.store(s.path(chainFile)); err != nil {
+		return err
+	}
+	s.chain = next
+	return nil
+}
+
+// seal seals the batch's segments and returns where they are. What is read back there is
+// what will be sent: a page that the disk has spoilt stays behind, with those after it.
+func (s *Store) seal(id wire.BatchID) (sealed []string, err error) {
 	paths, err := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
 	if err != nil {
 		return nil, err
 	}
+	for _, path := range paths {
+		seg, err := parseSegment(path)
+		if err != nil {
+			return nil, err
+		}
+		idx, err := archive.SealFile(path, seg.host, seg.id, s.opt.Writer)
+		if err != nil {
+			return nil, fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
+		}
+		if len(idx.Cells) == 0 {
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		sealed = append(sealed, path)
+	}
+	return sealed, nil
+}
+
+func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, generation int64) (signed []byte, err error) {
 	m := &wire.Manifest{
 		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
 		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,

@@ -13,6 +13,7 @@ import (
 type segment struct {
 	host, id string
 	fresh    bool // the file is not made yet
+	parked   bool // this run has written the file and closed it
 
 	writer *archive.Writer // used by whoever holds the segment
 
@@ -26,7 +27,7 @@ func (g *segment) close() error {
 		return nil
 	}
 	w := g.writer
-	g.writer = nil
+	g.writer, g.parked = nil, true
 	return errors.Join(w.Sync(), w.Close())
 }
 

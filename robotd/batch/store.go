@@ -149,7 +149,7 @@ func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error)
 		return "", nil, err
 	}
 	defer s.segments.put(seg)
-	if seg.fresh || seg.writer != nil {
+	if seg.fresh || seg.parked || seg.writer != nil {
 		return "", nil, nil
 	}
 	if cells, err = s.load(seg); err != nil {
@@ -202,13 +202,16 @@ func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 		return nil, nil
 	}
 	path := s.segmentPath(seg)
-	if seg.fresh {
+	switch {
+	case seg.fresh:
 		seg.writer, err = archive.Create(path, seg.host, seg.id, s.opt.Writer)
 		if err == nil {
 			err = syncDir(s.path(openDir))
 		}
 		seg.fresh = err != nil
-	} else {
+	case seg.parked:
+		seg.writer, err = archive.Resume(path, seg.host, seg.id, seg.bytes, s.opt.Writer)
+	default:
 		seg.writer, cells, err = archive.Reopen(path, seg.host, seg.id, s.opt.Writer)
 	}
 	if err != nil {

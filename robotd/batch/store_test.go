@@ -171,11 +171,49 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// A crash that left nothing but a torn page leaves no batch, and the next one's number is free.
+func TestNothingWholeToSeal(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 0)
+	appendPage(t, s, "a.test", "/")
+	id, err := s.gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, _ := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
+	if len(paths) != 1 || os.Truncate(paths[0], 40) != nil {
+		t.Fatal(paths)
+	}
+	s = openStore(t, dir, 0)
+	if spool, err := s.Spool(); err != nil || len(spool) != 0 || s.Last() != "" {
+		t.Fatalf("Spool = %v, %v", spool, err)
+	}
+	appendPage(t, s, "a.test", "/")
+	next, err := s.Seal(t.Context(), 7)
+	if err != nil || number(next) != 1 {
+		t.Fatalf("batch %s, %v", next, err)
+	}
+}
+
 // Each state that a crash can leave between sealing and the chain's entry must
 // end in the same one batch.
 func TestCrashWhileSealing(t *testing.T) {
 	for name, crash := range map[string]func(t *testing.T, s *Store, id wire.BatchID){
 		"segments moved": func(*testing.T, *Store, wire.BatchID) {},
+		"segments sealed": func(t *testing.T, s *Store, id wire.BatchID) {
+			if _, err := s.seal(id); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a segment cut while it was sealed": func(t *testing.T, s *Store, id wire.BatchID) {
+			paths, err := s.seal(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st, err := os.Stat(paths[0]); err != nil || os.Truncate(paths[0], st.Size()-50) != nil {
+				t.Fatal(err)
+			}
+		},
 		"batch half written": func(t *testing.T, s *Store, id wire.BatchID) {
 			if err := os.WriteFile(s.batchPath(id)+unfinished, []byte("half"), 0o644); err != nil {
 				t.Fatal(err)
@@ -187,7 +225,11 @@ func TestCrashWhileSealing(t *testing.T) {
 			}
 		},
 		"manifest written, chain not": func(t *testing.T, s *Store, id wire.BatchID) {
-			if _, err := s.write(t.Context(), id, 7); err != nil {
+			segments, err := s.seal(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.write(t.Context(), id, segments, 7); err != nil {
 				t.Fatal(err)
 			}
 		},

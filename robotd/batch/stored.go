@@ -68,6 +68,7 @@ func (s *Store) Stored(ctx context.Context, host string) (segment string, all []
 	if err := seg.close(); err != nil {
 		return "", nil, err
 	}
+	seg.parked = false // so that it is read, not just gone on with
 	cells, err := s.load(seg)
 	for _, c := range cells {
 		all = append(all, Stored{Cell: c, End: c.Offset + c.Len(), path: s.segmentPath(seg)})

@@ -1,0 +1,98 @@
+package archive
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Seal reads all cells back, writes the index cell and the end member, makes all of it
+// durable and closes the file. The same records give the same bytes. After an error, Reopen and Seal may be tried again.
+func (w *Writer) Seal() (*Index, error) {
+	cells, err := w.cells()
+	if err != nil {
+		w.Close()
+		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
+	}
+	return w.sealWith(cells)
+}
+
+// SealFile seals the segment that a crash or Close left at path: it is Reopen and Seal with
+// the cells read once. One that holds no whole cell is left without index, and the Index has no cells.
+func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
+	w, cells, err := Reopen(path, host, segmentID, opt)
+	if err != nil {
+		return nil, err
+	}
+	if len(cells) == 0 {
+		return &Index{Segment: segmentID, Host: host}, w.Close()
+	}
+	return w.sealWith(cells)
+}
+
+func (w *Writer) sealWith(cells []Cell) (*Index, error) {
+	x, err := w.seal(cells)
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("seal segment %s of %s: %w", w.segment, w.host, err)
+	}
+	return x, nil
+}
+
+// cells reads back what was appended.
+func (w *Writer) cells() (cells []Cell, err error) {
+	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
+	for at := int64(0); at < w.size; {
+		it, err := walk.next()
+		if err != nil {
+			return nil, err
+		}
+		if it.kind != cellItem {
+			return nil, corrupt("offset %d: what was written as a cell is none", at)
+		}
+		cells = append(cells, it.cell)
+		at += it.cell.Len()
+	}
+	return cells, nil
+}
+
+func (w *Writer) seal(cells []Cell) (*Index, error) {
+	modified := time.Unix(0, 0)
+	for i := range cells {
+		if t := cells[i].Time; i == 0 || t.After(modified) {
+			modified = t
+		}
+	}
+	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error { return writeLines(out, cells) })
+	if err != nil {
+		return nil, err
+	}
+	end := EndMember(self.Offset, self.Len())
+	at := self.Offset + self.Len()
+	if _, err := w.file.WriteAt(end, at); err != nil {
+		return nil, err
+	}
+	if err := w.file.Truncate(at + int64(len(end))); err != nil { // what a failed Append may have left
+		return nil, err
+	}
+	if err := w.file.Sync(); err != nil {
+		return nil, err
+	}
+	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
+}
+
+// writeLines writes the index lines of a segment's cells.
+func writeLines(out io.Writer, cells []Cell) error {
+	var line []byte
+	warcOff := int64(len(warcInfo()))
+	for i := range cells {
+		line = cells[i].appendLine(line[:0], warcOff)
+		warcOff += cells[i].WARCLength()
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
