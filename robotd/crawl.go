@@ -54,9 +54,13 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	r.setCrawl(c)
 	defer r.setCrawl(nil)
 	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
+	var pages, bytes int64
 	for _, h := range c.all() {
 		r.gate.Remove(h.name)
+		pages, bytes = pages+h.pages.Load(), bytes+h.bytes.Load()
 	}
+	r.pages.Store(pages)
+	r.bytes.Store(bytes)
 	return err
 }
 
@@ -102,6 +106,9 @@ func (c *crawl) assigned() map[string][]string {
 	return c.list.hosts()
 }
 
+// lookUps is how many questions are put to the name servers at once.
+const lookUps = 32
+
 // startAll takes those of the hosts into the crawl that are not in it yet. All of
 // them can take links before the first is visited: a link that one host's page has
 // to another would else be taken for one that leads outside.
@@ -141,7 +148,7 @@ func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error 
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(32) // questions to the name servers at once
+	g.SetLimit(lookUps)
 	for _, h := range fresh {
 		g.Go(func() error { return c.start(ctx, h) })
 	}

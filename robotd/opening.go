@@ -3,6 +3,8 @@ package robotd
 import (
 	"context"
 	"time"
+
+	"sheaf/robotd/schedule"
 )
 
 // never is far enough away for a gate that is not to open.
@@ -29,12 +31,17 @@ func (r *Robot) planned(now time.Time) (from, until time.Time) {
 	if paid := r.budget.Next(now); paid.After(from) {
 		from = paid
 	}
-	from, ok := r.plan.Window.Next(from)
+	return windowAfter(r.plan, from, now)
+}
+
+// windowAfter is the window's opening that from lies in, or the next one.
+func windowAfter(plan schedule.Plan, from, now time.Time) (time.Time, time.Time) {
+	from, ok := plan.Window.Next(from)
 	if !ok {
 		from = now.Add(never)
 		return from, from
 	}
-	return from, r.plan.Window.Until(from)
+	return from, plan.Window.Until(from)
 }
 
 // watchWindow opens and closes the gate, and makes a batch when it closes: the day's, or

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -61,6 +62,8 @@ type Robot struct {
 	budget   *polite.Budget
 	spent    chan struct{} // tells that the budget is used up
 	pause    *pause
+
+	pages, bytes atomic.Int64 // of the last crawl, once it has ended
 
 	mu    sync.Mutex // guards all below
 	askAt time.Time  // when the manager is asked for changes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sheaf/robotd/polite"
@@ -21,7 +22,7 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	now := time.Now()
 	s := status.Status{
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
-		Troubles: []string{}, Warnings: []string{},
+		Troubles: []string{}, Warnings: []string{}, Unreached: []string{},
 		Window: r.plan.Window.String(), Open: r.plan.Window.Open(now),
 		Segments: r.batches.Size(), Found: r.found.len(),
 		Lost: r.ledger.Totals(), Clock: r.manager.clock.measured(),
@@ -46,7 +47,10 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	r.mu.Unlock()
 	if c != nil {
 		c.describe(&s, hosts)
-	} else if !s.Ended.IsZero() {
+	} else {
+		s.Pages.Total, s.Bytes.Total = r.pages.Load(), r.bytes.Load()
+	}
+	if c == nil && !s.Ended.IsZero() {
 		s.Next.Cycle, _ = r.plan.NextCycle(s.Began, s.Ended)
 	}
 	batches, err := r.batches.Pending()
@@ -62,6 +66,9 @@ const (
 	longInSpool = 24 * time.Hour
 	clockOff    = time.Minute
 )
+
+// maxUnreached is how many of the hosts left out are named.
+const maxUnreached = 5
 
 // warnings names what the operator should look at, though the crawl goes on.
 func warnings(s *status.Status) (all []string) {
@@ -126,6 +133,9 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 		switch {
 		case h.idle.Load():
 			s.LeftOut++
+			if len(s.Unreached) < maxUnreached {
+				s.Unreached = append(s.Unreached, h.name)
+			}
 		case at[h.name] != nil:
 			c.weigh(loads, d, at[h.name])
 		}
@@ -133,6 +143,7 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 			s.PerHost = append(s.PerHost, d)
 		}
 	}
+	slices.Sort(s.Unreached)
 	s.Addresses = len(loads)
 	s.Forecast = c.forecast(loads, s)
 	status.Busiest(s.PerHost)

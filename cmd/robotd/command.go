@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -68,10 +69,16 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if dry, err := cmd.Flags().GetBool("dry-run"); err != nil || dry {
+				return errors.Join(err, dryRun(cmd, cfg))
+			}
 			return robotd.Run(cmd.Context(), cfg, logger(cmd))
 		},
 	}
 	cmd.Flags().Bool("once", false, "end after one cycle, when its batches are published")
+	cmd.Flags().Bool("dry-run", false, "fetch the list and show what would be visited, and when; visit nothing")
+	cmd.Flags().Bool("json", false, "with --dry-run: as JSON")
+	cmd.Flags().String("hosts", "20", `with --dry-run: how many hosts to show, or "all"`)
 	cmd.Flags().String("contact", "", "URL or mail address at which webmasters reach you")
 	cmd.Flags().String("window", "", `when hosts may be visited, such as "22:00-06:00 Asia/Tokyo" or "always"`)
 	return cmd

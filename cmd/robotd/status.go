@@ -48,11 +48,9 @@ func statusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := watcher{monitor: robotd.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout(), hosts: -1}
-		if *hosts != "all" {
-			if w.hosts, err = strconv.Atoi(*hosts); err != nil || w.hosts < 0 {
-				return fmt.Errorf(`--hosts %s: want a number or "all"`, *hosts)
-			}
+		w := watcher{monitor: robotd.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout()}
+		if w.hosts, err = howMany(*hosts); err != nil {
+			return err
 		}
 		term, ok := onTerminal(w.out)
 		switch {
@@ -61,14 +59,21 @@ func statusCommand() *cobra.Command {
 		case ok && !*once:
 			return w.live(cmd.Context(), term)
 		}
-		screen := status.Screen{}
-		if ok {
-			screen.Width, _ = term.size()
-			screen.Color = colors()
-		}
-		return w.print(cmd.Context(), screen)
+		return w.print(cmd.Context(), screenOf(w.out))
 	}
 	return cmd
+}
+
+// howMany reads --hosts; -1 is all.
+func howMany(hosts string) (int, error) {
+	if hosts == "all" {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(hosts)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf(`--hosts %s: want a number or "all"`, hosts)
+	}
+	return n, nil
 }
 
 // errNotRunning makes scripts notice.
@@ -81,6 +86,16 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return e.text }
+
+// screenOf is what a text goes to that is shown once.
+func screenOf(out io.Writer) status.Screen {
+	screen := status.Screen{Now: time.Now()}
+	if term, ok := onTerminal(out); ok {
+		screen.Width, _ = term.size()
+		screen.Color = colors()
+	}
+	return screen
+}
 
 func (w watcher) print(ctx context.Context, screen status.Screen) error {
 	s, running, err := w.monitor.Status(ctx, w.hosts)

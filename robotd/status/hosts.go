@@ -1,5 +1,7 @@
 package status
 
+import "strings"
+
 // column is one of the table of hosts.
 type column struct {
 	title string
@@ -79,7 +81,7 @@ func (b *builder) hosts(s *Status) {
 		case Done:
 			color = dim
 		}
-		b.add(color, line)
+		b.add(color, strings.TrimRight(line, " "))
 	}
 }
 

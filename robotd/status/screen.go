@@ -144,7 +144,7 @@ func (b *builder) plan(s *Status) {
 	for _, n := range []struct {
 		what string
 		at   time.Time
-	}{{"visit", s.Next.Visit}, {"log", s.Next.Log}, {"question to the manager", s.Next.Manager}} {
+	}{{"visit", s.Next.Visit}, {"log handed in", s.Next.Log}, {"manager asked", s.Next.Manager}} {
 		if n.at.IsZero() || n.what == "visit" && (!s.Paused.IsZero() || !b.screen.Running) || !b.screen.Running {
 			continue
 		}
@@ -157,8 +157,10 @@ func (b *builder) plan(s *Status) {
 
 func (b *builder) work(s *Status) {
 	now := b.screen.Now
-	b.row("hosts", "%s being visited, %s waiting on %s, %s left out",
-		count(int64(s.Visited)), count(int64(s.Waiting-s.Visited)), plural(int64(s.Addresses), "address", "addresses"), count(int64(s.LeftOut)))
+	if len(s.Modules) > 0 {
+		b.row("hosts", "%s being visited, %s waiting, on %s%s",
+			count(int64(s.Visited)), count(int64(s.Waiting-s.Visited)), plural(int64(s.Addresses), "address", "addresses"), unreached(s))
+	}
 	b.row("pages", "%s (%s/min), %s (%s/min); lost since the last batch: %s",
 		count(s.Pages.Total), count(s.Pages.PerMinute), Size(s.Bytes.Total), Size(s.Bytes.PerMinute), s.Lost)
 	if f := s.Forecast; f != nil {
@@ -177,6 +179,22 @@ func (b *builder) work(s *Status) {
 	}
 }
 
+// unreached names hosts that are left out of the cycle.
+func unreached(s *Status) string {
+	if s.LeftOut == 0 {
+		return ""
+	}
+	var names []string
+	for _, name := range s.Unreached {
+		names = append(names, readable(name))
+	}
+	text := fmt.Sprintf("; %s left out: %s", count(int64(s.LeftOut)), strings.Join(names, ", "))
+	if s.LeftOut > len(names) {
+		text += ", …"
+	}
+	return text
+}
+
 func (b *builder) spool(s *Status) {
 	text := "nothing waits for the service"
 	if len(s.Spool) > 0 {
@@ -188,12 +206,11 @@ func (b *builder) spool(s *Status) {
 			Size(total), span(b.screen.Now.Sub(s.Spool[0].Made)))
 	}
 	b.row("batches", "%s; %s collected for the next", text, Size(s.Segments))
-	if s.Found > 0 || s.Clock != nil {
-		text = fmt.Sprintf("%s outside the list to be reported", plural(int64(s.Found), "host", "hosts"))
-		if s.Clock != nil {
-			text += fmt.Sprintf("; clock %+d ms from the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
-		}
-		b.row("other", "%s", text)
+	if s.Found > 0 {
+		b.row("found", "%s outside the list, to be reported", plural(int64(s.Found), "host", "hosts"))
+	}
+	if s.Clock != nil {
+		b.row("clock", "%+d ms from the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
 	}
 	if t := s.Tap; t != nil && (t.Consumers > 0 || t.Dropped > 0) {
 		b.row("tap", "%s; %s dropped because they were slow", plural(int64(t.Consumers), "consumer", "consumers"), plural(t.Dropped, "record", "records"))

@@ -36,6 +36,7 @@ type Status struct {
 	Waiting    int         `json:"waiting"`         // with something left to visit
 	Visited    int         `json:"visited"`         // of those, right now
 	LeftOut    int         `json:"left_out"`        // that could not be reached in this cycle
+	Unreached  []string    `json:"unreached"`       // some of those left out
 	Pages      Rate        `json:"pages"`           // stored in this cycle since the start
 	Bytes      Rate        `json:"bytes"`           // of their answers on the wire
 	Segments   int64       `json:"segments"`        // bytes in open segments

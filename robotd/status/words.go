@@ -82,7 +82,9 @@ func clock(t, now time.Time) string {
 
 // until writes a time to come with how far off it is.
 func until(t, now time.Time) string {
-	if wait := t.Sub(now); wait < time.Minute {
+	if wait := t.Sub(now); wait <= 0 {
+		return "now"
+	} else if wait < time.Minute {
 		return "in " + span(wait)
 	}
 	return fmt.Sprintf("%s (in %s)", clock(t, now), span(t.Sub(now)))
@@ -92,8 +94,8 @@ func until(t, now time.Time) string {
 func readable(host string) string {
 	name, port, _ := strings.Cut(host, ":")
 	u, err := idna.Display.ToUnicode(name)
-	if err != nil || strings.ContainsFunc(u, func(r rune) bool { return !unicode.IsGraphic(r) }) {
-		return host
+	if err != nil || strings.ContainsFunc(u, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Printable(host, 0)
 	}
 	if port != "" {
 		u += ":" + port

@@ -1,0 +1,254 @@
+package robotd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/robotd/localsock"
+)
+
+// runDaemon runs a robot until the returned function is called.
+func runDaemon(t *testing.T, cfg Config) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// eventually waits for what a busy machine may take long for.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not reached: %s", what)
+		}
+	}
+}
+
+// The operator pauses a robot: visits end, what is collected is handed in, a restart changes
+// nothing; then it is resumed, and the crawl comes to its end.
+func TestPause(t *testing.T) {
+	const pages = 400
+	site := newSite(t, "127.0.0.81")
+	site.tree("www.a.test", pages)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	cfg.Once = false
+	cfg.Metrics = "127.0.0.1:" + freePort(t)
+	monitor := NewMonitor(cfg.DataDir)
+	stop := runDaemon(t, cfg)
+	eventually(t, "a crawl", func() bool {
+		st, running, err := monitor.Status(t.Context(), -1)
+		return err == nil && running && st.Pages.Total > 20
+	})
+	if running, err := monitor.SetPaused(t.Context(), true); err != nil || !running {
+		t.Fatalf("pause: %t, %v", running, err)
+	}
+	arrived := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n := 0
+		for _, b := range s.batches {
+			n += len(b.cells["www.a.test"])
+		}
+		return n
+	}
+	eventually(t, "batches while paused", func() bool { return arrived() > 0 })
+	st, _, err := monitor.Status(t.Context(), -1)
+	eventually(t, "the page in hand", func() bool {
+		st, _, err = monitor.Status(t.Context(), -1)
+		return st.Visited == 0
+	})
+	if err != nil || st.Paused.IsZero() || len(st.PerHost) != 1 || st.Forecast == nil || st.Forecast.Pages != st.PerHost[0].Left {
+		t.Errorf("status while paused: %+v, %v", st, err)
+	}
+	health, metrics := get(t, cfg.Metrics, "/healthz"), get(t, cfg.Metrics, "/metrics")
+	if !strings.Contains(health, `"ok":true`) || !strings.Contains(health, `"paused":true`) {
+		t.Errorf("health: %s", health)
+	}
+	for _, want := range []string{"robotd_paused 1", "robotd_hosts 1", `robotd_module_queue{module="fetch"}`, "process_resident_memory_bytes"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	stop()
+	if last, running, err := monitor.Status(t.Context(), 0); err != nil || running || last.Paused.IsZero() {
+		t.Errorf("status after the end: %+v, %t, %v", last, running, err)
+	}
+	fetched := func() int {
+		site.mu.Lock()
+		defer site.mu.Unlock()
+		return len(site.hits)
+	}
+	before := fetched()
+	stop = runDaemon(t, cfg)
+	eventually(t, "the second start", func() bool {
+		st, running, err := monitor.Status(t.Context(), 0)
+		return err == nil && running && st.Waiting == 1
+	})
+	time.Sleep(20 * interval)
+	if n := fetched(); n != before {
+		t.Errorf("%d accesses by a paused robot", n-before)
+	}
+	if running, err := monitor.SetPaused(t.Context(), false); err != nil || !running {
+		t.Fatalf("resume: %t, %v", running, err)
+	}
+	eventually(t, "all pages", func() bool { return arrived() == pages })
+	stop()
+	if running, err := monitor.SetPaused(t.Context(), true); err != nil || running {
+		t.Errorf("pause without a daemon: %t, %v", running, err)
+	}
+	if p, err := openPause(cfg.DataDir); err != nil || p.since().IsZero() {
+		t.Errorf("the pause without a daemon: %v", err)
+	}
+}
+
+func get(t *testing.T, addr, path string) string {
+	t.Helper()
+	resp, err := http.Get("http://" + addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", path, resp.Status, err)
+	}
+	return string(data)
+}
+
+// Where visits are due and nothing moves, the robot says so.
+func TestNoProgress(t *testing.T) {
+	now := time.Now()
+	m := module{passed: new(meter)}
+	if m.stuck(0, now.Add(-time.Hour), time.Minute, now) {
+		t.Error("an empty queue is stuck")
+	}
+	if m.stuck(3, now.Add(-30*time.Second), time.Minute, now) {
+		t.Error("stuck before its time")
+	}
+	if !m.stuck(3, now.Add(-time.Hour), time.Minute, now) {
+		t.Error("three wait and nothing passed for an hour")
+	}
+	m.passed.Add(1)
+	if m.stuck(3, now.Add(-time.Hour), time.Minute, time.Now()) {
+		t.Error("stuck though something passed just now")
+	}
+}
+
+// What a consumer of the tap reads is what the archive gives out as warc.gz, byte for byte.
+func TestTapIsTheArchive(t *testing.T) {
+	site := newSite(t, "127.0.0.82")
+	site.tree("www.a.test", 150)
+	site.page("www.a.test/0.bin", "application/octet-stream", bytes.Repeat([]byte{0, 255, 7}, 50_000))
+	s := newService(t, "http://www.a.test/", "http://www.a.test/0.bin")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	cfg.Tap.Socket, cfg.Interval = "", 0
+	r, err := New(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := localsock.Dial(t.Context(), cfg.TapSocket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	eventually(t, "the consumer", r.tap.Active)
+	live := make(chan []byte, 1)
+	go func() {
+		data, err := io.ReadAll(conn)
+		if err != nil {
+			t.Error(err)
+		}
+		live <- data
+	}()
+	for _, run := range []func(context.Context) error{r.Cycle, r.Drain} {
+		if err := run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.batches[0].manifest
+	h := m.Hosts[0]
+	part := s.uploads[string(m.Batch)].Bytes()[h.Offset : h.Offset+h.Length]
+	idx := &archive.Index{Cells: s.batches[0].cells[h.Name]}
+	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: archive.FileSource(bytes.NewReader(part), 0), Index: idx}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := view.OpenRange(t.Context(), 0, view.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	want, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-live; len(idx.Cells) != 151 || !bytes.Equal(got, want) {
+		t.Errorf("the consumer read %d bytes, the archive has %d of %d records", len(got), len(want), len(idx.Cells))
+	}
+}
+
+// A dry run visits nothing and leaves the folder as it is.
+func TestDryRun(t *testing.T) {
+	site := newSite(t, "127.0.0.83")
+	site.tree("www.a.test", 3)
+	s := newService(t, "http://www.a.test/", "http://www.b.test/", "http://nowhere.invalid/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr, "www.b.test": site.addr})
+	cfg.Interval, cfg.Network.Resolver = 20*time.Second, "127.0.0.1:1"
+	before := files(t, cfg.DataDir)
+	plan, err := DryRun(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Hosts != 3 || plan.Addresses != 1 || len(plan.Unknown) != 1 || plan.Unknown[0].Host != "nowhere.invalid" || len(plan.Visits) != 2 {
+		t.Fatalf("%+v", plan)
+	}
+	if gap := plan.Visits[1].At.Sub(plan.Visits[0].At); gap != cfg.Interval || plan.Visits[0].At.Before(plan.From) {
+		t.Errorf("two hosts of one address are visited %v apart, the first at %v", gap, plan.Visits[0].At)
+	}
+	if after := files(t, cfg.DataDir); after != before {
+		t.Errorf("the folder had %s, now %s", before, after)
+	}
+	if len(site.hits) != 0 {
+		t.Errorf("visited: %v", site.hits)
+	}
+}
+
+func files(t *testing.T, dir string) string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

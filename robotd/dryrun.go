@@ -1,0 +1,100 @@
+package robotd
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/status"
+)
+
+// DryRun fetches the list and says which hosts a robot with these settings would visit
+// first, and when. It looks up their addresses, visits none of them, and neither writes to
+// the folder nor disturbs a daemon that works in it.
+func DryRun(ctx context.Context, cfg Config) (*status.Plan, error) {
+	plan, err := cfg.plan()
+	if err != nil {
+		return nil, err
+	}
+	id, err := loadIdentity(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Manager == "" {
+		cfg.Manager = id.Manager
+	}
+	paused, err := openPause(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	group, err := polite.Ranges(cfg.Network.Ranges)
+	if err != nil {
+		return nil, err
+	}
+	m := &manager{base: cfg.Manager, robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
+	list, err := m.list(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	p := &status.Plan{
+		Robot: id.Robot, Manager: cfg.Manager, UserAgent: cfg.userAgent(), Window: plan.Window.String(),
+		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.since(),
+		Unknown: []status.Unknown{}, Visits: []status.Visit{},
+	}
+	p.From, p.Until = windowAfter(plan, now.Add(cfg.Interval), now) // a daemon that starts waits for one interval
+	hosts := list.hosts()
+	p.Hosts = len(hosts)
+
+	gate := polite.NewGate(polite.GateOptions{Interval: cfg.Interval, Min: cfg.Adapt.Min, Max: cfg.Adapt.Max, Group: group})
+	gate.Open(p.From, p.Until)
+	at, unknown := lookUp(ctx, fetch.New(fetch.Options{
+		Resolver: resolver(cfg.Network.Resolver), Overrides: cfg.Network.Hosts, AllowPrivate: cfg.Network.AllowPrivate,
+	}), hosts)
+	p.Unknown = append(p.Unknown, unknown...)
+	for _, name := range slices.Sorted(maps.Keys(at)) {
+		gate.Add(at[name].Addr(), name)
+	}
+	slots := make(map[netip.Addr]bool)
+	for _, place := range gate.Survey() {
+		slots[place.Slot] = true
+		p.Visits = append(p.Visits, status.Visit{At: place.At, Host: place.Host, Address: at[place.Host].Addr().String(), URLs: hosts[place.Host]})
+	}
+	p.Addresses = len(slots)
+	slices.SortStableFunc(p.Visits, func(a, b status.Visit) int { return a.At.Compare(b.At) })
+	return p, ctx.Err()
+}
+
+// lookUp asks for the hosts' addresses.
+func lookUp(ctx context.Context, f *fetch.Fetcher, hosts map[string][]string) (map[string]netip.AddrPort, []status.Unknown) {
+	var mu sync.Mutex // guards the two
+	at := make(map[string]netip.AddrPort)
+	var unknown []status.Unknown
+	var g errgroup.Group
+	g.SetLimit(lookUps)
+	for name := range hosts {
+		g.Go(func() error {
+			addr, err := f.Resolve(ctx, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				unknown = append(unknown, status.Unknown{Host: name, Why: err.Error()})
+			} else {
+				at[name] = addr
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none returns an error
+	slices.SortFunc(unknown, func(a, b status.Unknown) int { return strings.Compare(a.Host, b.Host) })
+	return at, unknown
+}

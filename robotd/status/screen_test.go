@@ -1,0 +1,150 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+)
+
+// sample is the status of a robot in the middle of its night.
+func sample(now time.Time) *Status {
+	s := &Status{
+		Robot: "waseda", Version: "0.1.0", PID: 4242, Started: now.Add(-3 * time.Hour), At: now,
+		Window: "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo", Open: true, Changes: now.Add(90 * time.Minute),
+		Generation: 12, Cycle: 7, Began: now.Add(-2 * time.Hour), Hosts: 1234, Addresses: 900, Waiting: 1200, Visited: 37, LeftOut: 2,
+		Unreached: []string{"xn--wgv71a119e.jp", "gone.example.ac.jp"}, Pages: Rate{41204, 312}, Bytes: Rate{1_234_567_890, 4_100_000},
+		Clock: &wire.Clock{OffsetMS: -45, ErrorMS: 130}, Lost: Lost{"failed": 1200},
+		Forecast: &Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: Load{"192.0.2.4", "xn--wgv71a119e.jp", 5200, 20 * time.Second}},
+		Modules:  []Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: Rate{42000, 320}, Each: 183456789}},
+		Spool:    []Batch{{"waseda-20261121T175319Z-1", 36e6, now.Add(-5 * time.Hour)}},
+	}
+	for i, name := range []string{
+		"www.long-name-of-an-institute.example-university.ac.jp", "xn--wgv71a119e.jp", "xn--eckwd4c7cu47r2wf.jp:8080",
+		"xn--\u202etxt.jp", "xn--mgbh0fb.xn--kgbechtv",
+	} {
+		s.PerHost = append(s.PerHost, Host{
+			Name: name, Address: "192.0.2.4", State: HostState([]HostState{Visiting, Waits, LeftOut, Done}[i%4]),
+			Pages: Rate{int64(i) * 12345, 3}, Left: 987654, Next: now.Add(time.Duration(i) * time.Hour),
+		})
+	}
+	return s
+}
+
+// Whatever the terminal's size, no line is wider and, with a height, none is too many.
+func TestScreenFits(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	for width := 40; width <= 200; width += 7 {
+		for _, height := range []int{24, 50} {
+			text := Screen{Width: width, Height: height, Running: true, Now: now}.Render(sample(now))
+			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			for _, line := range lines {
+				if n := columns(line); n > width {
+					t.Errorf("width %d: %d columns: %s", width, n, line)
+				}
+			}
+			if len(lines) >= height && width >= 80 {
+				t.Errorf("width %d: %d lines for a height of %d", width, len(lines), height)
+			}
+		}
+	}
+}
+
+// Japanese names stand in their own script, and columns still line up beneath them.
+func TestScreenNames(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	text := Screen{Width: 80, Running: true, Now: now}.Render(sample(now))
+	for _, want := range []string{"日本語.jp", "ドメイン名例.jp:8080", "2 left out: 日本語.jp", "NOT finished", "1,200 failed", "312/min", "180ms"} {
+		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if strings.Contains(text, "\u202e") {
+		t.Error("a name turns the terminal's direction")
+	}
+	at := -1
+	for line := range strings.Lines(text[strings.Index(text, "HOST "):]) {
+		before, _, ok := strings.Cut(line, map[bool]string{true: "987,654", false: "LEFT"}[at >= 0])
+		if end := columns(before) + map[bool]int{true: 7, false: 4}[at >= 0]; ok && at >= 0 && end != at {
+			t.Errorf("the column ends at %d, not at %d: %s", end, at, line)
+		} else if at < 0 {
+			at = end
+		}
+	}
+}
+
+// What matters most is said before all else.
+func TestScreenStates(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	for want, change := range map[string]func(*Status, *Screen){
+		"state visiting":                          func(*Status, *Screen) {},
+		"state does not run":                      func(_ *Status, v *Screen) { v.Running = false },
+		"this is what it said 1h 00m ago":         func(s *Status, v *Screen) { v.Running, s.At = false, now.Add(-time.Hour) },
+		"state makes no progress trouble module":  func(s *Status, _ *Screen) { s.Troubles = []string{"module fetch"} },
+		"state paused since 01:00":                func(s *Status, _ *Screen) { s.Paused = now.Add(-time.Hour) },
+		"37 pages are being finished":             func(s *Status, _ *Screen) { s.Paused = now },
+		"state all done; the next cycle begins":   func(s *Status, _ *Screen) { s.Next.Cycle = now.Add(time.Hour) },
+		"state waiting for the window":            func(s *Status, _ *Screen) { s.Open = false },
+		"state the limit of bytes is reached":     func(s *Status, _ *Screen) { s.Budget = now.Add(time.Hour) },
+		"NOT to be finished within a year":        func(s *Status, _ *Screen) { s.Forecast.Done = time.Time{} },
+		"not visited; done about 03:00":           func(s *Status, _ *Screen) { s.Forecast.Fits, s.Forecast.Done = 22010, now.Add(time.Hour) },
+		"warning batch waits":                     func(s *Status, _ *Screen) { s.Warnings = []string{"batch waits"} },
+		"1 consumer; 2 records dropped":           func(s *Status, _ *Screen) { s.Tap = &Tap{1, 2} },
+		"window closed, opens 03:30 (in 1h 30m);": func(s *Status, _ *Screen) { s.Open = false },
+	} {
+		s, v := sample(now), Screen{Running: true, Now: now}
+		change(s, &v)
+		if text := strings.Join(strings.Fields(v.Render(s)), " "); !strings.Contains(text, want) {
+			t.Errorf("%q is missing in %s", want, text)
+		}
+	}
+}
+
+func TestPredict(t *testing.T) {
+	w, err := window.Parse("02:00-08:00 UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	night := time.Date(2026, 11, 21, 2, 0, 0, 0, time.UTC)
+	even := func(n int, pages int64) (loads []Load) {
+		for i := range n {
+			loads = append(loads, Load{Address: fmt.Sprint(i), Pages: pages, Each: 20 * time.Second})
+		}
+		return loads
+	}
+	for _, tt := range []struct {
+		name   string
+		loads  []Load
+		floor  time.Duration
+		from   time.Time
+		done   time.Time
+		fits   int64
+		nights int
+	}{
+		{"in one night", even(10, 180), 0, night, night.Add(time.Hour), 1800, 1},
+		{"before the window", even(10, 180), 0, night.Add(-5 * time.Hour), night.Add(time.Hour), 1800, 1},
+		{"two nights, by one address", append(even(10, 10), Load{Address: "x", Pages: 1260, Each: 20 * time.Second}), 0, night, night.Add(25 * time.Hour), 100 + 1081, 2},
+		{"by the line", even(1000, 10), 3600 * time.Millisecond, night, night.Add(28 * time.Hour), 6001, 2},
+		{"from the middle", even(1, 1080), 0, night.Add(3 * time.Hour), night.Add(27 * time.Hour), 541, 2},
+	} {
+		f := Predict(tt.loads, tt.floor, tt.from, w)
+		if f == nil || !f.Done.Equal(tt.done) || f.Fits != tt.fits || f.Nights != tt.nights {
+			t.Errorf("%s: %+v", tt.name, f)
+		}
+	}
+	if f := Predict(nil, 0, night, w); f != nil {
+		t.Errorf("nothing left: %+v", f)
+	}
+	if f := Predict(even(1, 10_000_000), 0, night, w); !f.Done.IsZero() || f.Fits != 1081 {
+		t.Errorf("longer than a year: %+v", f)
+	}
+	if f := Predict(even(1, 10), 0, night, window.Never()); !f.Done.IsZero() || f.Fits != 0 {
+		t.Errorf("never open: %+v", f)
+	}
+	if f := Predict(even(1, 10), 0, night, window.Always()); !f.Done.Equal(night.Add(200*time.Second)) || f.Fits != 10 {
+		t.Errorf("always open: %+v", f)
+	}
+}
