@@ -33,7 +33,7 @@ import (
 //
 //	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_EDITIONS=30 go test -run '^$' -bench CatalogAtSize -benchtime 1x -timeout 3h ./archive/catalog
 //
-// What was built is kept, and used again, where SHEAF_BENCH_STORE names a directory for it.
+// A reader makes 100,000 look-ups, or SHEAF_BENCH_LOOKUPS. What was built is kept, and used again, where SHEAF_BENCH_STORE names a directory for it.
 func BenchmarkCatalogAtSize(b *testing.B) {
 	for range b.N {
 		size := sizeFromEnv()
@@ -152,7 +152,7 @@ func readAtSize(b *testing.B, dir string) {
 // same reading on a small catalog, so that the benchmark cannot rot.
 func TestReaderAtSize(t *testing.T) {
 	size, dir := sizeFromEnv(), os.Getenv(readerStore)
-	lookups := 100_000
+	lookups := fromEnv("SHEAF_BENCH_LOOKUPS", 100_000)
 	if dir == "" {
 		size, dir, lookups = atSize{500, 10}, t.TempDir(), 50
 		st, err := store.OpenFS(dir)
@@ -219,6 +219,7 @@ func measureReader(ctx context.Context, dir string, size atSize, lookups int, te
 	} {
 		reader.measure(page.name, max(lookups/500, 3), func() error { return reader.page(page.path, page.limit) })
 	}
+	reader.measure("hosts1000-jp-co", max(lookups/500, 3), func() error { return reader.hosts("jp,co,", 1000) })
 	reader.measure("page-top", max(lookups/500, 3), func() error { return reader.entries("", 1) })
 	reader.measure("edition-open", 5, func() error { return reader.edition() })
 	reader.measure("pin", max(lookups/100, 3), func() error {
@@ -229,6 +230,11 @@ func measureReader(ctx context.Context, dir string, size atSize, lookups int, te
 		return err
 	})
 	f["read-rss-MiB"] = rss()
+	reader.measure("collect-dry", 1, func() error {
+		_, err := c.Collect(ctx, catalog.CollectOptions{DryRun: true})
+		return err
+	})
+	f["collect-rss-MiB"] = rss()
 	reader.measure("publish-1000", 1, func() error {
 		_, err := c.Publish(ctx, size.publication(int(time.Now().Unix()), min(1000, size.hosts)))
 		return err
@@ -290,6 +296,16 @@ func (r *reader) page(path string, limit int) error {
 	children, err := r.s.Children(r.ctx, path, after, limit)
 	if err == nil && len(children) < limit && r.size.hosts >= 1_000_000 {
 		err = fmt.Errorf("%s after %s has %d entries, want %d", path, after, len(children), limit)
+	}
+	return err
+}
+
+// hosts lists hosts from behind a random place on, as page does.
+func (r *reader) hosts(prefix string, limit int) error {
+	after := prefix + string([]byte{"hikmn"[r.random.IntN(5)], 'a', "hkmnrst"[r.random.IntN(7)]})
+	hosts, err := r.s.Hosts(r.ctx, prefix, after, limit)
+	if err == nil && len(hosts) < limit && r.size.hosts >= 1_000_000 {
+		err = fmt.Errorf("%s after %s has %d hosts, want %d", prefix, after, len(hosts), limit)
 	}
 	return err
 }

@@ -16,13 +16,15 @@ import (
 type atSize struct{ hosts, editions int }
 
 func sizeFromEnv() atSize {
-	number := func(name string, otherwise int) int {
-		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
-			return n
-		}
-		return otherwise
+	return atSize{fromEnv("SHEAF_BENCH_HOSTS", 20_000), fromEnv("SHEAF_BENCH_EDITIONS", 10)}
+}
+
+// fromEnv is a number in the environment.
+func fromEnv(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+		return n
 	}
-	return atSize{number("SHEAF_BENCH_HOSTS", 20_000), number("SHEAF_BENCH_EDITIONS", 10)}
+	return otherwise
 }
 
 // portals is the number of sites with many hosts below them, as blog services have.
