@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 )
@@ -15,13 +17,17 @@ import (
 // to stays, too, as far as it is there now. It reads the indexes of all of them, and
 // no more; it is a catalog.Retention's.
 func (l *Library) Expendable(ctx context.Context, lines []catalog.Line, n int) ([]bool, error) {
-	h := &host{visit: &visit{Library: l}, name: lines[0].Host, lines: lines}
-	parts, _, err := h.archive(baseAll).parts(ctx)
-	if err != nil {
-		return nil, err
+	parts := make([]archive.Part, len(lines))
+	read, readCtx := errgroup.WithContext(ctx)
+	read.SetLimit(4)
+	for i, line := range lines {
+		read.Go(func() (err error) { // past the cache, which is the readers'
+			parts[i].Index, err = archive.ReadIndexAt(readCtx, l.source(line), line.IndexOffset, line.IndexLength)
+			return err
+		})
 	}
-	if len(parts) != len(lines) {
-		return nil, fmt.Errorf("%d segments of %d could be read", len(parts), len(lines))
+	if err := read.Wait(); err != nil {
+		return nil, fmt.Errorf("index of %s: %w", lines[0].Host, err)
 	}
 	k := &keeping{parts: parts, urls: spots(parts), stays: make([]bool, len(parts))}
 	for i := n; i < len(parts); i++ {
