@@ -29,7 +29,17 @@ type LogLine struct {
 	Got    int64         // size of the answer, header and body
 	Took   time.Duration // from the first byte sent to the last received
 	Header string        // status line and header fields of the answer, CRLF between; empty where none came
+
+	// At is the time that the last TimeComment before the line tells; zero where there is
+	// none. The paper's lines bear no time. Append does not write it.
+	At time.Time
 }
+
+// TimeComment is a comment line, with its LF, that tells when the lines after it came. Robots write one
+// with each new hour.
+func TimeComment(t time.Time) string { return timeMark + t.UTC().Format(time.RFC3339) + "\n" }
+
+const timeMark = "# at "
 
 // Append appends the line with its LF. Took is cut to milliseconds.
 func (l LogLine) Append(dst []byte) []byte {
@@ -221,6 +231,7 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 // line of the inflated part is to blame.
 func ReadLogLines(r io.Reader, max int64) iter.Seq2[LogLine, error] {
 	return func(yield func(LogLine, error) bool) {
+		var at time.Time
 		for line, err := range gzipLines(r, max, MaxLogLine) {
 			if err != nil {
 				yield(LogLine{}, err)
@@ -228,6 +239,11 @@ func ReadLogLines(r io.Reader, max int64) iter.Seq2[LogLine, error] {
 			}
 			text := bytes.TrimSpace([]byte(line.text))
 			if len(text) == 0 || text[0] == '#' {
+				if told, ok := bytes.CutPrefix(text, []byte(timeMark)); ok {
+					if t, err := time.Parse(time.RFC3339, string(told)); err == nil {
+						at = t
+					}
+				}
 				continue
 			}
 			l, err := ParseLogLine(text)
@@ -235,6 +251,7 @@ func ReadLogLines(r io.Reader, max int64) iter.Seq2[LogLine, error] {
 				yield(LogLine{}, &LineError{line.number, err})
 				return
 			}
+			l.At = at
 			if !yield(l, nil) {
 				return
 			}
