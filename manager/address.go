@@ -174,9 +174,17 @@ func (m *Manager) ReportAddresses(ctx context.Context, robot string, given map[s
 
 var errNotYours = errors.New("the host is not in this robot's list")
 
-// Run looks addresses up anew until ctx ends: of hosts whose address is not known,
-// and daily of all.
+// Run does what is due by itself until ctx ends: it looks addresses up anew, watches over
+// the robots and shares hosts out as Options.Balance says.
 func (m *Manager) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return m.keepAddresses(ctx) })
+	g.Go(func() error { return m.keep(ctx) })
+	return g.Wait()
+}
+
+// keepAddresses looks up hosts whose address is not known, and daily all.
+func (m *Manager) keepAddresses(ctx context.Context) error {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
 	for {

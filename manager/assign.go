@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -67,11 +68,16 @@ func (e *edit) publish() error {
 	return nil
 }
 
-// leave ends the robot's part: its hosts wait for another.
+// leave ends the robot's part.
 func (e *edit) leave(robot string) error {
-	if _, err := e.exec(`UPDATE robots SET subscribed = 0 WHERE name = ?`, robot); err != nil {
+	if _, err := e.exec(`UPDATE robots SET subscribed = 0, lapsed = 0 WHERE name = ?`, robot); err != nil {
 		return err
 	}
+	return e.release(robot)
+}
+
+// release takes the robot's hosts from it: they wait for another.
+func (e *edit) release(robot string) error {
 	n, err := e.exec(`
 		UPDATE hosts SET waiting = 1
 		WHERE name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, robot)
@@ -121,8 +127,8 @@ func (e *edit) owner(group string) (string, error) {
 }
 
 // settle gives each group of waiting hosts to the robot that has hosts of that group
-// already, else to the one with the fewest hosts. Large groups go first, which
-// leaves the small ones to level with. Without robots they go on waiting.
+// already, else to the one that is thought to be done with it first. Costly groups go
+// first, which leaves the others to level with. Without robots they go on waiting.
 func (e *edit) settle() error {
 	groups, err := e.waiting()
 	if err != nil || len(groups) == 0 {
@@ -141,32 +147,38 @@ func (e *edit) settle() error {
 		if err != nil {
 			return err
 		}
-		least := slices.MinFunc(robots, func(a, b *load) int { return int(a.hosts - b.hosts) })
+		to := slices.MinFunc(robots, func(a, b *load) int { return cmp.Compare(a.with(group), b.with(group)) })
 		if i := slices.IndexFunc(robots, func(r *load) bool { return r.robot == owner }); i >= 0 {
-			least = robots[i]
+			to = robots[i]
 		}
 		if _, err := e.exec(`
 			INSERT INTO assignments (host, robot, from_generation)
 			SELECT name, ?, ? FROM hosts WHERE waiting = 1 AND grp = ?
-			ON CONFLICT DO UPDATE SET to_generation = NULL`, least.robot, g, group.name); err != nil {
+			ON CONFLICT DO UPDATE SET to_generation = NULL`, to.robot, g, group.name); err != nil {
 			return err
 		}
 		if _, err := e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1 AND grp = ?`, group.name); err != nil {
 			return err
 		}
-		least.hosts += group.hosts
-		e.touched[least.robot] = true
+		to.ms = to.with(group)
+		to.hosts += group.hosts
+		e.touched[to.robot] = true
 	}
 	return nil
 }
 
+// group is hosts that go to one robot. weight is the time in ms that their pages take at
+// the middle robot, measured or, of hosts that nobody has measured, thought.
 type group struct {
-	name  string
-	hosts int64
+	name   string
+	hosts  int64
+	weight float64
 }
 
 func (e *edit) waiting() ([]group, error) {
-	rows, err := e.tx.QueryContext(e.ctx, `SELECT grp, COUNT(*) FROM hosts WHERE waiting = 1 GROUP BY grp ORDER BY COUNT(*) DESC, grp`)
+	rows, err := e.tx.QueryContext(e.ctx, `
+		SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans))) AS ms
+		FROM hosts WHERE waiting = 1 GROUP BY grp ORDER BY ms DESC, grp`)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +190,7 @@ func scanGroups(rows *sql.Rows) ([]group, error) {
 	var groups []group
 	for rows.Next() {
 		var g group
-		if err := rows.Scan(&g.name, &g.hosts); err != nil {
+		if err := rows.Scan(&g.name, &g.hosts, &g.weight); err != nil {
 			return nil, err
 		}
 		groups = append(groups, g)
@@ -186,16 +198,23 @@ func scanGroups(rows *sql.Rows) ([]group, error) {
 	return groups, rows.Err()
 }
 
+// load is what a robot has to do: so many hosts, which are thought to take it so long.
 type load struct {
 	robot string
 	hosts int64
+	ms    float64
+	slow  float64 // ms at this robot for what takes 1 ms at the middle one
 }
 
-// loads gives the robots that take part, by name, with the number of their hosts.
+// with gives the robot's time if it had the group besides.
+func (l *load) with(g group) float64 { return l.ms + g.weight*l.slow }
+
+// loads gives the robots that take part and are heard of, by name, with what they have to do.
 func (e *edit) loads() ([]*load, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT r.name, COUNT(a.host) FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL
-		WHERE r.subscribed = 1 GROUP BY r.name ORDER BY r.name`)
+		SELECT r.name, COUNT(a.host), r.slow, SUM(CASE WHEN h.name IS NULL THEN 0.0 ELSE COALESCE(h.weight, (SELECT typical FROM plans)) * r.slow END)
+		FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL LEFT JOIN hosts h ON h.name = a.host
+		WHERE r.subscribed = 1 AND r.lapsed = 0 GROUP BY r.name, r.slow ORDER BY r.name`)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +222,7 @@ func (e *edit) loads() ([]*load, error) {
 	var loads []*load
 	for rows.Next() {
 		l := new(load)
-		if err := rows.Scan(&l.robot, &l.hosts); err != nil {
+		if err := rows.Scan(&l.robot, &l.hosts, &l.slow, &l.ms); err != nil {
 			return nil, err
 		}
 		loads = append(loads, l)

@@ -69,7 +69,7 @@ func (m *Manager) AddHosts(ctx context.Context, urls []string, addresses map[str
 // Discover takes what a robot has found: new hosts become what the policy says, and
 // new URLs of known hosts are added to their start URLs.
 func (m *Manager) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
-	return m.admitHosts(ctx, lines, found{source: robot, judge: m.opt.Policy.Judge, maxSeeds: maxFoundSeeds})
+	return m.admitHosts(ctx, lines, found{source: robot, judge: m.opt.Policy.Judge, maxSeeds: maxFoundSeeds, perDomain: m.opt.Policy.PerDomain})
 }
 
 // found is how a list of hosts is to be taken.
@@ -78,6 +78,7 @@ type found struct {
 	judge     func(host string) State
 	promote   bool // a known host takes judge's state too
 	maxSeeds  int64
+	perDomain int                  // accepted hosts of one registered domain; 0: any number
 	addresses map[string]addresses // known beforehand
 }
 
@@ -140,11 +141,22 @@ func (m *Manager) lookUpNew(ctx context.Context, names []string, how found) (map
 
 func (e *edit) admitHost(host string, how found, known addresses, report *Report) error {
 	state := how.judge(host)
+	domain := ""
+	if how.source != "" {
+		domain = registered(host)
+		full, err := e.full(domain, how.perDomain)
+		if err != nil {
+			return err
+		}
+		if full && state == Accepted {
+			state = Pending
+		}
+	}
 	now := db.Millis(time.Now())
 	n, err := e.exec(`
-		INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`,
-		host, state, how.source, now, known.String(), known.group(host), known.when(now), state == Accepted)
+		host, state, how.source, now, known.String(), known.group(host), known.when(now), state == Accepted, domain)
 	if err != nil {
 		return err
 	}
@@ -170,6 +182,16 @@ func (e *edit) admitHost(host string, how found, known addresses, report *Report
 		report.Refused++
 	}
 	return nil
+}
+
+// full reports whether the domain has as many hosts as robots may add.
+func (e *edit) full(domain string, most int) (bool, error) {
+	if most <= 0 {
+		return false, nil
+	}
+	var n int
+	err := e.tx.QueryRowContext(e.ctx, `SELECT COUNT(*) FROM hosts WHERE domain = ? AND domain <> '' AND state = 'accepted'`, domain).Scan(&n)
+	return n >= most, err
 }
 
 func (e *edit) addSeeds(host string, lines []wire.HostLine, most int64) error {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,7 +50,8 @@ type LogReport struct {
 	Repeated bool   `json:"repeated"` // it had been submitted before; nothing was counted twice
 }
 
-type cost struct{ requests, bytes, ms int64 }
+// hourly is what a log's hosts cost, by host and hour.
+type hourly map[string]samples
 
 // SubmitLog takes a log (P3) from r: it keeps the file as Dir/logs/<name>.gz and adds
 // what each host cost the robot. Both happen, or neither; the same log again changes nothing.
@@ -70,7 +72,7 @@ func (m *Manager) SubmitLog(ctx context.Context, robot string, r io.Reader) (rep
 	defer spool.Close()
 
 	digest := sha256.New()
-	costs, err := report.sum(io.TeeReader(in, io.MultiWriter(spool, digest)))
+	costs, err := report.sum(io.TeeReader(in, io.MultiWriter(spool, digest)), time.Now())
 	if err != nil {
 		return report, err
 	}
@@ -86,7 +88,7 @@ func (m *Manager) SubmitLog(ctx context.Context, robot string, r io.Reader) (rep
 		if err != nil || report.Repeated {
 			return err
 		}
-		if err := addCosts(ctx, tx, robot, costs); err != nil {
+		if err := addCosts(ctx, tx, robot, costs, m.opt.Balance.Zone); err != nil {
 			return err
 		}
 		// A crash between here and the commit leaves a file that the robot's next attempt replaces.
@@ -114,9 +116,9 @@ func readLogName(in *bufio.Reader, robot string) (string, error) {
 	return name, nil
 }
 
-// sum reads the gzip'd lines and adds them up by host.
-func (report *LogReport) sum(r io.Reader) (map[string]cost, error) {
-	costs := map[string]cost{}
+// sum reads the gzip'd lines and adds them up by host and hour.
+func (report *LogReport) sum(r io.Reader, received time.Time) (hourly, error) {
+	costs := hourly{}
 	for l, err := range wire.ReadLogLines(r, maxLogPlain) {
 		if err != nil {
 			return nil, badLog{err}
@@ -127,11 +129,29 @@ func (report *LogReport) sum(r io.Reader) (map[string]cost, error) {
 			report.Ignored++
 			continue
 		}
-		c := costs[host]
-		costs[host] = cost{c.requests + 1, c.bytes + l.Got, c.ms + l.Took.Milliseconds()}
+		costs[host] = costs[host].add(sample{hourOf(l, received), 1, l.Got, l.Took.Milliseconds()})
 	}
 	report.Hosts = len(costs)
 	return costs, nil
+}
+
+// hourOf gives the hour in which a line came: by the log's own word, else by the server's
+// clock, which its Date header tells, as far as it is to be believed, else that of the submission.
+func hourOf(l wire.LogLine, received time.Time) int64 {
+	at := l.At
+	if at.IsZero() {
+		if _, fields, ok := strings.Cut(l.Header, "\r\n"); ok {
+			for line := range strings.SplitSeq(fields, "\r\n") {
+				if name, value, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Date") {
+					at, _ = http.ParseTime(strings.TrimSpace(value)) // the zero time where it is none
+				}
+			}
+		}
+	}
+	if at.After(received.Add(time.Hour)) || at.Before(received.AddDate(0, 0, -14)) {
+		at = received
+	}
+	return at.Unix() / 3600
 }
 
 // noteLog enters the log, or reports that the very same one is entered already.
@@ -151,18 +171,52 @@ func noteLog(ctx context.Context, tx *sql.Tx, robot string, report LogReport, di
 	return false, err
 }
 
-func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs map[string]cost) error {
-	add, err := tx.PrepareContext(ctx, `
-		INSERT INTO costs (robot, host, requests, bytes, ms, updated) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT DO UPDATE SET requests = requests + excluded.requests, bytes = bytes + excluded.bytes,
-			ms = ms + excluded.ms, updated = excluded.updated`)
+// addCosts adds a log's costs to what is known of the hosts at the robot, and to the robot's rates.
+func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs hourly, zone *time.Location) error {
+	get, err := tx.PrepareContext(ctx, `SELECT samples FROM costs WHERE robot = ? AND host = ?`)
 	if err != nil {
 		return err
 	}
-	defer add.Close()
+	defer get.Close()
+	put, err := tx.PrepareContext(ctx, `
+		INSERT INTO costs (robot, host, requests, bytes, ms, updated, samples) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (robot, host) DO UPDATE SET requests = costs.requests + excluded.requests, bytes = costs.bytes + excluded.bytes,
+			ms = costs.ms + excluded.ms, updated = excluded.updated, samples = excluded.samples`)
+	if err != nil {
+		return err
+	}
+	defer put.Close()
 	now := db.Millis(time.Now())
-	for host, c := range costs {
-		if _, err := add.ExecContext(ctx, robot, host, c.requests, c.bytes, c.ms, now); err != nil {
+	week := map[int]sample{}
+	for host, fresh := range costs {
+		var blob []byte
+		if err := get.QueryRowContext(ctx, robot, host).Scan(&blob); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		all, err := parseSamples(blob)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", host, err)
+		}
+		var sum sample
+		for _, s := range fresh {
+			all = all.add(s)
+			sum.count(s)
+			hour := weekHour(s.hour, zone)
+			w := week[hour]
+			w.count(s)
+			week[hour] = w
+		}
+		if _, err := put.ExecContext(ctx, robot, host, sum.requests, sum.bytes, sum.ms, now, all.blob()); err != nil {
+			return err
+		}
+	}
+	for hour, s := range week {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO rates (robot, hour, requests, bytes, ms) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (robot, hour) DO UPDATE SET requests = rates.requests + excluded.requests,
+				bytes = rates.bytes + excluded.bytes, ms = rates.ms + excluded.ms`,
+			robot, hour, s.requests, s.bytes, s.ms)
+		if err != nil {
 			return err
 		}
 	}

@@ -15,8 +15,11 @@
 // new generation, numbered from 1; (host, robot, from, to) is kept for ever, so a
 // batch is judged by the generation that it was collected under, however late it
 // comes. Hosts of one group (one address, as far as it is known) are always with one
-// robot, so no address is visited by two. A group goes to the robot with the fewest
-// hosts and moves only when that robot leaves, or when one comes that has none.
+// robot, so no address is visited by two. A group that comes goes to the robot that is thought to be
+// done with it first. It moves when that robot leaves or is silent for too long, when
+// one comes that has none, with the day's plan (Rebalance), and while the robots work
+// where it has not been begun (feed, level). What may move is decided in package
+// balance, from what hosts cost robots: by the logs they hand in, and by probes.
 package manager
 
 import (
@@ -28,6 +31,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -49,6 +53,7 @@ type Options struct {
 	Policy    Policy                          // what becomes of hosts that robots find
 	TokenLife time.Duration                   // of a one-time token; 0: a week
 	Resolver  Resolver                        // nil: the system's DNS
+	Balance   Balance                         // when hosts are shared out anew
 	Log       *slog.Logger                    // nil: slog.Default()
 }
 
@@ -58,6 +63,9 @@ type Manager struct {
 	db  *sql.DB
 	opt Options
 	log *slog.Logger
+
+	planning sync.Mutex        // held for one plan, or change by costs, at a time; guards ships
+	ships    map[string][]ship // by robot, what levelling wants it to pass on
 }
 
 // New gives the manager over db, which internal/db has opened.
@@ -67,6 +75,9 @@ func New(db *sql.DB, opt Options) *Manager {
 	}
 	if opt.Resolver == nil {
 		opt.Resolver = net.DefaultResolver
+	}
+	if opt.Balance.Zone == nil {
+		opt.Balance.Zone = time.UTC
 	}
 	if opt.Log == nil {
 		opt.Log = slog.Default()
@@ -95,6 +106,7 @@ func (m *Manager) Register(r *mux.Router) {
 		r.Handle(route.path, h).Methods(route.methods...)
 		r.Handle(route.old, h).Methods(append(route.methods, route.oldMethod)...)
 	}
+	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
 	r.Handle(PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
 	if m.opt.Operator != nil {
 		m.registerAdmin(r)

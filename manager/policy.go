@@ -1,7 +1,10 @@
 package manager
 
 import (
+	"net/netip"
 	"strings"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 // State is what became of a host.
@@ -20,6 +23,22 @@ const (
 type Policy struct {
 	Accept []string
 	Refuse []string
+	// PerDomain is how many hosts of one registered domain are accepted of those that robots find; what comes
+	// then is Pending: a service that gives each of its users a host is not to flood the lists. 0: any number.
+	PerDomain int
+}
+
+// registered gives the domain that somebody registered and that the host is in, by the public
+// suffix list: waseda.ac.jp of www.waseda.ac.jp. Of an address, and of a suffix itself, it is the name.
+func registered(host string) string {
+	name := withoutPort(host)
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return name
+	}
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil {
+		return domain
+	}
+	return name
 }
 
 // Judge gives the state of a new host, named as wire.HostName does.

@@ -46,6 +46,9 @@ type Robot struct {
 	Hosts        int64     `json:"hosts"`
 	Generation   int64     `json:"generation"`      // of its list
 	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
+	Lapsed       time.Time `json:"lapsed,omitzero"` // it had been silent for too long then, and its hosts were handed on
+	Paused       bool      `json:"paused"`
+	Upgrade      string    `json:"upgrade,omitempty"` // the version that it was told to run
 }
 
 // secret makes 256 random bits in a form that fits HTTP Basic, and a command line,
@@ -107,8 +110,8 @@ func (m *Manager) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResp
 // Authenticate returns nil where secret is the robot's, and ErrUnauthorized where it is not.
 func (m *Manager) Authenticate(ctx context.Context, robot, secret string) error {
 	var want []byte
-	var seen int64
-	err := m.db.QueryRowContext(ctx, `SELECT secret_hash, seen FROM robots WHERE name = ?`, robot).Scan(&want, &seen)
+	var seen, lapsed int64
+	err := m.db.QueryRowContext(ctx, `SELECT secret_hash, seen, lapsed FROM robots WHERE name = ?`, robot).Scan(&want, &seen, &lapsed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return ErrUnauthorized
@@ -119,6 +122,11 @@ func (m *Manager) Authenticate(ctx context.Context, robot, secret string) error 
 	}
 	if now := time.Now(); now.Sub(db.Time(seen)) >= seenEvery {
 		if _, err := m.db.ExecContext(ctx, `UPDATE robots SET seen = ? WHERE name = ?`, db.Millis(now), robot); err != nil {
+			return fmt.Errorf("authenticate robot %s: %w", robot, err)
+		}
+	}
+	if lapsed != 0 {
+		if err := m.heard(ctx, robot); err != nil {
 			return fmt.Errorf("authenticate robot %s: %w", robot, err)
 		}
 	}
@@ -186,6 +194,32 @@ func (m *Manager) restartDue(ctx context.Context, robot string, has int64) (bool
 	return n > 0, err
 }
 
+// Pause tells the robot to begin no further page until it is told otherwise.
+func (m *Manager) Pause(ctx context.Context, robot string, paused bool) error {
+	value := 0
+	if paused {
+		value = 1
+	}
+	return m.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, value)
+}
+
+// Upgrade tells the robot to look for a release, with every heartbeat, until it runs the
+// given version; "" tells it no more.
+func (m *Manager) Upgrade(ctx context.Context, robot, version string) error {
+	return m.set(ctx, robot, `UPDATE robots SET upgrade = ? WHERE name = ? AND secret_hash IS NOT NULL`, version)
+}
+
+func (m *Manager) set(ctx context.Context, robot, query string, value any) error {
+	res, err := m.db.ExecContext(ctx, query, value, robot)
+	if err != nil {
+		return fmt.Errorf("robot %s: %w", robot, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot))
+	}
+	return nil
+}
+
 // Subscribe lets the robot take part; it is given hosts that wait for one, and,
 // where it has none, a share of the others'.
 func (m *Manager) Subscribe(ctx context.Context, robot string) error {
@@ -207,7 +241,7 @@ func (m *Manager) Unsubscribe(ctx context.Context, robot string) error {
 func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	rows, err := m.db.QueryContext(ctx, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
-			restart_generation > restart_answered,
+			restart_generation > restart_answered, lapsed, paused, upgrade,
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
 		FROM robots ORDER BY name`)
 	if err != nil {
@@ -217,11 +251,11 @@ func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	robots := []Robot{}
 	for rows.Next() {
 		var r Robot
-		var created, expires, joined, seen, revoked int64
-		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &r.Hosts); err != nil {
+		var created, expires, joined, seen, revoked, lapsed int64
+		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &r.Upgrade, &r.Hosts); err != nil {
 			return nil, fmt.Errorf("robots: %w", err)
 		}
-		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked)
+		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked, r.Lapsed = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked), db.Time(lapsed)
 		robots = append(robots, r)
 	}
 	return robots, rows.Err()

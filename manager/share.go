@@ -33,7 +33,7 @@ func (e *edit) share(newcomer string) error {
 		}
 		g := groups[fits]
 		held[giver.robot] = slices.Delete(groups, fits, fits+1)
-		if err := e.release(g); err != nil {
+		if err := e.releaseGroup(g); err != nil {
 			return err
 		}
 		mine.hosts += g.hosts
@@ -45,7 +45,7 @@ func (e *edit) share(newcomer string) error {
 // held gives a robot's groups, the large ones first.
 func (e *edit) held(robot string) ([]group, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT h.grp, COUNT(*) FROM assignments a JOIN hosts h ON h.name = a.host
+		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans))) FROM assignments a JOIN hosts h ON h.name = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func (e *edit) held(robot string) ([]group, error) {
 	return scanGroups(rows)
 }
 
-// release takes a group's hosts from whoever has them; they wait for another robot.
-func (e *edit) release(g group) error {
+// releaseGroup takes a group's hosts from whoever has them; they wait for another robot.
+func (e *edit) releaseGroup(g group) error {
 	hosts, err := column[string](e.ctx, e.tx, `SELECT name FROM hosts WHERE grp = ?`, g.name)
 	if err != nil {
 		return err

@@ -1,0 +1,250 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/manager/balance"
+)
+
+// Plan is what came of planning who collects what.
+type Plan struct {
+	Made     time.Time `json:"made,omitzero"`
+	Measured int       `json:"measured"` // pairs of robot and host
+	Outliers int       `json:"outliers"` // hours kept apart, because they were far from a host's others
+	Makespan float64   `json:"makespan_ms"`
+	Bound    float64   `json:"lower_bound_ms"` // no plan ends before it
+	Moved    int       `json:"moved"`          // hosts
+	Probes   int       `json:"probes"`         // pairs that are to be measured, because it would change the plan
+	Why      []string  `json:"explanation,omitempty"`
+	Large    []Large   `json:"large,omitempty"` // hosts that do not fit into a window
+}
+
+// Large is a host that is too much for any one robot's window (paper 001, 6.1).
+type Large struct {
+	Host  string  `json:"host"`
+	Least float64 `json:"least_ms"` // at the robot where it costs least
+	Parts int     `json:"parts"`    // into which it would have to be split, by the hash of the URL
+}
+
+// Rebalance plans from the costs that robots have measured, going on from the present
+// assignment and moving few hosts, and assigns the hosts so unless dry is set. Hosts that a robot
+// has begun in its cycle stay. Where nobody has measured anything it changes nothing.
+func (m *Manager) Rebalance(ctx context.Context, dry bool) (Plan, error) {
+	m.planning.Lock()
+	defer m.planning.Unlock()
+	p, err := m.look(ctx, "1 = 1")
+	if err != nil {
+		return Plan{}, err
+	}
+	begun, err := m.begun(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	var plan Plan
+	for _, list := range p.measured {
+		plan.Measured += len(list)
+	}
+	plan.Outliers = p.oddities
+	if len(p.robots) == 0 || !p.fit() {
+		plan.Why = []string{"Nothing has been measured yet: the hosts stay where they are."}
+		if !dry {
+			_, err = m.db.ExecContext(ctx, `UPDATE plans SET made = ?, explain = ?`, db.Millis(time.Now()), plan.Why[0])
+		}
+		return plan, err
+	}
+	cost := func(i, j int) float64 {
+		if at := p.at[j]; at >= 0 && at != i && begun[p.hosts[j]] {
+			return math.Inf(1)
+		}
+		return p.cost(i, j)
+	}
+	c, of, from, err := p.plan(cost)
+	if err != nil {
+		return plan, fmt.Errorf("balance: %w", err)
+	}
+	r, err := balance.Replan(c, from)
+	if err != nil {
+		return plan, fmt.Errorf("balance: %w", err)
+	}
+	groups := members(of, c.Hosts)
+	plan.Made, plan.Makespan, plan.Bound = time.Now().UTC().Truncate(time.Millisecond), r.Makespan, r.Bound
+	plan.Why = p.named(balance.Explain(c, r, from), groups)
+	plan.Large = p.large(m.opt.Balance.Window)
+	probes := p.probes(c, r, groups, m.opt.Balance.Probes*len(p.robots))
+	plan.Probes = len(probes)
+	for n, to := range r.Plan {
+		if from[n] != to {
+			plan.Moved += len(groups[n])
+		}
+	}
+	if dry {
+		return plan, nil
+	}
+	return plan, m.adopt(ctx, p, plan, r.Plan, from, groups, probes)
+}
+
+// begun gives the hosts that a robot has begun in its cycle and not finished.
+func (m *Manager) begun(ctx context.Context) (map[string]bool, error) {
+	hosts, err := column[string](ctx, m.db, `
+		SELECT p.host FROM progress p JOIN heartbeats b ON b.robot = p.robot
+		WHERE p.state = 'begun' AND b.phase IN ('collecting', 'closed', 'paused', 'starting')`)
+	if err != nil {
+		return nil, fmt.Errorf("balance: hosts begun: %w", err)
+	}
+	begun := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		begun[h] = true
+	}
+	return begun, nil
+}
+
+// adopt writes the factors down, for hosts that come, and assigns the hosts as planned.
+func (m *Manager) adopt(ctx context.Context, p *picture, plan Plan, to, from balance.Plan, groups [][]int, probes []balance.Pair) error {
+	if err := m.keepWeights(ctx, p); err != nil {
+		return fmt.Errorf("balance: %w", err)
+	}
+	return m.edit(ctx, func(e *edit) error {
+		for i, robot := range p.robots {
+			if _, err := e.exec(`UPDATE robots SET slow = ? WHERE name = ?`, p.slow[i], robot); err != nil {
+				return err
+			}
+		}
+		for n := range to {
+			if from[n] < 0 || from[n] == to[n] { // hosts that wait are given out by settle, by the same factors
+				continue
+			}
+			if _, err := e.move(p.names(groups[n]), p.robots[from[n]], p.robots[to[n]]); err != nil {
+				return err
+			}
+		}
+		now := db.Millis(plan.Made)
+		for _, pair := range probes {
+			if err := e.askProbe(p.robots[pair.Robot], p.hosts[pair.Host], now); err != nil {
+				return err
+			}
+		}
+		_, err := e.exec(`UPDATE plans SET made = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
+			now, p.typical, plan.Makespan, plan.Bound, plan.Moved, strings.Join(plan.Why, "\n"))
+		return err
+	})
+}
+
+func (p *picture) names(hosts []int) []string {
+	names := make([]string, len(hosts))
+	for k, j := range hosts {
+		names[k] = p.hosts[j]
+	}
+	return names
+}
+
+// keepWeights writes down the hosts' weights that have changed, in parts, so that nobody has to wait long.
+func (m *Manager) keepWeights(ctx context.Context, p *picture) error {
+	const atOnce = 5000
+	for from := 0; from < len(p.hosts); from += atOnce {
+		tx, err := m.db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() // does nothing after Commit
+		put, err := tx.PrepareContext(ctx, `UPDATE hosts SET weight = ? WHERE name = ? AND (weight IS NULL OR ABS(weight - ?) > 0.02 * weight)`)
+		if err != nil {
+			return err
+		}
+		defer put.Close()
+		for j := from; j < min(from+atOnce, len(p.hosts)); j++ {
+			if len(p.measured[j]) == 0 && p.kb[j] == 0 {
+				continue // it is like the others
+			}
+			if _, err := put.ExecContext(ctx, p.weight[j], p.hosts[j], p.weight[j]); err != nil {
+				return err
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move gives hosts of one group from one robot to another, all or, where they are no
+// longer the first one's alone, none.
+func (e *edit) move(hosts []string, from, to string) (bool, error) {
+	for _, host := range hosts {
+		robots, err := e.robotsOf(host)
+		if err != nil {
+			return false, err
+		}
+		if len(robots) != 1 || robots[0] != from {
+			return false, nil
+		}
+	}
+	g, err := e.next()
+	if err != nil {
+		return false, err
+	}
+	for _, host := range hosts {
+		if err := e.take(host); err != nil {
+			return false, err
+		}
+		if _, err := e.exec(`
+			INSERT INTO assignments (host, robot, from_generation) VALUES (?, ?, ?)
+			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL`, host, to, g); err != nil {
+			return false, err
+		}
+	}
+	e.touched[to] = true
+	return true, nil
+}
+
+var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
+
+// named puts names for the planner's numbers; a group of hosts goes by its first.
+func (p *picture) named(sentences []string, groups [][]int) []string {
+	for k, s := range sentences {
+		sentences[k] = numbered.ReplaceAllStringFunc(s, func(word string) string {
+			kind, digits, _ := strings.Cut(word, " ")
+			n, err := strconv.Atoi(digits)
+			switch {
+			case err != nil:
+				return word
+			case strings.EqualFold(kind, "robot") && n < len(p.robots):
+				return kind + " " + p.robots[n]
+			case strings.EqualFold(kind, "host") && n < len(groups):
+				name := kind + " " + p.hosts[groups[n][0]]
+				if more := len(groups[n]) - 1; more > 0 {
+					name += fmt.Sprintf(" (and %d more of %s)", more, p.group[groups[n][0]])
+				}
+				return name
+			}
+			return word
+		})
+	}
+	return sentences
+}
+
+// large gives the hosts that no robot can collect within the window.
+func (p *picture) large(window time.Duration) []Large {
+	if window <= 0 {
+		return nil
+	}
+	const mostParts = 64
+	ms := float64(window.Milliseconds())
+	var list []Large
+	for j, host := range p.hosts {
+		if parts := balance.Split(p.cost, len(p.robots), j, ms, mostParts); parts > 1 {
+			least := math.Inf(1)
+			for i := range p.robots {
+				least = min(least, p.cost(i, j))
+			}
+			list = append(list, Large{host, least, parts})
+		}
+	}
+	return list
+}

@@ -1,0 +1,159 @@
+package manager
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// bubble gives a manager within a bubble of synctest, with robots that have joined, and
+// a function that gives the number of a robot's hosts.
+func bubble(t *testing.T, opt Balance, robots ...string) (*Manager, func(robot string) int, map[string]string) {
+	t.Helper()
+	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	m := New(d, Options{Resolver: names{}, Dir: t.TempDir(), Key: make([]byte, 64), Balance: opt})
+	secrets := map[string]string{}
+	for _, robot := range robots {
+		token, _, err := m.Admit(t.Context(), robot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[robot] = answer.Secret
+		if err := m.Subscribe(t.Context(), robot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m, func(robot string) int {
+		_, lines, err := m.List(t.Context(), robot)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(lines)
+	}, secrets
+}
+
+// A robot that is silent for the lease loses its hosts to one that is not, for the
+// time of its silence; its late batch is judged by what it had.
+func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 6 * time.Hour
+		m, hosts, secrets := bubble(t, Balance{Lease: lease}, "r1", "r2")
+		if _, err := m.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		call := func(robot string) {
+			t.Helper()
+			if err := m.Authenticate(t.Context(), robot, secrets[robot]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run := func(d time.Duration, live ...string) { // the manager is there, and these robots call
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- m.Run(ctx) }()
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(5 * time.Minute) {
+				for _, robot := range live {
+					call(robot)
+				}
+			}
+			stop()
+			<-ended
+		}
+		generation, lines, err := m.List(t.Context(), "r2")
+		if err != nil || len(lines) != 2 {
+			t.Fatalf("r2 has %v, %v", lines, err)
+		}
+		run(lease-time.Hour, "r1")
+		if hosts("r2") != 2 {
+			t.Error("handed on before the lease's end")
+		}
+		run(lease+10*time.Minute, "r1")
+		if a, b := hosts("r1"), hosts("r2"); a != 4 || b != 0 {
+			t.Fatalf("after the lease r1 has %d hosts and r2 %d, want all with r1", a, b)
+		}
+		had := []string{wireHost(t, lines[0].URL), wireHost(t, lines[1].URL)}
+		if missing, err := m.NotAssigned(t.Context(), "r2", generation, had); err != nil || len(missing) != 0 {
+			t.Errorf("its late batch would be refused for %v, %v", missing, err)
+		}
+		robots, err := m.Robots(t.Context())
+		if err != nil || robots[1].Lapsed.IsZero() || !robots[1].Subscribed || !robots[0].Lapsed.IsZero() {
+			t.Errorf("shown as %+v, %v", robots, err)
+		}
+		call("r2")
+		if a, b := hosts("r1"), hosts("r2"); a != 2 || b != 2 {
+			t.Errorf("heard of again: r1 has %d hosts and r2 %d, want two each", a, b)
+		}
+
+		run(2*lease, "r1")         // r2 is silent again
+		time.Sleep(72 * time.Hour) // the manager's disk fails, as in 1999: nobody is heard
+		run(lease-time.Hour, "r2") // r2 finds it first
+		if a, b := hosts("r1"), hosts("r2"); a+b != 4 || a == 0 {
+			t.Errorf("after the manager's own absence r1 has %d hosts and r2 %d: r1 was given no time to call", a, b)
+		}
+		run(2*lease, "r1", "r2")
+		before := hosts("r1")
+		run(3 * lease) // nobody calls: the fault is on this side
+		if hosts("r1") != before || hosts("r1")+hosts("r2") != 4 {
+			t.Errorf("with nobody heard of r1 has %d hosts, r2 %d", hosts("r1"), hosts("r2"))
+		}
+	})
+}
+
+func wireHost(t *testing.T, url string) string {
+	t.Helper()
+	_, host, err := wire.NormalizeURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return host
+}
+
+// The day's plan is made once, at its time in the service's zone, and not hours late.
+func TestPlanIsDueOnceADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
+		tokyo := time.FixedZone("Asia/Tokyo", 9*3600)
+		m, _, _ := bubble(t, Balance{Daily: true, At: time.Hour, Zone: tokyo}, "r1")
+		due := func() bool {
+			t.Helper()
+			due, err := m.planDue(t.Context(), time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return due
+		}
+		if due() {
+			t.Error("due at nine in the morning, eight hours late")
+		}
+		time.Sleep(15*time.Hour + 59*time.Minute) // 00:59
+		if due() {
+			t.Error("due before its time")
+		}
+		time.Sleep(2 * time.Minute)
+		if !due() {
+			t.Error("not due at 01:01")
+		}
+		if _, err := m.Rebalance(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if due() {
+			t.Error("due again")
+		}
+		time.Sleep(24 * time.Hour)
+		if !due() {
+			t.Error("not due on the next day")
+		}
+	})
+}
