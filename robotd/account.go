@@ -62,7 +62,7 @@ func (c *crawl) accountLeft() error {
 		switch {
 		case h.idle.Load():
 			why = "host" // it fails, or has no address
-		case !c.pause.since().IsZero():
+		case c.paused():
 			why = "paused"
 		case from.After(now):
 			why = "window"

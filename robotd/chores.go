@@ -36,6 +36,9 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		})
 	}
 	chore(r.nextAsk, r.askManager)
+	if r.cfg.Heartbeat > 0 {
+		chore(every(r.cfg.Heartbeat), r.beat)
+	}
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(checkpointEvery), r.checkpoint)
@@ -44,6 +47,7 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		chore(every(r.cfg.Statistics), r.logStatistics)
 	}
 	g.Go(func() error { return r.watchWindow(ctx) })
+	g.Go(func() error { return r.measureDistances(ctx) })
 	g.Go(func() error {
 		defer stop()
 		return fn(ctx)
@@ -97,6 +101,8 @@ func (r *Robot) checkpoint(ctx context.Context) error {
 // askManager asks for a restart (P4) and for changes of the list (P1), and
 // reports what was found (P2). A manager that is away is asked again later.
 func (r *Robot) askManager(ctx context.Context) error {
+	r.asking.Lock()
+	defer r.asking.Unlock()
 	restart, err := r.manager.isRestart(ctx)
 	if err == nil && restart {
 		err = r.restart(ctx)
@@ -164,11 +170,18 @@ func (r *Robot) refresh(ctx context.Context) error {
 	if c != nil {
 		return c.startAll(ctx, hosts)
 	}
+	if list.gained(old.hosts()) {
+		select {
+		case r.gained <- struct{}{}:
+		default: // told already
+		}
+	}
 	return nil
 }
 
 // drop takes hosts out of the crawl that are another robot's from now on. What
-// was collected of them is sealed under the old list, by which it is judged.
+// was collected of them is sealed under the old list, by which it is judged; where none was
+// begun there is no need for a batch.
 func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -176,9 +189,16 @@ func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
 	if c != nil {
 		c.drop(names)
 	}
-	if _, err := r.seal(ctx); err != nil {
+	begun, err := r.anyBegun(names)
+	if err != nil {
 		return err
 	}
+	if begun {
+		if _, err := r.seal(ctx); err != nil {
+			return err
+		}
+	}
+	r.progress.forget(names)
 	for _, name := range names {
 		if err := errors.Join(r.frontier.Forget(name), r.robots.Forget(name)); err != nil {
 			return err

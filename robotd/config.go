@@ -52,6 +52,10 @@ type Config struct {
 	// /metrics and /healthz; empty: none.
 	Metrics string `mapstructure:"metrics"`
 
+	// Heartbeat lies between two words to the manager of how far the robot is, which
+	// it answers with what has changed; 0: none.
+	Heartbeat time.Duration `mapstructure:"heartbeat"`
+
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
@@ -167,6 +171,7 @@ func Default() Config {
 		LogAt:       "09:00",
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
+		Heartbeat:   5 * time.Minute,
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,

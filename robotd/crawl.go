@@ -54,6 +54,10 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	r.setCrawl(c)
 	defer r.setCrawl(nil)
 	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
+	r.mu.Lock()
+	number := r.cycle.Number
+	r.mu.Unlock()
+	r.progress.note(number, c.all())
 	var pages, bytes int64
 	for _, h := range c.all() {
 		r.gate.Remove(h.name)

@@ -32,6 +32,7 @@ type host struct {
 	dirty atomic.Bool                    // written to since the last checkpoint
 	pages meter
 	bytes meter
+	ms    atomic.Int64 // that the transfer of its pages took
 }
 
 // locate notes where the host lives.

@@ -23,8 +23,9 @@ type collectionLog struct {
 	dir   string
 	robot string
 
-	mu   sync.Mutex // guards file
+	mu   sync.Mutex // guards all below
 	file *os.File
+	hour time.Time // that the file was last told
 }
 
 const currentLog = "current"
@@ -63,7 +64,18 @@ func (l *collectionLog) mend() error {
 	}
 }
 
-func (l *collectionLog) add(line wire.LogLine) error { return l.write(line.Append(nil)) }
+// add writes an exchange, and before the first of each hour the time.
+func (l *collectionLog) add(line wire.LogLine) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var p []byte
+	if now := time.Now(); now.Truncate(time.Hour) != l.hour {
+		l.hour = now.Truncate(time.Hour)
+		p = append(p, wire.TimeComment(now)...)
+	}
+	_, err := l.file.Write(line.Append(p))
+	return err
+}
 
 // comment notes what is no exchange: a page refused by robots.txt, a host without
 // an address. Readers of the log pass over comments.
@@ -107,6 +119,7 @@ func (l *collectionLog) rotate(now time.Time) error {
 	if err := os.Rename(path, filepath.Join(l.dir, name)); err != nil {
 		return err
 	}
+	l.hour = time.Time{}
 	l.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	return err
 }

@@ -13,13 +13,20 @@ const never = 365 * 24 * time.Hour
 // opening says from when on hosts may be visited, and until when (zero: for good): in
 // the window, while the day's and the month's bytes last, and not before an
 // interval has passed since the start, because nobody knows when the last run
-// visited an address. While the robot is paused that is never.
+// visited an address. While the robot is paused, by its site or by the manager, that is never.
 func (r *Robot) opening(now time.Time) (from, until time.Time) {
-	if !r.pause.since().IsZero() {
+	if r.paused() {
 		from = now.Add(never)
 		return from, from
 	}
 	return r.planned(now)
+}
+
+// paused reports whether the site or the manager wants no visits.
+func (r *Robot) paused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held || !r.pause.since().IsZero()
 }
 
 // planned is opening for a robot that is not paused.
@@ -64,7 +71,12 @@ func (r *Robot) watchWindow(ctx context.Context) error {
 			r.log.Info("limit of bytes reached", "used", r.budget.Usage(time.Now()))
 		case <-r.pause.turns:
 			timer.Stop()
-			if r.pause.since().IsZero() {
+			if !r.paused() {
+				continue
+			}
+		case <-r.turned:
+			timer.Stop()
+			if !r.paused() {
 				continue
 			}
 		case <-timer.C:

@@ -348,6 +348,7 @@ func (c *crawl) append(t *turn) error {
 	}
 	t.host.pages.Add(1)
 	t.host.bytes.Add(t.resp.ResponseBytes)
+	t.host.ms.Add(t.resp.Took.Milliseconds())
 	return nil
 }
 

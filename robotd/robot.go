@@ -65,11 +65,18 @@ type Robot struct {
 
 	pages, bytes atomic.Int64 // of the last crawl, once it has ended
 
+	progress *progress            // of hosts, as the manager is told
+	asking   sync.Mutex           // held while the manager is asked and obeyed
+	asks     chan []wire.ProbeAsk // distances to measure
+	turned   chan struct{}        // tells that held has changed
+	gained   chan struct{}        // tells that the list has got hosts between two cycles
+
 	mu    sync.Mutex // guards all below
 	askAt time.Time  // when the manager is asked for changes
 	list  assignment
 	cycle cycle
 	crawl *crawl // nil between two cycles
+	held  bool   // no visits, by the manager's order
 }
 
 // cycle is one round over all assigned hosts. It is over when Ended is set.
@@ -92,7 +99,8 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 	if cfg.Manager == "" {
 		cfg.Manager = id.Manager
 	}
-	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), sketcher: verdict.NewSketcher()}
+	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), sketcher: verdict.NewSketcher(),
+		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -307,6 +315,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	if err := r.manager.subscribe(ctx); err != nil {
 		r.log.Warn("manager not told that the robot is here", "error", err)
 	}
+	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
+		return err
+	}
 	if cfg.Once {
 		if err := r.Cycle(ctx); err != nil {
 			return err
@@ -353,7 +364,53 @@ func (r *Robot) waitForCycle(ctx context.Context) error {
 		r.log.Warn("the window never opens: no cycle will begin", "window", r.plan.Window)
 	}
 	r.log.Info("waiting for the next cycle", "at", next)
-	return r.withChores(ctx, func(ctx context.Context) error { return sleep(ctx, time.Until(next)) })
+	return r.withChores(ctx, func(ctx context.Context) error { return r.rest(ctx, next) })
+}
+
+// rest waits for the next cycle. Hosts that come while the window is open are taken into the
+// last one, which goes on then: they are of tonight, from a robot that cannot finish them.
+func (r *Robot) rest(ctx context.Context, next time.Time) error {
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return nil
+		case <-r.gained:
+			if !r.mayVisit(time.Now()) {
+				continue // they are for the next cycle
+			}
+			r.mu.Lock()
+			r.cycle.Ended = time.Time{}
+			reopened := r.cycle
+			r.mu.Unlock()
+			return saveJSON(r.path("cycle.json"), reopened)
+		}
+	}
+}
+
+// moreWork tells the manager that every host is exhausted, and reports whether it gave others.
+func (r *Robot) moreWork(ctx context.Context) (bool, error) {
+	r.mu.Lock()
+	before := r.list.hosts()
+	r.mu.Unlock()
+	if err := r.beat(ctx); err != nil {
+		return false, err
+	}
+	r.collects()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.list.gained(before), nil
+}
+
+// collects notes that the hosts of the list are all being collected, those that came last too.
+func (r *Robot) collects() {
+	select {
+	case <-r.gained:
+	default:
+	}
 }
 
 // nextDue is when the cycle after the running one should begin; zero: no other comes.
@@ -377,11 +434,18 @@ func (r *Robot) Cycle(ctx context.Context) error {
 	if err := r.refresh(ctx); err != nil {
 		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
 	}
+	r.collects()
 	if r.list.Generation == 0 && len(r.list.URLs) == 0 {
 		return errNoList
 	}
-	if err := r.crawlHosts(ctx); err != nil {
-		return err
+	for more := true; more; {
+		if err := r.crawlHosts(ctx); err != nil {
+			return err
+		}
+		var err error
+		if more, err = r.moreWork(ctx); err != nil {
+			return err
+		}
 	}
 	if _, err := r.seal(ctx); err != nil {
 		return err

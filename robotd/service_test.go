@@ -44,6 +44,9 @@ type service struct {
 	receipts map[string]*wire.Receipt
 	logs     map[string][]wire.LogLine
 	found    []string
+
+	beats  []wire.Heartbeat
+	orders func(wire.Heartbeat) wire.Orders // what a heartbeat is answered; nil: nothing to do
 }
 
 // received is a batch that arrived whole and was verified.
@@ -68,6 +71,7 @@ func newService(t testing.TB, seeds ...string) *service {
 	r.HandleFunc(wire.PathJoin, s.join).Methods("POST")
 	for path, h := range map[string]http.HandlerFunc{
 		wire.PathList: s.list, wire.PathIsRestart: s.isRestart, wire.PathRecord: s.record, wire.PathSubmitLog: s.submitLog,
+		wire.PathHeartbeat: s.heartbeat,
 		wire.PathSubscribe: func(http.ResponseWriter, *http.Request) {}, wire.PathUnsubscribe: func(http.ResponseWriter, *http.Request) {},
 		wire.PathUploads: s.create, wire.PathUploads + "{id}": s.upload,
 		wire.PathManifest: s.manifest, wire.PathReceipt: s.receipt,
@@ -139,6 +143,19 @@ func (s *service) isRestart(w http.ResponseWriter, _ *http.Request) {
 		s.restart = false
 		fmt.Fprintln(w, "RESTART")
 	}
+}
+
+func (s *service) heartbeat(w http.ResponseWriter, r *http.Request) {
+	var hb wire.Heartbeat
+	if err := json.NewDecoder(r.Body).Decode(&hb); err != nil || !hb.Phase.Valid() {
+		s.t.Errorf("heartbeat: %+v, %v", hb, err)
+	}
+	s.beats = append(s.beats, hb)
+	if s.orders == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	json.NewEncoder(w).Encode(s.orders(hb))
 }
 
 func (s *service) record(_ http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,223 @@
+package robotd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// within waits for what has to come, far longer than it takes.
+func within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in two minutes: no %s", what)
+		}
+	}
+}
+
+func (s *service) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// A robot that has nothing left says so, and takes the hosts that it is then given into
+// the same cycle.
+func TestIdleRobotTakesMoreIntoTheCycle(t *testing.T) {
+	one, two := newSite(t, "127.0.0.41"), newSite(t, "127.0.0.42")
+	one.tree("www.a.test", 5)
+	two.tree("www.b.test", 7)
+	s := newService(t, "http://www.a.test/")
+	s.orders = func(hb wire.Heartbeat) wire.Orders {
+		if hb.Phase == wire.PhaseIdle && len(s.seeds) == 1 {
+			if p := hb.Hosts["www.a.test"]; p.State != wire.HostDone || p.Pages != 5 || p.Bytes == 0 || !hb.All {
+				s.t.Errorf("idle, and said of www.a.test: %+v, all %v", p, hb.All)
+			}
+			s.generation++
+			s.seeds = []string{"http://www.a.test/", "http://www.b.test/"}
+			return wire.Orders{Directives: []wire.Directive{wire.DirectiveRebalance}}
+		}
+		return wire.Orders{}
+	}
+	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.b.test": two.addr})
+	if err := Run(t.Context(), cfg, testLog(t)); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := len(s.cells(0, "www.a.test")), len(s.cells(0, "www.b.test")); a != 5 || b != 7 {
+		t.Errorf("one cycle's batch has %d pages of www.a.test and %d of www.b.test, want 5 and 7", a, b)
+	}
+	if n := one.seen("www.a.test/"); n != 1 {
+		t.Errorf("the first host was visited %d times", n)
+	}
+}
+
+// Orders of a heartbeat are carried out while the robot crawls: a new list within a
+// heartbeat, a pause that lets the robot rest, and its end. A manager that is away
+// changes nothing.
+func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
+	one, two := newSite(t, "127.0.0.43"), newSite(t, "127.0.0.44")
+	one.tree("www.a.test", 4000)
+	two.tree("www.b.test", 3)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.b.test": two.addr})
+	cfg.Once, cfg.Heartbeat, cfg.Interval = false, 20*time.Millisecond, 5*time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
+
+	within(t, "visit", func() bool { return one.seen("www.a.test/1.html") > 0 })
+	s.locked(func() { s.away = true })
+	before := one.visits()
+	within(t, "visit while the manager is away", func() bool { return one.visits() > before+10 })
+	s.locked(func() { s.away = false })
+	s.assign("http://www.a.test/", "http://www.b.test/")
+	s.locked(func() {
+		s.orders = func(hb wire.Heartbeat) wire.Orders {
+			if tag := fmt.Sprintf(`"g%d"`, s.generation); hb.List != tag {
+				return wire.Orders{List: tag, Directives: []wire.Directive{wire.DirectiveRebalance}}
+			}
+			return wire.Orders{}
+		}
+	})
+	within(t, "visit of the host that was added", func() bool { return two.seen("www.b.test/2.html") > 0 })
+
+	s.locked(func() {
+		s.orders = func(hb wire.Heartbeat) wire.Orders {
+			if !hb.Held {
+				return wire.Orders{Directives: []wire.Directive{wire.DirectivePause}}
+			}
+			return wire.Orders{}
+		}
+	})
+	last := func() (hb wire.Heartbeat) {
+		s.locked(func() { hb = s.beats[len(s.beats)-1] })
+		return hb
+	}
+	within(t, "pause", func() bool { return last().Phase == wire.PhasePaused })
+	within(t, "upload of what there was", func() bool {
+		n := 0
+		s.locked(func() { n = len(s.batches) })
+		return n > 0
+	})
+	before = one.visits()
+	time.Sleep(100 * cfg.Interval)
+	if after := one.visits(); after > before+1 { // one may have been in hand
+		t.Errorf("%d visits while paused", after-before)
+	}
+	s.locked(func() {
+		s.orders = func(hb wire.Heartbeat) wire.Orders {
+			if hb.Held {
+				return wire.Orders{Directives: []wire.Directive{wire.DirectiveResume, "from-a-newer-manager"}}
+			}
+			return wire.Orders{}
+		}
+	})
+	within(t, "visit after the pause", func() bool { return one.visits() > before+10 })
+	if hb := last(); hb.Left == 0 {
+		t.Errorf("the backlog is told as %d in phase %s", hb.Left, hb.Phase)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A robot measures how far another's host is: a few files, within robots.txt, nothing of it in a batch.
+func TestDistanceIsMeasured(t *testing.T) {
+	one, two := newSite(t, "127.0.0.45"), newSite(t, "127.0.0.46")
+	one.tree("www.a.test", 4000)
+	two.tree("www.far.test", 60)
+	two.robots = "User-agent: *\nDisallow: /3.html\n"
+	s := newService(t, "http://www.a.test/")
+	s.orders = func(hb wire.Heartbeat) wire.Orders {
+		if hb.Phase == wire.PhaseCollecting && len(s.beats) < 100 {
+			return wire.Orders{Probes: []wire.ProbeAsk{{URL: "http://www.far.test/", Files: 6}, {URL: "http://nowhere.invalid/", Files: 6}}}
+		}
+		return wire.Orders{}
+	}
+	cfg := testConfig(t, s, map[string]string{"www.a.test": one.addr, "www.far.test": two.addr, "nowhere.invalid": "127.0.0.47:1"})
+	cfg.Once, cfg.Heartbeat, cfg.Interval = false, 20*time.Millisecond, 5*time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
+	var far, nowhere wire.ProbeResult
+	within(t, "distance", func() bool {
+		s.locked(func() {
+			for _, hb := range s.beats {
+				if r, ok := hb.Probes["nowhere.invalid"]; ok {
+					far, nowhere = hb.Probes["www.far.test"], r
+				}
+			}
+		})
+		return nowhere.Failed != ""
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if far.Files != 6 || far.Bytes < 6*100 || far.Failed != "" {
+		t.Errorf("measured %+v", far)
+	}
+	if two.seen("www.far.test/3.html") != 0 || two.seen("www.far.test/2.html") == 0 {
+		t.Error("robots.txt was not obeyed")
+	}
+	s.locked(func() {
+		for _, b := range s.batches {
+			if len(b.cells["www.far.test"]) > 0 {
+				t.Error("what was fetched to measure a distance is in a batch")
+			}
+		}
+	})
+}
+
+// A heartbeat tells only what has changed, all after an answer was lost, and never more than fits.
+func TestHeartbeatTellsChanges(t *testing.T) {
+	p := newProgress()
+	p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 1}
+	tell := func(arrives bool) []string {
+		var hb wire.Heartbeat
+		told := p.fill(&hb)
+		var names []string
+		for name, s := range hb.Hosts {
+			names = append(names, name+" "+string(s.State))
+		}
+		if arrives {
+			told()
+		}
+		slices.Sort(names)
+		return names
+	}
+	for i, step := range []struct {
+		change  func()
+		arrives bool
+		want    []string
+	}{
+		{func() {}, false, []string{"a begun"}},
+		{func() {}, true, []string{"a begun"}},
+		{func() { p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 9} }, true, nil},
+		{func() { p.known["b"] = wire.HostProgress{State: wire.HostBegun} }, false, []string{"b begun"}},
+		{func() { p.known["a"] = wire.HostProgress{State: wire.HostDone} }, true, []string{"a done", "b begun"}},
+		{p.tellAll, true, []string{"a done", "b begun"}},
+		{func() { p.note(7, nil) }, true, nil}, // another cycle
+	} {
+		step.change()
+		if got := tell(step.arrives); !slices.Equal(got, step.want) {
+			t.Errorf("step %d tells %v, want %v", i, got, step.want)
+		}
+	}
+	for i := range wire.MaxHeartbeatHosts + 5 {
+		p.known[fmt.Sprint(i)] = wire.HostProgress{State: wire.HostDone}
+	}
+	var first, second wire.Heartbeat
+	if more := p.fill(&first)(); !more || len(first.Hosts) != wire.MaxHeartbeatHosts {
+		t.Errorf("%d hosts told, more %v", len(first.Hosts), more)
+	}
+	if more := p.fill(&second)(); more || len(second.Hosts) != 5 {
+		t.Errorf("%d hosts told then, more %v", len(second.Hosts), more)
+	}
+}
