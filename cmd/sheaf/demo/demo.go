@@ -61,6 +61,7 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 		"publish.window": "never", // the demo publishes when a day's batches are all there
 		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
 		"poll":           "200ms", "stop": "2s",
+		"balance.at": "", "balance.during": false, // a host that moves is collected anew: the second day's edition would have more than what changed
 	}
 	maps.Copy(settings, opt.Settings)
 	cfg, err := service.Load("", settings)

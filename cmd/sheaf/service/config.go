@@ -71,7 +71,13 @@ type Config struct {
 	Hosts struct {
 		// Suffixes are the domains whose hosts robots may discover and add, such as [jp].
 		Suffixes []string `mapstructure:"suffixes"`
+		// Refuse are domains whose hosts robots may not add, within Suffixes too.
+		Refuse []string `mapstructure:"refuse"`
+		// PerDomain is how many hosts of one registered domain robots may add; more wait for an operator; 0: any number.
+		PerDomain int `mapstructure:"per_domain"`
 	} `mapstructure:"hosts"`
+
+	Balance Balance `mapstructure:"balance"`
 
 	Access struct {
 		// Anonymous are the domains whose archives everybody may fetch, such as [jp]; empty: nobody without an account.
@@ -164,6 +170,13 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("collect.delay", catalog.MinDelay)
 	v.SetDefault("collect.keep", time.Duration(0))
 	v.SetDefault("hosts.suffixes", []string{"jp"})
+	v.SetDefault("hosts.refuse", []string{})
+	v.SetDefault("hosts.per_domain", 1000)
+	v.SetDefault("balance.at", "01:00")
+	v.SetDefault("balance.during", true)
+	v.SetDefault("balance.lease", 6*time.Hour)
+	v.SetDefault("balance.probes", 4)
+	v.SetDefault("balance.window", 6*time.Hour)
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.grace", 10*time.Minute)
 	v.SetDefault("poll", 30*time.Second)
@@ -281,6 +294,10 @@ func (c *Config) check() error {
 	if c.Collect.Keep < 0 || c.Collect.Keep > 0 && c.Collect.Keep < leastKept {
 		errs = append(errs, bad("collect.keep", c.Collect.Keep, "is neither 0 nor at least "+leastKept.String()))
 	}
+	if c.Hosts.PerDomain < 0 {
+		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
+	}
+	errs = append(errs, c.Balance.check(bad)...)
 	if c.Poll <= 0 {
 		errs = append(errs, bad("poll", c.Poll, "is not positive"))
 	}
