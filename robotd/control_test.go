@@ -252,3 +252,30 @@ func files(t *testing.T, dir string) string {
 	}
 	return string(text)
 }
+
+// A check names what would keep the robot from working.
+func TestCheck(t *testing.T) {
+	s := newService(t, "http://www.a.test/", "http://nowhere.invalid/")
+	good := testConfig(t, s, map[string]string{"www.a.test": "127.0.0.1"})
+	good.Network.Resolver = "127.0.0.1:1"
+	for what, change := range map[string]func(*Config){
+		"":         func(*Config) {},
+		"settings": func(c *Config) { c.Interval = -1 },
+		"window":   func(c *Config) { c.Window = "never" },
+		"folder":   func(c *Config) { c.DataDir = "/proc" },
+		"manager":  func(c *Config) { c.Manager = "http://127.0.0.1:1" },
+		"hosts":    func(c *Config) { c.Network.Hosts = nil },
+	} {
+		cfg := good
+		change(&cfg)
+		wrong := ""
+		ok := Check(t.Context(), cfg, func(f Finding) {
+			if !f.OK && wrong == "" {
+				wrong = f.What
+			}
+		})
+		if ok != (what == "") || wrong != what {
+			t.Errorf("wanted %q to be wrong: %t, %q", what, ok, wrong)
+		}
+	}
+}

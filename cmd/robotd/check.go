@@ -1,0 +1,41 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+	"sheaf/robotd/status"
+)
+
+func checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Try what the robot needs: settings, folder, manager, clock, addresses",
+		Long:  "check says what would keep the robot from working, and exits with 1 if something would.\nIt visits no host, and may be asked while the robot runs.",
+		Args:  cobra.NoArgs,
+	}
+	asJSON := cmd.Flags().Bool("json", false, "one line of JSON for each finding")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := settings(cmd)
+		if err != nil {
+			return err
+		}
+		out := cmd.OutOrStdout()
+		ok := robotd.Check(cmd.Context(), cfg, func(f robotd.Finding) {
+			if *asJSON {
+				_ = json.NewEncoder(out).Encode(f) // the exit code tells too
+				return
+			}
+			mark := map[bool]string{true: "ok   ", false: "WRONG"}[f.OK]
+			fmt.Fprintf(out, "%s  %-9s %s\n", mark, f.What, status.Printable(f.Text, 0))
+		})
+		if !ok {
+			return &exitError{1, "the robot would not work as it should"}
+		}
+		return nil
+	}
+	return cmd
+}
