@@ -49,7 +49,7 @@ func (f *fsck) checkRun(ref runRef, check func(row []byte) error) (sum rowSum, e
 	}
 	defer object.Close()
 	digest := sha256.New()
-	body := bufio.NewReaderSize(io.TeeReader(object, digest), 1<<20)
+	body := bufio.NewReaderSize(io.TeeReader(object, digest), int(min(1<<20, ref.Size)))
 	var last []byte
 	tables := make(map[string]int64)
 	for i, b := range r.blocks {

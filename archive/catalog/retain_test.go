@@ -231,7 +231,7 @@ func TestRetentionFaults(t *testing.T) {
 		}
 	}
 	for _, outcome := range []storetest.Outcome{storetest.Fails, storetest.FailsButHappened} {
-		for step := 0; ; step += 3 {
+		for step := 0; ; step += 5 {
 			st, clock := newStore(t), new(later)
 			aged(t, st, clock, catalog.Options{})
 			n := 0
