@@ -64,6 +64,8 @@ func (c *crawl) accountLeft() error {
 			why = "host" // it fails, or has no address
 		case c.paused():
 			why = "paused"
+		case c.room.Short() != "":
+			why = "room" // on the disk or in the spool
 		case from.After(now):
 			why = "window"
 		}

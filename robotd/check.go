@@ -48,6 +48,8 @@ func (c *Config) check() error {
 		{"limits.bandwidth", c.Limits.Bandwidth, c.Limits.Bandwidth < 0, "bytes per second, or 0"},
 		{"limits.daily", c.Limits.Daily, c.Limits.Daily < 0, "bytes, or 0"},
 		{"limits.monthly", c.Limits.Monthly, c.Limits.Monthly < 0, "bytes, or 0"},
+		{"disk.free", c.Disk.Free, c.Disk.Free < 0, "bytes, or 0"},
+		{"disk.spool", c.Disk.Spool, c.Disk.Spool < 0, "bytes, or 0"},
 		{"page.stall", c.Page.Stall, c.Page.Stall <= 0, "a duration such as 1m"},
 		{"network.relearn", c.Network.Relearn, c.Network.Relearn <= 0, "a duration such as 1h"},
 		{"concurrency", c.Concurrency, c.Concurrency < 1 || c.Concurrency > 100_000, "1 to 100000"},

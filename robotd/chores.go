@@ -30,7 +30,9 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 					return nil
 				}
 				if err := do(ctx); err != nil && ctx.Err() == nil {
-					return err
+					if err := r.tolerate(err); err != nil {
+						return err
+					}
 				}
 			}
 		})
@@ -41,6 +43,7 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 	}
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
+	chore(every(roomEvery), r.lookForRoom)
 	chore(every(checkpointEvery), r.checkpoint)
 	chore(every(statusEvery), func(context.Context) error { return r.saveStatus() })
 	if r.cfg.Statistics > 0 {

@@ -59,6 +59,9 @@ type Config struct {
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
+	// Disk bounds what the robot takes of its disk.
+	Disk DiskConfig `mapstructure:"disk"`
+
 	// NotBetween gives, by host, when it is not to be visited: a schedule as
 	// for Window.
 	NotBetween map[string]string `mapstructure:"not_between"`
@@ -90,6 +93,13 @@ type LimitsConfig struct {
 	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second of pages coming in
 	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, on the window's clock
 	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
+}
+
+// DiskConfig bounds what the robot takes of its disk: at either bound nothing more is
+// collected until batches are published and leave it. 0 is no bound.
+type DiskConfig struct {
+	Free  int64 `mapstructure:"free"`  // bytes that stay free, after the next batch is made
+	Spool int64 `mapstructure:"spool"` // bytes that wait to be published
 }
 
 // PageConfig bounds what is taken of a host.
@@ -172,6 +182,7 @@ func Default() Config {
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
+		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,

@@ -311,11 +311,15 @@ func (c *crawl) drop(names []string) {
 	c.endIfExhausted()
 }
 
-// done gives the address back to the gate.
+// done gives the address back to the gate. A turn that a full disk has cut short is to be
+// had again.
 func (c *crawl) done(t *turn) {
+	if h := t.host; h != nil && c.room.Short() != "" && !h.idle.Load() {
+		t.out.More = t.out.More || !h.front.Empty()
+	}
 	delay := c.crawlDelay(t.host)
 	standing := c.gate.Done(t.addr, t.name, t.out)
-	if err := c.remember(t.name, standing, delay); err != nil {
+	if err := c.tolerate(c.remember(t.name, standing, delay)); err != nil {
 		c.stop(err)
 	}
 	c.endIfExhausted()
@@ -330,8 +334,12 @@ func (c *crawl) endIfExhausted() {
 	}
 }
 
-// fail ends the crawl for want of a working disk. The page in hand stays in hand.
+// fail ends the crawl for want of a working disk, or lets it wait for want of room. The
+// page in hand stays in hand.
 func (c *crawl) fail(h *host, err error) {
+	if err = c.tolerate(err); err == nil {
+		return
+	}
 	c.stop(fmt.Errorf("%s: %w", h.name, err))
 }
 

@@ -25,7 +25,9 @@ type host struct {
 	located  time.Time // when its address was learned
 	lost     bool      // nothing answered there the last time
 	probed   bool      // missing is known
-	missing  missing
+	// What was to be noted of a page whose cell is stored, where the disk was too full to note it; nil: nothing.
+	unfinished *frontier.Done
+	missing    missing
 
 	addr  atomic.Pointer[netip.AddrPort] // where the host lives
 	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle

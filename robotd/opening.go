@@ -13,9 +13,10 @@ const never = 365 * 24 * time.Hour
 // opening says from when on hosts may be visited, and until when (zero: for good): in
 // the window, while the day's and the month's bytes last, and not before an
 // interval has passed since the start, because nobody knows when the last run
-// visited an address. While the robot is paused, by its site or by the manager, that is never.
+// visited an address. While the robot is paused, by its site or by the manager, or has no
+// room, that is never.
 func (r *Robot) opening(now time.Time) (from, until time.Time) {
-	if r.paused() {
+	if r.paused() || r.room.Short() != "" {
 		from = now.Add(never)
 		return from, from
 	}
@@ -29,7 +30,7 @@ func (r *Robot) paused() bool {
 	return r.held || !r.pause.since().IsZero()
 }
 
-// planned is opening for a robot that is not paused.
+// planned is opening for a robot that is not paused and has room.
 func (r *Robot) planned(now time.Time) (from, until time.Time) {
 	from = now
 	if rested := r.started.Add(r.cfg.Interval); rested.After(from) {
@@ -51,12 +52,21 @@ func windowAfter(plan schedule.Plan, from, now time.Time) (time.Time, time.Time)
 	return from, plan.Window.Until(from)
 }
 
+// setGate opens or closes the gate as things are now, and returns when that may change: zero
+// where nobody knows.
+func (r *Robot) setGate() (until time.Time) {
+	r.opens.Lock() // who looked later closes or opens later
+	defer r.opens.Unlock()
+	from, until := r.opening(time.Now())
+	r.gate.Open(from, until)
+	return until
+}
+
 // watchWindow opens and closes the gate, and makes a batch when it closes: the day's, or
 // what there is before a pause.
 func (r *Robot) watchWindow(ctx context.Context) error {
 	for {
-		from, until := r.opening(time.Now())
-		r.gate.Open(from, until)
+		until := r.setGate()
 		wait := never
 		if !until.IsZero() {
 			wait = time.Until(until)
@@ -79,11 +89,21 @@ func (r *Robot) watchWindow(ctx context.Context) error {
 			if !r.paused() {
 				continue
 			}
+		case <-r.room.Turns():
+			timer.Stop()
+			why := r.room.Short()
+			if why == "" {
+				r.log.Info("there is room again")
+				continue
+			}
+			r.log.Warn("collecting stops for want of room; batches go on to be uploaded", "why", why)
 		case <-timer.C:
 			r.log.Info("window closed")
 		}
 		if _, err := r.seal(ctx); err != nil && ctx.Err() == nil {
-			return err
+			if err := r.tolerate(err); err != nil {
+				return err
+			}
 		}
 	}
 }

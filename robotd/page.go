@@ -18,6 +18,7 @@ import (
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
+	"sheaf/robotd/room"
 	"sheaf/robotd/trap"
 	"sheaf/robotd/verdict"
 	"sheaf/robotd/weburl"
@@ -90,6 +91,12 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 // A page that another scheme's robots.txt speaks of is left for the next turn.
 func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 	h := t.host
+	if h.unfinished != nil {
+		if err := h.front.Finish(*h.unfinished); err != nil {
+			return false, err
+		}
+		h.unfinished = nil
+	}
 	for {
 		e, ok, err := h.front.Head()
 		if err != nil || !ok {
@@ -228,6 +235,10 @@ func (c *crawl) store(t *turn) {
 		return
 	}
 	h.dirty.Store(true)
+	if room.IsFull(t.err) { // the answer is here and there is no room to keep it until it is stored
+		c.fail(h, t.err)
+		return
+	}
 	if err := c.settle(t); err != nil {
 		c.fail(h, err)
 		return
@@ -302,11 +313,11 @@ func (c *crawl) queue(t *turn) error {
 		}
 	}
 	for h, entries := range byHost {
-		if room := c.cfg.Page.MaxPerHost - h.front.Len(); len(entries) > room {
-			for _, e := range entries[max(0, room):] {
+		if left := c.cfg.Page.MaxPerHost - h.front.Len(); len(entries) > left {
+			for _, e := range entries[max(0, left):] {
 				t.lose(h.name, "host_full", e.URL)
 			}
-			entries = entries[:max(0, room)]
+			entries = entries[:max(0, left)]
 		}
 		n, err := h.front.Push(entries...)
 		if err != nil {
@@ -338,7 +349,12 @@ func (c *crawl) append(t *turn) error {
 		if rec.Kind == archive.Page {
 			visit.Full = cell.Time
 		}
-		return t.host.front.Finish(frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit})
+		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
+		err := t.host.front.Finish(done)
+		if err != nil {
+			t.host.unfinished = &done
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("storing %s: %w", t.entry.URL, err)

@@ -27,6 +27,7 @@ import (
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/memory"
 	"sheaf/robotd/polite"
+	"sheaf/robotd/room"
 	"sheaf/robotd/schedule"
 	"sheaf/robotd/tap"
 	"sheaf/robotd/upload"
@@ -62,6 +63,8 @@ type Robot struct {
 	budget   *polite.Budget
 	spent    chan struct{} // tells that the budget is used up
 	pause    *pause
+	room     *room.Guard
+	opens    sync.Mutex // held while the gate is opened or closed
 
 	pages, bytes atomic.Int64 // of the last crawl, once it has ended
 
@@ -165,6 +168,10 @@ func (r *Robot) open() (err error) {
 	if err := r.openTap(); err != nil {
 		return err
 	}
+	if err := r.openRoom(); err != nil {
+		return err
+	}
+	r.setGate()
 	r.uploader, err = r.newUploader(client)
 	return err
 }
@@ -197,7 +204,6 @@ func (r *Robot) openGate() error {
 	r.gate = polite.NewGate(polite.GateOptions{
 		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall,
 	})
-	r.gate.Open(r.opening(time.Now()))
 	return nil
 }
 
@@ -248,9 +254,15 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 	}), nil
 }
 
-// published keeps the receipt of a batch.
+// published keeps the receipt of a batch. Where the disk is full, the batch must go all the
+// same, for want of whose room the receipt cannot be kept.
 func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
-	return saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
+	err := saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
+	if room.IsFull(err) {
+		r.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "error", err)
+		return nil
+	}
+	return err
 }
 
 // quarantined forgets what the batch's pages were like: their full copies were

@@ -57,6 +57,9 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	for _, b := range batches {
 		s.Spool = append(s.Spool, status.Batch{ID: b.ID, Bytes: b.Bytes, Made: b.Made})
 	}
+	if why := r.room.Short(); why != "" {
+		s.Warnings = append(s.Warnings, "nothing is collected: "+why)
+	}
 	s.Warnings = append(s.Warnings, warnings(&s)...)
 	return s, err
 }

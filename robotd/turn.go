@@ -195,6 +195,12 @@ func (c *crawl) finish(t *turn) {
 	c.backlog.remove()
 	if t.resp != nil {
 		c.spend(t.resp.ResponseBytes)
+		if err := c.room.Wrote(t.resp.ResponseBytes); err != nil {
+			c.fail(t.host, err)
+		}
+		if c.room.Short() != "" { // before the address is anybody's again
+			c.setGate()
+		}
 	}
 	if t.stored != nil {
 		close(t.stored)

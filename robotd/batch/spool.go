@@ -85,6 +85,26 @@ func (s *Store) Pending() ([]Pending, error) {
 	return all, nil
 }
 
+// Waiting returns the bytes of the batches in the spool and on their way into it. What was
+// put aside is not among them: it waits for nothing but the operator.
+func (s *Store) Waiting() (bytes int64, err error) {
+	for _, pattern := range []string{s.path(spoolDir, "*.tar.gz*"), s.path(sealingDir, "*", "*"+suffix)} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			return 0, err
+		}
+		for _, path := range paths {
+			st, err := os.Stat(path)
+			if err == nil {
+				bytes += st.Size()
+			} else if !os.IsNotExist(err) { // published meanwhile
+				return 0, err
+			}
+		}
+	}
+	return bytes, nil
+}
+
 // Remove drops a batch that a signed receipt says is published.
 func (s *Store) Remove(id wire.BatchID) error {
 	return errors.Join(remove(s.manifestPath(id)), remove(s.batchPath(id)))

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -29,33 +28,6 @@ import (
 )
 
 const mib = 1 << 20
-
-// smallDisk mounts a file system of its own for the test. Who may not mount runs the
-// test again in a user namespace; nil says that this was done.
-func smallDisk(t *testing.T, options string) string {
-	t.Helper()
-	dir := t.TempDir()
-	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
-	switch {
-	case err == nil:
-		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-		return dir
-	case os.Getenv("SHEAF_TEST_IN_NAMESPACE") != "":
-		testneed.Missing(t, "needs to mount a tmpfs, which not even a user namespace may here: %v", err)
-	}
-	self, err := os.Executable()
-	must(t, err)
-	cmd := exec.CommandContext(t.Context(), testneed.Tool(t, "unshare"), "-Urm", self, "-test.v", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), "SHEAF_TEST_IN_NAMESPACE=1")
-	out, err := cmd.CombinedOutput()
-	switch {
-	case strings.Contains(string(out), "--- SKIP"), strings.Contains(string(out), "unshare failed"):
-		testneed.Missing(t, "needs to mount a tmpfs: %s", out)
-	case err != nil:
-		t.Fatalf("in a user namespace: %v\n%s", err, out)
-	}
-	return ""
-}
 
 // large makes a batch of about n bytes that cannot be compressed.
 func large(t testing.TB, r *batchtest.Robots, number int64, n int) *batchtest.Batch {
@@ -105,7 +77,7 @@ var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep th
 // TestSmallDisk: batches that are more than the disk holds all get through, by
 // both ways, though nothing leaves the disk until the operator publishes.
 func TestSmallDisk(t *testing.T) {
-	dir := smallDisk(t, "size=40m")
+	dir := testneed.SmallDisk(t, "size=40m")
 	if dir == "" {
 		return
 	}
@@ -171,7 +143,7 @@ func TestSmallDisk(t *testing.T) {
 
 // TestStoreOnTheSameDisk: the copy that the split makes is set aside with the batch.
 func TestStoreOnTheSameDisk(t *testing.T) {
-	dir := smallDisk(t, "size=48m")
+	dir := testneed.SmallDisk(t, "size=48m")
 	if dir == "" {
 		return
 	}
@@ -213,7 +185,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 // TestDiskFilledByOthers: another program fills the disk while a batch comes. What
 // has come is kept, what was told stays true, and the rest follows when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
-	dir := smallDisk(t, "size=64m")
+	dir := testneed.SmallDisk(t, "size=64m")
 	if dir == "" {
 		return
 	}
@@ -269,7 +241,7 @@ func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string)
 
 // TestNoMoreFiles: a disk without room for another file is full.
 func TestNoMoreFiles(t *testing.T) {
-	dir := smallDisk(t, "size=16m,nr_inodes=200")
+	dir := testneed.SmallDisk(t, "size=16m,nr_inodes=200")
 	if dir == "" {
 		return
 	}

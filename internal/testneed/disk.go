@@ -1,0 +1,42 @@
+package testneed
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inNamespace is set in a test that was run again where it may mount.
+const inNamespace = "SHEAF_TEST_IN_NAMESPACE"
+
+// SmallDisk mounts a file system of its own for the test, with tmpfs's options. Who may not
+// mount runs the test again in a user namespace; an empty path says that this was done.
+func SmallDisk(t *testing.T, options string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	err := unix.Mount("sheaf-test", dir, "tmpfs", 0, options)
+	switch {
+	case err == nil:
+		t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+		return dir
+	case os.Getenv(inNamespace) != "":
+		Missing(t, "needs to mount a tmpfs, which not even a user namespace may here: %v", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), Tool(t, "unshare"), "-Urm", self, "-test.v", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), inNamespace+"=1")
+	out, err := cmd.CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "--- SKIP"), strings.Contains(string(out), "unshare failed"):
+		Missing(t, "needs to mount a tmpfs: %s", out)
+	case err != nil:
+		t.Fatalf("in a user namespace: %v\n%s", err, out)
+	}
+	return ""
+}

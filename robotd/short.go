@@ -1,0 +1,36 @@
+package robotd
+
+import (
+	"context"
+	"time"
+
+	"sheaf/robotd/room"
+)
+
+// roomEvery lies between two looks at disk and spool.
+const roomEvery = 2 * time.Second
+
+// openRoom makes the guard of disk and spool, which looks at once.
+func (r *Robot) openRoom() error {
+	r.room = room.NewGuard(room.Options{
+		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool,
+		Disk: room.DiskOf(r.cfg.DataDir),
+		Held: func() (room.Held, error) {
+			waiting, err := r.batches.Waiting()
+			return room.Held{Open: r.batches.Size(), Spool: waiting}, err
+		},
+	})
+	return r.room.Look()
+}
+
+func (r *Robot) lookForRoom(context.Context) error { return r.room.Look() }
+
+// tolerate takes a disk that is full for a reason to wait: nothing is collected until there is room.
+func (r *Robot) tolerate(err error) error {
+	if !room.IsFull(err) {
+		return err
+	}
+	r.room.Full()
+	r.log.Warn("the disk is full", "error", err)
+	return nil
+}

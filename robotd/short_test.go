@@ -1,0 +1,226 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sheaf/internal/testneed"
+	"sheaf/robotd/room"
+)
+
+// heavySite has n pages of 40 kB that cannot be compressed.
+func heavySite(t *testing.T, ip string, n int) *site {
+	site := newSite(t, ip)
+	var top strings.Builder
+	rng := rand.NewChaCha8([32]byte{7})
+	for i := range n {
+		fmt.Fprintf(&top, "<a href=%d.bin>%d</a>", i, i)
+		body := make([]byte, 40_000)
+		rng.Read(body)
+		site.page(fmt.Sprintf("www.a.test/%d.bin", i), "application/octet-stream", body)
+	}
+	site.page("www.a.test/", "text/html", []byte(top.String()))
+	return site
+}
+
+// collecting is a robot at work in this process.
+type collecting struct {
+	*Robot
+	t     *testing.T
+	ended chan error
+	stop  context.CancelFunc
+	idle  chan error // the uploader's end
+}
+
+func collect(t *testing.T, cfg Config) *collecting {
+	r, err := New(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	c := &collecting{r, t, make(chan error, 1), stop, make(chan error, 1)}
+	go func() { c.ended <- r.Cycle(ctx) }()
+	go func() { c.idle <- r.uploader.Run(ctx) }()
+	return c
+}
+
+// finish waits for the cycle's end and uploads what is left.
+func (c *collecting) finish() {
+	c.t.Helper()
+	if err := <-c.ended; err != nil {
+		c.t.Fatal(err)
+	}
+	c.stop()
+	if err := <-c.idle; err != nil && !errors.Is(err, context.Canceled) {
+		c.t.Fatal(err)
+	}
+	if err := errors.Join(c.Drain(c.t.Context()), c.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// questions counts the calls of the robot.
+func (s *service) questions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, calls := range s.calls {
+		n += calls
+	}
+	return n
+}
+
+func (s *service) goAway(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+// checkOnce sees to it that every page of the site has arrived once.
+func (s *service) checkOnce(t *testing.T, host string, pages int) {
+	t.Helper()
+	archived := make(map[string]int)
+	for i := range s.batches {
+		for url := range s.cells(i, host) {
+			archived[url]++
+		}
+	}
+	for url, n := range archived {
+		if n != 1 {
+			t.Errorf("%s arrived %d times", url, n)
+		}
+	}
+	if len(archived) != pages {
+		t.Errorf("%d pages arrived, want %d", len(archived), pages)
+	}
+}
+
+// While the service is away the spool grows to its bound and no further; nothing of
+// it is dropped, and what was not collected is when it is back.
+func TestSpoolBound(t *testing.T) {
+	const pages, bound = 60, 1_000_000
+	site := heavySite(t, "127.0.0.71", pages)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	cfg.Batch.Size, cfg.Disk.Spool = 300_000, bound
+	list, err := New(cfg, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(list.refresh(t.Context()), list.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.goAway(true)
+	c := collect(t, cfg)
+	waitFor(t, func() bool { return c.room.Short() != "" })
+	was := site.visits()
+	asked := s.questions()
+	waitFor(t, func() bool { return s.questions() > asked+3 }) // the uploader has been at it for a while
+	if now := site.visits(); now > was+1 {
+		t.Errorf("%d pages were fetched after the bound was reached", now-was)
+	}
+	spool, err := c.batches.Waiting()
+	if held := spool + c.batches.Size(); err != nil || held < bound || held > bound+5*40_000 {
+		t.Errorf("%d bytes wait, want %d and little more, %v", held, bound, err)
+	}
+	s.goAway(false)
+	c.finish()
+	if was > pages/2 || site.visits() != pages+1 {
+		t.Errorf("%d pages were fetched while the service was away, %d in all", was, site.visits())
+	}
+	s.checkOnce(t, "www.a.test", pages+1)
+}
+
+// On a small disk the robot stops before it is full, and goes on when batches are published.
+func TestSmallDisk(t *testing.T) {
+	dir := testneed.SmallDisk(t, "size=8m")
+	if dir == "" {
+		return
+	}
+	const pages, free = 200, 2_000_000 // 8 MB of pages
+	site := heavySite(t, "127.0.0.72", pages)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	moveTo(t, &cfg, dir)
+	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, free
+	c := collect(t, cfg)
+	waitFor(t, func() bool { return site.visits() > 10 })
+	s.goAway(true)
+	waitFor(t, func() bool { return c.room.Short() != "" })
+	least := int64(free)
+	for range 50 {
+		disk, err := room.DiskOf(dir)()
+		if err != nil {
+			t.Fatal(err)
+		}
+		least = min(least, disk.Bytes)
+	}
+	if least < free/4 {
+		t.Errorf("only %d bytes were left on the disk, of which %d were to stay", least, free)
+	}
+	s.goAway(false)
+	c.finish()
+	s.checkOnce(t, "www.a.test", pages+1)
+}
+
+// Another program fills the disk to the last byte. The robot waits, loses nothing, and goes
+// on when there is room.
+func TestFullDisk(t *testing.T) {
+	dir := testneed.SmallDisk(t, "size=24m")
+	if dir == "" {
+		return
+	}
+	const pages = 200
+	site := heavySite(t, "127.0.0.73", pages)
+	s := newService(t, "http://www.a.test/")
+	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
+	moveTo(t, &cfg, dir)
+	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
+	c := collect(t, cfg)
+	for _, at := range []int{20, 90} {
+		waitFor(t, func() bool { return site.visits() > at })
+		filler := filepath.Join(dir, "filler")
+		fill(t, filler)
+		waitFor(t, func() bool { return c.room.Short() != "" })
+		if err := os.Remove(filler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.finish()
+	s.checkOnce(t, "www.a.test", pages+1)
+}
+
+// moveTo puts the robot's folder elsewhere.
+func moveTo(t *testing.T, cfg *Config, dir string) {
+	t.Helper()
+	to := filepath.Join(dir, "robot")
+	if err := os.CopyFS(to, os.DirFS(cfg.DataDir)); err != nil {
+		t.Fatal(err)
+	}
+	cfg.DataDir = to
+}
+
+// fill writes a file until the disk takes no more.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, chunk := range []int{1 << 16, 1 << 12, 1} {
+		for {
+			if _, err := f.Write(make([]byte, chunk)); err != nil {
+				if !room.IsFull(err) {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+}
