@@ -135,18 +135,29 @@ func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error 
 	if err != nil {
 		return err
 	}
+	var mu sync.Mutex // guards fresh and damaged
+	var entering errgroup.Group
+	entering.SetLimit(runtime.GOMAXPROCS(0))
 	for _, name := range slices.Sorted(maps.Keys(seeds)) {
 		if c.host(name) != nil {
 			continue
 		}
-		h, mended, err := c.enter(ctx, name, seeds[name], spooled[name])
-		if err != nil {
-			return err
-		}
-		if mended {
-			damaged[name] = true
-		}
-		fresh = append(fresh, h)
+		entering.Go(func() error {
+			h, mended, err := c.enter(ctx, name, seeds[name], spooled[name])
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fresh = append(fresh, h)
+			if mended {
+				damaged[name] = true
+			}
+			return nil
+		})
+	}
+	if err := entering.Wait(); err != nil {
+		return err
 	}
 	if err := c.relink(ctx, damaged); err != nil {
 		return err

@@ -68,10 +68,11 @@ type mortalWeb struct {
 	hosts, pages int
 	addrs        map[string]string // by host
 
-	mu     sync.Mutex // guards all below
-	visits map[string][]visit
-	total  int
-	halt   chan struct{} // pages are given when it is closed; nil: at once
+	mu        sync.Mutex // guards all below
+	visits    map[string][]visit
+	total     int
+	strangers int           // requests for what there is not
+	halt      chan struct{} // pages are given when it is closed; nil: at once
 }
 
 type visit struct {
@@ -79,7 +80,7 @@ type visit struct {
 	life int
 }
 
-func newMortalWeb(t *testing.T, hosts, pages int) *mortalWeb {
+func newMortalWeb(t testing.TB, hosts, pages int) *mortalWeb {
 	w := &mortalWeb{hosts: hosts, pages: pages, addrs: make(map[string]string), visits: make(map[string][]visit)}
 	srv := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
 	t.Cleanup(func() { srv.Close() })
@@ -100,6 +101,9 @@ func (w *mortalWeb) host(i int) string { return fmt.Sprintf("h%d.mortal.test", i
 func (w *mortalWeb) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	var n, host, life int
 	if _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &n); err != nil && r.URL.Path != "/" || n >= w.pages {
+		w.mu.Lock()
+		w.strangers++
+		w.mu.Unlock()
 		http.NotFound(out, r)
 		return
 	}

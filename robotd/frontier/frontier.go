@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 
 	"sheaf/robotd/seen"
 )
@@ -18,6 +19,8 @@ type Frontier struct {
 	dir   string
 	seen  *seen.Set                     // of all hosts, each of which salts its hashes
 	ahead *lru.Cache[*Host, *lookAhead] // of the hosts that were visited last
+
+	opens singleflight.Group // by host
 
 	mu    sync.Mutex // guards cycle and hosts
 	cycle int64
@@ -44,19 +47,30 @@ func Open(dir string, cycle int64) (*Frontier, error) {
 // Close lets go of the files that are open. The frontier is not to be used any more.
 func (f *Frontier) Close() error { return f.seen.Clear() }
 
-// Host opens the host's part of the frontier in the current cycle.
+// Host opens the host's part of the frontier in the current cycle. That reads its log, many
+// hosts' at once where many are asked for. Hosts must not be opened while Forget has
+// the same one in hand, nor during Advance.
 func (f *Frontier) Host(name string) (*Host, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if h := f.hosts[name]; h != nil {
+	h, err, _ := f.opens.Do(name, func() (any, error) {
+		f.mu.Lock()
+		h, cycle := f.hosts[name], f.cycle
+		f.mu.Unlock()
+		if h != nil {
+			return h, nil
+		}
+		h, err := f.open(name, cycle)
+		if err != nil {
+			return nil, fmt.Errorf("frontier of %s: %w", name, err)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.hosts[name] = h
 		return h, nil
-	}
-	h, err := f.open(name)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("frontier of %s: %w", name, err)
+		return nil, err
 	}
-	f.hosts[name] = h
-	return h, nil
+	return h.(*Host), nil
 }
 
 // Names lists the hosts that the folder knows, open or not.

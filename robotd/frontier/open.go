@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-func (f *Frontier) open(name string) (*Host, error) {
-	h := &Host{Name: name, dir: f.path(name), front: f, cycle: f.cycle}
+func (f *Frontier) open(name string, cycle int64) (*Host, error) {
+	h := &Host{Name: name, dir: f.path(name), front: f, cycle: cycle}
 	if err := os.MkdirAll(h.dir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := settleBefore(f.temp(), h.dir, name, f.cycle); err != nil {
+	if err := settleBefore(f.temp(), h.dir, name, cycle); err != nil {
 		return nil, err
 	}
 	return h, h.reopen()
@@ -70,7 +70,15 @@ var errDamaged = errors.New("the log is damaged")
 // returns how long its whole lines are.
 func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	h.salt, h.urls, h.left = rand.Uint64(), 0, 0
+	const batch = 512
 	var url []byte
+	keys := make([]uint64, 0, batch)
+	learn := func() error {
+		fresh, err := h.front.seen.Learn(keys)
+		h.urls += fresh
+		keys = keys[:0]
+		return err
+	}
 	at := int64(0)
 	add := func(line []byte, end int64) error {
 		_, short, ok := splitLine(line)
@@ -82,15 +90,15 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 		}
 		at = end
 		url = appendURL(url[:0], short, h.Name)
-		key := hash(string(url)) ^ h.salt
-		has, err := h.front.seen.Has(key)
-		if err != nil || has {
-			return err
+		if keys = append(keys, hash(string(url))^h.salt); len(keys) < batch {
+			return nil
 		}
-		h.urls++
-		return h.front.seen.Add(key)
+		return learn()
 	}
-	return eachLine(h.path("log"), 0, add)
+	if whole, err = eachLine(h.path("log"), 0, add); err != nil {
+		return whole, err
+	}
+	return whole, learn()
 }
 
 // countLeft counts what is queued and not finished.

@@ -37,6 +37,10 @@ func New(dir string) *Set {
 func (s *Set) Has(key uint64) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.has(key)
+}
+
+func (s *Set) has(key uint64) (bool, error) {
 	if _, ok := s.tail[key]; ok {
 		return true, nil
 	}
@@ -80,6 +84,30 @@ func (s *Set) Add(keys ...uint64) error {
 		return fmt.Errorf("set of seen hashes: %w", err)
 	}
 	return nil
+}
+
+// Learn adds those of the hashes that are not in the set, and returns how many they were.
+func (s *Set) Learn(keys []uint64) (fresh int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		has, err := s.has(key)
+		if err != nil {
+			return fresh, err
+		}
+		if has {
+			continue
+		}
+		fresh++
+		s.tail[key] = struct{}{}
+		if len(s.tail) < s.limit {
+			continue
+		}
+		if err := s.spill(); err != nil {
+			return fresh, fmt.Errorf("set of seen hashes: %w", err)
+		}
+	}
+	return fresh, nil
 }
 
 // spill makes a run of the tail and of those runs that are not much longer.

@@ -71,6 +71,10 @@ func TestAddedTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if fresh, err := s.Learn([]uint64{key(0), key(51), key(49), key(51), key(52)}); err != nil || fresh != 2 {
+		t.Errorf("Learn found %d new hashes, %v; want 2", fresh, err)
+	}
+	has(t, s, key(51), true)
 	if s.Disk() != 50*keyBytes || len(s.runs) != 1 {
 		t.Errorf("50 hashes take %d bytes in %d runs", s.Disk(), len(s.runs))
 	}
