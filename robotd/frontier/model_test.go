@@ -17,7 +17,7 @@ type model struct {
 // Many hosts, more than entries are kept ready for, are pushed to, visited and reopened in
 // any order; each behaves as if it were alone.
 func TestManyHosts(t *testing.T) {
-	const hosts, steps = aheadHosts + 200, 12_000
+	const hosts, steps = aheadHosts + 200, 6_000
 	dir := t.TempDir()
 	f, err := Open(dir, 1)
 	if err != nil {
