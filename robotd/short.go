@@ -16,8 +16,8 @@ func (r *Robot) openRoom() error {
 		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool,
 		Disk: room.DiskOf(r.cfg.DataDir),
 		Held: func() (room.Held, error) {
-			waiting, err := r.batches.Waiting()
-			return room.Held{Open: r.batches.Size(), Spool: waiting}, err
+			spool, open, err := r.batches.Held()
+			return room.Held{Open: open, Spool: spool}, err
 		},
 	})
 	return r.room.Look()

@@ -124,8 +124,8 @@ func TestSpoolBound(t *testing.T) {
 	if now := site.visits(); now > was+1 {
 		t.Errorf("%d pages were fetched after the bound was reached", now-was)
 	}
-	spool, err := c.batches.Waiting()
-	if held := spool + c.batches.Size(); err != nil || held < bound || held > bound+5*40_000 {
+	spool, open, err := c.batches.Held()
+	if held := spool + open; err != nil || held < bound || held > bound+5*40_000 {
 		t.Errorf("%d bytes wait, want %d and little more, %v", held, bound, err)
 	}
 	s.goAway(false)

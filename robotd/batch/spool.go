@@ -85,21 +85,29 @@ func (s *Store) Pending() ([]Pending, error) {
 	return all, nil
 }
 
-// Waiting returns the bytes of the batches in the spool and on their way into it. What was
-// put aside is not among them: it waits for nothing but the operator.
-func (s *Store) Waiting() (bytes int64, err error) {
-	for _, pattern := range []string{s.path(spoolDir, "*.tar.gz*"), s.path(sealingDir, "*", "*"+suffix)} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil {
+// Held returns the bytes of the batches in the spool, and those of the segments of which
+// a batch has yet to be made. What was put aside is not among them: it waits for
+// nothing but the operator.
+func (s *Store) Held() (spool, open int64, err error) {
+	spool, err = sizeOf(s.path(spoolDir, "*.tar.gz*"))
+	if err != nil {
+		return 0, 0, err
+	}
+	sealing, err := sizeOf(s.path(sealingDir, "*", "*"+suffix))
+	return spool, sealing + s.Size(), err
+}
+
+func sizeOf(pattern string) (bytes int64, err error) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range paths {
+		st, err := os.Stat(path)
+		if err == nil {
+			bytes += st.Size()
+		} else if !os.IsNotExist(err) { // published meanwhile
 			return 0, err
-		}
-		for _, path := range paths {
-			st, err := os.Stat(path)
-			if err == nil {
-				bytes += st.Size()
-			} else if !os.IsNotExist(err) { // published meanwhile
-				return 0, err
-			}
 		}
 	}
 	return bytes, nil

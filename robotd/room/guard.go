@@ -27,7 +27,7 @@ type Disk struct {
 
 // Held is what the robot keeps on it.
 type Held struct {
-	Open  int64 // bytes of open segments, which making a batch writes once more
+	Open  int64 // bytes of segments, which making a batch writes once more
 	Spool int64 // bytes of batches
 }
 
