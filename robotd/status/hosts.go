@@ -35,7 +35,7 @@ func hostColumns() []column {
 
 const (
 	day         = 24 * 60 * 60 * 1e9
-	nameColumns = 20 // that a host's name has at least, before other columns go
+	nameColumns = 32 // that a long name has before other columns go
 	mostName    = 60
 )
 
@@ -55,10 +55,10 @@ func (b *builder) hosts(s *Status) {
 	}
 	cols := hostColumns()
 	if w := b.screen.Width; w > 0 {
-		for name = min(name, max(nameColumns, w-rest(cols))); len(cols) > 0 && nameColumns+rest(cols) > w; {
+		for len(cols) > 0 && min(name, nameColumns)+rest(cols) > w {
 			cols = cols[:len(cols)-1]
 		}
-		name = min(mostName, max(name, 4), w-rest(cols))
+		name = min(name, w-rest(cols))
 	}
 	b.add("", "")
 	titles := pad("HOST", name)

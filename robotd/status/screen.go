@@ -145,7 +145,7 @@ func (b *builder) plan(s *Status) {
 		what string
 		at   time.Time
 	}{{"visit", s.Next.Visit}, {"log handed in", s.Next.Log}, {"manager asked", s.Next.Manager}} {
-		if n.at.IsZero() || n.what == "visit" && (!s.Paused.IsZero() || !b.screen.Running) || !b.screen.Running {
+		if n.at.IsZero() || !b.screen.Running || n.what == "visit" && !s.Paused.IsZero() {
 			continue
 		}
 		next = append(next, n.what+" "+until(n.at, now))
@@ -212,7 +212,7 @@ func (b *builder) spool(s *Status) {
 	if s.Clock != nil {
 		b.row("clock", "%+d ms from the manager's, give or take %d", s.Clock.OffsetMS, s.Clock.ErrorMS)
 	}
-	if t := s.Tap; t != nil && (t.Consumers > 0 || t.Dropped > 0) {
+	if t := s.Tap; t != nil && b.screen.Running && (t.Consumers > 0 || t.Dropped > 0) {
 		b.row("tap", "%s; %s dropped because they were slow", plural(int64(t.Consumers), "consumer", "consumers"), plural(t.Dropped, "record", "records"))
 	}
 }
