@@ -43,6 +43,7 @@ type house struct {
 	log    *transfers.Log
 	opt    receive.Options
 	url    string
+	server *httptest.Server
 
 	mu   sync.Mutex // guards free
 	free int64      // of 1000 MiB
@@ -102,12 +103,15 @@ func (h *house) openOnly() {
 // open makes the receiver anew, as a start of the service does.
 func (h *house) open() *house {
 	h.t.Helper()
+	if h.server != nil {
+		h.server.Close() // two receivers at once would write to one upload
+	}
 	h.openOnly()
 	router := mux.NewRouter()
 	must(h.t, h.rec.Register(router))
-	server := httptest.NewServer(router)
-	h.t.Cleanup(server.Close)
-	h.url = server.URL
+	h.server = httptest.NewServer(router)
+	h.t.Cleanup(h.server.Close)
+	h.url = h.server.URL
 	return h
 }
 
