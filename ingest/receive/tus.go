@@ -83,7 +83,7 @@ type tusUpload struct {
 // counts are durable, whether all came or the connection broke.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
-	w, err := t.u.begin(offset)
+	w, err := t.u.resume(offset)
 	if err != nil {
 		return 0, t.r.tusError(err)
 	}

@@ -27,7 +27,7 @@ const checkpoint = 16 << 20
 var (
 	errNoUpload  = errors.New("there is no such upload")
 	errTakenOver = errors.New("another connection has taken this upload over")
-	errOffset    = errors.New("offset is beyond what is kept")
+	errOffset    = errors.New("offset is not where what is kept ends")
 	errTooSlow   = errors.New("too slow")
 )
 

@@ -6,9 +6,16 @@ import (
 	"time"
 )
 
+// resume takes the upload over and goes on writing at the very end of what is kept. A
+// connection whose robot has long begun another may come as late as it likes: what
+// was told of the upload since is not undone by it.
+func (u *upload) resume(at int64) (*writer, error) { return u.takeOver(at, true) }
+
 // begin takes the upload over and goes on writing at an offset no further than
 // what is kept; what was kept beyond it is given up.
-func (u *upload) begin(at int64) (*writer, error) {
+func (u *upload) begin(at int64) (*writer, error) { return u.takeOver(at, false) }
+
+func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err := u.settle(); err != nil {
@@ -17,7 +24,7 @@ func (u *upload) begin(at int64) (*writer, error) {
 	switch known, err := u.uploads.get(u.name); {
 	case err != nil || known != u:
 		return nil, errNoUpload // accepted or given up meanwhile
-	case at > u.status.Offset:
+	case at > u.status.Offset, atEnd && at != u.status.Offset:
 		return nil, errOffset
 	}
 	if at < u.status.Offset {
