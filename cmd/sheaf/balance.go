@@ -17,10 +17,10 @@ import (
 	"sheaf/manager/balance"
 )
 
-// balanceCommand groups the operator's questions to the planner. They need no service.
+// balanceCommand groups the operator's questions to the planner.
 func balanceCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "balance", Short: "Ask which robot would collect which host"}
-	cmd.AddCommand(balancePlan())
+	cmd.AddCommand(balancePlan(), balanceShow(), balanceCosts())
 	return cmd
 }
 
@@ -35,9 +35,9 @@ type planOutput struct {
 
 func balancePlan() *cobra.Command {
 	var costs, method, from string
-	var explain bool
+	var explain, live, apply bool
 	cmd := &cobra.Command{
-		Use:   "plan --costs FILE.json",
+		Use:   "plan --costs FILE.json | --live",
 		Short: "Plan who collects what, from costs in a file, and change nothing",
 		Long: `Plans which robot collects which host, and changes nothing: an operator's what-if.
 
@@ -45,9 +45,15 @@ FILE holds {"t": [[ms of each host] of each robot]}: the time of transfer that a
 takes at a robot, in milliseconds; null where the robot cannot collect it. The paper's
 method builds its tree from {"distance": [[…]]} between the robots where that is given too,
 else from how alike the hosts look from them. With --from, a file as --json prints it,
-the plan goes on from that one and moves few hosts.`,
+the plan goes on from that one and moves few hosts.
+
+With --live the running service plans from what its robots have measured, going on from the
+present assignment; it changes that only with --apply.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if live {
+				return livePlan(cmd, explain, apply)
+			}
 			in, err := readCosts(costs)
 			if err != nil {
 				return err
@@ -71,9 +77,12 @@ the plan goes on from that one and moves few hosts.`,
 	cmd.Flags().StringVar(&method, "method", "optimal", "optimal, or paper: spanning tree and levelling between neighbours")
 	cmd.Flags().StringVar(&from, "from", "", "a plan to go on from, moving few hosts")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why in words")
-	cmd.Flags().Bool("json", false, "print JSON")
-	cmd.MarkFlagRequired("costs")
-	return cmd
+	cmd.Flags().BoolVar(&live, "live", false, "ask the running service")
+	cmd.Flags().BoolVar(&apply, "apply", false, "with --live: assign the hosts so")
+	cmd.MarkFlagsOneRequired("costs", "live")
+	cmd.MarkFlagsMutuallyExclusive("costs", "live")
+	cmd.MarkFlagsMutuallyExclusive("costs", "apply")
+	return operatorFlags(cmd)
 }
 
 // costsInput is the file with the costs, read and checked.

@@ -53,6 +53,8 @@ func robotCommand() *cobra.Command {
 			}),
 		},
 		robotAction("restart NAME", "Let a robot seal what it has, drop its list and fetch it anew", http.MethodPost, "/restart"),
+		robotAction("pause NAME", "Let a robot begin no further page; it goes on uploading", http.MethodPost, "/pause"),
+		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
 		robotAction("revoke NAME", "Take a robot's credentials away; its hosts go to others", http.MethodDelete, ""),
 	)
 	return cmd
@@ -77,6 +79,10 @@ func robotState(r manager.Robot) string {
 		return "admitted"
 	case !r.Subscribed:
 		return "away"
+	case !r.Lapsed.IsZero():
+		return "silent"
+	case r.Paused:
+		return "paused"
 	}
 	return "subscribed"
 }
