@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -30,6 +31,7 @@ type house struct {
 	dir    string
 	robots *batchtest.Robots
 	key    ed25519.PrivateKey
+	source string // of db
 	db     *sql.DB
 	store  store.Store
 	cat    *catalog.Catalog
@@ -45,7 +47,8 @@ func newHouse(t testing.TB) *house {
 	must(t, err)
 	t.Cleanup(func() { h.stop(); fsStore.Close() })
 	h.store = fsStore
-	h.db, err = db.Open(t.Context(), filepath.Join(h.dir, "sheaf.db"))
+	h.source = dbtest.Source(t)
+	h.db, err = db.Open(t.Context(), h.source)
 	must(t, err)
 	t.Cleanup(func() { h.db.Close() })
 	h.opt = ingest.Options{

@@ -27,7 +27,7 @@ func (h *house) beside() *house {
 	h.t.Helper()
 	other := *h
 	var err error
-	other.db, err = db.Open(h.t.Context(), filepath.Join(h.dir, "sheaf.db"))
+	other.db, err = db.Open(h.t.Context(), h.source)
 	must(h.t, err)
 	h.t.Cleanup(func() { other.db.Close() })
 	other.store, err = store.OpenFS(filepath.Join(h.dir, "objects"))

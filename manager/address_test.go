@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 )
 
@@ -23,7 +23,7 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 
 // A host that the DNS could not find when it was added goes to its address's robot once it is found.
 func TestRefreshBringsLateAddressesTogether(t *testing.T) {
-	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestRefreshBringsLateAddressesTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Exec(`UPDATE robots SET secret_hash = x'00', token_hash = NULL WHERE name = ? AND token_hash = ?`, robot, hash(token)); err != nil {
+		if _, err := d.Exec(`UPDATE robots SET secret_hash = ?, token_hash = NULL WHERE name = ? AND token_hash = ?`, []byte{0}, robot, hash(token)); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Subscribe(t.Context(), robot); err != nil {

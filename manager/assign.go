@@ -154,7 +154,7 @@ func (e *edit) settle() error {
 		if _, err := e.exec(`
 			INSERT INTO assignments (host, robot, from_generation)
 			SELECT name, ?, ? FROM hosts WHERE waiting = 1 AND grp = ?
-			ON CONFLICT DO UPDATE SET to_generation = NULL`, to.robot, g, group.name); err != nil {
+			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL`, to.robot, g, group.name); err != nil {
 			return err
 		}
 		if _, err := e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1 AND grp = ?`, group.name); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 )
@@ -47,7 +48,7 @@ type service struct {
 func start(t *testing.T, names dns) *service {
 	t.Helper()
 	dir := t.TempDir()
-	d, err := db.Open(t.Context(), filepath.Join(dir, "sheaf.db"))
+	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
 		t.Fatal(err)
 	}

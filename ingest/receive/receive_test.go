@@ -23,6 +23,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -59,7 +60,7 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	dir := t.TempDir()
 	st, err := store.OpenFS(filepath.Join(dir, "objects"))
 	must(t, err)
-	database, err := db.Open(t.Context(), filepath.Join(dir, "sheaf.db"))
+	database, err := db.Open(t.Context(), dbtest.Source(t))
 	must(t, err)
 	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
 	must(t, err)

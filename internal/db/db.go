@@ -1,15 +1,18 @@
 // Package db opens the service's control database: robots, hosts and
 // assignments, the states of batches, accounts, transfers. It is one SQLite file
-// with a write-ahead log, owned by one process.
+// with a write-ahead log, owned by one process; or a PostgreSQL database, which any
+// number of processes share. The rooms' SQL is the same for both.
 //
-// What is committed is durable: synchronous=FULL makes every commit wait for the
-// disk. Every transaction begins as a writer (BEGIN IMMEDIATE) unless it is asked
-// for read-only, so a transaction that reads and then writes is never refused in
-// the middle; it waits its turn at the beginning.
+// What is committed is durable: every commit waits for the disk (synchronous=FULL;
+// PostgreSQL's synchronous_commit). Every transaction begins as a writer unless it
+// is asked for read-only (BEGIN IMMEDIATE; an advisory lock), so a transaction that
+// reads and then writes is never refused in the middle, and nothing that it has read
+// changes under it by another transaction; it waits its turn at the beginning. A
+// single statement outside a transaction is atomic for itself.
 //
 // The schema is the sum of migrations/*.sql, one file a room, applied in order of
-// their numbers when the file is opened. Times are kept as Unix milliseconds
-// (see Time and Millis), digests and keys as blobs.
+// their numbers when the database is opened. Times are kept as Unix milliseconds
+// (see Time and Millis), digests and keys as blobs. Parameters are ? or ?n.
 package db
 
 import (
@@ -21,6 +24,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -33,10 +37,23 @@ var migrations embed.FS
 // busyTimeout is how long a transaction waits for another writer, in milliseconds.
 const busyTimeout = "15000"
 
-// Open opens the database file at path, which is made with mode 0600 where there
-// is none, and brings its schema up to date. It refuses a file that a newer
+// Open opens a database and brings its schema up to date. The source is a URL,
+// postgres://user@host/database?sslmode=…, or the path of a SQLite file, which is
+// made with mode 0600 where there is none. It refuses a database that a newer
 // version of the program has written.
-func Open(ctx context.Context, path string) (*sql.DB, error) {
+func Open(ctx context.Context, source string) (*sql.DB, error) {
+	if IsPostgres(source) {
+		return openPostgres(ctx, source)
+	}
+	return openSQLite(ctx, source)
+}
+
+// IsPostgres tells whether the source is a PostgreSQL database's URL.
+func IsPostgres(source string) bool {
+	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
+}
+
+func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -52,7 +69,7 @@ func Open(ctx context.Context, path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
-	if err := migrate(ctx, db); err != nil {
+	if err := migrate(ctx, db, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir }); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
@@ -73,12 +90,13 @@ func dsn(path string) string {
 	return u.String()
 }
 
-func migrate(ctx context.Context, db *sql.DB) error {
+// migrate applies the migrations, in the words of the database.
+func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
+	p, err := goose.NewProvider(dialect, db, words(dir), append(opt, goose.WithDisableGlobalRegistry(true))...)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease"
 )
 
@@ -23,7 +23,12 @@ func openDB(t *testing.T, source string) *sql.DB {
 }
 
 func TestDB(t *testing.T) {
-	source := filepath.Join(t.TempDir(), "sheaf.db")
+	for name, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
+		t.Run(name, func(t *testing.T) { testDB(t, source(t)) })
+	}
+}
+
+func testDB(t *testing.T, source string) {
 	suite(t, func(t *testing.T) lease.Locker {
 		return lease.NewDB(openDB(t, source), nil, lease.Options{TTL: 5 * time.Second})
 	})
@@ -47,7 +52,7 @@ func still(t *testing.T, d *sql.DB, name, holder string) (token int64) {
 // One who stands still is passed over once its time to live has gone by, and the
 // guarded thing refuses what it writes later.
 func TestDBPassesOverWhoStandsStill(t *testing.T) {
-	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	d := openDB(t, dbtest.Source(t))
 	j := &judge{t: t}
 	stale := still(t, d, "publish", "still")
 	must(t, j.write("still", stale))
@@ -66,7 +71,7 @@ func TestDBPassesOverWhoStandsStill(t *testing.T) {
 // A process that has ended keeps nobody waiting who shares its directory; one that
 // lives, or that is elsewhere, keeps its lease.
 func TestDBKnowsTheDead(t *testing.T) {
-	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	d := openDB(t, dbtest.Source(t))
 	dir := t.TempDir()
 	here, err := lease.Appear(dir)
 	must(t, err)
@@ -105,7 +110,7 @@ func TestDBTellsOfLoss(t *testing.T) {
 		"no database": func(d *sql.DB) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+			d := openDB(t, dbtest.Source(t))
 			l := lease.NewDB(d, nil, lease.Options{TTL: 300 * time.Millisecond})
 			err := l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
 				must(t, lose(d))
@@ -124,7 +129,7 @@ func TestDBTellsOfLoss(t *testing.T) {
 
 // A holder at work keeps its lease, however long the work takes.
 func TestDBPutsOff(t *testing.T) {
-	d := openDB(t, filepath.Join(t.TempDir(), "sheaf.db"))
+	d := openDB(t, dbtest.Source(t))
 	l := lease.NewDB(d, nil, lease.Options{TTL: 3 * time.Second})
 	must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
 		beat := func() (n int64) {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -91,7 +92,7 @@ func (f Filter) where() (string, []any) {
 // List gives the transfers that f picks, the newest first.
 func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 	where, args := f.where()
-	limit := -1 // SQLite's "no limit"
+	limit := math.MaxInt64
 	if f.Limit > 0 {
 		limit = f.Limit
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/transfers"
 )
 
@@ -20,7 +20,7 @@ var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 // table10 is what the paper's table 10 reports, and one download that broke off.
 func table10(t *testing.T) *transfers.Log {
 	t.Helper()
-	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
 		t.Fatal(err)
 	}

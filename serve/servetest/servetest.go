@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/serve"
@@ -45,7 +46,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	t.Cleanup(func() { st.Close() })
 	cat, err := catalog.Open(ctx, st, catalog.Options{})
 	must(t, err)
-	database, err := db.Open(ctx, filepath.Join(t.TempDir(), "sheaf.db"))
+	database, err := db.Open(ctx, dbtest.Source(t))
 	must(t, err)
 	t.Cleanup(func() { database.Close() })
 	accounts, err := serve.NewAccounts(database, anonymous)

@@ -24,6 +24,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -67,7 +68,7 @@ func newHouse(t testing.TB, s setup) *house {
 	}
 	st, err := store.OpenFS(objects)
 	must(t, err)
-	database, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	database, err := db.Open(t.Context(), dbtest.Source(t))
 	must(t, err)
 	h.cat, err = catalog.Open(t.Context(), st, catalog.Options{})
 	must(t, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/viper"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/db"
 	"sheaf/internal/window"
 	"sheaf/serve"
 )
@@ -22,10 +24,18 @@ import (
 // dots, such as SHEAF_HTTP_LISTEN. The comments are the manual.
 type Config struct {
 	// Data is the directory that holds everything: the database, the buffers,
-	// the keys, and the archives unless Store says otherwise. One process at a time may use it.
+	// the keys, and the archives unless Store says otherwise. One process at a time may
+	// use it, or several that share a Database.
 	Data string `mapstructure:"data"`
 	// Zone names the time zone of editions and of windows that name none.
 	Zone string `mapstructure:"zone"`
+
+	Database struct {
+		// URL names a PostgreSQL database, such as postgres://sheaf@db.example.jp/sheaf,
+		// which several processes on one data directory share; empty: a SQLite file
+		// in the data directory, for one process alone.
+		URL string `mapstructure:"url"`
+	} `mapstructure:"database"`
 
 	// Store is where the archives and the catalog lie.
 	Store Store `mapstructure:"store"`
@@ -134,6 +144,7 @@ type Drop struct {
 func defaults(v *viper.Viper) {
 	v.SetDefault("data", "sheaf-data")
 	v.SetDefault("zone", "Asia/Tokyo")
+	v.SetDefault("database.url", "")
 	v.SetDefault("store.kind", storeFS)
 	for _, key := range []string{"endpoint", "bucket", "prefix", "ca", "access_key", "secret_key", "secret_key_file"} {
 		v.SetDefault("store."+key, "")
@@ -240,6 +251,9 @@ func (c *Config) check() error {
 	if c.Data == "" {
 		errs = append(errs, bad("data", c.Data, "names no directory"))
 	}
+	if c.Database.URL != "" && !db.IsPostgres(c.Database.URL) {
+		errs = append(errs, errors.New("settings: database.url: does not begin with postgres://")) // it may hold a password
+	}
 	errs = append(errs, c.Store.check(bad)...)
 	errs = append(errs, c.Lease.check(bad)...)
 	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
@@ -319,4 +333,12 @@ func (c *Config) publishWindow() (*window.Schedule, error) {
 		text += " " + c.Zone
 	}
 	return window.Parse(text)
+}
+
+// database is the source of the control database.
+func (c *Config) database() string {
+	if c.Database.URL != "" {
+		return c.Database.URL
+	}
+	return filepath.Join(c.Data, "sheaf.db")
 }

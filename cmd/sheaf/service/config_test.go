@@ -46,6 +46,7 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, access_key: me, secret_key: x, secret_key_file: f}", "store.secret_key_file", "f"},
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, reads: 0}", "store.reads", "0"},
 		{"store: {kind: s3, endpoint: 'http://localhost', bucket: b, attempts: many}", "attempts", "many"},
+		{"database: {url: 'mysql://localhost/sheaf'}", "database.url", "postgres://"},
 		{"lease: {kind: luck}", "lease.kind", "luck"},
 		{"lease: {ttl: 1s}", "lease.ttl", "1s"},
 		{"lease: {kind: etcd}", "lease.etcd.endpoints", "[]"},

@@ -138,7 +138,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	if err != nil {
 		return err
 	}
-	if s.db, err = db.Open(ctx, filepath.Join(s.cfg.Data, "sheaf.db")); err != nil {
+	if s.db, err = db.Open(ctx, s.cfg.database()); err != nil {
 		return err
 	}
 	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {

@@ -1,0 +1,196 @@
+// Package dbtest gives tests a database of their own, in SQLite or in PostgreSQL.
+package dbtest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for what is done to the server itself
+
+	"sheaf/internal/testneed"
+)
+
+// Environment of the tests.
+const (
+	// Server is the URL of a PostgreSQL server that tests may make databases in;
+	// without it each test that needs one starts its own.
+	Server = "SHEAF_TEST_POSTGRES"
+	// Engine set to postgres lets the rooms' tests run on PostgreSQL.
+	Engine = "SHEAF_TEST_DATABASE"
+)
+
+// Source gives an empty database's source for db.Open: a file, or where Engine says
+// so a PostgreSQL database.
+func Source(t testing.TB) string {
+	t.Helper()
+	if os.Getenv(Engine) == "postgres" {
+		return Postgres(t)
+	}
+	return SQLite(t)
+}
+
+// SQLite gives the path of a file that is not there yet.
+func SQLite(t testing.TB) string { return filepath.Join(t.TempDir(), "sheaf.db") }
+
+// Postgres gives an empty PostgreSQL database's URL.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(Server)
+	if server == "" {
+		server = Start(t).URL
+	}
+	admin, err := sql.Open("pgx", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "test_" + strings.ToLower(rand.Text())
+	do := func(ctx context.Context, what string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if _, err := admin.ExecContext(ctx, what); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	do(t.Context(), "CREATE DATABASE "+name)
+	t.Cleanup(func() {
+		do(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+		admin.Close()
+	})
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+// Cluster is a PostgreSQL server of a test's own.
+type Cluster struct {
+	URL string
+}
+
+// Start runs a server on loopback until the test ends. It needs Debian's postgresql.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	bin := programs(t)
+	// Not t.TempDir, whose parents only root may enter: PostgreSQL does not run as root.
+	dir, err := os.MkdirTemp("", "sheaf-postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	attr := account(t, dir)
+	data := filepath.Join(dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.SysProcAttr, initdb.Dir = attr, dir
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	port := freePort(t)
+	attr.Pdeathsig = syscall.SIGKILL
+	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=200")
+	server.SysProcAttr, server.Dir = attr, dir
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	server.Stdout, server.Stderr = log, log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Process.Signal(syscall.SIGQUIT) // at once: the database is thrown away
+		server.Wait()
+	})
+	c := &Cluster{URL: "postgres://sheaf@127.0.0.1:" + port + "/postgres?sslmode=disable"}
+	c.await(t, log.Name())
+	return c
+}
+
+// await waits until the server answers.
+func (c *Cluster) await(t testing.TB, log string) {
+	t.Helper()
+	db, err := sql.Open("pgx", c.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		err := db.PingContext(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			text, _ := os.ReadFile(log)
+			t.Fatalf("PostgreSQL does not answer: %v\n%s", err, text)
+		}
+	}
+}
+
+// programs gives the directory of PostgreSQL's programs, which Debian does not put
+// where programs are looked for.
+func programs(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path)
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		testneed.Missing(t, "needs PostgreSQL's initdb (Debian: postgresql), which is not installed")
+	}
+	return filepath.Dir(found[len(found)-1])
+}
+
+// account lets what is started run as postgres, and own dir, where the test is root.
+func account(t testing.TB, dir string) *syscall.SysProcAttr {
+	t.Helper()
+	attr := &syscall.SysProcAttr{}
+	if os.Getuid() != 0 {
+		return attr
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		testneed.Missing(t, "needs the user postgres, as PostgreSQL does not run as root: %v", err)
+	}
+	ids := [2]int{}
+	for n, text := range []string{u.Uid, u.Gid} {
+		if ids[n], err = strconv.Atoi(text); err != nil {
+			t.Fatal(fmt.Errorf("user postgres: %w", err))
+		}
+	}
+	if err := os.Chown(dir, ids[0], ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	attr.Credential = &syscall.Credential{Uid: uint32(ids[0]), Gid: uint32(ids[1])}
+	return attr
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
