@@ -47,6 +47,11 @@ type service struct {
 
 func start(t *testing.T, names dns) *service {
 	t.Helper()
+	return startWith(t, names, manager.Balance{})
+}
+
+func startWith(t *testing.T, names dns, shared manager.Balance) *service {
+	t.Helper()
 	dir := t.TempDir()
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
@@ -54,7 +59,7 @@ func start(t *testing.T, names dns) *service {
 	}
 	t.Cleanup(func() { d.Close() })
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
-	m := manager.New(d, manager.Options{Key: key, Dir: dir, Resolver: names,
+	m := manager.New(d, manager.Options{Key: key, Dir: dir, Resolver: names, Balance: shared,
 		Policy: manager.Policy{Accept: []string{"jp", "test"}, Refuse: []string{"secret.jp"}},
 		Operator: func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

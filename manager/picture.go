@@ -50,7 +50,7 @@ func (p *picture) cost(robot, host int) float64 {
 	return p.slow[robot] * p.weight[host]
 }
 
-// look takes a picture of the accepted hosts that one robot each is to have and that fulfil a
+// look takes a picture of the accepted hosts that fulfil a
 // condition in SQL on hosts h, of the robots that take part and are heard of, and of what was measured.
 func (m *Manager) look(ctx context.Context, where string, args ...any) (p *picture, err error) {
 	err = m.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
@@ -95,7 +95,7 @@ func (p *picture) readHosts(ctx context.Context, tx *sql.Tx, where string, args 
 	rows, err := tx.QueryContext(ctx, `
 		SELECT h.name, h.grp, h.weight, a.robot
 		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
-		WHERE h.state = 'accepted' AND h.copies = 1 AND `+where+` ORDER BY h.name, a.robot`, args...)
+		WHERE h.state = 'accepted' AND `+where+` ORDER BY h.name, a.robot`, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ ALTER TABLE robots ADD COLUMN slow    REAL    NOT NULL DEFAULT 1;  -- its line: 
 ALTER TABLE hosts ADD COLUMN weight REAL;                          -- ms that its pages take at the middle robot; NULL: not measured
 ALTER TABLE hosts ADD COLUMN domain TEXT NOT NULL DEFAULT '';      -- registered domain, of hosts that robots found: its hosts are capped
 CREATE INDEX hosts_by_domain ON hosts (domain) WHERE domain <> '';
-ALTER TABLE hosts ADD COLUMN copies INTEGER NOT NULL DEFAULT 1;    -- how many robots are to collect it
 
 -- The last heartbeat of each robot.
 CREATE TABLE heartbeats (
@@ -84,7 +83,6 @@ DROP INDEX costs_by_host;
 ALTER TABLE costs DROP COLUMN samples;
 DROP TABLE progress;
 DROP TABLE heartbeats;
-ALTER TABLE hosts DROP COLUMN copies;
 DROP INDEX hosts_by_domain;
 ALTER TABLE hosts DROP COLUMN domain;
 ALTER TABLE hosts DROP COLUMN weight;

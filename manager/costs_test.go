@@ -1,0 +1,164 @@
+package manager_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/manager"
+)
+
+// submit hands in a log of the given lines.
+func (s *service) submit(robot, secret, date, lines string) {
+	s.t.Helper()
+	body := append([]byte(robot+"."+date+"\n"), zip(lines)...)
+	if resp, text := s.do("POST", "/v1/robots/"+robot+"/submitlog", robot, secret, body); resp.StatusCode != 200 {
+		s.t.Fatalf("log: %d %s", resp.StatusCode, text)
+	}
+}
+
+func exchange(host string, kb, ms int) string {
+	return fmt.Sprintf("\"http://%s/\"100, %d, %d, \"HTTP/1.1 200 OK\"\n", host, kb*1024, ms)
+}
+
+func (s *service) operator(method, path string, answer any) {
+	s.t.Helper()
+	resp, body := s.do(method, path, "", "", nil, "X-Operator", "1")
+	if err := json.Unmarshal([]byte(body), answer); resp.StatusCode != 200 || err != nil {
+		s.t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, body, err)
+	}
+}
+
+// Costs are kept by the hour that the log tells, or the server's Date; an hour that is far
+// from the others does not count for the distance, and is shown.
+func TestCostsByTheHourWithOutliersApart(t *testing.T) {
+	s := start(t, nil)
+	secret := s.join("r1")
+	s.add("http://a.test/")
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -6)
+	for n, ms := range []int{1000, 1100, 10_000, 900, 1000} { // 100 KB a night
+		at := day.AddDate(0, 0, n).Add(17 * time.Hour)
+		lines := wire.TimeComment(at) + exchange("a.test", 60, ms*6/10) + wire.TimeComment(at.Add(20*time.Minute)) + exchange("a.test", 40, ms*4/10)
+		if n == 4 {
+			lines = fmt.Sprintf("\"http://a.test/\"100, %d, %d, \"HTTP/1.1 200 OK\\r\\nDate: %s\"\n", 100*1024, ms, at.Format("Mon, 02 Jan 2006 15:04:05 GMT"))
+		}
+		s.submit("r1", secret, fmt.Sprint(n), lines)
+	}
+	var costs manager.HostCosts
+	s.operator("GET", "/v1/admin/hosts/a.test/costs", &costs)
+	if len(costs.Robots) != 1 || len(costs.Robots[0].Hours) != 5 {
+		t.Fatalf("%+v", costs)
+	}
+	c := costs.Robots[0]
+	if math.Abs(c.Distance-10) > 0.5 || c.KB != 100 {
+		t.Errorf("%.2f ms/KB and %.0f KB a night, want 10 and 100", c.Distance, c.KB)
+	}
+	for n, h := range c.Hours {
+		if h.Outlier != (n == 2) || !h.Hour.Equal(day.AddDate(0, 0, n).Add(17*time.Hour)) {
+			t.Errorf("hour %d: %+v", n, h)
+		}
+	}
+	var rates manager.RatesResponse
+	s.operator("GET", "/v1/admin/balance/rates", &rates)
+	if len(rates.Rates) != 5 || rates.Rates[0].Hour != 17 {
+		t.Errorf("rates by the hour of the week: %+v", rates)
+	}
+	var plan manager.Plan
+	s.operator("POST", "/v1/admin/balance/plan", &plan)
+	if plan.Measured != 1 || plan.Outliers != 1 {
+		t.Errorf("planned from %+v", plan)
+	}
+}
+
+// A plan moves hosts to where they are near, hosts that come later go by what the robots'
+// lines were found to be, and distances that would change the plan are asked for and used.
+func TestPlanEstimatesAndProbes(t *testing.T) {
+	s := start(t, nil)
+	near, far := s.join("near"), s.join("slow")
+	var urls []string
+	for i := range 8 {
+		urls = append(urls, fmt.Sprintf("http://h%d.test/", i))
+	}
+	s.add(urls...)
+	var quick, slow strings.Builder
+	for i := range 8 {
+		host := fmt.Sprintf("h%d.test", i)
+		quick.WriteString(exchange(host, 100, 1000))
+		if i < 6 { // two are known to one robot alone
+			slow.WriteString(exchange(host, 100, 4000))
+		}
+	}
+	s.submit("near", near, "1", quick.String())
+	s.submit("slow", far, "1", slow.String())
+	var plan manager.Plan
+	s.operator("POST", "/v1/admin/balance/rebalance", &plan)
+	_, one := s.list("near")
+	_, two := s.list("slow")
+	if len(one) != 7 || len(two) != 1 || plan.Moved != 3 || plan.Makespan != 7000 {
+		t.Fatalf("near has %v, slow has %v by %+v", one, two, plan)
+	}
+	s.operator("POST", "/v1/admin/balance/plan", &plan)
+	if plan.Moved != 0 {
+		t.Errorf("the same costs again move %d hosts", plan.Moved)
+	}
+	var later []string
+	for i := range 10 {
+		later = append(later, fmt.Sprintf("http://later%d.test/", i))
+	}
+	s.add(later...)
+	_, one = s.list("near")
+	_, two = s.list("slow")
+	if gotNear, gotSlow := len(one)-7, len(two)-1; gotNear != 8 || gotSlow != 2 {
+		t.Errorf("of ten new hosts the near robot has %d and the slow one %d, want 8 and 2", gotNear, gotSlow)
+	}
+}
+
+// A robot is asked for a distance that nobody knows and that would change the plan; what it answers is planned with.
+func TestProbesAreAskedForAndUsed(t *testing.T) {
+	s := startWith(t, nil, manager.Balance{Probes: 3})
+	r1, r2 := s.join("r1"), s.join("r2")
+	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
+	s.submit("r1", r1, "1", exchange("a.test", 100, 1000)+exchange("b.test", 100, 1000)+exchange("c.test", 100, 1000)+exchange("d.test", 100, 1000))
+	s.submit("r2", r2, "1", exchange("a.test", 100, 1200))
+	var plan manager.Plan
+	s.operator("POST", "/v1/admin/balance/rebalance", &plan)
+	if plan.Probes == 0 || plan.Measured != 5 {
+		t.Fatalf("%+v", plan)
+	}
+	beat := func(hb wire.Heartbeat) (orders wire.Orders) {
+		t.Helper()
+		hb.Phase = wire.PhaseResting
+		body, err := json.Marshal(hb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, text := s.do("POST", "/v1/robots/r2/heartbeat", "r2", r2, body)
+		if resp.StatusCode == 200 {
+			err = json.Unmarshal([]byte(text), &orders)
+		}
+		if resp.StatusCode >= 300 || err != nil {
+			t.Fatalf("%d %s %v", resp.StatusCode, text, err)
+		}
+		return orders
+	}
+	asked := beat(wire.Heartbeat{}).Probes
+	if len(asked) == 0 || asked[0].Files < 1 || asked[0].Files > wire.MaxProbeFiles {
+		t.Fatalf("asked for %+v", asked)
+	}
+	if again := beat(wire.Heartbeat{}).Probes; len(again) > 0 && again[0] == asked[0] {
+		t.Errorf("asked at once again for %+v", again)
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(asked[0].URL, "http://"), "/")
+	beat(wire.Heartbeat{Probes: map[string]wire.ProbeResult{host: {Files: 10, Bytes: 200 << 10, MS: 10}, "unasked.test": {Bytes: 1}}})
+	s.operator("POST", "/v1/admin/balance/rebalance", &plan)
+	if plan.Measured != 6 {
+		t.Errorf("planned from %d distances, want the one that was measured besides", plan.Measured)
+	}
+	if _, two := s.list("r2"); !strings.Contains(strings.Join(two, " "), host) {
+		t.Errorf("r2 has %v and not %s, which is near to it as it found", two, host)
+	}
+}
