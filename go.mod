@@ -3,6 +3,7 @@ module sheaf
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/andybalholm/brotli v1.2.0
 	github.com/bits-and-blooms/bloom/v3 v3.7.1
 	github.com/go-viper/mapstructure/v2 v2.4.0

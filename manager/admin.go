@@ -31,6 +31,9 @@ type AdmitResponse struct {
 	Name    string    `json:"name"`
 	Token   string    `json:"token"`
 	Expires time.Time `json:"expires"`
+
+	URL     string      `json:"url,omitempty"` // under which robots reach the service, where it knows
+	Install Installable `json:"install"`
 }
 
 // RobotsResponse answers GET /v1/admin/robots.
@@ -97,8 +100,12 @@ func (m *Manager) adminAdmit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return adminError(err)
 	}
+	install, err := m.installable(r)
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusCreated, AdmitResponse{req.Name, token, expires})
+	return writeJSON(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: m.opt.Public, Install: install})
 }
 
 func (m *Manager) adminRevoke(w http.ResponseWriter, r *http.Request) error {

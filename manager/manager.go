@@ -31,12 +31,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/wire"
+	"sheaf/manager/rollout"
 )
 
 // Resolver finds a host's addresses. *net.Resolver is one.
@@ -48,6 +50,7 @@ type Resolver interface {
 type Options struct {
 	Key       ed25519.PrivateKey              // the service's: signs receipts; robots learn its public half when they join
 	Dir       string                          // submitted logs are kept in Dir/logs
+	Public    string                          // URL under which robots reach the service; empty: not known
 	FTP       string                          // host:port of the FTP drop that robots are told of; empty: there is none
 	Operator  func(http.Handler) http.Handler // lets operators through; nil: the operators' API is not mounted
 	Policy    Policy                          // what becomes of hosts that robots find
@@ -63,6 +66,8 @@ type Manager struct {
 	db  *sql.DB
 	opt Options
 	log *slog.Logger
+
+	releases *rollout.Releases
 
 	planning sync.Mutex        // held for one plan, or change by costs, at a time; guards ships
 	ships    map[string][]ship // by robot, what levelling wants it to pass on
@@ -82,7 +87,7 @@ func New(db *sql.DB, opt Options) *Manager {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	return &Manager{db: db, opt: opt, log: opt.Log}
+	return &Manager{db: db, opt: opt, log: opt.Log, releases: rollout.New(db, filepath.Join(opt.Dir, "programs"), opt.Log)}
 }
 
 // Register mounts the robots' protocol, under the paper's paths and under
@@ -95,7 +100,7 @@ func (m *Manager) Register(r *mux.Router) {
 		methods   []string // on the new path; the old one takes GET for all but the two that carry a body
 		oldMethod string
 	}{
-		{"/servlets/list", wire.PathList, m.serveList, []string{http.MethodGet, http.MethodHead}, http.MethodGet},
+		{"/servlets/list", wire.PathList, m.notBelowFloor(m.serveList), []string{http.MethodGet, http.MethodHead}, http.MethodGet},
 		{"/servlets/record", wire.PathRecord, m.serveRecord, []string{http.MethodPost}, http.MethodPost},
 		{"/servlets/submitlog", wire.PathSubmitLog, m.serveSubmitLog, []string{http.MethodPost}, http.MethodPost},
 		{"/servlets/isrestart", wire.PathIsRestart, m.serveIsRestart, []string{http.MethodGet}, http.MethodGet},
@@ -108,6 +113,7 @@ func (m *Manager) Register(r *mux.Router) {
 	}
 	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
 	r.Handle(PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
+	m.registerReleases(r)
 	if m.opt.Operator != nil {
 		m.registerAdmin(r)
 	}

@@ -90,10 +90,14 @@ func (m *Manager) Admit(ctx context.Context, name string) (token string, expires
 // Join exchanges a token for credentials and registers the robot's key. Of two that
 // come with one token, one is answered and the other gets ErrToken.
 func (m *Manager) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResponse, error) {
+	releaseKey, err := m.releases.Key(ctx)
+	if err != nil {
+		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
+	}
 	s := secret()
 	now := db.Millis(time.Now())
 	var name string
-	err := m.db.QueryRowContext(ctx, `
+	err = m.db.QueryRowContext(ctx, `
 		UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
 		WHERE token_hash = ? AND token_expires > ?
 		RETURNING name`,
@@ -104,7 +108,9 @@ func (m *Manager) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResp
 	case err != nil:
 		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
 	}
-	return wire.JoinResponse{Robot: name, Secret: s, ServerKey: m.opt.Key.Public().(ed25519.PublicKey), FTP: m.opt.FTP}, nil
+	return wire.JoinResponse{
+		Robot: name, Secret: s, ServerKey: m.opt.Key.Public().(ed25519.PublicKey), FTP: m.opt.FTP, ReleaseKey: releaseKey,
+	}, nil
 }
 
 // Authenticate returns nil where secret is the robot's, and ErrUnauthorized where it is not.

@@ -30,7 +30,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), hostCommand(), accountCommand(),
+	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand())
 	return root
 }

@@ -1,38 +1,26 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/wire"
 	"sheaf/manager"
 )
 
 func robotCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(
-		&cobra.Command{
-			Use:   "add NAME",
-			Short: "Admit a robot: prints the command with which it joins",
-			Args:  cobra.ExactArgs(1),
-			RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-				var answer manager.AdmitResponse
-				if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
-					return err
-				}
-				return show(cmd, answer, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "robotd join %s %s\n\nRun this once at the robot's site, until %s. Where the robot reaches this service under another address, put that in.\n",
-						c.URL, answer.Token, answer.Expires.Local().Format(time.DateTime))
-					return err
-				})
-			}),
-		},
+		robotAddCommand(),
 		&cobra.Command{
 			Use:   "ls",
 			Short: "List the robots",
@@ -58,6 +46,45 @@ func robotCommand() *cobra.Command {
 		robotAction("revoke NAME", "Take a robot's credentials away; its hosts go to others", http.MethodDelete, ""),
 	)
 	return cmd
+}
+
+func robotAddCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Admit a robot: prints the command that installs it and lets it join",
+		Args:  cobra.ExactArgs(1),
+	}
+	contact := cmd.Flags().String("contact", "", "URL or mail address of the people at the robot's site; without it they are asked")
+	public := cmd.Flags().String("public", "", "URL under which the robot reaches the service (the service's setting http.public)")
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		var answer manager.AdmitResponse
+		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
+			return err
+		}
+		answer.URL = strings.TrimRight(cmp.Or(*public, answer.URL, c.URL), "/")
+		return show(cmd, answer, func(w io.Writer) error {
+			if answer.Install.Counter == 0 {
+				_, err := fmt.Fprintf(w, "robotd join %s %s\n\nRun this once at the robot's site, until %s. For a command that installs the robot too, publish its program first: sheaf release publish\n",
+					answer.URL, answer.Token, answer.Expires.Local().Format(time.DateTime))
+				return err
+			}
+			_, err := fmt.Fprintf(w, "%s\n\nRun this at the robot's site, until %s; its token works once.\n",
+				installLine(answer, *contact), answer.Expires.Local().Format(time.DateTime))
+			return err
+		})
+	})
+	return cmd
+}
+
+// installLine is the command that installs a robot. It names digests of the script and
+// of the release, so that it is enough to trust the way on which the line travels.
+func installLine(a manager.AdmitResponse, contact string) string {
+	line := fmt.Sprintf("curl -fsSLo install-robot.sh %s%s && echo '%s  install-robot.sh' | sha256sum -c && sudo sh install-robot.sh --url %s --token %s --release %d:%s",
+		a.URL, wire.PathInstaller, a.Install.Script, a.URL, a.Token, a.Install.Counter, a.Install.Release)
+	if contact != "" {
+		line += " --contact '" + strings.ReplaceAll(contact, "'", `'\''`) + "'"
+	}
+	return line
 }
 
 func robotAction(use, short, method, suffix string) *cobra.Command {

@@ -15,6 +15,10 @@ type JoinResponse struct {
 	Secret    string `json:"secret"`
 	ServerKey []byte `json:"server_key"`    // Ed25519, 32 bytes: signs receipts
 	FTP       string `json:"ftp,omitempty"` // host:port of the FTP drop, where there is one
+
+	// ReleaseKey is the minisign key that the operators sign the robot's program
+	// with; empty: there is none yet. The robot trusts it from then on, and no other.
+	ReleaseKey string `json:"release_key,omitempty"`
 }
 
 // Paths of the protocol between robots and the service. {robot} stands for the

@@ -13,7 +13,7 @@ import (
 
 // A room may import its own packages and those of rooms on lower floors.
 var floors = []map[string]bool{
-	{"internal": true},
+	{"internal": true, "deploy": true},
 	{"archive/store": true},
 	{"archive": true},
 	{"archive/catalog": true},

@@ -24,16 +24,24 @@ type Client struct {
 	Timeout time.Duration // of one request; a minute if zero
 }
 
+// Send puts a file's bytes to a path.
+func (c *Client) Send(ctx context.Context, path string, body io.Reader) error {
+	return c.do(ctx, http.MethodPut, path, "application/octet-stream", body, nil)
+}
+
 // Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
+	if in == nil {
+		return c.do(ctx, method, path, "", nil, out)
 	}
+	b, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, method, path, "application/json", bytes.NewReader(b), out)
+}
+
+func (c *Client) do(ctx context.Context, method, path, contentType string, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, time.Minute))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
@@ -41,8 +49,8 @@ func (c *Client) Do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+c.Token)
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -49,6 +50,8 @@ type Config struct {
 		// Cert and Key are PEM files; with them HTTP is served over TLS.
 		Cert string `mapstructure:"cert"`
 		Key  string `mapstructure:"key"`
+		// Public is the URL under which robots reach the service, where that is not Listen.
+		Public string `mapstructure:"public"`
 	} `mapstructure:"http"`
 
 	// Download is the FTP server that consumers fetch archives from.
@@ -163,6 +166,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("http.listen", "127.0.0.1:8080")
 	v.SetDefault("http.cert", "")
 	v.SetDefault("http.key", "")
+	v.SetDefault("http.public", "")
 	v.SetDefault("download.listen", "127.0.0.1:2121")
 	v.SetDefault("drop.listen", "127.0.0.1:2122")
 	for _, server := range []string{"download", "drop"} {
@@ -272,6 +276,9 @@ func (c *Config) check() error {
 	}
 	if (c.HTTP.Cert == "") != (c.HTTP.Key == "") {
 		errs = append(errs, bad("http.cert", c.HTTP.Cert, "needs http.key, and the other way round"))
+	}
+	if u, err := url.Parse(c.HTTP.Public); c.HTTP.Public != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, bad("http.public", c.HTTP.Public, "is no URL, such as https://archive.example.jp"))
 	}
 	for key, f := range map[string]FTP{"download": c.Download, "drop": c.Drop.FTP} {
 		if f.Public != "" && net.ParseIP(f.Public).To4() == nil {

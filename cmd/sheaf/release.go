@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/release"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/manager/rollout"
+)
+
+func releaseCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{
+		Use:   "release",
+		Short: "Sign, publish and roll out the robots' program",
+		Long: "The secret key stays with the operators: the service never has it, and robots take\n" +
+			"only what it signed. Keep it off the service's machine.",
+	})
+	cmd.AddCommand(releaseKeyCommand(), releasePublishCommand(), releaseListCommand(), releaseRolloutCommand())
+	return cmd
+}
+
+// passwordVariable is where the secret key's password is read.
+const passwordVariable = "SHEAF_RELEASE_PASSWORD"
+
+const releasesPath = manager.PathAdminReleases
+
+func releaseKeyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "key FILE",
+		Short: "Make a key for releases, or take the one in FILE, and register its public half with the service",
+		Long: "FILE is a secret key as minisign writes it, encrypted with the password in " + passwordVariable + ".\n" +
+			"Robots learn the public half when they join, and trust no other afterwards.",
+		Args: cobra.ExactArgs(1),
+	}
+	replace := cmd.Flags().Bool("replace", false, "even where another key is registered: for robots that join from now on")
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		private, err := makeOrReadKey(args[0])
+		if err != nil {
+			return err
+		}
+		public := private.Public().(minisign.PublicKey)
+		var answer manager.ReleaseKeyResponse
+		err = c.Do(cmd.Context(), http.MethodPut, releasesPath+"/key", manager.ReleaseKeyRequest{Key: public.String(), Replace: *replace}, &answer)
+		if err != nil {
+			return err
+		}
+		return show(cmd, answer, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s\n\nThis public key is registered. Keep %s and its password safe: without them the robots cannot be upgraded.\n", answer.Key, args[0])
+			return err
+		})
+	})
+	return cmd
+}
+
+func makeOrReadKey(path string) (minisign.PrivateKey, error) {
+	private, err := readKey(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return private, err
+	}
+	password := os.Getenv(passwordVariable)
+	if password == "" {
+		return private, fmt.Errorf("%s: a new key needs a password in %s", path, passwordVariable)
+	}
+	if _, private, err = minisign.GenerateKey(nil); err != nil {
+		return private, err
+	}
+	text, err := minisign.EncryptKey(password, private)
+	if err != nil {
+		return private, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return private, err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return private, errors.Join(err, f.Sync(), f.Close())
+}
+
+func readKey(path string) (minisign.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return minisign.PrivateKey{}, err
+	}
+	if !minisign.IsEncrypted(text) {
+		var private minisign.PrivateKey
+		if err := private.UnmarshalText(text); err != nil {
+			return private, fmt.Errorf("%s: %w", path, err)
+		}
+		return private, nil
+	}
+	private, err := minisign.DecryptKey(os.Getenv(passwordVariable), text)
+	if err != nil {
+		return private, fmt.Errorf("%s: %w; is its password in %s?", path, err, passwordVariable)
+	}
+	return private, nil
+}
+
+func releasePublishCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "publish FILE…",
+		Short: "Sign robotd programs, one a platform, and begin to roll them out",
+		Long: "Each FILE is a robotd as go build makes it. The release goes to one robot in a hundred,\n" +
+			"then to ten, then to all, each time when those before have reported in with it, and stops when\n" +
+			"robots put it back.",
+		Args: cobra.MinimumNArgs(1),
+	}
+	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+passwordVariable)
+	version := cmd.Flags().String("version", "", "the release's version; empty: what the programs say")
+	life := cmd.Flags().Duration("life", 180*24*time.Hour, "after which robots take the release no more; publish anew before that")
+	floor := cmd.Flags().Int64("floor", 0, "the least counter that may still be at work: robots below it are upgraded at once and get no list before")
+	soak := cmd.Flags().Duration("soak", time.Hour, "that each stage lasts at least")
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		if *key == "" {
+			return errors.New("--key is missing: the file that sheaf release key made")
+		}
+		private, err := readKey(*key)
+		if err != nil {
+			return err
+		}
+		var list manager.ReleasesResponse
+		if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
+			return err
+		}
+		r := release.Release{Counter: 1, Expires: time.Now().Add(*life).UTC().Truncate(time.Second), Floor: *floor}
+		if len(list.Releases) > 0 {
+			r.Counter = list.Releases[0].Counter + 1
+			r.Floor = max(r.Floor, list.Releases[0].Floor)
+		}
+		programs, err := readPrograms(args)
+		if err != nil {
+			return err
+		}
+		for _, p := range programs {
+			r.Files = append(r.Files, p.File)
+		}
+		if r.Version, err = versionOf(programs, *version); err != nil {
+			return err
+		}
+		text, err := r.Format()
+		if err != nil {
+			return err
+		}
+		for _, p := range programs {
+			if err := sendProgram(cmd, c, p); err != nil {
+				return err
+			}
+		}
+		ask := manager.PublishRequest{
+			Offer: wire.Offer{Release: string(text), Signature: string(minisign.Sign(private, text))},
+			Soak:  rollout.Seconds(*soak / time.Second),
+		}
+		if err := c.Do(cmd.Context(), http.MethodPost, releasesPath, ask, nil); err != nil {
+			return err
+		}
+		return listReleases(cmd, c)
+	})
+	return cmd
+}
+
+// versionOf is the version that was given, or that all programs have.
+func versionOf(programs []program, given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	for _, p := range programs {
+		if p.version == "" || p.version != programs[0].version {
+			return "", fmt.Errorf("%s says version %q, %s says %q; give --version", programs[0].path, programs[0].version, p.path, p.version)
+		}
+	}
+	return programs[0].version, nil
+}
+
+func releaseListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the releases and how far each is rolled out",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			return listReleases(cmd, c)
+		}),
+	}
+}
+
+func listReleases(cmd *cobra.Command, c *operator.Client) error {
+	var answer manager.ReleasesResponse
+	if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &answer); err != nil {
+		return err
+	}
+	return show(cmd, answer, func(w io.Writer) error {
+		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(tw, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped")
+		for _, r := range answer.Releases {
+			fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d %%\t%d\t%d\t%s\n", r.Counter, r.Version, strings.Join(r.Platforms, " "),
+				moment(r.Expires), r.Percent, r.Robots, r.Failed, cmp.Or(r.Stopped, "-"))
+		}
+		return tw.Flush()
+	})
+}
+
+func releaseRolloutCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout COUNTER",
+		Short: "Offer a release to more robots, stop it, or let it go on",
+		Args:  cobra.ExactArgs(1),
+	}
+	percent := cmd.Flags().Int("percent", 0, "of the robots, 1 to 100; 0: as many as now")
+	stop := cmd.Flags().String("stop", "", "stop it, for this reason; robots that run it go on with it")
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		counter, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no counter: see sheaf release ls", args[0])
+		}
+		var list manager.ReleasesResponse
+		if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list.Releases, func(r rollout.Release) bool { return r.Counter == counter })
+		if i < 0 {
+			return fmt.Errorf("there is no release %d", counter)
+		}
+		ask := manager.RolloutRequest{Percent: cmp.Or(*percent, list.Releases[i].Percent), Stopped: *stop}
+		if err := c.Do(cmd.Context(), http.MethodPost, fmt.Sprintf("%s/%d/rollout", releasesPath, counter), ask, nil); err != nil {
+			return err
+		}
+		return listReleases(cmd, c)
+	})
+	return cmd
+}

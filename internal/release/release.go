@@ -1,0 +1,212 @@
+// Package release is the signed description of one release of the robot's program:
+// what the operator signs, the service hands on unread, and each robot and
+// install script verifies.
+//
+// It is text, so that a shell can read it too, and the file that minisign signs:
+//
+//	sheaf robotd release
+//	counter 7
+//	version 0.2.0
+//	expires 2027-02-21T00:00:00Z
+//	floor 3
+//	file linux-amd64 12345678 <SHA-256 in 64 hexadecimal digits>
+//
+// The threats and names are those of The Update Framework (TUF, specification 1.0,
+// 1.5.2): the counter only rises, against rollback to a release with known holes;
+// the expiry shows a robot that it is being kept from newer ones (freeze); the
+// floor is the least counter that may still be at work.
+package release
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"aead.dev/minisign"
+)
+
+// Names of the two files of a release, beside its programs.
+const (
+	FileName      = "RELEASE"
+	SignatureName = "RELEASE.minisig"
+)
+
+// MaxText bounds a release's text and its signature, in bytes.
+const MaxText = 16 << 10
+
+// maxProgram bounds one program, in bytes.
+const maxProgram = 1 << 30
+
+const title = "sheaf robotd release"
+
+var (
+	// ErrSignature says that the text is not signed with the key that was asked for.
+	ErrSignature = errors.New("the release is not signed with the key that this robot trusts")
+	// ErrExpired says that the release's time is over.
+	ErrExpired = errors.New("the release has expired")
+)
+
+// Release is what a robot must know of a release before it fetches a program.
+type Release struct {
+	Counter int64     // from 1; higher with each release
+	Version string    // for people
+	Expires time.Time // whole seconds, UTC
+	Floor   int64     // the least counter that may still be at work; 0: any
+	Files   []File    // one for each platform, sorted
+}
+
+// File is the program for one platform.
+type File struct {
+	Platform string // GOOS-GOARCH, such as linux-amd64
+	Size     int64  // bytes
+	SHA256   string // hexadecimal
+}
+
+// ProgramName is the name under which the service hands out the program of a platform.
+func ProgramName(platform string) string { return "robotd-" + platform }
+
+var (
+	versionForm  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,63}$`)
+	platformForm = regexp.MustCompile(`^[a-z0-9]{1,16}-[a-z0-9]{1,16}$`)
+)
+
+// File gives the program for a platform.
+func (r *Release) File(platform string) (File, bool) {
+	i := slices.IndexFunc(r.Files, func(f File) bool { return f.Platform == platform })
+	if i < 0 {
+		return File{}, false
+	}
+	return r.Files[i], true
+}
+
+// Format writes the release as it is signed. It fails where Parse would.
+func (r *Release) Format() ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r.format(), nil
+}
+
+func (r *Release) format() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\ncounter %d\nversion %s\nexpires %s\nfloor %d\n", title, r.Counter, r.Version, r.Expires.UTC().Format(time.RFC3339), r.Floor)
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "file %s %d %s\n", f.Platform, f.Size, f.SHA256)
+	}
+	return b.Bytes()
+}
+
+func (r *Release) check() error {
+	if r.Counter < 1 || r.Floor < 0 || r.Floor > r.Counter {
+		return fmt.Errorf("release: counter %d and floor %d: want 0 <= floor <= counter, and a counter from 1", r.Counter, r.Floor)
+	}
+	if !versionForm.MatchString(r.Version) {
+		return fmt.Errorf("release: version %q: want 1 to 64 of letters, digits and .+_-", r.Version)
+	}
+	if !r.Expires.Equal(r.Expires.Truncate(time.Second)) {
+		return errors.New("release: the expiry is not in whole seconds")
+	}
+	if len(r.Files) == 0 {
+		return errors.New("release: it has no programs")
+	}
+	for i, f := range r.Files {
+		if !platformForm.MatchString(f.Platform) || f.Size < 1 || f.Size > maxProgram || !ValidDigest(f.SHA256) {
+			return fmt.Errorf("release: program %q of %d bytes, SHA-256 %q, is not well formed", f.Platform, f.Size, f.SHA256)
+		}
+		if i > 0 && r.Files[i-1].Platform >= f.Platform {
+			return fmt.Errorf("release: program %q is out of order, or there twice", f.Platform)
+		}
+	}
+	return nil
+}
+
+// ValidDigest reports whether s is a SHA-256 as releases write it.
+func ValidDigest(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == 32 && s == strings.ToLower(s)
+}
+
+// Parse reads a release's text, which must be byte for byte as Format writes it.
+// It says nothing of who wrote it: see Open.
+func Parse(text []byte) (*Release, error) {
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("release: longer than %d bytes", MaxText)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	r := new(Release)
+	var errs []error
+	number := func(s string) int64 {
+		n, err := strconv.ParseInt(s, 10, 64)
+		errs = append(errs, err)
+		return n
+	}
+	for i, line := range lines {
+		key, value, _ := strings.Cut(line, " ")
+		switch {
+		case i == 0:
+		case key == "counter":
+			r.Counter = number(value)
+		case key == "version":
+			r.Version = value
+		case key == "expires":
+			t, err := time.Parse(time.RFC3339, value)
+			r.Expires, errs = t, append(errs, err)
+		case key == "floor":
+			r.Floor = number(value)
+		case key == "file":
+			f := strings.Split(value, " ")
+			if len(f) != 3 {
+				return nil, fmt.Errorf("release: line %d: want file PLATFORM SIZE SHA256", i+1)
+			}
+			r.Files = append(r.Files, File{Platform: f[0], Size: number(f[1]), SHA256: f[2]})
+		}
+	}
+	if err := errors.Join(append(errs, r.check())...); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(r.format(), text) { // unknown keys, another order, a missing title
+		return nil, errors.New("release: the text is not in the form that this program knows")
+	}
+	return r, nil
+}
+
+// Open verifies a release's signature with the key and then reads its text. A
+// release that has expired by now is given too, with ErrExpired.
+func Open(text, signature []byte, key minisign.PublicKey, now time.Time) (*Release, error) {
+	if len(text) > MaxText || len(signature) > MaxText || !minisign.Verify(key, text, signature) {
+		return nil, ErrSignature
+	}
+	r, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if !now.Before(r.Expires) {
+		return r, fmt.Errorf("%w: release %d, on %s", ErrExpired, r.Counter, r.Expires.Format(time.RFC3339))
+	}
+	return r, nil
+}
+
+// ParseKey reads a public key as minisign writes it, in one line or with its comment.
+func ParseKey(s string) (minisign.PublicKey, error) {
+	var key minisign.PublicKey
+	if err := key.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
+		return key, fmt.Errorf("release key %q: %w", s, err)
+	}
+	return key, nil
+}
+
+// ReadText reads a text or a signature of at most MaxText bytes.
+func ReadText(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, MaxText+1))
+	if err == nil && len(b) > MaxText {
+		err = fmt.Errorf("release: longer than %d bytes", MaxText)
+	}
+	return b, err
+}
