@@ -29,6 +29,12 @@ func (c *Config) plan() (schedule.Plan, error) {
 	return p, c.check()
 }
 
+// Check returns an error that names the setting that is wrong, where one is.
+func (c *Config) Check() error {
+	_, err := c.plan()
+	return err
+}
+
 func (c *Config) check() error {
 	if err := checkContact(c.Contact); err != nil {
 		return wrong("contact", c.Contact, err.Error())
@@ -73,6 +79,7 @@ func (c *Config) check() error {
 		{"upload.back_off", c.Upload.BackOff, c.Upload.BackOff <= 0, "a duration such as 10s"},
 		{"tap.buffer", c.Tap.Buffer, c.Tap.Buffer < 1, "a positive number of bytes"},
 		{"tap.wait", c.Tap.Wait, c.Tap.Wait < 0 || c.Tap.Wait > time.Minute, "0s to 1m"},
+		{"update.trial", c.Update.Trial, c.Update.Trial < time.Second, "at least 1s"},
 		{"manager", c.Manager, !optionalURL(c.Manager, "http", "https"), "an http or https URL"},
 		{"upload.url", c.Upload.URL, !optionalURL(c.Upload.URL, "http", "https"), "an http or https URL"},
 		{"network.proxy", c.Network.Proxy, !optionalURL(c.Network.Proxy, "http", "https", "socks5"), "an http, https or socks5 URL"},

@@ -73,6 +73,9 @@ type Config struct {
 
 	// Network says how hosts are reached.
 	Network NetworkConfig `mapstructure:"network"`
+
+	// Update says how the robot's program is replaced by newer releases.
+	Update UpdateConfig `mapstructure:"update"`
 }
 
 // RunConfig bounds a run: the pages that one turn at an address may fetch, over one
@@ -169,6 +172,15 @@ type NetworkConfig struct {
 	Proxy string `mapstructure:"proxy"`
 }
 
+// UpdateConfig says how the program is replaced. It happens under robotd supervise only.
+type UpdateConfig struct {
+	Enabled bool `mapstructure:"enabled"`
+	// Key is the minisign key that releases must be signed with; empty: the one that
+	// the service named at joining.
+	Key   string        `mapstructure:"key"`
+	Trial time.Duration `mapstructure:"trial"` // within which a new program must report to the manager, or it is put back
+}
+
 // Default returns the settings that hold where nothing else is said.
 func Default() Config {
 	return Config{
@@ -193,5 +205,6 @@ func Default() Config {
 		Upload: UploadConfig{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
 
 		Network: NetworkConfig{Relearn: time.Hour},
+		Update:  UpdateConfig{Enabled: true, Trial: 10 * time.Minute},
 	}
 }

@@ -37,7 +37,9 @@
 //	robotd.sock            where the running daemon answers robotd's commands
 //	tap.sock               package tap
 //	status.json            what "robotd status" shows of a robot that does not run
+//	update/                package update
 package robotd
 
-// Version is the program's, as it stands in manifests and in the User-Agent.
-const Version = "0.1.0"
+// Version is the program's, as it stands in manifests and in the User-Agent. A
+// release's build sets it: go build -ldflags '-X sheaf/robotd.Version=0.2.0'.
+var Version = "0.1.0"

@@ -339,6 +339,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
 	g.Go(func() error { return r.cycles(ctx) })
+	g.Go(func() error { return r.keepProgram(ctx) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -514,21 +515,22 @@ func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
 	return id, nil
 }
 
-// Leave uploads what a stopped robot still has and takes it off the manager's list (P5).
+// Leave takes a stopped robot off the manager's list (P5), so that its hosts are
+// others' at once, and uploads what it still has. Done again, it goes on where it was.
 func Leave(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if _, err := r.seal(ctx); err != nil {
+	if _, err := r.seal(ctx); err != nil { // under the list that it was collected by
 		return err
 	}
-	if err := r.Drain(ctx); err != nil {
+	if err := r.manager.unsubscribe(ctx); err != nil {
 		return err
 	}
 	r.handIn(ctx)
-	return r.manager.unsubscribe(ctx)
+	return r.Drain(ctx)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -28,7 +28,8 @@ func command() *cobra.Command {
 	root.PersistentFlags().String("config", "", "file with settings (YAML)")
 	root.PersistentFlags().String("data", "", "the robot's folder")
 	root.Flags().AddFlagSet(run.Flags())
-	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand(), checkCommand())
+	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand(), checkCommand(),
+		superviseCommand(), verifyReleaseCommand())
 	return root
 }
 
@@ -93,6 +94,11 @@ func joinCommand() *cobra.Command {
 			cfg, err := settings(cmd)
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Lookup("config").Changed { // what would not work is told before the token is used
+				if err := cfg.Check(); err != nil {
+					return err
+				}
 			}
 			name, err := robotd.Join(cmd.Context(), args[0], args[1], cfg.DataDir)
 			if err != nil {

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/robotd"
+	"sheaf/robotd/update"
+)
+
+// Times of the supervisor. They outlast the hiccups of a machine and are short
+// against the hours in which hosts may be visited.
+const (
+	pause = 10 * time.Second // before a robot that ended by itself is started again
+	stop  = 60 * time.Second // for a robot to end
+)
+
+func superviseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "supervise",
+		Short: "Run the robot, start it again when it ends, and let it replace its own program",
+		Long: "supervise runs the robot as its child. New releases, which the robot takes from\n" +
+			"the service, are tried beside the old one, which is put back where the new one does\n" +
+			"not report to the manager.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			args := []string{"run"}
+			for _, flag := range []string{"config", "data"} {
+				if f := cmd.Flags().Lookup(flag); f.Changed {
+					path, err := filepath.Abs(f.Value.String())
+					if err != nil {
+						return err
+					}
+					args = append(args, "--"+flag, path)
+				}
+			}
+			dir, err := filepath.Abs(robotd.UpdateDir(cfg.DataDir))
+			if err != nil {
+				return err
+			}
+			v := update.Supervisor{
+				Dir: dir, Installed: self, Args: args,
+				Trial: cfg.Update.Trial, Pause: pause, Stop: stop, Log: logger(cmd),
+			}
+			return v.Run(cmd.Context())
+		},
+	}
+}
+
+func verifyReleaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify-release TEXT SIGNATURE",
+		Short: "Verify a release with the key that this robot trusts, and show its counter",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := settings(cmd)
+			if err != nil {
+				return err
+			}
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			signature, err := os.ReadFile(args[1])
+			if err != nil {
+				return err
+			}
+			r, err := robotd.VerifyRelease(cfg, text, signature)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d %s\n", r.Counter, r.Version)
+			return err
+		},
+	}
+}

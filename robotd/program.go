@@ -1,0 +1,135 @@
+package robotd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"sheaf/internal/release"
+	"sheaf/internal/wire"
+	"sheaf/robotd/update"
+)
+
+// reportAgain lies between two tries to report where the manager is away.
+const reportAgain = time.Minute
+
+// UpdateDir is the folder of package update in a robot's folder.
+func UpdateDir(data string) string { return filepath.Join(data, "update") }
+
+// keepProgram reports to the manager what program this is, at the start and at every
+// poll, and takes the releases that it offers. It ends with update.ErrStaged when a new
+// program is to be started.
+func (r *Robot) keepProgram(ctx context.Context) error {
+	u, err := r.updater()
+	if err != nil {
+		return err
+	}
+	for {
+		wait := r.cfg.Poll
+		offer, err := r.reportProgram(ctx, u)
+		if err == nil {
+			err = u.Parent.Reported()
+		}
+		if err != nil {
+			wait = min(wait, reportAgain)
+		} else if offer != nil {
+			err = r.takeRelease(ctx, u, *offer)
+			if errors.Is(err, update.ErrStaged) {
+				r.log.Info("ending, for a new program", "release", err)
+				return err
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("program", "version", Version, "error", err)
+		}
+		if err := r.warnStale(u); err != nil {
+			return err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *Robot) updater() (*update.Updater, error) {
+	parent, err := update.FindParent()
+	if err != nil {
+		return nil, err
+	}
+	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.cfg.Manager, Client: r.manager.client, Parent: parent}
+	if key := r.releaseKey(); key != "" {
+		if u.Key, err = release.ParseKey(key); err != nil {
+			return nil, wrong("update.key", key, err.Error())
+		}
+	}
+	return u, nil
+}
+
+func (r *Robot) releaseKey() string { return cmp.Or(r.cfg.Update.Key, r.id.ReleaseKey) }
+
+func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.Offer) error {
+	switch {
+	case !r.cfg.Update.Enabled:
+		return nil
+	case !u.Parent.Supervised():
+		r.log.Warn("a release waits, but is not taken: robotd supervise does not run this program")
+		return nil
+	case r.releaseKey() == "":
+		return errors.New("a release waits, but there is no key to verify it with; the service had none when this robot joined: set update.key")
+	}
+	return u.Take(ctx, offer)
+}
+
+// warnStale says that no release has come since the last one expired.
+func (r *Robot) warnStale(u *update.Updater) error {
+	since, stale, err := update.Stale(u.Dir, time.Now())
+	if stale {
+		r.log.Warn("the newest release that was heard of has expired; ask the operators whether there is a newer one", "expired", since)
+	}
+	return err
+}
+
+func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.Offer, error) {
+	report, err := u.Report(Version)
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(report)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.manager.do(ctx, http.MethodPost, wire.PathReport, nil, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil, nil
+	}
+	offer := new(wire.Offer)
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 4*release.MaxText)).Decode(offer); err != nil {
+		return nil, fmt.Errorf("report: answer: %w", err)
+	}
+	return offer, nil
+}
+
+// VerifyRelease verifies a release's text and signature with the key that the robot in
+// cfg's folder trusts.
+func VerifyRelease(cfg Config, text, signature []byte) (*release.Release, error) {
+	id, err := loadIdentity(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := release.ParseKey(cmp.Or(cfg.Update.Key, id.ReleaseKey))
+	if err != nil {
+		return nil, err
+	}
+	return release.Open(text, signature, key, time.Now())
+}

@@ -1,0 +1,106 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/wire"
+)
+
+// Program is one release's program on this machine.
+type Program struct {
+	Counter int64  `json:"counter"` // 0: none
+	Version string `json:"version,omitempty"`
+	SHA256  string `json:"sha256,omitempty"`
+}
+
+// Trial is a program that has yet to show that it works.
+type Trial struct {
+	Program
+	Began  time.Time `json:"began,omitzero"` // first start
+	Starts int       `json:"starts"`
+}
+
+// Failure is a release that was put back.
+type Failure struct {
+	wire.FailedRelease
+	At    time.Time `json:"at"`
+	Tries int       `json:"tries"`
+}
+
+// state is what the folder remembers: the content of state.json. One process writes
+// it at a time: the supervisor while it has no child that works, else the child.
+type state struct {
+	Current Program   `json:"current"`         // at work; counter 0: the installed program
+	Trial   *Trial    `json:"trial,omitempty"` // to be started next
+	Seen    int64     `json:"seen"`            // the highest counter ever verified
+	Text    string    `json:"text,omitempty"`  // SHA-256 of that release's text
+	Expires time.Time `json:"expires,omitzero"`
+	Failed  []Failure `json:"failed,omitempty"`
+}
+
+const stateFile = "state.json"
+
+func load(dir string) (state, error) {
+	var s state
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%s: %w; remove the file", filepath.Join(dir, stateFile), err)
+	}
+	return s, nil
+}
+
+func (s *state) save(dir string) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return durable.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
+}
+
+// fail puts the trial back and remembers why.
+func (s *state) fail(why string, now time.Time) {
+	t := s.Trial
+	s.Trial = nil
+	i := slices.IndexFunc(s.Failed, func(f Failure) bool { return f.Counter == t.Counter })
+	if i < 0 {
+		i = len(s.Failed)
+		s.Failed = append(s.Failed, Failure{FailedRelease: wire.FailedRelease{Counter: t.Counter}})
+	}
+	f := &s.Failed[i]
+	f.Why, f.At, f.Tries = why, now, f.Tries+1
+	if n := len(s.Failed) - maxFailures; n > 0 {
+		s.Failed = slices.Delete(s.Failed, 0, n)
+	}
+}
+
+// maxFailures is how many releases that failed are remembered.
+const maxFailures = 20
+
+// again reports whether a release that failed may be tried once more: the manager may
+// have been away while it was tried, so it has a second chance a day later.
+func (s *state) again(counter int64, now time.Time) bool {
+	for _, f := range s.Failed {
+		if f.Counter == counter {
+			return f.Tries < 2 && now.Sub(f.At) >= 24*time.Hour
+		}
+	}
+	return true
+}
+
+// path is where the program of a release lies.
+func (p Program) path(dir string) string {
+	return filepath.Join(dir, fmt.Sprintf("robotd-%d", p.Counter))
+}

@@ -1,0 +1,291 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/release"
+)
+
+// Supervisor starts the robot's program again and again. Its fields must be set
+// before Run and not be changed afterwards.
+type Supervisor struct {
+	Dir       string   // the folder; it is made
+	Installed string   // path of the program that the administrator installed
+	Args      []string // of the program
+	Trial     time.Duration
+	Pause     time.Duration // before a program that ended by itself is started again
+	Stop      time.Duration // that a program is given to end, before it is killed
+	Log       *slog.Logger
+	Output    *os.File // the program's; nil: the supervisor's own
+}
+
+// maxStarts is how often a program on trial may end before it is put back.
+const maxStarts = 3
+
+const pidFile = "supervisor.pid"
+
+// Run runs programs until ctx ends, which is no error.
+func (v *Supervisor) Run(ctx context.Context) error {
+	if err := durable.MkdirAll(v.Dir, 0o700); err != nil {
+		return err
+	}
+	pid, err := v.lock()
+	if err != nil {
+		return err
+	}
+	defer pid.Close()
+	runtime.LockOSThread() // children end with the thread that started them; see childAttributes
+	defer runtime.UnlockOSThread()
+	for ctx.Err() == nil {
+		staged, err := v.once(ctx)
+		if err != nil {
+			return err
+		}
+		if !staged {
+			pause(ctx, v.Pause)
+		}
+	}
+	return nil
+}
+
+func (v *Supervisor) lock() (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(v.Dir, pidFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another supervisor works in %s: %w", v.Dir, err)
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// once runs one program until it ends. It reports whether another one, new or put
+// back, is to be started at once.
+func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
+	s, err := v.settle()
+	if err != nil {
+		return false, err
+	}
+	p, path, counter := s.Current, s.Current.path(v.Dir), s.Current.Counter
+	switch {
+	case s.Trial != nil:
+		p, path, counter = s.Trial.Program, s.Trial.path(v.Dir), s.Trial.Counter
+	case p.Counter == 0:
+		path, counter = v.Installed, v.installedCounter()
+	}
+	v.Log.Info("starting", "program", path, "release", counter, "trial", s.Trial != nil)
+	limit := time.Duration(0)
+	if s.Trial != nil {
+		limit = max(time.Until(s.Trial.Began.Add(v.Trial)), time.Second)
+	}
+	ended := v.child(ctx, path, counter, limit, func() error { return v.promote(p) })
+	if ctx.Err() != nil {
+		return true, v.forgive()
+	}
+	v.Log.Warn("the program ended", "release", counter, "why", ended)
+	after, err := load(v.Dir)
+	if err != nil {
+		return false, err
+	}
+	if errors.Is(ended, errSilent) && after.Trial != nil && after.Trial.Counter == counter {
+		return true, v.putBack(&after, ended.Error())
+	}
+	return after.Trial != nil && after.Trial.Starts == 0, nil
+}
+
+// settle decides what is to be started, and notes the start of a program on trial
+// before it happens: a machine that a new program brings down puts it back too.
+func (v *Supervisor) settle() (*state, error) {
+	s, err := load(v.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if t := s.Trial; t != nil {
+		now := time.Now()
+		switch {
+		case t.Counter <= v.installedCounter():
+			s.Trial = nil
+			err = s.save(v.Dir)
+		case t.Starts >= maxStarts:
+			err = v.putBack(&s, fmt.Sprintf("ended %d times before it reported in", t.Starts))
+		case t.Starts > 0 && now.Sub(t.Began) >= v.Trial:
+			err = v.putBack(&s, errSilent.Error())
+		case holds(t.path(v.Dir), t.SHA256) != nil:
+			err = v.putBack(&s, "the program on the disk is not the one that was fetched")
+		default:
+			if t.Starts == 0 {
+				t.Began = now
+			}
+			t.Starts++
+			err = s.save(v.Dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.Current.Counter > 0 && s.Trial == nil {
+		if s.Current.Counter <= v.installedCounter() { // the administrator has installed a newer one
+			s.Current = Program{}
+			return &s, errors.Join(s.save(v.Dir), v.sweep(&s))
+		}
+		if err := holds(s.Current.path(v.Dir), s.Current.SHA256); err != nil {
+			v.Log.Error("the program at work is damaged; going on with the installed one", "err", err)
+			s.Current = Program{}
+			return &s, s.save(v.Dir)
+		}
+	}
+	return &s, nil
+}
+
+// installedCounter is the release that the administrator installed: the text beside
+// the program, which only he can write; 0 where there is none.
+func (v *Supervisor) installedCounter() int64 {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(v.Installed), release.FileName))
+	if err != nil {
+		return 0
+	}
+	r, err := release.Parse(text)
+	if err != nil {
+		v.Log.Warn("the installed release cannot be read", "err", err)
+		return 0
+	}
+	return r.Counter
+}
+
+var errSilent = errors.New("did not report in within the time of its trial")
+
+// child runs a program until it ends, ctx does, or a limit that is not 0 passes
+// before it has reported in. It calls done when it reports in.
+func (v *Supervisor) child(ctx context.Context, path string, counter int64, limit time.Duration, done func() error) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer read.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cmd := exec.CommandContext(ctx, path, v.Args...)
+	cmd.Env = append(os.Environ(), pipeVariable+"=3", counterVariable+"="+strconv.FormatInt(counter, 10))
+	cmd.ExtraFiles = []*os.File{write}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if v.Output != nil {
+		cmd.Stdout, cmd.Stderr = v.Output, v.Output
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = v.Stop
+	cmd.SysProcAttr = childAttributes()
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return err
+	}
+	var timer *time.Timer
+	if limit > 0 {
+		timer = time.AfterFunc(limit, func() { cancel(errSilent) })
+	}
+	told := make(chan error, 1)
+	go func() {
+		line := make([]byte, len(reported))
+		_, err := io.ReadFull(read, line)
+		if err != nil || string(line) != reported {
+			told <- nil
+			return
+		}
+		if timer != nil && !timer.Stop() {
+			told <- nil // too late
+			return
+		}
+		told <- done()
+	}()
+	err = cmd.Wait()
+	if timer != nil {
+		timer.Stop()
+	}
+	read.Close()
+	if cause := context.Cause(ctx); cause == errSilent {
+		return errSilent
+	}
+	if doneErr := <-told; doneErr != nil {
+		return doneErr
+	}
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	return err
+}
+
+// promote puts a program to work that was on trial.
+func (v *Supervisor) promote(p Program) error {
+	s, err := load(v.Dir)
+	if err != nil || s.Trial == nil || s.Trial.Counter != p.Counter || s.Trial.Starts == 0 {
+		return err
+	}
+	s.Current, s.Trial = p, nil
+	v.Log.Info("a new program has reported in and is at work", "release", p.Counter, "version", p.Version)
+	return errors.Join(s.save(v.Dir), v.sweep(&s))
+}
+
+func (v *Supervisor) putBack(s *state, why string) error {
+	v.Log.Error("a new program is put back", "release", s.Trial.Counter, "why", why)
+	s.fail(why, time.Now())
+	return errors.Join(s.save(v.Dir), v.sweep(s))
+}
+
+// forgive does not count a start that was cut short because the supervisor was stopped.
+func (v *Supervisor) forgive() error {
+	s, err := load(v.Dir)
+	if err != nil || s.Trial == nil || s.Trial.Starts == 0 {
+		return err
+	}
+	s.Trial.Starts--
+	return s.save(v.Dir)
+}
+
+// sweep removes the programs that are neither at work nor on trial.
+func (v *Supervisor) sweep(s *state) error {
+	files, err := filepath.Glob(filepath.Join(v.Dir, "robotd-*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if file == s.Current.path(v.Dir) || s.Trial != nil && file == s.Trial.path(v.Dir) {
+			continue
+		}
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -1,0 +1,204 @@
+package update
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"aead.dev/minisign"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/release"
+	"sheaf/internal/wire"
+)
+
+var (
+	// ErrStaged says that a new program lies ready: the robot should end, so that the
+	// supervisor can start it.
+	ErrStaged = errors.New("a new program lies ready")
+	// ErrReplayed says that the release is older than one that was seen.
+	ErrReplayed = errors.New("the release is older than one that this robot has seen")
+	// ErrTwoFaced says that two releases have one counter.
+	ErrTwoFaced = errors.New("another release with the same counter was seen")
+	// ErrFailed says that the release was tried and put back.
+	ErrFailed = errors.New("the release was tried and put back")
+)
+
+// Platform is the platform of this program, as releases name it.
+const Platform = runtime.GOOS + "-" + runtime.GOARCH
+
+// fetchTime bounds one try to fetch a program; the next goes on where it ended.
+const fetchTime = 30 * time.Minute
+
+// Updater is the child's part. Its methods are not to be called at the same time.
+type Updater struct {
+	Dir    string             // the folder
+	Key    minisign.PublicKey // whose signature is trusted
+	Base   string             // URL of the service
+	Client *http.Client       // which may go through a proxy
+	Parent Parent
+}
+
+// Report is what the manager is told of this program.
+func (u *Updater) Report(version string) (wire.ReportRequest, error) {
+	s, err := load(u.Dir)
+	if err != nil {
+		return wire.ReportRequest{}, err
+	}
+	r := wire.ReportRequest{Version: version, Platform: Platform, Counter: u.Parent.Counter, Seen: s.Seen}
+	for _, f := range s.Failed {
+		if f.Counter > u.Parent.Counter {
+			r.Failed = append(r.Failed, f.FailedRelease)
+		}
+	}
+	return r, nil
+}
+
+// Take verifies an offered release and fetches its program. It returns ErrStaged when
+// the program lies ready, and nil where there is nothing to do.
+func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
+	now := time.Now()
+	r, err := release.Open([]byte(offer.Release), []byte(offer.Signature), u.Key, now)
+	if err != nil {
+		return err
+	}
+	s, err := load(u.Dir)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(offer.Release))
+	text := hex.EncodeToString(sum[:])
+	switch {
+	case r.Counter < max(s.Seen, u.Parent.Counter):
+		return fmt.Errorf("%w: %d after %d", ErrReplayed, r.Counter, max(s.Seen, u.Parent.Counter))
+	case r.Counter == s.Seen && text != s.Text:
+		return fmt.Errorf("%w: %d", ErrTwoFaced, r.Counter)
+	case r.Counter == u.Parent.Counter:
+		return nil
+	case s.Trial != nil && s.Trial.Counter == u.Parent.Counter:
+		return nil // this program's own trial is not settled yet; the supervisor still writes the state
+	case !s.again(r.Counter, now):
+		return fmt.Errorf("%w: %d", ErrFailed, r.Counter)
+	}
+	file, ok := r.File(Platform)
+	if !ok {
+		return fmt.Errorf("release %d has no program for %s", r.Counter, Platform)
+	}
+	if r.Counter > s.Seen { // before anything is fetched: from here on nothing older is taken
+		s.Seen, s.Text, s.Expires = r.Counter, text, r.Expires
+		if err := s.save(u.Dir); err != nil {
+			return err
+		}
+	}
+	p := Program{Counter: r.Counter, Version: r.Version, SHA256: file.SHA256}
+	if err := u.fetch(ctx, p, file); err != nil {
+		return fmt.Errorf("release %d: %w", r.Counter, err)
+	}
+	s.Trial = &Trial{Program: p}
+	if err := s.save(u.Dir); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: release %d, version %s", ErrStaged, r.Counter, r.Version)
+}
+
+// fetch brings the program to its path, whole and durable.
+func (u *Updater) fetch(ctx context.Context, p Program, file release.File) error {
+	path := p.path(u.Dir)
+	if holds(path, file.SHA256) == nil {
+		return nil
+	}
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o755)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := u.download(ctx, f, p.Counter, file); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := holds(part, file.SHA256); err != nil {
+		os.Remove(part) // nothing to go on with
+		return err
+	}
+	return durable.Rename(part, path)
+}
+
+// download appends to f what it lacks of the program.
+func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file release.File) error {
+	have, err := f.Seek(0, io.SeekEnd)
+	if err != nil || have == file.Size {
+		return err
+	}
+	if have > file.Size {
+		have = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTime)
+	defer cancel()
+	url := u.Base + wire.PathReleases + "/" + strconv.FormatInt(counter, 10) + "/" + release.ProgramName(Platform)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	if have > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
+	}
+	resp, err := u.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+		have = 0
+	case http.StatusPartialContent:
+		if want := fmt.Sprintf("bytes %d-%d/%d", have, file.Size-1, file.Size); resp.Header.Get("Content-Range") != want {
+			os.Remove(f.Name())
+			return fmt.Errorf("GET %s: Content-Range %q, want %q", url, resp.Header.Get("Content-Range"), want)
+		}
+	default:
+		return fmt.Errorf("GET %s: %s", url, resp.Status)
+	}
+	if err := f.Truncate(have); err != nil {
+		return err
+	}
+	if _, err := f.Seek(have, io.SeekStart); err != nil {
+		return err
+	}
+	n, err := io.Copy(f, io.LimitReader(resp.Body, file.Size-have))
+	if err != nil {
+		return fmt.Errorf("GET %s: after %d of %d bytes: %w", url, have+n, file.Size, err)
+	}
+	if have+n != file.Size {
+		return fmt.Errorf("GET %s: it has %d bytes, want %d", url, have+n, file.Size)
+	}
+	return nil
+}
+
+// holds returns nil where the file at path has that SHA-256.
+func holds(path, digest string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
+		return fmt.Errorf("%s: its SHA-256 is %s, want %s", filepath.Base(path), got, digest)
+	}
+	return nil
+}
