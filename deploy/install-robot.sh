@@ -154,14 +154,14 @@ make_settings() {
 	fi
 	[ -n "$contact" ] || die "give --contact: a URL or mail address at which webmasters reach you; every server that is visited will see it"
 	plain contact "$contact"
-	cat >"$etc/robotd.new.yaml" <<-END
+	cat >"$etc/robotd.yaml.new" <<-END
 		# Settings of this robot; robotd.yaml in the programs' sources shows all of them.
 		# After a change: sheaf-robot restart
 		data: $data
 		contact: "$contact"
 	END
-	"$lib/robotd" check --config "$etc/robotd.new.yaml" || die "nothing was joined; run the command again with another --contact"
-	mv "$etc/robotd.new.yaml" "$etc/robotd.yaml"
+	mv "$etc/robotd.yaml.new" "$etc/robotd.yaml"
+	made=1
 }
 
 # make_environment remembers the proxy. The file is read by systemd and by shells.
@@ -191,7 +191,9 @@ join() {
 		return
 	fi
 	[ -n "$token" ] || die "give --token: this robot has not joined yet"
-	as_robot "$lib/robotd" join "$url" "$token" --data "$data" || die "joining failed; run the same command again, or ask for a new one"
+	as_robot "$lib/robotd" join "$url" "$token" --config "$etc/robotd.yaml" && return
+	[ -z "$made" ] || rm -f "$etc/robotd.yaml" # the next try may bring another contact
+	die "joining failed; put right what it says and run the command again, or ask for a new one"
 }
 
 make_service() {
@@ -439,7 +441,7 @@ remove() {
 	say "the robot is removed"
 }
 
-url= token= contact= pinned= proxy= purge= wait=600 action=install_robot
+url= token= contact= pinned= proxy= purge= made= wait=600 action=install_robot
 script=$0
 while [ $# -gt 0 ]; do
 	case $1 in
