@@ -150,7 +150,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 
 	s.manager = manager.New(s.db, manager.Options{
 		Key: key, Dir: filepath.Join(s.cfg.Data, "manager"), FTP: s.Addresses().Drop,
-		Public: strings.TrimRight(s.cfg.HTTP.Public, "/"),
+		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
 		Operator: operator, Log: s.log,
 		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
 		Balance: s.cfg.Balance.options(zone),
