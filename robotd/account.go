@@ -66,7 +66,7 @@ func (c *crawl) accountLeft() error {
 			why = "paused"
 		case c.room.Short() != "":
 			why = "room" // on the disk or in the spool
-		case from.After(now):
+		case from.After(now), !c.round.end.IsZero() && !now.Before(c.round.end):
 			why = "window"
 		}
 		events = append(events, coverage.Event{Kind: coverage.Left, Reason: why, Host: h.name, N: int64(n)})

@@ -71,6 +71,7 @@ func (c *Config) check() error {
 		{"page.max_path", c.Page.MaxPath, c.Page.MaxPath < 1, "at least 1"},
 		{"page.tries", c.Page.Tries, c.Page.Tries < 1, "at least 1"},
 		{"page.full", c.Page.Full, c.Page.Full < 0, "a duration such as 720h"},
+		{"revisit.at_least", c.Revisit.AtLeast, c.Revisit.AtLeast < 24*time.Hour || c.Revisit.AtLeast > 60*24*time.Hour, "24h to 1440h"},
 		{"page.rules", c.Page.Rules, c.Page.Rules < 0 || c.Page.Rules > maxRules, "0s to 24h"},
 		{"batch.size", c.Batch.Size, c.Batch.Size < 1, "a positive number of bytes"},
 		{"batch.level", c.Batch.Level, c.Batch.Level < 1 || c.Batch.Level > 9, "1 to 9"},
@@ -93,6 +94,9 @@ func (c *Config) check() error {
 	}
 	if _, err := netip.ParseAddrPort(c.Network.Resolver); err != nil && c.Network.Resolver != "" {
 		return wrong("network.resolver", c.Network.Resolver, "want an IP address with a port")
+	}
+	if err := schedule.Rule(c.Revisit.By).Check(); err != nil {
+		return wrong("revisit.by", c.Revisit.By, err.Error())
 	}
 	for host, text := range c.NotBetween {
 		if _, err := window.Parse(text); err != nil {

@@ -45,6 +45,7 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(roomEvery), r.lookForRoom)
 	chore(every(checkpointEvery), r.checkpoint)
+	chore(every(time.Hour), func(context.Context) error { return r.servers.Save() })
 	chore(every(statusEvery), func(context.Context) error { return r.saveStatus() })
 	if r.cfg.Statistics > 0 {
 		chore(every(r.cfg.Statistics), r.logStatistics)
@@ -203,9 +204,15 @@ func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
 	}
 	r.progress.forget(names)
 	for _, name := range names {
-		if err := errors.Join(r.frontier.Forget(name), r.robots.Forget(name)); err != nil {
+		if err := r.forget(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forget drops all that is known of a host.
+func (r *Robot) forget(name string) error {
+	r.servers.Forget(name)
+	return errors.Join(r.frontier.Forget(name), r.robots.Forget(name))
 }

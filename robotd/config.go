@@ -1,6 +1,10 @@
 package robotd
 
-import "time"
+import (
+	"time"
+
+	"sheaf/robotd/schedule"
+)
 
 // Config holds the settings. Each can stand in a YAML file under the name in its
 // tag, or in the environment: upload.poll is ROBOTD_UPLOAD_POLL there.
@@ -66,6 +70,9 @@ type Config struct {
 	// for Window.
 	NotBetween map[string]string `mapstructure:"not_between"`
 
+	// Revisit says which known pages are visited, and when.
+	Revisit RevisitConfig `mapstructure:"revisit"`
+
 	Page   PageConfig   `mapstructure:"page"`
 	Batch  BatchConfig  `mapstructure:"batch"`
 	Upload UploadConfig `mapstructure:"upload"`
@@ -103,6 +110,14 @@ type LimitsConfig struct {
 type DiskConfig struct {
 	Free  int64 `mapstructure:"free"`  // bytes that stay free, after the next batch is made
 	Spool int64 `mapstructure:"spool"` // bytes that wait to be published
+}
+
+// RevisitConfig says which of the pages that are known are visited in a cycle, where the window has
+// no room for all of them, and when a host's visit begins.
+type RevisitConfig struct {
+	By         string        `mapstructure:"by"`          // a schedule.Rule; "all": every page, however many nights a cycle takes
+	AtLeast    time.Duration `mapstructure:"at_least"`    // every page is visited this often, as far as there is room
+	QuickHours bool          `mapstructure:"quick_hours"` // begin when the host's server was quickest
 }
 
 // PageConfig bounds what is taken of a host.
@@ -195,6 +210,7 @@ func Default() Config {
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
+		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
 		Page: PageConfig{
 			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,

@@ -22,8 +22,8 @@ import (
 // crawl is one cycle's work: the hosts and the modules that their turns pass.
 type crawl struct {
 	*Robot
-	stop context.CancelCauseFunc
-	due  time.Time // when the next cycle should begin; zero: there is none
+	stop  context.CancelCauseFunc
+	round round
 
 	began      time.Time
 	watchdog   *watchdog
@@ -38,14 +38,17 @@ type crawl struct {
 	starting int // calls that may still bring hosts into the gate
 }
 
-// errExhausted ends a crawl that has nothing left to visit.
-var errExhausted = errors.New("every host is exhausted")
+// What ends a crawl that went well.
+var (
+	errExhausted = errors.New("every host is exhausted")
+	errOver      = errors.New("the cycle's time is over")
+)
 
 // crawlHosts visits the assigned hosts until none has anything left.
 func (r *Robot) crawlHosts(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	c := &crawl{Robot: r, stop: stop, due: r.nextDue(), hosts: make(map[string]*host), starting: 1}
+	c := &crawl{Robot: r, stop: stop, round: r.thisRound(), hosts: make(map[string]*host), starting: 1}
 	c.backlog.shrinks = make(chan struct{}, 1)
 	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
 	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
@@ -53,6 +56,10 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	c.fetching.size, c.began = r.cfg.Concurrency, time.Now()
 	r.setCrawl(c)
 	defer r.setCrawl(nil)
+	if !c.round.end.IsZero() {
+		over := time.AfterFunc(time.Until(c.round.end), func() { stop(errOver) })
+		defer over.Stop()
+	}
 	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
 	r.mu.Lock()
 	number := r.cycle.Number
@@ -60,12 +67,13 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	r.progress.note(number, c.all())
 	var pages, bytes int64
 	for _, h := range c.all() {
+		c.learnHour(h)
 		r.gate.Remove(h.name)
 		pages, bytes = pages+h.pages.Load(), bytes+h.bytes.Load()
 	}
 	r.pages.Store(pages)
 	r.bytes.Store(bytes)
-	return err
+	return errors.Join(err, r.servers.Save())
 }
 
 func (r *Robot) setCrawl(c *crawl) {
@@ -98,10 +106,14 @@ func (c *crawl) run(ctx context.Context) error {
 	fetchers.wait()
 	c.extracting.finish()
 	c.storing.finish()
-	if err := context.Cause(ctx); !errors.Is(err, errExhausted) {
-		return err
+	err := context.Cause(ctx)
+	if errors.Is(err, errOver) {
+		c.log.Info("the cycle's time is over; what is left waits for the next")
 	}
-	return nil
+	if errors.Is(err, errExhausted) || errors.Is(err, errOver) {
+		return nil
+	}
+	return err
 }
 
 func (c *crawl) assigned() map[string][]string {
@@ -135,15 +147,17 @@ func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error 
 	if err != nil {
 		return err
 	}
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool { return c.host(name) != nil })
+	rooms, err := c.rooms(names)
+	if err != nil {
+		return err
+	}
 	var mu sync.Mutex // guards fresh and damaged
 	var entering errgroup.Group
 	entering.SetLimit(runtime.GOMAXPROCS(0))
-	for _, name := range slices.Sorted(maps.Keys(seeds)) {
-		if c.host(name) != nil {
-			continue
-		}
+	for _, name := range names {
 		entering.Go(func() error {
-			h, mended, err := c.enter(ctx, name, seeds[name], spooled[name])
+			h, mended, err := c.enter(ctx, name, seeds[name], spooled[name], rooms)
 			if err != nil {
 				return err
 			}
@@ -172,7 +186,7 @@ func (c *crawl) startEach(ctx context.Context, seeds map[string][]string) error 
 
 // enter opens a host's queue, mending it where it is damaged. The host takes links
 // from now on, but rests until start.
-func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled int) (h *host, mended bool, err error) {
+func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled int, rooms map[string]float64) (h *host, mended bool, err error) {
 	front, err := c.frontier.Host(name)
 	if err != nil {
 		return nil, false, err
@@ -192,7 +206,7 @@ func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 			return nil, false, err
 		}
 	}
-	if _, err := front.PushKnown(); err != nil {
+	if err := c.pushKnown(front, rooms); err != nil {
 		return nil, false, err
 	}
 	h = &host{name: name, front: front, quiet: c.quiet[name]}
@@ -216,7 +230,12 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	h.locate(addr)
 	h.idle.Store(false) // from here on others ask for the address
 	if !h.front.Empty() {
-		c.gate.AddAt(h.home(), h.name, later(c.firstVisit(time.Now()), c.restraints.Get(h.name).Until))
+		from, _ := c.opening(time.Now())
+		at := c.firstVisit(from)
+		if quick := c.quickHour(h, from); quick.After(from) {
+			at = quick
+		}
+		c.gate.AddAt(h.home(), h.name, later(at, c.restraints.Get(h.name).Until))
 	}
 	return nil
 }
@@ -226,14 +245,13 @@ const atOnce = 200
 
 // firstVisit spreads the first visits to many hosts over an interval: they would else
 // all come at the same moment, and so in every interval thereafter.
-func (c *crawl) firstVisit(now time.Time) time.Time {
+func (c *crawl) firstVisit(from time.Time) time.Time {
 	n := c.begun.Add(1)
 	if n <= atOnce {
 		return time.Time{}
 	}
 	const golden = 0.6180339887498949 // spreads any number of hosts evenly
 	_, part := math.Modf(float64(n) * golden)
-	from, _ := c.opening(now)
 	return from.Add(time.Duration(part * float64(c.cfg.Interval)))
 }
 

@@ -26,7 +26,7 @@
 //	list.json              the last list of hosts from the manager
 //	cycle.json             which cycle runs, and since when
 //	frontier/              package frontier
-//	restraints robots/     package memory
+//	restraints, robots/, servers  package memory
 //	open/ sealing/ spool/  package batch
 //	receipts/              signed receipts of published batches
 //	log/                   collection logs that are not handed in yet

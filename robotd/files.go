@@ -27,6 +27,18 @@ func saveJSON(path string, v any) error {
 	return replaceFile(path, append(data, '\n'), 0o644)
 }
 
+// noteJSON is saveJSON for what is soon said anew: it outlasts the process, not a loss of power.
+func noteJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
 // loadJSON reads v from a file; it is left as it is where there is none.
 func loadJSON(path string, v any) error {
 	data, err := os.ReadFile(path)

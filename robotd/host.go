@@ -21,6 +21,7 @@ type host struct {
 
 	// Whoever has the host's turn uses these; the gate sees to it that it is one.
 	rules    []*rules  // one for each scheme that was met
+	speed    speed     // in the hour that runs
 	failures int       // in a row
 	located  time.Time // when its address was learned
 	lost     bool      // nothing answered there the last time

@@ -123,5 +123,10 @@ func (r *Robot) spend(bytes int64) {
 const usageFile = "usage.json"
 
 func (r *Robot) saveUsage() error {
-	return saveJSON(r.path(usageFile), r.budget.Usage(time.Now()))
+	used := r.budget.Usage(time.Now())
+	if used == r.saved {
+		return nil
+	}
+	r.saved = used
+	return saveJSON(r.path(usageFile), used)
 }

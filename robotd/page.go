@@ -29,6 +29,7 @@ type page struct {
 	fetched   bool // there is an answer or an error to be stored
 	entry     frontier.Entry
 	known     frontier.Visit // of an earlier cycle; zero where a full copy is wanted
+	past      frontier.Visit // the same, wanted or not
 	resp      *fetch.Response
 	err       error
 	links     []frontier.Entry // within the assignment
@@ -118,6 +119,7 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		t.past = known
 		if ok && time.Since(known.Full) < c.cfg.Page.Full {
 			t.known = known
 		}
@@ -272,6 +274,7 @@ func (c *crawl) settle(t *turn) error {
 		}
 		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
 		t.out.Wait = t.resp.Wait
+		c.timed(h, t.resp)
 	}
 	if err := c.queue(t); err != nil {
 		return err
@@ -338,6 +341,7 @@ func (c *crawl) queue(t *turn) error {
 // append adds the page's record to the host's segment and finishes the page.
 func (c *crawl) append(t *turn) error {
 	rec, visit := record(t)
+	t.learn(rec.Kind, &visit, c.plan.Window.Location())
 	if rec.Kind != archive.Revisit {
 		body := t.resp.Body()
 		defer body.Close()

@@ -30,7 +30,7 @@ func (c *crawl) backOff(h *host, status int, asked time.Time) time.Time {
 		next = asked
 	}
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-	if often && !(busy && next.Before(c.due)) {
+	if often && !(busy && next.Before(c.round.due)) {
 		h.idle.Store(true)
 		return time.Time{}
 	}

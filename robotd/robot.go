@@ -49,6 +49,7 @@ type Robot struct {
 	robots  *memory.Rules
 
 	restraints *memory.Restraints
+	servers    *memory.Servers
 
 	frontier *frontier.Frontier
 	batches  *batch.Store
@@ -62,6 +63,7 @@ type Robot struct {
 	quiet    map[string]*window.Schedule // by host, when it is not to be visited
 	budget   *polite.Budget
 	spent    chan struct{} // tells that the budget is used up
+	saved    polite.Usage  // of the budget, as its file has it
 	pause    *pause
 	room     *room.Guard
 	opens    sync.Mutex // held while the gate is opened or closed
@@ -137,12 +139,7 @@ func (r *Robot) open() (err error) {
 	if err := r.openGate(); err != nil {
 		return err
 	}
-	r.fetcher = fetch.New(fetch.Options{
-		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
-		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
-		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
-		Timeout: r.cfg.Page.Timeout, TempDir: temp,
-	})
+	r.fetcher = fetch.New(r.fetching(proxy, temp))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	r.manager = &manager{base: r.cfg.Manager, robot: r.id.Robot, secret: r.id.Secret, client: client}
 	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
@@ -176,6 +173,16 @@ func (r *Robot) open() (err error) {
 	return err
 }
 
+// fetching is how pages are fetched.
+func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
+	return fetch.Options{
+		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
+		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
+		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
+		Timeout: r.cfg.Page.Timeout, TempDir: temp,
+	}
+}
+
 // openGate makes the gate and what decides when it is open.
 func (r *Robot) openGate() error {
 	group, err := polite.Ranges(r.cfg.Network.Ranges)
@@ -196,6 +203,9 @@ func (r *Robot) openGate() error {
 	r.budget.Restore(used)
 	r.spent = make(chan struct{}, 1)
 	if r.robots, err = memory.OpenRules(r.path("robots")); err != nil {
+		return err
+	}
+	if r.servers, err = memory.OpenServers(r.path("servers")); err != nil {
 		return err
 	}
 	if r.restraints, err = memory.OpenRestraints(r.path("restraints")); err != nil {
@@ -424,17 +434,6 @@ func (r *Robot) collects() {
 	case <-r.gained:
 	default:
 	}
-}
-
-// nextDue is when the cycle after the running one should begin; zero: no other comes.
-func (r *Robot) nextDue() time.Time {
-	if r.cfg.Once {
-		return time.Time{}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	due, _ := r.plan.NextCycle(r.cycle.Began, time.Time{})
-	return due
 }
 
 // Cycle runs one crawl cycle: it takes up the one that was interrupted or begins

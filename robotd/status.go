@@ -98,7 +98,7 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 	places := c.gate.Survey()
 	s.Waiting = len(places)
 	at := make(map[string]*polite.Place, len(places))
-	due := 0
+	due, late := 0, 0
 	open := c.gate.IsOpen(now)
 	for i := range places {
 		p := &places[i]
@@ -109,6 +109,9 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 			continue
 		case open && !p.At.After(now):
 			due++
+			if now.Sub(p.At) > c.cfg.patience() {
+				late++
+			}
 		}
 		if s.Next.Visit.IsZero() || p.At.Before(s.Next.Visit) {
 			s.Next.Visit = p.At
@@ -117,13 +120,14 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 	for _, m := range []struct {
 		module
 		queue int
-	}{{c.fetching, due}, {c.extracting, len(c.extracting.in)}, {c.storing, len(c.storing.in)}} {
+		late  int // those of them that may have waited for long
+	}{{c.fetching, due, late}, {c.extracting, len(c.extracting.in), len(c.extracting.in)}, {c.storing, len(c.storing.in), len(c.storing.in)}} {
 		if m.passed == nil {
 			continue // not begun yet
 		}
 		s.Modules = append(s.Modules, m.describe(m.queue))
-		if m.stuck(m.queue, c.began, c.cfg.patience(), now) {
-			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.queue, c.cfg.patience()))
+		if m.stuck(m.late, c.began, c.cfg.patience(), now) {
+			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, c.cfg.patience()))
 		}
 	}
 	loads := make(map[string]*load)
@@ -181,7 +185,7 @@ func (r *Robot) saveStatus() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(saveJSON(r.path(statusFile), s), r.saveUsage())
+	return errors.Join(noteJSON(r.path(statusFile), s), r.saveUsage())
 }
 
 // savedStatus returns what the robot in dir last said of itself.

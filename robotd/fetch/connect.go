@@ -128,7 +128,11 @@ func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) 
 	dialer := &net.Dialer{Timeout: time.Minute}
 	if f.opt.Proxy == nil {
 		dialer.Control = f.control
-		conn, err := dialer.DialContext(ctx, "tcp", addr.String())
+		dial := dialer.DialContext
+		if f.opt.Dial != nil {
+			dial = f.opt.Dial
+		}
+		conn, err := dial(ctx, "tcp", addr.String())
 		if err != nil {
 			return nil, err
 		}

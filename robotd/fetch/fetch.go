@@ -44,6 +44,9 @@ type Options struct {
 	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
 	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
+
+	// Dial opens connections to addresses, which are checked before; nil: the system does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Fetcher fetches pages. Many goroutines may use one.

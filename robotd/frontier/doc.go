@@ -30,7 +30,8 @@
 // lines, Rebuild makes both files anew from what can be read and from the pages that
 // are stored. A damaged state costs full copies.
 //
-// At the cycle's end the visits are merged into one sorted file, state, which
+// At the cycle's end the visits, each with what the page's visits have told of how it
+// changes, and what was found and not come to, are merged into one sorted file, state, which
 // is searched on disk: neither it nor the merging takes more memory where a host has
 // more pages.
 package frontier

@@ -16,6 +16,7 @@ type Visit struct {
 	ETag         string
 	LastModified string
 	Gone         bool // the page is no more: what was known of it is forgotten
+	History
 }
 
 // learned reports whether the visit says anything of the page.
@@ -58,7 +59,8 @@ func (v Visit) fields() string {
 	case !v.Full.IsZero():
 		at = v.Full.UnixNano()
 	}
-	return fmt.Sprintf("%d %s %s %s", at, strconv.Quote(v.Digest), strconv.Quote(v.ETag), strconv.Quote(v.LastModified))
+	text := fmt.Sprintf("%d %s %s %s", at, strconv.Quote(v.Digest), strconv.Quote(v.ETag), strconv.Quote(v.LastModified))
+	return string(v.History.appendTo([]byte(text)))
 }
 
 // parseVisit reads what fields gave, and ignores what follows it.
@@ -82,6 +84,7 @@ func parseVisit(s string) (Visit, error) {
 		}
 		rest = strings.TrimPrefix(rest[len(quoted):], " ")
 	}
+	v.History = parseHistory(rest)
 	return v, nil
 }
 

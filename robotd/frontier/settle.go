@@ -48,7 +48,8 @@ func settleBefore(temp, dir, host string, cycle int64) error {
 
 func settle(temp, dir, host string, cycle int64) (err error) {
 	s := &sorter{dir: temp, host: host, limit: sortChunk}
-	defer func() { err = errors.Join(err, s.close()) }()
+	left := &sorter{dir: temp, host: host, limit: sortChunk}
+	defer func() { err = errors.Join(err, s.close(), left.close()) }()
 	var newest time.Time
 	err = eachVisited(dir, host, cycle, func(k known) error {
 		if k.visit.Full.After(newest) {
@@ -56,10 +57,29 @@ func settle(temp, dir, host string, cycle int64) (err error) {
 		}
 		return s.add(k)
 	})
-	if err != nil || s.empty() {
+	if err == nil {
+		err = eachLeft(dir, host, cycle, left.add)
+	}
+	if err != nil || s.empty() && left.empty() {
 		return err
 	}
-	return rewriteState(dir, host, cycle, s, newest.Add(-keepVisits))
+	return rewriteState(dir, host, cycle, left, s, newest.Add(-keepVisits))
+}
+
+// eachLeft calls fn for what a cycle found and did not come to. An entry that is lost is passed over.
+func eachLeft(dir, host string, cycle int64, fn func(known) error) error {
+	end, err := endOfJournal(filePath(dir, cycle, "journal"), func(place) bool { return true })
+	if err != nil {
+		return err
+	}
+	_, err = eachLine(filePath(dir, cycle, "log"), end.last.consumed, func(line []byte, _ int64) error {
+		e, err := parseEntry(line, host)
+		if err != nil {
+			return nil
+		}
+		return fn(known{hash(e.URL), Visit{}, Entry{URL: e.URL, Depth: e.Depth}})
+	})
+	return err
 }
 
 // eachVisited calls fn for the visits of a cycle, in their order. A mark says where its entry
@@ -92,8 +112,9 @@ func eachVisited(dir, host string, cycle int64, fn func(known) error) error {
 	})
 }
 
-// rewriteState writes the old state overlaid with what is fresh, and renames it into place.
-func rewriteState(dir, host string, cycle int64, fresh *sorter, forget time.Time) (err error) {
+// rewriteState writes the pages that are left, overlaid with the old state and that with what is
+// fresh, and renames it into place.
+func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time) (err error) {
 	path := filepath.Join(dir, stateFile)
 	damaged, err := eachKnown(path, host, func(known) error { return nil })
 	if err != nil {
@@ -113,7 +134,11 @@ func rewriteState(dir, host string, cycle int64, fresh *sorter, forget time.Time
 			err = errors.Join(err, tmp.Close(), os.Remove(tmp.Name()))
 		}
 	}()
-	sources, err := fresh.sources()
+	below, err := left.sources()
+	if err != nil {
+		return err
+	}
+	above, err := fresh.sources()
 	if err != nil {
 		return err
 	}
@@ -121,8 +146,8 @@ func rewriteState(dir, host string, cycle int64, fresh *sorter, forget time.Time
 	fmt.Fprintf(w, "%s%d\n", stateHeader, cycle)
 	pages := 0
 	var line []byte
-	err = mergeKnown(append([]knownSource{old}, sources...), func(k known, from int) error {
-		if k.visit.Gone || from == 0 && !k.visit.Full.After(forget) {
+	err = mergeKnown(slices.Concat(below, []knownSource{visited{old}}, above), func(k known, from int) error {
+		if k.visit.Gone || from == len(below) && !k.visit.Full.After(forget) {
 			return nil
 		}
 		if damaged { // pages whose lines are lost are found again by the links of all others
@@ -147,6 +172,18 @@ func rewriteState(dir, host string, cycle int64, fresh *sorter, forget time.Time
 		return err
 	}
 	return os.Rename(tmp.Name(), path)
+}
+
+// visited passes over pages that nobody came to: those that are left are in the newer log.
+type visited struct{ knownSource }
+
+func (v visited) next() (known, bool, error) {
+	for {
+		k, ok, err := v.knownSource.next()
+		if !ok || err != nil || k.visit.learned() {
+			return k, ok, err
+		}
+	}
 }
 
 // knownSource gives pages in the order of their keys.

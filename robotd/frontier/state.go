@@ -198,49 +198,6 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 	}
 }
 
-// PushKnown queues every page that earlier cycles collected and that is not
-// queued yet: a page that answers "not modified" shows no links, and what it
-// leads to must be visited all the same. It returns how many were queued; once it was
-// done in a cycle, it need not be done again. Where the
-// state is damaged it drops the visits, once what can be read of it is queued.
-func (h *Host) PushKnown() (int, error) {
-	h.mu.Lock()
-	queued := h.last.queued
-	h.mu.Unlock()
-	if queued {
-		return 0, nil
-	}
-	const chunk = 1000
-	var entries []Entry
-	total := 0
-	flush := func() error {
-		n, err := h.Push(entries...)
-		total += n
-		entries = entries[:0]
-		return err
-	}
-	path := filepath.Join(h.dir, stateFile)
-	damaged, err := eachKnown(path, h.Name, func(k known) error {
-		if entries = append(entries, k.entry); len(entries) == chunk {
-			return flush()
-		}
-		return nil
-	})
-	if err == nil {
-		err = flush()
-	}
-	if err == nil && damaged {
-		err = os.Remove(path)
-	}
-	if err != nil {
-		return total, fmt.Errorf("frontier of %s: %w", h.Name, err)
-	}
-	h.mu.Lock()
-	h.last.queued = true // the next line of the journal says so
-	h.mu.Unlock()
-	return total, nil
-}
-
 // forgetVisits removes the state and blanks what the running cycle learned.
 func (h *Host) forgetVisits() error {
 	h.mu.Lock()

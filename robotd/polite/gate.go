@@ -274,6 +274,9 @@ func (g *Gate) NextTime() (time.Time, bool) {
 	return at, true
 }
 
+// Slot is the address that stands for those that count as one with addr.
+func (g *Gate) Slot(addr netip.Addr) netip.Addr { return g.group(addr) }
+
 func (g *Gate) group(addr netip.Addr) netip.Addr {
 	addr = addr.Unmap().WithZone("")
 	if g.opt.Group != nil {

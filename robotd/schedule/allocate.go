@@ -23,6 +23,11 @@ func Freshness(rate, visits float64) float64 {
 // than most, 0 being no bound. Rates of zero get the floor. The answer adds up to the budget, or to
 // what the bounds allow.
 func Allocate(rates []float64, budget, floor, most float64) []float64 {
+	return allocate(rates, nil, budget, floor, most)
+}
+
+// allocate is Allocate for groups of pages that are alike, so many of each; nil is one of each.
+func allocate(rates, many []float64, budget, floor, most float64) []float64 {
 	if most <= 0 {
 		most = math.Inf(1)
 	}
@@ -31,7 +36,11 @@ func Allocate(rates []float64, budget, floor, most float64) []float64 {
 		total := 0.0
 		for i, rate := range rates {
 			visits[i] = min(max(bestVisits(rate, price), floor), most)
-			total += visits[i]
+			if many == nil {
+				total += visits[i]
+			} else {
+				total += many[i] * visits[i]
+			}
 		}
 		return total
 	}

@@ -19,6 +19,7 @@ type Hours struct {
 const (
 	memory  = 0.95 // what a day leaves of the day before
 	breadth = 1.5  // hours, by which an observation speaks for its neighbours at most
+	hearsay = 3    // observations of another hour that count at most: an hour speaks for itself once it was seen
 )
 
 // weights returns how much each hour's observations say about the hour. The more is
@@ -32,7 +33,11 @@ func (h *Hours) weights(hour int) (w [24]float64) {
 	for i := range w {
 		far := float64((i - hour + 24) % 24)
 		far = min(far, 24-far)
-		w[i] = h.Weight[i] * math.Exp(-far*far/(2*wide*wide))
+		n := h.Weight[i]
+		if i != hour {
+			n = min(n, hearsay)
+		}
+		w[i] = n * math.Exp(-far*far/(2*wide*wide))
 	}
 	return w
 }

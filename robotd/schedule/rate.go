@@ -21,6 +21,14 @@ func (c *Changes) Observe(days float64, changed bool) {
 	}
 }
 
+// Fade halves what is known once it rests on many visits: pages change their ways.
+func (c *Changes) Fade(many int) {
+	if c.Visits > many {
+		c.Visits, c.Changed = c.Visits/2, c.Changed/2
+		c.TimeKept, c.TimeMoved = c.TimeKept/2, c.TimeMoved/2
+	}
+}
+
 // Naive is changes met by time: too low, since a page that changed twice between two
 // visits looks like one that changed once.
 func (c *Changes) Naive() float64 {
@@ -61,6 +69,25 @@ func NextVisits(n, hits, floor int) int {
 		next = n - 1
 	}
 	return max(next, floor, 1)
+}
+
+// Daily is the state of the rule of the paper: how often a day a page is visited, and how often
+// it had changed today.
+type Daily struct {
+	Times int // a day; 0: not known yet
+	Hits  int // today
+}
+
+// Observe takes in a visit; newDay tells that it is the first of its day.
+func (d *Daily) Observe(newDay, changed bool) {
+	if d.Times == 0 {
+		d.Times = 1
+	} else if newDay {
+		d.Times, d.Hits = NextVisits(d.Times, d.Hits, 1), 0
+	}
+	if changed {
+		d.Hits++
+	}
 }
 
 // EstimateRates estimates every page's changes a day. A page of which little is known

@@ -1,0 +1,92 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/robotd/fetch"
+)
+
+// pipes is a network within a bubble of testing/synctest, where a server that is waited for lets
+// the clock go on.
+type pipes struct {
+	conns chan net.Conn
+	close func()
+}
+
+func newPipes() *pipes {
+	conns := make(chan net.Conn)
+	return &pipes{conns, sync.OnceFunc(func() { close(conns) })}
+}
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	return ours, nil
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	c, ok := <-p.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// away is a manager that cannot be reached.
+type away struct{}
+
+func (away) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
+
+// nights lets the daemon's cycles run for some days in a bubble, from a Thursday midnight (UTC) on,
+// against a server for all of the hosts that cfg.Network.Hosts names. Each night may be looked at.
+func nights(t *testing.T, cfg Config, days int, server http.HandlerFunc, each func(r *Robot, day int)) {
+	t.Helper()
+	cfg.Once = false
+	var seeds []string
+	for host := range cfg.Network.Hosts {
+		seeds = append(seeds, "http://"+host+"/")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Date(2004, 1, 1, 0, 0, 0, 0, time.UTC)
+		time.Sleep(time.Until(start))
+		r, err := New(cfg, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		network := newPipes()
+		srv := &http.Server{Handler: server}
+		go srv.Serve(network)
+		defer srv.Close()
+		opt := r.fetching(nil, t.TempDir())
+		opt.Dial = network.dial
+		r.fetcher = fetch.New(opt)
+		r.manager.client = &http.Client{Transport: away{}}
+		r.list = assignment{Generation: 1, URLs: seeds}
+		for day := 0; day < days; day++ {
+			if err := r.Cycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if each != nil {
+				each(r, day)
+			}
+			next, _ := r.plan.NextCycle(r.cycle.Began, r.cycle.Ended)
+			time.Sleep(time.Until(next))
+			day = int(time.Since(start).Hours()/24) - 1
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+
+	"sheaf/internal/durable"
+	"sheaf/robotd/schedule"
+)
+
+// Server is what visits have told of a host's server.
+type Server struct {
+	Addr  netip.Addr // where it was; zero: not known
+	Day   int        // of the last observation, counted from some day on
+	Hours schedule.Hours
+}
+
+// packed is a Server in 250 bytes: there may be ten thousand.
+type packed struct {
+	addr          netip.Addr
+	day           int32
+	speed, weight [24]float32
+}
+
+// Servers are in memory, and in a file that is written whole now and then: what is lost with the
+// process is learned again. Many goroutines may use them.
+type Servers struct {
+	path string
+
+	mu    sync.Mutex // guards all below
+	all   map[string]*packed
+	dirty bool
+}
+
+// OpenServers reads what an earlier run learned. A line that is damaged is passed over.
+func OpenServers(path string) (*Servers, error) {
+	s := &Servers{path: path, all: make(map[string]*packed)}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for r := bufio.NewReader(f); ; {
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			return s, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if name, p, ok := parseServer(strings.TrimSuffix(line, "\n")); ok {
+			s.all[name] = p
+		}
+	}
+}
+
+func (p *packed) line(name string) string {
+	var numbers []byte
+	for _, f := range [][24]float32{p.speed, p.weight} {
+		numbers, _ = binary.Append(numbers, binary.LittleEndian, f) // of a fixed size
+	}
+	addr := "-"
+	if p.addr.IsValid() {
+		addr = p.addr.String()
+	}
+	return checked(fmt.Sprintf("%d %s %s %s", p.day, addr, base64.RawStdEncoding.EncodeToString(numbers), name)) + "\n"
+}
+
+func parseServer(line string) (name string, p *packed, ok bool) {
+	text, ok := check(line)
+	f := strings.SplitN(text, " ", 4)
+	if !ok || len(f) != 4 {
+		return "", nil, false
+	}
+	p = new(packed)
+	numbers, err := base64.RawStdEncoding.DecodeString(f[2])
+	if err != nil || len(numbers) != binary.Size(p.speed)+binary.Size(p.weight) {
+		return "", nil, false
+	}
+	r := bytes.NewReader(numbers)
+	if err := errors.Join(binary.Read(r, binary.LittleEndian, &p.speed), binary.Read(r, binary.LittleEndian, &p.weight)); err != nil {
+		return "", nil, false
+	}
+	p.addr, _ = netip.ParseAddr(f[1]) // zero for "-"
+	_, err = fmt.Sscan(f[0], &p.day)
+	return f[3], p, err == nil
+}
+
+// Get returns what is known of a host's server.
+func (s *Servers) Get(host string) (v Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.all[host]
+	if p == nil {
+		return v
+	}
+	v.Addr, v.Day = p.addr, int(p.day)
+	for i := range p.speed {
+		v.Hours.Speed[i], v.Hours.Weight[i] = float64(p.speed[i]), float64(p.weight[i])
+	}
+	return v
+}
+
+// Set replaces what is known.
+func (s *Servers) Set(host string, v Server) {
+	p := &packed{addr: v.Addr, day: int32(v.Day)}
+	for i := range p.speed {
+		p.speed[i], p.weight[i] = float32(v.Hours.Speed[i]), float32(v.Hours.Weight[i])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[host], s.dirty = p, true
+}
+
+// Forget drops a host.
+func (s *Servers) Forget(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, host)
+	s.dirty = true
+}
+
+// Save writes the file where anything has changed.
+func (s *Servers) Save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.dirty {
+		return nil
+	}
+	var text bytes.Buffer
+	for name, p := range s.all {
+		text.WriteString(p.line(name))
+	}
+	s.dirty = false
+	return durable.WriteFile(s.path, text.Bytes())
+}
