@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -53,6 +54,7 @@ type Transfers interface {
 // Options says what a Receiver works with.
 type Options struct {
 	Dir       string // of the buffers, the same as ingest's: files are moved, not copied
+	Shared    bool   // other processes receive into Dir too: each keeps its uploads to itself until they are batches
 	Batches   Batches
 	Robots    Robots
 	Transfers Transfers // may be nil
@@ -104,8 +106,15 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}
+	dir, lock := filepath.Join(opt.Dir, "receive"), (*os.File)(nil)
+	if opt.Shared {
+		var err error
+		if dir, lock, err = ownDir(opt.Dir); err != nil {
+			return nil, fmt.Errorf("receive: uploads in %s: %w", opt.Dir, err)
+		}
+	}
 	up := &uploads{
-		dir: filepath.Join(opt.Dir, "receive"), log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
+		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
 		guard: ingest.NewGuard(opt.Disks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
 		open:  make(map[string]*upload),
 	}

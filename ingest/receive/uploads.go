@@ -73,6 +73,7 @@ func (s *status) file() string {
 // uploads keeps the bytes of batches that are not whole yet.
 type uploads struct {
 	dir      string
+	lock     *os.File // of dir, held as long as the process lives; nil where no other receives
 	log      *slog.Logger
 	guard    *ingest.Guard
 	boundary func(write, when string)

@@ -176,8 +176,8 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 		return err
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks,
-		Dir:   buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
+		Disks: disks, Shared: s.cfg.Database.URL != "",
+		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),
 	})

@@ -1,0 +1,39 @@
+package receive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/internal/durable"
+	"sheaf/internal/lease"
+)
+
+// ownDir gives the first of the directories receive, receive-1, … that no other
+// process has, and keeps it by a lock that lasts as long as the process. Whoever
+// starts after one that died finds that one's uploads in it and goes on with them.
+func ownDir(buffers string) (dir string, lock *os.File, err error) {
+	for n := 0; ; n++ {
+		dir = filepath.Join(buffers, "receive")
+		if n > 0 {
+			dir += fmt.Sprint("-", n)
+		}
+		if err := durable.MkdirAll(dir, 0o750); err != nil {
+			return "", nil, err
+		}
+		lock, err := os.Open(dir)
+		if err != nil {
+			return "", nil, err
+		}
+		err = lease.Flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return dir, lock, nil
+		}
+		if closing := lock.Close(); closing != nil || !errors.Is(err, unix.EWOULDBLOCK) {
+			return "", nil, errors.Join(err, closing)
+		}
+	}
+}
