@@ -223,15 +223,17 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 		if len(robots) == 0 { // nobody to try it: new robots are to install it
 			percent = 100
 		}
-		res, err := tx.ExecContext(ctx, `
-			INSERT INTO releases (counter, text, signature, published, percent, since, soak)
-			SELECT ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM releases WHERE counter >= ?)`,
-			r.Counter, text, signature, db.Millis(now), percent, db.Millis(now), soak.Milliseconds(), r.Counter)
+		var newest int64
+		if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(counter), 0) FROM releases`).Scan(&newest); err != nil {
+			return err
+		}
+		if r.Counter <= newest {
+			return ErrCounter
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO releases (counter, text, signature, published, percent, since, soak) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			r.Counter, text, signature, db.Millis(now), percent, db.Millis(now), soak.Milliseconds())
 		if err != nil {
 			return fmt.Errorf("publish release %d: %w", r.Counter, err)
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrCounter)
 		}
 		s.log.InfoContext(ctx, "release published", "counter", r.Counter, "version", r.Version, "percent", percent)
 		return nil

@@ -112,8 +112,8 @@ func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequ
 		}
 		for _, f := range req.Failed {
 			_, err := tx.ExecContext(ctx, `
-				INSERT INTO release_failures (robot, counter, why, at) SELECT ?, counter, ?, ? FROM releases WHERE counter = ?
-				ON CONFLICT (robot, counter) DO UPDATE SET why = excluded.why`, robot, f.Why, db.Millis(now), f.Counter)
+				INSERT INTO release_failures (robot, counter, why, at) VALUES (?, ?, ?, ?)
+				ON CONFLICT (robot, counter) DO UPDATE SET why = excluded.why`, robot, f.Counter, f.Why, db.Millis(now))
 			if err != nil {
 				return err
 			}
