@@ -209,6 +209,8 @@ func (r *Robot) obey(ctx context.Context, orders wire.Orders) error {
 			r.hold(d == wire.DirectivePause)
 		case wire.DirectiveReport:
 			r.progress.tellAll()
+		case wire.DirectiveUpgrade:
+			r.lookForRelease()
 		default: // of a newer manager, or not for this program
 			r.log.Info("the manager asks for what this program does not do", "directive", d)
 		}

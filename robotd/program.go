@@ -52,9 +52,24 @@ func (r *Robot) keepProgram(ctx context.Context) error {
 		if err := r.warnStale(u); err != nil {
 			return err
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return err
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-r.look:
 		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// lookForRelease has the manager asked for a release now. It may be called at any time.
+func (r *Robot) lookForRelease() {
+	select {
+	case r.look <- struct{}{}:
+	default: // somebody asked already
 	}
 }
 

@@ -60,6 +60,7 @@ type Robot struct {
 	journal  *collectionLog
 	found    *discovered
 	started  time.Time
+	look     chan struct{}               // tells that the manager wants a release looked for
 	quiet    map[string]*window.Schedule // by host, when it is not to be visited
 	budget   *polite.Budget
 	spent    chan struct{} // tells that the budget is used up
@@ -104,7 +105,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 	if cfg.Manager == "" {
 		cfg.Manager = id.Manager
 	}
-	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), sketcher: verdict.NewSketcher(),
+	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
 		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
