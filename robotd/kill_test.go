@@ -259,5 +259,5 @@ func TestKill(t *testing.T) {
 
 // contextForChild bounds a robot whose test went away.
 func contextForChild() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 5*time.Minute)
+	return context.WithTimeout(context.Background(), 20*time.Minute)
 }
