@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"aead.dev/minisign"
 
 	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
@@ -31,7 +31,7 @@ type fleet struct {
 
 func newFleet(t *testing.T, robots int) *fleet {
 	t.Helper()
-	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
 		t.Fatal(err)
 	}
