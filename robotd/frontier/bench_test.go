@@ -39,13 +39,12 @@ type bench struct {
 	*Frontier
 	hosts []*Host
 	urls  int
+	links int // of a page
 }
-
-const linksOfPage = 50
 
 var benchSteps = map[string]func(b *bench) (count int, err error){
 	"push": func(b *bench) (int, error) { // in the order in which the pages of many hosts come
-		links := make([]Entry, 0, linksOfPage)
+		links := make([]Entry, 0, b.links)
 		for n := 0; n < b.urls; {
 			for i, h := range b.hosts {
 				links = links[:0]
@@ -62,13 +61,13 @@ var benchSteps = map[string]func(b *bench) (count int, err error){
 	},
 	"start": nil, // nothing but opening them
 	"known": func(b *bench) (int, error) { // links to pages that are known
-		links := make([]Entry, linksOfPage)
-		per := len(b.hosts) * linksOfPage
+		links := make([]Entry, b.links)
+		per := len(b.hosts) * b.links
 		count := min(b.urls, 1_000_000)
-		for n := 0; n < count; n += linksOfPage {
+		for n := 0; n < count; n += b.links {
 			host := rand.IntN(len(b.hosts))
 			for i := range links {
-				links[i] = b.entry(host, rand.IntN(b.urls/per)*per+host*linksOfPage+i)
+				links[i] = b.entry(host, rand.IntN(b.urls/per)*per+host*b.links+i)
 			}
 			if fresh, err := b.hosts[host].Push(links...); err != nil || fresh > 0 {
 				return n, fmt.Errorf("%d links to known pages were taken for new: %w", fresh, err)
@@ -135,7 +134,7 @@ func runStep(step, dir string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{Frontier: f, hosts: make([]*Host, hosts), urls: urls}
+	b := &bench{Frontier: f, hosts: make([]*Host, hosts), urls: urls, links: max(1, min(50, urls/hosts))}
 	for i := range b.hosts {
 		if b.hosts[i], err = f.Host(benchHost(i)); err != nil {
 			return err
