@@ -14,7 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/http2"
 	"golang.org/x/net/proxy"
 
 	"sheaf/robotd/weburl"
@@ -89,11 +88,11 @@ type connection struct {
 	net.Conn           // what HTTP is spoken over
 	wire     *wireConn // what the network sees
 	ip       netip.Addr
-	h2       *http2.ClientConn // nil for HTTP/1
-	reader   *bufio.Reader     // of HTTP/1, over all answers of a run
-	again    bool              // asks the server to keep the connection
-	absolute bool              // a plain request to an HTTP proxy names the whole URL
-	proxyKey string            // Proxy-Authorization for it
+	h2       *http.ClientConn // nil for HTTP/1
+	reader   *bufio.Reader    // of HTTP/1, over all answers of a run
+	again    bool             // asks the server to keep the connection
+	absolute bool             // a plain request to an HTTP proxy names the whole URL
+	proxyKey string           // Proxy-Authorization for it
 }
 
 // connect dials, through the proxy if there is one, and encrypts for https.
@@ -224,7 +223,7 @@ func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1
 func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error {
 	conn := tls.Client(c.Conn, &tls.Config{
 		ServerName:         strings.TrimSuffix(name, "."),
-		NextProtos:         []string{http2.NextProtoTLS, "http/1.1"},
+		NextProtos:         []string{protoHTTP2, "http/1.1"},
 		MinVersion:         tls.VersionTLS10,
 		CipherSuites:       cipherSuites(),
 		InsecureSkipVerify: f.opt.AnyCertificate,
@@ -234,16 +233,25 @@ func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error
 		return &kindError{TLS, err}
 	}
 	c.Conn = conn
-	if conn.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+	if conn.ConnectionState().NegotiatedProtocol != protoHTTP2 {
 		return nil
 	}
-	transport := &http2.Transport{DisableCompression: true, MaxHeaderListSize: uint32(f.opt.MaxHeader)}
+	transport := &http.Transport{
+		DialTLSContext:         func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		Protocols:              new(http.Protocols),
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: int64(f.opt.MaxHeader),
+	}
+	transport.Protocols.SetHTTP2(true)
 	var err error
-	if c.h2, err = transport.NewClientConn(conn); err != nil {
+	if c.h2, err = transport.NewClientConn(ctx, "https", conn.RemoteAddr().String()); err != nil {
 		return &kindError{Protocol, err}
 	}
 	return nil
 }
+
+// protoHTTP2 is what a server that speaks HTTP/2 over TLS chooses (RFC 9113, 3.2).
+const protoHTTP2 = "h2"
 
 // cipherSuites returns Go's secure suites and the old ones with AES, which many
 // old servers have nothing better than. RC4 and 3DES stay out.
