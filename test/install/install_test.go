@@ -170,6 +170,22 @@ func TestPartnerSite(t *testing.T) {
 		t.Errorf("installed is %s", out)
 	}
 
+	// One that works but for its reports: the manager refuses a version of that length.
+	build(t, o.path("robotd-3"), "sheaf/cmd/robotd", strings.Repeat("9", 200))
+	settings, err := os.ReadFile(r.path("etc/sheaf-robot/robotd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write("etc/sheaf-robot/robotd.yaml", string(settings)+"update: {trial: 5s}\n", 0o644)
+	o.sheaf("release", "publish", o.path("robotd-3"), "--version", "9.3.0", "--key", o.path("release.key"))
+	r.must("sheaf-robot", "restart")
+	o.until("the robot puts a program back that cannot report, and the roll-out stops", func() bool {
+		return strings.Contains(o.sheaf("release", "ls"), "1 of 1 robots put it back")
+	})
+	if v := o.robot("waseda").Version; v != "9.2.0" {
+		t.Errorf("after that it runs version %s", v)
+	}
+
 	o.until("the robot takes part", func() bool { return o.robot("waseda").Subscribed })
 	r.must("sheaf-robot", "remove", "--purge")
 	if o.robot("waseda").Subscribed {
