@@ -17,7 +17,9 @@
 // last, and not before an interval has passed since the start. A fetch without
 // progress is cancelled by the watchdog, and a worker that hangs is replaced.
 //
-// A cycle, usually a day, ends when every assigned host has nothing left: the
+// A cycle, usually a day, ends when every assigned host has nothing left, or when the window
+// last closes before the next is due; what nobody came to is kept for that one. Where
+// a host's nights have no room for all of its pages, package schedule chooses (revisit.by). At the end the
 // segments are sealed into a batch, the log of the collection goes to the manager,
 // and the frontier's visits are settled for the next cycle. The data folder:
 //
