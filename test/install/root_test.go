@@ -94,7 +94,7 @@ func (r *root) exists(name string) bool {
 
 // run runs a command in it, and returns what it wrote.
 func (r *root) run(args ...string) (string, error) {
-	cmd := exec.CommandContext(r.t.Context(), "unshare", append([]string{"--mount", "sh", "-c",
+	cmd := exec.Command("unshare", append([]string{"--mount", "sh", "-c",
 		`mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"`, r.dir}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/bin", "HOME=/root"}
 	cmd.Dir = "/"
