@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
 )
 
@@ -29,11 +30,7 @@ func batchListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the buffers and the latest batches",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			query := url.Values{}
 			if state != "" {
 				query.Set("state", state)
@@ -60,7 +57,7 @@ func batchListCommand() *cobra.Command {
 				}
 				return tw.Flush()
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only batches in this state, such as quarantined")
 	cmd.Flags().StringVar(&robot, "robot", "", "only this robot's batches")
@@ -72,11 +69,7 @@ func batchShowCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one batch: its state, and where and why it failed",
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var b ingest.Batch
 			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/admin/batches/"+url.PathEscape(args[0]), nil, &b); err != nil {
 				return err
@@ -93,7 +86,7 @@ func batchShowCommand() *cobra.Command {
 				}
 				return tw.Flush()
 			})
-		},
+		}),
 	}
 }
 
@@ -132,11 +125,7 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var b ingest.Batch
 			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/batches/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
 				return err
@@ -145,7 +134,7 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 				_, err := fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(&b))
 				return err
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&word.By, "by", os.Getenv("USER"), "who decides (USER)")
 	cmd.Flags().StringVar(&word.Note, "note", "", "why, kept with the batch")
@@ -157,11 +146,7 @@ func batchPublishCommand() *cobra.Command {
 		Use:   "publish",
 		Short: "Publish what waits now, whatever the publish window says",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var published map[string]any
 			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
 				return err
@@ -170,6 +155,6 @@ func batchPublishCommand() *cobra.Command {
 				_, err := fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
 				return err
 			})
-		},
+		}),
 	}
 }
