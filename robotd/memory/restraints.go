@@ -80,8 +80,10 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+// line rounds up: what is read back is never earlier than what was asked for.
 func (s Restraint) line(name string) string {
-	return checked(fmt.Sprintf("%d %d %s", s.Until.UnixMilli(), s.Every.Milliseconds(), name)) + "\n"
+	const up = time.Millisecond - 1
+	return checked(fmt.Sprintf("%d %d %s", s.Until.Add(up).UnixMilli(), (s.Every+up).Milliseconds(), name)) + "\n"
 }
 
 func parseRestraint(line string) (name string, s Restraint, ok bool) {
