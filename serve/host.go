@@ -318,14 +318,9 @@ func (l *Library) index(ctx context.Context, line catalog.Line) (*archive.Index,
 
 // left returns the cells of a segment that are not taken down; nil is all of them.
 func (h *host) left(l catalog.Line, index *archive.Index) []int {
-	gone := func(url string) bool {
-		return slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
-			return (t.Edition == "" || t.Edition == l.Edition) && strings.HasPrefix(url, t.URLPrefix)
-		})
-	}
 	cells := make([]int, 0, len(index.Cells))
 	for i := range index.Cells {
-		if !gone(index.Cells[i].URL) {
+		if !h.gone(l, index.Cells[i].URL) {
 			cells = append(cells, i)
 		}
 	}
@@ -333,6 +328,13 @@ func (h *host) left(l catalog.Line, index *archive.Index) []int {
 		return nil
 	}
 	return cells
+}
+
+// gone reports whether a URL of a segment is taken down.
+func (h *host) gone(l catalog.Line, url string) bool {
+	return slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
+		return (t.Edition == "" || t.Edition == l.Edition) && strings.HasPrefix(url, t.URLPrefix)
+	})
 }
 
 // chosen yields the numbers of a part's cells.

@@ -1,0 +1,195 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// Capture is one record, as one account sees it at one version of the catalog. What
+// it refers to stays readable for hours after the call that gave it.
+type Capture struct {
+	*archive.Cell              // not to be changed
+	Line          catalog.Line // of the segment that it lies in
+	// Original is the page that a Revisit refers to; nil where that is not here,
+	// or not any more. It is set by Captures alone.
+	Original *Capture
+
+	library *Library
+	index   *archive.Index
+	number  int // of the cell
+}
+
+// Captures returns the records of a URL in the order of time and, of the same
+// instant, of publication. As in other web archives it is the URL key (see
+// archive.SURT) by which records are found: http and https, and the host with and
+// without www, count as one, whose records Cell.URL tells apart. Looking around
+// is allowed outside the account's window too; see Admit for the bodies.
+func (l *Library) Captures(ctx context.Context, a *Account, url string) ([]*Capture, error) {
+	v, err := l.visit(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.snap.Release()
+	captures, err := v.captures(ctx, url)
+	if err != nil {
+		return nil, fmt.Errorf("captures of %.200s: %w", url, err)
+	}
+	return captures, nil
+}
+
+func (v *visit) captures(ctx context.Context, url string) ([]*Capture, error) {
+	name, err := archive.HostOf(url)
+	if err != nil {
+		return nil, nil // nothing is kept of such
+	}
+	hosts, err := v.site(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	key := archive.SURT(url)
+	var captures []*Capture
+	for _, h := range hosts {
+		some, err := h.captures(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		captures = append(captures, some...)
+	}
+	slices.SortStableFunc(captures, func(a, b *Capture) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq))
+	})
+	resolve(captures)
+	return captures, nil
+}
+
+// captures returns a host's records of one URL key, a segment's after another's.
+func (h *host) captures(ctx context.Context, key string) ([]*Capture, error) {
+	bySegment := make([][]*Capture, len(h.lines))
+	load, loadCtx := errgroup.WithContext(ctx)
+	load.SetLimit(8)
+	for i, line := range h.lines {
+		load.Go(func() error {
+			segment, err := h.sorted(loadCtx, line)
+			if err != nil {
+				return err
+			}
+			for _, n := range segment.of(key) {
+				cell := &segment.Cells[n]
+				if !h.gone(line, cell.URL) {
+					bySegment[i] = append(bySegment[i], &Capture{Cell: cell, Line: line, library: h.Library, index: segment.Index, number: int(n)})
+				}
+			}
+			return nil
+		})
+	}
+	if err := load.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(bySegment...), nil
+}
+
+// resolve finds what revisits refer to, among the records of one URL key by time.
+func resolve(captures []*Capture) {
+	type copyOf struct{ url, digest string }
+	latest := make(map[copyOf]*Capture)
+	for _, c := range captures {
+		id := copyOf{c.URL, c.Digest}
+		switch c.Kind {
+		case archive.Page:
+			latest[id] = c
+		case archive.Revisit:
+			c.Original = latest[id]
+			for _, o := range captures {
+				if o.Kind == archive.Page && o.URL == c.URL && o.Digest == c.Digest && o.Time.Equal(c.RefersDate) {
+					c.Original = o
+				}
+			}
+		}
+	}
+}
+
+// site returns the hosts, as the account sees them, whose URLs have the same keys
+// as those of the host named: it and its namesakes with and without www.
+func (v *visit) site(ctx context.Context, name string) ([]*host, error) {
+	names, err := v.namesakes(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []*host
+	for _, name := range names {
+		h, err := v.host(ctx, archive.HostPath(name))
+		if err != nil {
+			return nil, err
+		}
+		if h != nil {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts, nil
+}
+
+// namesakes returns the names that a host may have with and without www, as far
+// as something may be there.
+func (v *visit) namesakes(ctx context.Context, name string) ([]string, error) {
+	surt := archive.HostSURT(name)
+	if key, _, _ := strings.Cut(archive.SURT("http://"+name+"/"), ")"); key != surt {
+		_, name, _ = strings.Cut(name, ".") // is www's, as the key is without it
+	}
+	names := []string{name, "www." + name}
+	if strings.HasPrefix(archive.HostPath(name), "_ip/") {
+		return names[:1], nil
+	}
+	// www1 and the like lie beside one another: '/' sorts below the digits, ':' above.
+	bare, port, hasPort := strings.Cut(name, ":")
+	beside, err := v.snap.Children(ctx, archive.HostPath(bare), "www/", page)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range beside {
+		digits, ok := strings.CutPrefix(c.Name, "www")
+		if !ok || digits >= ":" {
+			break
+		}
+		digits, of, ported := strings.Cut(digits, "_")
+		if c.Leaf && strings.Trim(digits, "0123456789") == "" && of == port && ported == hasPort {
+			names = append(names, "www"+digits+"."+name)
+		}
+	}
+	return names, nil
+}
+
+// Body opens the page's body; of a Revisit that of its Original. ErrNotFound says
+// that the record holds none.
+func (c *Capture) Body() (*archive.PageView, error) {
+	if c.Original != nil {
+		return c.Original.Body()
+	}
+	if c.Kind != archive.Page {
+		return nil, fmt.Errorf("body of a %v: %w", c.Kind, ErrNotFound)
+	}
+	return archive.PageBodyOf(c.library.source(c.Line), c.Cell)
+}
+
+// Record opens the record itself as a WARC file holds it, uninflated: one gzip
+// member of the WARC header, the stored HTTP header and the body.
+func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
+	part := archive.Part{Source: c.library.source(c.Line), Index: c.index, Digest: c.Line.SHA256, Cells: []int{c.number}}
+	view, err := archive.NewView(archive.WARC, []archive.Part{part})
+	if err != nil {
+		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
+	}
+	n := c.WARCLength()
+	return view.OpenRange(ctx, view.Size()-n, n)
+}
+
+// Admit fails with a *ClosedError while the account's window is closed.
+func (l *Library) Admit(a *Account) error { return l.admit(a, new(File)) }

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sort"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// sorted is a segment's index with the order of its cells by URL key and time.
+type sorted struct {
+	*archive.Index
+	order []int32
+}
+
+// sortCost is what a cell takes in a sorted index beside the index itself.
+const sortCost = 4
+
+// sorted reads a segment's index and puts its cells in order.
+func (l *Library) sorted(ctx context.Context, line catalog.Line) (sorted, error) {
+	return recall(ctx, l.cache, "sorted "+line.SHA256, func(ctx context.Context) (sorted, int64, error) {
+		index, err := l.index(ctx, line)
+		if err != nil {
+			return sorted{}, 0, err
+		}
+		s := sorted{index, make([]int32, len(index.Cells))}
+		for i := range s.order {
+			s.order[i] = int32(i)
+		}
+		slices.SortFunc(s.order, func(a, b int32) int {
+			return cmp.Or(byKeyAndTime(&index.Cells[a], &index.Cells[b]), cmp.Compare(a, b))
+		})
+		return s, int64(len(s.order))*sortCost + 256, nil
+	})
+}
+
+func byKeyAndTime(a, b *archive.Cell) int {
+	return cmp.Or(strings.Compare(a.URLKey, b.URLKey), a.Time.Compare(b.Time))
+}
+
+// of returns the numbers of the cells of one URL key, by time.
+func (s sorted) of(key string) []int32 {
+	from := sort.Search(len(s.order), func(i int) bool { return s.Cells[s.order[i]].URLKey >= key })
+	to := from
+	for to < len(s.order) && s.Cells[s.order[to]].URLKey == key {
+		to++
+	}
+	return s.order[from:to]
+}
