@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/weburl"
 )
 
 // body returns the stored body of a page in a batch.

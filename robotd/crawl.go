@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/weburl"
 )
 
 // crawl is one cycle's work: the hosts and the modules that their turns pass.

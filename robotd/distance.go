@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/weburl"
 )
 
 // probeLater takes the manager's question how far hosts are. What comes while one is

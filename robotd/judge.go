@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"sheaf/internal/weburl"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/verdict"
-	"sheaf/robotd/weburl"
 )
 
 // missing is what a host answers where nothing can be, if that looks like a page.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/weburl"
 )
 
 // manager speaks the paper's P1 to P5 with the service, under /v1/robots.

@@ -6,10 +6,10 @@ import (
 	"net/http"
 
 	"sheaf/archive"
+	"sheaf/internal/weburl"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/weburl"
 )
 
 // mend makes a host's queue anew, of which the disk has lost parts, from what can be

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/coverage"
@@ -21,7 +22,6 @@ import (
 	"sheaf/robotd/room"
 	"sheaf/robotd/trap"
 	"sheaf/robotd/verdict"
-	"sheaf/robotd/weburl"
 )
 
 // page is what a turn that fetches a page gathers on its way.

@@ -7,11 +7,11 @@ import (
 	"net/netip"
 	"time"
 
+	"sheaf/internal/weburl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/upload"
-	"sheaf/robotd/weburl"
 )
 
 // rules is what the robots.txt of one of a host's schemes says, and how far its

@@ -3,7 +3,7 @@ package extract
 import (
 	"strings"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 func (c *collector) newBase(abs string) {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/text/encoding"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // Limits on what one page may yield.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/net/html/atom"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // form is a GET form with what it sends when nobody changes anything.

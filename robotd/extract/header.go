@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // HeaderLinks reads the links that an answer to base carries in its header: Link

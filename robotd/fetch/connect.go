@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/net/proxy"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // Resolve finds the address of a host, written as in a URL: "name", "name:port",

@@ -24,7 +24,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // Options say how to fetch. The zero value of each field means its default.

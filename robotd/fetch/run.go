@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"sheaf/robotd/weburl"
+	"sheaf/internal/weburl"
 )
 
 // Run fetches pages of one host one after another over one connection, as long as
