@@ -1,7 +1,7 @@
 // Package extract finds what a page says about itself and what it links to.
 //
 // A page is decoded by what its bytes are, not by what it says they are where
-// the two disagree (see charset.go), and its links are read as a browser reads them:
+// the two disagree (internal/charset), and its links are read as a browser reads them:
 // in one pass over the tokens, without a tree, resolved at the end, because the
 // first <base> counts for links before it too. Bytes searched, links and
 // title are bounded; no input makes it panic or fail otherwise than by a base
@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/text/encoding"
 
+	"sheaf/internal/charset"
 	"sheaf/internal/weburl"
 )
 
@@ -83,8 +84,8 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	default:
 		return c.page, nil
 	}
-	text, cs := decodeText(body, contentType)
-	c.page.Charset, c.page.Declared, c.enc = cs.name, cs.doubted, cs.query
+	text, cs := charset.Decode(body, contentType)
+	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
 	search(c, text)
 	c.resolve()
 	return c.page, nil

@@ -1,4 +1,6 @@
-package extract
+// Package charset finds out in which encoding a page's bytes are written. Old
+// Japanese pages often do not say, or say something else.
+package charset
 
 import (
 	"bytes"
@@ -12,25 +14,29 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// charset is what a page's bytes turned out to be.
-type charset struct {
-	name    string
-	doubted string            // what was declared instead
-	query   encoding.Encoding // for the queries of its links; nil: UTF-8
+// Charset is what a page's bytes turned out to be.
+type Charset struct {
+	Name    string            // as the WHATWG encoding standard writes it, in lower case
+	Doubted string            // what was declared, and not believed
+	Query   encoding.Encoding // for the queries of its links; nil: UTF-8
 }
 
 // sampleSize is how much of a body is tried when declarations are judged.
 const sampleSize = 256 << 10
 
-// decodeText decodes a body. In this order: a byte order mark; ISO-2022-JP's
-// escapes in seven bits, which nothing else has; what the header and then the page declare, unless
-// the bytes say otherwise; the encoding in which the bytes make the most sense.
-func decodeText(body []byte, contentType string) (string, charset) {
-	name, doubted := detect(body, contentType)
-	cs := charset{name: name, doubted: doubted}
+// Decode decodes a body that came with a Content-Type header to UTF-8. What does not
+// fit the encoding becomes U+FFFD.
+func Decode(body []byte, contentType string) (string, Charset) {
+	cs := Detect(body, contentType)
+	return cs.Decode(body), cs
+}
+
+// Decode decodes bytes that are written in the charset to UTF-8.
+func (cs Charset) Decode(body []byte) string {
+	name := cs.Name
 	enc, err := htmlindex.Get(name)
 	if name == "utf-8" || err != nil {
-		return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "\uFFFD"), cs
+		return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "\uFFFD")
 	}
 	if strings.HasPrefix(name, "utf-16") {
 		order := unicode.LittleEndian
@@ -38,11 +44,21 @@ func decodeText(body []byte, contentType string) (string, charset) {
 			order = unicode.BigEndian
 		}
 		enc = unicode.UTF16(order, unicode.UseBOM)
-	} else {
-		cs.query = enc
 	}
 	text, _ := enc.NewDecoder().Bytes(body) // decoders replace, they do not fail
-	return string(text), cs
+	return string(text)
+}
+
+// Detect finds a body's encoding. In this order: a byte order mark; ISO-2022-JP's
+// escapes in seven bits, which nothing else has; what the header and then the page declare, unless
+// the bytes say otherwise; the encoding in which the bytes make the most sense.
+func Detect(body []byte, contentType string) Charset {
+	name, doubted := detect(body, contentType)
+	cs := Charset{Name: name, Doubted: doubted}
+	if name != "utf-8" && !strings.HasPrefix(name, "utf-16") {
+		cs.Query, _ = htmlindex.Get(name) // nil, as for UTF-8, where the name is none
+	}
+	return cs
 }
 
 func detect(body []byte, contentType string) (name, doubted string) {
