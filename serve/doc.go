@@ -16,10 +16,12 @@
 //	    all.tar.gz, .warc.gz         everything, in order of publication
 //	    MANIFEST, SHA256SUMS
 //
-// Two more forms of each archive are there for who asks by name, and not listed,
-// so that a mirror does not fetch everything four times: .members.tar.gz is the
-// stored bytes themselves, one gzip member a header and a body, and .cdxj is the
-// index of the records.
+// Three more forms of each archive are there for who asks by name, and not listed,
+// so that a mirror does not fetch everything five times: .members.tar.gz is the
+// stored bytes themselves, one gzip member a header and a body, .cdxj is the
+// index of the records, and .wacz is both records and index for a player. So is
+// an archive of several days, such as 20261101-20261121.warc.gz: what the editions
+// of these days brought.
 //
 // Every call looks at one catalog version, pinned for as long as the call, the
 // listing or the open file lasts: a publish in between changes nothing that is

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -201,6 +202,10 @@ func TestArchives(t *testing.T) {
 		"current.members.tar.gz":  {"never changes", "server falls ill", "home, second", "new page"},
 		"all.tar.gz":              {"home, first", "never changes", "soon gone", "server falls ill", "home, second", "new page"},
 		"20261121.members.tar.gz": {"home, second", "new page"},
+
+		"20261120-20261121.tar.gz":         {"home, first", "never changes", "soon gone", "server falls ill", "home, second", "new page"},
+		"20261121-20261231.tar.gz":         {"home, second", "new page"},
+		"20000101-20261120.members.tar.gz": {"home, first", "never changes", "soon gone", "server falls ill"},
 	} {
 		if got := pages(t, read(t, s.Library, everyone, "/jp/ac/waseda/www/"+file)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", file, got, want)
@@ -212,6 +217,53 @@ func TestArchives(t *testing.T) {
 	cells := len(before) - len(archive.EndMember(0, 0))
 	if !bytes.HasPrefix(after, before[:cells]) {
 		t.Error("all.members.tar.gz does not go on where it ended before")
+	}
+}
+
+func TestSpansThatAreNone(t *testing.T) {
+	s := twoDays(t)
+	for _, base := range []string{"20261121-20261120", "20261122-20261231", "20261120-", "-20261121", "20261120-2", "20261320-20261321", "0-9"} {
+		if _, err := s.Library.Open(t.Context(), everyone, "/jp/ac/waseda/www/"+base+".tar.gz"); !errors.Is(err, serve.ErrNotFound) {
+			t.Errorf("%s: %v", base, err)
+		}
+	}
+}
+
+// TestWACZ: the data is the archive's WARC view, and what is described is there.
+func TestWACZ(t *testing.T) {
+	s := twoDays(t)
+	for _, base := range []string{"20261120", "20261121", "current", "all", "20261120-20261121"} {
+		path := "/jp/ac/waseda/www/" + base
+		wacz := read(t, s.Library, everyone, path+".wacz")
+		z, err := zip.NewReader(bytes.NewReader(wacz), int64(len(wacz)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := make(map[string][]byte)
+		for _, f := range z.File {
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files[f.Name], err = io.ReadAll(r); err != nil {
+				t.Fatal(f.Name, err)
+			}
+		}
+		if warc := read(t, s.Library, everyone, path+".warc.gz"); !bytes.Equal(files["archive/data.warc.gz"], warc) {
+			t.Errorf("%s.wacz does not hold the .warc.gz", base)
+		}
+		var about struct{ Resources []struct{ Path, Hash string } }
+		if err := json.Unmarshal(files["datapackage.json"], &about); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range about.Resources {
+			if r.Hash != "sha256:"+servetest.SHA256(files[r.Path]) {
+				t.Errorf("%s.wacz: hash of %s is %q", base, r.Path, r.Hash)
+			}
+		}
+		if len(about.Resources) != len(files)-1 {
+			t.Errorf("%s.wacz: %d resources of %d files", base, len(about.Resources), len(files))
+		}
 	}
 }
 

@@ -31,6 +31,8 @@ Every archive comes in these forms
   .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
   .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)
   .cdxj             the index of the records in the .warc.gz (not listed)
+  .wacz             records, index and pages, for ReplayWeb.page (not listed)
+  and so does a span of days, such as 20261101-20261121.tar.gz (not listed)
 
 How to fetch
   Transfers may be resumed: curl -C -, wget -c, lftp's mirror -c. A file of an

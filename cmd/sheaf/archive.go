@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,7 +23,7 @@ func archiveCommand() *cobra.Command {
 		Short: "Look into segment files, verify and convert them",
 		Long:  "The files are segments as the archive stores them, or batches. See archive/FORMAT.md.",
 	}
-	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveView("warc", archive.WARC), archiveCDX())
+	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveWARC(), archiveWACZ(), archiveCDX())
 	return cmd
 }
 
@@ -213,48 +212,6 @@ func verifyFile(out io.Writer, name string, batch bool) error {
 }
 
 // archiveView writes a view of all the files as one.
-func archiveView(use string, kind archive.ViewKind) *cobra.Command {
-	return &cobra.Command{
-		Use: use + " FILE...", Short: "Write the records of all files as one ." + use + ".gz to the standard output", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			var parts []archive.Part
-			var open []io.Closer
-			defer func() {
-				for _, f := range open {
-					err = errors.Join(err, f.Close())
-				}
-			}()
-			for _, name := range args {
-				f, err := os.Open(name)
-				if err != nil {
-					return err
-				}
-				open = append(open, f)
-				part := archive.Part{Source: archive.FileSource(f, 0)}
-				err = oneSegment(cmd.Context(), name, func(_ string, _ archive.Source, x *archive.Index) error {
-					part.Index = x
-					return nil
-				})
-				if err != nil {
-					return fmt.Errorf("%s: %w", name, err)
-				}
-				parts = append(parts, part)
-			}
-			view, err := archive.NewView(kind, parts)
-			if err != nil {
-				return err
-			}
-			rc, err := view.OpenRange(cmd.Context(), 0, view.Size())
-			if err != nil {
-				return err
-			}
-			defer rc.Close()
-			_, err = io.Copy(cmd.OutOrStdout(), rc)
-			return err
-		},
-	}
-}
-
 func archiveCDX() *cobra.Command {
 	return &cobra.Command{
 		Use: "cdx FILE...", Short: "Write the CDXJ lines of each file's WARC view, sorted within the file", Args: cobra.MinimumNArgs(1),

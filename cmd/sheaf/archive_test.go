@@ -51,6 +51,7 @@ func TestArchiveCommands(t *testing.T) {
 		{[]string{"verify", file}, "2 records, 2 files"},
 		{[]string{"cdx", file}, `"filename":"20261121.warc.gz"`},
 		{[]string{"warc", file, file}, "\x1f\x8b\x08"},
+		{[]string{"wacz", file}, "archive/data.warc.gz"},
 		{[]string{"extract", "-C", dir, file}, ""},
 	} {
 		if out, err := archiveRun(t, c.args...); err != nil || !strings.Contains(out, c.want) {

@@ -1,0 +1,216 @@
+package archive
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The names in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
+const (
+	waczData    = "archive/data.warc.gz"
+	waczIndex   = "indexes/index.cdx.gz"
+	waczBlocks  = "indexes/index.idx"
+	waczPages   = "pages/pages.jsonl"
+	waczPackage = "datapackage.json"
+)
+
+// waczBlockLines is how many index lines a compressed block holds: a player
+// fetches one block, some 20 KB, for a page that it has not seen yet.
+const waczBlockLines = 300
+
+// WACZOptions says what the parts do not.
+type WACZOptions struct {
+	Title   string    // of the collection
+	Created time.Time // also the entries' time
+
+	// WARCSHA256 is the SHA-256 of the parts' WARC view, hexadecimal. Where it is empty the
+	// package gives no hash for the data, which the records' own digests cover.
+	WARCSHA256 string
+}
+
+// WACZ is a zip of stored files around a WARC view: its index in compressed
+// blocks (ZipNum), its pages, and a description. A player reads what it needs of
+// it by ranges. Nothing is compressed again but the index, which is held in
+// memory: some 60 bytes a record.
+type WACZ struct {
+	warc  *View
+	start []byte // the data's local header
+	rest  []byte // what follows the data
+	etag  string
+}
+
+// NewWACZ puts the file together.
+func NewWACZ(parts []Part, opt WACZOptions) (*WACZ, error) {
+	warc, err := NewView(WARC, parts)
+	if err != nil {
+		return nil, err
+	}
+	index, blocks, err := waczIndexes(warc)
+	if err != nil {
+		return nil, err
+	}
+	pages := waczPageList(warc)
+	files := []waczFile{{waczIndex, index}, {waczBlocks, blocks}, {waczPages, pages}}
+	describe, err := waczDescription(opt, warc.size, files)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, waczFile{waczPackage, describe})
+
+	z := &WACZ{warc: warc}
+	entries := []zipEntry{{name: waczData, size: warc.size, crc: warc.crc()}}
+	z.start = entries[0].localHeader(opt.Created)
+	base := int64(len(z.start)) + warc.size
+	for _, f := range files {
+		e := zipEntry{name: f.name, size: int64(len(f.body)), crc: crc32.ChecksumIEEE(f.body), offset: base + int64(len(z.rest))}
+		z.rest = append(append(z.rest, e.localHeader(opt.Created)...), f.body...)
+		entries = append(entries, e)
+	}
+	z.rest = append(z.rest, zipDirectory(entries, base+int64(len(z.rest)), opt.Created)...)
+	sum := sha256.Sum256(append([]byte(warc.etag), z.rest...))
+	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum[:16]))
+	return z, nil
+}
+
+// Size is the file's length in bytes.
+func (z *WACZ) Size() int64 { return int64(len(z.start)) + z.warc.size + int64(len(z.rest)) }
+
+// ETag is a strong entity tag, quoted.
+func (z *WACZ) ETag() string { return z.etag }
+
+// Held is how many bytes of the file are in memory.
+func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.rest)) }
+
+// OpenRange gives n bytes of the file from off on.
+func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	if off < 0 || n < 0 || off > z.Size() || n > z.Size()-off {
+		return nil, fmt.Errorf("range of %d bytes at %d is not within a file of %d", n, off, z.Size())
+	}
+	begin := int64(len(z.start))
+	end := begin + z.warc.size
+	data := io.NopCloser(io.Reader(bytes.NewReader(nil)))
+	if from, to := max(off, begin), min(off+n, end); from < to {
+		var err error
+		if data, err = z.warc.OpenRange(ctx, from-begin, to-from); err != nil {
+			return nil, err
+		}
+	}
+	head := z.start[min(off, begin):min(off+n, begin)]
+	tail := z.rest[max(off-end, 0):max(off+n-end, 0)]
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), data, bytes.NewReader(tail)), data}, nil
+}
+
+// crc is the CRC-32 of a WARC view, from its records'.
+func (v *View) crc() uint32 {
+	crc := crc32.ChecksumIEEE(v.start)
+	for _, r := range v.refs {
+		crc = crcJoin(crc, r.cell.RecordCRC, r.cell.WARCLength())
+	}
+	return crc
+}
+
+// waczFile is a file that is made here.
+type waczFile struct {
+	name string
+	body []byte
+}
+
+// waczIndexes gives the sorted CDXJ lines of a WARC view as gzip members of
+// waczBlockLines lines each, and the list of these blocks: the first key of
+// each, its place and its SHA-256.
+func waczIndexes(warc *View) (index, blocks []byte, err error) {
+	lines := make([]string, len(warc.refs))
+	at := int64(len(warc.start))
+	for i, r := range warc.refs {
+		lines[i] = string(r.cell.appendJSON(nil, r.cell.standardLine(at, strings.TrimPrefix(waczData, "archive/"))))
+		at += r.cell.WARCLength()
+	}
+	slices.Sort(lines)
+	var out bytes.Buffer
+	list := bytes.NewBufferString(`!meta 0 {"format": "cdxj-gzip-1.0", "filename": "index.cdx.gz"}` + "\n")
+	zw := gzip.NewWriter(nil)
+	for block := range slices.Chunk(lines, waczBlockLines) {
+		begin := out.Len()
+		zw.Reset(&out)
+		for _, line := range block {
+			if _, err := io.WriteString(zw, line); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := zw.Close(); err != nil {
+			return nil, nil, err
+		}
+		key, rest, _ := strings.Cut(block[0], " ")
+		stamp, _, _ := strings.Cut(rest, " ")
+		member := out.Bytes()[begin:]
+		fmt.Fprintf(list, `%s %s {"offset": %d, "length": %d, "digest": "sha256:%x"}`+"\n", key, stamp, begin, len(member), sha256.Sum256(member))
+	}
+	return out.Bytes(), list.Bytes(), nil
+}
+
+// waczPage is a line of pages.jsonl.
+type waczPage struct {
+	ID    string `json:"id"`
+	URL   string `json:"url"`
+	Time  string `json:"ts"`
+	MIME  string `json:"mime,omitempty"`
+	Title string `json:"title,omitempty"`
+}
+
+// waczPageList lists the HTML pages: what a reader would open, not what they load.
+func waczPageList(warc *View) []byte {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	io.WriteString(&out, `{"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": false}`+"\n")
+	for _, r := range warc.refs {
+		c := r.cell
+		if c.Kind != Page || (c.MIME != "text/html" && c.MIME != "application/xhtml+xml") {
+			continue
+		}
+		id := sha256.Sum256([]byte(c.URL + c.Time.Format(time.RFC3339Nano)))
+		enc.Encode(waczPage{hex.EncodeToString(id[:8]), c.URL, c.Time.UTC().Format(time.RFC3339Nano), c.MIME, c.URL})
+	}
+	return out.Bytes()
+}
+
+// waczResource describes a file of the package.
+type waczResource struct {
+	Name  string `json:"name"`
+	Path  string `json:"path"`
+	Hash  string `json:"hash,omitempty"`
+	Bytes int64  `json:"bytes"`
+}
+
+func waczDescription(opt WACZOptions, warcSize int64, files []waczFile) ([]byte, error) {
+	base := func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+	data := waczResource{Name: base(waczData), Path: waczData, Bytes: warcSize}
+	if opt.WARCSHA256 != "" {
+		data.Hash = "sha256:" + opt.WARCSHA256
+	}
+	resources := []waczResource{data}
+	for _, f := range files {
+		resources = append(resources, waczResource{base(f.name), f.name, fmt.Sprintf("sha256:%x", sha256.Sum256(f.body)), int64(len(f.body))})
+	}
+	return json.MarshalIndent(struct {
+		Profile   string         `json:"profile"`
+		Version   string         `json:"wacz_version"`
+		Title     string         `json:"title,omitempty"`
+		Created   string         `json:"created"`
+		Software  string         `json:"software"`
+		Resources []waczResource `json:"resources"`
+	}{"data-package", "1.1.1", opt.Title, opt.Created.UTC().Format(time.RFC3339), "sheaf", resources}, "", "  ")
+}

@@ -1,0 +1,140 @@
+package archive
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// A zip of stored entries, laid out before any of their bytes is read (PKWARE's
+// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and
+// gives no way to leave a hole for ranges that are copied later.
+
+const (
+	zipVersion   = 45 // of what is needed to extract: zip64
+	zipUTF8      = 1 << 11
+	zip64Extra   = 0x0001
+	zip32Most    = 1<<32 - 1
+	zipFileMode  = 0o100644 << 16 // external attributes as Unix writes them
+	zipMadeBy    = 3<<8 | zipVersion
+	zipEpochYear = 1980
+)
+
+// zipEntry is one stored file in a zip.
+type zipEntry struct {
+	name   string
+	size   int64
+	crc    uint32
+	offset int64 // of its local header
+}
+
+// zipTime gives a time as MS-DOS does: two-second steps, since 1980, here in UTC.
+func zipTime(t time.Time) (date, clock uint16) {
+	t = t.UTC()
+	if t.Year() < zipEpochYear {
+		t = time.Date(zipEpochYear, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	date = uint16(t.Day() + int(t.Month())<<5 + (t.Year()-zipEpochYear)<<9)
+	clock = uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
+	return date, clock
+}
+
+// localHeader is what stands before the entry's bytes. Sizes stand in the zip64
+// field where they do not fit.
+func (e *zipEntry) localHeader(modified time.Time) []byte {
+	le := binary.LittleEndian
+	date, clock := zipTime(modified)
+	size, extra := uint32(e.size), []byte(nil)
+	if e.size >= zip32Most {
+		size = zip32Most
+		extra = le.AppendUint16(extra, zip64Extra)
+		extra = le.AppendUint16(extra, 16)
+		extra = le.AppendUint64(extra, uint64(e.size))
+		extra = le.AppendUint64(extra, uint64(e.size))
+	}
+	b := []byte("PK\x03\x04")
+	b = le.AppendUint16(b, zipVersion)
+	b = le.AppendUint16(b, zipUTF8)
+	b = le.AppendUint16(b, 0) // stored
+	b = le.AppendUint16(b, clock)
+	b = le.AppendUint16(b, date)
+	b = le.AppendUint32(b, e.crc)
+	b = le.AppendUint32(b, size)
+	b = le.AppendUint32(b, size)
+	b = le.AppendUint16(b, uint16(len(e.name)))
+	b = le.AppendUint16(b, uint16(len(extra)))
+	b = append(b, e.name...)
+	return append(b, extra...)
+}
+
+// directoryHeader is the entry's line in the central directory.
+func (e *zipEntry) directoryHeader(modified time.Time) []byte {
+	le := binary.LittleEndian
+	date, clock := zipTime(modified)
+	size, offset := uint32(e.size), uint32(e.offset)
+	var wide []byte
+	if e.size >= zip32Most {
+		size = zip32Most
+		wide = le.AppendUint64(wide, uint64(e.size))
+		wide = le.AppendUint64(wide, uint64(e.size))
+	}
+	if e.offset >= zip32Most {
+		offset = zip32Most
+		wide = le.AppendUint64(wide, uint64(e.offset))
+	}
+	var extra []byte
+	if wide != nil {
+		extra = le.AppendUint16(extra, zip64Extra)
+		extra = le.AppendUint16(extra, uint16(len(wide)))
+		extra = append(extra, wide...)
+	}
+	b := []byte("PK\x01\x02")
+	b = le.AppendUint16(b, zipMadeBy)
+	b = le.AppendUint16(b, zipVersion)
+	b = le.AppendUint16(b, zipUTF8)
+	b = le.AppendUint16(b, 0) // stored
+	b = le.AppendUint16(b, clock)
+	b = le.AppendUint16(b, date)
+	b = le.AppendUint32(b, e.crc)
+	b = le.AppendUint32(b, size)
+	b = le.AppendUint32(b, size)
+	b = le.AppendUint16(b, uint16(len(e.name)))
+	b = le.AppendUint16(b, uint16(len(extra)))
+	b = append(b, 0, 0, 0, 0, 0, 0) // comment, disk, internal attributes
+	b = le.AppendUint32(b, zipFileMode)
+	b = le.AppendUint32(b, offset)
+	b = append(b, e.name...)
+	return append(b, extra...)
+}
+
+// zipDirectory is what follows the last entry: the central directory of entries, which
+// begins at offset at, and its end records.
+func zipDirectory(entries []zipEntry, at int64, modified time.Time) []byte {
+	le := binary.LittleEndian
+	var b []byte
+	for i := range entries {
+		b = append(b, entries[i].directoryHeader(modified)...)
+	}
+	size, offset := int64(len(b)), uint32(at)
+	if at >= zip32Most {
+		offset = zip32Most
+		end := at + size
+		b = append(b, "PK\x06\x06"...)
+		b = le.AppendUint64(b, 44) // of this record, without its first 12 bytes
+		b = le.AppendUint16(b, zipMadeBy)
+		b = le.AppendUint16(b, zipVersion)
+		b = append(b, 0, 0, 0, 0, 0, 0, 0, 0) // disks
+		b = le.AppendUint64(b, uint64(len(entries)))
+		b = le.AppendUint64(b, uint64(len(entries)))
+		b = le.AppendUint64(b, uint64(size))
+		b = le.AppendUint64(b, uint64(at))
+		b = append(b, "PK\x06\x07\x00\x00\x00\x00"...)
+		b = le.AppendUint64(b, uint64(end))
+		b = le.AppendUint32(b, 1)
+	}
+	b = append(b, "PK\x05\x06\x00\x00\x00\x00"...)
+	b = le.AppendUint16(b, uint16(len(entries)))
+	b = le.AppendUint16(b, uint16(len(entries)))
+	b = le.AppendUint32(b, uint32(size))
+	b = le.AppendUint32(b, offset)
+	return append(b, 0, 0) // no comment
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/archive"
+)
+
+func archiveWARC() *cobra.Command {
+	return &cobra.Command{
+		Use: "warc FILE...", Short: "Write the records of all files as one .warc.gz to the standard output", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
+				view, err := archive.NewView(archive.WARC, parts)
+				if err != nil {
+					return err
+				}
+				return copyAll(cmd.Context(), cmd.OutOrStdout(), view)
+			})
+		},
+	}
+}
+
+func archiveWACZ() *cobra.Command {
+	var title string
+	cmd := &cobra.Command{
+		Use: "wacz FILE...", Short: "Write the records of all files as one .wacz, which ReplayWeb.page opens, to the standard output", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
+				var created time.Time // of the last record, so that the same files give the same bytes
+				for _, p := range parts {
+					for i := range p.Index.Cells {
+						if t := p.Index.Cells[i].Time; t.After(created) {
+							created = t
+						}
+					}
+				}
+				wacz, err := archive.NewWACZ(parts, archive.WACZOptions{Title: title, Created: created})
+				if err != nil {
+					return err
+				}
+				return copyAll(cmd.Context(), cmd.OutOrStdout(), wacz)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&title, "title", "", "title of the collection")
+	return cmd
+}
+
+// withParts opens the files, reads their indexes and calls do with all of them.
+func withParts(ctx context.Context, names []string, do func([]archive.Part) error) (err error) {
+	var parts []archive.Part
+	var open []io.Closer
+	defer func() {
+		for _, f := range open {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		open = append(open, f)
+		part := archive.Part{Source: archive.FileSource(f, 0)}
+		err = oneSegment(ctx, name, func(_ string, _ archive.Source, x *archive.Index) error {
+			part.Index = x
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		parts = append(parts, part)
+	}
+	return do(parts)
+}
+
+// computed is a file that is computed from indexes.
+type computed interface {
+	Size() int64
+	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)
+}
+
+func copyAll(ctx context.Context, w io.Writer, f computed) error {
+	rc, err := f.OpenRange(ctx, 0, f.Size())
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	_, err = io.Copy(w, rc)
+	return err
+}

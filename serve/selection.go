@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// selection is what one archive of a host is made of.
+type selection struct {
+	*host
+	base   string // of the archive's name
+	lines  []catalog.Line
+	latest bool // only the record that stands for each URL now
+}
+
+func (h *host) archive(base string) selection {
+	switch base {
+	case baseAll:
+		return selection{host: h, base: base, lines: h.lines}
+	case baseCurrent:
+		return selection{host: h, base: base, lines: h.lines, latest: true}
+	}
+	in := func(edition string) bool { return edition == base }
+	if from, to, ok := cutSpan(base); ok {
+		in = func(edition string) bool { return from <= day(edition) && day(edition) <= to }
+	}
+	var of []catalog.Line
+	for _, l := range h.lines {
+		if in(l.Edition) {
+			of = append(of, l)
+		}
+	}
+	return selection{host: h, base: base, lines: of}
+}
+
+// cutSpan divides a name such as 20261101-20261121 into the span's first and last
+// day. An edition's name is none: what follows its day is a short number.
+func cutSpan(base string) (from, to string, ok bool) {
+	from, to, ok = strings.Cut(base, "-")
+	return from, to, ok && isDay(from) && isDay(to) && from <= to
+}
+
+func isDay(s string) bool {
+	_, err := time.Parse(dayLayout, s)
+	return err == nil
+}
+
+const dayLayout = "20060102"
+
+// day is the day in an edition's name.
+func day(edition string) string { return edition[:min(len(dayLayout), len(edition))] }
+
+func (s selection) modified() time.Time { return s.lines[len(s.lines)-1].Published }
+
+// whole reports whether the archive is one whole segment, of which the catalog knows the digests.
+func (s selection) whole() bool { return len(s.lines) == 1 && !s.latest && len(s.taken) == 0 }
+
+// file describes the archive in one form, out of the catalog alone where that knows it.
+func (s selection) file(ctx context.Context, name string, f form) (*entry, error) {
+	e := &entry{
+		Node:  Node{Name: name, Modified: whole(s.modified()), Type: f.media},
+		open:  func(ctx context.Context) (ranges, error) { return s.content(ctx, f) },
+		local: s.Library.local,
+	}
+	if known, ok := s.lines[0].Views[string(f.kind)]; ok && s.whole() {
+		e.Size, e.ETag, e.SHA256 = known.Size, known.ETag, known.SHA256
+		return e, nil
+	}
+	a, err := s.content(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	e.Size, e.ETag = a.Size(), a.ETag()
+	return e, nil
+}
+
+// sized are ranges of a whole whose size and tag are known.
+type sized interface {
+	ranges
+	Size() int64
+	ETag() string
+}
+
+// content is what is in the archive's file of a form.
+func (s selection) content(ctx context.Context, f form) (sized, error) {
+	if f.suffix == formWACZ {
+		return s.wacz(ctx)
+	}
+	return s.assemble(ctx, f.kind)
+}
+
+// assembly is a view and the lines of its parts.
+type assembly struct {
+	*archive.View
+	lines []catalog.Line
+}
+
+// Bytes that a cached index and a cached view take for each record, about.
+const (
+	indexCost = 600
+	viewCost  = 200
+)
+
+// assemble computes the archive's view, or finds it computed.
+func (s selection) assemble(ctx context.Context, kind archive.ViewKind) (assembly, error) {
+	return recall(ctx, s.cache, s.key("view", string(kind)), func(ctx context.Context) (assembly, int64, error) {
+		parts, lines, err := s.parts(ctx)
+		if err != nil {
+			return assembly{}, 0, err
+		}
+		view, err := archive.NewView(kind, parts)
+		if err != nil {
+			return assembly{}, 0, fmt.Errorf("host %s: %w", s.name, err)
+		}
+		cost := int64(viewCost)
+		for _, p := range parts {
+			cost += int64(len(p.Index.Cells)) * viewCost
+		}
+		return assembly{view, lines}, cost, nil
+	})
+}
+
+// key names what is computed of a selection: the same for as long as the host's
+// own lines and take-downs are the same.
+func (s selection) key(what ...string) string {
+	d := sha256.New()
+	fmt.Fprintf(d, "%q %q %v", what, s.name, s.latest)
+	for _, l := range s.lines {
+		fmt.Fprintf(d, " %d %s %s", l.Seq, l.Edition, l.SHA256)
+	}
+	for _, t := range s.taken {
+		fmt.Fprintf(d, " %q %q", t.Edition, t.URLPrefix)
+	}
+	return hex.EncodeToString(d.Sum(nil))
+}
+
+// parts reads the indexes of the selection and chooses its records.
+func (s selection) parts(ctx context.Context) ([]archive.Part, []catalog.Line, error) {
+	parts := make([]archive.Part, len(s.lines))
+	load, loadCtx := errgroup.WithContext(ctx)
+	load.SetLimit(8)
+	for i, l := range s.lines {
+		load.Go(func() error {
+			index, err := s.index(loadCtx, l)
+			if err != nil {
+				return err
+			}
+			parts[i] = archive.Part{Source: s.source(l), Index: index, Digest: l.SHA256, Cells: s.left(l, index)}
+			return nil
+		})
+	}
+	if err := load.Wait(); err != nil {
+		return nil, nil, err
+	}
+	if s.latest {
+		parts = latest(parts)
+	}
+	var (
+		kept  []archive.Part
+		lines []catalog.Line
+	)
+	for i, p := range parts {
+		if p.Cells == nil || len(p.Cells) > 0 {
+			kept, lines = append(kept, p), append(lines, s.lines[i])
+		}
+	}
+	return kept, lines, nil
+}
+
+func (l *Library) source(line catalog.Line) archive.Source {
+	return store.Source(l.Store, line.Object, line.Offset)
+}
+
+func (l *Library) index(ctx context.Context, line catalog.Line) (*archive.Index, error) {
+	return recall(ctx, l.cache, "index "+line.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
+		index, err := archive.ReadIndexAt(ctx, l.source(line), line.IndexOffset, line.IndexLength)
+		if err != nil {
+			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", line.Host, line.Edition, err)
+		}
+		return index, int64(1+len(index.Cells)) * indexCost, nil
+	})
+}
+
+// chosen yields the numbers of a part's cells.
+func chosen(p archive.Part) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if p.Cells != nil {
+			slices.Values(p.Cells)(yield)
+			return
+		}
+		for i := range p.Index.Cells {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// local opens the file that an assembly is one stretch of, where the store keeps files.
+func (l *Library) local(content ranges) (*os.File, int64, error) {
+	files, ok := store.AsLocal(l.Store)
+	if !ok {
+		return nil, 0, nil
+	}
+	a, ok := content.(assembly)
+	if !ok {
+		return nil, 0, nil
+	}
+	part, off, n, ok := a.Contiguous()
+	if !ok || n != a.Size() {
+		return nil, 0, nil
+	}
+	line := a.lines[part]
+	f, err := files.OpenFile(line.Object)
+	return f, line.Offset + off, err
+}
