@@ -3,13 +3,15 @@
 //	/pub/…                                   the one tree, with listings that wget -r and rclone can walk
 //	/a/<host>.<form>                         the host's current archive
 //	/a/<host>/<edition>|current|all.<form>   any of its archives
+//	/a/<host>/<day>-<day>.<form>             what the editions of these days brought
 //	/v1/hosts?prefix=&after=&limit=          the hosts of the account's scope
 //	/v1/editions, /v1/version                what was published
 //	/v1/admin/accounts                       for operators
 //
-// <form> is tar.gz, warc.gz, members.tar.gz or cdxj. Accounts come by HTTP Basic.
+// <form> is tar.gz, warc.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
 // Files have strong ETags and take Range (several too), If-Range and the other
-// conditions; those that are one stretch of a local file leave by sendfile. An
+// conditions; those that are one stretch of a local file leave by sendfile. Scripts
+// of other sites may read (CORS), as players of archives do. An
 // error is a problem+json. What is listed, found and allowed is the Library's to
 // say: this package knows no catalog.
 package httpd
@@ -53,7 +55,7 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	s := &server{Options: opt, guesses: newGuesses()}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
-		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
 	r.Handle("/pub", http.RedirectHandler("/pub/", http.StatusMovedPermanently))
 	get("/pub/{path:.*}", s.tree)
@@ -68,13 +70,13 @@ func Register(r *mux.Router, opt Options) error {
 
 // authenticated passes requests on with the account whose credentials they carry.
 func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *serve.Account) error) http.Handler {
-	return problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
+	return unstall(stallTime, allowOrigins(problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
 		account, err := s.login(r)
 		if err == nil {
 			err = next(w, r, account)
 		}
 		return s.answer(w, r, err)
-	})
+	})))
 }
 
 func (s *server) login(r *http.Request) (*serve.Account, error) {

@@ -172,10 +172,12 @@ func TestGet(t *testing.T) {
 func TestShortAddresses(t *testing.T) {
 	s := newSite(t)
 	for path, c := range map[string]struct{ tree, name string }{
-		"/a/" + host + ".tar.gz":                  {"current.tar.gz", host + ".tar.gz"},
-		"/a/" + host + ".cdxj":                    {"current.cdxj", host + ".cdxj"},
-		"/a/" + host + "/all.warc.gz":             {"all.warc.gz", host + "-all.warc.gz"},
-		"/a/" + host + "/20261121.members.tar.gz": {"20261121.members.tar.gz", host + "-20261121.members.tar.gz"},
+		"/a/" + host + ".tar.gz":                   {"current.tar.gz", host + ".tar.gz"},
+		"/a/" + host + ".cdxj":                     {"current.cdxj", host + ".cdxj"},
+		"/a/" + host + "/all.warc.gz":              {"all.warc.gz", host + "-all.warc.gz"},
+		"/a/" + host + ".wacz":                     {"current.wacz", host + ".wacz"},
+		"/a/" + host + "/20261101-20261130.tar.gz": {"20261101-20261130.tar.gz", host + "-20261101-20261130.tar.gz"},
+		"/a/" + host + "/20261121.members.tar.gz":  {"20261121.members.tar.gz", host + "-20261121.members.tar.gz"},
 	} {
 		resp, body := s.do(t, "GET", "jp", path)
 		_, want := s.do(t, "GET", "jp", "/pub/jp/ac/waseda/www/"+c.tree)
@@ -187,6 +189,28 @@ func TestShortAddresses(t *testing.T) {
 		if resp, _ := s.do(t, "GET", "jp", path); resp.StatusCode != 404 {
 			t.Errorf("%s: %s", path, resp.Status)
 		}
+	}
+}
+
+// TestOtherSitesMayRead: a player's script asks first, then fetches a range with a password of its own.
+func TestOtherSitesMayRead(t *testing.T) {
+	s := newSite(t)
+	resp, _ := s.do(t, "OPTIONS", "", "/a/"+host+".wacz", "Origin", "https://player.test",
+		"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization,range")
+	allowed := strings.ToLower(resp.Header.Get("Access-Control-Allow-Headers"))
+	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(allowed, "authorization") || !strings.Contains(allowed, "range") {
+		t.Errorf("preflight: %s %v", resp.Status, resp.Header)
+	}
+	resp, body := s.do(t, "GET", "jp", "/a/"+host+".wacz", "Origin", "https://player.test", "Range", "bytes=0-3")
+	if resp.StatusCode != 206 || string(body) != "PK\x03\x04" || resp.Header.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(resp.Header.Get("Access-Control-Expose-Headers"), "Content-Range") {
+		t.Errorf("range: %s %v %q", resp.Status, resp.Header, body)
+	}
+	if resp, _ := s.do(t, "GET", "", "/a/"+host+".wacz", "Origin", "https://player.test"); resp.StatusCode != 401 || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("without a password: %s %v", resp.Status, resp.Header)
+	}
+	if resp, _ := s.do(t, "GET", "", "/v1/admin/accounts", "Origin", "https://player.test", "Authorization", "Bearer operator"); resp.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("operators' paths are open to other sites")
 	}
 }
 
