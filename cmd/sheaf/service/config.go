@@ -52,6 +52,12 @@ type Config struct {
 		Key  string `mapstructure:"key"`
 		// Public is the URL under which robots reach the service, where that is not Listen.
 		Public string `mapstructure:"public"`
+		// Connections is how many connections may be open at once; beyond that those
+		// that are idle go. 0: any number.
+		Connections int `mapstructure:"connections"`
+		// PerAddress is how many of them may come from one address, loopback
+		// aside; 0: any number.
+		PerAddress int `mapstructure:"per_address"`
 	} `mapstructure:"http"`
 
 	// Download is the FTP server that consumers fetch archives from.
@@ -165,6 +171,8 @@ func defaults(v *viper.Viper) {
 	}
 	v.SetDefault("http.listen", "127.0.0.1:8080")
 	v.SetDefault("http.cert", "")
+	v.SetDefault("http.connections", 10000)
+	v.SetDefault("http.per_address", 200)
 	v.SetDefault("http.key", "")
 	v.SetDefault("http.public", "")
 	v.SetDefault("download.listen", "127.0.0.1:2121")

@@ -26,6 +26,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/internal/connlimit"
 	"sheaf/internal/db"
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
@@ -242,6 +243,7 @@ func (s *Service) Run(ctx context.Context) error {
 		ReadHeaderTimeout: 20 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         connlimit.New(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}).ConnState,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	getFTP, err := s.ftpConfig(s.cfg.Download, s.get)

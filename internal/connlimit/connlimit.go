@@ -1,0 +1,132 @@
+// Package connlimit bounds the connections of an HTTP server, in all and from one
+// address. The idea: a connection between two requests is worth little, one under
+// way much. Where there is no room for a new connection the one that has been
+// idle longest goes; only where none is idle is the new one turned away. So ten
+// thousand connections that are opened and left alone keep nobody out.
+package connlimit
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// Limits of a server.
+type Limits struct {
+	Total      int // connections at once
+	PerAddress int // from one IPv4 address or IPv6 /64; loopback, where a proxy may stand, is not bounded
+}
+
+// Guard keeps a server within its limits, by http.Server.ConnState.
+type Guard struct {
+	limits Limits
+
+	mu     sync.Mutex // guards what follows
+	conns  map[net.Conn]*entry
+	idle   *list.List // of *entry, the longest idle first
+	origin map[netip.Prefix]int
+}
+
+type entry struct {
+	conn   net.Conn
+	origin netip.Prefix // zero: loopback, or no IP address
+	idle   *list.Element
+}
+
+// New makes a guard. Limits that are not positive do not bound.
+func New(limits Limits) *Guard {
+	return &Guard{limits: limits, conns: make(map[net.Conn]*entry), idle: list.New(), origin: make(map[netip.Prefix]int)}
+}
+
+// ConnState is for http.Server.ConnState. A connection that has sent nothing yet
+// counts as idle.
+func (g *Guard) ConnState(c net.Conn, state http.ConnState) {
+	for _, victim := range g.note(c, state) {
+		victim.Close()
+	}
+}
+
+// note takes down the state and returns the connections that have to go.
+func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		e := &entry{conn: c, origin: originOf(c)}
+		g.conns[c] = e
+		if e.origin.IsValid() {
+			g.origin[e.origin]++
+		}
+		victims = g.makeRoom(e)
+		if g.conns[c] == e {
+			e.idle = g.idle.PushBack(e)
+		}
+	case http.StateActive:
+		if e := g.conns[c]; e != nil && e.idle != nil {
+			g.idle.Remove(e.idle)
+			e.idle = nil
+		}
+	case http.StateIdle:
+		if e := g.conns[c]; e != nil && e.idle == nil {
+			e.idle = g.idle.PushBack(e)
+		}
+	case http.StateClosed, http.StateHijacked:
+		g.forget(c)
+	}
+	return victims
+}
+
+// makeRoom forgets the longest idle connection of the same address, or of all, where one
+// too many is open, or e itself where none is idle.
+func (g *Guard) makeRoom(e *entry) []net.Conn {
+	of := func(*entry) bool { return true }
+	switch {
+	case e.origin.IsValid() && g.limits.PerAddress > 0 && g.origin[e.origin] > g.limits.PerAddress:
+		of = func(other *entry) bool { return other.origin == e.origin }
+	case g.limits.Total > 0 && len(g.conns) > g.limits.Total:
+	default:
+		return nil
+	}
+	victim := e.conn
+	for el := g.idle.Front(); el != nil; el = el.Next() {
+		if other := el.Value.(*entry); of(other) {
+			victim = other.conn
+			break
+		}
+	}
+	g.forget(victim)
+	return []net.Conn{victim}
+}
+
+func (g *Guard) forget(c net.Conn) {
+	e := g.conns[c]
+	if e == nil {
+		return
+	}
+	delete(g.conns, c)
+	if e.idle != nil {
+		g.idle.Remove(e.idle)
+	}
+	if e.origin.IsValid() {
+		if g.origin[e.origin]--; g.origin[e.origin] == 0 {
+			delete(g.origin, e.origin)
+		}
+	}
+}
+
+// originOf is who counts as one: an IPv4 address, or an IPv6 /64, which one customer has whole.
+func originOf(c net.Conn) netip.Prefix {
+	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil || at.Addr().Unmap().IsLoopback() {
+		return netip.Prefix{}
+	}
+	addr := at.Addr().Unmap()
+	bits := 64
+	if addr.Is4() {
+		bits = 32
+	}
+	p, _ := addr.Prefix(bits) // only fails for bits out of range
+	return p
+}
