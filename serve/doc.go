@@ -9,6 +9,7 @@
 //	/editions/20261121/HOSTS         the hosts of which the edition brought something
 //	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; a JSON object a line
 //	/editions/20261121/SHA256SUMS    its files' digests, for sha256sum -c
+//	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of it; immutable once listed
 //	    20261121.warc.gz
@@ -30,5 +31,5 @@
 //
 // What an account may see is its scope, domains as places in the tree. All else
 // does not exist for it: it is neither listed nor found. When it may fetch is its
-// window. Looking around is always allowed, and so is /README.
+// window. Looking around is always allowed, and so are /README and /feed.
 package serve

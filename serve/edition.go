@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/feed"
 )
 
 const dirEditions = "editions"
@@ -162,7 +163,7 @@ func (v *visit) rootFile(ctx context.Context, name string) (*entry, error) {
 // rootFiles yields what the root holds beside the hosts.
 func (v *visit) rootFiles(ctx context.Context) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
-		for _, name := range []string{fileReadme, fileLatest, dirEditions} {
+		for _, name := range []string{fileReadme, fileLatest, dirEditions, feed.Dir} {
 			e, err := v.find(ctx, "/"+name)
 			if isNotFound(err) {
 				continue

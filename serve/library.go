@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/serve/feed"
 )
 
 // Options of a Library. Catalog and Store are needed.
@@ -175,6 +176,8 @@ func (v *visit) find(ctx context.Context, name string) (*entry, error) {
 		return v.rootFile(ctx, base)
 	case dir == "" && base == dirEditions:
 		return v.directory(base, v.snap.Published()), nil
+	case name == "/"+feed.Dir || strings.HasPrefix(name, "/"+feed.Dir+"/"):
+		return v.feedEntry(ctx, strings.TrimPrefix(name, "/"))
 	case dir == dirEditions:
 		ed, err := v.edition(ctx, base)
 		if err != nil {
@@ -213,6 +216,8 @@ func (v *visit) list(ctx context.Context, name string) iter.Seq2[Node, error] {
 			parts = append(parts, v.editions(ctx))
 		case strings.HasPrefix(place, dirEditions+"/"):
 			parts = append(parts, v.editionFiles(ctx, e.Name))
+		case place == feed.Dir || strings.HasPrefix(place, feed.Dir+"/"):
+			parts = append(parts, v.feedEntries(ctx, place))
 		default:
 			parts = append(parts, v.treeChildren(ctx, place), v.hostFiles(ctx, place))
 		}

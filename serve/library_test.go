@@ -130,8 +130,9 @@ func pages(t *testing.T, data []byte) []string {
 func TestTree(t *testing.T) {
 	s := twoDays(t)
 	for path, want := range map[string]string{
-		"/":                        "README LATEST editions/ _ip/ jp/ jpx/",
+		"/":                        "README LATEST editions/ feed/ _ip/ jp/ jpx/",
 		"/editions":                "20261120/ 20261121/",
+		"/feed":                    "000000/ LATEST",
 		"/editions/20261120":       "HOSTS MANIFEST SHA256SUMS",
 		"/jp/ac":                   "keio/ waseda/",
 		"/jp/ac/waseda/":           "www/ www_8080/ 20261120.tar.gz 20261120.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
@@ -144,7 +145,7 @@ func TestTree(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/us", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
+		"/us", "/feed/000001", "/feed/000000/000000000001-000000000010.ndjson.gz", "/feed/x", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
 		"/jp/ac/20261120.tar.gz", "/jp/MANIFEST", "/LATEST/x", "/jp/AC", "/jp/ac/waseda/www/20261120.zip",
 	} {
 		if n, err := s.Library.Stat(t.Context(), everyone, path); !errors.Is(err, serve.ErrNotFound) {
@@ -188,7 +189,7 @@ func TestFilesAreAsListed(t *testing.T) {
 		}
 	}
 	walk("/")
-	if seen != 2+2*3+6*8+2 {
+	if seen != 2+2*3+6*8+2+7+1 {
 		t.Errorf("%d files", seen)
 	}
 }
@@ -354,7 +355,7 @@ func TestScope(t *testing.T) {
 			}
 			var out []string
 			for _, n := range names(t, s.Library, a, path) {
-				if strings.HasSuffix(n, "/") && n != "editions/" {
+				if strings.HasSuffix(n, "/") && n != "editions/" && n != "feed/" {
 					out = append(out, n)
 				}
 			}

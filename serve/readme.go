@@ -16,6 +16,8 @@ var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLE
 What is where
   /LATEST                      the name of the newest edition
   /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS
+  /feed/                       what was published, taken down or has expired, in
+                               numbered files; sheaf mirror follows them
   /jp/ac/waseda/www/           a host, by its reversed name: www.waseda.ac.jp
       <edition>.tar.gz         what the edition brought of it; never changes
       current.tar.gz           the latest version of every page
@@ -47,7 +49,7 @@ How to fetch
 Your account
   may fetch   {{.Domains}}
   when        {{.Window}}
-  At other times you may look around, and this file can be read; FTP answers 450
+  At other times you may look around, and this file and /feed can be read; FTP answers 450
   and HTTP 503 with the time from which downloads are allowed.
 {{- with .Contact}}
 

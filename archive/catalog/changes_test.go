@@ -90,6 +90,17 @@ func TestChanges(t *testing.T) {
 	if _, _, err := s.Changes(t.Context(), int64(seq+1), "", 1); !errors.Is(err, catalog.ErrFuture) {
 		t.Errorf("behind the end: %v", err)
 	}
+	before := catalog.Mark{}
+	for n := range int64(seq) + 1 {
+		m, err := s.Mark(t.Context(), n)
+		if err != nil || m.Version < before.Version || (m.Digest == before.Digest) != (m.Version == before.Version) || m.At.Before(before.At) {
+			t.Fatalf("mark of %d: %+v, %v; before %+v", n, m, err, before)
+		}
+		before = m
+	}
+	if _, err := s.Mark(t.Context(), int64(seq+1)); s.Last() != int64(seq) || !errors.Is(err, catalog.ErrFuture) {
+		t.Errorf("the last is %d of %d, the mark behind it %v", s.Last(), seq, err)
+	}
 	if none, last, err := pin(t, open(t, newStore(t))).Changes(t.Context(), 0, "", 1); err != nil || len(none) != 0 || last != 0 {
 		t.Errorf("of nothing: %v, %d, %v", none, last, err)
 	}

@@ -48,15 +48,11 @@ type VersionDocument struct {
 
 func (s *server) hosts(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
 	query := r.URL.Query()
-	limit := defaultLimit
-	if text := query.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxLimit {
-			return problem.New(http.StatusBadRequest, "limit", fmt.Sprintf("limit %.20q: want a number from 1 to %d", text, maxLimit))
-		}
-		limit = n
+	limit, err := number(query, "limit", defaultLimit, 1, maxLimit)
+	if err != nil {
+		return err
 	}
-	hosts, next, err := s.Library.Hosts(r.Context(), a, query.Get("prefix"), query.Get("after"), limit)
+	hosts, next, err := s.Library.Hosts(r.Context(), a, query.Get("prefix"), query.Get("after"), int(limit))
 	if err != nil {
 		return err
 	}
@@ -89,6 +85,19 @@ func (s *server) version(w http.ResponseWriter, r *http.Request, _ *serve.Accoun
 		return err
 	}
 	return answerJSON(w, http.StatusOK, VersionDocument{Program: s.Version, Catalog: n})
+}
+
+// number reads a number from a query.
+func number(query url.Values, name string, fallback, least, most int64) (int64, error) {
+	text := query.Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, problem.New(http.StatusBadRequest, name, fmt.Sprintf("%s %.20q: want a number from %d to %d", name, text, least, most))
+	}
+	return n, nil
 }
 
 // answerJSON encodes before it answers, so that an error can still be told.

@@ -6,6 +6,7 @@
 //	/a/<host>/<day>-<day>.<form>             what the editions of these days brought
 //	/v1/hosts?prefix=&after=&limit=          the hosts of the account's scope
 //	/v1/editions, /v1/version                what was published
+//	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/admin/accounts                       for operators
 //
 // <form> is tar.gz, warc.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
@@ -36,6 +37,7 @@ type Options struct {
 	Recorder serve.Recorder
 	Operator func(http.Handler) http.Handler // lets operators pass and nobody else
 	Version  string                          // of the program, for /v1/version
+	Stopping <-chan struct{}                 // closed when the service begins to stop: who waits for changes is answered
 	Log      *slog.Logger                    // default: slog.Default
 }
 
@@ -64,6 +66,7 @@ func Register(r *mux.Router, opt Options) error {
 	get("/v1/hosts", s.hosts)
 	get("/v1/editions", s.editions)
 	get("/v1/version", s.version)
+	get(PathChanges, s.changes)
 	s.registerAdmin(r)
 	return nil
 }

@@ -92,11 +92,26 @@ func record(kind archive.Kind, url string, status int, media, body string, at ti
 	}
 }
 
-// Publish seals the records by host, each host's as one segment of one batch, and
+// Publish seals the records by host, each host's as one segment of a batch, and
 // publishes them as an edition of the day. It returns the edition's name. The
 // batches lie in the store in turn as a pack, with other bytes before it, and
 // with an object for each host: what is served does not depend on that.
-func (s *Site) Publish(day string, hosts map[string][]*archive.Record) string {
+func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) string {
+	s.t.Helper()
+	p := catalog.Publication{Day: day}
+	var lines []catalog.Line
+	for _, hosts := range batches {
+		batch, of := s.batch(day, hosts)
+		p.Batches, lines = append(p.Batches, batch), append(lines, of...)
+	}
+	p.Lines = catalog.Lines(lines...)
+	v, err := s.Catalog.Publish(context.Background(), p)
+	must(s.t, err)
+	return v.Edition
+}
+
+// batch seals and stores one batch.
+func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Batch, []catalog.Line) {
 	s.t.Helper()
 	ctx := context.Background()
 	s.batches++
@@ -117,9 +132,7 @@ func (s *Site) Publish(day string, hosts map[string][]*archive.Record) string {
 		pack = append(pack, "and more of them"...)
 		must(s.t, s.Store.Put(ctx, "packs/"+batch.ID+".tar.gz", bytes.NewReader(pack), int64(len(pack))))
 	}
-	v, err := s.Catalog.Publish(ctx, catalog.Publication{Day: day, Batches: []catalog.Batch{batch}, Lines: catalog.Lines(lines...)})
-	must(s.t, err)
-	return v.Edition
+	return batch, lines
 }
 
 // segment seals one host's records and describes them as an object of their own.

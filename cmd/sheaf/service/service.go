@@ -59,6 +59,8 @@ type Service struct {
 
 	boundary func(write, when string)
 
+	stopping chan struct{} // closed when Run begins to stop
+
 	http, get, drop net.Listener // get and drop are the FTP servers'; nil where not configured
 }
 
@@ -77,7 +79,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}}
+	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}, stopping: make(chan struct{})}
 	for _, option := range options {
 		option(s)
 	}
@@ -207,6 +209,7 @@ func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error)
 	transfers.Register(s.router, operator, moved)
 	err = httpd.Register(s.router, httpd.Options{
 		Library: library, Accounts: accounts, Recorder: moved, Operator: operator, Version: Version(), Log: s.log,
+		Stopping: s.stopping,
 	})
 	if err != nil {
 		return err
@@ -268,6 +271,7 @@ func (s *Service) Run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		<-ctx.Done()
+		close(s.stopping)
 		bounded, cancel := context.WithTimeout(context.Background(), s.cfg.Stop)
 		defer cancel()
 		if err := server.Shutdown(bounded); err != nil {

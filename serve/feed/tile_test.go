@@ -1,0 +1,57 @@
+package feed_test
+
+import (
+	"slices"
+	"testing"
+
+	"sheaf/serve/feed"
+)
+
+func TestTiles(t *testing.T) {
+	for _, c := range []struct {
+		since, last int64
+		want        []feed.Tile
+	}{
+		{0, 0, nil},
+		{5, 5, nil},
+		{0, 3, []feed.Tile{{1, 1}, {2, 2}, {3, 3}}},
+		{7, 12, []feed.Tile{{1, 10}, {11, 11}, {12, 12}}},
+		{0, 10_000, []feed.Tile{{1, 10_000}}},
+		{10_350, 21_210, []feed.Tile{{10_001, 20_000}, {20_001, 21_000}, {21_001, 21_100}, {21_101, 21_200}, {21_201, 21_210}}},
+	} {
+		if got := feed.Tiles(c.since, c.last); !slices.Equal(got, c.want) {
+			t.Errorf("from %d to %d: %v, want %v", c.since, c.last, got, c.want)
+		}
+	}
+	for since := int64(999_900); since < 1_000_100; since += 7 {
+		for last := since; last < 1_012_345; last += 311 {
+			at := since
+			for _, tile := range feed.Tiles(since, last) {
+				if back, ok := feed.ParseTile(tile.Shelf(), tile.Name()); !ok || back != tile {
+					t.Fatalf("%v is named %s/%s, which is %v, %v", tile, tile.Shelf(), tile.Name(), back, ok)
+				}
+				if tile.From > at+1 || tile.To <= at || tile.To > last {
+					t.Fatalf("from %d to %d: %v after %d", since, last, tile, at)
+				}
+				at = tile.To
+			}
+			if at != last {
+				t.Fatalf("from %d to %d: ends at %d", since, last, at)
+			}
+		}
+	}
+}
+
+func TestNoTiles(t *testing.T) {
+	for _, name := range []string{
+		"000000000000-000000000009.ndjson.gz", "000000000001-000000000009.ndjson.gz", "000000000002-000000000011.ndjson.gz",
+		"000000000001-000000100000.ndjson.gz", "000000000009-000000000001.ndjson.gz", "1-10.ndjson.gz", "LATEST",
+	} {
+		if tile, ok := feed.ParseTile("000000", name); ok {
+			t.Errorf("%s is %v", name, tile)
+		}
+	}
+	if _, ok := feed.ParseTile("000001", feed.Tile{From: 1, To: 10}.Name()); ok {
+		t.Error("a tile in another's shelf")
+	}
+}
