@@ -21,6 +21,14 @@ func parseHost(s string, special bool) (string, error) {
 		}
 		return escape(s, controlSet), nil
 	}
+	if plainHost(s) {
+		return s, nil
+	}
+	return parseName(s)
+}
+
+// parseName reads a name or an IPv4 address.
+func parseName(s string) (string, error) {
 	s = percentDecode(s)
 	if !utf8.ValidString(s) {
 		return "", errHost
@@ -33,6 +41,36 @@ func parseHost(s string, special bool) (string, error) {
 		return parseV4(name)
 	}
 	return name, nil
+}
+
+// plainHost answers for most hosts: names in lower case without anything to decode whose last
+// label begins with a letter, and IPv4 addresses as everybody writes them. Such a host is what it says.
+func plainHost(s string) bool {
+	if s == "" || s[0] == '.' || len(s) > 253 {
+		return false
+	}
+	label := 0 // where the last label begins
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', isDigit(c), c == '_':
+		case c == '-':
+			if i >= 3 && s[i-1] == '-' { // perhaps xn--
+				return false
+			}
+		case c == '.':
+			label = i + 1
+		default:
+			return false
+		}
+	}
+	if label == len(s) {
+		return false
+	}
+	if c := s[label]; 'a' <= c && c <= 'z' {
+		return true
+	}
+	addr, err := netip.ParseAddr(s)
+	return err == nil && addr.Is4()
 }
 
 func parseV6(s string) (string, error) {

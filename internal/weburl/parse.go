@@ -194,6 +194,14 @@ func joinPath(dir, path string, special bool) string {
 		}
 		return ""
 	}
+	if dir == "" && plainPath(path) {
+		return path
+	}
+	return cleanPath(dir, path, special)
+}
+
+// cleanPath is joinPath for paths that are not empty.
+func cleanPath(dir, path string, special bool) string {
 	out := make([]byte, 0, len(dir)+len(path)+8)
 	out = append(out, dir...)
 	if path != "" && isSlash(path[0], special) {
@@ -228,6 +236,22 @@ func joinPath(dir, path string, special bool) string {
 			return string(out)
 		}
 	}
+}
+
+// plainPath answers for most absolute paths: they hold nothing that is written otherwise, and no
+// segment that begins with a dot.
+func plainPath(path string) bool {
+	if path[0] != '/' {
+		return false
+	}
+	for i := 1; i < len(path); i++ {
+		switch c := path[i]; {
+		case plain(c), c == '/', c == '~', c == '.' && path[i-1] != '/':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // dots counts the dots of a segment that is "." or "..", plain or as %2e.

@@ -112,7 +112,8 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-func (u *URL) canonical() string {
+// Canonical is the function of that name for a URL that is parsed.
+func (u *URL) Canonical() string {
 	c := *u
 	c.user = ""
 	c.query = unescapeUnreserved(c.query)

@@ -85,5 +85,5 @@ func Canonical(url string) string {
 	if err != nil {
 		return url
 	}
-	return u.canonical()
+	return u.Canonical()
 }

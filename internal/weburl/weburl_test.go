@@ -219,6 +219,25 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// What is answered without a closer look is what a closer look finds.
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{"www.example.jp", "a--b.c", "xn--a", "1.2.3.4", "1.2.3", "0x1", "a.0x1", "a.1", "a.b.", "a-.b_c", "/a/b.html", "/a/./b", "/..", "/a..b/~c", "//x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if plainHost(s) {
+			if name, err := parseName(s); name != s || err != nil {
+				t.Errorf("host %q is %q, %v", s, name, err)
+			}
+		}
+		if s != "" && plainPath(s) {
+			if path := cleanPath("", s, true); path != s {
+				t.Errorf("path %q is %q", s, path)
+			}
+		}
+	})
+}
+
 func BenchmarkResolve(b *testing.B) {
 	base, err := New("http://www.example.jp/dir/page.html", nil)
 	if err != nil {
