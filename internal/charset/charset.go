@@ -4,6 +4,7 @@ package charset
 
 import (
 	"bytes"
+	"encoding/binary"
 	"mime"
 	"regexp"
 	"strings"
@@ -36,7 +37,11 @@ func (cs Charset) Decode(body []byte) string {
 	name := cs.Name
 	enc, err := htmlindex.Get(name)
 	if name == "utf-8" || err != nil {
-		return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))), "\uFFFD")
+		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+		if utf8.Valid(body) { // which is quicker to see than to mend
+			return string(body)
+		}
+		return strings.ToValidUTF8(string(body), "\uFFFD")
 	}
 	if strings.HasPrefix(name, "utf-16") {
 		order := unicode.LittleEndian
@@ -121,7 +126,10 @@ func declaredCharset(body []byte, contentType string) string {
 	if name := canonicalCharset(params["charset"]); name != "" {
 		return name
 	}
-	head := comment.ReplaceAll(body[:min(len(body), 64<<10)], nil)
+	head := body[:min(len(body), 64<<10)]
+	if bytes.Contains(head, []byte("<!--")) {
+		head = comment.ReplaceAll(head, nil)
+	}
 	if m := firstCharset.FindSubmatch(head[:min(len(head), longestMeta)]); m != nil {
 		if name := canonicalCharset(string(bytes.Join(m[1:], nil))); name != "" {
 			return name
@@ -194,7 +202,7 @@ func bareUTF16(b []byte) string {
 // make sense; "" when none does.
 func sniff(b []byte) string {
 	switch {
-	case sevenBit(b) && (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))):
+	case (bytes.Contains(b, []byte("\x1b$B")) || bytes.Contains(b, []byte("\x1b$@"))) && sevenBit(b):
 		return "iso-2022-jp"
 	case isASCII(b) || validUTF8(b):
 		return "utf-8"
@@ -306,9 +314,19 @@ func validUTF8(b []byte) bool {
 	return false
 }
 
+// isASCII reports whether there is nothing but ASCII, and no escape, which other encodings have.
 func isASCII(b []byte) bool {
+	if bytes.IndexByte(b, 0x1b) >= 0 {
+		return false
+	}
+	const word = 8
+	for ; len(b) >= word; b = b[word:] {
+		if binary.NativeEndian.Uint64(b)&0x8080808080808080 != 0 {
+			return false
+		}
+	}
 	for _, c := range b {
-		if c >= 0x80 || c == 0x1b {
+		if c >= utf8.RuneSelf {
 			return false
 		}
 	}

@@ -254,6 +254,18 @@ func FuzzHeaderLinks(f *testing.F) {
 	})
 }
 
+// Words are what unicode takes for words, however the text is divided.
+func FuzzVisible(f *testing.F) {
+	f.Add("a b\u3000日本\u00a0語\u2028c\u0085\u1680 é\xff\xe3\x80")
+	f.Fuzz(func(t *testing.T, s string) {
+		c := &collector{page: new(Page)}
+		c.visible([]byte(s))
+		if want := strings.Join(strings.Fields(s), " "); c.text.String() != want && !c.page.MoreText {
+			t.Errorf("%q, want %q", c.text.String(), want)
+		}
+	})
+}
+
 func BenchmarkLinks(b *testing.B) {
 	body := []byte("<html><title>t</title>" + strings.Repeat("<p>"+prose+"<a href='page.html?x=1'>x</a><img src=/i.gif>", 100))
 	b.SetBytes(int64(len(body)))

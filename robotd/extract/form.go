@@ -19,26 +19,26 @@ type form struct {
 // maxFields is how many fields a form may have to be followed.
 const maxFields = 50
 
-func (c *collector) beginForm(attrs map[string]string) {
-	if method := strings.TrimSpace(attrs["method"]); method == "" || strings.EqualFold(method, "get") {
-		c.form = &form{action: strings.TrimSpace(attrs["action"])}
+func (c *collector) beginForm(attrs attributes) {
+	if method := strings.TrimSpace(attrs.get("method")); method == "" || strings.EqualFold(method, "get") {
+		c.form = &form{action: strings.TrimSpace(attrs.get("action"))}
 	}
 }
 
 // input adds an input's value as it is sent untouched.
-func (c *collector) input(attrs map[string]string) {
-	name, value := attrs["name"], attrs["value"]
+func (c *collector) input(attrs attributes) {
+	name, value := attrs.get("name"), attrs.get("value")
 	if c.form == nil || name == "" {
 		return
 	}
-	switch strings.ToLower(attrs["type"]) {
+	switch strings.ToLower(attrs.get("type")) {
 	case "submit", "image", "button", "reset", "file", "password":
 		return
 	case "checkbox", "radio":
-		if _, checked := attrs["checked"]; !checked {
+		if _, checked := attrs.lookup("checked"); !checked {
 			return
 		}
-		if _, given := attrs["value"]; !given {
+		if _, given := attrs.lookup("value"); !given {
 			value = "on"
 		}
 	}
@@ -46,20 +46,20 @@ func (c *collector) input(attrs map[string]string) {
 }
 
 // choice adds a select's value: its selected option's, or its first's.
-func (c *collector) choice(tag atom.Atom, attrs map[string]string) {
+func (c *collector) choice(tag atom.Atom, attrs attributes) {
 	f := c.form
 	if f == nil {
 		return
 	}
 	if tag == atom.Select {
-		f.choice, f.place = attrs["name"], -1
+		f.choice, f.place = attrs.get("name"), -1
 		return
 	}
-	value, given := attrs["value"] // without one the option's text is sent, which is not looked for
+	value, given := attrs.lookup("value") // without one the option's text is sent, which is not looked for
 	if f.choice == "" || !given {
 		return
 	}
-	_, selected := attrs["selected"]
+	_, selected := attrs.lookup("selected")
 	switch {
 	case f.place < 0:
 		f.place = len(f.fields)

@@ -47,9 +47,8 @@ func (c *collector) linkHeader(s string) {
 			}
 		}
 		if !anchored {
-			attrs := map[string]string{"href": ref}
 			page := Link{Tag: "header", Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
-			c.linkElement(rel, attrs, page, Link{Tag: "header", Rel: rel})
+			c.linkElement(rel, ref, page, Link{Tag: "header", Rel: rel})
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package extract
 
 import (
-	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -11,23 +10,10 @@ import (
 // html searches a page.
 func (c *collector) html(text string) {
 	var title strings.Builder
+	c.text.Grow(min(len(text), MaxText))
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
 	c.page.HTML, c.page.Text = true, c.text.String()
-}
-
-// visible keeps text that a reader sees, its blanks in a row as one.
-func (c *collector) visible(text []byte) {
-	for word := range bytes.FieldsSeq(text) {
-		if c.text.Len()+len(word) >= MaxText {
-			c.page.MoreText = true
-			return
-		}
-		if c.text.Len() > 0 {
-			c.text.WriteByte(' ')
-		}
-		c.text.Write(word)
-	}
 }
 
 // tokens searches markup. What a browser with frames and scripts does not show
@@ -36,6 +22,7 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 	z := html.NewTokenizer(strings.NewReader(text))
 	z.SetMaxBuf(MaxBytes + 1)
 	var in atom.Atom // the element whose text comes next
+	var attrs attributes
 	titled := false
 	for {
 		switch z.Next() {
@@ -67,7 +54,7 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, more := z.TagName()
 			in = atom.Lookup(name)
-			tag, key := in, string(name)
+			tag, key := in, atom.String(name)
 			if tag == atom.Form {
 				c.endForm()
 			}
@@ -78,7 +65,8 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 				titled = true
 			}
 			if more {
-				c.element(tag, key, attributes(z))
+				attrs = attrs.read(z)
+				c.element(tag, key, attrs)
 			}
 		}
 	}
@@ -92,29 +80,14 @@ func cleanTitle(s string) string {
 	return s
 }
 
-// attributes reads a tag's attributes; of two with one name the first counts.
-func attributes(z *html.Tokenizer) map[string]string {
-	attrs := make(map[string]string, 4)
-	for more := true; more && len(attrs) < 100; {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if k := string(key); k != "" {
-			if _, twice := attrs[k]; !twice {
-				attrs[k] = string(value)
-			}
-		}
-	}
-	return attrs
-}
-
 // element takes what one tag refers to.
-func (c *collector) element(tag atom.Atom, name string, attrs map[string]string) {
-	rel := strings.ToLower(strings.Join(strings.Fields(attrs["rel"]), " "))
+func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
+	rel := strings.ToLower(strings.Join(strings.Fields(attrs.get("rel")), " "))
 	page := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
 	part := Link{Tag: name, Rel: rel}
 	take := func(l Link, keys ...string) {
 		for _, k := range keys {
-			if v, ok := attrs[k]; ok && (strings.TrimSpace(v) != "" || k == "href" && l.Text) {
+			if v, ok := attrs.lookup(k); ok && (strings.TrimSpace(v) != "" || k == "href" && l.Text) {
 				c.add(v, l)
 			}
 		}
@@ -125,13 +98,13 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 	case atom.Frame, atom.Iframe:
 		take(page, "src")
 		take(page, "longdesc")
-		c.srcdoc(attrs["srcdoc"])
+		c.srcdoc(attrs.get("srcdoc"))
 	case atom.Base:
 		c.setBase(attrs)
 	case atom.Meta:
 		c.meta(attrs)
 	case atom.Link:
-		c.linkElement(rel, attrs, page, part)
+		c.linkElement(rel, attrs.get("href"), page, part)
 	case atom.Img, atom.Image:
 		take(part, "src", "href", "xlink:href", "lowsrc", "dynsrc", "data-src")
 		take(page, "longdesc")
@@ -140,7 +113,7 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 	case atom.Form:
 		c.beginForm(attrs)
 	case atom.Input:
-		if strings.EqualFold(attrs["type"], "image") {
+		if strings.EqualFold(attrs.get("type"), "image") {
 			take(part, "src")
 		}
 		c.input(attrs)
@@ -160,11 +133,11 @@ func (c *collector) element(tag atom.Atom, name string, attrs map[string]string)
 	}
 	take(part, "background") // body, table, tr, td
 	for _, key := range []string{"srcset", "imagesrcset"} {
-		for ref := range srcset(attrs[key]) {
+		for ref := range srcset(attrs.get(key)) {
 			c.add(ref, part)
 		}
 	}
-	if style := attrs["style"]; style != "" {
+	if style := attrs.get("style"); style != "" {
 		c.css(style, name)
 	}
 }
@@ -179,16 +152,16 @@ func (c *collector) srcdoc(markup string) {
 }
 
 // applet takes an applet's class or archives, which lie below its codebase.
-func (c *collector) applet(attrs map[string]string) {
-	dir := strings.TrimSpace(attrs["codebase"])
+func (c *collector) applet(attrs attributes) {
+	dir := strings.TrimSpace(attrs.get("codebase"))
 	if dir != "" && !strings.HasSuffix(dir, "/") {
 		dir += "/"
 	}
-	code := strings.TrimSpace(attrs["code"])
+	code := strings.TrimSpace(attrs.get("code"))
 	if code != "" && !strings.HasSuffix(code, ".class") {
 		code += ".class"
 	}
-	for _, ref := range append(strings.Split(attrs["archive"], ","), code) {
+	for _, ref := range append(strings.Split(attrs.get("archive"), ","), code) {
 		if ref = strings.TrimSpace(ref); ref != "" {
 			c.add(dir+ref, Link{Tag: "applet"})
 		}
@@ -197,12 +170,12 @@ func (c *collector) applet(attrs map[string]string) {
 
 // param takes what an object is given: the pages that the contents and index of
 // an HTML Help book (.hhc, .hhk) name, and the files that players show.
-func (c *collector) param(attrs map[string]string, page, part Link) {
-	value := strings.TrimSpace(attrs["value"])
+func (c *collector) param(attrs attributes, page, part Link) {
+	value := strings.TrimSpace(attrs.get("value"))
 	if value == "" {
 		return
 	}
-	switch strings.ToLower(attrs["name"]) {
+	switch strings.ToLower(attrs.get("name")) {
 	case "local":
 		c.add(value, page)
 	case "movie", "src", "filename", "url":
@@ -211,8 +184,8 @@ func (c *collector) param(attrs map[string]string, page, part Link) {
 }
 
 // setBase takes the first base that has an address.
-func (c *collector) setBase(attrs map[string]string) {
-	href, ok := attrs["href"]
+func (c *collector) setBase(attrs attributes) {
+	href, ok := attrs.lookup("href")
 	if !ok || c.baseFound {
 		return
 	}
@@ -222,8 +195,8 @@ func (c *collector) setBase(attrs map[string]string) {
 	}
 }
 
-func (c *collector) linkElement(rel string, attrs map[string]string, page, part Link) {
-	href := strings.TrimSpace(attrs["href"])
+func (c *collector) linkElement(rel, href string, page, part Link) {
+	href = strings.TrimSpace(href)
 	switch {
 	case href == "" || hasWord(rel, "preconnect") || hasWord(rel, "dns-prefetch"):
 	case hasWord(rel, "canonical"):
@@ -239,19 +212,19 @@ func (c *collector) linkElement(rel string, attrs map[string]string, page, part 
 	}
 }
 
-func (c *collector) meta(attrs map[string]string) {
-	content := attrs["content"]
+func (c *collector) meta(attrs attributes) {
+	content := attrs.get("content")
 	switch {
-	case strings.EqualFold(attrs["http-equiv"], "refresh"):
+	case strings.EqualFold(attrs.get("http-equiv"), "refresh"):
 		if ref, ok := refreshTarget(content); ok {
 			if c.refresh == "" {
 				c.refresh = ref
 			}
 			c.add(ref, Link{Tag: "meta", Text: true})
 		}
-	case strings.EqualFold(attrs["name"], "robots"):
+	case strings.EqualFold(attrs.get("name"), "robots"):
 		c.page.Robots.add(content)
-	case strings.EqualFold(attrs["property"], "og:image") && content != "":
+	case strings.EqualFold(attrs.get("property"), "og:image") && content != "":
 		c.add(content, Link{Tag: "meta"})
 	}
 }

@@ -13,6 +13,7 @@ func (c *collector) xml(text string) {
 	z := html.NewTokenizer(strings.NewReader(text))
 	z.SetMaxBuf(MaxBytes + 1)
 	tag := ""
+	var attrs attributes
 	var content strings.Builder
 	flush := func() {
 		if ref := strings.TrimSpace(content.String()); ref != "" && tag != "" {
@@ -56,29 +57,29 @@ func (c *collector) xml(text string) {
 			if !more {
 				continue
 			}
-			switch attrs := attributes(z); n {
+			switch attrs = attrs.read(z); n {
 			case "link":
-				if href := attrs["href"]; href != "" {
-					c.add(href, Link{Tag: "feed", Rel: strings.ToLower(attrs["rel"]), Text: true})
+				if href := attrs.get("href"); href != "" {
+					c.add(href, Link{Tag: "feed", Rel: strings.ToLower(attrs.get("rel")), Text: true})
 				}
 			case "guid":
-				if !strings.EqualFold(attrs["ispermalink"], "false") {
+				if !strings.EqualFold(attrs.get("ispermalink"), "false") {
 					tag = "feed"
 				}
 			case "outline": // of a list of feeds (OPML)
 				for _, key := range []string{"xmlurl", "htmlurl"} {
-					if url := attrs[key]; url != "" {
+					if url := attrs.get(key); url != "" {
 						c.add(url, Link{Tag: "feed", Text: true})
 					}
 				}
 			case "content", "thumbnail":
 				for _, key := range []string{"src", "url"} {
-					if url := attrs[key]; url != "" {
+					if url := attrs.get(key); url != "" {
 						c.add(url, Link{Tag: "feed"})
 					}
 				}
 			case "enclosure":
-				if url := attrs["url"]; url != "" {
+				if url := attrs.get("url"); url != "" {
 					c.add(url, Link{Tag: "feed"})
 				}
 			}

@@ -1,0 +1,47 @@
+package extract
+
+import (
+	"slices"
+
+	"golang.org/x/net/html"
+)
+
+// attributes are a tag's attributes, as they lie in the tokenizer's buffer: only those that are
+// asked for become strings. They hold until the tokenizer goes on.
+type attributes []attribute
+
+type attribute struct{ key, value []byte }
+
+// maxAttributes is how many attributes of one tag are read.
+const maxAttributes = 100
+
+// read reads the tag's attributes into the place of others; of two with one name the first counts.
+func (a attributes) read(z *html.Tokenizer) attributes {
+	a = a[:0]
+	for more := true; more && len(a) < maxAttributes; {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if len(key) > 0 && a.find(string(key)) < 0 {
+			a = append(a, attribute{key, value})
+		}
+	}
+	return a
+}
+
+func (a attributes) find(key string) int {
+	return slices.IndexFunc(a, func(at attribute) bool { return string(at.key) == key })
+}
+
+// lookup returns an attribute's value, and whether the tag has the attribute.
+func (a attributes) lookup(key string) (string, bool) {
+	if i := a.find(key); i >= 0 {
+		return string(a[i].value), true
+	}
+	return "", false
+}
+
+// get is lookup for an attribute that may as well be empty.
+func (a attributes) get(key string) string {
+	value, _ := a.lookup(key)
+	return value
+}
