@@ -1,8 +1,8 @@
 package verdict
 
 import (
+	"bytes"
 	"regexp"
-	"strings"
 )
 
 // parkingHosts serve what parked domains show. A page that loads from them, or leads
@@ -24,12 +24,15 @@ func parked(p *Page) string {
 	if p.More || len(p.Text) > aPage {
 		return ""
 	}
-	if parkedText.MatchString(p.Text) && (parkedTitle.MatchString(p.Title) || len(p.Text) <= fewWords) {
+	said := mentions(p.Text, "domain") || mentions(p.Text, "ドメイン") || mentions(p.Text, "parked")
+	if said && parkedText.MatchString(p.Text) && (parkedTitle.MatchString(p.Title) || len(p.Text) <= fewWords) {
 		return "it says that the domain is for sale or expired"
 	}
-	markup := string(p.Body)
+	if len(p.Text) > aNote {
+		return ""
+	}
 	for _, host := range parkingHosts {
-		if len(p.Text) <= aNote && loads(markup, host) {
+		if loads(p.Body, host) {
 			return host
 		}
 	}
@@ -37,9 +40,9 @@ func parked(p *Page) string {
 }
 
 // loads reports whether the markup names the host in a URL.
-func loads(markup, host string) bool {
+func loads(markup []byte, host string) bool {
 	for {
-		i := strings.Index(markup, host)
+		i := bytes.Index(markup, []byte(host))
 		if i < 0 {
 			return false
 		}

@@ -13,6 +13,7 @@
 package verdict
 
 import (
+	"bytes"
 	"net/http"
 	"regexp"
 	"strings"
@@ -105,7 +106,7 @@ func blocked(p *Page) string {
 		if p.More || len(p.Text) > aNote || b.title == "" && len(p.Text) > fewWords {
 			continue
 		}
-		if strings.HasPrefix(title, b.title) && strings.Contains(string(p.Body), b.markup) {
+		if strings.HasPrefix(title, b.title) && bytes.Contains(p.Body, []byte(b.markup)) {
 			return b.name
 		}
 	}
@@ -114,7 +115,7 @@ func blocked(p *Page) string {
 	}
 	refused := p.Status == http.StatusForbidden || p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable
 	switch {
-	case challengeText.MatchString(p.Text) && (captcha.Match(p.Body) || refused):
+	case (refused || mentions(p.Body, "captcha") || mentions(p.Body, "turnstile")) && challengeText.MatchString(p.Text):
 		return "it asks for proof of being human"
 	case refused && blockedText.MatchString(p.Title+"\n"+p.Text):
 		return "it refuses access"
@@ -129,8 +130,19 @@ var (
 	blockedText  = regexp.MustCompile(`(?i)access (to [^.]{1,80} )?(is |was |has been )?(denied|forbidden|blocked|restricted)|(you|your (ip|request|access))[^.]{0,40} (denied|blocked|banned|rejected|not allowed)|unusual traffic|automated (requests|access|queries)|アクセス(は|が|を)?(拒否|禁止|遮断|制限)|(不正|大量)な?アクセス|アクセスが集中|閲覧が?(禁止|制限)|許可されていません|権限がありません`)
 
 	challengeText = regexp.MustCompile(`(?i)(verify|prove|confirm)[^.]{0,30} (you are|you're|you aren't|you are not|that you)[^.]{0,20} (human|robot|bot)|i'?m not a robot|are you a robot|checking (if the site connection is secure|your browser)|enter the characters you see|complete the (captcha|security check)|ロボットで(は)?ない|ロボットではありません|人間であること|画像に(表示され|書かれ)[^。]{0,20}文字|セキュリティチェックを完了`)
-	captcha       = regexp.MustCompile(`(?i)recaptcha|hcaptcha|h-captcha|turnstile|captcha`)
 
 	missingTitle = regexp.MustCompile(`(?i)^\W*(http\W*)?(error\W*)?404(\W|$)|(page|file|document|url|object)s? (was |is |could |can |has )?(not (be )?(found|exist)|cannot be found|can't be found|does not exist|doesn't exist|missing)|^\W*not found\W*$|(ページ|ファイル|記事|url|ＵＲＬ)(は|が)[^。]{0,12}((見|み)つかりません|存在しません|ありません|(見|み)つかりませんでした|見当たりません)|^\W*(見|み)つかりません`)
 	missingText  = regexp.MustCompile(`(?i)404|not (be )?found|(does not|doesn't|no longer) exist|cannot be found|can't find|(見|み)つかりません|存在しません|見当たりません|削除された|移動(した|された)|(ページ|ファイル|記事)(は|が)ありません`)
 )
+
+// mentions reports whether a text has a word, which is in lower case. Expressions that are long in
+// coming to "no" are only asked about texts that have one of their words.
+func mentions[T string | []byte](text T, word string) bool {
+	first := word[0] | 0x20
+	for i := 0; i+len(word) <= len(text); i++ {
+		if text[i]|0x20 == first && strings.EqualFold(string(text[i:i+len(word)]), word) {
+			return true
+		}
+	}
+	return false
+}
