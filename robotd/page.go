@@ -32,13 +32,19 @@ type page struct {
 	past      frontier.Visit // the same, wanted or not
 	resp      *fetch.Response
 	err       error
-	links     []frontier.Entry // within the assignment
-	found     []string         // top pages of hosts outside of it
+	links     []link   // within the assignment
+	found     []string // top pages of hosts outside of it
 	noArchive bool
 	noIndex   bool
 	mark      verdict.Mark     // what the answer is instead of a page
 	cuts      []coverage.Event // links that are not followed
 	rules     *rules           // by which the page was allowed
+}
+
+// link is a URL that is to be queued, and whose it is.
+type link struct {
+	host *host
+	frontier.Entry
 }
 
 const maxRedirects = 10
@@ -150,7 +156,7 @@ func (c *crawl) extract(t *turn) {
 			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
 			// A host that gives nothing without a session sends the visitor back with one.
 			if weburl.Canonical(to) == t.entry.URL && to != t.entry.URL {
-				t.links = append(t.links, frontier.Entry{URL: to, Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
+				t.links = append(t.links, link{t.host, frontier.Entry{URL: to, Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1}})
 			}
 		}
 	case isPage(t.resp.Status):
@@ -172,9 +178,9 @@ func (c *crawl) extract(t *turn) {
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
-		for _, link := range slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links) {
-			if c.wanted(&link) {
-				c.follow(t, link.URL, frontier.Entry{Depth: t.entry.Depth + 1})
+		for _, l := range slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links) {
+			if c.wanted(&l) {
+				c.follow(t, l.URL, frontier.Entry{Depth: t.entry.Depth + 1})
 			}
 		}
 	default:
@@ -193,19 +199,23 @@ func (c *crawl) wanted(link *extract.Link) bool {
 
 // follow sorts one link.
 func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
-	scheme, _, _ := strings.Cut(url, ":")
-	name := weburl.Host(url)
-	if name == "" || scheme != "http" && scheme != "https" {
+	u, err := weburl.New(url, nil)
+	if err != nil || u.Host() == "" || u.Scheme() != "http" && u.Scheme() != "https" {
 		return
 	}
-	if c.host(name) == nil {
+	name := u.Host()
+	to := t.host
+	if name != to.name {
+		to = c.host(name)
+	}
+	if to == nil {
 		// The manager would refuse a report with a name that cannot be one.
-		if top, _, err := wire.NormalizeURL(scheme + "://" + name + "/"); err == nil {
+		if top, _, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/"); err == nil {
 			t.found = append(t.found, top)
 		}
 		return
 	}
-	e.URL = weburl.Canonical(url)
+	e.URL = u.Canonical()
 	switch {
 	case e.Depth > c.cfg.Page.MaxDepth:
 		t.lose(name, "depth", e.URL)
@@ -216,7 +226,7 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 			t.lose(name, why, e.URL)
 			return
 		}
-		t.links = append(t.links, e)
+		t.links = append(t.links, link{to, e})
 	}
 }
 
@@ -310,9 +320,9 @@ func exchange(url string, resp *fetch.Response) wire.LogLine {
 // queue puts the links into the queues of their hosts and wakes those.
 func (c *crawl) queue(t *turn) error {
 	byHost := make(map[*host][]frontier.Entry)
-	for _, e := range t.links {
-		if h := c.host(weburl.Host(e.URL)); h != nil {
-			byHost[h] = append(byHost[h], e)
+	for _, l := range t.links {
+		if l.host == t.host || c.host(l.host.name) == l.host { // it may have gone to another robot
+			byHost[l.host] = append(byHost[l.host], l.Entry)
 		}
 	}
 	for h, entries := range byHost {
