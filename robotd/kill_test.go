@@ -36,6 +36,10 @@ func runAsRobot(settings string) int {
 	if err == nil {
 		ctx, cancel := contextForChild()
 		defer cancel()
+		if dir := os.Getenv(profileEnv); dir != "" {
+			stop := profile(dir)
+			defer stop()
+		}
 		err = Run(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {
