@@ -37,6 +37,9 @@ type S3Options struct {
 	// Stall is how long a connection in use may bring nothing before it is given
 	// up. Zero means 5 minutes.
 	Stall time.Duration
+
+	// ReadOnly is for credentials that may only read: OpenS3 then tries no write.
+	ReadOnly bool
 }
 
 // S3 is a Store in a bucket of a service that speaks S3 and honours
@@ -66,7 +69,11 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s/%s: %w", o.Endpoint, o.Bucket, err)
 	}
-	if err := s.probe(ctx); err != nil {
+	probe := s.probe
+	if o.ReadOnly {
+		probe = s.look
+	}
+	if err := probe(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", s.name, openError(err)), s.Close())
 	}
 	return s, nil
@@ -130,6 +137,15 @@ func (s *S3) probe(ctx context.Context) error {
 		}
 	}
 	return ErrNotConditional
+}
+
+// look asks for the bucket, and changes nothing.
+func (s *S3) look(ctx context.Context) error {
+	there, err := s.core.BucketExists(ctx, s.bucket)
+	if err == nil && !there {
+		err = ErrBucket
+	}
+	return err
 }
 
 // Close gives up idle connections; readers that are open stay good.
