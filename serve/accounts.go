@@ -41,6 +41,7 @@ const (
 type Accounts struct {
 	db        *sql.DB
 	anonymous *Account
+	memory    *memory // nil: nothing goes on without the database
 
 	key      [sha256.Size]byte                        // of this process; never stored
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → believed until
@@ -78,7 +79,7 @@ func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Ac
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, nil
 	}
-	account, phc, err := a.load(ctx, name)
+	account, phc, err := a.recall(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		account, phc = nil, a.decoy
@@ -164,20 +165,26 @@ func (a *Accounts) Delete(ctx context.Context, name string) error {
 
 // List returns all accounts by name, the anonymous one not among them.
 func (a *Accounts) List(ctx context.Context) ([]Account, error) {
+	var all []Account
+	err := a.each(ctx, func(account *Account, _ string) { all = append(all, *account) })
+	return all, err
+}
+
+// each gives every account by name, with its password's hash.
+func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string)) error {
 	rows, err := a.db.QueryContext(ctx, `SELECT name, password, domains, opening, created FROM accounts ORDER BY name`)
 	if err != nil {
-		return nil, fmt.Errorf("accounts: %w", err)
+		return fmt.Errorf("accounts: %w", err)
 	}
 	defer rows.Close()
-	var all []Account
 	for rows.Next() {
-		account, _, err := scanAccount(rows)
+		account, phc, err := scanAccount(rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, *account)
+		f(account, phc)
 	}
-	return all, rows.Err()
+	return rows.Err()
 }
 
 func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {

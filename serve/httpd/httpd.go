@@ -116,6 +116,11 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 	case errors.Is(err, serve.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
 		return problem.New(http.StatusUnauthorized, "credentials", "give the name and password of an account, by HTTP Basic")
+	case errors.Is(err, serve.ErrAway):
+		s.Log.ErrorContext(r.Context(), "login failed", "err", err)
+		p := problem.New(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment")
+		p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+		return p
 	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
 	case errors.Is(err, serve.ErrCursor):
