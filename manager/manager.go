@@ -31,12 +31,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/gorilla/mux"
 
+	"sheaf/archive/store"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 )
@@ -50,6 +50,7 @@ type Resolver interface {
 type Options struct {
 	Key       ed25519.PrivateKey              // the service's: signs receipts; robots learn its public half when they join
 	Dir       string                          // submitted logs are kept in Dir/logs
+	Store     store.Store                     // robots' programs are kept in it, under rollout.Prefix; nil: none can be released
 	Public    string                          // URL under which robots reach the service; empty: not known
 	FTP       string                          // host:port of the FTP drop that robots are told of; empty: there is none
 	Operator  func(http.Handler) http.Handler // lets operators through; nil: the operators' API is not mounted
@@ -87,7 +88,7 @@ func New(db *sql.DB, opt Options) *Manager {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	return &Manager{db: db, opt: opt, log: opt.Log, releases: rollout.New(db, filepath.Join(opt.Dir, "programs"), opt.Log)}
+	return &Manager{db: db, opt: opt, log: opt.Log, releases: rollout.New(db, opt.Store, opt.Log)}
 }
 
 // Register mounts the robots' protocol, under the paper's paths and under

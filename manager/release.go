@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -120,10 +119,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, f := range signed.Files {
 		if name == release.ProgramName(f.Platform) {
-			program, err := os.Open(m.releases.Program(f.SHA256))
-			if err != nil {
-				return err
-			}
+			program := m.releases.Program(r.Context(), f)
 			defer program.Close()
 			w.Header().Set("ETag", `"`+f.SHA256+`"`)
 			http.ServeContent(w, r, "", time.Time{}, program)
@@ -232,7 +228,7 @@ func (m *Manager) adminSetKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (m *Manager) adminProgram(w http.ResponseWriter, r *http.Request) error {
-	err := m.releases.TakeProgram(mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
+	err := m.releases.TakeProgram(r.Context(), mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
 	if err != nil {
 		return releaseError(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"sheaf/archive/store"
@@ -349,7 +350,7 @@ func (f *fsck) checkObjects() error {
 			if err := f.takeNeeded(needed, &info); err != nil {
 				return err
 			}
-		} else if !strings.HasPrefix(info.Key, manifestPrefix) && !strings.HasPrefix(info.Key, listPrefix) {
+		} else if !slices.ContainsFunc([]string{manifestPrefix, listPrefix, releasesPrefix}, func(p string) bool { return strings.HasPrefix(info.Key, p) }) {
 			f.orphan(info)
 		}
 	}
@@ -363,6 +364,9 @@ func (f *fsck) checkObjects() error {
 
 // manifestPrefix begins the keys of the batches' manifests, which are kept for ever.
 const manifestPrefix = "batches/"
+
+// releasesPrefix begins the keys of the robots' programs, which are no part of the archive.
+const releasesPrefix = "releases/"
 
 func neededKey(row []byte) string {
 	key, _, _ := strings.Cut(string(row), " ")

@@ -9,19 +9,14 @@ package rollout
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
+	"sheaf/archive/store"
 	"sheaf/internal/db"
-	"sheaf/internal/durable"
 	"sheaf/internal/release"
 )
 
@@ -38,17 +33,17 @@ var (
 	ErrProgram = errors.New("a program of the release was not sent whole")
 )
 
-// Releases keeps the releases in the control database, and their programs in a
-// directory. It may be used by many goroutines at once; a change that a method reports is durable.
+// Releases keeps the releases in the control database, and their programs in the
+// store of objects. It may be used by many goroutines at once; a change that a method reports is durable.
 type Releases struct {
-	db  *sql.DB
-	dir string
-	log *slog.Logger
+	db      *sql.DB
+	objects store.Store
+	log     *slog.Logger
 }
 
-// New gives the releases in db, which internal/db has opened, with programs in dir.
-func New(db *sql.DB, dir string, log *slog.Logger) *Releases {
-	return &Releases{db, dir, log}
+// New gives the releases in db, which internal/db has opened, with programs in the store.
+func New(db *sql.DB, objects store.Store, log *slog.Logger) *Releases {
+	return &Releases{db, objects, log}
 }
 
 // Release is what operators see of a release.
@@ -151,40 +146,6 @@ type Bad struct{ error }
 
 func (b Bad) Unwrap() error { return b.error }
 
-// Program is the path of the program with that digest.
-func (s *Releases) Program(digest string) string {
-	return filepath.Join(s.dir, digest)
-}
-
-// TakeProgram keeps a program until a release names it, durably, under its SHA-256.
-// The same again does nothing.
-func (s *Releases) TakeProgram(digest string, r io.Reader) error {
-	if !release.ValidDigest(digest) {
-		return Bad{fmt.Errorf("%q is no SHA-256 in lower-case hexadecimal", digest)}
-	}
-	path := s.Program(digest)
-	if err := durable.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), digest+".*"+durable.TempSuffix)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // is gone where the program was taken
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(f, sum), r); err != nil {
-		return fmt.Errorf("program %s: %w", digest, err)
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
-		return Bad{fmt.Errorf("program %s: %w: its SHA-256 is %s", digest, ErrProgram, got)}
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return durable.Rename(f.Name(), path)
-}
-
 // Publish begins to roll out a release whose programs were taken before. It must be
 // signed with the registered key, be newer than every other and last at least a day.
 // Where no robot has reported yet, it is for everybody at once.
@@ -206,12 +167,12 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 		return Bad{err}
 	}
 	for _, f := range r.Files {
-		info, err := os.Stat(s.Program(f.SHA256))
-		if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() != f.Size {
-			return Bad{fmt.Errorf("%s: %w", f.Platform, ErrProgram)}
-		}
+		taken, err := s.taken(ctx, f)
 		if err != nil {
 			return err
+		}
+		if !taken {
+			return Bad{fmt.Errorf("%s: %w", f.Platform, ErrProgram)}
 		}
 	}
 	return s.transact(ctx, func(tx *sql.Tx) error {

@@ -12,6 +12,7 @@ import (
 
 	"aead.dev/minisign"
 
+	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/release"
@@ -40,7 +41,12 @@ func newFleet(t *testing.T, robots int) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{rollout.New(d, t.TempDir(), slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
+	objects, err := store.OpenFS(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { objects.Close() })
+	f := &fleet{rollout.New(d, objects, slog.New(slog.DiscardHandler)), t, key, map[string]int64{}}
 	for i := range robots {
 		name := fmt.Sprintf("robot-%d", i)
 		if _, err := d.ExecContext(t.Context(), `INSERT INTO robots (name, created, secret_hash) VALUES (?, 1, ?)`, name, []byte(name)); err != nil {
@@ -91,7 +97,7 @@ func (f *fleet) publish(key minisign.PrivateKey, counter, floor int64, expires t
 	program := fmt.Sprintf("program %d", counter)
 	sum := sha256.Sum256([]byte(program))
 	digest := hex.EncodeToString(sum[:])
-	if err := f.TakeProgram(digest, strings.NewReader(program)); err != nil {
+	if err := f.TakeProgram(f.t.Context(), digest, strings.NewReader(program)); err != nil {
 		f.t.Fatal(err)
 	}
 	r := release.Release{Counter: counter, Version: "1", Floor: floor, Expires: expires.UTC().Truncate(time.Second), Files: []release.File{
@@ -196,7 +202,7 @@ func TestPublishRefuses(t *testing.T) {
 		"counter again":  {f.publish(f.key, 5, 0, later()), rollout.ErrCounter},
 		"lower counter":  {f.publish(f.key, 4, 0, later()), rollout.ErrCounter},
 		"another key":    {f.SetKey(t.Context(), other.Public().(minisign.PublicKey).String(), false), rollout.ErrKey},
-		"broken program": {f.TakeProgram(strings.Repeat("00", 32), strings.NewReader("x")), rollout.ErrProgram},
+		"broken program": {f.TakeProgram(t.Context(), strings.Repeat("00", 32), strings.NewReader("x")), rollout.ErrProgram},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s: %v, want %v", name, c.err, c.want)

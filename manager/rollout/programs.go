@@ -1,0 +1,116 @@
+package rollout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"sheaf/archive/store"
+	"sheaf/internal/release"
+)
+
+// Prefix begins the keys of the robots' programs in the store of objects, where any
+// process finds them: releases/programs/<SHA-256>.
+const Prefix = "releases/"
+
+func programKey(digest string) string { return Prefix + "programs/" + digest }
+
+// TakeProgram keeps a program until a release names it, durably, under its SHA-256.
+// The same again does nothing.
+func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) error {
+	if !release.ValidDigest(digest) {
+		return Bad{fmt.Errorf("%q is no SHA-256 in lower-case hexadecimal", digest)}
+	}
+	// By way of a file: the store is told the size first, and takes no program that came broken.
+	f, err := os.CreateTemp("", "sheaf-program-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(f, sum), r)
+	if err != nil {
+		return fmt.Errorf("program %s: %w", digest, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digest {
+		return Bad{fmt.Errorf("program %s: %w: its SHA-256 is %s", digest, ErrProgram, got)}
+	}
+	err = s.objects.Put(ctx, programKey(digest), io.NewSectionReader(f, 0, size), size)
+	if err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("program %s: %w", digest, err)
+	}
+	return nil
+}
+
+// taken reports whether the file's program was taken.
+func (s *Releases) taken(ctx context.Context, f release.File) (bool, error) {
+	info, err := s.objects.Stat(ctx, programKey(f.SHA256))
+	if errors.Is(err, store.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && info.Size == f.Size, err
+}
+
+// Program opens a release's program. Its methods are for one goroutine, and it must be closed.
+func (s *Releases) Program(ctx context.Context, f release.File) *Program {
+	return &Program{ctx: ctx, objects: s.objects, key: programKey(f.SHA256), size: f.Size}
+}
+
+// Program reads an object from wherever it is sought to: an io.ReadSeekCloser.
+type Program struct {
+	ctx     context.Context // of the request that is answered
+	objects store.Store
+	key     string
+	size    int64
+	at      int64
+	open    io.ReadCloser // from at on; nil until it is read
+}
+
+func (p *Program) Read(b []byte) (n int, err error) {
+	if p.at >= p.size {
+		return 0, io.EOF
+	}
+	if p.open == nil {
+		if p.open, err = p.objects.Open(p.ctx, p.key, p.at, p.size-p.at); err != nil {
+			return 0, err
+		}
+	}
+	n, err = p.open.Read(b)
+	p.at += int64(n)
+	return n, err
+}
+
+// Seek implements io.Seeker.
+func (p *Program) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += p.at
+	case io.SeekEnd:
+		offset += p.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("%s: seek to %d", p.key, offset)
+	}
+	if offset != p.at {
+		if err := p.Close(); err != nil {
+			return 0, err
+		}
+		p.at = offset
+	}
+	return offset, nil
+}
+
+// Close ends the reading.
+func (p *Program) Close() error {
+	if p.open == nil {
+		return nil
+	}
+	err := p.open.Close()
+	p.open = nil
+	return err
+}
