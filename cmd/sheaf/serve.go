@@ -16,10 +16,13 @@ func serveCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the service: manager, ingest and downloads in one process",
+		Short: "Run the service: manager, ingest and downloads in one process, or some of them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			data, _ := cmd.Flags().GetString("data") // declared below
+			data, _ := cmd.Flags().GetString("data")                     // declared below
+			if roles, _ := cmd.Flags().GetString("roles"); roles != "" { // declared below
+				set = append(set, "roles="+roles)
+			}
 			cfg, err := load(config, data, set)
 			if err != nil {
 				return err
@@ -30,12 +33,13 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			at := s.Addresses()
-			log.Info("serving", "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "data", cfg.Data)
+			log.Info("serving", "roles", cfg.Roles, "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "data", cfg.Data)
 			return s.Run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", "", "YAML file of settings; see deploy/sheaf.yaml")
 	cmd.Flags().String("data", "", "the data directory (setting data)")
+	cmd.Flags().String("roles", "", "what this process does of manager,ingest,serve, where others do the rest (setting roles)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting, such as --set publish.window=always")
 	return cmd
 }

@@ -28,6 +28,9 @@ type Config struct {
 	// the keys, and the archives unless Store says otherwise. One process at a time may
 	// use it, or several that share a Database.
 	Data string `mapstructure:"data"`
+	// Roles are what this process does of manager, ingest and serve. Where it leaves some to
+	// others, they meet in a PostgreSQL Database, and the settings of its missing roles are not used.
+	Roles []string `mapstructure:"roles"`
 	// Zone names the time zone of editions and of windows that name none.
 	Zone string `mapstructure:"zone"`
 
@@ -101,6 +104,8 @@ type Config struct {
 	Access struct {
 		// Anonymous are the domains whose archives everybody may fetch, such as [jp]; empty: nobody without an account.
 		Anonymous []string `mapstructure:"anonymous"`
+		// Offline is how long, once the database is away, those may log in whose accounts were known before; 0: not at all.
+		Offline time.Duration `mapstructure:"offline"`
 		// Grace is how long a transfer that began within a download window may run on after it.
 		Grace time.Duration `mapstructure:"grace"`
 	} `mapstructure:"access"`
@@ -152,6 +157,7 @@ type Drop struct {
 // defaults are the settings where nothing is said.
 func defaults(v *viper.Viper) {
 	v.SetDefault("data", "sheaf-data")
+	v.SetDefault("roles", allRoles())
 	v.SetDefault("zone", "Asia/Tokyo")
 	v.SetDefault("database.url", "")
 	v.SetDefault("store.kind", storeFS)
@@ -201,6 +207,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("balance.probes", 4)
 	v.SetDefault("balance.window", 6*time.Hour)
 	v.SetDefault("access.anonymous", []string{})
+	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)
 	v.SetDefault("poll", 30*time.Second)
 	v.SetDefault("stop", 20*time.Second)
@@ -266,6 +273,7 @@ func (c *Config) check() error {
 	if c.Database.URL != "" && !db.IsPostgres(c.Database.URL) {
 		errs = append(errs, errors.New("settings: database.url: does not begin with postgres://")) // it may hold a password
 	}
+	errs = append(errs, c.checkRoles(bad)...)
 	errs = append(errs, c.Store.check(bad)...)
 	errs = append(errs, c.Lease.check(bad)...)
 	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
@@ -325,6 +333,9 @@ func (c *Config) check() error {
 	}
 	if c.Hosts.PerDomain < 0 {
 		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
+	}
+	if c.Access.Offline < 0 {
+		errs = append(errs, bad("access.offline", c.Access.Offline, "is negative"))
 	}
 	errs = append(errs, c.Balance.check(bad)...)
 	if c.Poll <= 0 {

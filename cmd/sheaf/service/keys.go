@@ -1,10 +1,13 @@
 package service
 
 import (
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -53,6 +56,25 @@ func receiptKey(data string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// sameKey makes sure that every process of the service signs with the key that robots
+// have learnt: the first one to come writes its public half into the database.
+func sameKey(ctx context.Context, control *sql.DB, key ed25519.PrivateKey, data string) error {
+	public := []byte(key.Public().(ed25519.PublicKey))
+	_, err := control.ExecContext(ctx, `INSERT INTO service_key (id, public) VALUES (1, ?) ON CONFLICT (id) DO NOTHING`, public)
+	if err != nil {
+		return fmt.Errorf("the service's key: %w", err)
+	}
+	var known []byte
+	if err := control.QueryRowContext(ctx, `SELECT public FROM service_key`).Scan(&known); err != nil {
+		return fmt.Errorf("the service's key: %w", err)
+	}
+	if !bytes.Equal(public, known) {
+		return fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
+			data, receiptKeyFile)
+	}
+	return nil
 }
 
 // Token gives the operators' token of the service in a data directory, and makes it at the first start.

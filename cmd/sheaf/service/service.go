@@ -1,5 +1,5 @@
 // Package service puts the rooms together: manager, ingest and serve in one
-// process, over one database, one store and one catalog. The rooms know nothing
+// process, or some of them, over one database, one store and one catalog. The rooms know nothing
 // of one another; what one asks of another goes through an interface that the
 // asking room declares, and it is here that they meet.
 package service
@@ -16,27 +16,19 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/archive/catalog"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/connlimit"
-	"sheaf/internal/db"
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
 	"sheaf/internal/lease"
-	"sheaf/internal/problem"
-	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
-	"sheaf/serve/ftpd"
-	"sheaf/serve/httpd"
 )
 
 // Service is the rooms of one process, ready to Run.
@@ -44,16 +36,20 @@ type Service struct {
 	cfg   Config
 	log   *slog.Logger
 	token string
+	key   ed25519.PrivateKey // signs receipts; nil where the process neither manages nor ingests
 
 	objects *Objects // nil until they are open, as db
 	db      *sql.DB
 	leases  lease.Locker
 	leasing io.Closer
 
-	manager  *manager.Manager
+	// What the process has by its roles; the rest is nil.
+	manager  *manager.Manager // ingest asks it about robots, and only the role runs it
 	ingest   *ingest.Ingest
 	receiver *receive.Receiver
 	keeper   *keeper
+	accounts *serve.Accounts
+	recorder *recorder
 	download ftp.Handler
 	router   *mux.Router
 
@@ -91,14 +87,15 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if s.token, err = Token(cfg.Data); err != nil {
 		return nil, err
 	}
-	key, err := receiptKey(cfg.Data)
-	if err != nil {
-		return nil, err
+	if cfg.has(roleManager, roleIngest) {
+		if s.key, err = receiptKey(cfg.Data); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.build(ctx, key); err != nil {
+	if err := s.build(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -109,12 +106,13 @@ func (s *Service) listen(ctx context.Context) (err error) {
 	for _, l := range []struct {
 		key, addr string
 		to        *net.Listener
+		mine      bool
 	}{
-		{"http.listen", s.cfg.HTTP.Listen, &s.http},
-		{"download.listen", s.cfg.Download.Listen, &s.get},
-		{"drop.listen", s.cfg.Drop.Listen, &s.drop},
+		{"http.listen", s.cfg.HTTP.Listen, &s.http, true},
+		{"download.listen", s.cfg.Download.Listen, &s.get, s.cfg.has(roleServe)},
+		{"drop.listen", s.cfg.Drop.Listen, &s.drop, s.cfg.has(roleIngest)},
 	} {
-		if l.addr == "" {
+		if l.addr == "" || !l.mine {
 			continue
 		}
 		if *l.to, err = lc.Listen(ctx, "tcp", l.addr); err != nil {
@@ -122,100 +120,6 @@ func (s *Service) listen(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-// build makes the rooms, from the store upwards.
-func (s *Service) build(ctx context.Context, key ed25519.PrivateKey) (err error) {
-	zone, err := time.LoadLocation(s.cfg.Zone)
-	if err != nil {
-		return err
-	}
-	publishWindow, err := s.cfg.publishWindow()
-	if err != nil {
-		return err
-	}
-	if s.objects, err = OpenStore(ctx, s.cfg); err != nil {
-		return err
-	}
-	objects := s.objects
-	published, err := catalog.Open(ctx, objects, catalog.Options{Location: zone, Boundary: s.in(roomCatalog)})
-	if err != nil {
-		return err
-	}
-	if s.db, err = db.Open(ctx, s.cfg.database()); err != nil {
-		return err
-	}
-	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {
-		return err
-	}
-	moved := transfers.New(s.db)
-	operator := operatorsOnly(s.token)
-
-	s.manager = manager.New(s.db, manager.Options{
-		Key: key, Dir: filepath.Join(s.cfg.Data, "manager"), FTP: s.Addresses().Drop,
-		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
-		Operator: operator, Log: s.log,
-		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
-		Balance: s.cfg.Balance.options(zone),
-	})
-	buffers := filepath.Join(s.cfg.Data, "buffers")
-	s.ingest, err = ingest.New(ctx, ingest.Options{
-		DB: s.db, Dir: buffers, Store: objects, Catalog: published, Robots: s.manager, Key: key,
-		Window: publishWindow, Zone: zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
-		Leases:   s.leases,
-		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
-		Boundary: s.in(roomIngest),
-	})
-	if err != nil {
-		return err
-	}
-	s.keeper = &keeper{catalog: published, claims: s.ingest.Claims, collect: s.cfg.Collect, merge: s.cfg.Poll, leases: s.leases, log: s.log}
-	local, ok := s.cfg.StoreDir()
-	if !ok {
-		local = "" // the archives lie elsewhere
-	}
-	disks, err := ingest.Disks(buffers, local)
-	if err != nil {
-		return err
-	}
-	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks, Shared: s.cfg.Database.URL != "",
-		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: moved, Log: s.log,
-		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
-		Boundary: s.in(roomReceive),
-	})
-	if err != nil {
-		return err
-	}
-	library, err := serve.NewLibrary(serve.Options{Catalog: published, Store: objects, Grace: s.cfg.Access.Grace, Lag: readersLag})
-	if err != nil {
-		return err
-	}
-	s.keeper.needs = library.Expendable
-	accounts, err := serve.NewAccounts(s.db, s.cfg.anonymous())
-	if err != nil {
-		return err
-	}
-
-	s.router = mux.NewRouter()
-	s.router.NotFoundHandler = http.HandlerFunc(problem.NotFound)
-	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
-	s.manager.Register(s.router)
-	s.ingest.Register(s.router, operator)
-	s.keeper.Register(s.router, operator)
-	if err := s.receiver.Register(s.router); err != nil {
-		return err
-	}
-	transfers.Register(s.router, operator, moved)
-	err = httpd.Register(s.router, httpd.Options{
-		Library: library, Accounts: accounts, Recorder: moved, Operator: operator, Version: Version(), Log: s.log,
-		Stopping: s.stopping,
-	})
-	if err != nil {
-		return err
-	}
-	s.download, err = ftpd.New(ftpd.Options{Library: library, Accounts: accounts, Recorder: moved, Log: s.log})
-	return err
 }
 
 // Addresses gives where the service listens.
@@ -258,10 +162,9 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.manager.Run(ctx) })
-	g.Go(func() error { return s.ingest.Run(ctx) })
-	g.Go(func() error { return s.keeper.Run(ctx) })
-	g.Go(func() error { return s.receiver.Run(ctx) })
+	for _, work := range s.work() {
+		g.Go(func() error { return work(ctx) })
+	}
 	g.Go(func() error {
 		err := serveHTTP(server, s.http, s.cfg.HTTP.Cert, s.cfg.HTTP.Key)
 		if errors.Is(err, http.ErrServerClosed) {
@@ -332,7 +235,3 @@ func (s *Service) close() {
 		s.objects.Close()
 	}
 }
-
-// readersLag is how old the newest version may be that readers see, of what other
-// processes publish: so a visit does not have to ask a store that is far away.
-const readersLag = time.Second

@@ -114,7 +114,7 @@ func (c *Config) StoreDir() (dir string, ok bool) {
 func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	dir, ok := cfg.StoreDir()
 	if !ok {
-		return openS3(ctx, cfg.Store)
+		return openS3(ctx, cfg.Store, cfg.readOnly())
 	}
 	objects, err := store.OpenFS(dir)
 	if err != nil {
@@ -124,10 +124,10 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	return &Objects{Store: meter, meter: meter, under: objects}, nil
 }
 
-func openS3(ctx context.Context, s Store) (*Objects, error) {
+func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {
 	opt := store.S3Options{
 		Endpoint: s.Endpoint, Bucket: s.Bucket, Prefix: s.Prefix, Region: s.Region,
-		AccessKey: s.AccessKey, SecretKey: s.SecretKey,
+		AccessKey: s.AccessKey, SecretKey: s.SecretKey, ReadOnly: readOnly,
 	}
 	if s.SecretKeyFile != "" {
 		text, err := os.ReadFile(s.SecretKeyFile)

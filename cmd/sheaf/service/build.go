@@ -1,0 +1,188 @@
+package service
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest"
+	"sheaf/ingest/receive"
+	"sheaf/internal/db"
+	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
+	"sheaf/manager"
+	"sheaf/serve"
+	"sheaf/serve/ftpd"
+	"sheaf/serve/httpd"
+)
+
+// common is what the rooms of one process stand on.
+type common struct {
+	zone     *time.Location
+	objects  store.Store      // as this process may change it
+	catalog  *catalog.Catalog // nil in a process that only manages
+	moved    *transfers.Log
+	operator func(http.Handler) http.Handler
+}
+
+// build makes the rooms of the process's roles, from the store upwards.
+func (s *Service) build(ctx context.Context) (err error) {
+	c := common{operator: operatorsOnly(s.token)}
+	if c.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
+		return err
+	}
+	if s.objects, err = OpenStore(ctx, s.cfg); err != nil {
+		return err
+	}
+	c.objects = s.cfg.confined(s.objects)
+	if s.cfg.has(roleIngest, roleServe) {
+		c.catalog, err = catalog.Open(ctx, c.objects, catalog.Options{Location: c.zone, Boundary: s.in(roomCatalog)})
+		if err != nil {
+			return err
+		}
+	}
+	if s.db, err = db.Open(ctx, s.cfg.database()); err != nil {
+		return err
+	}
+	c.moved = transfers.New(s.db)
+	s.router = mux.NewRouter()
+	s.router.NotFoundHandler = http.HandlerFunc(s.notFound)
+	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
+	s.router.HandleFunc(PathHealth, s.health).Methods(http.MethodGet, http.MethodHead)
+	transfers.Register(s.router, c.operator, c.moved)
+
+	var library *serve.Library
+	if c.catalog != nil {
+		// Who ingests asks the library what current is made of, when old editions expire.
+		library, err = serve.NewLibrary(serve.Options{Catalog: c.catalog, Store: c.objects, Grace: s.cfg.Access.Grace, Lag: readersLag})
+		if err != nil {
+			return err
+		}
+	}
+	if s.cfg.has(roleManager, roleIngest) {
+		if err := s.buildManager(ctx, c); err != nil {
+			return err
+		}
+	}
+	if s.cfg.has(roleIngest) {
+		if err := s.buildIngest(ctx, c, library); err != nil {
+			return err
+		}
+	}
+	if s.cfg.has(roleServe) {
+		return s.buildServe(c, library)
+	}
+	return nil
+}
+
+// buildManager makes the manager, and mounts its paths where the process has its role.
+// Without that, ingest asks it for robots' keys and assignments.
+func (s *Service) buildManager(ctx context.Context, c common) (err error) {
+	if err := sameKey(ctx, s.db, s.key, s.cfg.Data); err != nil {
+		return err
+	}
+	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {
+		return err
+	}
+	drop := s.Addresses().Drop
+	if !s.cfg.has(roleIngest) {
+		drop = s.cfg.Drop.Listen // another process's
+	}
+	s.manager = manager.New(s.db, manager.Options{
+		Key: s.key, Dir: filepath.Join(s.cfg.Data, "manager"), Store: c.objects, FTP: drop,
+		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
+		Operator: c.operator, Log: s.log,
+		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
+		Balance: s.cfg.Balance.options(c.zone),
+	})
+	if s.cfg.has(roleManager) {
+		s.manager.Register(s.router)
+	}
+	return nil
+}
+
+// buildIngest makes what takes batches, publishes them and keeps the catalog in shape.
+func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Library) error {
+	publishWindow, err := s.cfg.publishWindow()
+	if err != nil {
+		return err
+	}
+	buffers := filepath.Join(s.cfg.Data, "buffers")
+	s.ingest, err = ingest.New(ctx, ingest.Options{
+		DB: s.db, Dir: buffers, Store: c.objects, Catalog: c.catalog, Robots: s.manager, Key: s.key,
+		Window: publishWindow, Zone: c.zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
+		Leases:   s.leases,
+		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
+		Boundary: s.in(roomIngest),
+	})
+	if err != nil {
+		return err
+	}
+	s.keeper = &keeper{catalog: c.catalog, claims: s.ingest.Claims, collect: s.cfg.Collect, needs: library.Expendable,
+		merge: s.cfg.Poll, leases: s.leases, log: s.log}
+	local, ok := s.cfg.StoreDir()
+	if !ok {
+		local = "" // the archives lie elsewhere
+	}
+	disks, err := ingest.Disks(buffers, local)
+	if err != nil {
+		return err
+	}
+	s.receiver, err = receive.New(ctx, receive.Options{
+		Disks: disks, Shared: s.cfg.Database.URL != "",
+		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Log: s.log,
+		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
+		Boundary: s.in(roomReceive),
+	})
+	if err != nil {
+		return err
+	}
+	s.ingest.Register(s.router, c.operator)
+	s.keeper.Register(s.router, c.operator)
+	return s.receiver.Register(s.router)
+}
+
+// buildServe makes what hands out archives.
+func (s *Service) buildServe(c common, library *serve.Library) (err error) {
+	s.accounts, err = serve.NewAccounts(s.db, s.cfg.anonymous())
+	if err != nil {
+		return err
+	}
+	if s.cfg.Access.Offline > 0 {
+		s.accounts.Offline(s.cfg.Access.Offline, s.log)
+	}
+	s.recorder = &recorder{to: c.moved, log: s.log}
+	err = httpd.Register(s.router, httpd.Options{
+		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Log: s.log,
+		Stopping: s.stopping,
+	})
+	if err != nil {
+		return err
+	}
+	s.download, err = ftpd.New(ftpd.Options{Library: library, Accounts: s.accounts, Recorder: s.recorder, Log: s.log})
+	return err
+}
+
+// work is what the process's roles do besides answering.
+func (s *Service) work() (all []func(context.Context) error) {
+	if s.cfg.has(roleManager) {
+		all = append(all, s.manager.Run)
+	}
+	if s.cfg.has(roleIngest) {
+		all = append(all, s.ingest.Run, s.keeper.Run, s.receiver.Run)
+	}
+	if s.cfg.has(roleServe) {
+		all = append(all, s.accounts.Run, s.recorder.Run)
+	}
+	return all
+}
+
+// readersLag is how old the newest version may be that readers see, of what other
+// processes publish: so a visit does not have to ask a store that is far away.
+const readersLag = time.Second

@@ -1,0 +1,76 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sheaf/archive/store"
+	"sheaf/internal/problem"
+	"sheaf/internal/wire"
+	"sheaf/manager/rollout"
+)
+
+// Roles of a process. Each brings its room's paths and its room's work.
+const (
+	roleManager = "manager" // robots' lists, logs and releases; plans who collects what
+	roleIngest  = "ingest"  // takes batches, publishes them, keeps the catalog in shape
+	roleServe   = "serve"   // hands out archives
+)
+
+// allRoles are what a process has that is told nothing.
+func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
+
+// checkRoles names roles that cannot be. Split ones meet in the database, which several
+// processes can only share where it is PostgreSQL.
+func (c *Config) checkRoles(bad func(key string, value any, why string) error) (errs []error) {
+	for n, role := range c.Roles {
+		if !slices.Contains(allRoles(), role) {
+			errs = append(errs, bad("roles", role, "is no role; want some of "+strings.Join(allRoles(), ", ")))
+		} else if slices.Contains(c.Roles[:n], role) {
+			errs = append(errs, bad("roles", role, "is given twice"))
+		}
+	}
+	switch {
+	case len(c.Roles) == 0:
+		errs = append(errs, bad("roles", "", "names none; want some of "+strings.Join(allRoles(), ", ")))
+	case c.split() && c.Database.URL == "":
+		errs = append(errs, bad("roles", strings.Join(c.Roles, ","),
+			"leaves roles to other processes, and a SQLite file is for one process alone: set database.url to a PostgreSQL database"))
+	}
+	return errs
+}
+
+// has reports whether the process has one of the roles.
+func (c *Config) has(roles ...string) bool {
+	return slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
+}
+
+// split reports whether other processes have some of the roles.
+func (c *Config) split() bool { return !c.has(roleManager) || !c.has(roleIngest) || !c.has(roleServe) }
+
+// readOnly reports whether the process has nothing to write to the store.
+func (c *Config) readOnly() bool { return !c.has(roleManager, roleIngest) }
+
+// confined gives the store as this process may change it: who ingests keeps the
+// archives, a manager the robots' programs, and a serve node nothing.
+func (c *Config) confined(objects store.Store) store.Store {
+	switch {
+	case c.has(roleIngest):
+		return objects
+	case c.has(roleManager):
+		return store.NewConfined(objects, rollout.Prefix)
+	}
+	return store.NewConfined(objects)
+}
+
+// notFound answers 404, and says where the path may be if roles are split.
+func (s *Service) notFound(w http.ResponseWriter, r *http.Request) {
+	if !s.cfg.split() {
+		problem.NotFound(w, r)
+		return
+	}
+	problem.Write(w, wire.Problem{Status: http.StatusNotFound, Reason: "not_found",
+		Detail: fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(s.cfg.Roles, ", "))})
+}
