@@ -47,15 +47,10 @@ func (m *Manager) sweep(ctx context.Context, here *watch, trigger *balance.Trigg
 	if _, err := m.lapse(ctx, here, now); err != nil && ctx.Err() == nil {
 		m.log.ErrorContext(ctx, "looking for silent robots failed", "err", err)
 	}
-	if due, err := m.planDue(ctx, now); err != nil && ctx.Err() == nil {
+	if plan, err := m.planToday(ctx, now); err != nil && ctx.Err() == nil {
 		m.log.ErrorContext(ctx, "the day's plan failed", "err", err)
-	} else if due {
-		plan, err := m.Rebalance(ctx, false)
-		if err != nil && ctx.Err() == nil {
-			m.log.ErrorContext(ctx, "the day's plan failed", "err", err)
-		} else if !plan.Made.IsZero() {
-			m.log.InfoContext(ctx, "the day's plan is made", "moved", plan.Moved, "makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
-		}
+	} else if !plan.Made.IsZero() {
+		m.log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved, "makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
 	}
 	if m.opt.Balance.During {
 		if err := m.level(ctx, trigger, now); err != nil && ctx.Err() == nil {

@@ -37,6 +37,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/store"
+	"sheaf/internal/lease"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 )
@@ -58,6 +59,7 @@ type Options struct {
 	TokenLife time.Duration                   // of a one-time token; 0: a week
 	Resolver  Resolver                        // nil: the system's DNS
 	Balance   Balance                         // when hosts are shared out anew
+	Leases    lease.Locker                    // of the planner; by the database if nil
 	Log       *slog.Logger                    // nil: slog.Default()
 }
 
@@ -87,6 +89,9 @@ func New(db *sql.DB, opt Options) *Manager {
 	}
 	if opt.Log == nil {
 		opt.Log = slog.Default()
+	}
+	if opt.Leases == nil {
+		opt.Leases = lease.NewDB(db, nil, lease.Options{Log: opt.Log})
 	}
 	return &Manager{db: db, opt: opt, log: opt.Log, releases: rollout.New(db, opt.Store, opt.Log)}
 }

@@ -21,6 +21,8 @@ type picture struct {
 	weight []float64 // by host: ms at the middle robot
 	kb     []float64 // by host: KB of a night; 0: not known
 
+	generation int64 // of the assignment
+
 	measured [][]pair // by host
 	oddities int      // samples that were kept apart
 	typical  float64  // weight of a host that nobody has measured
@@ -71,7 +73,7 @@ func (m *Manager) look(ctx context.Context, where string, args ...any) (p *pictu
 }
 
 func (p *picture) readRobots(ctx context.Context, tx *sql.Tx) error {
-	if err := tx.QueryRowContext(ctx, `SELECT typical FROM plans`).Scan(&p.typical); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&p.typical, &p.generation); err != nil {
 		return err
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT name, slow FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)

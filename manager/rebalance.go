@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,15 +16,16 @@ import (
 
 // Plan is what came of planning who collects what.
 type Plan struct {
-	Made     time.Time `json:"made,omitzero"`
-	Measured int       `json:"measured"` // pairs of robot and host
-	Outliers int       `json:"outliers"` // hours kept apart, because they were far from a host's others
-	Makespan float64   `json:"makespan_ms"`
-	Bound    float64   `json:"lower_bound_ms"` // no plan ends before it
-	Moved    int       `json:"moved"`          // hosts
-	Probes   int       `json:"probes"`         // pairs that are to be measured, because it would change the plan
-	Why      []string  `json:"explanation,omitempty"`
-	Large    []Large   `json:"large,omitempty"` // hosts that do not fit into a window
+	Made       time.Time `json:"made,omitzero"`
+	Generation int64     `json:"generation"` // of the assignment that it was made from
+	Measured   int       `json:"measured"`   // pairs of robot and host
+	Outliers   int       `json:"outliers"`   // hours kept apart, because they were far from a host's others
+	Makespan   float64   `json:"makespan_ms"`
+	Bound      float64   `json:"lower_bound_ms"` // no plan ends before it
+	Moved      int       `json:"moved"`          // hosts
+	Probes     int       `json:"probes"`         // pairs that are to be measured, because it would change the plan
+	Why        []string  `json:"explanation,omitempty"`
+	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
 }
 
 // Large is a host that is too much for any one robot's window (paper 001, 6.1).
@@ -36,9 +38,23 @@ type Large struct {
 // Rebalance plans from the costs that robots have measured, going on from the present
 // assignment and moving few hosts, and assigns the hosts so unless dry is set. Hosts that a robot
 // has begun in its cycle stay. Where nobody has measured anything it changes nothing.
-func (m *Manager) Rebalance(ctx context.Context, dry bool) (Plan, error) {
+// Of all processes one plans at a time; it fails with ErrFenced where another has begun since.
+func (m *Manager) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
+	if dry {
+		return m.plan(ctx, dryRun)
+	}
+	err = m.asPlanner(ctx, func(ctx context.Context, token int64) error {
+		plan, err = m.plan(ctx, token)
+		return err
+	})
+	return plan, err
+}
+
+// plan is Rebalance, for the planner with that token, or for nobody: dryRun.
+func (m *Manager) plan(ctx context.Context, token int64) (Plan, error) {
 	m.planning.Lock()
 	defer m.planning.Unlock()
+	dry := token == dryRun
 	p, err := m.look(ctx, "1 = 1")
 	if err != nil {
 		return Plan{}, err
@@ -51,11 +67,17 @@ func (m *Manager) Rebalance(ctx context.Context, dry bool) (Plan, error) {
 	for _, list := range p.measured {
 		plan.Measured += len(list)
 	}
-	plan.Outliers = p.oddities
+	plan.Outliers, plan.Generation = p.oddities, p.generation
 	if len(p.robots) == 0 || !p.fit() {
 		plan.Why = []string{"Nothing has been measured yet: the hosts stay where they are."}
 		if !dry {
-			_, err = m.db.ExecContext(ctx, `UPDATE plans SET made = ?, explain = ?`, db.Millis(time.Now()), plan.Why[0])
+			err = m.transact(ctx, nil, func(tx *sql.Tx) error {
+				if err := mayPlan(ctx, tx, token); err != nil {
+					return err
+				}
+				_, err := tx.ExecContext(ctx, `UPDATE plans SET made = ?, explain = ?`, db.Millis(time.Now()), plan.Why[0])
+				return err
+			})
 		}
 		return plan, err
 	}
@@ -87,7 +109,7 @@ func (m *Manager) Rebalance(ctx context.Context, dry bool) (Plan, error) {
 	if dry {
 		return plan, nil
 	}
-	return plan, m.adopt(ctx, p, plan, r.Plan, from, groups, probes)
+	return plan, m.adopt(ctx, token, p, plan, r.Plan, from, groups, probes)
 }
 
 // begun gives the hosts that a robot has begun in its cycle and not finished.
@@ -106,11 +128,14 @@ func (m *Manager) begun(ctx context.Context) (map[string]bool, error) {
 }
 
 // adopt writes the factors down, for hosts that come, and assigns the hosts as planned.
-func (m *Manager) adopt(ctx context.Context, p *picture, plan Plan, to, from balance.Plan, groups [][]int, probes []balance.Pair) error {
+func (m *Manager) adopt(ctx context.Context, token int64, p *picture, plan Plan, to, from balance.Plan, groups [][]int, probes []balance.Pair) error {
 	if err := m.keepWeights(ctx, p); err != nil {
 		return fmt.Errorf("balance: %w", err)
 	}
 	return m.edit(ctx, func(e *edit) error {
+		if err := mayPlan(ctx, e.tx, token); err != nil {
+			return err
+		}
 		for i, robot := range p.robots {
 			if _, err := e.exec(`UPDATE robots SET slow = ? WHERE name = ?`, p.slow[i], robot); err != nil {
 				return err
@@ -130,8 +155,8 @@ func (m *Manager) adopt(ctx context.Context, p *picture, plan Plan, to, from bal
 				return err
 			}
 		}
-		_, err := e.exec(`UPDATE plans SET made = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
-			now, p.typical, plan.Makespan, plan.Bound, plan.Moved, strings.Join(plan.Why, "\n"))
+		_, err := e.exec(`UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
+			now, plan.Generation, p.typical, plan.Makespan, plan.Bound, plan.Moved, strings.Join(plan.Why, "\n"))
 		return err
 	})
 }

@@ -99,7 +99,7 @@ func (s *Service) buildManager(ctx context.Context, c common) (err error) {
 		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
 		Operator: c.operator, Log: s.log,
 		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
-		Balance: s.cfg.Balance.options(c.zone),
+		Balance: s.cfg.Balance.options(c.zone), Leases: s.leases,
 	})
 	if s.cfg.has(roleManager) {
 		s.manager.Register(s.router)

@@ -44,7 +44,7 @@ type Config struct {
 	// Store is where the archives and the catalog lie.
 	Store Store `mapstructure:"store"`
 
-	// Lease is how several processes agree on who publishes and who collects.
+	// Lease is how several processes agree on who publishes, who collects and who plans.
 	Lease Lease `mapstructure:"lease"`
 
 	HTTP struct {

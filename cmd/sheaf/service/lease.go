@@ -24,13 +24,13 @@ const (
 	leaseEtcd     = "etcd"
 )
 
-// Names of what one process does at a time, beside the publishing.
+// Names of what one process does at a time, beside the publishing and the planning.
 const (
 	leaseKeeper  = "keeper"  // merging runs, and collecting when it is due
 	leaseCollect = "collect" // each collection, an operator's too
 )
 
-// Lease is how several processes agree on who publishes and who collects.
+// Lease is how several processes agree on who publishes, who collects and who plans.
 type Lease struct {
 	// Kind is database, or etcd for leases that any majority of a cluster's members gives.
 	Kind string `mapstructure:"kind"`

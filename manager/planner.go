@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrFenced says that another planner has begun since this one did: it has changed nothing.
+var ErrFenced = errors.New("fenced by a planner with a higher token")
+
+const (
+	leasePlan = "rebalance" // the planner's lease
+	dryRun    = -1          // in place of a token: nothing is written
+)
+
+// asPlanner calls f when it is this process's turn to plan. The lease saves work; that of two
+// plans never both are made from one assignment is the database's: a planner's token is written
+// down before it looks at the assignment, and what it then writes is refused once a higher one is there.
+func (m *Manager) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) error) error {
+	err := m.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) error {
+		res, err := m.db.ExecContext(ctx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
+		if err != nil {
+			return fmt.Errorf("balance: %w", err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, ErrFenced)
+		}
+		return f(ctx, token)
+	})
+	if errors.Is(err, ErrFenced) {
+		err = errors.Join(err, m.raisePlanner(ctx))
+	}
+	return err
+}
+
+// raisePlanner makes the next tokens higher than the one that is written down: leases may
+// begin anew, with another engine or an older backup.
+func (m *Manager) raisePlanner(ctx context.Context) error {
+	var token int64
+	if err := m.db.QueryRowContext(ctx, `SELECT token FROM plans`).Scan(&token); err != nil {
+		return fmt.Errorf("balance: %w", err)
+	}
+	return m.opt.Leases.Raise(ctx, leasePlan, token)
+}
+
+// mayPlan fails with ErrFenced unless the token is still the highest.
+func mayPlan(ctx context.Context, tx *sql.Tx, token int64) error {
+	var highest int64
+	if err := tx.QueryRowContext(ctx, `SELECT token FROM plans`).Scan(&highest); err != nil {
+		return err
+	}
+	if highest != token {
+		return fmt.Errorf("token %d after %d: %w", token, highest, ErrFenced)
+	}
+	return nil
+}
+
+// planToday makes the day's plan if it is due and no other process has made it.
+func (m *Manager) planToday(ctx context.Context, now time.Time) (plan Plan, err error) {
+	if due, err := m.planDue(ctx, now); err != nil || !due {
+		return plan, err
+	}
+	err = m.asPlanner(ctx, func(ctx context.Context, token int64) error {
+		due, err := m.planDue(ctx, now)
+		if err != nil || !due {
+			return err
+		}
+		plan, err = m.plan(ctx, token)
+		return err
+	})
+	return plan, err
+}
