@@ -1,11 +1,7 @@
 package fetch
 
 import (
-	"bufio"
 	"bytes"
-	"compress/flate"
-	"compress/gzip"
-	"compress/zlib"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -13,117 +9,8 @@ import (
 	"hash"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
-
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
 )
-
-// decoded is a body without its content codings.
-type decoded struct {
-	io.Reader
-	removed bool // Content-Encoding no longer holds
-	close   func()
-}
-
-// maxCodings is how many codings one upon the other are taken off.
-const maxCodings = 4
-
-// decode takes off the codings that Content-Encoding names, last first. A
-// coding that the robot does not know stays on; one that is declared and not
-// there is passed over, as browsers do with gzip.
-func decode(r io.Reader, values []string) (*decoded, error) {
-	var codings []string
-	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
-		if coding = strings.TrimSpace(coding); coding != "" && coding != "identity" {
-			codings = append(codings, coding)
-		}
-	}
-	d := &decoded{Reader: r, close: func() {}}
-	if len(codings) > maxCodings {
-		return d, nil
-	}
-	for _, coding := range codings {
-		switch coding {
-		case "gzip", "x-gzip", "deflate", "br", "zstd":
-		default:
-			return d, nil
-		}
-	}
-	for i := len(codings) - 1; i >= 0; i-- {
-		if err := d.takeOff(codings[i]); err != nil {
-			d.close()
-			return nil, err
-		}
-	}
-	return d, nil
-}
-
-func (d *decoded) takeOff(coding string) error {
-	in := bufio.NewReader(d.Reader)
-	d.Reader, d.removed = in, true
-	magic, err := in.Peek(2)
-	if err != nil {
-		if err == io.EOF { // nothing, or too little to be coded
-			return nil
-		}
-		return err
-	}
-	switch coding {
-	case "gzip", "x-gzip":
-		if magic[0] == 0x1f && magic[1] == 0x8b {
-			d.Reader = &gzipReader{in: in}
-		}
-	case "deflate":
-		if magic[0]&15 == 8 && (uint(magic[0])<<8|uint(magic[1]))%31 == 0 {
-			d.Reader, err = zlib.NewReader(in)
-		} else {
-			d.Reader = flate.NewReader(in)
-		}
-	case "br":
-		d.Reader = brotli.NewReader(in)
-	case "zstd":
-		var z *zstd.Decoder
-		z, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(8<<20))
-		if err == nil {
-			d.Reader = z
-			outer := d.close
-			d.close = func() { z.Close(); outer() }
-		}
-	}
-	return err
-}
-
-// gzipReader reads members one after another and ends, as browsers do, where
-// what follows a whole member is no other.
-type gzipReader struct {
-	in *bufio.Reader
-	z  *gzip.Reader
-}
-
-func (g *gzipReader) Read(p []byte) (int, error) {
-	if g.z == nil {
-		z, err := gzip.NewReader(g.in)
-		if err != nil {
-			return 0, err
-		}
-		z.Multistream(false)
-		g.z = z
-	}
-	n, err := g.z.Read(p)
-	if err != io.EOF {
-		return n, err
-	}
-	if magic, _ := g.in.Peek(2); len(magic) < 2 || magic[0] != 0x1f || magic[1] != 0x8b {
-		return n, io.EOF
-	}
-	if err := g.z.Reset(g.in); err != nil {
-		return n, io.EOF
-	}
-	g.z.Multistream(false)
-	return n, nil
-}
 
 // Bodies are kept in memory up to maxInMemory each and maxOfAll together; others go to
 // temporary files. Pages that wait for a busy processor would else fill the memory

@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/internal/coding"
 	"sheaf/internal/weburl"
 )
 
@@ -224,12 +225,12 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
 	raw := &countingReader{r: ans.Body}
 	resp.body = f.newSpool(expected(ans, limit))
-	body, err := decode(raw, ans.Header.Values("Content-Encoding"))
+	body, err := coding.Decode(raw, ans.Header.Values("Content-Encoding"))
 	if err != nil {
 		resp.Truncated = reason(ctx, err)
 	} else {
 		resp.Truncated, err = f.copyBody(ctx, resp.body, body, raw, limit)
-		body.close()
+		body.Close()
 		if err != nil {
 			return errors.Join(err, resp.body.close())
 		}
@@ -238,7 +239,7 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 		return errors.Join(ctx.Err(), resp.body.close())
 	}
 	resp.Size, resp.Digest = resp.body.size, resp.body.digest()
-	resp.HTTP = storedHeader(ans, body == nil || body.removed, resp.Size)
+	resp.HTTP = storedHeader(ans, body == nil || body.Removed, resp.Size)
 	return nil
 }
 
