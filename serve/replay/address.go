@@ -1,0 +1,184 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sheaf/internal/weburl"
+)
+
+// Root is where stored pages lie: /web/<timestamp><mode>/<URL>.
+const Root = "/web/"
+
+// Mode says how a stored page is shown.
+type Mode string
+
+// The modes that make a difference; the others that web archives know (im_, js_, cs_,
+// fr_, mp_, oe_) are read as Frame.
+const (
+	Plain Mode = ""    // rewritten, with a banner
+	Frame Mode = "if_" // rewritten, for within another page
+	Bytes Mode = "id_" // the bytes as they were
+)
+
+// Address names a version of a page, or all of them.
+type Address struct {
+	Time time.Time // the end of the second, day or year that was named; zero: the newest version
+	Full bool      // Time was named to the second
+	All  bool      // the list of versions, "*"
+	Mode Mode
+	URL  string // absolute, as weburl writes it
+}
+
+// Errors of ParseAddress and ParseURL.
+var (
+	ErrTimestamp = errors.New("want 4 to 14 digits, yyyymmddhhmmss, or as many of them as are known")
+	ErrURL       = errors.New("want the address of a page, such as http://www.example.jp/")
+)
+
+// ParseAddress reads what follows Root in a request: "20261121030000id_/http://host/?q".
+// Without a timestamp it is the newest version's.
+func ParseAddress(s string) (Address, error) {
+	var a Address
+	first, rest, ok := strings.Cut(s, "/")
+	if digits := leadingDigits(first); ok && isVersion(first, digits) {
+		s = rest
+		stamp, mode := first[:digits], first[digits:]
+		if a.All = mode == "*"; !a.All {
+			a.Mode = readMode(mode)
+		}
+		if digits > 0 {
+			var err error
+			if a.Time, err = ParseTimestamp(stamp); err != nil {
+				return Address{}, err
+			}
+			a.Full = digits == len(Layout)
+		}
+	}
+	var err error
+	a.URL, err = ParseURL(s)
+	return a, err
+}
+
+func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+
+// isVersion tells a version such as "2026id_", "id_" or "*" from a host's name.
+func isVersion(s string, digits int) bool {
+	switch tail := s[digits:]; len(tail) {
+	case 0:
+		return digits > 0
+	case 1:
+		return tail == "*"
+	case 3:
+		return tail[2] == '_' && isLower(tail[0]) && isLower(tail[1])
+	}
+	return false
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+
+func readMode(s string) Mode {
+	switch Mode(s) {
+	case Plain, Bytes:
+		return Mode(s)
+	}
+	return Frame
+}
+
+// Layout is a whole timestamp.
+const Layout = "20060102150405"
+
+// Timestamp writes a time as addresses hold it.
+func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
+
+// ParseTimestamp reads a timestamp, which may be cut short after any digit but the
+// year's; as other web archives do it takes "2026" for the end of that year. A
+// single 2 is the far future: the newest version.
+func ParseTimestamp(s string) (time.Time, error) {
+	const latest = "29991231235959"
+	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
+	if s == "2" {
+		s = latest
+	}
+	if len(s) < 4 || len(s) > len(Layout) || leadingDigits(s) != len(s) {
+		return time.Time{}, bad
+	}
+	// A month or day that is cut in its middle counts as not given.
+	s = s[:len(s)&^1]
+	if t, err := time.Parse(Layout[:len(s)], s); err != nil || t.Year() < 1 {
+		return time.Time{}, bad
+	}
+	if len(s) == 6 { // the month's last day
+		t, _ := time.Parse("200601", s)
+		s = t.AddDate(0, 1, -1).Format("20060102")
+	}
+	t, err := time.Parse(Layout, s+latest[len(s):])
+	if err != nil {
+		return time.Time{}, bad
+	}
+	return t, nil
+}
+
+// ParseURL reads the URL of a page out of a request's path and query, as escaped
+// there. A missing scheme is http's; a proxy may have made one slash of two.
+func ParseURL(s string) (string, error) {
+	if len(s) > 3*weburl.MaxLength {
+		return "", fmt.Errorf("URL of %d bytes: %w", len(s), ErrURL)
+	}
+	lower := strings.ToLower(s[:min(len(s), 16)])
+	if strings.HasPrefix(lower, "http%3a") || strings.HasPrefix(lower, "https%3a") {
+		s = unescape(s)
+		lower = strings.ToLower(s[:min(len(s), 16)])
+	}
+	for _, scheme := range []string{"http:", "https:"} {
+		if strings.HasPrefix(lower, scheme) {
+			s = scheme + "//" + strings.TrimLeft(s[len(scheme):], "/")
+		}
+	}
+	if !strings.HasPrefix(lower, "http:") && !strings.HasPrefix(lower, "https:") {
+		if scheme, rest, ok := strings.Cut(s, ":"); ok && !strings.Contains(scheme, "/") && strings.HasPrefix(rest, "/") {
+			return "", fmt.Errorf("%.100q: %w", s, ErrURL) // another scheme's, no host with a port
+		}
+		s = "http://" + s
+	}
+	u, err := weburl.New(s, nil)
+	if err != nil || u.Hostname() == "" {
+		return "", fmt.Errorf("%.100q: %w", s, ErrURL)
+	}
+	return u.String(), nil
+}
+
+// unescape decodes every %XX of a URL that was put into the path as one element.
+func unescape(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if hi, lo := unhex(s[i+1]), unhex(s[i+2]); hi >= 0 && lo >= 0 {
+				b.WriteByte(byte(hi<<4 | lo))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
+
+// Path is the address of one version of a page.
+func Path(t time.Time, mode Mode, url string) string {
+	return Root + Timestamp(t) + string(mode) + "/" + url
+}

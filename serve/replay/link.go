@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"strings"
+	"time"
+
+	"sheaf/internal/charset"
+	"sheaf/internal/weburl"
+)
+
+// linker turns the references of one page into addresses in the archive.
+type linker struct {
+	time    time.Time   // of the page
+	base    *weburl.URL // what its references are relative to
+	own     bool        // base is the page's own URL, so that "#there" is on the page
+	framed  bool        // the page is shown within another
+	charset charset.Charset
+	wide    func(byte) bool // see twoBytes
+}
+
+func newLinker(t time.Time, base *weburl.URL, cs charset.Charset) *linker {
+	return &linker{time: t, base: base, own: true, charset: cs, wide: twoBytes(cs)}
+}
+
+func (l *linker) leads(c byte) bool { return l.wide != nil && l.wide(c) }
+
+// part rewrites a reference to something that is shown as a part of the page.
+func (l *linker) part(ref string) (string, bool) { return l.rewrite(ref, Plain) }
+
+// frame rewrites a reference to a page that is shown within this one.
+func (l *linker) frame(ref string) (string, bool) { return l.rewrite(ref, Frame) }
+
+// page rewrites a link; target names the window that it opens in.
+func (l *linker) page(ref, target string) (string, bool) {
+	mode := Plain
+	if l.framed {
+		switch strings.ToLower(target) {
+		case "_top", "_blank", "_new":
+		default:
+			mode = Frame
+		}
+	}
+	return l.rewrite(ref, mode)
+}
+
+// rewrite returns the address, in ASCII, of what a reference leads to at the page's
+// time. It reports false where the reference stays as it is: a place on the same page, or no web address.
+func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
+	ref = strings.TrimFunc(ref, func(r rune) bool { return r <= ' ' })
+	if l.own && (ref == "" || ref[0] == '#') {
+		return "", false
+	}
+	abs, err := l.base.Resolve(ref, l.charset.Query)
+	if err != nil || !strings.HasPrefix(abs, "http://") && !strings.HasPrefix(abs, "https://") {
+		return "", false
+	}
+	to := Path(l.time, mode, abs)
+	if _, fragment, ok := strings.Cut(ref, "#"); ok {
+		to += "#" + escapeFragment(fragment)
+	}
+	return to, true
+}
+
+// escapeFragment percent-encodes what may not stand in a URL or in a quoted string of CSS or HTML.
+func escapeFragment(s string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"'<>\\`", c) >= 0 {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

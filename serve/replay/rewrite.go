@@ -1,0 +1,296 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxToken is how long one token of markup may be, in bytes. Behind a longer one, a
+// page is passed on as it is.
+const maxToken = 4 << 20
+
+// rewriter writes one page.
+type rewriter struct {
+	*linker
+	out    io.Writer
+	err    error // of out
+	xml    bool  // XHTML or SVG: the banner goes behind <body> or nowhere
+	banner []byte
+	depth  int    // of pages within attributes and noscript
+	buf    []byte // scratch
+}
+
+func (w *rewriter) write(b []byte) {
+	if w.err == nil {
+		_, w.err = w.out.Write(b)
+	}
+}
+
+// page rewrites the markup that r gives.
+func (w *rewriter) markup(r io.Reader) error {
+	z := html.NewTokenizer(r)
+	z.SetMaxBuf(maxToken)
+	skipped := "" // the element that is left out: its text and end tag go, too
+	raw := ""     // the element whose text is next, where that is no markup to the tokenizer
+	for w.err == nil {
+		kind := z.Next()
+		token := z.Raw()
+		if kind == html.ErrorToken {
+			w.beforeContent()
+			return w.ends(z, r, token)
+		}
+		if kind == html.TextToken {
+			w.text(token, raw, skipped != "")
+			continue
+		}
+		was := skipped
+		raw, skipped = "", ""
+		switch kind {
+		case html.EndTagToken:
+			if name, _ := z.TagName(); was != "" && string(name) == was {
+				continue
+			}
+			w.write(token)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := parseTag(bytes.Clone(token))
+			if t.name == "script" {
+				skipped = t.name
+				continue
+			}
+			raw = t.name
+			w.start(&t)
+		default:
+			w.write(token)
+		}
+	}
+	return w.err
+}
+
+// ends tells why there is no further token. What the tokenizer did not take passes as it is.
+func (w *rewriter) ends(z *html.Tokenizer, r io.Reader, token []byte) error {
+	err := z.Err()
+	w.write(token)
+	switch {
+	case errors.Is(err, io.EOF):
+		return w.err
+	case errors.Is(err, html.ErrBufferExceeded):
+		w.write(z.Buffered())
+		_, err = io.Copy(w.out, r)
+	}
+	return errors.Join(w.err, err)
+}
+
+// text writes the text of an element.
+func (w *rewriter) text(token []byte, element string, skipped bool) {
+	switch {
+	case skipped:
+		return
+	case element == "style":
+		w.buf = w.css(w.buf[:0], token)
+		token = w.buf
+	case element == "noscript" && w.depth < maxDepth:
+		// Markup, as there are no scripts.
+		inner := &rewriter{linker: w.linker, out: w.out, xml: true, depth: w.depth + 1}
+		w.err = errors.Join(w.err, inner.markup(bytes.NewReader(bytes.Clone(token))))
+		return
+	case element == "title", element == "noframes":
+	case len(bytes.TrimSpace(token)) > 0:
+		w.beforeContent()
+	}
+	w.write(token)
+}
+
+// maxDepth is how deep pages in pages are rewritten.
+const maxDepth = 3
+
+// start writes a start tag.
+func (w *rewriter) start(t *tag) {
+	switch atom.Lookup([]byte(t.name)) {
+	case atom.Html, atom.Head, atom.Title, atom.Meta, atom.Link, atom.Base, atom.Basefont, atom.Bgsound, atom.Style, atom.Noscript,
+		atom.Template, atom.Body, atom.Frameset, atom.Frame, atom.Noframes:
+	default:
+		w.beforeContent()
+	}
+	if w.leftOut(t) {
+		return
+	}
+	changes, more := w.changes(t)
+	w.buf = t.write(w.buf[:0], changes, more)
+	w.write(w.buf)
+	if t.name == "body" {
+		w.showBanner()
+	}
+}
+
+// beforeContent puts the banner where a page without <body> begins to show something.
+func (w *rewriter) beforeContent() {
+	if !w.xml {
+		w.showBanner()
+	}
+}
+
+func (w *rewriter) showBanner() {
+	if w.banner != nil {
+		w.write(w.banner)
+		w.banner = nil
+	}
+}
+
+// leftOut reports the elements that a stored page does better without.
+func (w *rewriter) leftOut(t *tag) bool {
+	switch t.name {
+	case "meta":
+		switch strings.ToLower(strings.TrimSpace(t.get(w.linker, "http-equiv"))) {
+		case "content-security-policy", "content-security-policy-report-only", "x-frame-options", "set-cookie", "x-dns-prefetch-control":
+			return true
+		}
+	case "link":
+		for rel := range strings.FieldsSeq(strings.ToLower(t.get(w.linker, "rel"))) {
+			switch rel {
+			case "dns-prefetch", "preconnect", "prefetch", "prerender", "preload", "modulepreload", "manifest":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// changes tells what becomes of a tag's attributes.
+func (w *rewriter) changes(t *tag) (changes map[string]change, more string) {
+	changes = make(map[string]change)
+	for _, a := range t.attrs {
+		if c, ok := w.change(t, a); ok && !a.again {
+			changes[a.name] = c
+		}
+	}
+	switch t.name {
+	case "button":
+		if kind := strings.ToLower(t.get(w.linker, "type")); kind == "" || kind == "submit" {
+			more = w.disabled(t)
+		}
+	case "input":
+		switch strings.ToLower(strings.TrimSpace(t.get(w.linker, "type"))) {
+		case "submit", "image":
+			more = w.disabled(t)
+		}
+	}
+	return changes, more
+}
+
+// disabled is the attribute that shows that a button leads nowhere.
+func (w *rewriter) disabled(t *tag) string {
+	for _, a := range t.attrs {
+		if a.name == "disabled" {
+			return ""
+		}
+	}
+	return ` disabled="disabled"`
+}
+
+// change tells what becomes of one attribute; false: it stays as it is.
+func (w *rewriter) change(t *tag, a attr) (change, bool) {
+	if strings.HasPrefix(a.name, "on") {
+		return change{drop: true}, true
+	}
+	switch a.name {
+	case "integrity", "crossorigin", "nonce", "ping", "manifest", "action", "formaction", "attributionsrc", "autoplay":
+		return change{drop: true}, true
+	case "href", "xlink:href":
+		return w.href(t, a)
+	case "src":
+		if t.name == "frame" || t.name == "iframe" || t.name == "embed" || t.name == "layer" || t.name == "ilayer" {
+			return w.reference(w.frame, t, a)
+		}
+		return w.reference(w.part, t, a)
+	case "data":
+		if t.name == "object" {
+			return w.reference(w.frame, t, a)
+		}
+	case "background", "poster", "lowsrc", "dynsrc", "codebase":
+		return w.reference(w.part, t, a)
+	case "cite", "longdesc":
+		return w.reference(w.part, t, a)
+	case "srcset", "imagesrcset":
+		return change{value: w.srcset(t.value(w.linker, a))}, true
+	case "style":
+		return w.style(t, a)
+	case "srcdoc":
+		return w.srcdoc(t, a)
+	case "content":
+		if t.name == "meta" && strings.EqualFold(strings.TrimSpace(t.get(w.linker, "http-equiv")), "refresh") {
+			return w.refresh(t.value(w.linker, a))
+		}
+	}
+	return change{}, false
+}
+
+// reference rewrites an attribute that is an address. One that leads to a script
+// is dropped.
+func (w *rewriter) reference(link func(string) (string, bool), t *tag, a attr) (change, bool) {
+	ref := t.value(w.linker, a)
+	if to, ok := link(ref); ok {
+		return change{value: to}, true
+	}
+	return change{drop: true}, isScript(ref)
+}
+
+func (w *rewriter) href(t *tag, a attr) (change, bool) {
+	switch t.name {
+	case "base":
+		return change{drop: true}, true
+	case "a", "area":
+		target := t.get(w.linker, "target")
+		return w.reference(func(ref string) (string, bool) { return w.page(ref, target) }, t, a)
+	}
+	return w.reference(w.part, t, a)
+}
+
+// isScript reports addresses that are scripts: blanks and controls within the scheme are nothing to a browser.
+func isScript(ref string) bool {
+	scheme, _, ok := strings.Cut(ref, ":")
+	if !ok || len(scheme) > 100 {
+		return false
+	}
+	scheme = strings.ToLower(strings.Map(func(r rune) rune {
+		if r <= ' ' {
+			return -1
+		}
+		return r
+	}, scheme))
+	return scheme == "javascript" || scheme == "vbscript" || scheme == "livescript" || scheme == "mocha"
+}
+
+func (w *rewriter) style(t *tag, a attr) (change, bool) {
+	style := t.value(w.linker, a)
+	lower := strings.ToLower(style)
+	if !strings.Contains(lower, "url(") && !strings.Contains(lower, "image-set(") && !strings.Contains(style, `\`) {
+		return change{}, false
+	}
+	return change{value: string(w.decoded().css(nil, []byte(style)))}, true
+}
+
+func (w *rewriter) srcdoc(t *tag, a attr) (change, bool) {
+	if w.depth >= maxDepth {
+		return change{drop: true}, true
+	}
+	l := w.decoded()
+	l.framed = true
+	var out bytes.Buffer
+	inner := &rewriter{linker: l, out: &out, xml: true, depth: w.depth + 1}
+	if err := inner.markup(strings.NewReader(t.value(w.linker, a))); err != nil {
+		return change{drop: true}, true
+	}
+	return change{value: out.String()}, true
+}
+
+// decoded is the linker for text of the page that is UTF-8 already.
+func (w *rewriter) decoded() *linker {
+	l := *w.linker
+	l.charset.Name, l.wide = "utf-8", nil
+	return &l
+}

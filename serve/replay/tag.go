@@ -1,0 +1,170 @@
+package replay
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// tag is a start tag as it was written, taken apart so that what does not change
+// keeps its bytes.
+type tag struct {
+	raw   []byte
+	name  string // lower case
+	attrs []attr
+	end   int // of raw: where further attributes go
+}
+
+// attr is one attribute; its places are offsets in the tag.
+type attr struct {
+	name       string // lower case
+	start, end int    // of name and value together
+	from, to   int    // of the value, quotes not counted; equal where it has none
+	again      bool   // one of that name came before: browsers do not heed it
+}
+
+// parseTag takes a start tag apart as the HTML standard's tokenizer does
+// (13.2.5.32 on). raw begins with "<" and a letter.
+func parseTag(raw []byte) tag {
+	t := tag{raw: raw, end: len(raw)}
+	if t.end > 0 && raw[t.end-1] == '>' {
+		t.end--
+	}
+	i := 1
+	for i < t.end && !isBlank(raw[i]) && raw[i] != '/' {
+		i++
+	}
+	t.name = strings.ToLower(string(raw[1:i]))
+	seen := make(map[string]bool)
+	for {
+		for i < t.end && (isBlank(raw[i]) || raw[i] == '/') {
+			i++
+		}
+		if i >= t.end {
+			break
+		}
+		a := attr{start: i}
+		for i++; i < t.end && !isBlank(raw[i]) && raw[i] != '/' && raw[i] != '='; i++ {
+		}
+		a.name = strings.ToLower(string(raw[a.start:i]))
+		a.end, a.from, a.to = i, i, i
+		if next := i + blanks(raw[i:t.end]); next < t.end && raw[next] == '=' {
+			i = next + 1
+			i += blanks(raw[i:t.end])
+			i = a.value(raw[:t.end], i)
+		}
+		a.again = seen[a.name]
+		seen[a.name] = true
+		t.attrs = append(t.attrs, a)
+	}
+	if t.end > 1 && raw[t.end-1] == '/' && t.end < len(raw) && (len(t.attrs) == 0 || t.attrs[len(t.attrs)-1].end < t.end) {
+		t.end-- // "<br/>": further attributes go before the slash
+	}
+	return t
+}
+
+// value reads an attribute's value at i and returns where it ends.
+func (a *attr) value(raw []byte, i int) int {
+	a.from = i
+	if i < len(raw) && (raw[i] == '"' || raw[i] == '\'') {
+		a.from++
+		if n := bytes.IndexByte(raw[a.from:], raw[i]); n >= 0 {
+			a.to = a.from + n
+			a.end = a.to + 1
+			return a.end
+		}
+		a.to, a.end = len(raw), len(raw)
+		return a.end
+	}
+	for i < len(raw) && !isBlank(raw[i]) {
+		i++
+	}
+	a.to, a.end = i, i
+	return i
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
+
+// get returns an attribute's value, decoded.
+func (t *tag) get(l *linker, name string) string {
+	for _, a := range t.attrs {
+		if a.name == name { // the first
+			return t.value(l, a)
+		}
+	}
+	return ""
+}
+
+func (t *tag) value(l *linker, a attr) string {
+	return html.UnescapeString(l.charset.Decode(t.raw[a.from:a.to]))
+}
+
+// change is what becomes of an attribute.
+type change struct {
+	drop  bool
+	value string // the new value
+}
+
+// write appends the tag with some attributes changed and more added, which are
+// ASCII and begin with a space.
+func (t *tag) write(dst []byte, changes map[string]change, more string) []byte {
+	at := 0
+	for _, a := range t.attrs {
+		c, ok := changes[a.name]
+		if !ok && !a.again {
+			continue
+		}
+		dst = append(dst, t.raw[at:a.start]...)
+		if !c.drop && !a.again {
+			dst = append(append(dst, a.name...), `="`...)
+			dst = appendValue(dst, c.value)
+			dst = append(dst, '"')
+			if a.end < len(t.raw) && !isBlank(t.raw[a.end]) && t.raw[a.end] != '>' && t.raw[a.end] != '/' {
+				dst = append(dst, ' ')
+			}
+		}
+		at = a.end
+	}
+	if more == "" {
+		return append(dst, t.raw[at:]...)
+	}
+	end := max(t.end, at)
+	dst = append(append(dst, t.raw[at:end]...), more...)
+	return append(dst, t.raw[end:]...)
+}
+
+// appendValue escapes a value for double quotes, in ASCII alone: it may stand in a
+// page of any encoding.
+func appendValue(dst []byte, s string) []byte {
+	for _, r := range s {
+		switch {
+		case r == '"':
+			dst = append(dst, "&quot;"...)
+		case r == '&':
+			dst = append(dst, "&amp;"...)
+		case r == '<':
+			dst = append(dst, "&lt;"...)
+		case r == '>':
+			dst = append(dst, "&gt;"...)
+		default:
+			dst = appendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// appendRune writes a character, as a reference if it is not ASCII.
+func appendRune(dst []byte, r rune) []byte {
+	if r < 0x80 {
+		return append(dst, byte(r))
+	}
+	const digits = "0123456789"
+	var n [10]byte
+	i := len(n)
+	for ; r > 0; r /= 10 {
+		i--
+		n[i] = digits[r%10]
+	}
+	return append(append(append(dst, "&#"...), n[i:]...), ';')
+}
