@@ -1,0 +1,219 @@
+package replay
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Op says what became of a piece of text.
+type Op int8
+
+// The ops.
+const (
+	Same Op = iota
+	Removed
+	Added
+	Changed // of a Hunk: its Spans tell
+)
+
+func (o Op) String() string {
+	return [...]string{"same", "removed", "added", "changed"}[o]
+}
+
+// Span is a piece of text within a changed hunk. A line end in it is where a block ends.
+type Span struct {
+	Op   Op // Same, Removed or Added
+	Text string
+}
+
+// Hunk is a stretch of blocks to which the same happened.
+type Hunk struct {
+	Op     Op
+	Blocks []string // unless Changed
+	Spans  []Span   // where Changed
+}
+
+// Diff is how a later version of a page differs from an earlier one.
+type Diff struct {
+	Title   []Span // of both titles; nil where they are the same
+	Hunks   []Hunk // from top to bottom
+	Removed int    // characters
+	Added   int    // characters
+	Coarse  bool   // there was so much that some differences were not looked into
+}
+
+// Identical reports whether there is no difference that a reader can read.
+func (d *Diff) Identical() bool { return d.Title == nil && d.Removed == 0 && d.Added == 0 }
+
+// maxChanged is how much text, in bytes, one changed stretch may have in both
+// versions for its words to be compared.
+const maxChanged = 256 << 10
+
+// manyWords is from how many words on their fewest edits may be too costly to find.
+const manyWords = 10_000
+
+// Compare tells how the later version differs. It takes a second at most, whatever the two are.
+func Compare(earlier, later *Content) *Diff {
+	steps := maxSteps
+	d := new(Diff)
+	if earlier.Title != later.Title {
+		d.Title = spans([]string{earlier.Title}, []string{later.Title}, &steps)
+	}
+	ids := make(map[string]int32)
+	a, b := number(ids, earlier.Blocks), number(ids, later.Blocks)
+	at := 0
+	for _, e := range compare(a, b, true, &steps) {
+		d.same(earlier.Blocks[at:e.aLo])
+		d.edit(earlier.Blocks[e.aLo:e.aHi], later.Blocks[e.bLo:e.bHi], &steps)
+		at = e.aHi
+	}
+	d.same(earlier.Blocks[at:])
+	d.Coarse = d.Coarse || steps < 0
+	d.count()
+	return d
+}
+
+// number gives equal items equal numbers.
+func number(ids map[string]int32, items []string) []int32 {
+	numbers := make([]int32, len(items))
+	for i, s := range items {
+		id, ok := ids[s]
+		if !ok {
+			id = int32(len(ids))
+			ids[s] = id
+		}
+		numbers[i] = id
+	}
+	return numbers
+}
+
+func (d *Diff) same(blocks []string) {
+	if len(blocks) > 0 {
+		d.Hunks = append(d.Hunks, Hunk{Op: Same, Blocks: blocks})
+	}
+}
+
+// edit notes that blocks became others: word by word where they have enough in common.
+func (d *Diff) edit(removed, added []string, steps *int) {
+	if len(removed) > 0 && len(added) > 0 {
+		size := 0
+		for _, s := range append(removed[:len(removed):len(removed)], added...) {
+			size += len(s)
+		}
+		if size <= maxChanged {
+			if s := spans(removed, added, steps); alike(s) {
+				d.Hunks = append(d.Hunks, Hunk{Op: Changed, Spans: s})
+				return
+			}
+		} else {
+			d.Coarse = true
+		}
+	}
+	if len(removed) > 0 {
+		d.Hunks = append(d.Hunks, Hunk{Op: Removed, Blocks: removed})
+	}
+	if len(added) > 0 {
+		d.Hunks = append(d.Hunks, Hunk{Op: Added, Blocks: added})
+	}
+}
+
+// spans compares blocks word by word.
+func spans(earlier, later []string, steps *int) []Span {
+	x, y := blockWords(earlier), blockWords(later)
+	ids := make(map[string]int32)
+	var out []Span
+	put := func(op Op, words []string) {
+		if text := strings.Join(words, ""); text != "" {
+			out = append(out, Span{op, text})
+		}
+	}
+	at := 0
+	for _, e := range joined(compare(number(ids, x), number(ids, y), len(x)+len(y) > manyWords, steps), x) {
+		put(Same, x[at:e.aLo])
+		put(Removed, x[e.aLo:e.aHi])
+		put(Added, y[e.bLo:e.bHi])
+		at = e.aHi
+	}
+	put(Same, x[at:])
+	return out
+}
+
+func blockWords(blocks []string) []string {
+	var all []string
+	for i, s := range blocks {
+		if i > 0 {
+			all = append(all, "\n")
+		}
+		all = words(all, s)
+	}
+	return all
+}
+
+// joined makes one edit of two that next to nothing lies between: a comma or a
+// particle that happens to be the same helps nobody to read what was replaced.
+func joined(edits []edit, a []string) []edit {
+	var out []edit
+	for _, e := range edits {
+		if n := len(out); n > 0 {
+			last := &out[n-1]
+			between := a[last.aHi:e.aLo]
+			if least := min(weight(last.aHi-last.aLo, last.bHi-last.bLo), weight(e.aHi-e.aLo, e.bHi-e.bLo)); trifle(between, least) {
+				last.aHi, last.bHi = e.aHi, e.bHi
+				continue
+			}
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func weight(removed, added int) int { return max(removed, added) }
+
+// trifle reports whether words between two edits of at least so many words are not
+// worth to stand by themselves.
+func trifle(words []string, least int) bool {
+	characters := 0
+	for _, w := range words {
+		if w == "\n" {
+			return false
+		}
+		if strings.TrimSpace(w) != "" {
+			characters += utf8.RuneCountInString(w)
+		}
+	}
+	return characters == 0 || characters <= 2 && least >= 2
+}
+
+// alike reports whether what stayed the same makes the rest easier to read.
+func alike(s []Span) bool {
+	same, other := 0, 0
+	for _, span := range s {
+		n := utf8.RuneCountInString(span.Text)
+		if span.Op == Same {
+			same += 2 * n
+		} else {
+			other += n
+		}
+	}
+	return 10*same >= 3*(same+other)
+}
+
+// count counts the characters removed and added.
+func (d *Diff) count() {
+	add := func(op Op, text string) {
+		switch op {
+		case Removed:
+			d.Removed += utf8.RuneCountInString(text)
+		case Added:
+			d.Added += utf8.RuneCountInString(text)
+		}
+	}
+	for _, h := range d.Hunks {
+		for _, s := range h.Blocks {
+			add(h.Op, s)
+		}
+		for _, s := range h.Spans {
+			add(s.Op, s.Text)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/charset"
+)
+
+// Bounds on what is compared of one version.
+const (
+	MaxText   = 4 << 20 // bytes of the body
+	maxBlocks = 50_000
+)
+
+// Content is what a reader can read of one version of a page.
+type Content struct {
+	Title  string
+	Blocks []string // paragraphs, rows, lines: what stands apart from what is beside it
+	More   bool     // there was more than the bounds let pass
+}
+
+// ErrNoText says that a body is neither HTML nor text.
+var ErrNoText = fmt.Errorf("neither HTML nor text")
+
+// Read reads the text of a body that came with a Content-Type header, of its first
+// MaxText bytes. It fails with ErrNoText for other kinds than HTML and plain text,
+// among which XML and style sheets count.
+func Read(r io.Reader, contentType string) (*Content, error) {
+	body, err := io.ReadAll(io.LimitReader(r, MaxText+1))
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{Content: new(Content)}
+	if len(body) > MaxText {
+		body, c.More = body[:MaxText], true
+	}
+	media := MediaType(contentType)
+	kind := KindOf(contentType, body[:min(len(body), 512)])
+	switch {
+	case kind == HTML, kind == XHTML:
+		text, _ := charset.Decode(body, contentType)
+		c.html(text)
+	case kind == Text, kind == CSS, strings.HasPrefix(media, "text/"), strings.HasSuffix(media, "+xml"),
+		media == "application/xml", media == "application/json", media == "application/javascript":
+		text, _ := charset.Decode(body, contentType)
+		for line := range strings.Lines(text) {
+			c.add(line)
+			c.end()
+		}
+	default:
+		return nil, fmt.Errorf("%.60q: %w", media, ErrNoText)
+	}
+	c.end()
+	return c.Content, nil
+}
+
+// collector gathers text into blocks.
+type collector struct {
+	*Content
+	block strings.Builder
+	blank bool // a blank is due before the next word
+}
+
+// add adds text to the block, blanks in a row as one.
+func (c *collector) add(text string) {
+	for text != "" {
+		rest := strings.TrimLeft(text, " \t\r\n\f\u00a0")
+		c.blank = c.blank || len(rest) < len(text)
+		if rest == "" {
+			return
+		}
+		word := rest
+		if i := strings.IndexAny(rest, " \t\r\n\f\u00a0"); i >= 0 {
+			word = rest[:i]
+		}
+		if c.blank && c.block.Len() > 0 {
+			c.block.WriteByte(' ')
+		}
+		c.blank = false
+		c.block.WriteString(word)
+		text = rest[len(word):]
+	}
+}
+
+// end ends the block.
+func (c *collector) end() {
+	c.blank = false
+	if c.block.Len() == 0 {
+		return
+	}
+	if len(c.Blocks) == maxBlocks {
+		c.More = true
+	} else {
+		c.Blocks = append(c.Blocks, c.block.String())
+	}
+	c.block.Reset()
+}
+
+// html takes the text of markup.
+func (c *collector) html(markup string) { c.markup(markup, 0) }
+
+func (c *collector) markup(markup string, depth int) {
+	z := html.NewTokenizer(strings.NewReader(markup))
+	var in atom.Atom // the element whose text comes next
+	pre := 0
+	for {
+		kind := z.Next()
+		switch kind {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			c.text(z, in, pre > 0, depth)
+			continue
+		case html.CommentToken, html.DoctypeToken:
+			continue
+		}
+		in = 0
+		name, _ := z.TagName()
+		tag := atom.Lookup(name)
+		switch {
+		case tag == atom.Pre && kind == html.EndTagToken:
+			pre = max(0, pre-1)
+		case tag == atom.Pre:
+			pre++
+		case tag == atom.Td || tag == atom.Th:
+			c.blank = true
+		}
+		if breaks(tag) {
+			c.end()
+		}
+		if kind != html.EndTagToken {
+			in = tag
+			c.alternative(z, tag)
+		}
+	}
+}
+
+func (c *collector) text(z *html.Tokenizer, in atom.Atom, pre bool, depth int) {
+	switch in {
+	case atom.Script, atom.Style, atom.Noframes, atom.Noembed, atom.Iframe:
+	case atom.Title:
+		if c.Title == "" {
+			c.Title = strings.Join(strings.Fields(string(z.Text())), " ")
+		}
+	case atom.Noscript:
+		if depth < maxDepth {
+			c.markup(string(bytes.Clone(z.Raw())), depth+1)
+		}
+	default:
+		text := string(z.Text())
+		if !pre {
+			c.add(text)
+			return
+		}
+		for line := range strings.Lines(text) {
+			c.add(line)
+			if strings.HasSuffix(line, "\n") {
+				c.end()
+			}
+		}
+	}
+}
+
+// alternative takes the text that stands for an image.
+func (c *collector) alternative(z *html.Tokenizer, tag atom.Atom) {
+	if tag != atom.Img && tag != atom.Area && tag != atom.Input {
+		return
+	}
+	for more := true; more; {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if string(key) == "alt" || tag == atom.Input && string(key) == "value" {
+			c.blank = true
+			c.add(string(value))
+			c.blank = true
+		}
+	}
+}
+
+// breaks reports the elements before and behind which text stands apart.
+func breaks(tag atom.Atom) bool {
+	switch tag {
+	case atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Body, atom.Br, atom.Button, atom.Caption, atom.Center, atom.Dd, atom.Details,
+		atom.Dialog, atom.Dir, atom.Div, atom.Dl, atom.Dt, atom.Fieldset, atom.Figcaption, atom.Figure, atom.Footer, atom.Form, atom.Frame,
+		atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Head, atom.Header, atom.Hgroup, atom.Hr, atom.Html, atom.Legend, atom.Li,
+		atom.Listing, atom.Main, atom.Menu, atom.Nav, atom.Ol, atom.Optgroup, atom.Option, atom.P, atom.Pre, atom.Section, atom.Select,
+		atom.Summary, atom.Table, atom.Tbody, atom.Textarea, atom.Tfoot, atom.Thead, atom.Title, atom.Tr, atom.Ul, atom.Xmp:
+		return true
+	}
+	return false
+}
