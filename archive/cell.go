@@ -103,6 +103,12 @@ func (c *Cell) gather() *[9]int64 {
 	return &[9]int64{c.Offset, c.TLen, c.HeaderLen, int64(c.HeaderCRC), c.BLen, c.HeadLen, c.BodyLen, int64(c.BodyCRC), int64(c.RecordCRC)}
 }
 
+// ungather undoes gather.
+func (c *Cell) ungather(g *[9]int64) {
+	c.Offset, c.TLen, c.HeaderLen, c.HeaderCRC = g[0], g[1], g[2], uint32(g[3])
+	c.BLen, c.HeadLen, c.BodyLen, c.BodyCRC, c.RecordCRC = g[4], g[5], g[6], uint32(g[7]), uint32(g[8])
+}
+
 const cdxTime = "20060102150405"
 
 // appendLine appends the cell's index line; warcOff is the record's offset in the segment's WARC view.
@@ -157,13 +163,11 @@ func parseLine(line, host string) (*Cell, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status of %.60q: %w", l.URL, err)
 	}
-	g := l.Cell
 	c := &Cell{
 		URLKey: strings.Clone(key), URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
-		Time:   t.Add(time.Duration(l.Nanos)),
-		Offset: g[0], TLen: g[1], HeaderLen: g[2], HeaderCRC: uint32(g[3]),
-		BLen: g[4], HeadLen: g[5], BodyLen: g[6], BodyCRC: uint32(g[7]), RecordCRC: uint32(g[8]),
+		Time: t.Add(time.Duration(l.Nanos)),
 	}
+	c.ungather(l.Cell)
 	switch {
 	case c.HeaderLen > 0:
 		c.Kind, c.Name = Page, FileName(host, c.URL)

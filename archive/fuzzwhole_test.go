@@ -195,6 +195,7 @@ func FuzzIndexCell(f *testing.F) {
 	for i := range x.Cells {
 		lines = x.Cells[i].appendLine(lines, 500)
 	}
+	lines = x.links.appendLinksLine(lines)
 	base := newForge(f)
 	f.Add(lines, indexName(testHost, "small"))
 	f.Add(bytes.Repeat([]byte("{}\n"), 9), testHost+"/_meta/x.cdxj")
@@ -208,7 +209,7 @@ func FuzzIndexCell(f *testing.F) {
 			if err != nil {
 				return
 			}
-			for _, kind := range []ViewKind{Members, Single, WARC} {
+			for _, kind := range []ViewKind{Members, Single, WARC, Links} {
 				if v, err := NewView(kind, []Part{partOf(segment, got)}); err == nil {
 					if rc, err := v.OpenRange(context.Background(), 0, v.Size()); err == nil {
 						io.Copy(io.Discard, rc)
@@ -283,7 +284,7 @@ func FuzzHosts(f *testing.F) {
 		if again, err := HostFromPath(HostPath(host)); err != nil || again != host {
 			t.Errorf("host %q is %q by its path %q: %v", host, again, HostPath(host), err)
 		}
-		if again, segment, ok := parseIndexName(indexName(host, "s-1")); !ok || again != host || segment != "s-1" {
+		if again, segment, ok := parseMetaName(indexName(host, "s-1"), ".cdxj"); !ok || again != host || segment != "s-1" {
 			t.Errorf("host %q is %q by its index's name", host, again)
 		}
 		if name := FileName(host, s); escapes(name) || len(name) > maxName+300 || !strings.HasPrefix(name, HostDir(host)+"/") {

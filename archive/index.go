@@ -15,11 +15,15 @@ type Index struct {
 	Segment     string // the ID that the robot gave
 	Host        string
 	Cells       []Cell
-	CellsEnd    int64 // where the cells end and the index cell begins
+	CellsEnd    int64 // where the cells end, the links cell included, and the index cell begins
 	IndexLength int64 // of the index cell; 0 where the segment has none
 
-	self Cell // the index cell's own places, for the tar views
+	links *Cell // the links cell's places; nil: there is none
+	self  Cell  // the index cell's own, for the tar views
 }
+
+// HasLinks reports whether the segment has a links cell.
+func (x *Index) HasLinks() bool { return x.links != nil }
 
 // CDXJ writes the standard index lines of the segment's WARC view, sorted by
 // key and time, with filename as the view's name.
@@ -73,7 +77,14 @@ func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*In
 	w := newWalker(rc, VerifyOptions{})
 	w.off = indexOff
 	w.onLine = func(line string) error {
-		c, err := parseLine(line, w.host)
+		if x.links != nil {
+			return errors.New("a line after that of the links cell")
+		}
+		parse := parseLine
+		if strings.HasPrefix(line, linksPrefix) {
+			parse = func(line, host string) (*Cell, error) { return parseLinksLine(line, host, w.segmentID) }
+		}
+		c, err := parse(line, w.host)
 		if err != nil {
 			return err
 		}
@@ -81,7 +92,11 @@ func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*In
 			return fmt.Errorf("cell of %.60q at %d, want %d (cells lie one after another)", c.URL, c.Offset, end)
 		}
 		end += c.Len()
-		x.Cells = append(x.Cells, *c)
+		if c.URL == "" {
+			x.links = c
+		} else {
+			x.Cells = append(x.Cells, *c)
+		}
 		return nil
 	}
 	it, err := w.next()
@@ -116,6 +131,9 @@ func scan(ctx context.Context, src Source, size int64) (*Index, error) {
 		case cellItem:
 			x.Cells = append(x.Cells, it.cell)
 			x.CellsEnd = it.cell.Offset + it.cell.Len()
+		case linksItem:
+			links := it.cell
+			x.links, x.CellsEnd = &links, it.cell.Offset+it.cell.Len()
 		case indexItem:
 			x.Segment, x.self = it.segment, it.cell
 			x.IndexLength = it.cell.Len()
@@ -140,14 +158,17 @@ func readRange(ctx context.Context, src Source, off, n int64) ([]byte, error) {
 }
 
 // indexName is the tar name of a segment's index cell.
-func indexName(host, segment string) string {
-	return HostDir(host) + "/" + metaDir + "/" + segment + ".cdxj"
+func indexName(host, segment string) string { return metaName(host, segment, ".cdxj") }
+
+// metaName is the tar name of what a segment says of itself.
+func metaName(host, segment, ext string) string {
+	return HostDir(host) + "/" + metaDir + "/" + segment + ext
 }
 
-// parseIndexName undoes indexName.
-func parseIndexName(name string) (host, segment string, ok bool) {
+// parseMetaName undoes metaName.
+func parseMetaName(name, ext string) (host, segment string, ok bool) {
 	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
-	segment, ok = strings.CutSuffix(file, ".cdxj")
+	segment, ok = strings.CutSuffix(file, ext)
 	host, port := cutPort(dir)
 	if strings.HasPrefix(host, "[") {
 		host = strings.ReplaceAll(host, "-", ":")

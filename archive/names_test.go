@@ -100,7 +100,7 @@ func TestHosts(t *testing.T) {
 		if got, err := HostFromPath(want[1]); err != nil || got != host {
 			t.Errorf("path %s is host %q, %v; want %s", want[1], got, err, host)
 		}
-		if got, segment, ok := parseIndexName(indexName(host, "s")); got != host || segment != "s" || !ok {
+		if got, segment, ok := parseMetaName(indexName(host, "s"), ".cdxj"); got != host || segment != "s" || !ok {
 			t.Errorf("index name of %s is read as %q", host, got)
 		}
 	}

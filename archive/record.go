@@ -55,4 +55,8 @@ type Record struct {
 	RefersDate    time.Time
 	PayloadDigest string
 	Profile       string
+
+	// Links are what a Page refers to, or where a redirect leads. They go into the segment's
+	// links cell; those that the format cannot hold are left out.
+	Links []Link
 }

@@ -1,8 +1,10 @@
 package archive
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 )
 
@@ -65,7 +67,11 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 			modified = t
 		}
 	}
-	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error { return writeLines(out, cells) })
+	links, err := w.links(cells, modified)
+	if err != nil {
+		return nil, err
+	}
+	self, err := w.tarOnly(indexName(w.host, w.segment), modified, func(out io.Writer) error { return writeLines(out, cells, links) })
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +86,29 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	if err := w.file.Sync(); err != nil {
 		return nil, err
 	}
-	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), self: self}, nil
+	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), links: links, self: self}, nil
 }
 
-// writeLines writes the index lines of a segment's cells.
-func writeLines(out io.Writer, cells []Cell) error {
+// links writes the links cell; nil: there are no links.
+func (w *Writer) links(cells []Cell, modified time.Time) (*Cell, error) {
+	log := linkLogOf(w.file.Name())
+	if _, err := os.Stat(string(log)); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var lines int64
+	c, err := w.tarOnly(linksName(w.host, w.segment), modified, func(out io.Writer) (err error) {
+		lines, err = log.writeTo(out, cells)
+		return err
+	})
+	if err != nil || lines == 0 {
+		return nil, err
+	}
+	w.size += c.Len()
+	return &c, nil
+}
+
+// writeLines writes the index lines of a segment's cells, and of the links cell if there is one.
+func writeLines(out io.Writer, cells []Cell, links *Cell) error {
 	var line []byte
 	warcOff := int64(len(warcInfo()))
 	for i := range cells {
@@ -93,6 +117,10 @@ func writeLines(out io.Writer, cells []Cell) error {
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
+	}
+	if links != nil {
+		_, err := out.Write(links.appendLinksLine(line[:0]))
+		return err
 	}
 	return nil
 }

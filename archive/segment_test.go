@@ -73,7 +73,16 @@ func testRecords() (records []*Record, files map[string][]byte) {
 		&Record{Kind: Revisit, URL: "http://" + testHost + "/same.html", Time: testTime, HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
 			RefersDate: testTime.AddDate(0, 0, -1), PayloadDigest: digestString(make([]byte, 32))})
 	add("/last.html", "text/html", []byte("last"))
+	records[0].Links = testLinks(700)
+	records[len(records)-4].Links = []Link{{"http://" + testHost + "/", "redirect"}}
 	return records, files
+}
+
+func testLinks(n int) (links []Link) {
+	for i := range n {
+		links = append(links, Link{fmt.Sprintf("https://other.test/%d?q=%d", i, i*i*i), "a nofollow"})
+	}
+	return links
 }
 
 // seal writes the test's records to a sealed segment.
@@ -229,7 +238,7 @@ func TestReadIndex(t *testing.T) {
 
 func TestVerify(t *testing.T) {
 	data, x, files := testSegment(t)
-	kinds := []ViewKind{Members, Single, WARC}
+	kinds := []ViewKind{Members, Single, WARC, Links}
 	s, err := VerifySegment(bytes.NewReader(data), VerifyOptions{Host: testHost, Views: kinds})
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type VerifyOptions struct {
 	MaxRatio int64      // 0 is DefaultMaxRatio
 	MaxBody  int64      // 0 is DefaultMaxBody
 	Latest   time.Time  // that a record may be dated; zero is any
-	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass
+	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass; Links only if it has some
 }
 
 // ViewInfo describes a view as a file.
@@ -172,6 +172,7 @@ func (w *walker) segment() (*Summary, error) {
 		}
 		return nil
 	}
+	links := "" // the segment's ID in the links cell
 	for {
 		start := w.off
 		it, err := w.next()
@@ -181,7 +182,18 @@ func (w *walker) segment() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
+		if links != "" && (it.kind != indexItem || it.segment != links) {
+			return nil, w.fail(corrupt("the links cell of segment %s is not followed by the index cell of the same", links), start)
+		}
 		switch it.kind {
+		case linksItem:
+			if w.cell == 0 {
+				return nil, w.fail(corrupt("a links cell without cells"), start)
+			}
+			links = it.segment
+			buf = it.cell.appendLinksLine(buf[:0])
+			lines = append(lines, maphash.Bytes(seed, buf))
+			w.cell++
 		case manifestItem:
 			if start == 0 {
 				w.manifest = it.manifest
@@ -246,6 +258,7 @@ type viewHashes struct {
 	single, warc fileHash
 	crc          uint32 // of what the single-member view decodes to
 	decoded      int64
+	links        *fileHash // nil: there is no links cell
 }
 
 type fileHash struct {
@@ -274,6 +287,23 @@ func (v *viewHashes) tarTap() []io.Writer {
 		return nil
 	}
 	return []io.Writer{&v.single}
+}
+
+// linksTap is given the blocks of the links cell's file.
+func (v *viewHashes) linksTap() []io.Writer {
+	if v == nil {
+		return nil
+	}
+	v.links = &fileHash{Hash: sha256.New()}
+	io.WriteString(v.links, gzipPlainStart)
+	return []io.Writer{v.links}
+}
+
+// linksFile notes what the links cell's file is.
+func (v *viewHashes) linksFile(c *Cell) {
+	if v != nil {
+		v.links.Write(linksEnd(c.BodyCRC, c.BodyLen))
+	}
 }
 
 // tarPiece notes what a run of those blocks decodes to.
@@ -320,12 +350,20 @@ func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
 			info = ViewInfo{Size: v.single.n, SHA256: hex.EncodeToString(v.single.Sum(nil))}
 		case WARC:
 			info = ViewInfo{Size: v.warc.n, SHA256: hex.EncodeToString(v.warc.Sum(nil))}
+		case Links:
+			if v.links == nil {
+				continue
+			}
+			info = ViewInfo{Size: v.links.n, SHA256: hex.EncodeToString(v.links.Sum(nil))}
 		}
 		info.ETag = viewETag(kind, []Part{{Digest: s.SHA256}})
 		infos[kind] = info
 	}
 	return infos
 }
+
+// linksEnd ends a links view that decodes to n bytes with the given CRC.
+func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
 
 // singleEnd ends a single-member view whose entries decode to n bytes with the given CRC.
 func singleEnd(crc uint32, n int64) []byte {

@@ -17,6 +17,7 @@ const (
 	Members ViewKind = "members" // tar.gz, the members as they are stored
 	Single  ViewKind = "single"  // tar.gz in one gzip member, for readers that stop after the first
 	WARC    ViewKind = "warc"    // warc.gz, one member a record
+	Links   ViewKind = "links"   // gzip of the links cells' lines; of whole segments alone
 )
 
 // viewVersion is part of every ETag: it changes when the same segments give other bytes.
@@ -61,12 +62,12 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 		if v.whole {
 			v.end = EndMember(parts[0].Index.CellsEnd, parts[0].Index.IndexLength)
 		}
-	case Single:
+	case Single, Links:
 		v.start = []byte(gzipPlainStart)
 	case WARC:
 		v.start = warcInfo()
 	default:
-		return nil, fmt.Errorf("view kind %q is not %s, %s or %s", kind, Members, Single, WARC)
+		return nil, fmt.Errorf("view kind %q is not %s, %s, %s or %s", kind, Members, Single, WARC, Links)
 	}
 	v.size = int64(len(v.start))
 	for i, p := range parts {
@@ -74,14 +75,30 @@ func NewView(kind ViewKind, parts []Part) (*View, error) {
 			return nil, err
 		}
 	}
-	if kind == Single {
+	switch kind {
+	case Single:
 		v.end = v.singleEnd()
+	case Links:
+		crc, n := uint32(0), int64(0)
+		for _, r := range v.refs {
+			crc, n = crcJoin(crc, r.cell.BodyCRC, r.cell.BodyLen), n+r.cell.BodyLen
+		}
+		v.end = linksEnd(crc, n)
 	}
 	v.size += int64(len(v.end))
 	return v, nil
 }
 
 func (v *View) addPart(i int, p Part) error {
+	if v.kind == Links {
+		if p.Cells != nil {
+			return fmt.Errorf("part %d (%s): a choice of cells has no links view", i, p.Index.Host)
+		}
+		if p.Index.links != nil {
+			v.addCell(i, p.Index.links)
+		}
+		return nil
+	}
 	if p.Cells != nil {
 		for _, n := range p.Cells {
 			if n < 0 || n >= len(p.Index.Cells) {
@@ -94,8 +111,13 @@ func (v *View) addPart(i int, p Part) error {
 	for n := range p.Index.Cells {
 		v.addCell(i, &p.Index.Cells[n])
 	}
-	if p.Index.IndexLength > 0 && v.kind != WARC {
-		v.addCell(i, &p.Index.self)
+	if v.kind != WARC {
+		if p.Index.links != nil {
+			v.addCell(i, p.Index.links)
+		}
+		if p.Index.IndexLength > 0 {
+			v.addCell(i, &p.Index.self)
+		}
 	}
 	return nil
 }
@@ -111,6 +133,8 @@ func (v *View) addCell(part int, c *Cell) {
 		v.size += c.headerBlocks().n + c.bodyBlocks().n + int64(len(zeroBlock(padding(c.BodyLen), false)))
 	case WARC:
 		v.size += c.WARCLength()
+	case Links:
+		v.size += c.bodyBlocks().n
 	}
 	v.refs = append(v.refs, cellRef{part, c})
 	v.ends = append(v.ends, v.size)
@@ -271,6 +295,8 @@ func (r *viewReader) cellPieces(ref cellRef) error {
 	case Single:
 		r.pieces = append(r.pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
 			piece{given: zeroBlock(padding(c.BodyLen), false)})
+	case Links:
+		r.pieces = append(r.pieces, piece{stored: c.bodyBlocks()})
 	case WARC:
 		tail, err := r.src.all(c.recordTail()) // stored before the record, given after it
 		if err != nil {

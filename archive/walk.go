@@ -20,20 +20,21 @@ const (
 // walker reads a run of cells in one pass and checks everything in them. It
 // holds one cell's headers in memory, never a body.
 type walker struct {
-	in       *bufio.Reader
-	off      int64 // of the next byte
-	cell     int   // number of the current cell
-	host     string
-	opt      VerifyOptions
-	inflate  *inflater
-	section  *bufio.Reader // a run of blocks, for inflate
-	taps     []io.Writer   // see the stored bytes as they are consumed
-	raw      hash.Hash     // of all that was consumed; may be nil
-	decoded  int64         // bytes inflated so far
-	views    *viewHashes   // may be nil
-	onLine   func(line string) error
-	last     time.Time // the latest record's
-	manifest []byte    // of the batch, once read
+	in        *bufio.Reader
+	off       int64 // of the next byte
+	cell      int   // number of the current cell
+	host      string
+	opt       VerifyOptions
+	inflate   *inflater
+	section   *bufio.Reader // a run of blocks, for inflate
+	taps      []io.Writer   // see the stored bytes as they are consumed
+	raw       hash.Hash     // of all that was consumed; may be nil
+	decoded   int64         // bytes inflated so far
+	views     *viewHashes   // may be nil
+	onLine    func(line string) error
+	segmentID string    // of the links or index cell being read
+	last      time.Time // the latest record's
+	manifest  []byte    // of the batch, once read
 }
 
 func newWalker(r io.Reader, opt VerifyOptions) *walker {
@@ -50,6 +51,7 @@ type itemKind int
 
 const (
 	cellItem itemKind = iota
+	linksItem
 	indexItem
 	manifestItem
 	endItem
@@ -59,7 +61,7 @@ const (
 type item struct {
 	kind     itemKind
 	cell     Cell
-	segment  string // indexItem: the segment's ID
+	segment  string // linksItem, indexItem: the segment's ID
 	manifest []byte // manifestItem
 	indexOff int64  // endItem: what WI says
 	indexLen int64

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tarOnly reads the rest of an index or manifest cell.
+// tarOnly reads the rest of a links, index or manifest cell.
 func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	if b.fields != 0 {
 		return item{}, w.fail(corrupt("a tar-only cell's body has extra fields besides WL"), b.start)
@@ -21,22 +21,30 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	it := item{kind: indexItem}
 	c.Name, c.BodyLen = e.name, e.size
 	modified := w.last
-	var out tarOnlyBody = &lineWriter{emit: w.onLine}
+	var out tarOnlyBody = &lineWriter{what: "index line", emit: w.onLine}
 	if e.name == manifestName {
 		it.kind, out, modified = manifestItem, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0)
 	} else {
-		host, segment, ok := parseIndexName(e.name)
+		host, segment, ok := parseMetaName(e.name, ".cdxj")
+		if !ok {
+			if host, segment, ok = parseMetaName(e.name, ".links"); ok {
+				it.kind = linksItem
+			}
+		}
 		if w.host == "" && ok {
 			w.host = host
 		}
 		if !ok || host != w.host {
-			ferr := corrupt("entry %q without a record is neither the index cell of %s nor a batch's manifest", e.name, w.host)
+			ferr := corrupt("entry %q without a record is neither the links or index cell of %s nor a batch's manifest", e.name, w.host)
 			if !strings.HasPrefix(e.name, HostDir(w.host)+"/") {
 				ferr.Code = codePathEscape
 			}
 			return item{}, w.fail(ferr, c.Offset)
 		}
-		it.segment = segment
+		it.segment, w.segmentID = segment, segment
+		if it.kind == linksItem {
+			out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
+		}
 		if w.cell == 0 { // only the index is read
 			modified = e.modified
 		}
@@ -51,7 +59,11 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	}
 	sum := crc32.NewIEEE()
 	count := &counter{}
-	if err := w.blocks(n, io.MultiWriter(sum, count, out), e.name, w.views.tarTap()...); err != nil {
+	taps := w.views.tarTap()
+	if it.kind == linksItem {
+		taps = append(taps, w.views.linksTap()...)
+	}
+	if err := w.blocks(n, io.MultiWriter(sum, count, out), e.name, taps...); err != nil {
 		return item{}, err
 	}
 	if err := out.Close(); err != nil {
@@ -66,6 +78,9 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 		return item{}, err
 	}
 	w.views.tarFile(c)
+	if it.kind == linksItem {
+		w.views.linksFile(c)
+	}
 	if m, ok := out.(*limitedBody); ok {
 		it.manifest = m.Bytes()
 	}
@@ -91,6 +106,7 @@ func (c *counter) Write(p []byte) (int, error) {
 
 // lineWriter divides what is written into lines.
 type lineWriter struct {
+	what string
 	emit func(line string) error // may be nil
 	part []byte
 	n    int
@@ -102,7 +118,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 		if i < 0 {
 			l.part = append(l.part, rest...)
 			if len(l.part) > maxLine {
-				return 0, corrupt("index line %d is longer than %d bytes", l.n+1, maxLine)
+				return 0, corrupt("%s %d is longer than %d bytes", l.what, l.n+1, maxLine)
 			}
 			break
 		}
@@ -113,7 +129,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 			continue
 		}
 		if err := l.emit(string(line)); err != nil {
-			return 0, corrupt("index line %d: %v", l.n, err)
+			return 0, corrupt("%s %d: %v", l.what, l.n, err)
 		}
 	}
 	return len(p), nil

@@ -11,6 +11,7 @@ type Workbench struct{ idle sync.Pool }
 type scratch struct {
 	compress *compressor
 	body     spool
+	links    []byte // one record's
 }
 
 func newScratch(opt WriterOptions) (*scratch, error) {

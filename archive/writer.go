@@ -31,7 +31,8 @@ const defaultMaxBody = 64 << 20
 // that, before the index is made.
 //
 // A crash leaves a prefix of what was written; Reopen cuts it back to its last
-// whole cell. What was appended before Sync returned stays.
+// whole cell. What was appended before Sync returned stays. Records' links lie in a file beside
+// the segment, <path>.links, until Seal; who moves or removes the one does so with the other.
 type Writer struct {
 	file     *os.File
 	host     string
@@ -116,7 +117,7 @@ func (w *Writer) recover() (cells []Cell, err error) {
 		cells = append(cells, it.cell)
 		w.size += it.cell.Len()
 	}
-	return cells, w.file.Truncate(w.size)
+	return cells, errors.Join(w.file.Truncate(w.size), linkLogOf(w.file.Name()).cut(w.size))
 }
 
 func (w *Writer) verify() VerifyOptions {
@@ -163,7 +164,16 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	if err != nil {
 		return Cell{}, err
 	}
-	if err := w.write(cell); err != nil {
+	undo := func() error { return nil }
+	if len(r.Links) > 0 && r.Kind != Revisit {
+		undo, w.scratch.links, err = linkLogOf(w.file.Name()).add(w.size, r, w.scratch.links)
+	}
+	if err == nil {
+		if err = w.write(cell); err != nil {
+			err = errors.Join(err, undo())
+		}
+	}
+	if err != nil {
 		return Cell{}, fmt.Errorf("append %.100q: %w", r.URL, err)
 	}
 	w.size += cell.cell.Len()

@@ -26,7 +26,7 @@ import (
 const readAhead = 256 << 10
 
 // views are the forms of each segment whose size and digest are taken once, here.
-var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC}
+var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, archive.Links}
 
 // splitNext takes one batch from received to post-split or into quarantine.
 func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {

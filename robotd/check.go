@@ -67,6 +67,7 @@ func (c *Config) check() error {
 		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1, "a positive number of bytes"},
 		{"page.timeout", c.Page.Timeout, c.Page.Timeout <= 0, "a duration such as 10m"},
 		{"page.max_per_host", c.Page.MaxPerHost, c.Page.MaxPerHost < 1, "at least 1"},
+		{"links.max", c.Links.Max, c.Links.Max < 1, "at least 1; links.record: false records none"},
 		{"page.max_depth", c.Page.MaxDepth, c.Page.MaxDepth < 0, "0 or more"},
 		{"page.max_path", c.Page.MaxPath, c.Page.MaxPath < 1, "at least 1"},
 		{"page.tries", c.Page.Tries, c.Page.Tries < 1, "at least 1"},

@@ -73,6 +73,9 @@ type Config struct {
 	// Revisit says which known pages are visited, and when.
 	Revisit RevisitConfig `mapstructure:"revisit"`
 
+	// Links says whether the archive gets the links of each page.
+	Links LinksConfig `mapstructure:"links"`
+
 	Page   PageConfig   `mapstructure:"page"`
 	Batch  BatchConfig  `mapstructure:"batch"`
 	Upload UploadConfig `mapstructure:"upload"`
@@ -134,6 +137,12 @@ type PageConfig struct {
 	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // leave links with rel=nofollow; the page's own meta robots is always obeyed
 	Probe       bool          `mapstructure:"probe"`         // ask each host once a cycle for a page that is not there, to know its error page
 	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
+}
+
+// LinksConfig says what is recorded of where pages lead. What is followed does not depend on it.
+type LinksConfig struct {
+	Record bool `mapstructure:"record"`
+	Max    int  `mapstructure:"max"` // of one page; further ones are left out
 }
 
 // BatchConfig says when batches are made.
@@ -216,6 +225,7 @@ func Default() Config {
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
 			Tries: 3, Full: 30 * 24 * time.Hour, Rules: maxRules, Probe: true,
 		},
+		Links:  LinksConfig{Record: true, Max: 1000},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
 		Tap:    TapConfig{Buffer: 16 << 20},
 		Upload: UploadConfig{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},

@@ -32,8 +32,9 @@ type page struct {
 	past      frontier.Visit // the same, wanted or not
 	resp      *fetch.Response
 	err       error
-	links     []link   // within the assignment
-	found     []string // top pages of hosts outside of it
+	links     []link         // within the assignment
+	found     []string       // top pages of hosts outside of it
+	outlinks  []archive.Link // all, as the archive keeps them
 	noArchive bool
 	noIndex   bool
 	mark      verdict.Mark     // what the answer is instead of a page
@@ -151,6 +152,7 @@ func (c *crawl) extract(t *turn) {
 		to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil)
 		if err == nil {
 			c.judgeRedirect(t, to)
+			c.refer(t, extract.Link{URL: to, Tag: "redirect"})
 		}
 		if err == nil && t.entry.Redirects < maxRedirects {
 			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
@@ -172,13 +174,15 @@ func (c *crawl) extract(t *turn) {
 		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
 		t.noIndex = p.Robots.NoIndex || asked.NoIndex
+		links := slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links)
+		c.refer(t, links...)
 		if c.judge(t, p, body) {
 			return
 		}
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
-		for _, l := range slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links) {
+		for _, l := range links {
 			if c.wanted(&l) {
 				c.follow(t, l.URL, frontier.Entry{Depth: t.entry.Depth + 1})
 			}
@@ -355,7 +359,7 @@ func (c *crawl) append(t *turn) error {
 	if rec.Kind != archive.Revisit {
 		body := t.resp.Body()
 		defer body.Close()
-		rec.Body = body
+		rec.Body, rec.Links = body, t.linksOf(rec)
 	}
 	var tapped []byte
 	err := c.batches.Append(t.name, rec, func(cell batch.Cell) error {

@@ -15,9 +15,10 @@
 //	    20261121.warc.gz
 //	    current.tar.gz, .warc.gz     the latest version of every page
 //	    all.tar.gz, .warc.gz         everything, in order of publication
+//	    20261121.links.gz, all.…     where its pages lead: source, target, kind; if robots wrote that down
 //	    MANIFEST, SHA256SUMS
 //
-// Three more forms of each archive are there for who asks by name, and not listed,
+// Three more forms of each archive, and current.links.gz, are there for who asks by name, and not listed,
 // so that a mirror does not fetch everything five times: .members.tar.gz is the
 // stored bytes themselves, one gzip member a header and a body, .cdxj is the
 // index of the records, and .wacz is both records and index for a player. So is

@@ -29,6 +29,7 @@ var forms = [...]form{
 	formWARC: {".warc.gz", archive.WARC, "application/gzip", true},
 	{formCDXJ, "", "text/plain; charset=utf-8", false},
 	{formWACZ, "", "application/wacz", false},
+	{".links.gz", archive.Links, "application/gzip", true},
 }
 
 // cutForm divides a file's name into its base and its form.

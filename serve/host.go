@@ -56,7 +56,7 @@ func (h *host) fileNames() []string {
 	var names []string
 	for _, base := range append(h.editions(), baseCurrent, baseAll) {
 		for _, f := range forms {
-			if f.listed {
+			if h.archive(base).offers(f) {
 				names = append(names, base+f.suffix)
 			}
 		}
@@ -115,8 +115,11 @@ func (h *host) file(ctx context.Context, name string) (*entry, error) {
 	if len(a.lines) == 0 {
 		return nil, ErrNotFound
 	}
-	if f.suffix == formCDXJ {
+	switch {
+	case f.suffix == formCDXJ:
 		return h.document(ctx, a.key(), name, f.media, a.modified(), a.writeCDXJ)
+	case f.kind == archive.Links:
+		return a.links(ctx, name, f)
 	}
 	return a.file(ctx, name, f)
 }

@@ -61,7 +61,7 @@ func (h *host) writeFiles(ctx context.Context, w io.Writer, base, prefix string)
 	out.SetEscapeHTML(false)
 	a := h.archive(base)
 	for _, f := range forms {
-		if !f.listed {
+		if !a.offers(f) {
 			continue
 		}
 		e, err := a.file(ctx, base+f.suffix, f)
@@ -92,7 +92,7 @@ func (h *host) writeFiles(ctx context.Context, w io.Writer, base, prefix string)
 func (h *host) writeFileSums(ctx context.Context, w io.Writer, base, prefix string) error {
 	a := h.archive(base)
 	for _, f := range forms {
-		if !f.listed {
+		if !a.offers(f) {
 			continue
 		}
 		e, err := a.file(ctx, base+f.suffix, f)

@@ -31,6 +31,8 @@ Every archive comes in these forms
   .tar.gz           page files, for tar xzf. With tar --xattrs each file carries
                     its URL and media type
   .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
+  .links.gz         where the pages lead, a line a link: source, target, kind, with
+                    tabs between; if it was collected (current's is not listed)
   .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)
   .cdxj             the index of the records in the .warc.gz (not listed)
   .wacz             records, index and pages, for ReplayWeb.page (not listed)

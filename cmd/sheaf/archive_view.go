@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
@@ -23,6 +24,31 @@ func archiveWARC() *cobra.Command {
 					return err
 				}
 				return copyAll(cmd.Context(), cmd.OutOrStdout(), view)
+			})
+		},
+	}
+}
+
+func archiveLinks() *cobra.Command {
+	return &cobra.Command{
+		Use: "links FILE...", Short: "Write the links of all files' pages: source, target, kind, with tabs between", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
+				view, err := archive.NewView(archive.Links, parts)
+				if err != nil {
+					return err
+				}
+				packed, err := view.OpenRange(cmd.Context(), 0, view.Size())
+				if err != nil {
+					return err
+				}
+				defer packed.Close()
+				text, err := gzip.NewReader(packed)
+				if err != nil {
+					return err
+				}
+				_, err = io.Copy(cmd.OutOrStdout(), text)
+				return err
 			})
 		},
 	}

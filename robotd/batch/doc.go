@@ -2,6 +2,7 @@
 // them and holds the batches until the service has published them.
 //
 //	open/<host>@<segment>.seg        one per host, growing
+//	open/<host>@<segment>.seg.links  the links of its pages
 //	sealing/<batch>/<same name>      sealed, on their way into a batch
 //	sealing/<batch>/coverage.tsv     account of what was not collected (package coverage)
 //	spool/<batch>.tar.gz, .manifest  whole and signed; the manifest is written last

@@ -69,8 +69,10 @@ func (s *Store) moveAside() (written []*segment, id wire.BatchID, err error) {
 			}
 		}
 		path := s.segmentPath(seg)
-		if err := os.Rename(path, s.path(sealingDir, string(id), filepath.Base(path))); err != nil {
-			return written, "", err
+		for _, from := range []string{path + linksSuffix, path} { // pages without links have no such log
+			if err := os.Rename(from, s.path(sealingDir, string(id), filepath.Base(from))); err != nil && (from == path || !os.IsNotExist(err)) {
+				return written, "", err
+			}
 		}
 		s.segments.remove(seg)
 		written = append(written, seg)

@@ -79,6 +79,7 @@ const (
 	chainFile     = "chain.json"
 	ledgerFile    = "coverage.tsv"
 	suffix        = ".seg"
+	linksSuffix   = ".links" // after the segment's name: where archive.Writer keeps the links of its pages
 )
 
 func (s *Store) path(elem ...string) string {

@@ -9,7 +9,7 @@
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/admin/accounts                       for operators
 //
-// <form> is tar.gz, warc.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
+// <form> is tar.gz, warc.gz, links.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
 // Files have strong ETags and take Range (several too), If-Range and the other
 // conditions; those that are one stretch of a local file leave by sendfile. Scripts
 // of other sites may read (CORS), as players of archives do. An

@@ -150,7 +150,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	data, err := os.ReadFile(path)
 	must(s.t, err)
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{
-		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC},
+		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC, archive.Links},
 	})
 	must(s.t, err)
 	line := catalog.Line{

@@ -1,0 +1,243 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Link is one reference of a page to another resource, as its robot has read it.
+type Link struct {
+	URL  string // absolute, http or https, printable ASCII, at most 4,096 bytes
+	Kind string // what refers: an element's name, "redirect" and so on; words of small letters, digits and hyphens
+}
+
+// Bounds of a line of links, in bytes.
+const (
+	maxLinkURL  = 4096
+	maxLinkKind = 60
+)
+
+// linksPrefix begins the index line of the links cell. CDXJ readers pass over lines that begin so.
+const linksPrefix = "!links "
+
+// linksName is the tar name of a segment's links cell.
+func linksName(host, segment string) string { return metaName(host, segment, ".links") }
+
+func (l *Link) fits() bool { return fitsURL(l.URL) && fitsKind(l.Kind) }
+
+func fitsURL(u string) bool {
+	if len(u) > maxLinkURL || !strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "https://") {
+		return false
+	}
+	for i := range len(u) {
+		if u[i] <= ' ' || u[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func fitsKind(kind string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	bad := func(r rune) bool { return r != ' ' && !strings.ContainsRune(letters, r) }
+	return kind != "" && len(kind) <= maxLinkKind && kind == strings.TrimSpace(kind) && !strings.ContainsFunc(kind, bad)
+}
+
+// linkChecker checks the lines of a links cell.
+type linkChecker struct {
+	host   string
+	source string // of the last line, which is right
+}
+
+func (k *linkChecker) line(line string) error {
+	f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+	if len(f) != 3 {
+		return fmt.Errorf("%d fields, want source, target and kind", len(f))
+	}
+	if f[0] != k.source {
+		host, err := HostOf(f[0])
+		if err == nil && host != k.host {
+			err = fmt.Errorf("source %.100q is not of the host %s", f[0], k.host)
+		}
+		if err == nil && !fitsURL(f[0]) {
+			err = fmt.Errorf("source %.100q is not written as a URL", f[0])
+		}
+		if err != nil {
+			return err
+		}
+		k.source = strings.Clone(f[0])
+	}
+	if !fitsURL(f[1]) || !fitsKind(f[2]) {
+		return fmt.Errorf("target %.100q or its kind %.80q is not written as it must be", f[1], f[2])
+	}
+	return nil
+}
+
+// appendLinksLine appends the index line of the links cell.
+func (c *Cell) appendLinksLine(b []byte) []byte {
+	return fmt.Appendf(b, "%s{\"cell\":%s}\n", linksPrefix, bytes.ReplaceAll(fmt.Appendf(nil, "%d", c.gather()[:]), []byte(" "), []byte(",")))
+}
+
+// parseLinksLine reads what appendLinksLine wrote.
+func parseLinksLine(line, host, segment string) (*Cell, error) {
+	var l struct {
+		Cell *[9]int64 `json:"cell"`
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(line, linksPrefix)), &l); err != nil {
+		return nil, fmt.Errorf("line of the links cell: %w", err)
+	}
+	if l.Cell == nil {
+		return nil, errors.New("line of the links cell has no cell")
+	}
+	c := new(Cell)
+	c.ungather(l.Cell)
+	c.Name = linksName(host, segment)
+	if c.HeadLen != 0 || c.RecordCRC != 0 || c.HeaderLen == 0 {
+		return nil, errors.New("line of the links cell has a record")
+	}
+	return c, c.check()
+}
+
+// linkLog is the file beside an open segment that holds the links of its pages until the
+// segment is sealed. A group of lines for each cell that has some:
+//
+//	<offset of the cell> SP <bytes that follow> LF
+//	source LF
+//	target TAB kind LF …
+//
+// A group is written before its cell, so that the process's end loses none; what a loss of
+// power leaves of it is cut at the last whole group, as links are in the pages too.
+type linkLog string
+
+func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
+
+// add appends the links of the cell that is to stand at an offset; undo takes them back.
+func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
+	group := append(append(buf[:0], r.URL...), '\n')
+	n := 0
+	for i := range r.Links {
+		if link := &r.Links[i]; link.fits() {
+			group = append(append(append(append(group, link.URL...), '\t'), link.Kind...), '\n')
+			n++
+		}
+	}
+	if n == 0 {
+		return func() error { return nil }, group, nil
+	}
+	head := len(group) // in the buffer it stands last: only now is it known
+	group = strconv.AppendInt(group, at, 10)
+	group = append(strconv.AppendInt(append(group, ' '), int64(head), 10), '\n')
+	f, err := os.OpenFile(string(l), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, group, err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	for _, part := range [][]byte{group[head:], group[:head]} {
+		if err == nil {
+			_, err = f.Write(part)
+		}
+	}
+	undo = func() error { return os.Truncate(string(l), size) }
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, group, errors.Join(err, undo())
+	}
+	return undo, group, nil
+}
+
+// maxLinkGroup is more than any group has.
+const maxLinkGroup = 1 << 30
+
+// each calls fn for every whole group, whose offsets grow, and returns where the last ends.
+// There may be no log.
+func (l linkLog) each(fn func(at int64, source string, links []string) error) (whole int64, err error) {
+	f, err := os.Open(string(l))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	last := int64(-1)
+	for in := bufio.NewReaderSize(f, 64<<10); ; {
+		head, err := in.ReadString('\n')
+		if err != nil && err != io.EOF {
+			return whole, err
+		}
+		var at, n int64
+		if _, serr := fmt.Sscanf(head, "%d %d\n", &at, &n); err == io.EOF || serr != nil || at <= last || n <= 0 || n > maxLinkGroup {
+			return whole, nil
+		}
+		var body strings.Builder
+		if _, err := io.CopyN(&body, in, n); err == io.EOF {
+			return whole, nil
+		} else if err != nil {
+			return whole, err
+		}
+		lines := strings.Split(body.String(), "\n")
+		if lines[len(lines)-1] != "" {
+			return whole, nil
+		}
+		if err := fn(at, lines[0], lines[1:len(lines)-1]); err != nil {
+			return whole, err
+		}
+		last, whole = at, whole+int64(len(head))+n
+	}
+}
+
+var errEnoughLinks = errors.New("the cells end here")
+
+// cut drops torn groups and those of cells from the offset on.
+func (l linkLog) cut(size int64) error {
+	whole, err := l.each(func(at int64, _ string, _ []string) error {
+		if at >= size {
+			return errEnoughLinks
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnoughLinks) {
+		return err
+	}
+	if err := os.Truncate(string(l), whole); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeTo writes the links of the cells as a links cell has them, and counts the lines.
+func (l linkLog) writeTo(out io.Writer, cells []Cell) (lines int64, err error) {
+	check := linkChecker{}
+	next := 0
+	var line []byte
+	_, err = l.each(func(at int64, source string, links []string) error {
+		for next < len(cells) && cells[next].Offset < at {
+			next++
+		}
+		// A group that is no cell's is from before a loss of power.
+		if next == len(cells) || cells[next].Offset != at || cells[next].URL != source {
+			return nil
+		}
+		if check.host == "" {
+			check.host, _ = HostOf(source) // the cell's URL has one
+		}
+		for _, link := range links {
+			line = append(append(append(append(line[:0], source...), '\t'), link...), '\n')
+			if check.line(string(line)) != nil {
+				continue
+			}
+			if _, err := out.Write(line); err != nil {
+				return err
+			}
+			lines++
+		}
+		return nil
+	})
+	return lines, err
+}

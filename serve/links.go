@@ -1,0 +1,106 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// The links of an archive: of each page that its robot took, where it leads. A line is
+// source TAB target TAB kind; see archive/FORMAT.md. An edition holds the links of the pages
+// that it brought, current those of every page that stands now, as current's archives do.
+
+// hasLinks reports whether a robot wrote down the links of a segment.
+func hasLinks(l catalog.Line) bool { _, ok := l.Views[string(archive.Links)]; return ok }
+
+// offers reports whether the archive is listed in a form. Links that must be chosen from
+// those of the segments are not: their size is known only when they are written.
+func (s selection) offers(f form) bool {
+	return f.listed && (f.kind != archive.Links || s.anyLinks() && s.wholeLinks())
+}
+
+func (s selection) anyLinks() bool {
+	for _, l := range s.lines {
+		if hasLinks(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// wholeLinks reports whether the links are all those of the segments, whose stored
+// bytes they are then.
+func (s selection) wholeLinks() bool { return !s.latest && len(s.taken) == 0 }
+
+// links finds the archive's links.
+func (s selection) links(ctx context.Context, name string, f form) (*entry, error) {
+	switch {
+	case !s.anyLinks():
+		return nil, ErrNotFound
+	case s.wholeLinks():
+		return s.file(ctx, name, f)
+	}
+	return s.document(ctx, s.key(), name, f.media, s.modified(), s.writeLinks)
+}
+
+// writeLinks writes the links of the chosen records.
+func (s selection) writeLinks(ctx context.Context, w io.Writer) error {
+	parts, lines, err := s.parts(ctx)
+	if err != nil {
+		return err
+	}
+	out := gzip.NewWriter(w)
+	for i, p := range parts {
+		if !hasLinks(lines[i]) {
+			continue
+		}
+		sources := make(map[string]bool)
+		for c := range chosen(p) {
+			sources[p.Index.Cells[c].URL] = true
+		}
+		if err := linksOf(ctx, p, out, func(source string) bool { return sources[source] }); err != nil {
+			return fmt.Errorf("links of %s in edition %s: %w", s.name, lines[i].Edition, err)
+		}
+	}
+	return out.Close()
+}
+
+// linksOf writes those of a segment's links whose source is wanted.
+func linksOf(ctx context.Context, p archive.Part, w io.Writer, wanted func(source string) bool) error {
+	p.Cells = nil
+	view, err := archive.NewView(archive.Links, []archive.Part{p})
+	if err != nil {
+		return err
+	}
+	stored, err := view.OpenRange(ctx, 0, view.Size())
+	if err != nil {
+		return err
+	}
+	defer stored.Close()
+	text, err := gzip.NewReader(stored)
+	if err != nil {
+		return err
+	}
+	for in := bufio.NewReaderSize(text, 64<<10); ; {
+		line, err := in.ReadString('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if source, _, _ := strings.Cut(line, "\t"); !wanted(source) {
+			continue
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+}
