@@ -168,10 +168,11 @@ func (s *service) record(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *service) submitLog(_ http.ResponseWriter, r *http.Request) {
+func (s *service) submitLog(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		s.t.Errorf("P3: %v", err)
+	if err != nil { // the robot is stopped, or killed, and sends it again
+		w.WriteHeader(http.StatusBadRequest)
+		return
 	}
 	name, packed, _ := bytes.Cut(data, []byte("\n"))
 	if _, twice := s.logs[string(name)]; twice {

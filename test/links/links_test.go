@@ -1,0 +1,268 @@
+// Package links holds the link structure's whole way: a robot collects a site, the service publishes it, and a
+// consumer fetches who leads where, by host and edition (paper 000, 3.2.2).
+package links
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+)
+
+const (
+	host = "www.site.example.jp"
+	base = "http://" + host
+)
+
+// site is what the host answers; day 2 has another /b.html.
+type site struct{ second atomic.Bool }
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=Shift_JIS")
+	switch r.URL.Path {
+	case "/":
+		io.WriteString(w, "<title>top</title><a href=a.html>A</a><a href='b.html'>B</a><a href=a.html#again>A</a><img src=/i.gif>"+
+			"<a href=/moved>M</a><a rel=nofollow href='https://elsewhere.example/?q=\x83\x65'>E</a><a href=mailto:x@example.jp>m</a>")
+	case "/a.html":
+		io.WriteString(w, "<frameset><frame src=b.html><frame src=//other.example.jp/></frameset>")
+	case "/b.html":
+		if s.second.Load() {
+			io.WriteString(w, "<link rel=stylesheet href=/s.css><a href=/>up</a>")
+			return
+		}
+		io.WriteString(w, "no links at all")
+	case "/moved":
+		http.Redirect(w, r, "/a.html", http.StatusFound)
+	case "/i.gif":
+		w.Header().Set("Content-Type", "image/gif")
+		io.WriteString(w, "GIF89a")
+	case "/s.css":
+		w.Header().Set("Content-Type", "text/css")
+		io.WriteString(w, "p{background:url(i.gif)}")
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func lines(text ...string) []string {
+	for i, l := range text {
+		text[i] = strings.ReplaceAll(strings.ReplaceAll(l, " > ", "\t"), "~", base)
+	}
+	slices.Sort(text)
+	return text
+}
+
+func TestGraphOfASite(t *testing.T) {
+	pages := new(site)
+	web := httptest.NewServer(pages)
+	defer web.Close()
+	h := start(t, web.Listener.Addr().String())
+
+	first := h.day(t)
+	top := []string{"~/ > ~/a.html > a", "~/ > ~/b.html > a", "~/ > ~/i.gif > img", "~/ > ~/moved > a", "~/ > https://elsewhere.example/?q=%83e > a nofollow"}
+	frames := []string{"~/a.html > ~/b.html > frame", "~/a.html > http://other.example.jp/ > frame", "~/moved > ~/a.html > redirect"}
+	h.same(t, first, lines(slices.Concat(top, frames)...))
+	h.same(t, "current", lines(slices.Concat(top, frames)...))
+
+	pages.second.Store(true)
+	second := h.day(t)
+	b := []string{"~/b.html > ~/s.css > link", "~/b.html > ~/ > a", "~/s.css > ~/i.gif > css"}
+	moved := []string{"~/moved > ~/a.html > redirect"}
+	// The edition has what it brought; what stands is all of it, the unchanged pages' links too.
+	h.same(t, second, lines(slices.Concat(b, moved)...))
+	h.same(t, "current", lines(slices.Concat(top, frames, b)...))
+
+	// A page that is taken down takes its links along.
+	h.do(t, "/v1/admin/takedowns", catalog.Tombstone{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
+	h.same(t, second, lines(moved[0], "~/s.css > ~/i.gif > css"))
+	h.same(t, "all", lines(slices.Concat(top, frames, moved, []string{"~/s.css > ~/i.gif > css"})...))
+}
+
+// house is a service with one robot and one consumer.
+type house struct {
+	operator *operator.Client
+	at       service.Addresses
+	robot    *robotd.Robot
+	password string
+}
+
+func start(t *testing.T, web string) *house {
+	t.Helper()
+	data := t.TempDir()
+	cfg, err := service.Load("", map[string]any{
+		"data": filepath.Join(data, "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"publish.window": "never", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("service: %v", err)
+		}
+	})
+	h := &house{operator: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, at: s.Addresses()}
+	var admitted manager.AdmitResponse
+	h.do(t, manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
+	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
+	h.do(t, httpd.PathAccounts, made, &made)
+	h.password = made.Password
+
+	robot := robotd.Default()
+	robot.DataDir, robot.Contact = filepath.Join(data, "robot"), "https://robots.example.ac.jp/"
+	robot.Once, robot.Interval, robot.Window = true, time.Millisecond, "always"
+	robot.Adapt.Max = 0
+	robot.Network.Hosts = map[string]string{host: web}
+	robot.Network.AllowPrivate = true
+	robot.Upload.Poll = 50 * time.Millisecond
+	if _, err := robotd.Join(t.Context(), h.at.HTTP, admitted.Token, robot.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	if h.robot, err = robotd.New(robot, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.robot.Subscribe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.do(t, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}}, nil)
+	t.Cleanup(func() {
+		if err := h.robot.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *house) do(t *testing.T, path string, in, out any) {
+	t.Helper()
+	if err := h.operator.Do(t.Context(), http.MethodPost, path, in, out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// day has the robot collect and the service publish, and gives the edition's name.
+func (h *house) day(t *testing.T) string {
+	t.Helper()
+	if err := h.robot.Cycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- h.robot.Drain(t.Context()) }()
+	var edition string
+	for {
+		var list struct{ Batches []struct{ State wire.State } }
+		if err := h.operator.Do(t.Context(), http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
+			t.Fatal(err)
+		}
+		ready := false
+		for _, b := range list.Batches {
+			if b.State == wire.StateQuarantined {
+				t.Fatalf("%+v", b)
+			}
+			ready = ready || b.State == wire.StatePostSplit
+		}
+		if ready {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	var published struct{ Edition string }
+	if err := h.operator.Do(t.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+		t.Fatal(err)
+	}
+	edition = published.Edition
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	return edition
+}
+
+// same fetches an archive's links by HTTP and by FTP and compares their lines.
+func (h *house) same(t *testing.T, name string, want []string) {
+	t.Helper()
+	for way, fetch := range map[string]func(*testing.T, string) []byte{"HTTP": h.byHTTP, "FTP": h.byFTP} {
+		zr, err := gzip.NewReader(bytes.NewReader(fetch(t, name)))
+		if err != nil {
+			t.Fatalf("%s of %s: %v", name, way, err)
+		}
+		text, err := io.ReadAll(zr)
+		if err != nil {
+			t.Fatalf("%s of %s: %v", name, way, err)
+		}
+		got := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s by %s:\n%s\nwant\n%s", name, way, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+func (h *house) byHTTP(t *testing.T, name string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/a/%s/%s.links.gz", h.at.HTTP, host, name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetBasicAuth("c1", h.password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %.200s %v", req.URL, resp.Status, body, err)
+	}
+	return body
+}
+
+func (h *house) byFTP(t *testing.T, name string) []byte {
+	t.Helper()
+	conn, err := ftp.Dial(h.at.Download, ftp.DialWithTimeout(20*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Quit()
+	if err := conn.Login("c1", h.password); err != nil {
+		t.Fatal(err)
+	}
+	r, err := conn.Retr("/jp/example/site/www/" + name + ".links.gz")
+	if err != nil {
+		t.Fatal(name, err)
+	}
+	defer r.Close()
+	body, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
