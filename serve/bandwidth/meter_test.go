@@ -1,0 +1,221 @@
+package bandwidth_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/serve/bandwidth"
+)
+
+func rates(t *testing.T, text string) *bandwidth.Rates {
+	t.Helper()
+	r, err := bandwidth.ParseRates(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// consumer fetches without an end, as fast as it may, and counts.
+func consume(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *bandwidth.Meter, name string, l func() bandwidth.Limits) *atomic.Int64 {
+	t.Helper()
+	f, err := m.Begin(ctx, name, l())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := new(atomic.Int64)
+	wg.Go(func() {
+		defer f.Close()
+		for {
+			n, err := f.Take(ctx, l(), 1<<20)
+			if err != nil {
+				return
+			}
+			got.Add(n)
+		}
+	})
+	return got
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > want/50 {
+		t.Errorf("%s: %.0f bytes, want about %.0f", what, got, want)
+	}
+}
+
+// A hundred seconds of three connections of one account: together they get its
+// rate, each a third, and a changed rate holds from the change on.
+func TestConnectionsShareTheirAccountsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bandwidth.New(bandwidth.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var limits atomic.Pointer[bandwidth.Limits]
+		limits.Store(&bandwidth.Limits{Rate: rates(t, "100KiB")})
+		var got [3]*atomic.Int64
+		for i := range got {
+			got[i] = consume(t, ctx, &wg, m, "alice", func() bandwidth.Limits { return *limits.Load() })
+		}
+		other := consume(t, ctx, &wg, m, "bob", func() bandwidth.Limits { return bandwidth.Limits{Rate: rates(t, "1MiB")} })
+		time.Sleep(100 * time.Second)
+		for _, n := range got {
+			near(t, "a third of 100 s", float64(n.Swap(0)), 100*100<<10/3)
+		}
+		near(t, "another account", float64(other.Load()), 100*1<<20)
+		limits.Store(&bandwidth.Limits{Rate: rates(t, "10KiB")})
+		time.Sleep(100 * time.Second)
+		for _, n := range got {
+			near(t, "a third of 100 s at the new rate", float64(n.Load()), 100*10<<10/3)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// The line is shared by accounts, however many connections they open; what one
+// may not or does not use goes to the others.
+func TestAccountsShareTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bandwidth.New(bandwidth.Options{Line: rates(t, "1MiB")})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		free := func() bandwidth.Limits { return bandwidth.Limits{} }
+		one := consume(t, ctx, &wg, m, "one", free)
+		var ten [10]*atomic.Int64
+		for i := range ten {
+			ten[i] = consume(t, ctx, &wg, m, "ten", free)
+		}
+		slow := consume(t, ctx, &wg, m, "slow", func() bandwidth.Limits { return bandwidth.Limits{Rate: rates(t, "64KiB")} })
+		time.Sleep(100 * time.Second)
+		share := float64(100*(1<<20)-100*(64<<10)) / 2
+		near(t, "slow", float64(slow.Load()), 100*64<<10)
+		near(t, "one connection", float64(one.Load()), share)
+		sum := 0.0
+		for _, n := range ten {
+			near(t, "one of ten connections", float64(n.Load()), share/10)
+			sum += float64(n.Load())
+		}
+		near(t, "ten connections", sum, share)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// Who gives up in the queue does not hold up the others.
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bandwidth.New(bandwidth.Options{Line: rates(t, "1KiB")})
+		gone, leave := context.WithCancelCause(t.Context())
+		var wg sync.WaitGroup
+		free := func() bandwidth.Limits { return bandwidth.Limits{} }
+		for range 20 {
+			consume(t, gone, &wg, m, "gone", free)
+		}
+		synctest.Wait()
+		why := errors.New("connection lost")
+		leave(why)
+		wg.Wait()
+		f, err := m.Begin(t.Context(), "alice", bandwidth.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Take(gone, bandwidth.Limits{}, 1); !errors.Is(err, why) {
+			t.Errorf("%v", err)
+		}
+		began := time.Now()
+		if n, err := f.Take(t.Context(), bandwidth.Limits{}, 1000); err != nil || n < 1 || time.Since(began) > 2*time.Second {
+			t.Errorf("%d bytes after %v, %v", n, time.Since(began), err)
+		}
+	})
+}
+
+// A file begun within the quota is finished, but for a day's twice the quota; the
+// next day begins at midnight in the service's zone, also where there is none.
+func TestQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zone, err := time.LoadLocation("America/Santiago") // 5 September 2027 begins at 01:00
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Until(time.Date(2027, 9, 4, 22, 0, 0, 0, zone)))
+		m := bandwidth.New(bandwidth.Options{Zone: zone})
+		limits := bandwidth.Limits{Quota: 3 << 20}
+		take := func(f *bandwidth.Flow, n int64) (got int64, err error) {
+			for got < n && err == nil {
+				var some int64
+				some, err = f.Take(t.Context(), limits, n-got)
+				got += some
+			}
+			return got, err
+		}
+		f, err := m.Begin(t.Context(), "alice", limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if n, err := take(f, 4<<20); n != 4<<20 || err != nil {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		var over *bandwidth.QuotaError
+		midnight := time.Date(2027, 9, 5, 1, 0, 0, 0, zone)
+		if _, err := m.Begin(t.Context(), "alice", limits); !errors.As(err, &over) || !over.Next.Equal(midnight) || over.Used != 4<<20 {
+			t.Fatalf("%v", err)
+		}
+		if n, err := take(f, 4<<20); n != 2<<20 || !errors.As(err, &over) {
+			t.Errorf("%d bytes more, %v", n, err)
+		}
+		if other, err := m.Begin(t.Context(), "bob", limits); err != nil {
+			t.Error(err)
+		} else {
+			other.Close()
+		}
+		time.Sleep(time.Until(midnight))
+		again, err := m.Begin(t.Context(), "alice", limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Close()
+	})
+}
+
+func TestStreamsKeepThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := bandwidth.New(bandwidth.Options{})
+		limits := bandwidth.Limits{Rate: rates(t, "10KiB")}
+		f, err := m.Begin(t.Context(), "alice", limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		take := func(ctx context.Context, n int64) (int64, error) { return f.Take(ctx, limits, n) }
+		data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)
+		for name, move := range map[string]func(to io.Writer, from io.Reader) (int64, error){
+			"reader": func(to io.Writer, from io.Reader) (int64, error) {
+				return io.Copy(to, bandwidth.Reader(t.Context(), from, take))
+			},
+			"writer": func(to io.Writer, from io.Reader) (int64, error) {
+				return io.Copy(bandwidth.Writer(t.Context(), to, take), from)
+			},
+		} {
+			began := time.Now()
+			var to bytes.Buffer
+			_, err := move(&to, struct{ io.Reader }{bytes.NewReader(data)})
+			if err != nil || !bytes.Equal(to.Bytes(), data) {
+				t.Errorf("%s: %d bytes, %v", name, to.Len(), err)
+			}
+			if took := time.Since(began); took < 6*time.Second || took > 7*time.Second {
+				t.Errorf("%s: 64 KiB at 10 KiB/s took %v", name, took)
+			}
+		}
+	})
+}

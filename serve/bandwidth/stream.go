@@ -1,0 +1,65 @@
+package bandwidth
+
+import (
+	"context"
+	"io"
+)
+
+// Taker says how many of the next n bytes may be moved now, at least one, and
+// waits until that can be said. Flow.Take with the account's limits is one.
+type Taker func(ctx context.Context, n int64) (int64, error)
+
+// Reader reads from r at the pace of take.
+func Reader(ctx context.Context, r io.Reader, take Taker) io.Reader {
+	return &reader{ctx, r, take, 0}
+}
+
+type reader struct {
+	ctx  context.Context
+	r    io.Reader
+	take Taker
+	left int64 // taken and not yet read
+}
+
+func (p *reader) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if p.left == 0 {
+		n, err := p.take(p.ctx, int64(len(b)))
+		if err != nil {
+			return 0, err
+		}
+		p.left = n
+	}
+	n, err := p.r.Read(b[:min(p.left, int64(len(b)))])
+	p.left -= int64(n)
+	return n, err
+}
+
+// Writer writes to w at the pace of take.
+func Writer(ctx context.Context, w io.Writer, take Taker) io.Writer {
+	return &writer{ctx, w, take}
+}
+
+type writer struct {
+	ctx  context.Context
+	w    io.Writer
+	take Taker
+}
+
+func (p *writer) Write(b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := p.take(p.ctx, int64(len(b)-done))
+		if err != nil {
+			return done, err
+		}
+		m, err := p.w.Write(b[done : done+int(n)])
+		done += m
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}

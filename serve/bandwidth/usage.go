@@ -1,0 +1,176 @@
+package bandwidth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// every is how often the counts go to the database.
+const every = 5 * time.Second
+
+// kept is how long the counts of days are kept, in days.
+const kept = 62
+
+const dayForm = "20060102"
+
+// today is the day that a quota counts for now.
+func (m *Meter) today() string { return time.Now().In(m.Zone).Format(dayForm) }
+
+// usedUp is the error of a quota.
+func (m *Meter) usedUp(quota, used int64) error {
+	return &QuotaError{Quota: quota, Used: used, Next: tomorrow(time.Now().In(m.Zone))}
+}
+
+// tomorrow is when the day after t's begins: at midnight or, where the clocks skip
+// it, at the hour that comes instead.
+func tomorrow(t time.Time) time.Time {
+	y, month, d := t.Date()
+	next := time.Date(y, month, d+1, 0, 0, 0, 0, t.Location())
+	if next.Day() == d {
+		_, next = next.ZoneBounds()
+	}
+	return next
+}
+
+// turnover begins a new day's count; the old one's last seconds, which nobody
+// is asked for any more, may go with it. a.mu is held.
+func (m *Meter) turnover(a *account) {
+	if day := m.today(); a.day != day {
+		a.day, a.counted, a.fresh, a.asked = day, 0, 0, false
+	}
+}
+
+func (m *Meter) moved(a *account, n int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m.turnover(a)
+	a.fresh += n
+}
+
+// used is how many bytes of the day the account has had, as far as is known here.
+func (m *Meter) used(a *account) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m.turnover(a)
+	return a.counted + a.fresh
+}
+
+// ask learns from the database what the account has had today, once.
+func (m *Meter) ask(ctx context.Context, a *account) error {
+	a.mu.Lock()
+	m.turnover(a)
+	asked := a.asked
+	a.mu.Unlock()
+	if asked || m.DB == nil {
+		return nil
+	}
+	return m.count(ctx, a)
+}
+
+// Used returns how many bytes every account has had of the current day.
+func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
+	used := make(map[string]int64)
+	if m.DB == nil {
+		return used, nil
+	}
+	if err := m.Flush(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := m.DB.QueryContext(ctx, `SELECT account, bytes FROM account_bytes WHERE day = $1`, m.today())
+	if err != nil {
+		return nil, fmt.Errorf("bytes of accounts: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var n int64
+		if err := rows.Scan(&name, &n); err != nil {
+			return nil, fmt.Errorf("bytes of accounts: %w", err)
+		}
+		used[name] = n
+	}
+	return used, rows.Err()
+}
+
+// count adds what the account has had lately to the database, and learns what
+// other processes have added.
+func (m *Meter) count(ctx context.Context, a *account) error {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	a.mu.Lock()
+	m.turnover(a)
+	day, fresh := a.day, a.fresh
+	a.mu.Unlock()
+	var total int64
+	err := m.DB.QueryRowContext(ctx, `INSERT INTO account_bytes (account, day, bytes) VALUES ($1, $2, $3)
+		ON CONFLICT (account, day) DO UPDATE SET bytes = account_bytes.bytes + excluded.bytes RETURNING bytes`,
+		a.name, day, fresh).Scan(&total)
+	if err != nil {
+		return fmt.Errorf("bytes of account %s: %w", a.name, err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.day == day {
+		a.counted, a.asked = total, true
+		a.fresh -= fresh
+	}
+	return nil
+}
+
+// Flush brings all counts to the database.
+func (m *Meter) Flush(ctx context.Context) error {
+	if m.DB == nil {
+		return nil
+	}
+	m.mu.Lock()
+	var busy []*account
+	for _, a := range m.accounts {
+		busy = append(busy, a)
+	}
+	m.mu.Unlock()
+	var errs []error
+	for _, a := range busy {
+		if err := m.count(ctx, a); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		m.mu.Lock()
+		m.forget(a)
+		m.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+// Run brings the counts to the database until ctx ends, and then once more. What
+// fails is logged and done again.
+func (m *Meter) Run(ctx context.Context) error {
+	if m.DB == nil {
+		<-ctx.Done()
+		return nil
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	swept := ""
+	for {
+		select {
+		case <-ctx.Done():
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+			defer cancel()
+			return m.Flush(bounded)
+		case <-tick.C:
+		}
+		err := m.Flush(ctx)
+		if day := m.today(); err == nil && day != swept {
+			_, err = m.DB.ExecContext(ctx, `DELETE FROM account_bytes WHERE day < $1`,
+				time.Now().In(m.Zone).AddDate(0, 0, -kept).Format(dayForm))
+			if err == nil {
+				swept = day
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			m.Log.Warn("bandwidth: bytes were not counted in the database and will be", "err", err)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package bandwidth_test
+
+import (
+	"errors"
+	"testing"
+
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+	"sheaf/serve/bandwidth"
+)
+
+// Two processes on one database count an account's bytes together, and a process
+// that starts again knows what was fetched before.
+func TestQuotaIsOfAllProcesses(t *testing.T) {
+	database, err := db.Open(t.Context(), dbtest.Source(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	limits := bandwidth.Limits{Quota: 1000}
+	fetch := func(m *bandwidth.Meter, n int64) error {
+		f, err := m.Begin(t.Context(), "alice", limits)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.Take(t.Context(), limits, n)
+		return err
+	}
+	a, b := bandwidth.New(bandwidth.Options{DB: database}), bandwidth.New(bandwidth.Options{DB: database})
+	for _, step := range []struct {
+		m *bandwidth.Meter
+		n int64
+	}{{a, 400}, {b, 400}, {a, 150}, {b, 100}} {
+		if err := fetch(step.m, step.n); err != nil {
+			t.Fatal(err)
+		}
+		if err := step.m.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, m := range map[string]*bandwidth.Meter{"the first": a, "the second": b, "a third": bandwidth.New(bandwidth.Options{DB: database})} {
+		var over *bandwidth.QuotaError
+		if err := m.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := fetch(m, 1); !errors.As(err, &over) || over.Used != 1050 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if used, err := a.Used(t.Context()); err != nil || used["alice"] != 1050 {
+		t.Errorf("%v, %v", used, err)
+	}
+}
