@@ -52,9 +52,9 @@ type conn struct {
 	telnet  telnet
 	hangup  bool // no command is read any more
 
-	mu       sync.Mutex // guards idle, draining
+	mu       sync.Mutex // guards idle, farewell
 	idle     bool       // Read waits for the client
-	draining bool       // to be sent away when idle
+	farewell *Error     // to be sent away with when idle; nil: may stay
 
 	goftp    *goftp.Session // working directory and login state
 	user     string         // named by USER, not yet proven
@@ -155,8 +155,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.hangup {
 		return 0, io.EOF
 	}
-	if !c.await() {
-		return 0, c.sayGoodbye(421, "The service is stopping; come back later")
+	if farewell := c.await(); farewell != nil {
+		return 0, c.sayGoodbye(farewell.Code, "%s", farewell.Msg)
 	}
 	for {
 		if i := bytes.IndexByte(c.pending, '\n'); i >= 0 && i < maxLine {
@@ -177,13 +177,13 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// await sets the deadline for the next command; false means that the service
-// is stopping.
-func (c *conn) await() bool {
+// await sets the deadline for the next command, or gives the error with which
+// the client must go.
+func (c *conn) await() *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.draining {
-		return false
+	if c.farewell != nil {
+		return c.farewell
 	}
 	c.idle = true
 	if c.session == nil {
@@ -191,7 +191,7 @@ func (c *conn) await() bool {
 	} else {
 		c.Conn.SetReadDeadline(time.Now().Add(c.engine.IdleTimeout))
 	}
-	return true
+	return nil
 }
 
 // fill reads once from the client.
@@ -205,13 +205,13 @@ func (c *conn) fill() {
 // ended says what can be said at the end of the client's commands.
 func (c *conn) ended(err error) error {
 	c.mu.Lock()
-	draining := c.draining
+	farewell := c.farewell
 	c.mu.Unlock()
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
-	case draining:
-		return c.sayGoodbye(421, "The service is stopping; come back later")
+	case farewell != nil:
+		return c.sayGoodbye(farewell.Code, "%s", farewell.Msg)
 	case c.session == nil:
 		return c.sayGoodbye(421, "No login within %v", c.engine.LoginTimeout)
 	default:
@@ -225,11 +225,13 @@ func (c *conn) sayGoodbye(code int, format string, args ...any) error {
 	return io.EOF
 }
 
-// drain sends the client away now if it is idle, and else after its command.
-func (c *conn) drain() {
+// dismiss sends the client away now if it is idle, and else after its command.
+func (c *conn) dismiss(why *Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.draining = true
+	if c.farewell == nil {
+		c.farewell = why
+	}
 	if c.idle {
 		c.Conn.SetReadDeadline(longAgo)
 	}

@@ -168,9 +168,9 @@ func (d *data) Write(p []byte) (int, error) {
 }
 
 // send copies a file out, by the kernel alone where that can be.
-func (d *data) send(f File) (int64, error) {
+func (d *data) send(ctx context.Context, f File) (int64, error) {
 	if local, ok := f.(Local); ok && d.Conn == net.Conn(d.tcp) {
-		return d.sendfile(local.LocalSection())
+		return d.sendfile(ctx, local)
 	}
 	want := int64(-1)
 	if sized, ok := f.(Sized); ok {
@@ -183,21 +183,36 @@ func (d *data) send(f File) (int64, error) {
 	return n, err
 }
 
-// sendfile sends n bytes of f from off on.
-func (d *data) sendfile(f *os.File, off, n int64) (sent int64, err error) {
+// sendfile sends a local file's section by sendfile(2).
+func (d *data) sendfile(ctx context.Context, local Local) (sent int64, err error) {
+	f, off, n := local.LocalSection()
+	pace := func(_ context.Context, n int64) (int64, error) { return n, nil }
+	if paced, ok := local.(Paced); ok {
+		pace = paced.Pace
+	}
 	for sent < n {
+		step, err := pace(ctx, min(sendfileStep, n-sent))
+		if err != nil {
+			return sent, err
+		}
 		if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
 			return sent, err
 		}
-		d.SetWriteDeadline(time.Now().Add(d.timeout))
-		m, err := io.CopyN(d.tcp, f, min(sendfileStep, n-sent))
-		sent += m
-		switch {
-		case err == nil, m > 0 && errors.Is(err, os.ErrDeadlineExceeded):
-		case err == io.EOF:
-			return sent, fmt.Errorf("file ended after %d of %d bytes: %w", sent, n, io.ErrUnexpectedEOF)
-		default:
-			return sent, errData{err}
+		for end := sent + step; sent < end; {
+			d.SetWriteDeadline(time.Now().Add(d.timeout))
+			m, err := io.CopyN(d.tcp, f, end-sent)
+			sent += m
+			switch {
+			case err == nil:
+			case m > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
+				if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
+					return sent, err
+				}
+			case err == io.EOF:
+				return sent, fmt.Errorf("file ended after %d of %d bytes: %w", sent, n, io.ErrUnexpectedEOF)
+			default:
+				return sent, errData{err}
+			}
 		}
 	}
 	return sent, nil

@@ -46,7 +46,7 @@ func (e *engine) admit(c *conn) *Error {
 	defer e.mu.Unlock()
 	switch {
 	case e.draining:
-		return &Error{421, "The service is stopping; come back later"}
+		return stopping()
 	case len(e.conns) >= e.MaxConns:
 		return &Error{421, "Too many connections to this service; try again later"}
 	case e.perAddr[c.origin] >= e.MaxPerAddr:
@@ -56,6 +56,8 @@ func (e *engine) admit(c *conn) *Error {
 	e.perAddr[c.origin]++
 	return nil
 }
+
+func stopping() *Error { return &Error{421, "The service is stopping; come back later"} }
 
 // admitUser counts a login of user, or says why not. The connection's end
 // gives the place back.
@@ -93,7 +95,7 @@ func decrement[K comparable](m map[K]int, k K) {
 // drain sends idle sessions away, lets the others finish their command within
 // patience, and then cuts them.
 func (e *engine) drain(patience time.Duration) error {
-	e.each(true, (*conn).drain)
+	e.each(true, func(c *conn) { c.dismiss(stopping()) })
 	if e.gone(patience) {
 		return nil
 	}

@@ -53,6 +53,15 @@ type Allocator interface {
 	Allocate(ctx context.Context, bytes int64) error
 }
 
+// Revocable is a Session that its handler may end at any time.
+type Revocable interface {
+	// Revoke is called once, after the login. The session calls hangUp, from any
+	// goroutine, when the client may stay no longer: an idle one is told the
+	// error and disconnected, another after its command. Transfers that should
+	// not finish are the session's own to fail.
+	Revoke(hangUp func(*Error))
+}
+
 // Append is the offset that Create gets for APPE.
 const Append = -1
 
@@ -75,6 +84,14 @@ type Local interface {
 	// LocalSection gives the n bytes from off on that Read would give. The
 	// engine moves the file's position, so the file must not be shared.
 	LocalSection() (f *os.File, off, n int64)
+}
+
+// Paced is a File that says when its bytes may be moved. A File that is Local is
+// asked before each piece that the kernel sends; in Read it asks itself.
+type Paced interface {
+	// Pace waits until some of the next n bytes may go, and returns how many: at
+	// least one. The wait does not count as one in which no data moved.
+	Pace(ctx context.Context, n int64) (int64, error)
 }
 
 // Sized is a File that knows how many bytes are left to read; a transfer that

@@ -53,6 +53,9 @@ func (c *conn) pass(password string) {
 		return
 	}
 	c.session = session
+	if r, ok := session.(Revocable); ok {
+		r.Revoke(c.dismiss)
+	}
 	goftp.DefaultCommands()["PASS"].Execute(c.goftp, password)
 	c.log.Debug("ftp: logged in", "user", c.user)
 }

@@ -145,7 +145,7 @@ func (c *conn) retr(arg string) {
 	var sent int64
 	start := time.Now()
 	err = t.over("Sending "+path+" ("+strconv.FormatInt(e.Size-offset, 10)+" bytes)", func(d *data) (err error) {
-		sent, err = d.send(f)
+		sent, err = d.send(t.ctx, f)
 		return err
 	})
 	c.session.Transferred(Downloaded, path, sent, time.Since(start), err)
