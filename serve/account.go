@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
 )
 
 // Account says what one consumer may fetch, and when.
@@ -16,8 +17,12 @@ type Account struct {
 	Name    string           `json:"name"`
 	Domains []string         `json:"domains"`          // "jp" is every host under .jp, "*" every host
 	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
+	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
+	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
 }
+
+func (a *Account) limits() bandwidth.Limits { return bandwidth.Limits{Rate: a.Rate, Quota: a.Quota} }
 
 var (
 	accountName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
@@ -35,6 +40,9 @@ func (a *Account) check() error {
 	}
 	if len(a.Domains) == 0 {
 		return fmt.Errorf("%w: %s has no domains; give some such as jp or waseda.ac.jp, or * for every host", ErrAccount, a.Name)
+	}
+	if a.Quota < 0 {
+		return fmt.Errorf("%w: %s: quota of %d bytes; want 0, for none, or more", ErrAccount, a.Name, a.Quota)
 	}
 	for _, d := range a.Domains {
 		if d != "*" && (len(d) > 253 || !domainName.MatchString(d)) {

@@ -17,6 +17,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
 )
 
 // Errors of Accounts.
@@ -47,6 +48,8 @@ type Accounts struct {
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → believed until
 	hashing  chan struct{}                            // bounds argon2id's memory: one slot a CPU
 	decoy    string                                   // verified for unknown names, so that they take as long
+
+	following following
 }
 
 // NewAccounts keeps accounts in db, whose migrations have run. Anonymous, where
@@ -139,8 +142,9 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	}
 	account.Created = time.Now().UTC().Truncate(time.Second)
 	result, err := a.db.ExecContext(ctx,
-		`INSERT INTO accounts (name, password, domains, opening, created) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO NOTHING`,
-		account.Name, hashPassword(password), strings.Join(account.Domains, " "), account.Window.String(), account.Created.Unix())
+		`INSERT INTO accounts (name, password, domains, opening, rate, quota, created) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO NOTHING`,
+		account.Name, hashPassword(password), strings.Join(account.Domains, " "), account.Window.String(),
+		storedRate(account.Rate), account.Quota, account.Created.Unix())
 	if err != nil {
 		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
 	}
@@ -150,8 +154,8 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	return account, password, nil
 }
 
-// Delete removes an account. Its next login or HTTP request fails; an FTP session
-// that is open goes on to its end.
+// Delete removes an account. Its next login or HTTP request fails, and what it
+// has open ends: at once in this process, in others as they look (Watch).
 func (a *Accounts) Delete(ctx context.Context, name string) error {
 	result, err := a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = $1`, name)
 	if err != nil {
@@ -160,6 +164,7 @@ func (a *Accounts) Delete(ctx context.Context, name string) error {
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return fmt.Errorf("account %s: %w", name, cmp.Or(err, ErrNoAccount))
 	}
+	a.following.gone(name)
 	return nil
 }
 
@@ -172,7 +177,7 @@ func (a *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // each gives every account by name, with its password's hash.
 func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string)) error {
-	rows, err := a.db.QueryContext(ctx, `SELECT name, password, domains, opening, created FROM accounts ORDER BY name`)
+	rows, err := a.db.QueryContext(ctx, `SELECT `+accountColumns+` FROM accounts ORDER BY name`)
 	if err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
@@ -189,21 +194,36 @@ func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string
 
 func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
 	return scanAccount(a.db.QueryRowContext(ctx,
-		`SELECT name, password, domains, opening, created FROM accounts WHERE name = $1`, name))
+		`SELECT `+accountColumns+` FROM accounts WHERE name = $1`, name))
+}
+
+const accountColumns = "name, password, domains, opening, rate, quota, created"
+
+// storedRate is a rate as the database has it.
+func storedRate(r *bandwidth.Rates) string {
+	if r == nil {
+		return ""
+	}
+	return r.String()
 }
 
 func scanAccount(row interface{ Scan(...any) error }) (*Account, string, error) {
 	var (
-		account               Account
-		phc, domains, opening string
-		created               int64
+		account                     Account
+		phc, domains, opening, rate string
+		created                     int64
 	)
-	if err := row.Scan(&account.Name, &phc, &domains, &opening, &created); err != nil {
+	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created); err != nil {
 		return nil, "", fmt.Errorf("accounts: %w", err)
 	}
 	schedule, err := window.Parse(opening)
 	if err != nil {
 		return nil, "", fmt.Errorf("account %s: stored window: %w", account.Name, err)
+	}
+	if rate != "" {
+		if account.Rate, err = bandwidth.ParseRates(rate); err != nil {
+			return nil, "", fmt.Errorf("account %s: stored: %w", account.Name, err)
+		}
 	}
 	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
 	return &account, phc, nil

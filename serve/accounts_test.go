@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/window"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/servetest"
 )
 
@@ -117,8 +118,60 @@ func TestWindow(t *testing.T) {
 		if _, err := r.Read(buf); !errors.As(err, &closed) || closed.Next.Format(time.DateOnly) != "2000-01-08" {
 			t.Errorf("after the grace: %v", err)
 		}
-		if file, _, err := f.Local(); file != nil || err != nil {
-			t.Errorf("a file with a deadline was handed to the kernel: %v", err)
+		if _, err := f.Pace(ctx, 10); !errors.As(err, &closed) {
+			t.Errorf("the kernel may go on after the grace: %v", err)
+		}
+		time.Sleep(time.Until(closed.Next))
+		if _, err := r.Read(buf); err != nil {
+			t.Errorf("when it has opened again: %v", err)
 		}
 	})
+}
+
+// What is changed of an account holds at once for those who use it, and what has
+// been taken away is gone, by another process too.
+func TestFollowedAccountsChange(t *testing.T) {
+	s := servetest.New(t, nil)
+	alice := s.Account("alice", "always", "jp")
+	f := s.Accounts.Follow(alice)
+	defer f.Close()
+	rate, err := bandwidth.ParseRates("1MiB 09:00-18:00 Asia/Tokyo | 10MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quota, password := int64(5<<30), "looking-glass"
+	changed, err := s.Accounts.Change(t.Context(), "alice", serve.Change{Rate: rate, Quota: &quota, Password: &password})
+	if err != nil || changed.Rate.String() != rate.String() || changed.Quota != quota || changed.Domains[0] != "jp" || changed.Window.String() != "always" {
+		t.Fatalf("%+v, %v", changed, err)
+	}
+	if now, err := f.Account(); err != nil || now.Quota != quota || now.Rate.String() != rate.String() {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if _, err := s.Accounts.Authenticate(t.Context(), "alice", "alice"); !errors.Is(err, serve.ErrCredentials) {
+		t.Errorf("the old password: %v", err)
+	}
+	if a, err := s.Accounts.Authenticate(t.Context(), "alice", password); err != nil || a.Quota != quota {
+		t.Errorf("%+v, %v", a, err)
+	}
+	empty, negative := "", int64(-1)
+	for _, c := range []serve.Change{{Password: &empty}, {Quota: &negative}, {Domains: []string{"*.jp"}}, {Domains: []string{}}} {
+		if _, err := s.Accounts.Change(t.Context(), "alice", c); !errors.Is(err, serve.ErrAccount) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if _, err := s.Accounts.Change(t.Context(), "bob", serve.Change{}); !errors.Is(err, serve.ErrNoAccount) {
+		t.Errorf("%v", err)
+	}
+	ended := 0
+	f.Notify(func() { ended++ })
+	if err := s.Accounts.Delete(t.Context(), "alice"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Account(); !errors.Is(err, serve.ErrNoAccount) || ended != 1 {
+		t.Errorf("%v; ended %d times", err, ended)
+	}
+	f.Notify(func() { ended++ })
+	if ended != 2 {
+		t.Error("who asks later is not told")
+	}
 }

@@ -190,6 +190,3 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 	n := c.WARCLength()
 	return view.OpenRange(ctx, view.Size()-n, n)
 }
-
-// Admit fails with a *ClosedError while the account's window is closed.
-func (l *Library) Admit(a *Account) error { return l.admit(a, new(File)) }

@@ -32,5 +32,7 @@
 //
 // What an account may see is its scope, domains as places in the tree. All else
 // does not exist for it: it is neither listed nor found. When it may fetch is its
-// window. Looking around is always allowed, and so are /README and /feed.
+// window, and how fast and how much a day its rate and quota (serve/bandwidth).
+// Looking around is always allowed, and so are /README and /feed. What an operator
+// changes of an account holds for what it has open too.
 package serve

@@ -139,7 +139,7 @@ func (v *visit) editionHosts(ctx context.Context, edition string) iter.Seq2[*hos
 func (v *visit) rootFile(ctx context.Context, name string) (*entry, error) {
 	const media = "text/plain; charset=utf-8"
 	if name == fileReadme {
-		key := fmt.Sprintf("%q %v", v.scope, v.account.Window)
+		key := fmt.Sprintf("%q %v %v %d", v.scope, v.account.Window, v.account.Rate, v.account.Quota)
 		e, err := v.document(ctx, key, name, media, readmeDate, v.writeReadme)
 		if err == nil {
 			e.always = true

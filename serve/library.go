@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
 )
 
@@ -19,6 +20,9 @@ import (
 type Options struct {
 	Catalog *catalog.Catalog
 	Store   store.Store
+
+	Accounts *Accounts        // whose accounts these are, to learn what becomes different of them; nil: nothing does
+	Meter    *bandwidth.Meter // of what all read; default: one that counts in this process only
 
 	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
 	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
@@ -47,6 +51,9 @@ func NewLibrary(opt Options) (*Library, error) {
 	}
 	if opt.Grace == 0 {
 		opt.Grace = defaultGrace
+	}
+	if opt.Meter == nil {
+		opt.Meter = bandwidth.New(bandwidth.Options{})
 	}
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
@@ -106,7 +113,9 @@ func (l *Library) List(ctx context.Context, a *Account, name string) iter.Seq2[N
 }
 
 // Open opens the file at a path. Outside the account's window it fails with a
-// *ClosedError, except for /README.
+// *ClosedError, and where the day's bytes are used up with a *bandwidth.QuotaError,
+// except for /README. The account may have changed since it was logged in: where
+// Accounts is set, it is asked what holds now, for as long as the file is open.
 func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, err error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
@@ -126,31 +135,20 @@ func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, e
 	}
 	f := &File{Node: e.Node, release: v.snap.Release}
 	if !e.always {
-		if err := l.admit(a, f); err != nil {
+		if f.permit, err = l.Begin(ctx, a); err != nil {
 			return nil, pathError("open", name, err)
 		}
 	}
 	if f.content, err = e.open(ctx); err != nil {
+		if f.permit != nil {
+			f.permit.Close()
+		}
 		return nil, pathError("open", name, err)
 	}
 	if e.local != nil {
 		f.local = func() (*os.File, int64, error) { return e.local(f.content) }
 	}
 	return f, nil
-}
-
-// admit checks the account's window, and sets until when f may be read.
-func (l *Library) admit(a *Account, f *File) error {
-	now := time.Now()
-	if !a.Window.Open(now) {
-		next, _ := a.Window.Next(now)
-		return &ClosedError{Window: a.Window, Next: next}
-	}
-	if end := a.Window.Until(now); !end.IsZero() {
-		next, _ := a.Window.Next(end)
-		f.until, f.end = end.Add(l.Grace), &ClosedError{Window: a.Window, Next: next}
-	}
-	return nil
 }
 
 func pathError(op, name string, err error) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
 )
 
 // ErrNotFound says that there is nothing at a path for this account.
@@ -53,50 +54,52 @@ type File struct {
 	Node
 	content ranges
 	local   func() (*os.File, int64, error) // nil unless the file is one stretch of a local file
-	end     *ClosedError                    // what readers get after the deadline
-	until   time.Time                       // deadline; zero: none
+	permit  *Permit                         // nil: anybody may read it at any speed
 	release func()
 }
 
 // Close gives the file's catalog version free. Readers that are open must be closed before.
 func (f *File) Close() error {
 	f.release()
+	if f.permit != nil {
+		return f.permit.Close()
+	}
 	return nil
 }
 
-// OpenRange reads n bytes from off. Where the account's window closes meanwhile,
-// reading goes on for the library's grace and then fails with a *ClosedError.
+// OpenRange reads n bytes from off, at the account's pace: see Pace.
 func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 || n < 0 || off > f.Size-n {
 		return nil, fmt.Errorf("%s: range of %d bytes at %d is outside its %d bytes", f.Name, n, off, f.Size)
 	}
 	r, err := f.content.OpenRange(ctx, off, n)
-	if err != nil || f.until.IsZero() {
+	if err != nil || f.permit == nil {
 		return r, err
 	}
-	return &timed{ReadCloser: r, until: f.until, end: f.end}, nil
+	return paced{bandwidth.Reader(ctx, r, f.Pace), r}, nil
+}
+
+// paced reads at a pace.
+type paced struct {
+	io.Reader
+	io.Closer
 }
 
 // Local opens the local file of which f is the f.Size bytes from off on, so that
-// the kernel can send them. It returns a nil file where f is not such a stretch,
-// or where its reading must be watched because the account's window closes.
+// the kernel can send them, of which Pace must be asked before. It returns a nil
+// file where f is not such a stretch.
 func (f *File) Local() (file *os.File, off int64, err error) {
-	if f.local == nil || !f.until.IsZero() {
+	if f.local == nil {
 		return nil, 0, nil
 	}
 	return f.local()
 }
 
-// timed is a reader that fails after a deadline.
-type timed struct {
-	io.ReadCloser
-	until time.Time
-	end   *ClosedError
-}
-
-func (t *timed) Read(p []byte) (int, error) {
-	if time.Now().After(t.until) {
-		return 0, t.end
+// Pace is the Take of the file's permit, for who reads the local file; OpenRange's
+// readers ask themselves.
+func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
+	if f.permit == nil {
+		return n, nil
 	}
-	return t.ReadCloser.Read(p)
+	return f.permit.Take(ctx, n)
 }

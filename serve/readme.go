@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"sheaf/serve/bandwidth"
 )
 
 // readmeDate is when the text of /README was last changed.
@@ -51,8 +53,11 @@ How to fetch
 Your account
   may fetch   {{.Domains}}
   when        {{.Window}}
-  At other times you may look around, and this file and /feed can be read; FTP answers 450
-  and HTTP 503 with the time from which downloads are allowed.
+  how fast    {{.Rate}}
+  a day       {{.Quota}}
+  At other times you may look around, and this file and /feed can be read; FTP answers
+  450 and HTTP 503 (429 when the day's bytes are used up) with the time from which
+  downloads are allowed. Rates are bytes a second, shared by your connections.
 {{- with .Contact}}
 
 Questions: {{.}}
@@ -64,5 +69,11 @@ func (v *visit) writeReadme(_ context.Context, w io.Writer) error {
 	if v.scope.all() {
 		domains = "every host"
 	}
-	return readmeText.Execute(w, map[string]any{"Domains": domains, "Window": v.account.Window.String(), "Contact": v.Contact})
+	quota := "any number of bytes"
+	if v.account.Quota > 0 {
+		quota = bandwidth.FormatSize(v.account.Quota)
+	}
+	return readmeText.Execute(w, map[string]any{
+		"Domains": domains, "Window": v.account.Window.String(), "Rate": v.account.Rate.String(), "Quota": quota, "Contact": v.Contact,
+	})
 }

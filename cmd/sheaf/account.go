@@ -13,12 +13,13 @@ import (
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/window"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd"
 )
 
 func accountCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Give and take consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountListCommand(), &cobra.Command{
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountListCommand(), &cobra.Command{
 		Use:   "rm NAME",
 		Short: "Take an account away",
 		Args:  cobra.ExactArgs(1),
@@ -29,21 +30,65 @@ func accountCommand() *cobra.Command {
 	return cmd
 }
 
+// accountFlags are the flags that account add and account set share.
+type accountFlags struct {
+	domains                       []string
+	window, rate, quota, password string
+}
+
+func (f *accountFlags) register(cmd *cobra.Command, domains []string, password string) {
+	cmd.Flags().StringSliceVar(&f.domains, "domain", domains, `domains that it may fetch; "*" is every host`)
+	cmd.Flags().StringVar(&f.window, "window", "", "when it may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; or always, or never")
+	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
+	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: any number")
+	cmd.Flags().StringVar(&f.password, "password", "", password)
+}
+
+// change is what the flags that were given ask for.
+func (f *accountFlags) change(cmd *cobra.Command) (c serve.Change, err error) {
+	given := cmd.Flags().Changed
+	if given("domain") {
+		c.Domains = f.domains
+	}
+	if given("window") {
+		if c.Window, err = window.Parse(f.window); err != nil {
+			return c, fmt.Errorf("--window: %w", err)
+		}
+	}
+	if given("rate") {
+		if c.Rate, err = bandwidth.ParseRates(f.rate); err != nil {
+			return c, fmt.Errorf("--rate: %w", err)
+		}
+	}
+	if given("quota") {
+		n, err := bandwidth.ParseSize(f.quota)
+		if err != nil {
+			return c, fmt.Errorf("--quota: %w", err)
+		}
+		c.Quota = &n
+	}
+	if given("password") {
+		c.Password = &f.password
+	}
+	return c, nil
+}
+
 func accountAddCommand() *cobra.Command {
-	var domains []string
-	var when, password string
+	var flags accountFlags
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Make an account; prints its password, unless one is given",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			wanted := httpd.NewAccount{Account: serve.Account{Name: args[0], Domains: domains}, Password: password}
-			if when != "" {
-				schedule, err := window.Parse(when)
-				if err != nil {
-					return fmt.Errorf("--window: %w", err)
-				}
-				wanted.Window = schedule
+			change, err := flags.change(cmd)
+			if err != nil {
+				return err
+			}
+			wanted := httpd.NewAccount{Account: serve.Account{
+				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate,
+			}, Password: flags.password}
+			if change.Quota != nil {
+				wanted.Quota = *change.Quota
 			}
 			var made httpd.NewAccount
 			if err := c.Do(cmd.Context(), http.MethodPost, httpd.PathAccounts, wanted, &made); err != nil {
@@ -55,10 +100,44 @@ func accountAddCommand() *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringSliceVar(&domains, "domain", []string{"jp"}, `domains that it may fetch; "*" is every host`)
-	cmd.Flags().StringVar(&when, "window", "", "when it may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; default always")
-	cmd.Flags().StringVar(&password, "password", "", "its password; default a random one, which is printed")
+	flags.register(cmd, []string{"jp"}, "its password; default a random one, which is printed")
 	return cmd
+}
+
+func accountSetCommand() *cobra.Command {
+	var flags accountFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change an account; downloads that run go on under what is set",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			change, err := flags.change(cmd)
+			if err != nil {
+				return err
+			}
+			var now httpd.AccountLine
+			if err := c.Do(cmd.Context(), http.MethodPatch, httpd.PathAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
+				return err
+			}
+			return show(cmd, now, func(w io.Writer) error { return accountTable(w, now) })
+		}),
+	}
+	flags.register(cmd, nil, "its new password")
+	return cmd
+}
+
+// accountTable prints accounts; what they fetched today where it is known.
+func accountTable(w io.Writer, accounts ...httpd.AccountLine) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "account\tdomains\twindow\trate\tquota\ttoday")
+	for _, a := range accounts {
+		quota := "none"
+		if a.Quota > 0 {
+			quota = bandwidth.FormatSize(a.Quota)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\n", a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today)
+	}
+	return tw.Flush()
 }
 
 func accountListCommand() *cobra.Command {
@@ -72,16 +151,7 @@ func accountListCommand() *cobra.Command {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error {
-				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "account\tdomains\twindow")
-				for _, a := range answer.Accounts {
-					when := "always"
-					if a.Window != nil {
-						when = a.Window.String()
-					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\n", a.Name, strings.Join(a.Domains, " "), when)
-				}
-				return tw.Flush()
+				return accountTable(w, answer.Accounts...)
 			})
 		}),
 	}

@@ -87,6 +87,9 @@ func TestOperatorsCommands(t *testing.T) {
 		"--window", "Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo")
 	c.run([]string{"alice", "jp ac.uk", "13:00-24:00"}, "account", "ls")
 	c.run([]string{`"domains"`}, "account", "ls", "--json")
+	c.run([]string{"alice", "1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB", "50GiB", "13:00-24:00"}, "account", "set", "alice",
+		"--rate", "1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB", "--quota", "50GiB")
+	c.run([]string{"unlimited", "none", "always", "jp ac.uk"}, "account", "set", "alice", "--rate", "unlimited", "--quota", "0", "--window", "always")
 	c.run(nil, "account", "rm", "alice")
 	c.run([]string{"quarantined", "0"}, "batch", "ls")
 	c.run([]string{"bytes/s"}, "transfers")
@@ -109,6 +112,9 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"DNS label", []string{"robot", "add", "Not A Name"}},
 		{"hosts[0]", []string{"host", "add", "gopher://example.jp/"}},
 		{"25:00", []string{"account", "add", "bob", "--window", "25:00-26:00"}},
+		{"--rate", []string{"account", "add", "bob", "--rate", "fast"}},
+		{"--quota", []string{"account", "set", "alice", "--quota", "1MB"}},
+		{"no such account", []string{"account", "set", "bob", "--quota", "0"}},
 		{"no batch", []string{"batch", "show", "waseda-20261121T020000Z-1"}},
 		{"reason", []string{"host", "takedown", "www.example.jp"}},
 		{"no host", []string{"host", "takedown", "http://www.example.jp/", "--reason", "x"}},

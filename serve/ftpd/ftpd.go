@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 )
 
 // Options of a handler. Library, Accounts and Recorder are needed.
@@ -55,24 +56,42 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
 	}
-	return &session{handler: h, account: account, remote: remote.String()}, nil
+	return &session{handler: h, name: account.Name, account: h.Accounts.Follow(account), remote: remote.String()}, nil
 }
 
 // session is one account's connection.
 type session struct {
 	handler
-	account *serve.Account
+	name    string
+	account *serve.Following
 	remote  string
 }
 
+// goneText is what those are told whose account is no more.
+const goneText = "This account has been taken away"
+
+// Revoke implements ftp.Revocable.
+func (s *session) Revoke(hangUp func(*ftp.Error)) {
+	s.account.Notify(func() { hangUp(&ftp.Error{Code: 421, Msg: goneText}) })
+}
+
 func (s *session) Stat(ctx context.Context, name string) (ftp.Entry, error) {
-	n, err := s.Library.Stat(ctx, s.account, name)
+	account, err := s.account.Account()
+	if err != nil {
+		return ftp.Entry{}, answer(name, err)
+	}
+	n, err := s.Library.Stat(ctx, account, name)
 	return entry(n), answer(name, err)
 }
 
 func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, error] {
 	return func(yield func(ftp.Entry, error) bool) {
-		for n, err := range s.Library.List(ctx, s.account, name) {
+		account, err := s.account.Account()
+		if err != nil {
+			yield(ftp.Entry{}, answer(name, err))
+			return
+		}
+		for n, err := range s.Library.List(ctx, account, name) {
 			if !yield(entry(n), answer(name, err)) {
 				return
 			}
@@ -88,7 +107,11 @@ func entry(n serve.Node) ftp.Entry {
 }
 
 func (s *session) Open(ctx context.Context, name string, offset int64) (ftp.File, error) {
-	f, err := s.Library.Open(ctx, s.account, name)
+	account, err := s.account.Account()
+	if err != nil {
+		return nil, answer(name, err)
+	}
+	f, err := s.Library.Open(ctx, account, name)
 	if err != nil {
 		return nil, answer(name, err)
 	}
@@ -106,31 +129,54 @@ func (s *session) Create(context.Context, string, int64) (ftp.Upload, error) {
 
 func (s *session) Transferred(_ ftp.Direction, name string, bytes int64, took time.Duration, err error) {
 	t := transfers.Transfer{
-		At: time.Now().Add(-took), Direction: transfers.Download, Protocol: "ftp", Who: s.account.Name, Name: path.Clean(name),
+		At: time.Now().Add(-took), Direction: transfers.Download, Protocol: "ftp", Who: s.name, Name: path.Clean(name),
 		Bytes: bytes, Took: took, Outcome: transfers.OK, Remote: s.remote,
 	}
 	if err != nil {
 		t.Outcome = transfers.Aborted
 	}
 	if err := s.Recorder.Record(context.Background(), t); err != nil {
-		s.Log.Error("download not recorded", "account", s.account.Name, "path", name, "err", err)
+		s.Log.Error("download not recorded", "account", s.name, "path", name, "err", err)
 	}
 }
 
-func (s *session) Close() error { return nil }
+func (s *session) Close() error {
+	s.account.Close()
+	return nil
+}
 
 // answer turns the library's errors into FTP replies.
 func answer(name string, err error) error {
 	var closed *serve.ClosedError
+	var quota *bandwidth.QuotaError
 	switch {
 	case errors.Is(err, serve.ErrNotFound):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": No such file or directory"}
 	case errors.Is(err, serve.ErrIsDirectory):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": Not a plain file"}
 	case errors.As(err, &closed):
-		return &ftp.Error{Code: 450, Msg: closed.Error()}
+		return &ftp.Error{Code: 450, Msg: sentence(closed)}
+	case errors.As(err, &quota):
+		return &ftp.Error{Code: 450, Msg: sentence(quota)}
+	case errors.Is(err, serve.ErrNoAccount):
+		return &ftp.Error{Code: 421, Msg: goneText}
 	}
 	return err
+}
+
+// midway is answer for a file that is being sent, where 450 is no reply (RFC 959, section 5.4).
+func midway(name string, err error) error {
+	err = answer(name, err)
+	if e, ok := err.(*ftp.Error); ok && e.Code == 450 {
+		return &ftp.Error{Code: 451, Msg: e.Msg + "; what you have can be resumed then"}
+	}
+	return err
+}
+
+// sentence is an error as a reply's text.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // file is a download from an offset to the end.
@@ -169,7 +215,13 @@ func open(ctx context.Context, f *serve.File, offset int64) (ftp.File, error) {
 func (d *file) Read(p []byte) (int, error) {
 	n, err := d.ReadCloser.Read(p)
 	d.left -= int64(n)
-	return n, answer(d.of.Name, err)
+	return n, midway(d.of.Name, err)
+}
+
+// Pace implements ftp.Paced.
+func (d *file) Pace(ctx context.Context, n int64) (int64, error) {
+	n, err := d.of.Pace(ctx, n)
+	return n, midway(d.of.Name, err)
 }
 
 // Remaining implements ftp.Sized.

@@ -26,7 +26,13 @@ type NewAccount struct {
 
 // AccountList is the answer of GET /v1/admin/accounts.
 type AccountList struct {
-	Accounts []serve.Account `json:"accounts"`
+	Accounts []AccountLine `json:"accounts"`
+}
+
+// AccountLine is an account and how many bytes it has fetched today.
+type AccountLine struct {
+	serve.Account
+	Today int64 `json:"today"`
 }
 
 func (s *server) registerAdmin(r *mux.Router) {
@@ -35,6 +41,7 @@ func (s *server) registerAdmin(r *mux.Router) {
 	}
 	handle(PathAccounts, http.MethodGet, s.listAccounts)
 	handle(PathAccounts, http.MethodPost, s.createAccount)
+	handle(PathAccounts+"/{name}", http.MethodPatch, s.changeAccount)
 	handle(PathAccounts+"/{name}", http.MethodDelete, s.deleteAccount)
 }
 
@@ -43,15 +50,21 @@ func (s *server) listAccounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerJSON(w, http.StatusOK, AccountList{Accounts: append([]serve.Account{}, accounts...)})
+	today, err := s.Library.Meter.Used(r.Context())
+	if err != nil {
+		return err
+	}
+	list := AccountList{Accounts: make([]AccountLine, 0, len(accounts))}
+	for _, a := range accounts {
+		list.Accounts = append(list.Accounts, AccountLine{a, today[a.Name]})
+	}
+	return answerJSON(w, http.StatusOK, list)
 }
 
 func (s *server) createAccount(w http.ResponseWriter, r *http.Request) error {
 	var wanted NewAccount
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAccount))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&wanted); err != nil {
-		return problem.New(http.StatusBadRequest, "body", "the body is no account: "+err.Error())
+	if err := decode(w, r, &wanted); err != nil {
+		return err
 	}
 	created, password, err := s.Accounts.Create(r.Context(), wanted.Account, wanted.Password)
 	switch {
@@ -64,6 +77,38 @@ func (s *server) createAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Location", PathAccounts+"/"+created.Name)
 	return answerJSON(w, http.StatusCreated, NewAccount{created, password})
+}
+
+// changeAccount changes what the body, a serve.Change, names; transfers that run go on under it.
+func (s *server) changeAccount(w http.ResponseWriter, r *http.Request) error {
+	var change serve.Change
+	if err := decode(w, r, &change); err != nil {
+		return err
+	}
+	changed, err := s.Accounts.Change(r.Context(), mux.Vars(r)["name"], change)
+	switch {
+	case errors.Is(err, serve.ErrNoAccount):
+		return problem.New(http.StatusNotFound, "not_found", err.Error())
+	case errors.Is(err, serve.ErrAccount):
+		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
+	case err != nil:
+		return err
+	}
+	today, err := s.Library.Meter.Used(r.Context())
+	if err != nil {
+		return err
+	}
+	return answerJSON(w, http.StatusOK, AccountLine{changed, today[changed.Name]})
+}
+
+// decode reads a request's body.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAccount))
+	body.DisallowUnknownFields()
+	if err := body.Decode(v); err != nil {
+		return problem.New(http.StatusBadRequest, "body", "the body is no account: "+err.Error())
+	}
+	return nil
 }
 
 func (s *server) deleteAccount(w http.ResponseWriter, r *http.Request) error {

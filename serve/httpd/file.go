@@ -152,15 +152,27 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sendTo lets the kernel send the next n bytes.
+// sendTo lets the kernel send the next n bytes, at the account's pace.
 func (c *content) sendTo(w io.ReaderFrom, n int64) (int64, error) {
-	if _, err := c.local.Seek(c.localOff+c.pos, io.SeekStart); err != nil {
-		c.err = err
-		return 0, err
+	var done int64
+	for done < n {
+		step, err := c.file.Pace(c.ctx, n-done)
+		if err != nil {
+			c.err = err
+			return done, err
+		}
+		if _, err := c.local.Seek(c.localOff+c.pos, io.SeekStart); err != nil {
+			c.err = err
+			return done, err
+		}
+		sent, err := w.ReadFrom(io.LimitReader(c.local, step))
+		c.pos += sent
+		done += sent
+		if err != nil || sent < step {
+			return done, err
+		}
 	}
-	sent, err := w.ReadFrom(io.LimitReader(c.local, n))
-	c.pos += sent
-	return sent, err
+	return done, nil
 }
 
 func (c *content) Close() error {

@@ -28,6 +28,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 )
 
 // Options of the handlers. Library, Accounts, Recorder and Operator are needed.
@@ -110,6 +111,7 @@ func tooManyGuesses(wait time.Duration) error {
 // answer turns the library's errors into problems.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error {
 	var closed *serve.ClosedError
+	var quota *bandwidth.QuotaError
 	switch {
 	case err == nil:
 		return nil
@@ -125,6 +127,10 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
 	case errors.Is(err, serve.ErrCursor):
 		return problem.New(http.StatusBadRequest, "cursor", err.Error()+"; start again without after")
+	case errors.As(err, &quota):
+		p := problem.New(http.StatusTooManyRequests, "quota_used_up", quota.Error())
+		p.Next = quota.Next.UTC().Format(time.RFC3339)
+		return p
 	case errors.As(err, &closed):
 		p := problem.New(http.StatusServiceUnavailable, "window_closed", closed.Error())
 		if !closed.Next.IsZero() {

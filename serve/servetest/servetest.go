@@ -51,7 +51,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	t.Cleanup(func() { database.Close() })
 	accounts, err := serve.NewAccounts(database, anonymous)
 	must(t, err)
-	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Contact: "ops@example.jp"})
+	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp"})
 	must(t, err)
 	return &Site{Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), t: t}
 }

@@ -18,6 +18,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 )
@@ -60,8 +61,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	var library *serve.Library
 	if c.catalog != nil {
 		// Who ingests asks the library what current is made of, when old editions expire.
-		library, err = serve.NewLibrary(serve.Options{Catalog: c.catalog, Store: c.objects, Grace: s.cfg.Access.Grace, Lag: readersLag})
-		if err != nil {
+		if library, err = s.library(c); err != nil {
 			return err
 		}
 	}
@@ -79,6 +79,23 @@ func (s *Service) build(ctx context.Context) (err error) {
 		return s.buildServe(c, library)
 	}
 	return nil
+}
+
+// library makes the library, and what it asks about accounts.
+func (s *Service) library(c common) (*serve.Library, error) {
+	var err error
+	if s.accounts, err = serve.NewAccounts(s.db, s.cfg.anonymous()); err != nil {
+		return nil, err
+	}
+	line, err := rates(s.cfg.Access.Rate)
+	if err != nil {
+		return nil, err
+	}
+	s.meter = bandwidth.New(bandwidth.Options{DB: s.db, Line: line, Zone: c.zone, Log: s.log})
+	return serve.NewLibrary(serve.Options{
+		Catalog: c.catalog, Store: c.objects, Accounts: s.accounts, Meter: s.meter,
+		Grace: s.cfg.Access.Grace, Contact: s.cfg.Access.Contact, Lag: readersLag,
+	})
 }
 
 // buildManager makes the manager, and mounts its paths where the process has its role.
@@ -150,10 +167,6 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 
 // buildServe makes what hands out archives.
 func (s *Service) buildServe(c common, library *serve.Library) (err error) {
-	s.accounts, err = serve.NewAccounts(s.db, s.cfg.anonymous())
-	if err != nil {
-		return err
-	}
 	if s.cfg.Access.Offline > 0 {
 		s.accounts.Offline(s.cfg.Access.Offline, s.log)
 	}
@@ -178,7 +191,8 @@ func (s *Service) work() (all []func(context.Context) error) {
 		all = append(all, s.ingest.Run, s.keeper.Run, s.receiver.Run)
 	}
 	if s.cfg.has(roleServe) {
-		all = append(all, s.accounts.Run, s.recorder.Run)
+		watch := func(ctx context.Context) error { return s.accounts.Watch(ctx, s.log) }
+		all = append(all, s.accounts.Run, watch, s.meter.Run, s.recorder.Run)
 	}
 	return all
 }

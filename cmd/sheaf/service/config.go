@@ -18,6 +18,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/window"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 )
 
 // Config is the service's settings. The names in a YAML file are those of the
@@ -64,7 +65,7 @@ type Config struct {
 	} `mapstructure:"http"`
 
 	// Download is the FTP server that consumers fetch archives from.
-	Download FTP `mapstructure:"download"`
+	Download Download `mapstructure:"download"`
 	// Drop is the FTP server that robots may upload batches to.
 	Drop Drop `mapstructure:"drop"`
 
@@ -108,6 +109,13 @@ type Config struct {
 		Offline time.Duration `mapstructure:"offline"`
 		// Grace is how long a transfer that began within a download window may run on after it.
 		Grace time.Duration `mapstructure:"grace"`
+		// Rate is how many bytes a second all downloads together may have, such as 100MiB or
+		// "20MiB Mon-Fri 09:00-18:00 | 100MiB"; accounts share it evenly. Empty: no limit.
+		Rate string `mapstructure:"rate"`
+		// AnonymousRate is the same for all those without an account together.
+		AnonymousRate string `mapstructure:"anonymous_rate"`
+		// Contact is whom consumers may ask, such as ops@example.jp; it stands in /README.
+		Contact string `mapstructure:"contact"`
 	} `mapstructure:"access"`
 
 	// Poll is how often the ingest looks for work that nothing has told it of.
@@ -128,6 +136,45 @@ type Collect struct {
 	// Keep is how long a host's editions are kept, such as 720h; 0: for ever. A longer
 	// time is kept what current is made of, and what later editions refer to.
 	Keep time.Duration `mapstructure:"keep"`
+}
+
+// Download is the settings of the FTP listener for consumers.
+type Download struct {
+	FTP `mapstructure:",squash"`
+	// Greeting is the first line that clients see; empty: a plain one.
+	Greeting string `mapstructure:"greeting"`
+	// RequireTLS refuses passwords and data in clear text.
+	RequireTLS bool `mapstructure:"require_tls"`
+	// Active is whether data connections may be made by the server, to the client's own address (PORT, EPRT).
+	Active bool `mapstructure:"active"`
+	// Idle is how long a client may be silent between two commands.
+	Idle time.Duration `mapstructure:"idle"`
+	// DataTimeout is how long a data connection may take to open, or stand still.
+	DataTimeout time.Duration `mapstructure:"data_timeout"`
+	// Connections is how many there may be at once; of them PerAddress from one
+	// address (of IPv6, a /64 network) and PerAccount of one account.
+	Connections int `mapstructure:"connections"`
+	PerAddress  int `mapstructure:"per_address"`
+	PerAccount  int `mapstructure:"per_account"`
+}
+
+// check names the settings that cannot be.
+func (d *Download) check(bad func(key string, value any, why string) error) []error {
+	var errs []error
+	if d.RequireTLS && d.Cert == "" {
+		errs = append(errs, bad("download.require_tls", d.RequireTLS, "needs download.cert"))
+	}
+	for key, v := range map[string]time.Duration{"idle": d.Idle, "data_timeout": d.DataTimeout} {
+		if v <= 0 {
+			errs = append(errs, bad("download."+key, v, "is not positive"))
+		}
+	}
+	for key, n := range map[string]int{"connections": d.Connections, "per_address": d.PerAddress, "per_account": d.PerAccount} {
+		if n <= 0 {
+			errs = append(errs, bad("download."+key, n, "is not positive"))
+		}
+	}
+	return errs
 }
 
 // FTP is one FTP listener's settings.
@@ -189,6 +236,14 @@ func defaults(v *viper.Viper) {
 		v.SetDefault(server+".cert", "")
 		v.SetDefault(server+".key", "")
 	}
+	v.SetDefault("download.greeting", "")
+	v.SetDefault("download.require_tls", false)
+	v.SetDefault("download.active", true)
+	v.SetDefault("download.idle", 5*time.Minute)
+	v.SetDefault("download.data_timeout", time.Minute)
+	v.SetDefault("download.connections", 1000)
+	v.SetDefault("download.per_address", 50)
+	v.SetDefault("download.per_account", 20)
 	v.SetDefault("drop.quiet", 10*time.Minute)
 	v.SetDefault("drop.cut_off", 24*time.Hour)
 	v.SetDefault("uploads.least", 10)
@@ -209,6 +264,9 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)
+	for _, key := range []string{"rate", "anonymous_rate", "contact"} {
+		v.SetDefault("access."+key, "")
+	}
 	v.SetDefault("poll", 30*time.Second)
 	v.SetDefault("stop", 20*time.Second)
 }
@@ -296,7 +354,7 @@ func (c *Config) check() error {
 	if u, err := url.Parse(c.HTTP.Public); c.HTTP.Public != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, bad("http.public", c.HTTP.Public, "is no URL, such as https://archive.example.jp"))
 	}
-	for key, f := range map[string]FTP{"download": c.Download, "drop": c.Drop.FTP} {
+	for key, f := range map[string]FTP{"download": c.Download.FTP, "drop": c.Drop.FTP} {
 		if f.Public != "" && net.ParseIP(f.Public).To4() == nil {
 			errs = append(errs, bad(key+".public", f.Public, "is no IPv4 address"))
 		}
@@ -305,6 +363,12 @@ func (c *Config) check() error {
 		}
 		if (f.Cert == "") != (f.Key == "") {
 			errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
+		}
+	}
+	errs = append(errs, c.Download.check(bad)...)
+	for key, text := range map[string]string{"access.rate": c.Access.Rate, "access.anonymous_rate": c.Access.AnonymousRate} {
+		if _, err := rates(text); err != nil {
+			errs = append(errs, bad(key, text, "is no rate: "+err.Error()))
 		}
 	}
 	if c.Drop.Quiet < 0 {
@@ -349,7 +413,16 @@ func (c *Config) anonymous() *serve.Account {
 	if len(c.Access.Anonymous) == 0 {
 		return nil
 	}
-	return &serve.Account{Name: serve.Anonymous, Domains: c.Access.Anonymous}
+	rate, _ := rates(c.Access.AnonymousRate) // was checked
+	return &serve.Account{Name: serve.Anonymous, Domains: c.Access.Anonymous, Rate: rate}
+}
+
+// rates reads a rate; the empty text is no limit.
+func rates(text string) (*bandwidth.Rates, error) {
+	if text == "" {
+		return nil, nil
+	}
+	return bandwidth.ParseRates(text)
 }
 
 // publishWindow puts the service's zone where the setting names none.

@@ -29,6 +29,7 @@ import (
 	"sheaf/internal/lease"
 	"sheaf/manager"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 )
 
 // Service is the rooms of one process, ready to Run.
@@ -50,6 +51,7 @@ type Service struct {
 	keeper   *keeper
 	accounts *serve.Accounts
 	recorder *recorder
+	meter    *bandwidth.Meter
 	download ftp.Handler
 	router   *mux.Router
 
@@ -153,10 +155,11 @@ func (s *Service) Run(ctx context.Context) error {
 		ConnState:         connlimit.New(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}).ConnState,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	getFTP, err := s.ftpConfig(s.cfg.Download, s.get)
+	getFTP, err := s.ftpConfig(s.cfg.Download.FTP, s.get)
 	if err != nil {
 		return err
 	}
+	s.cfg.Download.apply(&getFTP)
 	dropFTP, err := s.ftpConfig(s.cfg.Drop.FTP, s.drop)
 	if err != nil {
 		return err
@@ -217,6 +220,13 @@ func (s *Service) ftpConfig(f FTP, l net.Listener) (ftp.Config, error) {
 		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
 	return c, nil
+}
+
+// apply sets what only downloads have.
+func (d *Download) apply(c *ftp.Config) {
+	c.Greeting, c.RequireTLS, c.NoActive = d.Greeting, d.RequireTLS, !d.Active
+	c.IdleTimeout, c.DataTimeout = d.Idle, d.DataTimeout
+	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount
 }
 
 func (s *Service) close() {
