@@ -1,0 +1,213 @@
+package foreign
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// Options of a conversion. Robot is needed.
+type Options struct {
+	Robot   string // whose batch it becomes
+	Hosts   HostMap
+	Dir     string // for temporary files, of about the file's size; the system's if empty
+	MaxBody int64  // longer bodies are cut and marked; the writer's default if 0
+
+	// Others takes the records that no segment can hold, each a gzip member, in
+	// order. Nil drops them; they are counted all the same.
+	Others io.Writer
+}
+
+// Result says what became of a file.
+type Result struct {
+	Kind      Kind
+	SHA256    string // of the file as it came
+	Batch     wire.BatchID
+	Hosts     int
+	Pages     int64
+	Responses int64
+	Revisits  int64
+	Others    int64 // records that are no segment's to hold
+}
+
+// Is looks whether a file is one that Convert takes; empty where it is not, such as a batch of ours.
+func Is(ctx context.Context, file *os.File) (Kind, error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	head := make([]byte, 16)
+	n, err := io.ReadFull(file, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return "", err
+	}
+	if archive.BeginsBatch(head[:n]) {
+		return "", nil
+	}
+	in, err := begin(ctx, file)
+	if err != nil {
+		return "", err
+	}
+	defer in.close()
+	return in.kind()
+}
+
+func begin(ctx context.Context, file *os.File) (*stream, error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return open(ctx, file, size)
+}
+
+// Convert reads a foreign file to its end and writes a batch with its pages to out. An
+// *Error says what is wrong with the file; what was written is then of no use.
+func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*Result, error) {
+	dir, err := os.MkdirTemp(opt.Dir, "import-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	sum, err := digest(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	in, err := begin(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	c := &conversion{
+		opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, others: newOthers(opt.Others),
+		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
+		originals: make(map[original]page),
+	}
+	defer c.segments.drop()
+	defer c.block.reset()
+	switch c.result.Kind, err = in.kind(); {
+	case err != nil:
+		return nil, err
+	case c.result.Kind == WARC:
+		err = c.warc(in)
+	case c.result.Kind == Tree:
+		err = c.tree(in)
+	default:
+		err = wrong(0, "", wire.ReasonForeign, "neither a WARC nor a tar of page files")
+	}
+	if err == nil {
+		err = c.finish(in, out, sum)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.result, nil
+}
+
+func digest(ctx context.Context, file *os.File) ([]byte, error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	d := sha256.New()
+	buf := make([]byte, 256<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n, err := file.Read(buf)
+		d.Write(buf[:n])
+		if err == io.EOF {
+			return d.Sum(nil), nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// conversion is one file on its way.
+type conversion struct {
+	opt       Options
+	result    *Result
+	block     block
+	segments  *segments
+	others    *others
+	originals map[original]page // pages that revisits may refer to
+	newest    time.Time
+}
+
+// append stores a record, and counts it.
+func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
+	cell, err := c.segments.append(r)
+	if err != nil {
+		return cell, err
+	}
+	switch cell.Kind {
+	case archive.Page:
+		c.result.Pages++
+	case archive.Response:
+		c.result.Responses++
+	case archive.Revisit:
+		c.result.Revisits++
+	}
+	if cell.Time.After(c.newest) {
+		c.newest = cell.Time
+	}
+	return cell, nil
+}
+
+// refused makes an error of the file of one that says that a record cannot be kept.
+func (s *stream) refused(err error, at int64, entry string) error {
+	if errors.Is(err, archive.ErrRefused) {
+		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)
+	}
+	return s.reading(err, entry)
+}
+
+// finish joins the segments to a batch. Its number comes from the file's digest, its time
+// is the newest record's.
+func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
+	const most = 1_000_000_000 // a batch ID's number has at most nine digits
+	buffered := bufio.NewWriterSize(out, 256<<10)
+	w := archive.NewBatchWriter(buffered)
+	m := wire.Manifest{
+		Format: wire.ManifestFormat, Robot: c.opt.Robot,
+		Version: "import of sha256:" + c.result.SHA256,
+		Created: c.newest.UTC().Truncate(time.Second).Add(time.Second),
+	}
+	m.Batch = wire.NewBatchID(c.opt.Robot, m.Created, int64(binary.BigEndian.Uint64(sum)%most))
+	err := c.segments.each(func(src archive.Source, x *archive.Index) error {
+		h, err := w.AddSegment(context.Background(), src, x)
+		m.Hosts = append(m.Hosts, h)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(m.Hosts) == 0 {
+		return wrong(in.n, "", wire.ReasonForeign, "of its %d records none is a page or an answer of a web server", c.result.Others)
+	}
+	inner, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if _, _, err := w.Finish(inner); err != nil {
+		return err
+	}
+	c.result.Batch, c.result.Hosts = m.Batch, len(m.Hosts)
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("write the batch: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package foreign
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha1"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// rec is a record of a foreign WARC.
+func rec(version, kind, url, fields, block string) string {
+	target := ""
+	if url != "" {
+		target = "WARC-Target-URI: " + url + "\r\n"
+	}
+	sum := sha1.Sum([]byte(block))
+	return fmt.Sprintf("WARC/%s\r\nWARC-Type: %s\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-%012d>\r\nWARC-Date: 2009-03-01T12:00:00Z\r\n%s%sWARC-Block-Digest: sha1:%s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n",
+		version, kind, len(url), target, fields, base32.StdEncoding.EncodeToString(sum[:]), len(block), block)
+}
+
+const answer = "Content-Type: application/http; msgtype=response\r\n"
+
+func gz(parts ...string) string {
+	var b bytes.Buffer
+	for _, p := range parts {
+		w := gzip.NewWriter(&b)
+		io.WriteString(w, p)
+		w.Close()
+	}
+	return b.String()
+}
+
+// crawl is what another's crawler has written: every type of record.
+func crawl(version string) []string {
+	page := "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=EUC-JP\r\n\r\n<p>\xc6\xfc\xcb\xdc"
+	return []string{
+		rec(version, "warcinfo", "", "Content-Type: application/warc-fields\r\n", "software: other\r\n"),
+		rec(version, "request", "http://a.example.jp/", "Content-Type: application/http; msgtype=request\r\n", "GET / HTTP/1.1\r\nHost: a.example.jp\r\n\r\n"),
+		rec(version, "response", "http://a.example.jp/", answer+"WARC-Payload-Digest: sha1:PAGE\r\nWARC-IP-Address: 192.0.2.7\r\n", page),
+		rec(version, "metadata", "http://a.example.jp/", "Content-Type: application/warc-fields\r\n", "fetchTimeMs: 12\r\n"),
+		rec(version, "response", "http://b.example.jp/chunked", answer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\nContent-Type: text/plain\r\n\r\n"+chunks(gz("in chunks"))),
+		rec(version, "response", "http://b.example.jp/dechunked", answer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\nno longer in chunks"),
+		rec(version, "response", "http://b.example.jp/moved", answer, "HTTP/1.1 301 Moved\nLocation: /new\n\n"),
+		rec(version, "revisit", "http://a.example.jp/", answer+"WARC-Profile: http://netpreserve.org/warc/"+version+"/revisit/identical-payload-digest\r\nWARC-Payload-Digest: sha1:PAGE\r\n", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+		rec(version, "revisit", "http://a.example.jp/other", answer+"WARC-Payload-Digest: sha1:UNKNOWN\r\n", "HTTP/1.1 200 OK\r\n\r\n"),
+		rec(version, "resource", "<http://c.example.jp/file.txt>", "Content-Type: text/plain\r\n", "a resource"),
+		rec(version, "response", "dns:a.example.jp", "Content-Type: text/dns\r\n", "20090301120000\na.example.jp. 60 IN A 192.0.2.7\n"),
+		rec(version, "conversion", "http://a.example.jp/", "Content-Type: text/plain\r\n", "as text"),
+	}
+}
+
+func chunks(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		n := min(7, len(s))
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, s[:n])
+		s = s[n:]
+	}
+	return b.String() + "0\r\n\r\n"
+}
+
+type converted struct {
+	*Result
+	batch  []byte
+	others string
+	pages  map[string]string // by URL
+	cells  []archive.Cell
+}
+
+// convert converts a file, checks the batch as ingest does, and reads its pages.
+func convert(t testing.TB, data string, hosts HostMap) (*converted, error) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "foreign")
+	if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out, others bytes.Buffer
+	res, err := Convert(context.Background(), f, &out, Options{Robot: "import", Hosts: hosts, Dir: t.TempDir(), Others: &others})
+	if err != nil {
+		return nil, err
+	}
+	c := &converted{Result: res, batch: out.Bytes(), pages: make(map[string]string)}
+	if others.Len() > 0 {
+		zr, err := gzip.NewReader(&others)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(zr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.others = string(text)
+	}
+	at := int64(0)
+	_, err = archive.VerifyBatch(bytes.NewReader(c.batch), archive.VerifyOptions{}, func(s *archive.Summary) error {
+		src := archive.FileSource(bytes.NewReader(c.batch), at)
+		x, err := archive.ReadIndexAt(t.Context(), src, s.IndexOffset, s.IndexLength)
+		if err != nil {
+			return err
+		}
+		for i := range x.Cells {
+			cell := x.Cells[i]
+			c.cells = append(c.cells, cell)
+			if cell.Kind != archive.Page {
+				continue
+			}
+			page, err := archive.PageBodyOf(src, &cell)
+			if err != nil {
+				return err
+			}
+			body, err := page.Open(t.Context())
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(body)
+			if err != nil {
+				return err
+			}
+			c.pages[cell.URL] = string(text)
+		}
+		at += s.RangeSize
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("what was converted is no batch: %v", err)
+	}
+	return c, nil
+}
+
+// TestWARC: the three ways to gzip, both versions: every record is in the batch or beside it.
+func TestWARC(t *testing.T) {
+	for _, version := range []string{"1.0", "1.1"} {
+		records := crawl(version)
+		for form, data := range map[string]string{
+			"plain": strings.Join(records, ""), "one member": gz(strings.Join(records, "")), "a member a record": gz(records...),
+		} {
+			t.Run(version+" "+form, func(t *testing.T) {
+				c, err := convert(t, data, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Kind != WARC || c.Hosts != 3 || c.Pages != 4 || c.Responses != 1 || c.Revisits != 1 || c.Others != 6 {
+					t.Errorf("%+v", c.Result)
+				}
+				for url, want := range map[string]string{
+					"http://a.example.jp/":          "<p>\xc6\xfc\xcb\xdc",
+					"http://b.example.jp/chunked":   "in chunks",
+					"http://b.example.jp/dechunked": "no longer in chunks",
+					"http://c.example.jp/file.txt":  "a resource",
+				} {
+					if c.pages[url] != want {
+						t.Errorf("%s: %q, want %q", url, c.pages[url], want)
+					}
+				}
+				for i, want := range map[int]bool{0: true, 1: true, 2: false, 3: true, 8: true, 10: true, 11: true} {
+					if strings.Contains(c.others, records[i]) != want {
+						t.Errorf("record %d beside the batch: %v, want %v", i, !want, want)
+					}
+				}
+				for _, cell := range c.cells {
+					if cell.Kind == archive.Revisit && (cell.URL != "http://a.example.jp/" || cell.RefersDate.IsZero()) {
+						t.Errorf("revisit %+v", cell)
+					}
+				}
+				again, err := convert(t, data, nil)
+				if err != nil || !bytes.Equal(again.batch, c.batch) || again.Batch != c.Batch {
+					t.Errorf("the same file gave another batch: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// tree is a tar.gz as the robots of 1999 sent them.
+func tree(t testing.TB, format tar.Format, files map[string]string, names ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, name := range names {
+		h := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), ModTime: time.Unix(920_000_000, 0), Format: format}
+		if strings.HasSuffix(name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(w, files[name])
+	}
+	w.Close()
+	z.Close()
+	return b.String()
+}
+
+func TestTree(t *testing.T) {
+	long := strings.Repeat("long/", 30) + "page.html"
+	files := map[string]string{
+		"www.example.jp/index.html": "<html>home", "www.example.jp/a b.html": "<html>space", "www.example.jp/\xc6\xfc.html": "\x1b$BF|\x1b(B",
+		"1f3a/index.html": "<html>hashed", "1f3a/sub/index.html": "<html>hashed too", "www.example.jp/cgi-bin/s?q=1": "<html>query",
+		"7e/www.other.jp_8080/x.css": "b { color: red }", "./dot.example.jp/" + long: "<html>long name",
+	}
+	names := []string{"www.example.jp/"}
+	for name := range files {
+		names = append(names, name)
+	}
+	c, err := convert(t, tree(t, tar.FormatGNU, files, names...), HostMap{"1f3a": "hidden.example.jp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"http://www.example.jp/": "<html>home", "http://www.example.jp/a%20b.html": "<html>space", "http://www.example.jp/%C6%FC.html": "\x1b$BF|\x1b(B",
+		"http://hidden.example.jp/": "<html>hashed", "http://hidden.example.jp/sub/": "<html>hashed too", "http://www.example.jp/cgi-bin/s?q=1": "<html>query",
+		"http://www.other.jp:8080/x.css": "b { color: red }", "http://dot.example.jp/" + long: "<html>long name",
+	}
+	for url, body := range want {
+		if c.pages[url] != body {
+			t.Errorf("%s: %q, want %q", url, c.pages[url], body)
+		}
+	}
+	if len(c.pages) != len(want) || c.Kind != Tree {
+		t.Errorf("%d pages: %v", len(c.pages), c.Result)
+	}
+	for _, cell := range c.cells {
+		if cell.Time.Unix() != 920_000_000 {
+			t.Errorf("%s: time %v", cell.URL, cell.Time)
+		}
+		if strings.HasSuffix(cell.URL, ".css") && cell.MIME != "text/css" || strings.HasSuffix(cell.URL, ".html") && cell.MIME != "text/html" {
+			t.Errorf("%s is %s", cell.URL, cell.MIME)
+		}
+	}
+}
+
+// TestWhatIsWrong: every fault is named with its place and a reason, and nothing is taken.
+func TestWhatIsWrong(t *testing.T) {
+	good := strings.Join(crawl("1.1"), "")
+	files := map[string]string{"www.example.jp/a.html": "a", "b/index.html": "b", "../../etc/passwd": "x", "/abs/x.html": "x"}
+	for name, c := range map[string]struct {
+		data   string
+		reason wire.Reason
+		says   string
+	}{
+		"cut in a block":        {good[:len(good)-300], wire.ReasonTruncated, "ends here"},
+		"cut in a header":       {good[:40], wire.ReasonTruncated, "ends here"},
+		"cut gzip":              {gz(good)[:400], wire.ReasonTruncated, ""},
+		"flipped bit":           {strings.Replace(good, "as text", "az text", 1), wire.ReasonSHAMismatch, "WARC-Block-Digest"},
+		"no length":             {"WARC/1.0\r\nWARC-Type: response\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
+		"negative length":       {"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: -1\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
+		"another version":       {strings.Replace(good, "WARC/1.1", "WARC/9.9", 1), wire.ReasonCorruptMember, "WARC/9.9"},
+		"wrong length":          {rec("1.0", "response", "http://a.jp/", answer, "HTTP/1.1 200 OK\r\n\r\nbody") + "rubbish\r\n", wire.ReasonCorruptMember, "rubbish"},
+		"a line without end":    {"WARC/1.0\r\n" + strings.Repeat("x", 200_000), wire.ReasonCorruptMember, "line of more than"},
+		"no page at all":        {crawl("1.0")[0], wire.ReasonForeign, "none is a page"},
+		"unknown directory":     {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "b/index.html"), wire.ReasonForeign, "host map"},
+		"a path that leads out": {tree(t, tar.FormatUSTAR, files, "../../etc/passwd"), wire.ReasonPathEscape, "path"},
+		"an absolute path":      {tree(t, tar.FormatUSTAR, files, "/abs/x.html"), wire.ReasonPathEscape, "path"},
+		"cut tree":              {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html")[:60], wire.ReasonTruncated, ""},
+		"text":                  {"<html>no archive", wire.ReasonForeign, "neither"},
+		"nothing":               {"", wire.ReasonForeign, "neither"},
+	} {
+		_, err := convert(t, c.data, nil)
+		var fault *Error
+		if !errors.As(err, &fault) || fault.Reason != c.reason || !strings.Contains(fault.Error(), c.says) || !strings.Contains(fault.Error(), "offset ") {
+			t.Errorf("%s: %v, want %s: …%s…", name, err, c.reason, c.says)
+		}
+	}
+}
+
+func TestHostMap(t *testing.T) {
+	m, err := ParseHostMap(strings.NewReader("# hosts\n1f3a  www.example.jp # home\na/b/ Other.Example.JP:8080\n"))
+	if err != nil || m["1f3a"] != "www.example.jp" || m["a/b"] != "other.example.jp:8080" {
+		t.Fatalf("%v, %v", m, err)
+	}
+	for _, bad := range []string{"one", "a b c", "dir not/a/host", "d h.jp\nd i.jp"} {
+		if _, err := ParseHostMap(strings.NewReader(bad)); err == nil || !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	for path, want := range map[string]string{
+		"1f3a/x": "www.example.jp x", "a/b/c/d": "other.example.jp:8080 c/d", "0f/a1/www.x.jp/p/q.html": "www.x.jp p/q.html",
+		"www.x.jp_81/q": "www.x.jp:81 q", "nohost/x.html": "", "x.html": "", "dir/www.x.jp/p": "",
+	} {
+		host, rest, ok := m.find(path)
+		if got := strings.TrimSpace(host + " " + rest); got != want || ok != (want != "") {
+			t.Errorf("%s: %q %v, want %q", path, got, ok, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package foreign
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"sheaf/archive"
+)
+
+// HostMap gives the hosts of a tree's directories that are not called by them:
+// robots of old hashed the names. A key is a path within the tree, without slashes
+// at its ends.
+type HostMap map[string]string
+
+// ParseHostMap reads lines of a directory, white space and a host; # begins a comment.
+func ParseHostMap(r io.Reader) (HostMap, error) {
+	m := make(HostMap)
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		f := strings.Fields(text)
+		if len(f) == 0 {
+			continue
+		}
+		if len(f) != 2 {
+			return nil, fmt.Errorf("host map, line %d: %d words, want a directory and its host", n, len(f))
+		}
+		dir, host := strings.Trim(f[0], "/"), strings.ToLower(f[1])
+		if got, err := archive.HostOf("http://" + host + "/"); err != nil || got != host || dir == "" {
+			return nil, fmt.Errorf("host map, line %d: %q is not a directory, or %q not a host", n, f[0], f[1])
+		}
+		if old, ok := m[dir]; ok && old != host {
+			return nil, fmt.Errorf("host map, line %d: %s is %s and was %s", n, dir, host, old)
+		}
+		m[dir] = host
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("host map: %w", err)
+	}
+	return m, nil
+}
+
+// maxDepth is how many directories may stand above a host's.
+const maxDepth = 4
+
+// find divides a file's path into its host and the path there. The map counts first, the
+// longest directory in it before others; then the first directory that is called like a host, behind
+// directories of hash digits at most.
+func (m HostMap) find(path string) (host, rest string, ok bool) {
+	parts := strings.SplitN(path, "/", maxDepth+2)
+	for n := len(parts) - 1; n > 0; n-- {
+		dir := strings.Join(parts[:n], "/")
+		if host, ok := m[dir]; ok {
+			return host, path[len(dir)+1:], true
+		}
+	}
+	for n := range len(parts) - 1 {
+		if host, ok := hostLike(parts[n]); ok {
+			return host, strings.Join(parts[n+1:], "/"), true
+		}
+		if !hashDigits(parts[n]) {
+			break
+		}
+	}
+	return "", "", false
+}
+
+// hostLike reads a directory's name as a host: with a point, and a last label that is no number, or a port behind a colon or underscore.
+func hostLike(dir string) (string, bool) {
+	name := strings.ToLower(dir)
+	if i := strings.LastIndexAny(name, "_:"); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" && name[i+1:] != "" {
+		name = name[:i] + ":" + name[i+1:]
+	}
+	bare, _, _ := strings.Cut(name, ":")
+	if !strings.Contains(bare, ".") {
+		return "", false
+	}
+	host, err := archive.HostOf("http://" + name + "/")
+	return host, err == nil && host == strings.TrimSuffix(name, ":80")
+}
+
+func hashDigits(dir string) bool {
+	return dir != "" && len(dir) <= 4 && strings.Trim(strings.ToLower(dir), "0123456789abcdef") == ""
+}

@@ -1,0 +1,216 @@
+package foreign
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+)
+
+// original names a page by what a revisit says of it.
+type original struct{ url, digest string }
+
+// page is what a revisit of ours has to say of it.
+type page struct {
+	digest string
+	time   time.Time
+}
+
+// warc converts record after record.
+func (c *conversion) warc(in *stream) error {
+	for {
+		r, err := in.nextRecord()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.block.fill(r.block); err != nil {
+			return in.reading(err, r.url())
+		}
+		if c.block.size < r.length {
+			return in.reading(io.ErrUnexpectedEOF, r.url())
+		}
+		if err := r.check(&c.block); err != nil {
+			return in.reading(err, r.url())
+		}
+		if err := c.record(r); err != nil {
+			return in.refused(err, r.at, r.url())
+		}
+	}
+}
+
+// errOther says that a record is not one that a segment can hold. It is no fault.
+var errOther = errors.New("not for a segment")
+
+// record stores a record in its host's segment, or beside the batch.
+func (c *conversion) record(r *warcRecord) error {
+	var err error
+	switch kind := strings.ToLower(r.get("WARC-Type")); {
+	case kind == "response" && r.isHTTP():
+		err = c.response(r)
+	case kind == "resource":
+		err = c.resource(r)
+	case kind == "revisit":
+		err = c.revisit(r)
+	default:
+		err = errOther
+	}
+	if errors.Is(err, errOther) || errors.Is(err, archive.ErrRefused) {
+		c.result.Others++
+		return c.others.write(r, &c.block)
+	}
+	return err
+}
+
+// base makes what every kind of record has.
+func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
+	url, err := weburl.Parse("", r.url(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOther, err)
+	}
+	t, err := r.date()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOther, err)
+	}
+	rec := &archive.Record{URL: url, Time: t}
+	if ip, err := netip.ParseAddr(r.get("WARC-IP-Address")); err == nil {
+		rec.IP = ip.String()
+	}
+	switch why := r.get("WARC-Truncated"); why {
+	case "", "length", "time", "disconnect":
+		rec.Truncated = why
+	default:
+		rec.Truncated = "unspecified"
+	}
+	return rec, nil
+}
+
+func (c *conversion) response(r *warcRecord) error {
+	rec, err := c.base(r)
+	if err != nil {
+		return err
+	}
+	answer, err := parseResponse(&c.block)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errOther, err)
+	}
+	rec.Kind, rec.HTTP = archive.Response, answer.head
+	if answer.status == http.StatusOK || answer.status == http.StatusNonAuthoritativeInfo {
+		rec.Kind = archive.Page
+	}
+	body, done := answer.body()
+	defer done()
+	rec.Body = body
+	cell, err := c.append(rec)
+	if err == nil && rec.Kind == archive.Page {
+		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
+	}
+	return err
+}
+
+// resource is a file that was had without HTTP, or by a program that kept no headers. It gets the header that
+// says as much.
+func (c *conversion) resource(r *warcRecord) error {
+	rec, err := c.base(r)
+	if err != nil {
+		return err
+	}
+	media := r.get("Content-Type")
+	if media == "" {
+		media = "application/octet-stream"
+	}
+	rec.Kind = archive.Page
+	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
+		strings.Map(printable, media), c.block.size)
+	rec.Body = c.block.from(0)
+	cell, err := c.append(rec)
+	if err == nil {
+		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
+	}
+	return err
+}
+
+func printable(c rune) rune {
+	if c < ' ' || c > '~' {
+		return -1
+	}
+	return c
+}
+
+// revisit keeps a revisit of a page whose digest of ours is known: a revisit names that, and
+// the same URL.
+func (c *conversion) revisit(r *warcRecord) error {
+	rec, err := c.base(r)
+	if err != nil {
+		return err
+	}
+	refersTo := rec.URL
+	if to := strings.Trim(r.get("WARC-Refers-To-Target-URI"), "<> "); to != "" {
+		if refersTo, err = weburl.Parse("", to, nil); err != nil {
+			return fmt.Errorf("%w: %w", errOther, err)
+		}
+	}
+	digest := r.get("WARC-Payload-Digest")
+	known, ok := c.originals[original{refersTo, digest}]
+	switch {
+	case refersTo != rec.URL:
+		return errOther
+	case ok:
+	case strings.HasPrefix(digest, "sha256:"): // as we write it; the writer looks
+		known.digest = digest
+		known.time, _ = time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
+	default:
+		return errOther
+	}
+	rec.Kind, rec.Truncated = archive.Revisit, ""
+	rec.PayloadDigest, rec.RefersTo, rec.RefersDate = known.digest, rec.URL, known.time
+	if strings.HasSuffix(r.get("WARC-Profile"), "/server-not-modified") {
+		rec.Profile = archive.ServerNotModified
+	}
+	rec.HTTP = []byte("HTTP/1.1 304 Not Modified\r\n\r\n")
+	if c.block.size > 0 {
+		answer, err := parseResponse(&c.block)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errOther, err)
+		}
+		rec.HTTP = answer.head
+	}
+	_, err = c.append(rec)
+	return err
+}
+
+// others writes records as they came, a gzip member each.
+type others struct {
+	out io.Writer
+	z   *gzip.Writer
+}
+
+func newOthers(out io.Writer) *others {
+	if out == nil {
+		out = io.Discard
+	}
+	return &others{out, gzip.NewWriter(out)}
+}
+
+func (o *others) write(r *warcRecord, b *block) error {
+	o.z.Reset(o.out)
+	if _, err := o.z.Write(r.head); err != nil {
+		return err
+	}
+	if _, err := io.Copy(o.z, b.from(0)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(o.z, crlf2); err != nil {
+		return err
+	}
+	return o.z.Close()
+}

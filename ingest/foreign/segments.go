@@ -1,0 +1,126 @@
+package foreign
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sheaf/archive"
+)
+
+// openAtOnce is how many hosts' segments are held open; files of a crawl come host by host or mixed.
+const openAtOnce = 128
+
+// segments are the hosts' segments as they grow.
+type segments struct {
+	dir  string
+	id   string
+	opt  archive.WriterOptions
+	all  map[string]*segment
+	used *list.List // of *segment with an open writer, the last used first
+}
+
+type segment struct {
+	host   string
+	path   string
+	size   int64
+	writer *archive.Writer // nil where it is closed
+	used   *list.Element
+}
+
+func newSegments(dir, id string, opt archive.WriterOptions) *segments {
+	opt.Workbench = new(archive.Workbench)
+	opt.TempDir = dir
+	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
+}
+
+// append stores a record in its host's segment.
+func (s *segments) append(r *archive.Record) (archive.Cell, error) {
+	host, err := archive.HostOf(r.URL)
+	if err != nil {
+		return archive.Cell{}, fmt.Errorf("%w: %w", archive.ErrRefused, err)
+	}
+	seg, err := s.open(host)
+	if err != nil {
+		return archive.Cell{}, err
+	}
+	return seg.writer.Append(r)
+}
+
+func (s *segments) open(host string) (seg *segment, err error) {
+	seg = s.all[host]
+	if seg != nil && seg.writer != nil {
+		s.used.MoveToFront(seg.used)
+		return seg, nil
+	}
+	if s.used.Len() >= openAtOnce {
+		if err := s.close(s.used.Back().Value.(*segment)); err != nil {
+			return nil, err
+		}
+	}
+	if seg == nil {
+		seg = &segment{host: host, path: filepath.Join(s.dir, fmt.Sprintf("%d", len(s.all)))}
+		seg.writer, err = archive.Create(seg.path, host, s.id, s.opt)
+	} else {
+		seg.writer, err = archive.Resume(seg.path, host, s.id, seg.size, s.opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.all[host] = seg
+	seg.used = s.used.PushFront(seg)
+	return seg, nil
+}
+
+func (s *segments) close(seg *segment) error {
+	s.used.Remove(seg.used)
+	w := seg.writer
+	seg.size, seg.writer, seg.used = w.Size(), nil, nil
+	return w.Close()
+}
+
+// each seals the segments in the order of their hosts' names, calls do with each and removes it.
+func (s *segments) each(do func(src archive.Source, x *archive.Index) error) error {
+	hosts := make([]*segment, 0, len(s.all))
+	for _, seg := range s.all {
+		hosts = append(hosts, seg)
+	}
+	slices.SortFunc(hosts, func(a, b *segment) int { return strings.Compare(a.host, b.host) })
+	for _, seg := range hosts {
+		if seg.writer != nil {
+			if err := s.close(seg); err != nil {
+				return err
+			}
+		}
+		if seg.size == 0 { // nothing of it could be kept
+			continue
+		}
+		if err := s.sealed(seg, do); err != nil {
+			return fmt.Errorf("host %s: %w", seg.host, err)
+		}
+	}
+	return nil
+}
+
+func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.Index) error) error {
+	x, err := archive.SealFile(seg.path, seg.host, s.id, s.opt)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(seg.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(archive.FileSource(f, 0), x), f.Close(), os.Remove(seg.path))
+}
+
+// drop closes what is open.
+func (s *segments) drop() {
+	for s.used.Len() > 0 {
+		_ = s.close(s.used.Back().Value.(*segment)) // what was written is not needed any more
+	}
+}

@@ -1,0 +1,151 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/pgzip"
+
+	"sheaf/internal/wire"
+)
+
+// Kind is what a file is.
+type Kind string
+
+const (
+	WARC Kind = "warc"
+	Tree Kind = "tree" // a tar of page files
+)
+
+// What a file may inflate to, at most: so much for each of its bytes, and so much at any rate.
+const (
+	maxRatio = 200
+	minLimit = 256 << 20
+)
+
+// A one-member gzip cannot be inflated by two processors, but it can be inflated while what
+// came out before is worked on: so much of it, in blocks.
+const (
+	aheadBlock  = 1 << 20
+	aheadBlocks = 4
+)
+
+// stream is a file as it inflates, from its beginning to its end.
+type stream struct {
+	r     *bufio.Reader
+	n     int64 // inflated bytes that were read
+	limit int64
+	disk  error // the first error of reading the file itself
+	close func() error
+}
+
+// open begins to read a file of the given size, gzipped or not.
+func open(ctx context.Context, file io.Reader, size int64) (*stream, error) {
+	s := &stream{close: func() error { return nil }, limit: max(size, minLimit/maxRatio) * maxRatio}
+	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
+	var in io.Reader = raw
+	magic, err := raw.Peek(2)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if bytes.Equal(magic, []byte("\x1f\x8b")) {
+		z, err := pgzip.NewReaderN(raw, aheadBlock, aheadBlocks)
+		if err != nil {
+			return nil, s.reading(err, "")
+		}
+		s.close, in = z.Close, z
+	}
+	s.r = bufio.NewReaderSize(in, 64<<10)
+	return s, nil
+}
+
+// source keeps the disk's errors apart, and ends with the context.
+type source struct {
+	ctx context.Context
+	s   *stream
+	r   io.Reader
+}
+
+func (f *source) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		f.s.disk = err
+		return 0, err
+	}
+	n, err := f.r.Read(p)
+	if err != nil && err != io.EOF {
+		f.s.disk = err
+	}
+	return n, err
+}
+
+// Read counts.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	return n, s.count(n, err)
+}
+
+// line reads up to and with the next LF, at most most bytes.
+func (s *stream) line(most int) (string, error) {
+	var line []byte
+	for {
+		part, err := s.r.ReadSlice('\n')
+		line = append(line, part...)
+		if cerr := s.count(len(part), nil); cerr != nil {
+			return "", cerr
+		}
+		switch {
+		case len(line) > most:
+			return "", fmt.Errorf("a line of more than %d bytes", most)
+		case err == bufio.ErrBufferFull:
+			continue
+		}
+		return string(line), err
+	}
+}
+
+func (s *stream) count(n int, err error) error {
+	if s.n += int64(n); s.n > s.limit {
+		return wrong(s.n, "", wire.ReasonBombRatio, "the file inflates to more than %d bytes for each of its own", maxRatio)
+	}
+	return err
+}
+
+// kind looks at the beginning; empty: neither WARC nor tar.
+func (s *stream) kind() (Kind, error) {
+	const block = 512
+	head, err := s.r.Peek(block)
+	switch {
+	case s.disk != nil:
+		return "", s.disk
+	case bytes.HasPrefix(head, []byte("WARC/")):
+		return WARC, nil
+	case len(head) == block && tarHeader(head):
+		return Tree, nil
+	case err != nil && err != io.EOF:
+		return "", s.reading(err, "")
+	}
+	return "", nil
+}
+
+// tarHeader reports whether the block's checksum is the one of a tar header (POSIX ustar, and V7 as well).
+func tarHeader(block []byte) bool {
+	const from, to = 148, 156 // the checksum counts as spaces
+	sum := int64(0)
+	for i, c := range block {
+		if from <= i && i < to {
+			c = ' '
+		}
+		sum += int64(c)
+	}
+	var want int64
+	for _, c := range bytes.Trim(block[from:to], " \x00") {
+		if c < '0' || c > '7' {
+			return false
+		}
+		want = want<<3 | int64(c-'0')
+	}
+	return sum == want && sum != 8*' '
+}

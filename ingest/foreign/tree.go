@@ -1,0 +1,121 @@
+package foreign
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+)
+
+// tree reads a tar of page files, a directory a host, and hands each on as a page. A page's
+// time is its file's, its URL is the path with every byte that a URL cannot have
+// escaped, and index.html stands for its directory.
+func (c *conversion) tree(in *stream) error {
+	t := tar.NewReader(in)
+	for {
+		at := in.n
+		h, err := t.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return in.reading(err, "")
+		}
+		if err := c.treeEntry(in, at, h, t); err != nil {
+			return err
+		}
+	}
+	// The end of the gzip stream is the proof that the file is whole.
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return in.reading(err, "")
+	}
+	return nil
+}
+
+func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Reader) error {
+	name := strings.TrimPrefix(h.Name, "./")
+	switch h.Typeflag {
+	case tar.TypeReg, 'S', '7': // sparse and contiguous files read as any other
+	case tar.TypeDir, tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeLink, tar.TypeSymlink:
+		return wrong(at, h.Name, wire.ReasonLinkEntry, "a link to %.100q; pack the files themselves (tar --dereference --hard-dereference)", h.Linkname)
+	default:
+		return wrong(at, h.Name, wire.ReasonCorruptMember, "an entry of type %q is no page", h.Typeflag)
+	}
+	if strings.HasPrefix(name, "/") || path.Clean(name) != name || strings.HasPrefix(name, "../") || name == ".." {
+		return wrong(at, h.Name, wire.ReasonPathEscape, "the path is not one within the tree")
+	}
+	host, rest, ok := c.opt.Hosts.find(name)
+	if !ok {
+		return wrong(at, h.Name, wire.ReasonForeign, "no directory of it is called like a host, and the host map has none of them; give a host map with a line for the directory")
+	}
+	if err := c.block.fill(body); err != nil {
+		return in.reading(err, h.Name)
+	}
+	media, err := mediaOf(rest, &c.block)
+	if err != nil {
+		return err
+	}
+	_, err = c.append(&archive.Record{
+		Kind: archive.Page, URL: "http://" + host + "/" + escapePath(rest), Time: h.ModTime.UTC(),
+		HTTP: fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: tar\r\n\r\n", media, c.block.size),
+		Body: c.block.from(0),
+	})
+	if err != nil {
+		return in.refused(err, at, h.Name)
+	}
+	return nil
+}
+
+// escapePath writes a file's path, whatever its encoding, as a URL's. A question mark
+// begins the query, as it did when the file was named after its page.
+func escapePath(p string) string {
+	if dir, file := path.Split(p); file == "index.html" {
+		p = dir
+	}
+	var b bytes.Buffer
+	for i := range len(p) {
+		c := p[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"#<>\^{|}`+"`", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// textMedia are the types that their text does not show.
+var textMedia = map[string]string{".css": "text/css", ".js": "application/javascript", ".xml": "text/xml", ".rdf": "application/rdf+xml"}
+
+// mediaOf is a file's media type, from its first bytes and its extension. The machine's list of types has no
+// say in it: the same file is the same batch everywhere.
+func mediaOf(name string, b *block) (string, error) {
+	const looked = 512
+	head, err := io.ReadAll(io.LimitReader(b.from(0), looked))
+	if err != nil {
+		return "", err
+	}
+	media, _, err := mime.ParseMediaType(http.DetectContentType(head))
+	if err != nil {
+		media = "application/octet-stream"
+	}
+	ext := strings.ToLower(path.Ext(name))
+	switch {
+	case media == "text/plain" && textMedia[ext] != "":
+		media = textMedia[ext]
+	case ext == ".html" || ext == ".htm" || ext == ".shtml":
+		if media == "text/plain" || media == "application/octet-stream" { // ISO-2022-JP looks binary
+			media = "text/html"
+		}
+	}
+	return media, nil
+}
