@@ -13,7 +13,6 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
-	"sheaf/internal/problem"
 	"sheaf/manager/balance"
 )
 
@@ -262,20 +261,8 @@ func (m *Manager) adminPause(paused bool) func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// UpgradeRequest is the body of POST /v1/admin/robots/{name}/upgrade.
-type UpgradeRequest struct {
-	Version string `json:"version"` // empty: whichever it runs
-}
-
 func (m *Manager) adminUpgrade(w http.ResponseWriter, r *http.Request) error {
-	var req UpgradeRequest
-	if err := readJSON(w, r, &req); err != nil {
-		return err
-	}
-	if len(req.Version) > 128 {
-		return problem.New(http.StatusBadRequest, "bad_version", "a version has at most 128 bytes")
-	}
-	if err := m.Upgrade(r.Context(), mux.Vars(r)["name"], req.Version); err != nil {
+	if err := m.Upgrade(r.Context(), mux.Vars(r)["name"]); err != nil {
 		return adminError(err)
 	}
 	w.WriteHeader(http.StatusNoContent)

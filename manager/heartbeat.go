@@ -78,9 +78,8 @@ func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat
 // orders fills in what the robot is to do, by what it said of itself.
 func (m *Manager) orders(ctx context.Context, robot string, hb wire.Heartbeat, orders *wire.Orders) error {
 	var generation int64
-	var paused bool
-	var upgrade string
-	err := m.db.QueryRowContext(ctx, `SELECT list_generation, paused, upgrade FROM robots WHERE name = ?`, robot).Scan(&generation, &paused, &upgrade)
+	var paused, look bool
+	err := m.db.QueryRowContext(ctx, `SELECT list_generation, paused, CASE WHEN look > 0 THEN 1 ELSE 0 END FROM robots WHERE name = ?`, robot).Scan(&generation, &paused, &look)
 	if err != nil {
 		return err
 	}
@@ -98,7 +97,7 @@ func (m *Manager) orders(ctx context.Context, robot string, hb wire.Heartbeat, o
 	order(!restart && hb.List != orders.List, wire.DirectiveRebalance)
 	order(paused && !hb.Held, wire.DirectivePause)
 	order(!paused && hb.Held, wire.DirectiveResume)
-	order(upgrade != "" && upgrade != hb.Version, wire.DirectiveUpgrade)
+	order(look, wire.DirectiveUpgrade)
 	orders.Probes, err = m.probesFor(ctx, robot)
 	return err
 }

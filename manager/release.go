@@ -146,6 +146,9 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	if err != nil {
 		return err
 	}
+	if err := m.looked(r.Context(), robot); err != nil {
+		return err
+	}
 	if offer == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return nil

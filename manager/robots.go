@@ -48,7 +48,7 @@ type Robot struct {
 	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
 	Lapsed       time.Time `json:"lapsed,omitzero"` // it had been silent for too long then, and its hosts were handed on
 	Paused       bool      `json:"paused"`
-	Upgrade      string    `json:"upgrade,omitempty"` // the version that it was told to run
+	Look         time.Time `json:"look,omitzero"` // it was told then to look for its release, and has not looked yet
 }
 
 // secret makes 256 random bits in a form that fits HTTP Basic, and a command line,
@@ -209,10 +209,18 @@ func (m *Manager) Pause(ctx context.Context, robot string, paused bool) error {
 	return m.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, value)
 }
 
-// Upgrade tells the robot to look for a release, with every heartbeat, until it runs the
-// given version; "" tells it no more.
-func (m *Manager) Upgrade(ctx context.Context, robot, version string) error {
-	return m.set(ctx, robot, `UPDATE robots SET upgrade = ? WHERE name = ? AND secret_hash IS NOT NULL`, version)
+// Upgrade tells the robot to look for its release now, with every heartbeat until it has looked.
+// Which release that is, the roll-out says.
+func (m *Manager) Upgrade(ctx context.Context, robot string) error {
+	return m.set(ctx, robot, `UPDATE robots SET look = ? WHERE name = ? AND secret_hash IS NOT NULL`, db.Millis(time.Now()))
+}
+
+// looked notes that the robot has asked for its release.
+func (m *Manager) looked(ctx context.Context, robot string) error {
+	if _, err := m.db.ExecContext(ctx, `UPDATE robots SET look = 0 WHERE name = ? AND look > 0`, robot); err != nil {
+		return fmt.Errorf("robot %s: looked for a release: %w", robot, err)
+	}
+	return nil
 }
 
 func (m *Manager) set(ctx context.Context, robot, query string, value any) error {
@@ -247,7 +255,7 @@ func (m *Manager) Unsubscribe(ctx context.Context, robot string) error {
 func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	rows, err := m.db.QueryContext(ctx, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
-			restart_generation > restart_answered, lapsed, paused, upgrade,
+			restart_generation > restart_answered, lapsed, paused, look,
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
 		FROM robots ORDER BY name`)
 	if err != nil {
@@ -257,11 +265,11 @@ func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	robots := []Robot{}
 	for rows.Next() {
 		var r Robot
-		var created, expires, joined, seen, revoked, lapsed int64
-		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &r.Upgrade, &r.Hosts); err != nil {
+		var created, expires, joined, seen, revoked, lapsed, look int64
+		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &look, &r.Hosts); err != nil {
 			return nil, fmt.Errorf("robots: %w", err)
 		}
-		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked, r.Lapsed = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked), db.Time(lapsed)
+		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked, r.Lapsed, r.Look = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked), db.Time(lapsed), db.Time(look)
 		robots = append(robots, r)
 	}
 	return robots, rows.Err()

@@ -43,6 +43,7 @@ func robotCommand() *cobra.Command {
 		robotAction("restart NAME", "Let a robot seal what it has, drop its list and fetch it anew", http.MethodPost, "/restart"),
 		robotAction("pause NAME", "Let a robot begin no further page; it goes on uploading", http.MethodPost, "/pause"),
 		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
+		robotAction("upgrade NAME", "Let a robot look for its release now, and not at its next poll; the roll-out says which it is", http.MethodPost, "/upgrade"),
 		robotAction("revoke NAME", "Take a robot's credentials away; its hosts go to others", http.MethodDelete, ""),
 	)
 	return cmd
