@@ -138,8 +138,8 @@ func (e *edit) setAddresses(host string, a addresses, now int64) error {
 	if _, err := e.exec(`UPDATE hosts SET addresses = ?, grp = ?, resolved = ? WHERE name = ?`, a.String(), group, now, host); err != nil {
 		return err
 	}
-	robots, err := e.robotsOf(host)
-	if err != nil || state != Accepted || owner == "" || len(robots) == 0 || slices.Contains(robots, owner) {
+	held, err := e.holders(host)
+	if err != nil || state != Accepted || owner == "" || len(held) == 0 || first(held) == owner {
 		return err
 	}
 	if err := e.take(host); err != nil {

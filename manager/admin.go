@@ -45,6 +45,8 @@ type RobotsResponse struct {
 type HostsRequest struct {
 	Hosts     []string            `json:"hosts"`               // URLs
 	Addresses map[string][]string `json:"addresses,omitempty"` // by host; spares a look-up
+	Copies    int                 `json:"copies,omitempty"`    // give each to so many robots, to compare what they bring; 0: as it is
+	Parts     int                 `json:"parts,omitempty"`     // share each host's URLs out among so many robots; 0: as it is
 }
 
 // HostsResponse answers GET /v1/admin/hosts. The page after it is ?after=<Next>.
@@ -159,7 +161,7 @@ func (m *Manager) adminAddHosts(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	report, err := m.AddHosts(r.Context(), req.Hosts, req.Addresses)
+	report, err := m.AddHostsTo(r.Context(), req.Hosts, req.Addresses, Several{req.Copies, req.Parts})
 	if err != nil {
 		return adminError(err)
 	}

@@ -27,7 +27,7 @@ func (m *Manager) edit(ctx context.Context, f func(*edit) error) error {
 		if err := f(e); err != nil {
 			return err
 		}
-		if err := e.settle(); err != nil {
+		if err := errors.Join(e.settle(), e.complete()); err != nil {
 			return fmt.Errorf("assign hosts: %w", err)
 		}
 		return e.publish()
@@ -80,9 +80,27 @@ func (e *edit) leave(robot string) error {
 func (e *edit) release(robot string) error {
 	n, err := e.exec(`
 		UPDATE hosts SET waiting = 1
-		WHERE name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, robot)
-	if err != nil || n == 0 {
+		WHERE name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL AND slot = 0)`, robot)
+	if err != nil {
 		return err
+	}
+	several, err := e.exec(`
+		UPDATE hosts SET review = 1 WHERE (copies > 1 OR parts > 1)
+		AND name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, robot)
+	if err != nil || n+several == 0 {
+		return err
+	}
+	if several > 0 { // the others' shares are larger now
+		others, err := column[string](e.ctx, e.tx, `
+			SELECT DISTINCT o.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
+				JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
+			WHERE h.copies > 1 OR h.parts > 1`, robot)
+		if err != nil {
+			return err
+		}
+		for _, o := range others {
+			e.touched[o] = true
+		}
 	}
 	g, err := e.next()
 	if err != nil {
@@ -106,7 +124,10 @@ func (e *edit) take(host string) error {
 	for _, r := range robots {
 		e.touched[r] = true
 	}
-	_, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host)
+	if _, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host); err != nil {
+		return err
+	}
+	_, err = e.exec(`UPDATE hosts SET review = 1 WHERE name = ? AND (copies > 1 OR parts > 1)`, host)
 	return err
 }
 
@@ -114,11 +135,11 @@ func (e *edit) robotsOf(host string) ([]string, error) {
 	return column[string](e.ctx, e.tx, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
 }
 
-// owner gives the robot that has the group's hosts; "" where none has.
+// owner gives the robot that has the group's hosts, in slot 0; "" where none has.
 func (e *edit) owner(group string) (string, error) {
 	var robot string
 	err := e.tx.QueryRowContext(e.ctx, `
-		SELECT a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
+		SELECT a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
 		WHERE h.grp = ? ORDER BY a.robot LIMIT 1`, group).Scan(&robot)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
@@ -151,10 +172,20 @@ func (e *edit) settle() error {
 		if i := slices.IndexFunc(robots, func(r *load) bool { return r.robot == owner }); i >= 0 {
 			to = robots[i]
 		}
+		if group.several > 0 { // what it had as a further robot it has as the first one now
+			if _, err := e.exec(`
+				UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL
+				AND host IN (SELECT name FROM hosts WHERE waiting = 1 AND grp = ?)`, g, to.robot, group.name); err != nil {
+				return err
+			}
+			if _, err := e.exec(`UPDATE hosts SET review = 1 WHERE waiting = 1 AND grp = ? AND (copies > 1 OR parts > 1)`, group.name); err != nil {
+				return err
+			}
+		}
 		if _, err := e.exec(`
 			INSERT INTO assignments (host, robot, from_generation)
 			SELECT name, ?, ? FROM hosts WHERE waiting = 1 AND grp = ?
-			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL`, to.robot, g, group.name); err != nil {
+			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL, slot = 0`, to.robot, g, group.name); err != nil {
 			return err
 		}
 		if _, err := e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1 AND grp = ?`, group.name); err != nil {
@@ -170,14 +201,15 @@ func (e *edit) settle() error {
 // group is hosts that go to one robot. weight is the time in ms that their pages take at
 // the middle robot, measured or, of hosts that nobody has measured, thought.
 type group struct {
-	name   string
-	hosts  int64
-	weight float64
+	name    string
+	hosts   int64
+	weight  float64
+	several int64 // hosts that are to have further robots
 }
 
 func (e *edit) waiting() ([]group, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans))) AS ms
+		SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)
 		FROM hosts WHERE waiting = 1 GROUP BY grp ORDER BY ms DESC, grp`)
 	if err != nil {
 		return nil, err
@@ -190,7 +222,7 @@ func scanGroups(rows *sql.Rows) ([]group, error) {
 	var groups []group
 	for rows.Next() {
 		var g group
-		if err := rows.Scan(&g.name, &g.hosts, &g.weight); err != nil {
+		if err := rows.Scan(&g.name, &g.hosts, &g.weight, &g.several); err != nil {
 			return nil, err
 		}
 		groups = append(groups, g)
@@ -204,6 +236,8 @@ type load struct {
 	hosts int64
 	ms    float64
 	slow  float64 // ms at this robot for what takes 1 ms at the middle one
+
+	shares bool // its program works by shares
 }
 
 // with gives the robot's time if it had the group besides.
@@ -212,9 +246,9 @@ func (l *load) with(g group) float64 { return l.ms + g.weight*l.slow }
 // loads gives the robots that take part and are heard of, by name, with what they have to do.
 func (e *edit) loads() ([]*load, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT r.name, COUNT(a.host), r.slow, SUM(CASE WHEN h.name IS NULL THEN 0.0 ELSE COALESCE(h.weight, (SELECT typical FROM plans)) * r.slow END)
+		SELECT r.name, COUNT(a.host), r.slow, r.shares, SUM(CASE WHEN h.name IS NULL THEN 0.0 ELSE COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts * r.slow END)
 		FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL LEFT JOIN hosts h ON h.name = a.host
-		WHERE r.subscribed = 1 AND r.lapsed = 0 GROUP BY r.name, r.slow ORDER BY r.name`)
+		WHERE r.subscribed = 1 AND r.lapsed = 0 GROUP BY r.name, r.slow, r.shares ORDER BY r.name`)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +256,7 @@ func (e *edit) loads() ([]*load, error) {
 	var loads []*load
 	for rows.Next() {
 		l := new(load)
-		if err := rows.Scan(&l.robot, &l.hosts, &l.slow, &l.ms); err != nil {
+		if err := rows.Scan(&l.robot, &l.hosts, &l.slow, &l.shares, &l.ms); err != nil {
 			return nil, err
 		}
 		loads = append(loads, l)
@@ -236,18 +270,24 @@ func (m *Manager) List(ctx context.Context, robot string) (generation int64, lin
 		if generation, err = listGeneration(ctx, tx, robot); err != nil {
 			return err
 		}
+		shares, err := sharesOf(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
 		rows, err := tx.QueryContext(ctx, `
-			SELECT s.url, s.referer FROM assignments a JOIN seeds s ON s.host = a.host
+			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host
 			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host, s.url`, robot)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
+			var host string
 			var l wire.HostLine
-			if err := rows.Scan(&l.URL, &l.Referer); err != nil {
+			if err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth); err != nil {
 				return err
 			}
+			l.Share = shares[host]
 			lines = append(lines, l)
 		}
 		return rows.Err()

@@ -16,6 +16,7 @@ type Balance struct {
 	During bool           // move hosts that have not been begun while the robots work
 	Lease  time.Duration  // of silence, after which a robot's hosts are handed on; 0: never
 	Probes int            // pairs that each robot is asked to measure after a plan
+	Split  bool           // share the URLs of a host that does not fit into Window out among several robots
 	Window time.Duration  // how long a night is, to tell which hosts are too large for one robot; 0: not known
 }
 

@@ -34,7 +34,9 @@ type Host struct {
 	Addresses []string  `json:"addresses,omitempty"`
 	Group     string    `json:"group"`            // hosts of one group go to one robot
 	Robots    []string  `json:"robots,omitempty"` // who has it now
-	Seeds     []string  `json:"seeds"`
+	Copies    int       `json:"copies,omitempty"` // robots that are to collect all of it, where several
+	Parts     int       `json:"parts,omitempty"`  // robots that are to share its URLs, where several
+	Seeds     []string  `json:"seeds"`            // the first hundred
 }
 
 // Report counts what became of the hosts of a list.
@@ -49,6 +51,14 @@ type Report struct {
 // wait. The URLs, in the form that wire.NormalizeURL takes, are where collecting
 // starts; a host may have several. Addresses of hosts, by name, spare a look-up.
 func (m *Manager) AddHosts(ctx context.Context, urls []string, addresses map[string][]string) (Report, error) {
+	return m.AddHostsTo(ctx, urls, addresses, Several{})
+}
+
+// AddHostsTo is AddHosts for hosts that are to be with several robots.
+func (m *Manager) AddHostsTo(ctx context.Context, urls []string, addresses map[string][]string, how Several) (Report, error) {
+	if !how.valid() {
+		return Report{}, badHosts{ErrSeveral}
+	}
 	given, err := parseAddresses(addresses)
 	if err != nil {
 		return Report{}, badHosts{err}
@@ -62,7 +72,7 @@ func (m *Manager) AddHosts(ctx context.Context, urls []string, addresses map[str
 		lines[i].URL = normal
 	}
 	return m.admitHosts(ctx, lines, found{
-		judge: func(string) State { return Accepted }, maxSeeds: math.MaxInt64, addresses: given, promote: true,
+		judge: func(string) State { return Accepted }, maxSeeds: math.MaxInt64, addresses: given, promote: true, several: how,
 	})
 }
 
@@ -80,6 +90,7 @@ type found struct {
 	maxSeeds  int64
 	perDomain int                  // accepted hosts of one registered domain; 0: any number
 	addresses map[string]addresses // known beforehand
+	several   Several
 }
 
 func (m *Manager) admitHosts(ctx context.Context, lines []wire.HostLine, how found) (Report, error) {
@@ -106,8 +117,14 @@ func (m *Manager) admitHosts(ctx context.Context, lines []wire.HostLine, how fou
 			if err := e.admitHost(host, how, known[host], &report); err != nil {
 				return fmt.Errorf("host %s: %w", host, err)
 			}
-			if err := e.addSeeds(host, seeds[host], how.maxSeeds); err != nil {
+			if err := e.addSeeds(host, seeds[host], how); err != nil {
 				return fmt.Errorf("host %s: seeds: %w", host, err)
+			}
+			if how.several == (Several{}) {
+				continue
+			}
+			if err := e.spread(host, how.several); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -194,12 +211,25 @@ func (e *edit) full(domain string, most int) (bool, error) {
 	return n >= most, err
 }
 
-func (e *edit) addSeeds(host string, lines []wire.HostLine, most int64) error {
-	added := int64(0)
+func (e *edit) addSeeds(host string, lines []wire.HostLine, how found) error {
+	var have, added int64
+	if how.maxSeeds < math.MaxInt64 {
+		if err := e.tx.QueryRowContext(e.ctx, `SELECT COUNT(*) FROM seeds WHERE host = ?`, host).Scan(&have); err != nil {
+			return err
+		}
+	}
+	most := how.maxSeeds
+	if have+int64(len(lines)) > most {
+		var err error
+		if most, err = e.seedsFrom(host, how); err != nil {
+			return err
+		}
+	}
 	for _, l := range lines {
-		n, err := e.exec(`
-			INSERT INTO seeds (host, url, referer) SELECT ?, ?, ? WHERE (SELECT COUNT(*) FROM seeds WHERE host = ?) < ?
-			ON CONFLICT DO NOTHING`, host, l.URL, l.Referer, host, most)
+		if have+added >= most {
+			break
+		}
+		n, err := e.exec(`INSERT INTO seeds (host, url, referer, depth) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, host, l.URL, l.Referer, l.Depth)
 		if err != nil {
 			return err
 		}
@@ -213,6 +243,20 @@ func (e *edit) addSeeds(host string, lines []wire.HostLine, most int64) error {
 		e.touched[r] = true
 	}
 	return err
+}
+
+// seedsFrom gives how many start URLs a host may have when a robot brings more than usual: of a host that
+// it shares with others by URL, all that leads to the others' shares.
+func (e *edit) seedsFrom(host string, how found) (int64, error) {
+	const maxSplitSeeds = 1_000_000
+	var shared bool
+	err := e.tx.QueryRowContext(e.ctx, `
+		SELECT EXISTS (SELECT 1 FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
+		WHERE h.name = ? AND h.parts > 1 AND a.robot = ?)`, host, how.source).Scan(&shared)
+	if shared {
+		return maxSplitSeeds, err
+	}
+	return how.maxSeeds, err
 }
 
 // RemoveHost refuses a host: no robot has it from now on, and no robot's report
@@ -241,7 +285,7 @@ func (m *Manager) Hosts(ctx context.Context, state State, after string, limit in
 		}
 		for i := range hosts {
 			h := &hosts[i]
-			if h.Seeds, err = column[string](ctx, tx, `SELECT url FROM seeds WHERE host = ? ORDER BY url`, h.Name); err != nil {
+			if h.Seeds, err = column[string](ctx, tx, `SELECT url FROM seeds WHERE host = ? ORDER BY url LIMIT 100`, h.Name); err != nil {
 				return err
 			}
 			if h.Robots, err = column[string](ctx, tx, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, h.Name); err != nil {
@@ -257,7 +301,7 @@ func (m *Manager) Hosts(ctx context.Context, state State, after string, limit in
 }
 
 func hostRows(ctx context.Context, tx *sql.Tx, state State, after string, limit int) ([]Host, error) {
-	query, args := `SELECT name, state, source, created, addresses, grp FROM hosts WHERE name > ?`, []any{after}
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts FROM hosts WHERE name > ?`, []any{after}
 	if state != "" {
 		query, args = query+` AND state = ?`, append(args, state)
 	}
@@ -271,10 +315,16 @@ func hostRows(ctx context.Context, tx *sql.Tx, state State, after string, limit 
 		var h Host
 		var created int64
 		var addrs string
-		if err := rows.Scan(&h.Name, &h.State, &h.Source, &created, &addrs, &h.Group); err != nil {
+		if err := rows.Scan(&h.Name, &h.State, &h.Source, &created, &addrs, &h.Group, &h.Copies, &h.Parts); err != nil {
 			return nil, err
 		}
 		h.Created, h.Addresses = db.Time(created), strings.Fields(addrs)
+		if h.Copies == 1 {
+			h.Copies = 0
+		}
+		if h.Parts == 1 {
+			h.Parts = 0
+		}
 		hosts = append(hosts, h)
 	}
 	return hosts, rows.Err()

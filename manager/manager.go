@@ -15,7 +15,7 @@
 // new generation, numbered from 1; (host, robot, from, to) is kept for ever, so a
 // batch is judged by the generation that it was collected under, however late it
 // comes. Hosts of one group (one address, as far as it is known) are always with one
-// robot, so no address is visited by two. A group that comes goes to the robot that is thought to be
+// robot, so no address is visited by two but of hosts that are given to several on purpose, who keep to its interval together (several.go). A group that comes goes to the robot that is thought to be
 // done with it first. It moves when that robot leaves or is silent for too long, when
 // one comes that has none, with the day's plan (Rebalance), and while the robots work
 // where it has not been begun (feed, level). What may move is decided in package

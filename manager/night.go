@@ -16,12 +16,13 @@ import (
 const freshFor = 20 * time.Minute
 
 // notBegun holds for hosts h that lie with a robot, or with one that has nothing left, and none of whose
-// group that robot has begun. Its arguments are the robot and the time from which on heartbeats are fresh.
+// group that robot has begun. Groups with a host that is with several robots stay: they share its work already. Its arguments are the robot and the time from which on heartbeats are fresh.
 const notBegun = `h.grp IN (
 	SELECT g.grp FROM hosts g JOIN assignments ga ON ga.host = g.name AND ga.to_generation IS NULL
 		LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
 	WHERE ga.robot = ? OR ga.robot IN (SELECT robot FROM heartbeats WHERE phase = 'idle' AND at >= ?)
-	GROUP BY g.grp HAVING COUNT(d.host) = 0)`
+	GROUP BY g.grp HAVING COUNT(d.host) = 0)
+	AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)`
 
 // work is what the robots have done in their cycles, and have in hand.
 type work struct {

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +15,7 @@ import (
 type picture struct {
 	robots []string
 	slow   []float64 // by robot: ms for what takes 1 ms at the middle one
+	able   int       // so many robots work by shares
 
 	hosts  []string
 	group  []string
@@ -21,7 +23,9 @@ type picture struct {
 	weight []float64 // by host: ms at the middle robot
 	kb     []float64 // by host: KB of a night; 0: not known
 
-	generation int64 // of the assignment
+	generation int64         // of the assignment
+	parts      []int         // by host: robots among whom its URLs are to be shared; 1: it is whole
+	further    map[int][]int // by host: the robots besides at that have it too, by slot
 
 	measured [][]pair // by host
 	oddities int      // samples that were kept apart
@@ -44,8 +48,11 @@ func (p *picture) known(robot, host int) (msPerKB float64, ok bool) {
 	return 0, false
 }
 
-// cost is the time in ms that the host's pages take at the robot: measured, else thought.
-func (p *picture) cost(robot, host int) float64 {
+// cost is the time in ms that the host's pages take at the robot, or that its share of them does.
+func (p *picture) cost(robot, host int) float64 { return p.whole(robot, host) / float64(p.parts[host]) }
+
+// whole is the time in ms that all of the host's pages take at the robot: measured, else thought.
+func (p *picture) whole(robot, host int) float64 {
 	if d, ok := p.known(robot, host); ok && p.kb[host] > 0 {
 		return d * p.kb[host]
 	}
@@ -76,7 +83,7 @@ func (p *picture) readRobots(ctx context.Context, tx *sql.Tx) error {
 	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&p.typical, &p.generation); err != nil {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT name, slow FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
+	rows, err := tx.QueryContext(ctx, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 	if err != nil {
 		return err
 	}
@@ -84,9 +91,11 @@ func (p *picture) readRobots(ctx context.Context, tx *sql.Tx) error {
 	for rows.Next() {
 		var name string
 		var slow float64
-		if err := rows.Scan(&name, &slow); err != nil {
+		var shares int
+		if err := rows.Scan(&name, &slow, &shares); err != nil {
 			return err
 		}
+		p.able += shares
 		p.robots, p.slow = append(p.robots, name), append(p.slow, slow)
 	}
 	return rows.Err()
@@ -95,9 +104,9 @@ func (p *picture) readRobots(ctx context.Context, tx *sql.Tx) error {
 // readHosts reads the hosts in the order of their names, and gives their numbers.
 func (p *picture) readHosts(ctx context.Context, tx *sql.Tx, where string, args []any) (map[string]int, error) {
 	rows, err := tx.QueryContext(ctx, `
-		SELECT h.name, h.grp, h.weight, a.robot
-		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
-		WHERE h.state = 'accepted' AND `+where+` ORDER BY h.name, a.robot`, args...)
+		SELECT h.name, h.grp, h.weight, h.parts, a.robot
+		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
+		WHERE h.state = 'accepted' AND `+where+` ORDER BY h.name`, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +116,9 @@ func (p *picture) readHosts(ctx context.Context, tx *sql.Tx, where string, args 
 		var name, group string
 		var weight sql.NullFloat64
 		var robot sql.NullString
-		if err := rows.Scan(&name, &group, &weight, &robot); err != nil {
+		var parts int
+		if err := rows.Scan(&name, &group, &weight, &parts, &robot); err != nil {
 			return nil, err
-		}
-		if _, twice := number[name]; twice {
-			continue
 		}
 		if !weight.Valid {
 			weight.Float64 = p.typical
@@ -122,21 +129,50 @@ func (p *picture) readHosts(ctx context.Context, tx *sql.Tx, where string, args 
 		}
 		number[name] = len(p.hosts)
 		p.hosts, p.group, p.at = append(p.hosts, name), append(p.group, group), append(p.at, at)
-		p.weight = append(p.weight, weight.Float64)
+		p.weight, p.parts = append(p.weight, weight.Float64), append(p.parts, parts)
 	}
 	p.kb, p.measured = make([]float64, len(p.hosts)), make([][]pair, len(p.hosts))
-	return number, rows.Err()
+	return number, errors.Join(rows.Err(), p.readFurther(ctx, tx, number))
+}
+
+// readFurther reads who has hosts besides their first robots.
+func (p *picture) readFurther(ctx context.Context, tx *sql.Tx, number map[string]int) error {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT a.host, a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot > 0
+		WHERE h.copies > 1 OR h.parts > 1 ORDER BY a.host, a.slot`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	p.further = map[int][]int{}
+	for rows.Next() {
+		var host, robot string
+		if err := rows.Scan(&host, &robot); err != nil {
+			return err
+		}
+		j, ok := number[host]
+		i, found := slices.BinarySearch(p.robots, robot)
+		if ok && found {
+			p.further[j] = append(p.further[j], i)
+		}
+	}
+	return rows.Err()
 }
 
 // readCosts reads what was measured: by collecting, and, where a robot has not collected a host, by probing.
 func (p *picture) readCosts(ctx context.Context, tx *sql.Tx, number map[string]int, zone *time.Location, where string, args []any) error {
 	latest := make([]int64, len(p.hosts)) // hour that a host's kb is from
+	together := map[int]samples{}         // of hosts whose nights are shared
 	err := readSamples(ctx, tx, where, args, func(robot, host string, list samples) {
 		j, ok := number[host]
 		if !ok || len(list) == 0 {
 			return
 		}
-		if last := list[len(list)-1].hour; last > latest[j] {
+		if p.parts[j] > 1 {
+			for _, s := range list {
+				together[j] = together[j].add(s)
+			}
+		} else if last := list[len(list)-1].hour; last > latest[j] {
 			latest[j], p.kb[j] = last, list.nightly(zone)
 		}
 		if i, ok := slices.BinarySearch(p.robots, robot); ok {
@@ -148,6 +184,9 @@ func (p *picture) readCosts(ctx context.Context, tx *sql.Tx, number map[string]i
 	})
 	if err != nil {
 		return err
+	}
+	for j, list := range together {
+		p.kb[j] = list.nightly(zone)
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT robot, host, bytes, ms FROM probes WHERE done > 0 AND bytes >= 1024`)
 	if err != nil {
@@ -233,7 +272,7 @@ func (p *picture) fit() bool {
 }
 
 // plan groups the hosts of one address and prices the groups. of gives each host's group
-// by number, from the robot that each has now.
+// by number, from the robot that each has now. Further robots of a host are left out.
 func (p *picture) plan(cost balance.Func) (c *balance.Costs, of []int, from balance.Plan, err error) {
 	c, of, err = balance.Grouped(len(p.robots), len(p.hosts), cost, func(j int) string { return p.group[j] })
 	if err != nil {
@@ -249,13 +288,4 @@ func (p *picture) plan(cost balance.Func) (c *balance.Costs, of []int, from bala
 		}
 	}
 	return c, of, from, nil
-}
-
-// members gives the hosts of each group.
-func members(of []int, groups int) [][]int {
-	list := make([][]int, groups)
-	for j, n := range of {
-		list[n] = append(list[n], j)
-	}
-	return list
 }

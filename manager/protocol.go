@@ -80,6 +80,10 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 
 // serveList is P1.
 func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string) error {
+	shares := strings.Contains(r.Header.Get(wire.HeaderAccept), wire.AcceptShares)
+	if err := m.understands(r.Context(), robot, shares); err != nil {
+		return err
+	}
 	generation, err := listGeneration(r.Context(), m.db, robot)
 	if err != nil {
 		return err
@@ -94,7 +98,7 @@ func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string
 		return err
 	}
 	var body bytes.Buffer
-	if err := wire.WriteHostList(&body, slices.Values(lines)); err != nil {
+	if err := wire.WriteHostList(&body, slices.Values(inForm(lines, shares))); err != nil {
 		return err
 	}
 	listHeader(w, robot, generation)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/wire"
 	"sheaf/manager/balance"
 )
 
@@ -32,7 +33,7 @@ type Plan struct {
 type Large struct {
 	Host  string  `json:"host"`
 	Least float64 `json:"least_ms"` // at the robot where it costs least
-	Parts int     `json:"parts"`    // into which it would have to be split, by the hash of the URL
+	Parts int     `json:"parts"`    // into which it has to be split, by the hash of the URL
 }
 
 // Rebalance plans from the costs that robots have measured, going on from the present
@@ -87,29 +88,24 @@ func (m *Manager) plan(ctx context.Context, token int64) (Plan, error) {
 		}
 		return p.cost(i, j)
 	}
-	c, of, from, err := p.plan(cost)
+	it, err := p.items(cost)
 	if err != nil {
 		return plan, fmt.Errorf("balance: %w", err)
 	}
-	r, err := balance.Replan(c, from)
+	r, err := balance.ReplanApart(it.costs, it.from, it.apart)
 	if err != nil {
 		return plan, fmt.Errorf("balance: %w", err)
 	}
-	groups := members(of, c.Hosts)
 	plan.Made, plan.Makespan, plan.Bound = time.Now().UTC().Truncate(time.Millisecond), r.Makespan, r.Bound
-	plan.Why = p.named(balance.Explain(c, r, from), groups)
+	plan.Why = p.named(balance.Explain(it.costs, r, it.from), it.hosts)
 	plan.Large = p.large(m.opt.Balance.Window)
-	probes := p.probes(c, r, groups, m.opt.Balance.Probes*len(p.robots))
+	probes := p.probes(it.costs, r, it.hosts, m.opt.Balance.Probes*len(p.robots))
 	plan.Probes = len(probes)
-	for n, to := range r.Plan {
-		if from[n] != to {
-			plan.Moved += len(groups[n])
-		}
-	}
+	plan.Moved = it.moved(r.Plan)
 	if dry {
 		return plan, nil
 	}
-	return plan, m.adopt(ctx, token, p, plan, r.Plan, from, groups, probes)
+	return plan, m.adopt(ctx, token, p, plan, it, r.Plan, probes)
 }
 
 // begun gives the hosts that a robot has begun in its cycle and not finished.
@@ -128,7 +124,7 @@ func (m *Manager) begun(ctx context.Context) (map[string]bool, error) {
 }
 
 // adopt writes the factors down, for hosts that come, and assigns the hosts as planned.
-func (m *Manager) adopt(ctx context.Context, token int64, p *picture, plan Plan, to, from balance.Plan, groups [][]int, probes []balance.Pair) error {
+func (m *Manager) adopt(ctx context.Context, token int64, p *picture, plan Plan, it *items, to balance.Plan, probes []balance.Pair) error {
 	if err := m.keepWeights(ctx, p); err != nil {
 		return fmt.Errorf("balance: %w", err)
 	}
@@ -141,11 +137,11 @@ func (m *Manager) adopt(ctx context.Context, token int64, p *picture, plan Plan,
 				return err
 			}
 		}
-		for n := range to {
-			if from[n] < 0 || from[n] == to[n] { // hosts that wait are given out by settle, by the same factors
-				continue
-			}
-			if _, err := e.move(p.names(groups[n]), p.robots[from[n]], p.robots[to[n]]); err != nil {
+		if err := it.move(e, p, to); err != nil {
+			return err
+		}
+		if m.opt.Balance.Split && m.opt.Balance.Window > 0 {
+			if err := e.splitAs(p.splits(plan.Large, p.able, float64(m.opt.Balance.Window.Milliseconds()))); err != nil {
 				return err
 			}
 		}
@@ -199,28 +195,30 @@ func (m *Manager) keepWeights(ctx context.Context, p *picture) error {
 }
 
 // move gives hosts of one group from one robot to another, all or, where they are no
-// longer the first one's alone, none.
+// longer the first one's in slot 0, or the other has some of them, none.
 func (e *edit) move(hosts []string, from, to string) (bool, error) {
+	several := false
 	for _, host := range hosts {
-		robots, err := e.robotsOf(host)
+		held, err := e.holders(host)
 		if err != nil {
 			return false, err
 		}
-		if len(robots) != 1 || robots[0] != from {
+		if first(held) != from || has(held, to) {
 			return false, nil
 		}
-	}
-	g, err := e.next()
-	if err != nil {
-		return false, err
+		several = several || len(held) > 1
 	}
 	for _, host := range hosts {
-		if err := e.take(host); err != nil {
+		if err := e.end(host, from); err != nil {
 			return false, err
 		}
-		if _, err := e.exec(`
-			INSERT INTO assignments (host, robot, from_generation) VALUES (?, ?, ?)
-			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL`, host, to, g); err != nil {
+		if err := e.give(host, to, 0); err != nil {
+			return false, err
+		}
+		if !several {
+			continue
+		}
+		if _, err := e.exec(`UPDATE hosts SET review = 1 WHERE name = ? AND (copies > 1 OR parts > 1)`, host); err != nil {
 			return false, err
 		}
 	}
@@ -259,14 +257,13 @@ func (p *picture) large(window time.Duration) []Large {
 	if window <= 0 {
 		return nil
 	}
-	const mostParts = 64
 	ms := float64(window.Milliseconds())
 	var list []Large
 	for j, host := range p.hosts {
-		if parts := balance.Split(p.cost, len(p.robots), j, ms, mostParts); parts > 1 {
+		if parts := balance.Split(p.whole, len(p.robots), j, ms, wire.MaxShares); parts > 1 {
 			least := math.Inf(1)
 			for i := range p.robots {
-				least = min(least, p.cost(i, j))
+				least = min(least, p.whole(i, j))
 			}
 			list = append(list, Large{host, least, parts})
 		}

@@ -45,8 +45,9 @@ func (e *edit) share(newcomer string) error {
 // held gives a robot's groups, the large ones first.
 func (e *edit) held(robot string) ([]group, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans))) FROM assignments a JOIN hosts h ON h.name = a.host
-		WHERE a.robot = ? AND a.to_generation IS NULL GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
+		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END)
+		FROM assignments a JOIN hosts h ON h.name = a.host
+		WHERE a.robot = ? AND a.to_generation IS NULL AND a.slot = 0 GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,10 @@ func TestUpgradeOrderIsToLookForTheRelease(t *testing.T) {
 	if robots, err := s.Robots(t.Context()); err != nil || robots[0].Look.IsZero() {
 		t.Errorf("shown as %+v, %v", robots, err)
 	}
-	if !ordered() || !ordered() {
-		t.Error("not told until it has looked")
+	for range 2 {
+		if !ordered() {
+			t.Error("not told until it has looked")
+		}
 	}
 	resp, body := s.do("POST", "/v1/robots/robot-1/report", "robot-1", secret, []byte(`{"version":"1.0.0","platform":"linux-amd64","counter":0,"seen":0}`))
 	if resp.StatusCode != http.StatusNoContent {

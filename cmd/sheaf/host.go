@@ -28,28 +28,31 @@ func hostCommand() *cobra.Command {
 }
 
 func hostAddCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "add URL…",
 		Short: "Add hosts by the URLs to start from; several URLs may be of one host; - reads them from standard input",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			if len(args) == 1 && args[0] == "-" {
-				text, err := io.ReadAll(cmd.InOrStdin())
-				if err != nil {
-					return err
-				}
-				args = strings.Fields(string(text))
-			}
-			var report manager.Report
-			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: args}, &report); err != nil {
-				return err
-			}
-			return show(cmd, report, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%d hosts added, %d known before\n", report.Accepted, report.Known)
-				return err
-			})
-		}),
 	}
+	copies := cmd.Flags().Int("copies", 0, "give each host to so many robots, which then collect all of it, and compare what they bring; 1: to one, as usual")
+	parts := cmd.Flags().Int("parts", 0, "share each host's URLs out among so many robots; 1: leave it to the plan, which does so where one robot's night is too short")
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		if len(args) == 1 && args[0] == "-" {
+			text, err := io.ReadAll(cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			args = strings.Fields(string(text))
+		}
+		var report manager.Report
+		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: args, Copies: *copies, Parts: *parts}, &report); err != nil {
+			return err
+		}
+		return show(cmd, report, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%d hosts added, %d known before\n", report.Accepted, report.Known)
+			return err
+		})
+	})
+	return cmd
 }
 
 func hostListCommand() *cobra.Command {

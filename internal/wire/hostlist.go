@@ -19,18 +19,26 @@ import (
 const MaxListLine = 8 << 10
 
 // HostLine is one line of a host list, the form of P1 (hosts assigned) and of P2
-// (hosts found): gzip of lines "URL LF" or "URL HT RefererURL LF".
+// (hosts found): gzip of lines "URL LF" or "URL HT RefererURL LF". Between programs that know it a line
+// may have a third field, which says more (see Share); the referer may then be empty.
 type HostLine struct {
 	URL     string // absolute, http or https, as NormalizeURL gives it
 	Referer string // the page that led to it; may be empty
+	Share   Share  // of a list to a robot (P1): of the URL's host
+	Depth   int    // links that lead to the URL from where collecting its host starts
 }
 
 // Append appends the line with its LF.
 func (l HostLine) Append(dst []byte) []byte {
 	dst = append(dst, l.URL...)
-	if l.Referer != "" {
+	extra := l.extra()
+	if l.Referer != "" || extra != "" {
 		dst = append(dst, '\t')
 		dst = append(dst, l.Referer...)
+	}
+	if extra != "" {
+		dst = append(dst, '\t')
+		dst = append(dst, extra...)
 	}
 	return append(dst, '\n')
 }
@@ -49,11 +57,14 @@ func ParseHostLine(line string) (HostLine, error) {
 	if !tab {
 		return HostLine{URL: target}, nil
 	}
-	referer, _, err := NormalizeURL(second)
-	if err != nil {
-		return HostLine{}, fmt.Errorf("referer: %w", err)
+	l := HostLine{URL: target}
+	second, third, more := strings.Cut(second, "\t")
+	if second != "" || !more {
+		if l.Referer, _, err = NormalizeURL(second); err != nil {
+			return HostLine{}, fmt.Errorf("referer: %w", err)
+		}
 	}
-	return HostLine{URL: target, Referer: referer}, nil
+	return l, l.parseExtra(third)
 }
 
 // WriteHostList writes the lines as a gzip'd host list. Same lines in, same bytes out.

@@ -57,7 +57,8 @@ func gzipped(s string) []byte {
 }
 
 func TestHostListRoundTrip(t *testing.T) {
-	want := []wire.HostLine{{URL: "http://a.jp/"}, {URL: "http://b.jp/x", Referer: "http://a.jp/links.html"}}
+	want := []wire.HostLine{{URL: "http://a.jp/"}, {URL: "http://b.jp/x", Referer: "http://a.jp/links.html"},
+		{URL: "http://c.jp/", Share: wire.Share{Part: 1, Of: 3, Split: true}, Depth: 7}, {URL: "http://d.jp/", Referer: "http://a.jp/", Share: wire.Share{Of: 2}}}
 	var first, second bytes.Buffer
 	for _, w := range []*bytes.Buffer{&first, &second} {
 		if err := wire.WriteHostList(w, slices.Values(want)); err != nil {
@@ -106,6 +107,8 @@ func TestHostListDamage(t *testing.T) {
 func FuzzHostLine(f *testing.F) {
 	f.Add("http://www.etl.go.jp/\thttp://www.waseda.ac.jp/")
 	f.Add("www.etl.go.jp:80")
+	f.Add("http://a.jp/x\t\tsplit 1/3 depth 4")
+	f.Add("a.jp\tb.jp\tcopy 0/2 colour red")
 	f.Add("http://日本語.jp/?%zz#x")
 	f.Fuzz(func(t *testing.T, line string) {
 		l, err := wire.ParseHostLine(line)
@@ -117,7 +120,7 @@ func FuzzHostLine(f *testing.F) {
 			t.Fatalf("%q became more than a line: %q", line, again)
 		}
 		if got, err := wire.ParseHostLine(strings.TrimSuffix(again, "\n")); len(again) <= wire.MaxListLine && (err != nil || got != l) {
-			t.Fatalf("%q gave %q, which gives %q, %v", line, l, got, err)
+			t.Fatalf("%q gave %v, which gives %v, %v", line, l, got, err)
 		}
 	})
 }

@@ -17,6 +17,16 @@ const enough = 1.05
 // are new and count as no moves) and may name robots that are gone (-1, or at
 // infinite cost). It fails where from has more hosts than there are costs of.
 func Replan(c *Costs, from Plan) (Result, error) {
+	r, err := replan(c, from, c.rounds()/4)
+	if err == nil && c.Hosts > 0 {
+		r.Bound = c.tighten(r.Bound, r.Makespan)
+	}
+	return r, err
+}
+
+// replan is Replan with so many rounds of iterated search, each time that it is short of the target, and without
+// raising the bound.
+func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	if len(from) > c.Hosts {
 		return Result{}, fmt.Errorf("the plan to go on from has %d hosts, the costs %d", len(from), c.Hosts)
 	}
@@ -39,7 +49,7 @@ func Replan(c *Costs, from Plan) (Result, error) {
 		s.repair(r.Bound * enough)
 		s.exchange(r.Bound*enough, math.MaxInt)
 		if c.small() && s.loads[s.top()] > r.Bound*enough {
-			s.iterate(r.Bound*enough, c.rounds()/4, rand.New(rand.NewPCG(2, uint64(c.Hosts))))
+			s.iterate(r.Bound*enough, rounds, rand.New(rand.NewPCG(2, uint64(c.Hosts))))
 		}
 		s.goHome(start, r.Bound*enough)
 		if p, ms := s.result(); ms < r.Makespan*0.995 {
@@ -49,7 +59,6 @@ func Replan(c *Costs, from Plan) (Result, error) {
 			break
 		}
 	}
-	r.Bound = c.tighten(r.Bound, r.Makespan)
 	return r, nil
 }
 

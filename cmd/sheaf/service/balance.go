@@ -21,6 +21,9 @@ type Balance struct {
 	Probes int `mapstructure:"probes"`
 	// Window is how long a night of collecting is, to tell which hosts are too large for one robot; 0: not known.
 	Window time.Duration `mapstructure:"window"`
+	// Split shares the URLs of a host that does not fit into Window out among several robots, which
+	// divide the allowed rate.
+	Split bool `mapstructure:"split"`
 }
 
 const minLease = 10 * time.Minute // two heartbeats
@@ -55,6 +58,6 @@ func (b Balance) options(zone *time.Location) manager.Balance {
 	at, err := b.at()
 	return manager.Balance{
 		Daily: b.At != "" && err == nil, At: at, Zone: zone,
-		During: b.During, Lease: b.Lease, Probes: b.Probes, Window: b.Window,
+		During: b.During, Lease: b.Lease, Probes: b.Probes, Window: b.Window, Split: b.Split,
 	}
 }

@@ -261,6 +261,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("balance.lease", 6*time.Hour)
 	v.SetDefault("balance.probes", 4)
 	v.SetDefault("balance.window", 6*time.Hour)
+	v.SetDefault("balance.split", true)
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)

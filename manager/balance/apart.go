@@ -1,0 +1,162 @@
+package balance
+
+import (
+	"math"
+	"slices"
+)
+
+// ReplanApart is Replan where some items have to go to different robots: the shares, or
+// the copies, of one host. Each set of apart names such items. Those that come first in their sets are planned together, with the
+// others where they are; then those that come second, and so on: so the plan never puts two of a set together
+// that were not together in from.
+func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
+	if len(apart) == 0 {
+		return Replan(c, from)
+	}
+	p := slices.Clone(from)
+	for len(p) < c.Hosts {
+		p = append(p, -1)
+	}
+	layer, sets := layers(c.Hosts, apart)
+	var r Result
+	for pass := range 2 {
+		for k := range slices.Max(layer) + 1 {
+			var items []int
+			for n, l := range layer {
+				if l == k {
+					items = append(items, n)
+				}
+			}
+			if err := replanSome(c, p, items, sets); err != nil {
+				return Result{}, err
+			}
+		}
+		if pass == 0 {
+			d := newDual(c, math.Inf(1))
+			r.Prices = d.climb(120)
+			r.Bound = max(overAll(c, r.Prices, math.Inf(1))+further(c, r.Prices, apart), longest(c), farthest(c, apart))
+		}
+		if r.Makespan = p.Makespan(c); r.Makespan <= r.Bound*(enough+0.005) {
+			break
+		}
+	}
+	r.Plan = p
+	return r, nil
+}
+
+// further gives how much more than overAll a plan costs at least, at the prices, because the items of a set
+// are at different robots: the k items cost at least what the cheapest of them does at the k cheapest robots.
+func further(c *Costs, price []float64, apart [][]int) (more float64) {
+	counted := map[int]bool{}
+	for _, set := range apart {
+		if slices.ContainsFunc(set, func(n int) bool { return counted[n] }) {
+			continue // two sets that share an item may not both count it
+		}
+		for _, n := range set {
+			counted[n] = true
+		}
+		at, alone := make([]float64, c.Robots), 0.0
+		for i := range at {
+			at[i] = cheapestOf(c, i, set) * price[i]
+		}
+		slices.Sort(at)
+		for _, n := range set {
+			least := math.Inf(1)
+			for i := range c.Robots {
+				least = min(least, c.At(i, n)*price[i])
+			}
+			alone += least
+		}
+		together := 0.0
+		for k := range set {
+			together += at[k]
+		}
+		more += max(0, together-alone)
+	}
+	return more
+}
+
+// farthest gives the highest cost that a set's item has at least, at the robot that is left for it.
+func farthest(c *Costs, apart [][]int) (most float64) {
+	for _, set := range apart {
+		at := make([]float64, c.Robots)
+		for i := range at {
+			at[i] = cheapestOf(c, i, set)
+		}
+		slices.Sort(at)
+		most = max(most, at[len(set)-1])
+	}
+	return most
+}
+
+func cheapestOf(c *Costs, i int, set []int) float64 {
+	least := math.Inf(1)
+	for _, n := range set {
+		least = min(least, c.At(i, n))
+	}
+	return least
+}
+
+// layers gives each item's place in its sets, the highest where it is in several, and the sets that it is in.
+func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
+	layer, sets = make([]int, items), map[int][][]int{}
+	for _, set := range apart {
+		for k, n := range set {
+			layer[n] = max(layer[n], k)
+			sets[n] = append(sets[n], set)
+		}
+	}
+	return layer, sets
+}
+
+// replanSome plans some items, with the others of the plan where they are. Those others are one item more for
+// each robot, which only it can have.
+func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
+	mine := make(map[int]bool, len(items))
+	for _, n := range items {
+		mine[n] = true
+	}
+	base := make([]float64, c.Robots)
+	for n, i := range p {
+		if i >= 0 && !mine[n] {
+			base[i] += c.At(i, n)
+		}
+	}
+	taken := func(i, n int) bool {
+		for _, set := range sets[n] {
+			for _, other := range set {
+				if other != n && p[other] == i {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	some, err := NewCosts(c.Robots, len(items)+c.Robots, func(i, k int) float64 {
+		switch {
+		case k >= len(items) && k-len(items) == i:
+			return base[i]
+		case k >= len(items) || taken(i, items[k]):
+			return math.Inf(1)
+		}
+		return c.At(i, items[k])
+	})
+	if err != nil {
+		return err
+	}
+	start := make(Plan, len(items)+c.Robots)
+	for k, n := range items {
+		start[k] = p[n]
+	}
+	for i := range c.Robots {
+		start[len(items)+i] = i
+	}
+	r, err := replan(some, start, some.rounds()/32)
+	if err != nil {
+		return err
+	}
+	for k, n := range items {
+		p[n] = r.Plan[k]
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package manager_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/manager"
+)
+
+// fetch asks for a robot's list as its program does, which works by shares or does not know of them.
+func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
+	s.t.Helper()
+	var header []string
+	if shares {
+		header = []string{wire.HeaderAccept, wire.AcceptShares}
+	}
+	resp, body := s.do("GET", "/v1/robots/"+robot+"/list", robot, secret, nil, header...)
+	if resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("list of %s: %d %s", robot, resp.StatusCode, body)
+	}
+	var lines []wire.HostLine
+	for l, err := range wire.ReadHostList(strings.NewReader(body), 1<<20) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// shares gives each robot's share of a host.
+func (s *service) shares(secrets map[string]string, url string) map[string]wire.Share {
+	s.t.Helper()
+	got := map[string]wire.Share{}
+	for robot, secret := range secrets {
+		for _, l := range s.fetch(robot, secret, true) {
+			if l.URL == url {
+				got[robot] = l.Share
+			}
+		}
+	}
+	return got
+}
+
+// parts gives the parts of the shares in order, and reports whether they make up the whole.
+func parts(shares map[string]wire.Share, split bool) bool {
+	var have []int
+	for _, s := range shares {
+		if s.Of > 1 && s.Split != split || s.Of != len(shares) && len(shares) > 1 {
+			return false
+		}
+		have = append(have, s.Part)
+	}
+	slices.Sort(have)
+	for k, p := range have {
+		if p != k {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *service) crew(n int) map[string]string {
+	secrets := map[string]string{}
+	for i := range n {
+		name := fmt.Sprintf("r%d", i+1)
+		secrets[name] = s.join(name)
+		s.fetch(name, secrets[name], true)
+	}
+	return secrets
+}
+
+func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
+	s := start(t, nil)
+	secrets := s.crew(3)
+	s.add("http://a.jp/", "http://b.jp/", "http://c.jp/", "http://d.jp/")
+	if _, err := s.AddHostsTo(t.Context(), []string{"http://both.jp/"}, nil, manager.Several{Copies: 2}); err != nil {
+		t.Fatal(err)
+	}
+	got := s.shares(secrets, "http://both.jp/")
+	if len(got) != 2 || !parts(got, false) {
+		t.Fatalf("two copies are with %v", got)
+	}
+	hosts, err := s.Hosts(t.Context(), "", "bot", 1)
+	if err != nil || len(hosts) != 1 || hosts[0].Copies != 2 || len(hosts[0].Robots) != 2 {
+		t.Errorf("shown as %+v, %v", hosts, err)
+	}
+	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.shares(secrets, "http://both.jp/"); len(got) != 3 || !parts(got, false) {
+		t.Errorf("five copies among three robots are %v", got)
+	}
+	secrets["r9"] = s.join("r9")
+	if got := s.shares(secrets, "http://both.jp/"); len(got) != 4 || !parts(got, false) {
+		t.Errorf("with a fourth robot they are %v", got)
+	}
+	// Whoever has it and goes is replaced by nobody who has it already, the first robot too.
+	for _, leaver := range []string{hosts[0].Robots[0], hosts[0].Robots[1]} {
+		if err := s.Unsubscribe(t.Context(), leaver); err != nil {
+			t.Fatal(err)
+		}
+		delete(secrets, leaver)
+		if got := s.shares(secrets, "http://both.jp/"); len(got) != len(secrets) || !parts(got, false) {
+			t.Errorf("after %s has gone they are %v", leaver, got)
+		}
+	}
+	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.shares(secrets, "http://both.jp/"); len(got) != 1 || !parts(got, false) {
+		t.Errorf("given to one again it is with %v", got)
+	}
+	if err := s.RemoveHost(t.Context(), "both.jp"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.shares(secrets, "http://both.jp/"); len(got) != 0 {
+		t.Errorf("refused it is with %v", got)
+	}
+	for _, bad := range []manager.Several{{Copies: 2, Parts: 2}, {Copies: -1}, {Parts: 65}} {
+		if err := s.Spread(t.Context(), []string{"a.jp"}, bad); err == nil {
+			t.Errorf("%+v was taken", bad)
+		}
+	}
+}
+
+// A share goes only to robots whose program knows of shares; the others have the host whole or not at all.
+func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
+	s := start(t, nil)
+	old := s.join("old")
+	s.add("http://a.jp/")
+	secrets := s.crew(2)
+	if _, err := s.AddHostsTo(t.Context(), []string{"http://large.jp/"}, nil, manager.Several{Parts: 3}); err != nil {
+		t.Fatal(err)
+	}
+	whole := func() bool {
+		return slices.ContainsFunc(s.fetch("old", old, false), func(l wire.HostLine) bool { return l.URL == "http://large.jp/" })
+	}
+	if got := s.shares(secrets, "http://large.jp/"); whole() && len(got) > 0 || !whole() && (len(got) != 2 || !parts(got, true)) {
+		t.Fatalf("shared by %v, and whole at the old robot: %v", got, whole())
+	}
+	if err := s.Unsubscribe(t.Context(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	got := s.shares(secrets, "http://large.jp/")
+	if len(got) != 2 || !parts(got, true) {
+		t.Fatalf("shared by %v, want both robots", got)
+	}
+	// A robot that is put back to an old program has nothing of it, and the other all.
+	s.fetch("r2", secrets["r2"], false)
+	if lines := s.fetch("r2", secrets["r2"], false); slices.ContainsFunc(lines, func(l wire.HostLine) bool { return l.URL == "http://large.jp/" && got["r2"].Part > 0 }) {
+		t.Errorf("an old program is given a share: %v", lines)
+	}
+	if got["r2"].Part > 0 {
+		if now := s.shares(map[string]string{"r1": secrets["r1"]}, "http://large.jp/"); now["r1"].Of > 1 {
+			t.Errorf("the other has %v, want all of it", now)
+		}
+	}
+}
+
+// What one robot finds of the other's share comes to it by the list, however much it is, with the depth at which it was found.
+func TestLinksOfOthersSharesComeToThem(t *testing.T) {
+	s := start(t, nil)
+	secrets := s.crew(2)
+	if _, err := s.AddHostsTo(t.Context(), []string{"http://large.jp/"}, nil, manager.Several{Parts: 2}); err != nil {
+		t.Fatal(err)
+	}
+	var found []wire.HostLine
+	for n := range 500 {
+		found = append(found, wire.HostLine{URL: fmt.Sprintf("http://large.jp/%d.html", n), Depth: 3})
+	}
+	if _, err := s.Discover(t.Context(), "r1", found); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, l := range s.fetch("r2", secrets["r2"], true) {
+		if l.Depth == 3 && l.Share.Split && l.Share.Of == 2 {
+			n++
+		}
+	}
+	if n != len(found) {
+		t.Errorf("%d of %d links came to the other robot", n, len(found))
+	}
+}
+
+// The plan keeps the robots of one host apart, counts each one's work, and splits what is too large for a window.
+func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
+	s := startWith(t, nil, manager.Balance{Window: time.Hour, Split: true})
+	secrets := s.crew(3)
+	var lines strings.Builder
+	urls := []string{"http://large.jp/", "http://both.jp/"}
+	for n := range 30 {
+		urls = append(urls, fmt.Sprintf("http://h%d.jp/", n))
+	}
+	s.add(urls...)
+	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 2}); err != nil {
+		t.Fatal(err)
+	}
+	lines.WriteString(exchange("both.jp", 50_000, 3600*1000/2))
+	for n := range 30 {
+		lines.WriteString(exchange(fmt.Sprintf("h%d.jp", n), 1000, 60_000))
+	}
+	for robot, secret := range secrets {
+		if robot == "r1" { // one robot has had it so far
+			s.submit(robot, secret, "1", lines.String()+exchange("large.jp", 100_000, 2*3600*1000))
+			continue
+		}
+		s.submit(robot, secret, "1", lines.String())
+	}
+	plan, err := s.Rebalance(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Large) != 1 || plan.Large[0].Host != "large.jp" || plan.Large[0].Parts != 2 {
+		t.Errorf("too large are %+v", plan.Large)
+	}
+	if got := s.shares(secrets, "http://large.jp/"); len(got) != 2 || !parts(got, true) {
+		t.Errorf("the large host is shared by %v", got)
+	}
+	if plan, err = s.Rebalance(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	// Halves of an hour, half an hour twice, 30 minutes: of three robots one has to have a half and a copy.
+	if want := 1.5 * 3600e3; plan.Makespan < 0.999*want || plan.Makespan > 1.07*want {
+		t.Errorf("the plan ends after %.0f ms, want about %.0f", plan.Makespan, want)
+	}
+	for _, url := range []string{"http://large.jp/", "http://both.jp/"} {
+		if got := s.shares(secrets, url); len(got) != 2 || !parts(got, url == "http://large.jp/") {
+			t.Errorf("%s is with %v", url, got)
+		}
+	}
+}
