@@ -31,6 +31,6 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
-		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand())
+		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand(), mirrorCommand())
 	return root
 }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"sheaf/cmd/sheaf/mirror"
+	"sheaf/cmd/sheaf/service"
+)
+
+func mirrorCommand() *cobra.Command {
+	var (
+		opt    mirror.Options
+		limit  string
+		forms  []string
+		asJSON bool
+		quiet  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "mirror URL DIR",
+		Short: "Keep a copy of a service's archives, and follow what is published and taken down",
+		Long: `Keep a copy of a service's archives in DIR, laid out as the service's own tree, and follow what is published and taken
+down until it is interrupted or, with --once, until all is in hand. Run again, it goes on where it was.
+
+URL is http://, https://, ftp:// or ftpes:// (FTP with AUTH TLS). The account is that of the URL, of SHEAF_USER and
+SHEAF_PASSWORD, or of ~/.netrc (NETRC). Outside the account's window, and where the service asks to come back later, it waits.
+
+Files have their names once they are whole and their SHA-256 is the catalog's. What is taken down or expires is deleted
+here too; so is what a narrower selection leaves out. Each host's directory has its own MANIFEST and SHA256SUMS.`,
+		Example: `  sheaf mirror https://archive.example.jp archive --domain ac.jp
+  sheaf mirror ftp://alice@archive.example.jp archive --once --parallel 8 --limit 10MiB`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opt.URL, opt.Dir = args[0], args[1]
+			opt.User, opt.Password = os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD")
+			for _, f := range forms {
+				opt.Forms = append(opt.Forms, "."+strings.TrimPrefix(f, "."))
+			}
+			perSecond, err := service.ParseSize(limit)
+			if err != nil {
+				return err
+			}
+			opt.Limit = int64(perSecond)
+			finish := report(cmd, &opt, asJSON, quiet)
+			sum, err := mirror.Run(cmd.Context(), opt)
+			finish()
+			if errors.Is(err, context.Canceled) {
+				return errors.New("interrupted; the same command goes on where this one was")
+			}
+			if asJSON {
+				err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(sum))
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&opt.Once, "once", false, "end when all is in hand")
+	f.BoolVar(&opt.Check, "check", false, "first read again what is in hand, and fetch anew what is damaged")
+	f.StringSliceVar(&forms, "forms", []string{"tar.gz"}, "what to keep of each edition: tar.gz, warc.gz or both")
+	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
+	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
+	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")
+	f.IntVar(&opt.Parallel, "parallel", 4, "downloads at once")
+	f.StringVar(&limit, "limit", "0", "bytes a second of all downloads together, such as 10MiB; 0: no limit")
+	f.DurationVar(&opt.Poll, "poll", time.Minute, "how often to ask for news, where the service does not tell at once")
+	f.DurationVar(&opt.Patience, "patience", 5*time.Minute, "with --once: how long the service may give nothing")
+	f.DurationVar(&opt.MaxWait, "max-wait", 24*time.Hour, "with --once: how long to wait for the account's window")
+	f.BoolVar(&asJSON, "json", false, "print a JSON object for each thing that happens, and the totals in the end")
+	f.BoolVar(&quiet, "quiet", false, "print nothing but errors")
+	return cmd
+}
+
+// report chooses how progress is shown: by bars on a terminal, by lines elsewhere.
+func report(cmd *cobra.Command, opt *mirror.Options, asJSON, quiet bool) (finish func()) {
+	switch out := cmd.OutOrStdout(); {
+	case asJSON:
+		opt.Reporter = mirror.NewJSON(out)
+	case quiet:
+	case isTerminal(out) && cmp.Or(os.Getenv("TERM"), "dumb") != "dumb":
+		bars := mirror.NewBars(out)
+		opt.Reporter = bars
+		return bars.Wait
+	default:
+		opt.Reporter = mirror.NewLines(out)
+	}
+	return func() {}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}

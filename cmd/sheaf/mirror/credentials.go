@@ -1,0 +1,45 @@
+package mirror
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/jdx/go-netrc"
+)
+
+// credentials finds the account: in the URL, in the options, or in the netrc file
+// ($NETRC, or ~/.netrc), in this order. A name without a password is looked up there too.
+func credentials(to *url.URL, opt Options) (user, password string, err error) {
+	user = to.User.Username()
+	password, known := to.User.Password()
+	if user == "" {
+		user, password, known = opt.User, opt.Password, opt.Password != ""
+	}
+	if user != "" && known {
+		return user, password, nil
+	}
+	path := os.Getenv("NETRC")
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return user, password, nil
+		}
+		path = filepath.Join(home, ".netrc")
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return user, password, nil
+	}
+	file, err := netrc.Parse(path)
+	if err != nil {
+		return "", "", fmt.Errorf("%s: %w", path, err)
+	}
+	m := file.Machine(to.Hostname())
+	if m == nil || user != "" && m.Get("login") != user {
+		return user, password, nil
+	}
+	return m.Get("login"), m.Get("password"), nil
+}

@@ -1,0 +1,290 @@
+package mirror
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/serve/client"
+	"sheaf/serve/feed"
+)
+
+// ftpRemote speaks FTP, over as many connections as there are files open.
+type ftpRemote struct {
+	life           context.Context // of the connections
+	addr, dir      string
+	user, password string
+	options        []ftp.DialOption
+
+	mu   sync.Mutex // guards idle
+	idle []*ftp.ServerConn
+}
+
+func newFTP(ctx context.Context, to *url.URL, user, password string, _ Options) *ftpRemote {
+	port := to.Port()
+	if port == "" {
+		port = "21"
+	}
+	if user == "" {
+		user, password = "anonymous", "sheaf@"
+	}
+	r := &ftpRemote{life: ctx, addr: net.JoinHostPort(to.Hostname(), port), dir: to.Path, user: user, password: password}
+	r.options = []ftp.DialOption{ftp.DialWithDialFunc(func(network, addr string) (net.Conn, error) {
+		dialer := net.Dialer{Timeout: stall}
+		c, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &timely{Conn: c, stop: context.AfterFunc(ctx, func() { c.Close() })}, nil
+	})}
+	if to.Scheme == "ftpes" {
+		r.options = append(r.options, ftp.DialWithExplicitTLS(&tls.Config{ServerName: to.Hostname(), ClientSessionCache: tls.NewLRUClientSessionCache(0)}))
+	}
+	return r
+}
+
+// timely is a connection on which something has to come from time to time.
+type timely struct {
+	net.Conn
+	stop func() bool
+}
+
+func (c *timely) Read(p []byte) (int, error) {
+	c.SetReadDeadline(time.Now().Add(stall))
+	return c.Conn.Read(p)
+}
+
+func (c *timely) Write(p []byte) (int, error) {
+	c.SetWriteDeadline(time.Now().Add(stall))
+	return c.Conn.Write(p)
+}
+
+func (c *timely) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}
+
+// changes reads the files below /feed. A tile is a page.
+func (r *ftpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
+	for deadline := time.Now().Add(wait); ; {
+		latest, err := r.latest(ctx)
+		if err != nil {
+			return page, err
+		}
+		switch {
+		case latest.Cursor == at || at.Since == 0 && latest.Since == 0:
+		case latest.Since <= at.Since:
+			return page, errExpired
+		default:
+			return r.page(ctx, at, latest)
+		}
+		page.Next, page.Last = at, latest.Since
+		if time.Until(deadline) <= 0 {
+			return page, nil
+		}
+		select {
+		case <-ctx.Done():
+			return page, ctx.Err()
+		case <-time.After(time.Until(deadline)):
+		}
+	}
+}
+
+func (r *ftpRemote) latest(ctx context.Context) (l feed.Latest, err error) {
+	f, err := r.open(ctx, "/"+feed.Dir+"/"+feed.Newest, 0, "")
+	if errors.Is(err, errGone) {
+		return l, nil // nothing was ever published
+	}
+	if err != nil {
+		return l, err
+	}
+	err = json.NewDecoder(io.LimitReader(f.Body, maxLatest)).Decode(&l)
+	return l, errors.Join(err, f.Body.Close())
+}
+
+const maxLatest = 64 << 10 // bytes
+
+// page gives the first tile behind a cursor, once it is sure that the cursor is of this feed.
+func (r *ftpRemote) page(ctx context.Context, at feed.Cursor, latest feed.Latest) (feed.Page, error) {
+	if at.Since > 0 {
+		_, before, err := r.tile(ctx, feed.Tile{From: at.Since, To: at.Since})
+		switch {
+		case errors.Is(err, errGone), err == nil && before.Mark != at.Mark:
+			return feed.Page{}, errExpired
+		case err != nil:
+			return feed.Page{}, err
+		}
+	}
+	t := feed.Tiles(at.Since, latest.Since)[0]
+	events, h, err := r.tile(ctx, t)
+	events = slices.DeleteFunc(events, func(e feed.Event) bool { return e.Seq <= at.Since })
+	return feed.Page{Events: events, Next: feed.Cursor{Since: t.To, Mark: h.Mark}, More: t.To < latest.Since, Last: latest.Since}, err
+}
+
+func (r *ftpRemote) tile(ctx context.Context, t feed.Tile) (events []feed.Event, h feed.Header, err error) {
+	f, err := r.open(ctx, t.Path(), 0, "")
+	if err != nil {
+		return nil, h, err
+	}
+	defer func() {
+		if closed := f.Body.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", t.Path(), err)
+		}
+	}()
+	z, err := gzip.NewReader(f.Body)
+	if err != nil {
+		return nil, h, err
+	}
+	in := json.NewDecoder(z)
+	if err := in.Decode(&h); err != nil {
+		return nil, h, err
+	}
+	if h.Tile != t {
+		return nil, h, fmt.Errorf("holds %v", h.Tile)
+	}
+	for {
+		var e feed.Event
+		err := in.Decode(&e)
+		if err == io.EOF {
+			return events, h, nil
+		}
+		if err != nil {
+			return nil, h, err
+		}
+		events = append(events, e)
+	}
+}
+
+func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string) (*client.File, error) {
+	for {
+		c, used, err := r.connect()
+		if err != nil {
+			return nil, answer(err)
+		}
+		resp, err := c.RetrFrom(path.Join("/", r.dir, name), uint64(from))
+		if err == nil {
+			stop := context.AfterFunc(ctx, func() { resp.SetDeadline(time.Unix(1, 0)) })
+			return &client.File{Body: &retrieval{Response: resp, conn: c, of: r, stop: stop}, From: from, Size: -1}, nil
+		}
+		var reply *textproto.Error
+		if errors.As(err, &reply) && reply.Code != ftp.StatusNotAvailable {
+			r.release(c)
+			return nil, answer(err)
+		}
+		c.Quit()
+		if !used || ctx.Err() != nil {
+			return nil, answer(err)
+		}
+		// the service has closed a connection that was idle: take another
+	}
+}
+
+// connect gives an idle connection, or a new one.
+func (r *ftpRemote) connect() (c *ftp.ServerConn, used bool, err error) {
+	r.mu.Lock()
+	if n := len(r.idle); n > 0 {
+		c, r.idle = r.idle[n-1], r.idle[:n-1]
+	}
+	r.mu.Unlock()
+	if c != nil {
+		return c, true, nil
+	}
+	if c, err = ftp.Dial(r.addr, r.options...); err != nil {
+		return nil, false, err
+	}
+	if err := c.Login(r.user, r.password); err != nil {
+		c.Quit()
+		return nil, false, err
+	}
+	return c, false, nil
+}
+
+func (r *ftpRemote) release(c *ftp.ServerConn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle = append(r.idle, c)
+}
+
+func (r *ftpRemote) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.idle {
+		c.Quit()
+	}
+	r.idle = nil
+}
+
+// retrieval is a file that is being read.
+type retrieval struct {
+	*ftp.Response
+	conn  *ftp.ServerConn
+	of    *ftpRemote
+	stop  func() bool
+	ended bool // the data channel was read to its end
+}
+
+func (d *retrieval) Read(p []byte) (int, error) {
+	n, err := d.Response.Read(p)
+	d.ended = d.ended || err == io.EOF
+	return n, err
+}
+
+// Close tells too whether the service says that it has sent everything.
+func (d *retrieval) Close() error {
+	d.stop()
+	if !d.ended {
+		d.Response.SetDeadline(time.Unix(1, 0))
+		err := d.Response.Close()
+		d.conn.Quit()
+		_ = err // that the transfer was cut is known
+		return nil
+	}
+	if err := d.Response.Close(); err != nil {
+		d.conn.Quit()
+		return answer(err)
+	}
+	d.of.release(d.conn)
+	return nil
+}
+
+// openingTime is how the service writes when a window opens.
+var openingTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// answer makes of an FTP reply what it means to a mirror.
+func answer(err error) error {
+	var reply *textproto.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
+	switch reply.Code {
+	case ftp.StatusFileUnavailable: // 550
+		return errGone
+	case ftp.StatusNotLoggedIn: // 530
+		return &refusedError{reply.Error()}
+	case ftp.StatusFileActionIgnored: // 450: outside the account's window
+		if at, err := time.Parse(time.RFC3339, openingTime.FindString(reply.Msg)); err == nil {
+			return &laterError{at, reply.Msg}
+		}
+		return &refusedError{reply.Error()}
+	case ftp.StatusNotAvailable: // 421
+		return &laterError{time.Now().Add(busyPause), reply.Msg}
+	}
+	return err
+}

@@ -1,0 +1,327 @@
+package mirror
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/durable"
+	"sheaf/serve/feed"
+)
+
+// task is what is to be done for one host.
+type task struct {
+	dir  string // in the tree, with slashes around it
+	host string
+	// look says to do as the host's MANIFEST says; what is wanted else does not matter.
+	look   bool
+	all    bool            // delete everything first
+	gone   map[string]bool // editions to delete
+	wanted map[string]file // to have, by name
+}
+
+// editionFile is the name of an edition's file: nothing else is taken from a service, or deleted.
+var editionFile = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc)\.gz$`)
+
+func isEditionFile(name string) bool { return editionFile.MatchString(name) }
+
+func editionOf(name string) string {
+	edition, _, _ := strings.Cut(name, ".")
+	return edition
+}
+
+// takes reports whether the mirror keeps files of this name.
+func (m *mirror) takes(name string) bool {
+	return isEditionFile(name) && slices.ContainsFunc(m.Forms, func(f string) bool { return strings.HasSuffix(name, f) })
+}
+
+// chosen reports whether the mirror is of a host.
+func (m *mirror) chosen(host string) bool {
+	q := m.Selection
+	if len(q.SURT)+len(q.Domains)+len(q.Hosts) == 0 || slices.Contains(q.Hosts, host) {
+		return true
+	}
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	key := catalog.Key(host)
+	return slices.ContainsFunc(q.SURT, func(p string) bool { return strings.HasPrefix(key, p) }) ||
+		slices.ContainsFunc(q.Domains, func(d string) bool { return d == host || d == name || strings.HasSuffix(name, "."+d) })
+}
+
+// plan sums up, host by host, what events ask for. What is not as a service tells
+// it is passed over: no event leads out of the directory.
+func (m *mirror) plan(events []feed.Event) []*task {
+	var tasks []*task
+	byDir := map[string]*task{}
+	for _, e := range events {
+		dir := "/" + archive.HostPath(e.Host) + "/"
+		if e.Path != dir || !filepath.IsLocal(strings.Trim(dir, "/")) || strings.Contains(dir, "/.") || !m.chosen(e.Host) {
+			continue
+		}
+		t := byDir[dir]
+		if t == nil {
+			t = &task{dir: dir, host: e.Host, gone: map[string]bool{}, wanted: map[string]file{}}
+			byDir[dir] = t
+			tasks = append(tasks, t)
+		}
+		t.take(m, e)
+	}
+	return tasks
+}
+
+func (t *task) take(m *mirror, e feed.Event) {
+	switch {
+	case e.Op == feed.Put && len(e.Files) > 0:
+		for _, f := range e.Files {
+			if m.takes(f.Name) {
+				t.wanted[f.Name] = file{
+					Path: f.Name, Host: e.Host, Edition: e.Edition,
+					Size: f.Size, SHA256: f.SHA256, ETag: f.ETag, Modified: e.At.Truncate(time.Second),
+				}
+			}
+		}
+	case e.Op == feed.Delete && e.Edition == "":
+		t.all, t.look = true, false
+		clear(t.wanted)
+	case e.Op == feed.Delete:
+		t.gone[e.Edition] = true
+		maps.DeleteFunc(t.wanted, func(name string, _ file) bool { return editionOf(name) == e.Edition })
+	default:
+		t.look = true
+	}
+}
+
+// again gives the tasks of what is pending.
+func (m *mirror) again() (tasks []*task) {
+	for dir := range m.state.Pending {
+		host, err := archive.HostFromPath(strings.Trim(dir, "/"))
+		if err == nil {
+			tasks = append(tasks, &task{dir: dir, host: host, look: true})
+		}
+	}
+	return tasks
+}
+
+// hosts does the tasks, several at once.
+func (m *mirror) hosts(ctx context.Context, tasks []*task) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(2 * m.Parallel) // some settle while others are being fetched
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error { return m.host(ctx, t) })
+	}
+	return errors.Join(g.Wait(), m.place.prune())
+}
+
+// host does one task. Where a file turns out to be another than was told, the
+// host's MANIFEST tells more; what cannot be had by that either is pending.
+func (m *mirror) host(ctx context.Context, t *task) error {
+	err := m.attempt(ctx, t)
+	if isOther(err) && !t.look {
+		t.look = true
+		err = m.attempt(ctx, t)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(m.state.Pending, t.dir)
+		return nil
+	case isOther(err) || errors.Is(err, errCorrupt):
+		m.state.Pending[t.dir] = err.Error()
+		m.Reporter.Note(Note{Event: "pending", Path: t.dir, Why: err.Error()})
+		return nil
+	}
+	return err
+}
+
+func isOther(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errChanged) }
+
+func (m *mirror) attempt(ctx context.Context, t *task) error {
+	have, err := m.place.inHand(t.dir)
+	if err != nil {
+		return err
+	}
+	if t.look {
+		if err := m.look(ctx, t); err != nil {
+			return err
+		}
+	}
+	changed := false
+	for name := range have {
+		if _, stays := t.wanted[name]; !stays && (t.all || t.look || t.gone[editionOf(name)] || !m.takes(name)) {
+			if err := os.Remove(m.place.at(t.dir + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			m.deleted.Add(1)
+			m.Reporter.Note(Note{Event: "deleted", Path: t.dir + name})
+			delete(have, name)
+			changed = true
+		}
+	}
+	fetched, err := m.fetchAll(ctx, t, have)
+	if changed || fetched > 0 {
+		err = errors.Join(err, m.place.settle(t.dir, have))
+	}
+	m.remember(t)
+	return err
+}
+
+// look asks the service what there is of the host.
+func (m *mirror) look(ctx context.Context, t *task) error {
+	t.wanted = map[string]file{}
+	var data []byte
+	err := m.insist(ctx, func() error {
+		f, err := m.remote.open(ctx, t.dir+manifestFile, 0, "")
+		if err != nil {
+			return err
+		}
+		data, err = io.ReadAll(f.Body)
+		if closed := f.Body.Close(); err == nil {
+			err = closed
+		}
+		if err == nil && f.Size >= 0 && int64(len(data)) != f.Size {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	})
+	if errors.Is(err, errGone) {
+		return nil // so is the host
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(data)) {
+		var f file
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			return fmt.Errorf("%s%s: %w", t.dir, manifestFile, err)
+		}
+		if m.takes(f.Path) {
+			t.wanted[f.Path] = f
+		}
+	}
+	return nil
+}
+
+// fetchAll brings the wanted files in hand, which have then also tells. Each goes
+// as far as it can, whatever becomes of the others.
+func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (fetched int, err error) {
+	var missing []file
+	for name, want := range t.wanted {
+		if is, ok := have[name]; ok && is.ETag == want.ETag && is.Size == want.Size {
+			if info, err := os.Lstat(m.place.at(t.dir + name)); err == nil && info.Mode().IsRegular() && info.Size() == want.Size {
+				continue
+			}
+		}
+		missing = append(missing, want)
+	}
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	slices.SortFunc(missing, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
+	if err := durable.MkdirAll(m.place.at(t.dir), 0o755); err != nil {
+		return 0, err
+	}
+	var mu sync.Mutex // guards what follows, and have
+	var failed []error
+	g := new(errgroup.Group)
+	g.SetLimit(m.Parallel)
+	for _, want := range missing {
+		g.Go(func() error {
+			err := m.fetch(ctx, t.dir, want)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s%s: %w", t.dir, want.Path, err))
+				return nil
+			}
+			have[want.Path] = want
+			fetched++
+			return nil
+		})
+	}
+	_ = g.Wait() // they report into failed
+	for _, err := range failed {
+		if !isOther(err) && !errors.Is(err, errCorrupt) {
+			return fetched, err
+		}
+	}
+	if len(failed) > 0 {
+		return fetched, failed[0]
+	}
+	return fetched, nil
+}
+
+// remember notes, during a pass from the beginning, what was told of.
+func (m *mirror) remember(t *task) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil {
+		return
+	}
+	for name := range t.wanted {
+		m.seen[mark(t.dir+name)] = struct{}{}
+	}
+}
+
+func mark(path string) uint64 {
+	h := fnv.New64a()
+	io.WriteString(h, path)
+	return h.Sum64()
+}
+
+// sweep deletes what the feed, from its beginning to its end, has not told of.
+func (m *mirror) sweep() error {
+	dirs, err := m.place.hosts()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if _, pending := m.state.Pending[dir]; pending {
+			continue
+		}
+		have, err := m.place.inHand(dir)
+		if err != nil {
+			return err
+		}
+		before := len(have)
+		for name := range have {
+			if _, told := m.seen[mark(dir+name)]; told {
+				continue
+			}
+			if err := os.Remove(m.place.at(dir + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			m.deleted.Add(1)
+			m.Reporter.Note(Note{Event: "deleted", Path: dir + name})
+			delete(have, name)
+		}
+		if len(have) < before {
+			if err := m.place.settle(dir, have); err != nil {
+				return err
+			}
+		}
+	}
+	return m.place.prune()
+}

@@ -1,0 +1,114 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sheaf/serve/client"
+	"sheaf/serve/feed"
+)
+
+// httpRemote speaks HTTP.
+type httpRemote struct {
+	client    *client.Client
+	selection client.Selection
+	transport *http.Transport
+}
+
+// pageEvents is how many events are asked for at once.
+const pageEvents = 2000
+
+// maxAsked is how many hosts and domains the service takes in one request; of
+// more, the mirror chooses itself.
+const maxAsked = 100
+
+func newHTTP(to *url.URL, user, password string, opt Options) *httpRemote {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = opt.Parallel + 1
+	transport.ResponseHeaderTimeout = opt.Poll + stall
+	transport.DisableCompression = true
+	r := &httpRemote{
+		client:    &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Transport: transport}},
+		selection: opt.Selection, transport: transport,
+	}
+	if q := opt.Selection; len(q.SURT)+len(q.Domains)+len(q.Hosts) > maxAsked {
+		r.selection = client.Selection{}
+	}
+	return r
+}
+
+func (r *httpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (feed.Page, error) {
+	page, err := r.client.Changes(ctx, at, r.selection, pageEvents, min(wait, 5*time.Minute))
+	return page, sort(err)
+}
+
+func (r *httpRemote) open(ctx context.Context, path string, from int64, etag string) (*client.File, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f, err := r.client.Open(ctx, path, from, etag)
+	if err != nil {
+		cancel(nil)
+		return nil, sort(err)
+	}
+	f.Body = &watched{ReadCloser: f.Body, timer: time.AfterFunc(stall, func() { cancel(errStalled) }), ctx: ctx, cancel: cancel}
+	return f, nil
+}
+
+func (r *httpRemote) close() { r.transport.CloseIdleConnections() }
+
+var errStalled = fmt.Errorf("nothing has come for %v", stall)
+
+// watched is a body of which something has to come from time to time.
+type watched struct {
+	io.ReadCloser
+	timer  *time.Timer
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(stall)
+	n, err := w.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && w.ctx.Err() != nil {
+		err = context.Cause(w.ctx)
+	}
+	return n, err
+}
+
+func (w *watched) Close() error {
+	w.timer.Stop()
+	err := w.ReadCloser.Close()
+	w.cancel(nil)
+	return err
+}
+
+// sort makes of an answer what it means to a mirror.
+func sort(err error) error {
+	status := client.Status(err)
+	if status == 0 {
+		return err
+	}
+	answer := err.(*client.Error)
+	switch status {
+	case http.StatusNotFound:
+		return errGone
+	case http.StatusGone:
+		return errExpired
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		until := answer.Retry
+		if until.IsZero() {
+			if answer.Reason == "window_closed" { // and never opens
+				return &refusedError{cmp.Or(answer.Detail, err.Error())}
+			}
+			until = time.Now().Add(busyPause)
+		}
+		return &laterError{until, cmp.Or(answer.Detail, err.Error())}
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed:
+		return &refusedError{err.Error()}
+	}
+	return err
+}

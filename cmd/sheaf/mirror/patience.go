@@ -1,0 +1,119 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// gate keeps all requests back until the service wants them again.
+type gate struct {
+	most time.Duration // longest wait; 0: any
+	note func(until time.Time, why string)
+
+	mu    sync.Mutex // guards until
+	until time.Time
+}
+
+// shut closes the gate. It fails where it would be closed for too long.
+func (g *gate) shut(until time.Time, why string) error {
+	if g.most > 0 && time.Until(until) > g.most {
+		return &refusedError{fmt.Sprintf("%s (not waiting for longer than %v)", why, g.most)}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until.After(g.until) {
+		if until.Sub(g.until) > time.Second {
+			g.note(until, why)
+		}
+		g.until = until
+	}
+	return nil
+}
+
+// wait returns when the gate is open.
+func (g *gate) wait(ctx context.Context) error {
+	for {
+		g.mu.Lock()
+		left := time.Until(g.until)
+		g.mu.Unlock()
+		if left <= 0 {
+			return ctx.Err()
+		}
+		if err := sleep(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// touch notes that the service gives something.
+func (m *mirror) touch() { m.progress.Store(time.Now().UnixNano()) }
+
+// maxBackoff is the longest pause between two tries.
+const maxBackoff = 30 * time.Second
+
+// insist does something with the service until it succeeds, or fails for good: as
+// long as it takes or, with Once, as long as the service gives anything at all
+// within Patience. It stays away for as long as the service asks it to.
+func (m *mirror) insist(ctx context.Context, do func() error) error {
+	for pause := m.Backoff; ; {
+		if err := m.gate.wait(ctx); err != nil {
+			return err
+		}
+		begun := time.Now()
+		err := do()
+		var later *laterError
+		switch {
+		case err == nil:
+			m.touch()
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &later):
+			soonest := time.Now().Add(m.Backoff)
+			if later.until.After(soonest) {
+				soonest = later.until
+			}
+			if err := m.gate.shut(soonest, later.why); err != nil {
+				return err
+			}
+			m.touch()
+			continue
+		case forGood(err):
+			return err
+		}
+		last := time.Unix(0, m.progress.Load())
+		if silent := time.Since(last); m.Once && silent > m.Patience {
+			return fmt.Errorf("the service gave nothing for %v: %w", silent.Round(time.Second), err)
+		}
+		if last.After(begun) {
+			pause = m.Backoff
+		}
+		m.Reporter.Note(Note{Event: "again", Why: err.Error()})
+		if err := sleep(ctx, pause/2+rand.N(pause)); err != nil {
+			return err
+		}
+		pause = min(2*pause, maxBackoff)
+	}
+}
+
+// forGood reports whether it is of no use to do the same again.
+func forGood(err error) bool {
+	var refused *refusedError
+	var local *fs.PathError
+	return errors.As(err, &refused) || errors.As(err, &local) || isFull(err) ||
+		isOther(err) || errors.Is(err, errCorrupt) || errors.Is(err, errExpired)
+}

@@ -1,0 +1,70 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"sheaf/serve/client"
+	"sheaf/serve/feed"
+)
+
+// remote is a service as a mirror needs it, by whatever protocol. Any number of
+// calls may run at once.
+type remote interface {
+	// changes gives what follows a cursor, and waits for some where there is nothing.
+	changes(ctx context.Context, at feed.Cursor, wait time.Duration) (feed.Page, error)
+	// open opens a file of the tree from a byte on; from its beginning where it does
+	// not have the ETag any more, and the protocol tells.
+	open(ctx context.Context, path string, from int64, etag string) (*client.File, error)
+	close()
+}
+
+// Errors of a remote, beside laterError and refusedError. All others may pass.
+var (
+	errGone    = errors.New("is not there")
+	errExpired = errors.New("the feed is another than the one that was followed")
+)
+
+// laterError says that the service asks to come back later.
+type laterError struct {
+	until time.Time
+	why   string
+}
+
+func (e *laterError) Error() string { return e.why }
+
+// refusedError says that it is of no use to ask again.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return e.why }
+
+// stall is how long a connection may give nothing.
+const stall = time.Minute
+
+// busyPause is how long to stay away from a service that is busy and does not say for how long.
+const busyPause = 30 * time.Second
+
+// dial makes the remote of a URL. It does not speak to it yet.
+func dial(ctx context.Context, opt Options) (remote, error) {
+	to, err := url.Parse(opt.URL)
+	if err != nil {
+		return nil, err
+	}
+	if to.Host == "" {
+		return nil, fmt.Errorf("%q names no service: give a URL such as https://archive.example.jp or ftp://archive.example.jp", to.Redacted())
+	}
+	user, password, err := credentials(to, opt)
+	if err != nil {
+		return nil, err
+	}
+	switch to.Scheme {
+	case "http", "https":
+		return newHTTP(to, user, password, opt), nil
+	case "ftp", "ftpes":
+		return newFTP(ctx, to, user, password, opt), nil
+	}
+	return nil, fmt.Errorf("%q: want http, https, ftp or ftpes", to.Redacted())
+}

@@ -1,0 +1,163 @@
+// Package client speaks to a service as its consumers do, over HTTP: it follows the
+// change feed and opens files of the tree.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/serve/feed"
+)
+
+// Client speaks to one service. It may be used by many goroutines at once.
+type Client struct {
+	URL            *url.URL // of the service; a path is kept, credentials in it are not used
+	User, Password string   // of the account; an empty name is nobody's
+	HTTP           *http.Client
+}
+
+// Error is an answer that is not what was asked for.
+type Error struct {
+	wire.Problem
+	Request string    // method and URL
+	Retry   time.Time // when to ask again, where the service says so
+}
+
+func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %d %s", e.Request, e.Status, e.Title)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// Status gives the status of an error that is an answer; 0 of any other.
+func Status(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+// Selection says of which hosts changes are wanted; see httpd.PathChanges.
+type Selection struct {
+	SURT    []string `json:"surt,omitempty"`
+	Domains []string `json:"domains,omitempty"`
+	Hosts   []string `json:"hosts,omitempty"`
+}
+
+// Changes asks for up to limit changes behind a cursor, and waits for some where
+// there are none, for at most wait, in whole seconds.
+func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit int, wait time.Duration) (feed.Page, error) {
+	query := url.Values{"surt": q.SURT, "domain": q.Domains, "host": q.Hosts}
+	query.Set("since", strconv.FormatInt(at.Since, 10))
+	if at.Mark != "" {
+		query.Set("mark", at.Mark)
+	}
+	query.Set("limit", strconv.Itoa(limit))
+	if wait > 0 {
+		query.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
+	}
+	var page feed.Page
+	resp, err := c.get(ctx, "/v1/changes", query, nil)
+	if err != nil {
+		return page, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
+		return page, fmt.Errorf("%s: %w", resp.Request.URL.Redacted(), err)
+	}
+	return page, nil
+}
+
+// File is an open file of the tree, from some byte on. Body must be closed.
+type File struct {
+	Body io.ReadCloser
+	From int64 // first byte of Body
+	Size int64 // of the whole file; -1 where the service does not say
+	ETag string
+}
+
+// Open opens a file of the tree from a byte on where it still has the ETag, and
+// else from its beginning. An empty ETag asks for the whole file.
+func (c *Client) Open(ctx context.Context, name string, from int64, etag string) (*File, error) {
+	header := http.Header{}
+	if from > 0 && etag != "" {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", from))
+		header.Set("If-Range", etag)
+	}
+	resp, err := c.get(ctx, path.Join("/pub", name), nil, header)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Body: resp.Body, Size: resp.ContentLength, ETag: resp.Header.Get("ETag")}
+	if resp.StatusCode == http.StatusPartialContent {
+		if _, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &f.From); err != nil || f.From != from {
+			resp.Body.Close()
+			return nil, fmt.Errorf("%s: asked for bytes from %d on, was given %q", resp.Request.URL.Redacted(), from, resp.Header.Get("Content-Range"))
+		}
+		if f.Size >= 0 {
+			f.Size += f.From
+		}
+	}
+	return f, nil
+}
+
+// maxProblem bounds what is read of an error, in bytes.
+const maxProblem = 1 << 20
+
+func (c *Client) get(ctx context.Context, name string, query url.Values, header http.Header) (*http.Response, error) {
+	to := *c.URL
+	to.User, to.Path, to.RawPath, to.RawQuery = nil, strings.TrimSuffix(to.Path, "/")+name, "", query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header
+	}
+	req.Header.Set("User-Agent", "sheaf")
+	if c.User != "" {
+		req.SetBasicAuth(c.User, c.Password)
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	e := &Error{Request: req.Method + " " + to.String(), Retry: retryAt(resp.Header.Get("Retry-After"))}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/problem+json" {
+		if json.NewDecoder(io.LimitReader(resp.Body, maxProblem)).Decode(&e.Problem) != nil {
+			e.Problem = wire.Problem{}
+		}
+	}
+	e.Status = resp.StatusCode
+	if e.Title == "" {
+		e.Title = http.StatusText(resp.StatusCode)
+	}
+	return nil, e
+}
+
+// retryAt reads a Retry-After, which is a date or a number of seconds.
+func retryAt(text string) time.Time {
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		return time.Now().Add(time.Duration(n) * time.Second)
+	}
+	at, _ := http.ParseTime(text) // zero where it is neither
+	return at
+}
