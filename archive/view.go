@@ -166,6 +166,9 @@ func viewETag(kind ViewKind, parts []Part) string {
 // Size is the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
 
+// WARCStart is where the first record begins in every WARC view, in bytes.
+func WARCStart() int64 { return int64(len(warcInfo())) }
+
 // ETag is a strong entity tag, quoted.
 func (v *View) ETag() string { return v.etag }
 

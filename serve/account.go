@@ -91,3 +91,21 @@ func isPort(s string) bool {
 	digits, ok := strings.CutPrefix(s, "_")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
+
+// under gives what of the scope lies at or under a place, as places, in the order
+// of catalog.Key. One that is the same host on another port lies under it too.
+func (s scope) under(place string) []string {
+	var roots []string
+	for _, p := range s {
+		switch {
+		case within(place, p):
+			return []string{place}
+		case within(p, place):
+			roots = append(roots, p)
+		}
+	}
+	slices.SortFunc(roots, func(a, b string) int {
+		return strings.Compare(strings.ReplaceAll(a, "/", ","), strings.ReplaceAll(b, "/", ","))
+	})
+	return roots
+}

@@ -23,9 +23,8 @@ type Capture struct {
 	// or not any more. It is set by Captures alone.
 	Original *Capture
 
-	library *Library
-	index   *archive.Index
-	number  int // of the cell
+	host   *host
+	before int64 // bytes of the records before it in the segment's WARC view
 }
 
 // Captures returns the records of a URL in the order of time and, of the same
@@ -64,11 +63,13 @@ func (v *visit) captures(ctx context.Context, url string) ([]*Capture, error) {
 		}
 		captures = append(captures, some...)
 	}
-	slices.SortStableFunc(captures, func(a, b *Capture) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq))
-	})
+	slices.SortStableFunc(captures, byTime)
 	resolve(captures)
 	return captures, nil
+}
+
+func byTime(a, b *Capture) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq))
 }
 
 // captures returns a host's records of one URL key, a segment's after another's.
@@ -85,7 +86,7 @@ func (h *host) captures(ctx context.Context, key string) ([]*Capture, error) {
 			for _, n := range segment.of(key) {
 				cell := &segment.Cells[n]
 				if !h.gone(line, cell.URL) {
-					bySegment[i] = append(bySegment[i], &Capture{Cell: cell, Line: line, library: h.Library, index: segment.Index, number: int(n)})
+					bySegment[i] = append(bySegment[i], &Capture{Cell: cell, Line: line, host: h, before: segment.before[n]})
 				}
 			}
 			return nil
@@ -176,14 +177,14 @@ func (c *Capture) Body() (*archive.PageView, error) {
 	if c.Kind != archive.Page {
 		return nil, fmt.Errorf("body of a %v: %w", c.Kind, ErrNotFound)
 	}
-	return archive.PageBodyOf(c.library.source(c.Line), c.Cell)
+	return archive.PageBodyOf(c.host.source(c.Line), c.Cell)
 }
 
 // Record opens the record itself as a WARC file holds it, uninflated: one gzip
 // member of the WARC header, the stored HTTP header and the body.
 func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
-	part := archive.Part{Source: c.library.source(c.Line), Index: c.index, Digest: c.Line.SHA256, Cells: []int{c.number}}
-	view, err := archive.NewView(archive.WARC, []archive.Part{part})
+	alone := &archive.Index{Host: c.Line.Host, Cells: []archive.Cell{*c.Cell}}
+	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: c.host.source(c.Line), Index: alone, Digest: c.Line.SHA256}})
 	if err != nil {
 		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
 	}

@@ -7,6 +7,7 @@
 //	/v1/hosts?prefix=&after=&limit=          the hosts of the account's scope
 //	/v1/editions, /v1/version                what was published
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
+//	/v1/cdx?url=&from=&to=…                  index lines of records (package query)
 //	/v1/admin/accounts                       for operators
 //
 // <form> is tar.gz, warc.gz, links.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
@@ -29,6 +30,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/query"
 )
 
 // Options of the handlers. Library, Accounts, Recorder and Operator are needed.
@@ -40,12 +42,22 @@ type Options struct {
 	Version  string                          // of the program, for /v1/version
 	Stopping <-chan struct{}                 // closed when the service begins to stop: who waits for changes is answered
 	Log      *slog.Logger                    // default: slog.Default
+
+	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
+	// cursor; default two million records looked at, or 20 seconds.
+	Budget query.Budget
 }
+
+const (
+	defaultBudgetRecords = 2_000_000
+	defaultBudgetTime    = 20 * time.Second
+)
 
 // server holds what the handlers share.
 type server struct {
 	Options
-	guesses *guesses
+	guesses  *guesses
+	searches *gate
 }
 
 // Register mounts the handlers.
@@ -56,7 +68,10 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	s := &server{Options: opt, guesses: newGuesses()}
+	if opt.Budget == (query.Budget{}) {
+		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
+	}
+	s := &server{Options: opt, guesses: newGuesses(), searches: newGate()}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
@@ -68,6 +83,8 @@ func Register(r *mux.Router, opt Options) error {
 	get("/v1/editions", s.editions)
 	get("/v1/version", s.version)
 	get(PathChanges, s.changes)
+	get("/v1/cdx", s.cdx)
+	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	return nil
 }
@@ -112,6 +129,9 @@ func tooManyGuesses(wait time.Duration) error {
 func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error {
 	var closed *serve.ClosedError
 	var quota *bandwidth.QuotaError
+	if p := queryProblem(err); p != nil {
+		return p
+	}
 	switch {
 	case err == nil:
 		return nil

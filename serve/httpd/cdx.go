@@ -1,0 +1,106 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"sheaf/internal/problem"
+	"sheaf/serve"
+	"sheaf/serve/query"
+)
+
+// flushAt is how much of an answer is gathered before it goes to the spool, in bytes.
+const flushAt = 64 << 10
+
+// cdx serves GET and POST /v1/cdx: index lines of the records that a query asks
+// for (see package query). A POST's body names URLs and hosts, one a line. An
+// answer may hold fewer lines than the limit, even none, and still go on: the Link header says so.
+func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	q, err := readQuery(w, r)
+	if err != nil {
+		return err
+	}
+	leave, err := s.searches.enter(a.Name)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	body := newSpool()
+	defer body.Close()
+	var part bytes.Buffer
+	flush := func() error {
+		_, err := body.Write(part.Bytes())
+		part.Reset()
+		return err
+	}
+	out := query.NewWriter(&part, q)
+	ctx := r.Context()
+	next, err := q.Run(ctx, s.Library, a, s.Budget, func(c *serve.Capture) error {
+		if err := out.Add(ctx, c); err != nil || part.Len() < flushAt {
+			return err
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	out.Close(next)
+	if err := flush(); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", q.Output.ContentType())
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("ETag", body.etag())
+	if next != nil {
+		h.Set("Link", fmt.Sprintf(`<%s>; rel="next"`, nextURL(r.URL, next)))
+	}
+	http.ServeContent(w, r, "", time.Time{}, body.content())
+	return nil
+}
+
+// readQuery reads the parameters of a request, and a POST's list.
+func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, problem.New(http.StatusBadRequest, "parameter", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
+	}
+	var list []serve.Target
+	if r.Method == http.MethodPost {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind != "text/plain" && kind != "text/uri-list" {
+			return nil, problem.New(http.StatusUnsupportedMediaType, "media_type",
+				fmt.Sprintf("a body of %s; send URLs and hosts, one a line, as text/plain", kind))
+		}
+		if list, err = query.ReadList(http.MaxBytesReader(w, r.Body, query.MaxListBytes)); err != nil {
+			return nil, err
+		}
+	}
+	return query.Parse(values, list)
+}
+
+// nextURL is the request's own with another cursor.
+func nextURL(of *url.URL, next *query.Cursor) string {
+	values := of.Query()
+	values.Del("resumeKey")
+	values.Set("cursor", next.String())
+	more := url.URL{Path: of.Path, RawQuery: values.Encode()}
+	return more.String()
+}
+
+// queryProblem tells what is wrong with a query; nil where the error is another.
+func queryProblem(err error) error {
+	var parameter *query.ParamError
+	switch {
+	case errors.As(err, &parameter):
+		return problem.New(http.StatusBadRequest, "parameter", parameter.Error())
+	case errors.Is(err, query.ErrExpired):
+		return problem.New(http.StatusGone, "cursor_expired", err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/serve"
+)
+
+// The fields of a record, by pywb's names.
+const (
+	fieldKey       = "urlkey"
+	fieldTimestamp = "timestamp"
+	fieldOffset    = "offset"
+	fieldFilename  = "filename"
+	fieldTruncated = "truncated"
+)
+
+// fieldNames are all that can be asked for, in the order in which they are told of.
+var fieldNames = []string{
+	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", "length", fieldOffset, fieldFilename, fieldTruncated,
+	"host", "edition", "published", "time", "kind", "refers", "robot", "batch",
+}
+
+// aliases are the Internet Archive's names.
+var aliases = map[string]string{"original": "url", "mimetype": "mime", "statuscode": "status"}
+
+// field returns the field of a name, "" where there is none.
+func field(name string) string {
+	if of, ok := aliases[name]; ok {
+		return of
+	}
+	if slices.Contains(fieldNames, name) {
+		return name
+	}
+	return ""
+}
+
+// value gives a field's text; empty where the record has none.
+func value(ctx context.Context, c *serve.Capture, name string) (string, error) {
+	switch name {
+	case fieldKey:
+		return c.URLKey, nil
+	case fieldTimestamp:
+		return c.Time.UTC().Format(stamp), nil
+	case "url":
+		return c.URL, nil
+	case "mime":
+		return c.MIME, nil
+	case "status":
+		return strconv.Itoa(c.Status), nil
+	case "digest":
+		return c.Digest, nil
+	case "length":
+		return strconv.FormatInt(c.WARCLength(), 10), nil
+	case fieldOffset, fieldFilename:
+		file, offset, err := c.Place(ctx)
+		if name == fieldOffset {
+			file = strconv.FormatInt(offset, 10)
+		}
+		return file, err
+	case fieldTruncated:
+		return c.Truncated, nil
+	case "host":
+		return c.Line.Host, nil
+	case "edition":
+		return c.Line.Edition, nil
+	case "published":
+		return c.Line.Published.UTC().Format(time.RFC3339), nil
+	case "time":
+		return c.Time.UTC().Format(time.RFC3339Nano), nil
+	case "kind":
+		return c.Kind.String(), nil
+	case "refers":
+		if c.RefersDate.IsZero() {
+			return "", nil
+		}
+		return c.RefersDate.UTC().Format(time.RFC3339Nano), nil
+	case "robot":
+		return c.Line.Robot, nil
+	case "batch":
+		return c.Line.Batch, nil
+	}
+	return "", nil
+}
+
+// parseFields reads a list of names with commas between them.
+func parseFields(text string) ([]string, error) {
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); field(name) == "" {
+			return nil, unknownField(name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

@@ -1,0 +1,86 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sheaf/serve"
+)
+
+// Filter lets records pass by a field's text: [!][=|~]field:expr. With = the text is
+// expr; with ~ expr is a regular expression (RE2) that matches all of it. With
+// neither, expr is part of the text, as pywb has it, or such an expression, as the
+// Internet Archive has it. A ! lets the others pass.
+type Filter struct {
+	field string
+	not   bool
+	text  string         // to be equal to, or contained; "" where only the expression counts
+	exact bool           // equal, not contained
+	match *regexp.Regexp // nil where only the text counts
+}
+
+// maxExpr bounds a filter's expression, in bytes; maxFilters their number.
+const maxExpr, maxFilters = 1024, 32
+
+func parseFilter(text string) (Filter, error) {
+	var f Filter
+	rest := text
+	if r, ok := strings.CutPrefix(rest, "!"); ok {
+		f.not, rest = true, r
+	}
+	mode := byte(0)
+	if rest != "" && (rest[0] == '=' || rest[0] == '~') {
+		mode, rest = rest[0], rest[1:]
+	}
+	name, expr, ok := strings.Cut(rest, ":")
+	if !ok {
+		return f, fmt.Errorf("want [!][=|~]field:expression")
+	}
+	if f.field = field(name); f.field == "" {
+		return f, unknownField(name)
+	}
+	if len(expr) > maxExpr {
+		return f, fmt.Errorf("expression of %d bytes is longer than %d", len(expr), maxExpr)
+	}
+	if mode == '=' {
+		f.text, f.exact = expr, true
+		return f, nil
+	}
+	var err error
+	f.match, err = regexp.Compile(`\A(?:` + expr + `)\z`)
+	switch {
+	case mode == '~' && err != nil:
+		return f, fmt.Errorf("regular expression: %w", err)
+	case mode != '~':
+		f.text = expr // what is no expression can be part of a text all the same
+	}
+	if mode != '~' && expr == "" {
+		f.exact = true
+	}
+	return f, nil
+}
+
+func unknownField(name string) error {
+	return fmt.Errorf("no field %.40q; the fields are %s", name, strings.Join(fieldNames, ", "))
+}
+
+// pass reports whether a record may pass.
+func (f *Filter) pass(ctx context.Context, c *serve.Capture) (bool, error) {
+	text, err := value(ctx, c, f.field)
+	if err != nil {
+		return false, err
+	}
+	return f.holds(text) != f.not, nil
+}
+
+func (f *Filter) holds(text string) bool {
+	switch {
+	case f.exact:
+		return text == f.text
+	case f.text != "" && strings.Contains(text, f.text):
+		return true
+	}
+	return f.match != nil && f.match.MatchString(text)
+}

@@ -1,0 +1,156 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"sheaf/serve"
+)
+
+// Output is the form of an answer.
+type Output int8
+
+const (
+	CDXJ   Output = iota // pywb's: key, timestamp, JSON object; sorted as an index file is
+	JSON                 // the Internet Archive's: an array of arrays, the first of them names
+	NDJSON               // a JSON object a line
+	Text                 // the Internet Archive's: the fields' texts with blanks between them, - for none
+)
+
+var outputs = map[string]Output{"cdxj": CDXJ, "json": JSON, "ndjson": NDJSON, "text": Text}
+
+// ContentType is that of the whole answer.
+func (o Output) ContentType() string {
+	switch o {
+	case JSON:
+		return "application/json"
+	case NDJSON:
+		return "application/x-ndjson"
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// What is told of a record where no fields are asked for.
+var (
+	standardFields = []string{"url", "mime", "status", "digest", "length", fieldOffset, fieldFilename, fieldTruncated}
+	archiveFields  = []string{fieldKey, fieldTimestamp, "original", "mimetype", "statuscode", "digest", "length"}
+)
+
+// Writer writes an answer, record by record.
+type Writer struct {
+	out    *bytes.Buffer
+	query  *Query
+	fields []string
+	lines  int
+}
+
+// NewWriter writes to out what q asks for.
+func NewWriter(out *bytes.Buffer, q *Query) *Writer {
+	w := &Writer{out: out, query: q, fields: q.fields}
+	if w.fields == nil {
+		switch q.Output {
+		case CDXJ:
+			w.fields = standardFields
+		case NDJSON:
+			w.fields = append([]string{fieldKey, fieldTimestamp}, standardFields...)
+		default:
+			w.fields = archiveFields
+		}
+	}
+	if q.Output == CDXJ { // they stand before the object
+		w.fields = slices.DeleteFunc(slices.Clone(w.fields), func(f string) bool { return f == fieldKey || f == fieldTimestamp })
+	}
+	return w
+}
+
+// Lines is how many records were written.
+func (w *Writer) Lines() int { return w.lines }
+
+// Add writes one record.
+func (w *Writer) Add(ctx context.Context, c *serve.Capture) error {
+	texts := make([]string, len(w.fields))
+	for i, name := range w.fields {
+		var err error
+		if texts[i], err = value(ctx, c, field(name)); err != nil {
+			return err
+		}
+	}
+	w.lines++
+	switch w.query.Output {
+	case CDXJ:
+		w.out.WriteString(c.URLKey + " " + c.Time.UTC().Format(stamp) + " ")
+		w.object(texts)
+	case NDJSON:
+		w.object(texts)
+	case JSON:
+		if w.lines == 1 {
+			w.out.WriteString("[")
+			w.json(w.fields)
+		}
+		w.out.WriteString(",\n")
+		w.json(texts)
+		return nil
+	case Text:
+		for i, text := range texts {
+			if text == "" {
+				texts[i] = "-"
+			}
+		}
+		w.out.WriteString(strings.Join(texts, " "))
+	}
+	w.out.WriteByte('\n')
+	return nil
+}
+
+// object writes the fields that the record has as a JSON object, in their order.
+// Where they were asked for by name, all are there.
+func (w *Writer) object(texts []string) {
+	w.out.WriteByte('{')
+	first := true
+	for i, name := range w.fields {
+		if texts[i] == "" && w.query.fields == nil {
+			continue
+		}
+		if !first {
+			w.out.WriteString(", ")
+		}
+		first = false
+		w.json(name)
+		w.out.WriteString(": ")
+		w.json(texts[i])
+	}
+	w.out.WriteByte('}')
+}
+
+func (w *Writer) json(v any) {
+	enc := json.NewEncoder(w.out)
+	enc.SetEscapeHTML(false)
+	enc.Encode(v) // cannot fail: strings into memory
+	w.out.Truncate(w.out.Len() - 1)
+}
+
+// Close ends the answer. Next is where it goes on; nil: nowhere.
+func (w *Writer) Close(next *Cursor) {
+	key := w.query.showKey && next != nil
+	switch w.query.Output {
+	case JSON:
+		if w.lines == 0 {
+			w.out.WriteString("[")
+		}
+		if key {
+			if w.lines > 0 {
+				w.out.WriteString(",\n")
+			}
+			w.out.WriteString("[],\n")
+			w.json([]string{next.String()})
+		}
+		w.out.WriteString("]\n")
+	case Text, CDXJ:
+		if key {
+			w.out.WriteString("\n" + next.String() + "\n")
+		}
+	}
+}

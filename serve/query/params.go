@@ -1,0 +1,301 @@
+package query
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/serve"
+)
+
+// Bounds of a query's limit.
+const (
+	DefaultLimit = 10_000
+	MaxLimit     = 100_000
+)
+
+// Query is what was asked.
+type Query struct {
+	Search serve.Search
+	Limit  int // lines at most
+	Output Output
+	Cursor *Cursor
+
+	fields    []string // as they were asked for; nil: the output's own
+	filters   []Filter
+	collapses []collapse
+	latest    bool
+	closest   time.Time // zero: not asked for
+	last      bool      // the last lines, not the first
+	showKey   bool      // the cursor stands at the end, as the Internet Archive has it
+}
+
+// parameters lists those that there are. Some of other services' are known and
+// change nothing here.
+var parameters = []string{
+	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
+	"fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "gzip", "fastLatest", "allowFuzzy",
+}
+
+// several are the parameters that may be given more than once.
+var several = []string{"filter", "collapse"}
+
+// Parse reads a query's parameters; list is what was named in a request's body, and
+// nil where nothing was. An error is a *ParamError, or ErrExpired.
+func Parse(values url.Values, list []serve.Target) (*Query, error) {
+	for name, all := range values {
+		switch {
+		case !slices.Contains(parameters, name):
+			return nil, &ParamError{name, all[0], "no such parameter; there are " + strings.Join(parameters, ", ")}
+		case len(all) > 1 && !slices.Contains(several, name):
+			return nil, &ParamError{name, all[1], "is given twice"}
+		}
+	}
+	q := &Query{Limit: DefaultLimit}
+	p := parser{values: values, query: q}
+	for _, step := range []func() error{
+		func() error { return p.targets(list) },
+		p.times, p.conditions, p.order, p.limit, p.form, p.cursor,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return q, nil
+}
+
+type parser struct {
+	values url.Values
+	query  *Query
+}
+
+// get calls parse with a parameter that is given and not empty, and names it in the error.
+func (p *parser) get(name string, parse func(string) error) error {
+	for _, text := range p.values[name] {
+		if text == "" {
+			continue
+		}
+		if err := parse(text); err != nil {
+			var known *ParamError
+			if errors.As(err, &known) || errors.Is(err, ErrExpired) {
+				return err
+			}
+			return &ParamError{name, text, err.Error()}
+		}
+	}
+	return nil
+}
+
+func (p *parser) targets(list []serve.Target) error {
+	match := serve.Match(0)
+	if err := p.get("matchType", func(text string) error {
+		var ok bool
+		if match, ok = matches[text]; !ok {
+			return errors.New("want exact, prefix, host or domain")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	p.query.Search.Targets = list
+	if err := p.get("url", func(text string) error {
+		if list != nil {
+			return errors.New("the body names what is asked for already")
+		}
+		if text == "*" && match == 0 {
+			return nil
+		}
+		t, err := parseTarget(text, match)
+		p.query.Search.Targets = []serve.Target{t}
+		return err
+	}); err != nil {
+		return err
+	}
+	if p.query.Search.Targets == nil {
+		if match != 0 {
+			return &ParamError{"matchType", p.values.Get("matchType"), "there is no url that it could be of"}
+		}
+		p.query.Search.Targets = []serve.Target{{Match: serve.MatchAll}}
+	}
+	return nil
+}
+
+func (p *parser) times() error {
+	s := &p.query.Search
+	if err := p.get("from", func(text string) (err error) { s.From, _, err = parseTime(text); return err }); err != nil {
+		return err
+	}
+	if err := p.get("to", func(text string) (err error) { _, s.To, err = parseTime(text); return err }); err != nil {
+		return err
+	}
+	if !s.From.IsZero() && !s.To.IsZero() && s.To.Before(s.From) {
+		return &ParamError{"to", p.values.Get("to"), "lies before from=" + p.values.Get("from")}
+	}
+	return p.get("closest", func(text string) (err error) {
+		p.query.closest, _, err = parseTime(text)
+		return err
+	})
+}
+
+func (p *parser) conditions() error {
+	q := p.query
+	if err := p.get("filter", func(text string) error {
+		f, err := parseFilter(text)
+		if q.filters = append(q.filters, f); err == nil && len(q.filters) > maxFilters {
+			err = fmt.Errorf("more than %d filters", maxFilters)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.get("collapse", func(text string) error {
+		c, err := parseCollapse(text)
+		if q.collapses = append(q.collapses, c); err == nil && len(q.collapses) > maxCollapses {
+			err = fmt.Errorf("more than %d collapses", maxCollapses)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return p.flag("latest", &q.latest)
+}
+
+func (p *parser) flag(name string, to *bool) error {
+	return p.get(name, func(text string) (err error) {
+		if *to, err = strconv.ParseBool(text); err != nil {
+			err = errors.New("want true or false")
+		}
+		return err
+	})
+}
+
+// order reads sort, and checks that what is asked for can be had in that order.
+func (p *parser) order() error {
+	q := p.query
+	return errors.Join(p.get("sort", func(text string) error {
+		switch text {
+		case "default":
+		case "reverse":
+			q.Search.Reverse = true
+			return q.oneSite()
+		case "closest":
+			if q.closest.IsZero() {
+				return errors.New("needs closest, a time")
+			}
+		default:
+			return errors.New("want default, reverse or closest")
+		}
+		return nil
+	}), p.get("closest", func(string) error {
+		switch {
+		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact:
+			return errors.New("is for one URL")
+		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
+			return errors.New("does not go with latest, collapse and sort=reverse")
+		}
+		return nil
+	}), p.get("latest", func(string) error {
+		if q.latest && q.Search.Reverse {
+			return errors.New("does not go with sort=reverse")
+		}
+		return nil
+	}))
+}
+
+// oneSite fails unless the query is for one URL, prefix or host.
+func (q *Query) oneSite() error {
+	if len(q.Search.Targets) == 1 {
+		switch q.Search.Targets[0].Match {
+		case serve.MatchExact, serve.MatchPrefix, serve.MatchHost:
+			return nil
+		}
+	}
+	return errors.New("is for one URL, prefix or host")
+}
+
+func (p *parser) limit() error {
+	q := p.query
+	return p.get("limit", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n == 0 || n > MaxLimit || n < -MaxLimit {
+			return fmt.Errorf("want a number from 1 to %d, or a negative one for the last lines", MaxLimit)
+		}
+		q.Limit = n
+		if n > 0 {
+			return nil
+		}
+		q.Limit, q.last = -n, true
+		if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
+			return errors.New("a negative one does not go with sort, latest, collapse and closest")
+		}
+		q.Search.Reverse = true
+		return q.oneSite()
+	})
+}
+
+func (p *parser) form() error {
+	q := p.query
+	for _, name := range []string{"fl", "fields"} {
+		if err := p.get(name, func(text string) (err error) { q.fields, err = parseFields(text); return err }); err != nil {
+			return err
+		}
+	}
+	if err := p.get("output", func(text string) error {
+		var ok bool
+		if q.Output, ok = outputs[text]; !ok {
+			return errors.New("want cdxj, json, ndjson or text")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return p.flag("showResumeKey", &q.showKey)
+}
+
+func (p *parser) cursor() error {
+	for _, name := range []string{"cursor", "resumeKey"} {
+		if err := p.get(name, func(text string) error {
+			c, err := parseCursor(text)
+			if err != nil {
+				return err
+			}
+			switch {
+			case !p.query.closest.IsZero():
+				return errors.New("does not go with closest")
+			case p.query.last:
+				return errors.New("does not go with a negative limit")
+			}
+			p.query.Cursor = c
+			return c.check(p.query, time.Now())
+		}); err != nil {
+			return err
+		}
+	}
+	if c := p.query.Cursor; c != nil {
+		p.query.Search.After = c.position()
+	}
+	return nil
+}
+
+// id names what is searched for: the same for every form in which it is given.
+func (q *Query) id() string {
+	h := sha256.New()
+	s := &q.Search
+	for _, t := range s.Targets {
+		fmt.Fprintf(h, "%d %q %q\n", t.Match, t.Host, t.Key)
+	}
+	fmt.Fprintf(h, "%v %v %t %t\n", s.From.UnixNano(), s.To.UnixNano(), s.Reverse, q.latest)
+	for _, f := range q.filters {
+		fmt.Fprintf(h, "%q %t %q %t %v\n", f.field, f.not, f.text, f.exact, f.match)
+	}
+	for _, c := range q.collapses {
+		fmt.Fprintf(h, "%q %d\n", c.field, c.first)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

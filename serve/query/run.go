@@ -1,0 +1,177 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"sheaf/serve"
+)
+
+// Budget bounds what one answer may cost. A query that costs more is answered as
+// far as it came, with a cursor.
+type Budget struct {
+	Records int64         // looked at; 0: no bound
+	Time    time.Duration // 0: no bound
+}
+
+// errEnough ends a search of which no more is wanted.
+var errEnough = errors.New("enough")
+
+// Run looks for what the query asks and calls emit with each record. Next is where
+// to go on: nil where that was all.
+func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (next *Cursor, err error) {
+	switch {
+	case !q.closest.IsZero():
+		return nil, q.runClosest(ctx, l, a, emit)
+	case q.last:
+		var last []*serve.Capture
+		_, err := q.run(ctx, l, a, Budget{}, func(c *serve.Capture) error {
+			last = append(last, c)
+			return nil
+		})
+		for i := len(last) - 1; i >= 0 && err == nil; i-- {
+			err = emit(last[i])
+		}
+		return nil, err
+	}
+	return q.run(ctx, l, a, b, emit)
+}
+
+// runner is a query under way.
+type runner struct {
+	*Query
+	emit  func(*serve.Capture) error
+	left  int            // lines that may still be given
+	done  serve.Position // behind which everything is still to be searched
+	marks []string       // of each collapse: the last record's that came to it
+
+	best   *serve.Capture // the newest so far of its URL key, where only the newest is wanted
+	bestAt serve.Position
+}
+
+func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (*Cursor, error) {
+	r := &runner{Query: q, emit: emit, left: q.Limit, marks: make([]string, len(q.collapses))}
+	if q.Cursor != nil {
+		r.done = *q.Cursor.position()
+		copy(r.marks, q.Cursor.Marks)
+	}
+	search, begun := q.Search, time.Now()
+	search.Pace = func(at serve.Position, scanned int64) error {
+		if r.best == nil {
+			r.done = at
+		}
+		spent := b.Records > 0 && scanned >= b.Records || b.Time > 0 && time.Since(begun) >= b.Time
+		if spent && r.best == nil {
+			return errEnough
+		}
+		return nil
+	}
+	results, err := l.Search(ctx, a, search)
+	if err != nil {
+		return nil, err
+	}
+	defer results.Close()
+	err = results.Each(ctx, func(c *serve.Capture, at serve.Position) error {
+		if ok, err := q.pass(ctx, c); err != nil || !ok {
+			return err
+		}
+		if q.latest {
+			return r.newest(ctx, c, at)
+		}
+		return r.give(ctx, c, at)
+	})
+	if err == nil && r.best != nil {
+		err = r.give(ctx, r.best, r.bestAt)
+	}
+	if errors.Is(err, errEnough) {
+		return &Cursor{
+			Query: q.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
+			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks,
+		}, nil
+	}
+	return nil, err
+}
+
+// pass reports whether all filters let a record pass.
+func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
+	for i := range q.filters {
+		if ok, err := q.filters[i].pass(ctx, c); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// newest holds a record back until the next URL key begins.
+func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position) error {
+	if r.best != nil && (r.best.URLKey != c.URLKey || r.bestAt.Host != at.Host || r.bestAt.Target != at.Target) {
+		if err := r.give(ctx, r.best, r.bestAt); err != nil {
+			return err
+		}
+	}
+	r.best, r.bestAt = c, at
+	return nil
+}
+
+// give lets a record through the collapses, and gives it out. There is more
+// to come for certain only when one comes for which there is no room.
+func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) error {
+	marks := slices.Clone(r.marks)
+	for i, collapse := range r.collapses {
+		mark, ok, err := collapse.pass(ctx, c, marks[i])
+		if err != nil {
+			return err
+		}
+		marks[i] = mark
+		if !ok {
+			r.marks, r.done = marks, at
+			return nil
+		}
+	}
+	if r.left == 0 {
+		return errEnough
+	}
+	r.left--
+	r.marks, r.done = marks, at
+	return r.emit(c)
+}
+
+// runClosest gives the records nearest to a time.
+func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Account, emit func(*serve.Capture) error) error {
+	results, err := l.Search(ctx, a, q.Search)
+	if err != nil {
+		return err
+	}
+	defer results.Close()
+	var near []*serve.Capture
+	byDistance := func(a, b *serve.Capture) int {
+		return cmp.Compare(a.Time.Sub(q.closest).Abs(), b.Time.Sub(q.closest).Abs())
+	}
+	err = results.Each(ctx, func(c *serve.Capture, _ serve.Position) error {
+		ok, err := q.pass(ctx, c)
+		if ok {
+			near = append(near, c)
+		}
+		if len(near) >= 2*q.Limit+stableCut {
+			slices.SortStableFunc(near, byDistance)
+			near = near[:q.Limit]
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(near, byDistance)
+	for _, c := range near[:min(q.Limit, len(near))] {
+		if err := emit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stableCut is how many records more than needed are held before they are cut.
+const stableCut = 1024

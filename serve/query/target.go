@@ -1,0 +1,125 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"sheaf/archive"
+	"sheaf/serve"
+)
+
+// The values of matchType.
+var matches = map[string]serve.Match{
+	"exact": serve.MatchExact, "prefix": serve.MatchPrefix, "host": serve.MatchHost, "domain": serve.MatchDomain,
+}
+
+// parseTarget reads what is to be searched. Match is what matchType says, 0 where
+// it says nothing; the wildcards that the text may have must agree with it.
+func parseTarget(text string, match serve.Match) (serve.Target, error) {
+	rest, wild := text, serve.Match(0)
+	if r, ok := strings.CutPrefix(rest, "*."); ok {
+		rest, wild = r, serve.MatchDomain
+		rest = strings.TrimSuffix(strings.TrimSuffix(rest, "*"), "/")
+	} else if r, ok := strings.CutSuffix(rest, "*"); ok {
+		rest, wild = r, serve.MatchPrefix
+	}
+	switch {
+	case rest == "":
+		return serve.Target{}, errors.New("is empty")
+	case wild != 0 && match != 0 && wild != match:
+		return serve.Target{}, errors.New("its asterisk and matchType say different things")
+	case wild != 0:
+		match = wild
+	case match == 0:
+		match = serve.MatchExact
+	}
+	ascii, err := asciiURL(rest)
+	if err != nil {
+		return serve.Target{}, err
+	}
+	host, err := archive.HostOf(ascii)
+	if err != nil {
+		return serve.Target{}, err
+	}
+	key := archive.SURT(ascii)
+	site, _, _ := strings.Cut(key, ")")
+	t := serve.Target{Match: match, Host: bareHost(host, site)}
+	switch match {
+	case serve.MatchExact:
+		t.Key = key
+	case serve.MatchPrefix:
+		// The key drops what a prefix must keep.
+		if strings.HasSuffix(rest, "/") && !strings.HasSuffix(key, "/") {
+			key += "/"
+		}
+		if strings.HasSuffix(rest, "?") {
+			key += "?"
+		}
+		t.Key = key
+	case serve.MatchDomain:
+		if !wholeHost(ascii) {
+			return t, errors.New("a domain has no path")
+		}
+		t.Host = host
+		if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
+			return t, errors.New("a domain has no port: it is searched on all")
+		}
+	}
+	return t, nil
+}
+
+// wholeHost reports whether a URL is its host's first page.
+func wholeHost(ascii string) bool {
+	_, rest, _ := strings.Cut(ascii, "://")
+	return strings.IndexByte(rest, '/') == len(rest)-1
+}
+
+// bareHost takes www off a host's name where the site's key has none.
+func bareHost(host, site string) string {
+	if archive.HostSURT(host) != site {
+		_, host, _ = strings.Cut(host, ".")
+	}
+	return host
+}
+
+// asciiURL completes a URL as people write it: without a scheme or path, with
+// letters of any script, with a fragment.
+func asciiURL(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	text, _, _ = strings.Cut(text, "#")
+	scheme, rest, _ := strings.Cut(text, "://")
+	scheme = strings.ToLower(scheme)
+	if scheme != "http" && scheme != "https" {
+		return "", fmt.Errorf("scheme %.20q is not http or https", scheme)
+	}
+	end := strings.IndexAny(rest+"/", "/?")
+	host, path := rest[:end], rest[end:]
+	if strings.Contains(host, "@") {
+		return "", errors.New("names a user")
+	}
+	if name, err := idna.Punycode.ToASCII(host); err == nil {
+		host = name
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	var b strings.Builder
+	for i := range len(path) {
+		if c := path[i]; c <= ' ' || c >= 0x7f {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	ascii := scheme + "://" + strings.ToLower(host) + b.String()
+	if _, err := url.Parse(ascii); err != nil && strings.Contains(err.Error(), "host") {
+		return "", errors.New("has no host's name")
+	}
+	return ascii, nil
+}

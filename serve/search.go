@@ -1,0 +1,258 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// Match says which records belong to a Target.
+type Match int8
+
+const (
+	MatchExact  Match = iota + 1 // one URL key
+	MatchPrefix                  // the URL keys of one site that begin with Key
+	MatchHost                    // all of one site
+	MatchDomain                  // a host and all below it, on every port
+	MatchAll                     // everything
+)
+
+// Target is what a search goes through. A site is a host with its namesakes, with
+// and without www: their URLs have the same keys.
+type Target struct {
+	Match Match
+	Host  string // as archive.HostOf gives it; of MatchDomain a name; empty of MatchAll
+	Key   string // MatchExact: the URL key; MatchPrefix: what it begins with
+}
+
+// Position is a record's place in the order of a search. It depends on nothing
+// else that is asked for, and stays what it is whatever is published.
+type Position struct {
+	Target int       // its number
+	Host   string    // catalog.Key of the host; empty where the target is one site
+	Key    string    // URL key
+	Time   time.Time // of the fetch
+	Seq    int64     // of the line
+	Offset int64     // of the cell in its segment
+}
+
+// compare orders positions of the same target and, unless it is one site, host.
+func (p Position) compare(q Position) int {
+	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
+}
+
+// Search says which records are wanted. Targets come one after another; sites by
+// the key of their URLs, then by time; domains host by host in the order of the
+// tree (catalog.Key), each by URL key and time.
+type Search struct {
+	Targets  []Target
+	From, To time.Time // of the fetch, both inclusive; zero: open
+	After    *Position // go on behind it; nil: from the beginning
+	Reverse  bool      // sites from their last record to their first
+
+	// Pace, where it is set, is told from time to time how far the search has come:
+	// behind the position everything is still to be searched. An error that it
+	// returns ends the search. It bounds what an answer may cost.
+	Pace func(done Position, scanned int64) error
+}
+
+// endKey lies behind all URL keys of a host.
+const endKey = "\x7f"
+
+// stride is how many records are looked at between calls of Pace.
+const stride = 1024
+
+// Results of a search read one version of the catalog. It must be closed.
+type Results struct {
+	*visit
+	search  Search
+	scanned int64
+}
+
+// Search looks for records as the account sees them.
+func (l *Library) Search(ctx context.Context, a *Account, s Search) (*Results, error) {
+	v, err := l.visit(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &Results{visit: v, search: s}, nil
+}
+
+// Version is that of the catalog.
+func (r *Results) Version() int64 { return r.snap.Version() }
+
+// Scanned is how many records were looked at.
+func (r *Results) Scanned() int64 { return r.scanned }
+
+// Close gives the catalog's version free.
+func (r *Results) Close() { r.snap.Release() }
+
+// Each calls f with each record and its position, until one fails.
+func (r *Results) Each(ctx context.Context, f func(*Capture, Position) error) error {
+	first := 0
+	if r.search.After != nil {
+		first = r.search.After.Target
+	}
+	for n := first; n < len(r.search.Targets); n++ {
+		after := r.search.After
+		if after != nil && after.Target != n {
+			after = nil
+		}
+		if err := r.target(ctx, n, after, f); err != nil {
+			return err
+		}
+		if n+1 < len(r.search.Targets) {
+			if err := r.pace(Position{Target: n + 1}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Capture, Position) error) error {
+	t := r.search.Targets[n]
+	at := Position{Target: n}
+	switch t.Match {
+	case MatchExact, MatchPrefix, MatchHost:
+		hosts, err := r.site(ctx, t.Host)
+		if err != nil {
+			return fmt.Errorf("search %s: %w", t.Host, err)
+		}
+		return r.stream(ctx, hosts, t.keys(), at, after, f)
+	case MatchDomain:
+		return r.walk(ctx, archive.HostPath(t.Host), at, after, f)
+	case MatchAll:
+		return r.walk(ctx, "", at, after, f)
+	}
+	return fmt.Errorf("search: match %d", t.Match)
+}
+
+// keys are those of the target, a site.
+func (t Target) keys() keyRange {
+	switch t.Match {
+	case MatchExact:
+		return keyRange{t.Key, true}
+	case MatchPrefix:
+		return keyRange{t.Key, false}
+	}
+	return keyRange{}
+}
+
+// keyRange is one URL key, or all that begin with it.
+type keyRange struct {
+	key   string
+	exact bool
+}
+
+func (k keyRange) holds(key string) bool {
+	if k.exact {
+		return key == k.key
+	}
+	return strings.HasPrefix(key, k.key)
+}
+
+func (r *Results) pace(done Position) error {
+	if r.search.Pace == nil {
+		return nil
+	}
+	return r.search.Pace(done, r.scanned)
+}
+
+// fetched reports whether a time is within those wanted.
+func (s *Search) fetched(t time.Time) bool {
+	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
+}
+
+// spans reports whether something of a crawl span may be wanted.
+func (s *Search) spans(first, last time.Time) bool {
+	return (s.From.IsZero() || last.IsZero() || !last.Before(s.From)) && (s.To.IsZero() || first.IsZero() || !first.After(s.To))
+}
+
+// walk goes through the hosts at and below a place, on every port, as far as the
+// account sees them.
+func (r *Results) walk(ctx context.Context, place string, at Position, after *Position, f func(*Capture, Position) error) error {
+	from := ""
+	if after != nil {
+		from = after.Host
+	}
+	for _, root := range r.scope.under(place) {
+		for _, prefix := range subtree(root) {
+			if g := from + " "; from != "" && g > prefix && !strings.HasPrefix(g, prefix) {
+				continue // all of it lies before
+			}
+			if err := r.walkUnder(ctx, root, prefix, from, at, after, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// walkUnder goes through the hosts within root whose keys, each with a blank
+// behind it, begin with prefix, from the host whose key is from on.
+func (r *Results) walkUnder(ctx context.Context, root, prefix, from string, at Position, after *Position, f func(*Capture, Position) error) error {
+	visitHost := func(h catalog.HostInfo) error {
+		place := archive.HostPath(h.Host)
+		if !within(place, root) || !r.search.spans(h.First, h.Last) {
+			return nil
+		}
+		found, err := r.host(ctx, place)
+		if err != nil || found == nil {
+			return err
+		}
+		at.Host = h.SURT
+		var behind *Position
+		if after != nil && after.Host == h.SURT {
+			behind = after
+		}
+		if err := r.stream(ctx, []*host{found}, keyRange{}, at, behind, f); err != nil {
+			return err
+		}
+		return r.pace(Position{Target: at.Target, Host: h.SURT, Key: endKey})
+	}
+	last := ""
+	if from != "" && strings.HasPrefix(from+" ", prefix) {
+		last = from
+		place := strings.ReplaceAll(from, ",", "/")
+		if name, err := archive.HostFromPath(place); err == nil {
+			if err := visitHost(catalog.HostInfo{Host: name, SURT: from}); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		some, err := r.snap.Hosts(ctx, prefix, last, page)
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+		for _, h := range some {
+			if err := visitHost(h); err != nil {
+				return err
+			}
+			last = h.SURT
+		}
+		if len(some) < page {
+			return nil
+		}
+		if err := r.pace(Position{Target: at.Target, Host: last, Key: endKey}); err != nil {
+			return err
+		}
+	}
+}
+
+// subtree gives, in their order, what the keys of the hosts at and below a place
+// begin with: its own, those below, those on other ports. What else begins with
+// the last is not within the place.
+func subtree(place string) []string {
+	if place == "" {
+		return []string{""}
+	}
+	key := strings.ReplaceAll(place, "/", ",")
+	return []string{key + " ", key + ",", key + "_"}
+}
