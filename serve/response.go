@@ -1,0 +1,120 @@
+package serve
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"sheaf/archive"
+)
+
+// maxHead bounds a record's WARC and HTTP headers, in bytes; the format's own bound is smaller.
+const maxHead = 64 << 10
+
+// Header is one line of a stored HTTP header.
+type Header struct{ Name, Value string }
+
+// Response is what a server answered, as it is stored.
+type Response struct {
+	Status  int
+	Headers []Header      // in their order, as the server wrote them
+	Size    int64         // of Body, in bytes
+	Body    io.ReadCloser // without transfer and content codings; cut where Capture.Truncated says so
+}
+
+// Get returns the first value of a header, or "".
+func (r *Response) Get(name string) string {
+	for _, h := range r.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// Response opens what the server answered; of a Revisit what it answered when the
+// Original was fetched. ErrNotFound says that this is not here. The caller closes the body.
+func (c *Capture) Response(ctx context.Context) (*Response, error) {
+	if c.Original != nil {
+		return c.Original.Response(ctx)
+	}
+	if c.Kind != archive.Page && c.Kind != archive.Response {
+		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, ErrNotFound)
+	}
+	record, err := c.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := readResponse(record)
+	if err != nil {
+		record.Close()
+		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
+	}
+	return r, nil
+}
+
+// readResponse reads a record up to its body.
+func readResponse(record io.ReadCloser) (*Response, error) {
+	zr, err := gzip.NewReader(record)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(zr, maxHead)
+	_, warc, _, err := readHead(in)
+	if err != nil {
+		return nil, fmt.Errorf("WARC header: %w", err)
+	}
+	r := &Response{Headers: warc}
+	block, err := strconv.ParseInt(r.Get("Content-Length"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("WARC header: Content-Length: %w", err)
+	}
+	status, headers, n, err := readHead(in)
+	if err != nil {
+		return nil, fmt.Errorf("HTTP header: %w", err)
+	}
+	_, code, _ := strings.Cut(status, " ")
+	code, _, _ = strings.Cut(strings.TrimSpace(code), " ")
+	r.Status, _ = strconv.Atoi(code) // 0 for what is none
+	r.Headers, r.Size = headers, block-n
+	if r.Size < 0 {
+		return nil, fmt.Errorf("HTTP header of %d bytes in a block of %d", n, block)
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(in, r.Size), record}
+	return r, nil
+}
+
+// readHead reads a first line and headers up to the empty line behind them. n is what they take.
+func readHead(in *bufio.Reader) (first string, headers []Header, n int64, err error) {
+	for {
+		line, err := in.ReadString('\n')
+		n += int64(len(line))
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", nil, 0, io.ErrUnexpectedEOF
+		case err != nil:
+			return "", nil, 0, err
+		case n > maxHead:
+			return "", nil, 0, fmt.Errorf("longer than %d bytes", maxHead)
+		}
+		text := strings.TrimRight(line, "\r\n")
+		switch name, value, ok := strings.Cut(text, ":"); {
+		case text == "":
+			return first, headers, n, nil
+		case n == int64(len(line)):
+			first = text
+		case (text[0] == ' ' || text[0] == '\t') && len(headers) > 0: // a line folded in the old way
+			headers[len(headers)-1].Value += " " + strings.TrimSpace(text)
+		case ok:
+			headers = append(headers, Header{strings.TrimSpace(name), strings.TrimSpace(value)})
+		}
+	}
+}
