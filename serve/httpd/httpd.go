@@ -9,6 +9,10 @@
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                  index lines of records (package query)
 //	/v1/admin/accounts                       for operators
+//	/web/<timestamp>[id_]/<URL>              a stored page, to read; id_: its bytes
+//	/web/*/<URL>                             the page's versions
+//	/timegate/<URL>, /timemap/link|json/<URL>  RFC 7089 (Memento)
+//	/diff/<timestamp>/<timestamp>/<URL>      what changed between two versions
 //
 // <form> is tar.gz, warc.gz, links.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
 // Files have strong ETags and take Range (several too), If-Range and the other
@@ -23,6 +27,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -41,6 +46,8 @@ type Options struct {
 	Operator func(http.Handler) http.Handler // lets operators pass and nobody else
 	Version  string                          // of the program, for /v1/version
 	Stopping <-chan struct{}                 // closed when the service begins to stop: who waits for changes is answered
+	Public   string                          // the service's own URL, where a proxy speaks for it; may be empty
+	Zone     *time.Location                  // of the times that people read; default UTC
 	Log      *slog.Logger                    // default: slog.Default
 
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
@@ -56,8 +63,9 @@ const (
 // server holds what the handlers share.
 type server struct {
 	Options
-	guesses  *guesses
-	searches *gate
+	guesses   *guesses
+	searches  *gate
+	comparing chan struct{} // bounds how many comparisons run at once
 }
 
 // Register mounts the handlers.
@@ -71,7 +79,10 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Budget == (query.Budget{}) {
 		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
 	}
-	s := &server{Options: opt, guesses: newGuesses(), searches: newGate()}
+	if opt.Zone == nil {
+		opt.Zone = time.UTC
+	}
+	s := &server{Options: opt, guesses: newGuesses(), searches: newGate(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
@@ -86,6 +97,7 @@ func Register(r *mux.Router, opt Options) error {
 	get("/v1/cdx", s.cdx)
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
+	s.registerPages(r)
 	return nil
 }
 

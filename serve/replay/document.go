@@ -67,7 +67,7 @@ func MediaType(contentType string) string {
 // Document is a stored page or style sheet on its way to a reader.
 type Document struct {
 	Kind     Kind
-	Encoding string // in which Rewrite writes, as a Content-Type names it
+	Encoding string // in which Rewrite writes, as a Content-Type names it; not of Other
 	Frameset bool
 	Refresh  string // the URL that a <meta http-equiv=refresh> leads to, absolute; may be empty
 
@@ -90,6 +90,9 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	d := &Document{Kind: KindOf(contentType, head), base: base, own: true, in: in}
+	if d.Kind == Other {
+		return d, nil
+	}
 	d.charset = charset.Detect(head, contentType)
 	d.Encoding = d.charset.Name
 	if wider := transcoded(d.charset.Name); wider != nil {
@@ -198,3 +201,6 @@ func (d *Document) Rewrite(w io.Writer, t time.Time, framed bool, banner []byte)
 	_, err := io.Copy(w, d.in)
 	return err
 }
+
+// Read reads the body as it is; it is for what is not rewritten.
+func (d *Document) Read(p []byte) (int, error) { return d.in.Read(p) }

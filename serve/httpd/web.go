@@ -1,0 +1,180 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/internal/problem"
+	"sheaf/serve"
+	"sheaf/serve/replay"
+)
+
+// Where stored pages are shown: replay.Root, and these.
+const (
+	pathTimeGate = "/timegate/"
+	pathTimeMap  = "/timemap/"
+	pathDiff     = "/diff/"
+)
+
+// registerPages mounts what shows stored pages.
+func (s *server) registerPages(r *mux.Router) {
+	// A URL in a path has slashes in a row, and dots that are not the path's own.
+	r.SkipClean(true)
+	for prefix, h := range map[string]func(http.ResponseWriter, *http.Request, *serve.Account) error{
+		replay.Root: s.web, pathTimeGate: s.timeGate, pathTimeMap: s.timeMap, pathDiff: s.diff,
+	} {
+		r.PathPrefix(prefix).Handler(s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
+	}
+	r.Handle(strings.TrimSuffix(pathDiff, "/"), s.authenticated(s.diffForm)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
+}
+
+// target is what follows a prefix in a request's path, with the query: a URL in a
+// path has its own slashes, escapes and question mark.
+func target(r *http.Request, prefix string) string {
+	rest := strings.TrimPrefix(r.URL.EscapedPath(), prefix)
+	if r.URL.RawQuery != "" || r.URL.ForceQuery {
+		rest += "?" + r.URL.RawQuery
+	}
+	return rest
+}
+
+// badAddress turns what replay says of an address into a problem.
+func badAddress(err error) error {
+	switch {
+	case errors.Is(err, replay.ErrTimestamp):
+		return problem.New(http.StatusBadRequest, "timestamp", err.Error())
+	case errors.Is(err, replay.ErrURL):
+		return problem.New(http.StatusBadRequest, "url", err.Error())
+	}
+	return err
+}
+
+// mementos are the versions of one page that can be shown, by time; of the same
+// second and URL the last one only.
+type mementos []*serve.Capture
+
+func (s *server) mementos(r *http.Request, a *serve.Account, url string) (mementos, error) {
+	captures, err := s.Library.Captures(r.Context(), a, url)
+	if err != nil {
+		return nil, err
+	}
+	var all mementos
+	for _, c := range captures {
+		if c.Kind != archive.Page && c.Kind != archive.Response && c.Original == nil {
+			continue // a revisit of what is not here, or a record that is no page's
+		}
+		if n := len(all); n > 0 && all[n-1].URL == c.URL && replay.Timestamp(all[n-1].Time) == replay.Timestamp(c.Time) {
+			all = all[:n-1]
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// at returns the version of exactly that second, of the URL as it is written if
+// there is one; -1 where there is none.
+func (m mementos) at(t time.Time, url string) int {
+	found := -1
+	for i, c := range m {
+		if replay.Timestamp(c.Time) == replay.Timestamp(t) && (found < 0 || c.URL == url) {
+			found = i
+		}
+	}
+	return found
+}
+
+// nearest returns the version nearest to a time; the zero time is now. A server's
+// passing trouble counts only where there is nothing else.
+func (m mementos) nearest(t time.Time) int {
+	best := -1
+	for i, c := range m {
+		switch {
+		case best < 0, trouble(m[best]) && !trouble(c):
+			best = i
+		case trouble(c) && !trouble(m[best]):
+		case t.IsZero(), distance(c.Time, t) <= distance(m[best].Time, t):
+			best = i
+		}
+	}
+	return best
+}
+
+func distance(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
+
+func trouble(c *serve.Capture) bool {
+	return c.Kind == archive.Response && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
+}
+
+// web serves /web/…: one version of a page, the list of its versions, or the way to
+// the version nearest to the time that was asked for.
+func (s *server) web(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	address, err := replay.ParseAddress(target(r, replay.Root))
+	if err != nil {
+		return badAddress(err)
+	}
+	all, err := s.mementos(r, a, address.URL)
+	if err != nil {
+		return err
+	}
+	switch i := all.at(address.Time, address.URL); {
+	case len(all) == 0:
+		return s.noPage(w, r, a, address.URL)
+	case address.All:
+		return s.versions(w, r, all, address.URL)
+	case address.Full && i >= 0 && all[i].URL == address.URL:
+		return s.memento(w, r, a, all, i, address.Mode)
+	case address.Full && i >= 0:
+		found(w, s.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
+		return nil
+	}
+	c := all[all.nearest(address.Time)]
+	s.link(w, r, all, -1, address.URL)
+	found(w, s.origin(r)+replay.Path(c.Time, address.Mode, c.URL))
+	return nil
+}
+
+// found redirects. Unlike http.Redirect it leaves the slashes of a URL in a path alone.
+func found(w http.ResponseWriter, to string) {
+	h := w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "private, no-cache")
+	w.WriteHeader(http.StatusFound)
+}
+
+// origin is what comes before the path in the service's own URLs, as the client
+// knows it. Behind a proxy that speaks TLS for it, the service learns the scheme from its public URL.
+func (s *server) origin(r *http.Request) string {
+	if public, err := url.Parse(s.Public); err == nil && public.Host == r.Host && public.Host != "" {
+		return public.Scheme + "://" + public.Host
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// noPage says that nothing is kept of a page, to people with what there is near it.
+func (s *server) noPage(w http.ResponseWriter, r *http.Request, a *serve.Account, page string) error {
+	if !wantsHTML(r) {
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", page))
+	}
+	near, err := s.Library.Near(r.Context(), a, page, 20)
+	if err != nil {
+		return err
+	}
+	missing := missingPage{screen: s.screen(r, page)}
+	for _, u := range near {
+		missing.Near = append(missing.Near, place{URL: u, Path: replay.Root + "*/" + u})
+	}
+	return s.show(w, r, http.StatusNotFound, missingTemplate, missing)
+}
+
+// wantsHTML reports whether the client is a browser, or asks as one.
+func wantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }

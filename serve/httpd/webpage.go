@@ -1,0 +1,266 @@
+package httpd
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"sheaf/internal/transfers"
+	"sheaf/internal/weburl"
+	"sheaf/serve"
+	"sheaf/serve/replay"
+)
+
+// rewriteVersion is part of every rewritten page's ETag: it changes with what rewriting does.
+const rewriteVersion = "1"
+
+// memento serves version i of a page.
+func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Account, all mementos, i int, mode replay.Mode) error {
+	if err := s.Library.Admit(a); err != nil {
+		return err
+	}
+	c := all[i]
+	h := w.Header()
+	h.Set("Memento-Datetime", c.Time.UTC().Format(http.TimeFormat))
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("X-DNS-Prefetch-Control", "off")
+	s.link(w, r, all, i, c.URL)
+	etag := s.etag(r, all, i, mode)
+	if matches(r.Header.Get("If-None-Match"), etag) {
+		h.Set("ETag", etag)
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	answer, err := c.Response(r.Context())
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	h.Set("ETag", etag)
+	originalHeaders(h, answer)
+	if c.Truncated != "" {
+		h.Set("X-Archive-Truncated", c.Truncated)
+	}
+	out := &counter{ResponseWriter: w}
+	start := time.Now()
+	defer func() { s.recordPage(r, a, start, out) }()
+	if to := answer.Get("Location"); mode != replay.Bytes && to != "" && answer.Status/100 == 3 {
+		return s.redirect(out, r, c, answer.Status, to, mode)
+	}
+	if mode == replay.Bytes {
+		return s.bytes(out, r, answer)
+	}
+	return s.page(out, r, all, i, answer, mode)
+}
+
+// etag names what is sent of a version: of a page shown to people also by its neighbours and their language.
+func (s *server) etag(r *http.Request, all mementos, i int, mode replay.Mode) string {
+	c := all[i]
+	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
+	if mode == replay.Plain {
+		id += fmt.Sprintf(" %d %d %s", i, len(all), languageOf(r))
+	}
+	sum := sha256.Sum256([]byte(id))
+	return fmt.Sprintf(`"%x"`, sum[:16])
+}
+
+// matches reports whether a list of entity tags holds one, weakly compared.
+func matches(list, etag string) bool {
+	for tag := range strings.SplitSeq(list, ",") {
+		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag {
+			return true
+		}
+	}
+	return false
+}
+
+// redirect passes on a redirect that the server gave, to where its target lies in the archive.
+func (s *server) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, status int, to string, mode replay.Mode) error {
+	base, err := weburl.New(c.URL, nil)
+	if err == nil {
+		to, err = base.Resolve(to, nil)
+	}
+	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+		return s.show(w, r, http.StatusOK, redirectTemplate, missingPage{screen: s.screen(r, c.URL), Near: []place{{URL: to}}})
+	}
+	w.Header().Set("Location", s.origin(r)+replay.Path(c.Time, mode, to))
+	w.WriteHeader(shownStatus(status))
+	return nil
+}
+
+// shownStatus is the status with which a stored answer is shown: its own, but for
+// those that speak of the exchange itself.
+func shownStatus(status int) int {
+	switch {
+	case status < 200, status > 599, status == http.StatusNotModified, status == http.StatusPartialContent,
+		status == http.StatusProxyAuthRequired, status == http.StatusUnauthorized, status == http.StatusRequestTimeout:
+		return http.StatusOK
+	}
+	return status
+}
+
+// Bounds on the stored headers that are shown.
+const (
+	maxOriginalHeaders = 60
+	maxOriginalHeader  = 4 << 10 // bytes
+)
+
+// originalHeaders shows the stored headers under names of their own.
+func originalHeaders(h http.Header, answer *serve.Response) {
+	for i, line := range answer.Headers {
+		if i == maxOriginalHeaders {
+			return
+		}
+		if name := "X-Archive-Orig-" + line.Name; httpguts.ValidHeaderFieldName(name) && plain(line.Value) && len(line.Value) <= maxOriginalHeader {
+			h.Add(name, line.Value)
+		}
+	}
+}
+
+// plain reports whether a stored value may stand in a header of ours.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f })
+}
+
+// policy sets what a browser may do with a stored body. Chromium shows PDF outside
+// of the page's origin, and not at all in a sandbox.
+func policy(h http.Header, contentType string) {
+	if replay.MediaType(contentType) == "application/pdf" {
+		h.Set("X-Content-Type-Options", "nosniff")
+		return
+	}
+	h.Set("Content-Security-Policy", replay.Policy)
+}
+
+// storedType is the Content-Type as it was stored, "" where it cannot be sent.
+func storedType(answer *serve.Response) string {
+	if t := answer.Get("Content-Type"); plain(t) {
+		return t
+	}
+	return ""
+}
+
+// bytes sends a body as it is.
+func (s *server) bytes(w *counter, r *http.Request, answer *serve.Response) error {
+	contentType := storedType(answer)
+	policy(w.Header(), contentType)
+	setType(w.Header(), contentType)
+	return s.send(w, r, answer, answer.Body)
+}
+
+// setType sets a Content-Type; without one browsers judge by the bytes, as they did then.
+func setType(h http.Header, contentType string) {
+	h["Content-Type"] = nil // net/http would guess
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+}
+
+func (s *server) send(w *counter, r *http.Request, answer *serve.Response, body io.Reader) error {
+	status := shownStatus(answer.Status)
+	if status == http.StatusNoContent || status == http.StatusResetContent {
+		w.WriteHeader(status)
+		return nil
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(answer.Size, 10))
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := io.Copy(w, body); err != nil {
+		s.broken(r, err)
+	}
+	return nil
+}
+
+// broken ends an answer that has begun and cannot be gone on with: the client must
+// not take a part for the whole.
+func (s *server) broken(r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		s.Log.ErrorContext(r.Context(), "page broken off", "path", r.URL.Path, "err", err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// page sends a version as its reader should see it.
+func (s *server) page(w *counter, r *http.Request, all mementos, i int, answer *serve.Response, mode replay.Mode) error {
+	c := all[i]
+	contentType := storedType(answer)
+	doc, err := replay.Open(answer.Body, contentType, c.URL)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	policy(h, contentType)
+	if doc.Kind == replay.Other {
+		setType(h, contentType)
+		return s.send(w, r, answer, doc)
+	}
+	h.Set("Content-Type", doc.ContentType(contentType))
+	var banner []byte
+	if mode == replay.Plain && (doc.Kind == replay.HTML || doc.Kind == replay.XHTML) {
+		h.Set("Vary", "Accept-Language")
+		if banner, err = s.banner(r, all, i, doc); err != nil {
+			return err
+		}
+		if doc.Frameset {
+			return s.framed(w, r, c, shownStatus(answer.Status), banner)
+		}
+	}
+	w.WriteHeader(shownStatus(answer.Status))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if err := doc.Rewrite(w, c.Time, mode == replay.Frame, banner); err != nil {
+		s.broken(r, err)
+	}
+	return nil
+}
+
+// framed shows a page that is made of frames, and so has no place for a banner, below one.
+func (s *server) framed(w http.ResponseWriter, r *http.Request, c *serve.Capture, status int, banner []byte) error {
+	page := framedPage{screen: s.screen(r, c.URL), Banner: banner, Path: replay.Path(c.Time, replay.Frame, c.URL)}
+	return s.show(w, r, status, framedTemplate, page)
+}
+
+// recordPage notes what a page took.
+func (s *server) recordPage(r *http.Request, a *serve.Account, start time.Time, out *counter) {
+	if out.status != http.StatusOK || r.Method == http.MethodHead {
+		return
+	}
+	t := transfers.Transfer{
+		At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: r.URL.Path,
+		Bytes: out.bytes, Took: time.Since(start), Outcome: transfers.OK, Remote: r.RemoteAddr,
+	}
+	if r.Context().Err() != nil {
+		t.Outcome = transfers.Aborted
+	}
+	if err := s.Recorder.Record(context.WithoutCancel(r.Context()), t); err != nil {
+		s.Log.ErrorContext(r.Context(), "download not recorded", "account", a.Name, "path", r.URL.Path, "err", err)
+	}
+}
+
+// ascii writes markup without characters beyond ASCII, for pages in any encoding.
+func ascii(markup []byte) []byte {
+	if !slices.ContainsFunc(markup, func(b byte) bool { return b >= 0x80 }) {
+		return markup
+	}
+	var out bytes.Buffer
+	for _, r := range string(markup) {
+		if r < 0x80 {
+			out.WriteByte(byte(r))
+		} else {
+			fmt.Fprintf(&out, "&#%d;", r)
+		}
+	}
+	return out.Bytes()
+}
