@@ -172,9 +172,9 @@ func (r *Robot) refresh(ctx context.Context) error {
 	r.mu.Unlock()
 	r.log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
 	if c != nil {
-		return c.startAll(ctx, hosts)
+		return errors.Join(c.renew(ctx, &old, hosts), c.startAll(ctx, hosts))
 	}
-	if list.gained(old.hosts()) {
+	if list.gained(&old) {
 		select {
 		case r.gained <- struct{}{}:
 		default: // told already

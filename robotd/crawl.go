@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
 )
@@ -201,15 +200,15 @@ func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 	if err != nil {
 		return nil, false, err
 	}
-	for _, seed := range seeds {
-		if _, err := front.Push(frontier.Entry{URL: weburl.Canonical(seed)}); err != nil {
-			return nil, false, err
-		}
+	share, entries := c.part(name, seeds)
+	if _, err := front.Push(entries...); err != nil {
+		return nil, false, err
 	}
 	if err := c.pushKnown(front, rooms); err != nil {
 		return nil, false, err
 	}
 	h = &host{name: name, front: front, quiet: c.quiet[name]}
+	h.share.Store(&share)
 	h.idle.Store(true)
 	c.mu.Lock()
 	c.hosts[name] = h
@@ -228,6 +227,7 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 		return c.journal.comment("%s: %v", h.name, err)
 	}
 	h.locate(addr)
+	c.takeTurns(h)
 	h.idle.Store(false) // from here on others ask for the address
 	if !h.front.Empty() {
 		from, _ := c.opening(time.Now())
@@ -333,6 +333,7 @@ func (c *crawl) drop(names []string) {
 		h.mu.Unlock()
 		h.idle.Store(true)
 		c.gate.Remove(name)
+		c.rota.remove(name)
 		c.mu.Lock()
 		delete(c.hosts, name)
 		c.mu.Unlock()
@@ -347,6 +348,9 @@ func (c *crawl) done(t *turn) {
 		t.out.More = t.out.More || !h.front.Empty()
 	}
 	delay := c.crawlDelay(t.host)
+	if t.host != nil && !t.host.idle.Load() {
+		c.takeTurns(t.host)
+	}
 	standing := c.gate.Done(t.addr, t.name, t.out)
 	if err := c.tolerate(c.remember(t.name, standing, delay)); err != nil {
 		c.stop(err)

@@ -10,16 +10,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
+	"sheaf/internal/wire"
 	"sheaf/robotd/seen"
 )
 
-// discovered collects the hosts that pages link to and that are not assigned, to
-// be reported once each (P2). The paper's robots sent top pages without referers,
+// discovered collects the hosts that pages link to and that are not assigned, and URLs of
+// hosts that other robots visit, to be reported once each (P2). The paper's robots sent top pages without referers,
 // to keep the traffic small; so does this.
 //
-//	discovered/hosts     one URL of a top page per line, in the order of finding
+//	discovered/hosts     lines of a host list, in the order of finding
 //	discovered/reported  how many bytes of it the manager has
 type discovered struct {
 	dir string
@@ -50,31 +52,32 @@ func openDiscovered(dir string) (*discovered, error) {
 		}
 		d.size += int64(len(line))
 		d.lines++
-		if err := d.known.Add(hashOf(line[:len(line)-1])); err != nil {
+		url, _, _ := strings.Cut(line[:len(line)-1], "\t")
+		if err := d.known.Add(hashOf(url)); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// add remembers a top page, such as http://www.example.jp/.
-func (d *discovered) add(top string) error {
+// add remembers a URL, such as http://www.example.jp/.
+func (d *discovered) add(l wire.HostLine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	known, err := d.known.Has(hashOf(top))
+	known, err := d.known.Has(hashOf(l.URL))
 	if err != nil || known {
 		return err
 	}
-	n, err := d.file.WriteAt([]byte(top+"\n"), d.size)
+	n, err := d.file.WriteAt(l.Append(nil), d.size)
 	if err != nil {
 		return err
 	}
 	d.size += int64(n)
 	d.lines++
-	return d.known.Add(hashOf(top))
+	return d.known.Add(hashOf(l.URL))
 }
 
-func hashOf(top string) uint64 {
-	sum := sha256.Sum256([]byte(top))
+func hashOf(url string) uint64 {
+	sum := sha256.Sum256([]byte(url))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
@@ -95,15 +98,19 @@ func (d *discovered) report(ctx context.Context, m *manager) error {
 	}
 	r := bufio.NewScanner(io.NewSectionReader(d.file, sent, size-sent))
 	for sent < size {
-		var urls []string
-		for len(urls) < atOnce && r.Scan() {
-			urls = append(urls, r.Text())
+		var lines []wire.HostLine
+		for len(lines) < atOnce && r.Scan() {
+			line, err := wire.ParseHostLine(r.Text())
+			if err != nil {
+				return fmt.Errorf("%s: at byte %d: %w", d.file.Name(), sent, err)
+			}
+			lines = append(lines, line)
 			sent += int64(len(r.Text())) + 1
 		}
 		if err := r.Err(); err != nil {
 			return err
 		}
-		if err := m.record(ctx, urls); err != nil {
+		if err := m.record(ctx, lines); err != nil {
 			return err
 		}
 		if err := saveJSON(mark, sent); err != nil {

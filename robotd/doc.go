@@ -32,7 +32,7 @@
 //	open/ sealing/ spool/  package batch
 //	receipts/              signed receipts of published batches
 //	log/                   collection logs that are not handed in yet
-//	discovered/            hosts found outside the assignment
+//	discovered/            hosts found outside the assignment, and URLs of other robots' shares
 //	coverage.tsv           package coverage
 //	usage.json             bytes that the day and the month have used
 //	paused.json            while the robot is paused

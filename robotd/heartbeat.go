@@ -174,6 +174,7 @@ func (c *crawl) isStarting() bool {
 func (r *Robot) beat(ctx context.Context) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
+	r.passOn(ctx)
 	for {
 		hb, told, err := r.heartbeat()
 		if err != nil {
@@ -256,16 +257,6 @@ func (m *manager) heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire
 	}
 	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&orders)
 	return orders, err
-}
-
-// gained reports whether the list has hosts that are not in old.
-func (a *assignment) gained(old map[string][]string) bool {
-	for name := range a.hosts() {
-		if old[name] == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // anyBegun reports whether something of one of the hosts may lie in open segments.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/window"
+	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
 )
 
@@ -31,6 +32,7 @@ type host struct {
 	missing    missing
 
 	addr  atomic.Pointer[netip.AddrPort] // where the host lives
+	share atomic.Pointer[wire.Share]     // what of it is this robot's
 	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle
 	dirty atomic.Bool                    // written to since the last checkpoint
 	pages meter

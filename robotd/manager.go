@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 )
 
@@ -35,12 +34,15 @@ type assignment struct {
 	Generation int64    `json:"generation"`
 	ETag       string   `json:"etag"`
 	URLs       []string `json:"urls"` // seeds: usually the hosts' top pages
+
+	Shares map[string]wire.Share `json:"shares,omitempty"` // by host: those that are with several robots
+	Depths map[string]int        `json:"depths,omitempty"` // by URL: links that lead to it, where not 0
 }
 
 // list asks for the hosts (P1). It returns nil where nothing has changed since
 // the assignment that has the given ETag.
 func (m *manager) list(ctx context.Context, etag string) (*assignment, error) {
-	header := http.Header{"Accept": {"application/gzip"}}
+	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptShares}}
 	if etag != "" {
 		header.Set("If-None-Match", etag)
 	}
@@ -61,22 +63,15 @@ func (m *manager) list(ctx context.Context, etag string) (*assignment, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list: %w", err)
 		}
-		a.URLs = append(a.URLs, line.URL)
+		a.add(line)
 	}
 	return a, nil
 }
 
 // record reports hosts that were found (P2).
-func (m *manager) record(ctx context.Context, urls []string) error {
+func (m *manager) record(ctx context.Context, lines []wire.HostLine) error {
 	var body bytes.Buffer
-	err := wire.WriteHostList(&body, func(yield func(wire.HostLine) bool) {
-		for _, u := range urls {
-			if !yield(wire.HostLine{URL: u}) {
-				return
-			}
-		}
-	})
-	if err != nil {
+	if err := wire.WriteHostList(&body, slices.Values(lines)); err != nil {
 		return err
 	}
 	return m.tell(ctx, wire.PathRecord, &body)
@@ -157,15 +152,4 @@ type cancelBody struct {
 func (b *cancelBody) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
-}
-
-// hosts groups an assignment's seeds by host.
-func (a *assignment) hosts() map[string][]string {
-	hosts := make(map[string][]string)
-	for _, u := range a.URLs {
-		if host := weburl.Host(u); host != "" && !slices.Contains(hosts[host], u) {
-			hosts[host] = append(hosts[host], u)
-		}
-	}
-	return hosts
 }

@@ -32,9 +32,10 @@ type page struct {
 	past      frontier.Visit // the same, wanted or not
 	resp      *fetch.Response
 	err       error
-	links     []link         // within the assignment
-	found     []string       // top pages of hosts outside of it
-	outlinks  []archive.Link // all, as the archive keeps them
+	links     []link           // within the assignment
+	found     []string         // top pages of hosts outside of it
+	others    []frontier.Entry // links to URLs of other robots\' shares
+	outlinks  []archive.Link   // all, as the archive keeps them
 	noArchive bool
 	noIndex   bool
 	mark      verdict.Mark     // what the answer is instead of a page
@@ -113,6 +114,12 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 		if !strings.HasPrefix(e.URL, ru.scheme+":") {
 			t.out.More = true
 			return false, nil
+		}
+		if !h.share.Load().Has(weburl.Canonical(e.URL)) { // known from when it was this robot's
+			if err := errors.Join(c.elsewhere(e), h.front.Finish(frontier.Done{})); err != nil {
+				return false, err
+			}
+			continue
 		}
 		if !ru.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
 			refused := coverage.Event{Kind: coverage.Refused, Reason: "robots.txt", Host: h.name, N: 1, URL: e.URL}
@@ -230,6 +237,10 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 			t.lose(name, why, e.URL)
 			return
 		}
+		if !to.share.Load().Has(e.URL) {
+			t.others = append(t.others, e)
+			return
+		}
 		t.links = append(t.links, link{to, e})
 	}
 }
@@ -345,7 +356,12 @@ func (c *crawl) queue(t *turn) error {
 		}
 	}
 	for _, top := range t.found {
-		if err := c.Robot.found.add(top); err != nil {
+		if err := c.Robot.found.add(wire.HostLine{URL: top}); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.others {
+		if err := c.elsewhere(e); err != nil {
 			return err
 		}
 	}

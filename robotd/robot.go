@@ -46,6 +46,7 @@ type Robot struct {
 	manager *manager
 	fetcher *fetch.Fetcher
 	gate    *polite.Gate
+	rota    *rota
 	robots  *memory.Rules
 
 	restraints *memory.Restraints
@@ -106,7 +107,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 		cfg.Manager = id.Manager
 	}
 	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
-		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
+		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -143,6 +144,7 @@ func (r *Robot) open() (err error) {
 	r.fetcher = fetch.New(r.fetching(proxy, temp))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	r.manager = &manager{base: r.cfg.Manager, robot: r.id.Robot, secret: r.id.Secret, client: client}
+	r.rota.offset = r.manager.clock.certain
 	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
 		return err
 	}
@@ -213,7 +215,7 @@ func (r *Robot) openGate() error {
 		return err
 	}
 	r.gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall,
+		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall, Allow: r.rota.allow,
 	})
 	return nil
 }
@@ -418,7 +420,7 @@ func (r *Robot) rest(ctx context.Context, next time.Time) error {
 // moreWork tells the manager that every host is exhausted, and reports whether it gave others.
 func (r *Robot) moreWork(ctx context.Context) (bool, error) {
 	r.mu.Lock()
-	before := r.list.hosts()
+	before := r.list
 	r.mu.Unlock()
 	if err := r.beat(ctx); err != nil {
 		return false, err
@@ -426,7 +428,7 @@ func (r *Robot) moreWork(ctx context.Context) (bool, error) {
 	r.collects()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.list.gained(before), nil
+	return r.list.gained(&before), nil
 }
 
 // collects notes that the hosts of the list are all being collected, those that came last too.

@@ -24,6 +24,9 @@ type GateOptions struct {
 	// it is to be left alone, and an interval longer than Interval. Nil knows nothing. It
 	// must not call the gate.
 	Recall func(netip.Addr) (until time.Time, interval time.Duration)
+	// Allow gives the first time from now on when a run may start at an address, or a group's, for
+	// another reason than its interval: other robots visit it too. Nil allows any. It must not call the gate.
+	Allow func(addr netip.Addr, now time.Time) time.Time
 }
 
 // Gate says which host may be visited next, and when. All methods may be called
@@ -191,6 +194,13 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 		}
 		if len(s.waiting) > 0 && !g.until.IsZero() && !now.Before(g.until) {
 			return nil, -1 // until Open says more
+		}
+		if g.opt.Allow != nil && len(s.waiting) > 0 {
+			if from := g.opt.Allow(s.addr, now); from.After(now) {
+				s.rest = from
+				heap.Fix(&g.due, 0)
+				continue
+			}
 		}
 		heap.Pop(&g.due)
 		if len(s.waiting) == 0 { // its rest is over and nobody is left

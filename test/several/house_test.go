@@ -1,0 +1,179 @@
+// Package several holds hosts that the manager gives to several robots, the whole way: robots that share a
+// large host's URLs, and robots whose copies of a host are compared.
+package several
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/robotd"
+)
+
+// site is one host. It notes when each page was asked for, and by whom.
+type site struct {
+	pages int
+	body  func(path string, n int) string // nil: a title and links
+
+	mu    sync.Mutex // guards all below
+	begun []time.Time
+	hits  map[string]int
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.begun = append(s.begun, time.Now())
+	if s.hits == nil {
+		s.hits = map[string]int{}
+	}
+	s.hits[r.URL.Path]++
+	s.mu.Unlock()
+	var n int
+	if _, err := fmt.Sscanf(r.URL.Path, "/%d.html", &n); r.URL.Path != "/" && (err != nil || n < 1 || n >= s.pages) {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html")
+	fmt.Fprintf(w, "<title>page %d</title>", n)
+	if s.body != nil {
+		fmt.Fprint(w, s.body(r.URL.Path, n))
+	}
+	for i := 3*n + 1; i <= 3*n+3 && i < s.pages; i++ {
+		fmt.Fprintf(w, "<a href=/%d.html>%d</a>", i, i)
+	}
+}
+
+// path of a page.
+func path(n int) string {
+	if n == 0 {
+		return "/"
+	}
+	return fmt.Sprintf("/%d.html", n)
+}
+
+// visits tells how many of the pages were visited, and how many of those more than once.
+func (s *site) visits() (once, more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.pages {
+		switch hits := s.hits[path(n)]; {
+		case hits == 1:
+			once++
+		case hits > 1:
+			more++
+		}
+	}
+	return once, more
+}
+
+// gaps counts the requests that came sooner than an interval after the one before, and gives the shortest gap.
+func (s *site) gaps(interval time.Duration) (requests, early int, least time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	least = time.Hour
+	for i := 1; i < len(s.begun); i++ {
+		gap := s.begun[i].Sub(s.begun[i-1])
+		least = min(least, gap)
+		if gap < interval {
+			early++
+		}
+	}
+	return len(s.begun), early, least
+}
+
+// house is a service and those who work with it.
+type house struct {
+	t        *testing.T
+	operator *operator.Client
+	http     string
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	cfg, err := service.Load("", map[string]any{
+		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"publish.window": "always", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, "service", s.Run)
+	return &house{t, &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, s.Addresses().HTTP}
+}
+
+// run runs a daemon until the test ends.
+func run(t *testing.T, what string, f func(context.Context) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	})
+}
+
+func (h *house) do(method, path string, in, out any) {
+	h.t.Helper()
+	if err := h.operator.Do(h.t.Context(), method, path, in, out); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// robot joins one, which works by its settings.
+func (h *house) robot(name string, web map[string]string) robotd.Config {
+	h.t.Helper()
+	var admitted manager.AdmitResponse
+	h.do(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
+	cfg := robotd.Default()
+	cfg.DataDir, cfg.Contact = filepath.Join(h.t.TempDir(), name), "https://robots.example.ac.jp/"
+	cfg.Window, cfg.Adapt.Max = "always", 0
+	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
+	cfg.Page.Probe, cfg.Upload.Poll = false, 50*time.Millisecond
+	cfg.Poll, cfg.Heartbeat = time.Second, time.Second
+	if _, err := robotd.Join(h.t.Context(), h.http, admitted.Token, cfg.DataDir); err != nil {
+		h.t.Fatal(err)
+	}
+	return cfg
+}
+
+// waitFor waits until something holds, for as long as the machine may need.
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// quarantined gives the batches that were refused.
+func (h *house) quarantined() (refused []string) {
+	var list struct {
+		Batches []struct {
+			ID    string
+			State wire.State
+		}
+	}
+	h.do(http.MethodGet, "/v1/admin/batches", nil, &list)
+	for _, b := range list.Batches {
+		if b.State == wire.StateQuarantined {
+			refused = append(refused, b.ID)
+		}
+	}
+	return refused
+}

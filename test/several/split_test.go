@@ -1,0 +1,56 @@
+package several
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"sheaf/manager"
+	"sheaf/robotd"
+)
+
+// Two robots share a host's URLs by their hash: every page is visited exactly once, though each
+// knows only what its own pages lead to, and the server is never visited again within the interval.
+func TestTwoRobotsShareAHost(t *testing.T) {
+	const interval = 200 * time.Millisecond
+	pages := 40
+	if testing.Short() {
+		pages = 12
+	}
+	large := &site{pages: pages}
+	web := httptest.NewServer(large)
+	defer web.Close()
+	h := newHouse(t)
+	at := map[string]string{"www.large.example.jp": web.Listener.Addr().String()}
+	for _, name := range []string{"r1", "r2"} {
+		cfg := h.robot(name, at)
+		cfg.Interval = interval
+		run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
+	}
+	h.do(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
+	var hosts manager.HostsResponse
+	waitFor(t, "the host is with both robots", func() bool {
+		h.do(http.MethodGet, manager.PathAdminHosts, nil, &hosts)
+		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == 2
+	})
+	waitFor(t, "every page is visited", func() bool {
+		once, more := large.visits()
+		return once+more == pages
+	})
+	time.Sleep(5 * interval) // for visits that should not come
+	once, more := large.visits()
+	if once != pages || more != 0 {
+		t.Errorf("%d of %d pages were visited once, %d more often", once, pages, more)
+	}
+	requests, early, least := large.gaps(interval)
+	t.Logf("%d requests, %d of them early, shortest gap %v", requests, early, least)
+	if early > requests/10 { // a busy machine may hold up a request that set out in time
+		t.Errorf("%d of %d requests came sooner than %v after the one before, one after %v", early, requests, interval, least)
+	}
+	if refused := h.quarantined(); len(refused) > 0 {
+		t.Errorf("batches %v were refused", refused)
+	}
+}
