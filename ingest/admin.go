@@ -42,6 +42,8 @@ func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	handle("POST", "/v1/admin/batches/{id}/release", i.serveDecision(i.Release))
 	handle("POST", "/v1/admin/batches/{id}/discard", i.serveDecision(i.Discard))
 	handle("POST", "/v1/admin/publish", i.servePublish)
+	handle("POST", "/v1/admin/imports", i.serveImport)
+	handle("GET", "/v1/admin/batches/{id}/others", i.serveOthers)
 }
 
 const defaultListed = 100

@@ -19,6 +19,7 @@ import (
 //	batches/<id>/batch.tar.gz     from acceptance until collection
 //	batches/<id>/manifest         as the robot signed it
 //	quarantine/<id>/…             the same two and reason.json
+//	converting/…                  what becomes a batch of a foreign file
 //	processes/<name>              locked by each process that is at work
 //	accepting, deciding           locked by the process that does so
 //
@@ -36,7 +37,7 @@ func (b buffers) prepare() error {
 	if err := durable.MkdirAll(b.dir, 0o750); err != nil {
 		return err
 	}
-	for _, dir := range []string{"batches", "quarantine", "processes"} {
+	for _, dir := range []string{"batches", "quarantine", "processes", "converting"} {
 		if err := durable.Mkdir(filepath.Join(b.dir, dir)); err != nil {
 			return err
 		}

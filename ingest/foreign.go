@@ -1,36 +1,114 @@
 package ingest
 
 import (
-	"archive/tar"
-	"compress/gzip"
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/ingest/foreign"
 )
 
-// foreignEntries counts the entries of an ordinary tar.gz and reads it to its very
-// end, so that gzip's checksum and length have been compared when it returns nil.
-// io.ErrUnexpectedEOF says that it is cut off.
-func foreignEntries(r io.Reader) (n int, err error) {
-	z, err := gzip.NewReader(r)
+// ImportRobot is whose batches those are that operators import. No robot can join under
+// the name, and any host is its to bring.
+const ImportRobot = "import"
+
+// staleConversion is how long what a killed process has begun to convert is left alone: another
+// one may still be at work on what looks the same.
+const staleConversion = 24 * time.Hour
+
+// convert makes a batch of a foreign file, in a file of its own, and takes it for what Infer finds.
+// Records that a segment has no place for are kept beside the batch's manifest, for ever.
+func (i *Ingest) convert(ctx context.Context, up Upload, f *os.File, hosts foreign.HostMap) (_ *Found, err error) {
+	out, err := os.CreateTemp(i.buffers.converting(), "batch-*.tar.gz")
 	if err != nil {
-		return 0, cutOff(err)
+		return nil, err
 	}
-	t := tar.NewReader(z)
-	for {
-		if _, err := t.Next(); err == io.EOF {
-			break
-		} else if err != nil {
-			return n, err
+	defer func() {
+		err = errors.Join(err, out.Close())
+		if err != nil {
+			os.Remove(out.Name())
 		}
-		n++
+	}()
+	others, err := os.CreateTemp(i.buffers.converting(), "others-*.warc.gz")
+	if err != nil {
+		return nil, err
 	}
-	_, err = io.Copy(io.Discard, z)
-	return n, err
+	defer func() { err = errors.Join(err, others.Close(), os.Remove(others.Name())) }()
+	buffered := bufio.NewWriter(others)
+
+	start := time.Now()
+	result, err := foreign.Convert(ctx, f, out, foreign.Options{
+		Robot: up.Robot, Hosts: hosts, Dir: i.buffers.converting(), MaxBody: i.opt.Limits.MaxBody, Others: buffered,
+	})
+	var fault *foreign.Error
+	if errors.As(err, &fault) {
+		return nil, &Refusal{fault.Reason, fault.Error()}
+	}
+	if err = errors.Join(err, buffered.Flush()); err != nil {
+		return nil, fmt.Errorf("convert %s: %w", up.Path, err)
+	}
+	if err := out.Sync(); err != nil {
+		return nil, err
+	}
+	if _, err := out.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	m, err := i.inferBatch(ctx, up, out)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.keepOthers(ctx, othersKey(string(m.Batch)), others, result); err != nil {
+		return nil, err
+	}
+	i.log.Info("foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
+		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "took", time.Since(start))
+	return &Found{Manifest: m, Path: out.Name(), Converted: result}, nil
 }
 
-// cutOff tells a gzip head that is cut off.
-func cutOff(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
+// othersKey names the object with a foreign file's records that are in no segment.
+func othersKey(batch string) string { return "batches/" + batch + ".others.warc.gz" }
+
+func (i *Ingest) keepOthers(ctx context.Context, key string, f *os.File, result *foreign.Result) error {
+	if result.Others == 0 {
+		return nil
 	}
-	return err
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	// The name follows from the file, so what is there already is the same.
+	if err := i.opt.Store.Put(ctx, key, f, size); err != nil && !errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	return nil
+}
+
+// converting is where conversions are under way.
+func (b buffers) converting() string { return filepath.Join(b.dir, "converting") }
+
+// sweepConverting removes what a killed process has left of conversions.
+func (b buffers) sweepConverting(now time.Time) error {
+	entries, err := os.ReadDir(b.converting())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || now.Sub(info.ModTime()) < staleConversion {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(b.converting(), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }

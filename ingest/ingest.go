@@ -40,6 +40,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/ingest/foreign"
 	"sheaf/internal/lease"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -72,6 +73,9 @@ type Options struct {
 	Log     *slog.Logger
 	Limits  Limits
 	Packs   Packs
+
+	ForeignHosts foreign.HostMap // the hosts of the directories in foreign trees that robots upload
+
 	Leases  lease.Locker     // of the publisher; by DB if nil
 	Now     func() time.Time // the clock that states are dated and the window is asked by; time.Now if nil
 	Observe func(Move)       // told of every move between states, for metrics; may be nil
@@ -177,7 +181,7 @@ func New(ctx context.Context, opt Options) (*Ingest, error) {
 // enter prepares the buffers, takes a place among the processes that are at work
 // on them, and frees what was leased to those that no longer are.
 func (i *Ingest) enter(ctx context.Context) error {
-	if err := i.buffers.prepare(); err != nil {
+	if err := errors.Join(i.buffers.prepare(), i.buffers.sweepConverting(i.opt.Now())); err != nil {
 		return err
 	}
 	for name, g := range map[string]*gate{"accepting": &i.accepting, "deciding": &i.deciding} {

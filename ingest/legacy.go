@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,29 +10,73 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 
 	"sheaf/archive"
+	"sheaf/ingest/foreign"
 	"sheaf/internal/wire"
 )
 
-// Infer reads a batch file that came without a manifest to its end, checks
-// everything in it, and writes the manifest that it should have come with. Hosts,
+// Found is a batch in a file that came without a manifest.
+type Found struct {
+	Manifest  *wire.Manifest  // the one that it should have come with
+	Path      string          // of the batch: the upload's own, or what was made of it
+	Converted *foreign.Result // nil where the file is a batch itself
+}
+
+// Drop removes what was made of the upload and not taken. The upload itself stays.
+func (f *Found) Drop() error {
+	if f.Converted == nil {
+		return nil
+	}
+	if err := os.Remove(f.Path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Infer reads a file that came without a manifest to its end, checks
+// everything in it, and writes the manifest that it should have come with. A foreign WARC or
+// tree of pages is made a batch first, in a file of its own: see package foreign. Hosts,
 // ranges, counts and digests are those that were found; the copy inside must agree with
 // them, and gives the rest. A batch whose copy names another robot's ID, or none,
 // gets one that its content decides, so the same file is the same batch again.
 //
 // What is wrong with the file is a *Refusal, with ReasonTruncated where more bytes
 // could mend it; any other error may pass by itself.
-func (i *Ingest) Infer(ctx context.Context, up Upload) (*wire.Manifest, error) {
+func (i *Ingest) Infer(ctx context.Context, up Upload) (*Found, error) {
+	return i.infer(ctx, up, i.opt.ForeignHosts)
+}
+
+func (i *Ingest) infer(ctx context.Context, up Upload, hosts foreign.HostMap) (*Found, error) {
 	f, err := os.Open(up.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if err := checkForeign(ctx, f); err != nil {
+	kind, err := foreign.Is(ctx, f)
+	var fault *foreign.Error
+	switch {
+	case errors.As(err, &fault):
+		return nil, &Refusal{fault.Reason, fault.Error()}
+	case err != nil:
+		return nil, err
+	case kind != "":
+		return i.convert(ctx, up, f, hosts)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
+	m, err := i.inferBatch(ctx, up, f)
+	if err != nil {
+		return nil, err
+	}
+	return &Found{Manifest: m, Path: up.Path}, nil
+}
+
+// inferBatch is Infer for a file that is a batch.
+func (i *Ingest) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire.Manifest, error) {
 	in := &input{r: &patient{ctx, f}, hash: sha256.New()}
 	var hosts []wire.Host
 	end := int64(0)
@@ -79,32 +122,6 @@ func (i *Ingest) Infer(ctx context.Context, up Upload) (*wire.Manifest, error) {
 func contentID(robot string, m *wire.Manifest, h hash.Hash) wire.BatchID {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	return wire.NewBatchID(robot, m.Created, int64(binary.BigEndian.Uint64(h.Sum(nil))%most))
-}
-
-// checkForeign tells another's tar.gz, whole or not, from a batch.
-func checkForeign(ctx context.Context, f *os.File) error {
-	head := make([]byte, 16)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	if head = head[:n]; !bytes.HasPrefix(head, []byte("\x1f\x8b")) || archive.BeginsBatch(head) {
-		return nil // what is no gzip at all the verifier will tell
-	}
-	in := &input{r: &patient{ctx, f}, hash: sha256.New()}
-	entries, err := foreignEntries(in)
-	switch {
-	case in.err != nil:
-		return in.err
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &Refusal{wire.ReasonTruncated, fmt.Sprintf("offset %d (batch.tar.gz): a foreign tar.gz that ends after %d entries, within its stream", in.n, entries)}
-	case err != nil:
-		return &Refusal{wire.ReasonForeign, fmt.Sprintf("offset 0 (batch.tar.gz): no batch, and no whole tar.gz either: after %d entries: %v", entries, err)}
-	}
-	return &Refusal{wire.ReasonForeign, fmt.Sprintf("offset 0 (batch.tar.gz): a foreign tar.gz of %d entries, whole; it lacks what a batch says of its pages (URL, time, headers), and this version does not convert such files", entries)}
 }
 
 // AcceptInferred is Accept for a batch without a manifest, with what Infer has

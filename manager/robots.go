@@ -27,7 +27,7 @@ var (
 	// ErrRobotExists says that a robot of that name has joined and was not revoked.
 	ErrRobotExists = errors.New("a robot of this name has joined; revoke it before you admit its name anew")
 	// ErrRobotName says that a name cannot be a robot's.
-	ErrRobotName = errors.New("a robot's name is a DNS label: 1 to 63 lower-case letters, digits and hyphens")
+	ErrRobotName = errors.New("a robot's name is a DNS label: 1 to 63 lower-case letters, digits and hyphens; not join or import")
 )
 
 // seenEvery is how finely a robot's last request is kept.
@@ -67,7 +67,7 @@ func hash(s string) []byte {
 // Admit makes a one-time token for a robot of that name, which may be new, revoked,
 // or admitted before without having joined; an earlier token is void then.
 func (m *Manager) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
-	if !wire.ValidRobotName(name) || name == "join" { // /v1/robots/join is a path
+	if !wire.ValidRobotName(name) || name == "join" || name == "import" { // /v1/robots/join is a path; what operators import is import's
 		return "", time.Time{}, ErrRobotName
 	}
 	token = secret()

@@ -23,7 +23,7 @@ func archiveCommand() *cobra.Command {
 		Short: "Look into segment files, verify and convert them",
 		Long:  "The files are segments as the archive stores them, or batches. See archive/FORMAT.md.",
 	}
-	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveWARC(), archiveWACZ(), archiveLinks(), archiveCDX())
+	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveWARC(), archiveWACZ(), archiveLinks(), archiveCDX(), archiveImport())
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 
 func batchCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "Look at the batches in the four buffers, and decide about bad ones"})
-	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(),
+	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(), batchOthersCommand(),
 		batchDecisionCommand("release", "Take a quarantined batch up again; a judgement of its hosts or clock is waived"),
 		batchDecisionCommand("discard", "Delete a quarantined batch's file; its ID stays used"))
 	return cmd
@@ -155,6 +155,16 @@ func batchPublishCommand() *cobra.Command {
 				_, err := fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
 				return err
 			})
+		}),
+	}
+}
+
+func batchOthersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "others ID", Short: "Write the records of an imported WARC that are in no archive (requests, metadata, ...) as a .warc.gz", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			c.Timeout = importTime
+			return c.Get(cmd.Context(), "/v1/admin/batches/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
 		}),
 	}
 }

@@ -107,6 +107,10 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	default:
 		err = wrong(0, "", wire.ReasonForeign, "neither a WARC nor a tar of page files")
 	}
+	var fault *Error
+	if errors.As(err, &fault) && fault.Reason != wire.ReasonTruncated {
+		err = in.whole(fault)
+	}
 	if err == nil {
 		err = c.finish(in, out, sum)
 	}

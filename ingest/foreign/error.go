@@ -34,10 +34,23 @@ func (s *stream) reading(err error, entry string) error {
 	switch {
 	case s.disk != nil:
 		return s.disk
+	case err == nil:
+		return nil
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return wrong(s.n, entry, wire.ReasonTruncated, "the file ends here, in the middle")
 	}
 	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
+}
+
+// whole returns the fault of a file that is read to its end, or that it is cut off: then the fault may
+// be of what is still to come, and sending goes before judging.
+func (s *stream) whole(fault *Error) error {
+	_, err := io.Copy(io.Discard, s)
+	var cut *Error
+	if err = s.reading(err, fault.Entry); s.disk != nil || errors.As(err, &cut) && cut.Reason == wire.ReasonTruncated {
+		return err
+	}
+	return fault
 }

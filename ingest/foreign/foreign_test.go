@@ -270,6 +270,7 @@ func TestWhatIsWrong(t *testing.T) {
 		"unknown directory":     {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "b/index.html"), wire.ReasonForeign, "host map"},
 		"a path that leads out": {tree(t, tar.FormatUSTAR, files, "../../etc/passwd"), wire.ReasonPathEscape, "path"},
 		"an absolute path":      {tree(t, tar.FormatUSTAR, files, "/abs/x.html"), wire.ReasonPathEscape, "path"},
+		"unknown and cut":       {half(tree(t, tar.FormatUSTAR, files, "b/index.html")), wire.ReasonTruncated, "ends here"},
 		"cut tree":              {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html")[:60], wire.ReasonTruncated, ""},
 		"text":                  {"<html>no archive", wire.ReasonForeign, "neither"},
 		"nothing":               {"", wire.ReasonForeign, "neither"},
@@ -281,6 +282,8 @@ func TestWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func half(s string) string { return s[:len(s)*2/3] }
 
 func TestHostMap(t *testing.T) {
 	m, err := ParseHostMap(strings.NewReader("# hosts\n1f3a  www.example.jp # home\na/b/ Other.Example.JP:8080\n"))

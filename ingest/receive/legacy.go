@@ -25,7 +25,7 @@ func (r *Receiver) takeQuiet(ctx context.Context) {
 }
 
 // lookAt takes a file, puts it aside, or leaves it to grow.
-func (r *Receiver) lookAt(ctx context.Context, u *upload) error {
+func (r *Receiver) lookAt(ctx context.Context, u *upload) (err error) {
 	st, walked, err := u.quiet(r.opt.Quiet)
 	if st == nil || err != nil {
 		return err
@@ -37,10 +37,13 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) error {
 		return nil // cut off, as it was the last time
 	}
 	up := ingest.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
-	m, err := r.opt.Batches.Infer(ctx, up) // without the mutex: it may take minutes
+	found, err := r.opt.Batches.Infer(ctx, up) // without the mutex: it may take minutes
 	var fault *ingest.Refusal
 	if err != nil && !errors.As(err, &fault) {
 		return err
+	}
+	if found != nil {
+		defer func() { err = errors.Join(err, found.Drop()) }()
 	}
 
 	u.mu.Lock()
@@ -49,7 +52,9 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) error {
 		return nil // it was gone on with meanwhile
 	}
 	if fault == nil {
-		if _, err = r.opt.Batches.AcceptInferred(ctx, up, m); err != nil && !errors.As(err, &fault) {
+		take := up
+		take.Path = found.Path
+		if _, err = r.opt.Batches.AcceptInferred(ctx, take, found.Manifest); err != nil && !errors.As(err, &fault) {
 			return err
 		}
 	}

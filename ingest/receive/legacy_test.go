@@ -260,14 +260,14 @@ func TestCutOffIsNeverTaken(t *testing.T) {
 	})
 }
 
-// tarGz is a batch as robots of 1999 made it.
-func tarGz(t testing.TB) []byte {
+// tarGz is a batch as robots of 1999 made it: 20 pages in a directory.
+func tarGz(t testing.TB, dir string) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	w := tar.NewWriter(z)
 	for n := range 20 {
 		body := strings.Repeat(fmt.Sprint("page ", n), 100)
-		must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("www.example.jp/%d.html", n), Mode: 0o644, Size: int64(len(body)), ModTime: time.Unix(920_000_000, 0)}))
+		must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("%s/%d.html", dir, n), Format: tar.FormatGNU, Mode: 0o644, Size: int64(len(body)), ModTime: time.Unix(920_000_000, 0)}))
 		w.Write([]byte(body))
 	}
 	must(t, w.Close())
@@ -278,7 +278,7 @@ func tarGz(t testing.TB) []byte {
 // TestNotTaken: what is no good batch goes into the quarantine as it came, says why,
 // and stands in no other batch's way.
 func TestNotTaken(t *testing.T) {
-	foreign := tarGz(t)
+	foreign := tarGz(t, "pages")
 	for _, c := range []struct {
 		name    string
 		make    func(b *batchtest.Batch) []byte
@@ -286,7 +286,7 @@ func TestNotTaken(t *testing.T) {
 		want    wire.Reason
 		inBatch bool // under the batch's own ID: only its hosts are wrong
 	}{
-		{"a foreign tar.gz", func(*batchtest.Batch) []byte { return foreign }, 11 * time.Minute, wire.ReasonForeign, false},
+		{"a foreign tar.gz of an unknown host", func(*batchtest.Batch) []byte { return foreign }, 11 * time.Minute, wire.ReasonForeign, false},
 		{"a foreign tar.gz, cut", func(*batchtest.Batch) []byte { return foreign[:len(foreign)/2] }, 25 * time.Hour, wire.ReasonTruncated, false},
 		{"no gzip", func(*batchtest.Batch) []byte { return []byte("<html>no such page</html>") }, 11 * time.Minute, wire.ReasonCorruptMember, false},
 		{"a damaged member", func(b *batchtest.Batch) []byte {
@@ -332,6 +332,37 @@ func TestNotTaken(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTreeOf1999: a tar.gz of page files, put and nothing more, is public ten quiet minutes later, under the host that
+// its directory is called by or that the host map gives, and once however often it comes.
+func TestTreeOf1999(t *testing.T) {
+	inDrop(t, func(t *testing.T, d *drop) {
+		for range 2 {
+			d.put("monday.tgz", 0, tarGz(t, "www.example.jp"))
+			d.put("tuesday.tgz", 0, tarGz(t, "1f3a9c"))
+			d.pass(11 * time.Minute)
+		}
+		list := d.batches()
+		if len(list) != 2 {
+			t.Fatalf("%+v", list)
+		}
+		for _, b := range list {
+			if b.State != wire.StatePublished || !b.Inferred || b.Robot != batchtest.Robot {
+				t.Errorf("%+v", b)
+			}
+		}
+		s, err := d.cat.Pin(t.Context())
+		must(t, err)
+		defer s.Release()
+		for _, host := range []string{"www.example.jp", "hashed.example.jp"} {
+			lines, err := s.Host(t.Context(), host)
+			must(t, err)
+			if len(lines) != 1 || lines[0].Files != 20 {
+				t.Errorf("%s: %+v", host, lines)
+			}
+		}
+	})
 }
 
 // TestOfAnotherRobot: a batch that says it is another robot's is this one's, by an ID of its content.

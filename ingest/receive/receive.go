@@ -40,7 +40,7 @@ type Batches interface {
 	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
 	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 	Sign(r *wire.Receipt) ([]byte, error)
-	Infer(ctx context.Context, up ingest.Upload) (*wire.Manifest, error)
+	Infer(ctx context.Context, up ingest.Upload) (*ingest.Found, error)
 	AcceptInferred(ctx context.Context, up ingest.Upload, m *wire.Manifest) (fresh bool, err error)
 	Keep(ctx context.Context, up ingest.Upload, r *ingest.Refusal) error
 	Unsplit(ctx context.Context) (bytes int64, err error)

@@ -21,6 +21,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
@@ -68,7 +69,8 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key, h.log = public, transfers.New(database)
 	h.in, err = ingest.New(t.Context(), ingest.Options{
-		DB: database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
+		ForeignHosts: foreign.HostMap{"1f3a9c": "hashed.example.jp"},
+		DB:           database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: poll},
 	})
 	must(t, err)

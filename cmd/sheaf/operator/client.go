@@ -29,6 +29,16 @@ func (c *Client) Send(ctx context.Context, path string, body io.Reader) error {
 	return c.do(ctx, http.MethodPut, path, "application/octet-stream", body, nil)
 }
 
+// Post sends a body of the given type and reads the answer into out.
+func (c *Client) Post(ctx context.Context, path, contentType string, body io.Reader, out any) error {
+	return c.do(ctx, http.MethodPost, path, contentType, body, out)
+}
+
+// Get writes what a path answers, whatever it is, to w.
+func (c *Client) Get(ctx context.Context, path string, w io.Writer) error {
+	return c.do(ctx, http.MethodGet, path, "", nil, w)
+}
+
 // Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	if in == nil {
@@ -62,6 +72,10 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	}
 	if out == nil {
 		return nil
+	}
+	if w, ok := out.(io.Writer); ok {
+		_, err := io.Copy(w, resp.Body)
+		return err
 	}
 	return json.NewDecoder(resp.Body).Decode(out)
 }

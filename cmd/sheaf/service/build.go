@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
 	"sheaf/internal/db"
 	"sheaf/internal/problem"
@@ -131,10 +134,17 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		return err
 	}
 	buffers := filepath.Join(s.cfg.Data, "buffers")
+	hosts, err := hostMap(s.cfg.Drop.Hosts)
+	if err != nil {
+		return err
+	}
 	s.ingest, err = ingest.New(ctx, ingest.Options{
 		DB: s.db, Dir: buffers, Store: c.objects, Catalog: c.catalog, Robots: s.manager, Key: s.key,
 		Window: publishWindow, Zone: c.zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
-		Leases:   s.leases,
+		Leases: s.leases,
+
+		ForeignHosts: hosts,
+
 		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
 		Boundary: s.in(roomIngest),
 	})
@@ -163,6 +173,23 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	s.ingest.Register(s.router, c.operator)
 	s.keeper.Register(s.router, c.operator)
 	return s.receiver.Register(s.router)
+}
+
+// hostMap reads the setting drop.hosts.
+func hostMap(name string) (foreign.HostMap, error) {
+	if name == "" {
+		return nil, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("drop.hosts: %w", err)
+	}
+	defer f.Close()
+	m, err := foreign.ParseHostMap(f)
+	if err != nil {
+		return nil, fmt.Errorf("drop.hosts: %s: %w", name, err)
+	}
+	return m, nil
 }
 
 // buildServe makes what hands out archives.

@@ -199,6 +199,9 @@ type Drop struct {
 	// CutOff is how long such a file may stay cut off before it is put into the
 	// quarantine, where its name is not a batch's, which a robot may still go on with.
 	CutOff time.Duration `mapstructure:"cut_off"`
+	// Hosts is a file with the hosts of directories in the trees that old robots
+	// send, where the directories are not called by them: lines of directory and host; empty: there are none.
+	Hosts string `mapstructure:"hosts"`
 }
 
 // defaults are the settings where nothing is said.
@@ -244,6 +247,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("download.connections", 1000)
 	v.SetDefault("download.per_address", 50)
 	v.SetDefault("download.per_account", 20)
+	v.SetDefault("drop.hosts", "")
 	v.SetDefault("drop.quiet", 10*time.Minute)
 	v.SetDefault("drop.cut_off", 24*time.Hour)
 	v.SetDefault("uploads.least", 10)
