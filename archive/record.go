@@ -50,7 +50,8 @@ type Record struct {
 
 	// PayloadDigest, RefersDate and Profile describe what a Revisit refers to:
 	// an earlier Page of the same URL. PayloadDigest has the form of Cell.Digest; an empty
-	// Profile is IdenticalPayload. RefersTo may repeat the URL, and nothing else.
+	// Profile is IdenticalPayload. RefersTo may repeat the URL, and nothing else. Of a Page,
+	// PayloadDigest is that of Body, where the caller has it already: it is believed. Empty: Append takes it.
 	RefersTo      string
 	RefersDate    time.Time
 	PayloadDigest string

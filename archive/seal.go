@@ -32,6 +32,27 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 	return w.sealWith(cells)
 }
 
+// SealWritten seals the segment that a Writer of this process has written and closed at path. What
+// still has the sum of what was written needs no second look at each of its pages; anything else
+// is sealed as SealFile does.
+func SealWritten(path, host, segmentID string, was Written, opt WriterOptions) (*Index, error) {
+	if !was.summed || was.Size == 0 {
+		return SealFile(path, host, segmentID, opt)
+	}
+	w, err := Resume(path, host, segmentID, was, opt)
+	if err != nil {
+		return nil, err
+	}
+	cells, ok := w.knownCells()
+	if !ok {
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		return SealFile(path, host, segmentID, opt)
+	}
+	return w.sealWith(cells)
+}
+
 func (w *Writer) sealWith(cells []Cell) (*Index, error) {
 	x, err := w.seal(cells)
 	if cerr := w.Close(); err == nil {

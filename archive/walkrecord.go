@@ -187,7 +187,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 
 // bodySum takes the digests and sums of a record's block, the HTTP header first.
 type bodySum struct {
-	payload, block hash.Hash
+	payload, block hash.Hash // payload: nil where it is known
 	file           fileSum
 }
 
@@ -207,7 +207,9 @@ func newBodySum(http []byte) *bodySum {
 
 // Write adds to the digests alone: the body that a WARC-only record has in its head.
 func (s *bodySum) Write(p []byte) (int, error) {
-	s.payload.Write(p)
+	if s.payload != nil {
+		s.payload.Write(p)
+	}
 	return s.block.Write(p)
 }
 

@@ -39,6 +39,8 @@ type Writer struct {
 	segment  string
 	opt      WriterOptions
 	size     int64
+	sum      uint32 // of those bytes, where summed
+	summed   bool   // this process has written all of them
 	*scratch // nil between calls where it is borrowed
 }
 
@@ -48,6 +50,7 @@ func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.summed = true
 	w.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	return w, err
 }
@@ -90,14 +93,24 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-// Resume carries on with a segment that this process has closed when it was size bytes
-// long. Nothing of it is looked at.
-func Resume(path, host, segmentID string, size int64, opt WriterOptions) (*Writer, error) {
+// Written says what a Writer has written: that much, and, where the process that asks wrote all of it,
+// its sum, by which it knows it again.
+type Written struct {
+	Size   int64
+	sum    uint32 // CRC-32
+	summed bool
+}
+
+// Written tells what was written so far.
+func (w *Writer) Written() Written { return Written{w.size, w.sum, w.summed} }
+
+// Resume carries on with a segment that this process has closed. Nothing of it is looked at.
+func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writer, error) {
 	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
 		return nil, err
 	}
-	w.size = size
+	w.size, w.sum, w.summed = was.Size, was.sum, was.summed
 	w.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	return w, err
 }
@@ -153,6 +166,7 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	var cell *cellBytes
 	switch r.Kind {
 	case Page:
+		h.payloadDigest = r.PayloadDigest
 		cell, err = w.page(h, http, r.Body)
 	case Response:
 		cell, err = w.response(h, http, r.Body)
@@ -188,10 +202,13 @@ type cellBytes struct {
 
 // write puts the cell at the segment's end, in order of offsets.
 func (w *Writer) write(c *cellBytes) error {
-	out := io.NewOffsetWriter(w.file, w.size)
+	out := &summedWriter{io.NewOffsetWriter(w.file, w.size), w.sum}
 	if w.body.file == nil { // small: one write
-		_, err := out.Write(append(append(c.before, w.body.mem.Bytes()...), c.after...))
-		return err
+		if _, err := out.Write(append(append(c.before, w.body.mem.Bytes()...), c.after...)); err != nil {
+			return err
+		}
+		w.sum = out.sum
+		return nil
 	}
 	if _, err := out.Write(c.before); err != nil {
 		return err
@@ -199,8 +216,22 @@ func (w *Writer) write(c *cellBytes) error {
 	if err := w.body.copyTo(out); err != nil {
 		return err
 	}
-	_, err := out.Write(c.after)
-	return err
+	if _, err := out.Write(c.after); err != nil {
+		return err
+	}
+	w.sum = out.sum
+	return nil
+}
+
+// summedWriter goes on with a CRC-32.
+type summedWriter struct {
+	io.Writer
+	sum uint32
+}
+
+func (w *summedWriter) Write(p []byte) (int, error) {
+	w.sum = crc32.Update(w.sum, crc32.IEEETable, p)
+	return w.Writer.Write(p)
 }
 
 // trimHTTP drops header lines from the end until the head surely fits into WP.
@@ -229,6 +260,9 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
 	_, mimeType, _ := parseHTTP(http) // checked
 	sum := newBodySum(http)
+	if h.payloadDigest != "" {
+		sum.payload = nil
+	}
 	run := w.compress.run(&w.body, isCompressed(mimeType))
 	if body != nil {
 		n, err := io.Copy(io.MultiWriter(run, &sum.file), io.LimitReader(body, w.opt.MaxBody))
@@ -237,6 +271,9 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 		}
 		if n == w.opt.MaxBody {
 			if more, _ := io.CopyN(io.Discard, body, 1); more > 0 {
+				if sum.payload == nil {
+					return nil, fmt.Errorf("%w: the body of %.100q is longer than %d bytes, and its digest is that of all of it", ErrRefused, h.url, n)
+				}
 				h.truncated = "length"
 			}
 		}
@@ -244,7 +281,10 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 	if err := run.Close(); err != nil {
 		return nil, err
 	}
-	h.payloadDigest, h.blockDigest = digestString(sum.payload.Sum(nil)), digestString(sum.block.Sum(nil))
+	if sum.payload != nil {
+		h.payloadDigest = digestString(sum.payload.Sum(nil))
+	}
+	h.blockDigest = digestString(sum.block.Sum(nil))
 	h.length = int64(len(http)) + sum.file.n
 	return w.assemble(h, http, &sum.file)
 }
