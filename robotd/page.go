@@ -431,7 +431,7 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 		}
 		return rec, refreshed(t.known, resp.Header)
 	case isPage(resp.Status):
-		rec.Kind = archive.Page
+		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
 		if resp.Truncated != "" {
 			return rec, frontier.Visit{} // to be taken in full the next time too
 		}

@@ -29,28 +29,30 @@ func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error
 	if err := s.finish(ctx, generation); err != nil {
 		return "", err
 	}
-	id, err := s.gather()
+	id, written, err := s.gather()
 	if err != nil || id == "" {
 		return "", err
 	}
-	made, err := s.build(ctx, id, generation)
+	made, err := s.build(ctx, id, generation, written)
 	if err != nil || !made {
 		return "", err
 	}
 	return id, nil
 }
 
-// gather moves the open segments to sealing/<batch>, which names the batch. It returns
-// an empty ID where there is none.
-func (s *Store) gather() (id wire.BatchID, err error) {
-	written, id, err := s.moveAside()
-	for _, seg := range written { // not under the lock: pages go on being stored meanwhile
+// gather moves the open segments to sealing/<batch>, which names the batch, and tells by host what
+// this process has written of them. It returns an empty ID where there is none.
+func (s *Store) gather() (id wire.BatchID, written map[string]archive.Written, err error) {
+	moved, id, err := s.moveAside()
+	written = make(map[string]archive.Written, len(moved))
+	for _, seg := range moved { // not under the lock: pages go on being stored meanwhile
 		err = errors.Join(err, seg.close())
+		written[seg.host] = seg.written
 	}
 	if err != nil || id == "" {
-		return "", err
+		return "", nil, err
 	}
-	return id, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
+	return id, written, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
 }
 
 // moveAside takes the segments from those that write them, and gives those that are to be closed.
@@ -129,7 +131,7 @@ func (s *Store) finish(ctx context.Context, generation int64) error {
 		if !id.Valid() {
 			return fmt.Errorf("%s is not named after a batch; move it away", dir)
 		}
-		if _, err := s.build(ctx, id, generation); err != nil {
+		if _, err := s.build(ctx, id, generation, nil); err != nil {
 			return err
 		}
 	}
@@ -145,11 +147,11 @@ func number(id wire.BatchID) int64 {
 // build seals the segments, writes the batch and its manifest into the spool, enters
 // the manifest into the chain and removes the segments. Each step may find itself done.
 // Where a crash has left no whole page there is no batch to be made.
-func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64) (made bool, err error) {
+func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64, written map[string]archive.Written) (made bool, err error) {
 	signed, err := os.ReadFile(s.manifestPath(id))
 	if os.IsNotExist(err) {
 		var segments []string
-		if segments, err = s.seal(id); err == nil && len(segments) > 0 {
+		if segments, err = s.seal(id, written); err == nil && len(segments) > 0 {
 			signed, err = s.write(ctx, id, segments, generation)
 		}
 	}
@@ -179,8 +181,9 @@ func (s *Store) enter(next chain) error {
 }
 
 // seal seals the batch's segments and returns where they are. What is read back there is
-// what will be sent: a page that the disk has spoilt stays behind, with those after it.
-func (s *Store) seal(id wire.BatchID) (sealed []string, err error) {
+// what will be sent: a page that the disk has spoilt stays behind, with those after it. Of a host
+// that written has, the whole segment's sum shows whether there is such a page.
+func (s *Store) seal(id wire.BatchID, written map[string]archive.Written) (sealed []string, err error) {
 	paths, err := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
 	if err != nil {
 		return nil, err
@@ -190,7 +193,7 @@ func (s *Store) seal(id wire.BatchID) (sealed []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		idx, err := archive.SealFile(path, seg.host, seg.id, s.opt.Writer)
+		idx, err := archive.SealWritten(path, seg.host, seg.id, written[seg.host], s.opt.Writer)
 		if err != nil {
 			return nil, fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
 		}

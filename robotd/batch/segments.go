@@ -15,7 +15,8 @@ type segment struct {
 	fresh    bool // the file is not made yet
 	parked   bool // this run has written the file and closed it
 
-	writer *archive.Writer // used by whoever holds the segment
+	writer  *archive.Writer // used by whoever holds the segment
+	written archive.Written // where it is parked: by the writer that was closed
 
 	bytes int64         // guarded by segments.mu, as are the next two
 	held  int           // users at this moment: a held segment is not closed
@@ -27,7 +28,7 @@ func (g *segment) close() error {
 		return nil
 	}
 	w := g.writer
-	g.writer, g.parked = nil, true
+	g.writer, g.parked, g.written = nil, true, w.Written()
 	return errors.Join(w.Sync(), w.Close())
 }
 

@@ -211,7 +211,7 @@ func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 		}
 		seg.fresh = err != nil
 	case seg.parked:
-		seg.writer, err = archive.Resume(path, seg.host, seg.id, seg.bytes, s.opt.Writer)
+		seg.writer, err = archive.Resume(path, seg.host, seg.id, seg.written, s.opt.Writer)
 	default:
 		seg.writer, cells, err = archive.Reopen(path, seg.host, seg.id, s.opt.Writer)
 	}

@@ -149,7 +149,7 @@ func TestCoverage(t *testing.T) {
 		t.Fatalf("Seal without pages = %q, %v", id, err)
 	}
 	appendPage(t, s, "a.test", "/")
-	id, err := s.gather() // and then the process is killed
+	id, _, err := s.gather() // and then the process is killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestNothingWholeToSeal(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 0)
 	appendPage(t, s, "a.test", "/")
-	id, err := s.gather()
+	id, _, err := s.gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +201,12 @@ func TestCrashWhileSealing(t *testing.T) {
 	for name, crash := range map[string]func(t *testing.T, s *Store, id wire.BatchID){
 		"segments moved": func(*testing.T, *Store, wire.BatchID) {},
 		"segments sealed": func(t *testing.T, s *Store, id wire.BatchID) {
-			if _, err := s.seal(id); err != nil {
+			if _, err := s.seal(id, nil); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"a segment cut while it was sealed": func(t *testing.T, s *Store, id wire.BatchID) {
-			paths, err := s.seal(id)
+			paths, err := s.seal(id, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestCrashWhileSealing(t *testing.T) {
 			}
 		},
 		"manifest written, chain not": func(t *testing.T, s *Store, id wire.BatchID) {
-			segments, err := s.seal(id)
+			segments, err := s.seal(id, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,7 +239,7 @@ func TestCrashWhileSealing(t *testing.T) {
 			s := openStore(t, dir, 0)
 			appendPage(t, s, "a.test", "/")
 			appendPage(t, s, "b.test", "/")
-			id, err := s.gather()
+			id, _, err := s.gather()
 			if err != nil {
 				t.Fatal(err)
 			}
