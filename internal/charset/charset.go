@@ -33,15 +33,19 @@ func Decode(body []byte, contentType string) (string, Charset) {
 }
 
 // Decode decodes bytes that are written in the charset to UTF-8.
-func (cs Charset) Decode(body []byte) string {
+func (cs Charset) Decode(body []byte) string { return string(cs.DecodeBytes(body)) }
+
+// DecodeBytes is Decode for those who only read: where nothing has to be decoded, the text is the
+// body itself.
+func (cs Charset) DecodeBytes(body []byte) []byte {
 	name := cs.Name
 	enc, err := htmlindex.Get(name)
 	if name == "utf-8" || err != nil {
 		body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 		if utf8.Valid(body) { // which is quicker to see than to mend
-			return string(body)
+			return body
 		}
-		return strings.ToValidUTF8(string(body), "\uFFFD")
+		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
 	if strings.HasPrefix(name, "utf-16") {
 		order := unicode.LittleEndian
@@ -51,7 +55,7 @@ func (cs Charset) Decode(body []byte) string {
 		enc = unicode.UTF16(order, unicode.UseBOM)
 	}
 	text, _ := enc.NewDecoder().Bytes(body) // decoders replace, they do not fail
-	return string(text)
+	return text
 }
 
 // Detect finds a body's encoding. In this order: a byte order mark; ISO-2022-JP's

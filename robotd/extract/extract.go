@@ -66,7 +66,7 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	if len(body) > MaxBytes {
 		body, c.page.More = body[:MaxBytes], true
 	}
-	var search func(*collector, string)
+	var search func(*collector, []byte)
 	switch kindOf(contentType, body) {
 	case kindGzip:
 		if body = inflate(body); kindOf("", body) != kindXML {
@@ -78,15 +78,15 @@ func Links(body []byte, contentType, base string) (*Page, error) {
 	case kindHTML:
 		search = (*collector).html
 	case kindCSS:
-		search = func(c *collector, s string) { c.css(s, "css") }
+		search = func(c *collector, text []byte) { c.css(string(text), "css") }
 	case kindXML:
 		search = (*collector).xml
 	default:
 		return c.page, nil
 	}
-	text, cs := charset.Decode(body, contentType)
+	cs := charset.Detect(body, contentType)
 	c.page.Charset, c.page.Declared, c.enc = cs.Name, cs.Doubted, cs.Query
-	search(c, text)
+	search(c, cs.DecodeBytes(body))
 	c.resolve()
 	return c.page, nil
 }
@@ -142,6 +142,9 @@ func looks(body []byte) kind {
 	return kindOther
 }
 
+// usualRefs is how many references most pages have room for.
+const usualRefs = 48
+
 // raw is a reference as written.
 type raw struct {
 	ref string
@@ -159,7 +162,7 @@ type collector struct {
 	refresh   string
 	nested    bool // within an iframe's srcdoc
 	form      *form
-	text      strings.Builder
+	text      []byte
 	seen      map[string]int // URL → place in page.Links
 }
 
@@ -170,6 +173,9 @@ func (c *collector) add(ref string, l Link) {
 	}
 	if len(ref) > weburl.MaxLength {
 		return
+	}
+	if c.refs == nil {
+		c.refs = make([]raw, 0, usualRefs)
 	}
 	c.refs = append(c.refs, raw{strings.Clone(ref), l})
 }

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -8,18 +9,18 @@ import (
 )
 
 // html searches a page.
-func (c *collector) html(text string) {
+func (c *collector) html(text []byte) {
 	var title strings.Builder
-	c.text.Grow(min(len(text), MaxText))
+	c.text = make([]byte, 0, min(len(text), MaxText))
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
-	c.page.HTML, c.page.Text = true, c.text.String()
+	c.page.HTML, c.page.Text = true, string(c.text)
 }
 
 // tokens searches markup. What a browser with frames and scripts does not show
 // (noframes, noscript) is searched too, once: to the tokenizer it is text.
-func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
-	z := html.NewTokenizer(strings.NewReader(text))
+func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
+	z := html.NewTokenizer(bytes.NewReader(text))
 	z.SetMaxBuf(MaxBytes + 1)
 	var in atom.Atom // the element whose text comes next
 	var attrs attributes
@@ -43,7 +44,7 @@ func (c *collector) tokens(text string, title *strings.Builder, outer bool) {
 				}
 			case atom.Noframes, atom.Noscript, atom.Noembed:
 				if markup := z.Raw(); outer && len(markup) > 0 {
-					c.tokens(string(markup), title, false)
+					c.tokens(markup, title, false)
 				}
 			}
 		case html.EndTagToken:
@@ -146,7 +147,7 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 func (c *collector) srcdoc(markup string) {
 	if markup != "" && !c.nested {
 		c.nested = true
-		c.tokens(markup, new(strings.Builder), false)
+		c.tokens([]byte(markup), new(strings.Builder), false)
 		c.nested = false
 	}
 }

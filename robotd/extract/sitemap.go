@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -42,10 +41,10 @@ func isURLList(body []byte) bool {
 }
 
 // list takes the URLs of a sitemap of plain text.
-func (c *collector) list(text string) {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			c.add(line, Link{Tag: "sitemap", Text: true})
+func (c *collector) list(text []byte) {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			c.add(string(line), Link{Tag: "sitemap", Text: true})
 		}
 	}
 }

@@ -7,48 +7,36 @@ import (
 
 // visible keeps text that a reader sees, its blanks in a row as one.
 func (c *collector) visible(text []byte) {
-	for {
-		text = text[blanks(text):]
-		word := text[:letters(text)]
+	for i := 0; ; {
+		for i < len(text) && maybeBlank(text[i]) {
+			n := blank(text[i:])
+			if n == 0 {
+				break
+			}
+			i += n
+		}
+		start := i
+		for i < len(text) && !(maybeBlank(text[i]) && blank(text[i:]) > 0) {
+			i++
+		}
+		word := text[start:i]
 		if len(word) == 0 {
 			return
 		}
-		if c.text.Len()+len(word) >= MaxText {
+		if len(c.text)+len(word) >= MaxText {
 			c.page.MoreText = true
 			return
 		}
-		if c.text.Len() > 0 {
-			c.text.WriteByte(' ')
+		if len(c.text) > 0 {
+			c.text = append(c.text, ' ')
 		}
-		c.text.Write(word)
-		text = text[len(word):]
+		c.text = append(c.text, word...)
 	}
 }
 
-// blanks is how many bytes of blanks, as unicode.IsSpace has them, the text begins with.
-func blanks(text []byte) int {
-	for i := 0; i < len(text); {
-		n := blank(text[i:])
-		if n == 0 {
-			return i
-		}
-		i += n
-	}
-	return len(text)
-}
-
-// letters is how many bytes the text has before its first blank.
-func letters(text []byte) int {
-	for i, b := range text {
-		// Most bytes begin no blank: those of ASCII are below "!", and the others begin with 0xc2 or 0xe1 to 0xe3.
-		if b <= ' ' || b == 0xc2 || 0xe1 <= b && b <= 0xe3 {
-			if blank(text[i:]) > 0 {
-				return i
-			}
-		}
-	}
-	return len(text)
-}
+// maybeBlank is false for most bytes of text: those of ASCII that begin a blank are below "!", and
+// the others are 0xc2 and 0xe1 to 0xe3.
+func maybeBlank(b byte) bool { return b <= ' ' || b == 0xc2 || b-0xe1 <= 2 }
 
 // blank is the width of the blank that the text begins with, 0 where it begins with none.
 func blank(text []byte) int {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -9,8 +10,8 @@ import (
 // xml takes the links of sitemaps (loc, their images' and videos' too) and of RSS
 // and Atom feeds (link, by text or href; enclosure; guid; content by src). It reads tokens as HTML does, which forgives what
 // an XML reader would not.
-func (c *collector) xml(text string) {
-	z := html.NewTokenizer(strings.NewReader(text))
+func (c *collector) xml(text []byte) {
+	z := html.NewTokenizer(bytes.NewReader(text))
 	z.SetMaxBuf(MaxBytes + 1)
 	tag := ""
 	var attrs attributes
