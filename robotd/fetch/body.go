@@ -17,25 +17,26 @@ import (
 // as fast as ten thousand servers can send them.
 const (
 	maxInMemory = 256 << 10
-	maxOfAll    = 12 << 20
+	maxOfAll    = 8 << 20
 )
 
 // spool keeps a body, in memory or in a temporary file, and digests it.
 type spool struct {
-	dir    string
-	memory *atomic.Int64 // bytes that all spools hold in memory
-	size   int64
-	sum    hash.Hash
-	mem    []byte
-	held   int64 // this spool's part of memory
-	file   *os.File
+	dir     string
+	memory  *atomic.Int64 // bytes that all spools hold in memory
+	buffers *buffers
+	size    int64
+	sum     hash.Hash
+	mem     []byte // of buffers
+	held    int64  // this spool's part of memory
+	file    *os.File
 }
 
 // newSpool expects a body of so many bytes; negative: nobody knows.
 func (f *Fetcher) newSpool(expected int64) *spool {
-	s := &spool{dir: f.opt.TempDir, memory: f.memory, sum: sha256.New()}
-	if expected > 0 && expected <= maxInMemory && s.hold(expected) {
-		s.mem = make([]byte, 0, expected)
+	s := &spool{dir: f.opt.TempDir, memory: f.memory, buffers: &f.buffers, sum: sha256.New()}
+	if expected > 0 && expected <= maxInMemory {
+		s.room(int(expected))
 	}
 	return s
 }
@@ -56,11 +57,13 @@ func (s *spool) room(n int) bool {
 	if need <= cap(s.mem) {
 		return true
 	}
-	size := max(need, min(2*cap(s.mem), maxInMemory))
+	size := bufferSize(max(need, min(2*cap(s.mem), maxInMemory)))
 	if need > maxInMemory || !s.hold(int64(size)) {
 		return false
 	}
-	s.mem = append(make([]byte, 0, size), s.mem...)
+	larger := append(s.buffers.get(size), s.mem...)
+	s.buffers.put(s.mem)
+	s.mem = larger
 	return true
 }
 
@@ -94,6 +97,7 @@ func (s *spool) toFile() error {
 }
 
 func (s *spool) letGo() {
+	s.buffers.put(s.mem)
 	s.mem = nil
 	s.memory.Add(-s.held)
 	s.held = 0

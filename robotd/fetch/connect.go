@@ -120,11 +120,25 @@ func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPor
 			return nil, err
 		}
 	}
+	if c.h2 == nil {
+		c.reader = f.readers.Get().(*bufio.Reader)
+		c.reader.Reset(c.Conn)
+	}
 	return c, nil
 }
 
+// close closes a connection whose answers are read.
+func (f *Fetcher) close(c *connection) {
+	c.Close()
+	if c.reader != nil {
+		c.reader.Reset(nil)
+		f.readers.Put(c.reader)
+		c.reader = nil
+	}
+}
+
 func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
-	dialer := &net.Dialer{Timeout: time.Minute}
+	dialer := &net.Dialer{Timeout: time.Minute, KeepAlive: -1} // the rate is watched instead
 	if f.opt.Proxy == nil {
 		dialer.Control = f.control
 		dial := dialer.DialContext

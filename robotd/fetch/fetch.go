@@ -9,6 +9,7 @@
 package fetch
 
 import (
+	"bufio"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -54,7 +55,9 @@ type Options struct {
 type Fetcher struct {
 	opt     Options
 	memory  *atomic.Int64 // bytes of bodies in memory
-	buffers *sync.Pool    // of *[]byte, for bodies on their way to their spools
+	buffers buffers       // for those
+	copying sync.Pool     // of *[]byte, for bodies on their way to their spools
+	readers sync.Pool     // of *bufio.Reader, for connections
 }
 
 // New returns a Fetcher.
@@ -68,10 +71,13 @@ func New(opt Options) *Fetcher {
 	setDefault(&opt.MinRate, 10)
 	setDefault(&opt.RateWindow, time.Minute)
 	setDefault(&opt.Timeout, 10*time.Minute)
-	return &Fetcher{opt: opt, memory: new(atomic.Int64), buffers: &sync.Pool{New: func() any {
+	f := &Fetcher{opt: opt, memory: new(atomic.Int64)}
+	f.copying.New = func() any {
 		b := make([]byte, 16<<10)
 		return &b
-	}}}
+	}
+	f.readers.New = func() any { return bufio.NewReaderSize(nil, 4<<10) }
+	return f
 }
 
 func setDefault[T int | int64 | time.Duration](v *T, value T) {
@@ -115,8 +121,12 @@ type Response struct {
 // until Close.
 func (r *Response) Body() io.ReadSeekCloser { return r.body.open() }
 
-// Bytes returns the first n bytes of the body, or all when it is shorter.
+// Bytes returns the first n bytes of the body, or all when it is shorter. They are the
+// response's own: they hold until Close, and are not to be changed.
 func (r *Response) Bytes(n int64) ([]byte, error) {
+	if r.body.file == nil {
+		return r.body.mem[:min(n, r.Size)], nil
+	}
 	b := make([]byte, min(n, r.Size))
 	_, err := io.ReadFull(r.Body(), b)
 	return b, err
@@ -166,7 +176,7 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 		run.keep(c, u)
 		return resp, nil
 	}
-	c.Close()
+	f.close(c)
 	if err != nil && used && c.wire.in.Load() == 0 {
 		return nil, errRunOver // the server had hung up before it saw the request
 	}
@@ -255,8 +265,8 @@ func expected(ans *answer, limit int64) int64 {
 // whole, and an error only where the spool fails.
 func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader, limit int64) (string, error) {
 	const freeOfRatio = 1 << 20
-	pooled := f.buffers.Get().(*[]byte)
-	defer f.buffers.Put(pooled)
+	pooled := f.copying.Get().(*[]byte)
+	defer f.copying.Put(pooled)
 	buf := *pooled
 	for {
 		n, err := in.Read(buf)

@@ -50,9 +50,6 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 	if _, err := c.Write(c.requestBytes(req)); err != nil {
 		return nil, err
 	}
-	if c.reader == nil {
-		c.reader = bufio.NewReaderSize(c.Conn, 4<<10)
-	}
 	r := c.reader
 	for budget := maxHeader; ; {
 		head, err := readHeader(r, budget)

@@ -36,7 +36,7 @@ func (r *Run) Live() bool { return r.conn != nil }
 // Close closes the connection.
 func (r *Run) Close() {
 	if r.conn != nil {
-		r.conn.Close()
+		r.f.close(r.conn)
 		r.conn = nil
 	}
 	r.over = true
