@@ -12,6 +12,8 @@ type scratch struct {
 	compress *compressor
 	body     spool
 	links    []byte // one record's
+	copying  []byte // through which bodies go
+	whole    []byte // a small cell
 }
 
 func newScratch(opt WriterOptions) (*scratch, error) {
@@ -19,7 +21,7 @@ func newScratch(opt WriterOptions) (*scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &scratch{compress: c, body: spool{dir: opt.TempDir}}, nil
+	return &scratch{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
 }
 
 // borrow gives the writer something to work with until the returned function is called.

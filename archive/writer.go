@@ -204,7 +204,8 @@ type cellBytes struct {
 func (w *Writer) write(c *cellBytes) error {
 	out := &summedWriter{io.NewOffsetWriter(w.file, w.size), w.sum}
 	if w.body.file == nil { // small: one write
-		if _, err := out.Write(append(append(c.before, w.body.mem.Bytes()...), c.after...)); err != nil {
+		w.whole = append(append(append(w.whole[:0], c.before...), w.body.mem.Bytes()...), c.after...)
+		if _, err := out.Write(w.whole); err != nil {
 			return err
 		}
 		w.sum = out.sum
@@ -265,7 +266,7 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 	}
 	run := w.compress.run(&w.body, isCompressed(mimeType))
 	if body != nil {
-		n, err := io.Copy(io.MultiWriter(run, &sum.file), io.LimitReader(body, w.opt.MaxBody))
+		n, err := io.CopyBuffer(io.MultiWriter(run, &sum.file), io.LimitReader(body, w.opt.MaxBody), w.copying)
 		if err != nil {
 			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
 		}
