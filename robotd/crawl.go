@@ -85,8 +85,8 @@ func (c *crawl) run(ctx context.Context) error {
 	fetchers := newCrew(c.cfg.Concurrency)
 	c.watchdog = newWatchdog(c.cfg.Page.Stall, func(t *turn) {
 		c.lose(t)
-		fetchers.leave() // on behalf of the worker that hangs: nobody waits for it
-	})
+		t.seat.leave() // on behalf of the worker that hangs: nobody waits for it
+	}, c.waits)
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWatching()
 	go c.watchdog.run(watching)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,37 +19,11 @@ type turn struct {
 	out  polite.Outcome
 	page
 
+	seat   *seat         // of the run
 	run    *fetch.Run    // over which further pages may come; nil: none
 	stored chan struct{} // closed when the page is stored, where the run may go on; nil: the turn ends the run
 	watch  *watch
 }
-
-// crew bounds the runs that are under way at once. Workers live for one run, so that
-// ten thousand hosts cost no ten thousand stacks between their visits.
-type crew struct {
-	places chan struct{}
-	all    sync.WaitGroup
-}
-
-func newCrew(size int) *crew { return &crew{places: make(chan struct{}, size)} }
-
-// join waits for a place.
-func (w *crew) join(ctx context.Context) error {
-	select {
-	case w.places <- struct{}{}:
-		w.all.Add(1)
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (w *crew) leave() {
-	<-w.places
-	w.all.Done()
-}
-
-func (w *crew) wait() { w.all.Wait() }
 
 // backlog is the turns whose pages are fetched and not yet stored.
 type backlog struct {
@@ -85,15 +58,20 @@ func (b *backlog) wait(ctx context.Context) error {
 
 // dispatch takes runs from the gate until ctx ends, each for a worker of its own.
 func (c *crawl) dispatch(ctx context.Context, workers *crew) {
-	for c.backlog.wait(ctx) == nil && workers.join(ctx) == nil {
+	for c.backlog.wait(ctx) == nil {
+		seat, err := workers.join(ctx)
+		if err != nil {
+			return
+		}
 		addr, name, err := c.gate.Next(ctx)
 		if err != nil {
-			workers.leave()
+			seat.free()
+			seat.leave()
 			return
 		}
 		go func() {
-			if c.runAt(ctx, addr, name) {
-				workers.leave()
+			if c.runAt(ctx, addr, name, seat) {
+				seat.leave()
 			}
 		}()
 	}
@@ -102,7 +80,7 @@ func (c *crawl) dispatch(ctx context.Context, workers *crew) {
 // runAt is one run: pages of one host, one after another over one connection, which is
 // closed before the address goes back to the gate. It reports whether the worker
 // is still wanted.
-func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
+func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string, seat *seat) bool {
 	var run *fetch.Run
 	if c.cfg.Run.Pages > 1 {
 		run = c.fetcher.Run()
@@ -110,7 +88,7 @@ func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
 	}
 	began := time.Now()
 	for pages := 1; ; pages++ {
-		t := &turn{addr: addr, name: name, host: c.host(name), run: run}
+		t := &turn{addr: addr, name: name, host: c.host(name), seat: seat, run: run}
 		asked := time.Now()
 		watched, end := c.watchdog.begin(ctx, t)
 		c.fetch(watched, t)
@@ -135,6 +113,7 @@ func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string) bool {
 			c.backlog.add()
 			c.extracting.in <- t
 		} else {
+			seat.free()
 			c.done(t)
 		}
 		return true
@@ -168,10 +147,19 @@ func (c *crawl) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetc
 	return resp, err
 }
 
+// waits lets another run begin in place of one that waits for its server, unless it is this
+// machine that is slow.
+func (c *crawl) waits(t *turn) {
+	if c.backlog.turns.Load() < maxBacklog {
+		t.seat.free()
+	}
+}
+
 // lose takes a turn off a worker that hangs: its page goes behind the others, and its
 // address back to the gate.
 func (c *crawl) lose(hung *turn) {
 	t := &turn{addr: hung.addr, name: hung.name, host: hung.host}
+	hung.seat.free()
 	c.log.Error("fetch worker replaced: it hangs", "host", t.name, "address", t.addr)
 	defer c.done(t)
 	h := t.host
@@ -193,6 +181,9 @@ func (c *crawl) lose(hung *turn) {
 // finish gives a stored turn's address back to the gate, or its run to the worker.
 func (c *crawl) finish(t *turn) {
 	c.backlog.remove()
+	if t.stored == nil {
+		t.seat.free()
+	}
 	if t.resp != nil {
 		c.spend(t.resp.ResponseBytes)
 		if err := c.room.Wrote(t.resp.ResponseBytes); err != nil {

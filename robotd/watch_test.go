@@ -13,7 +13,7 @@ func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var lost []*turn
-		d := newWatchdog(time.Minute, func(t *turn) { lost = append(lost, t) })
+		d := newWatchdog(time.Minute, func(t *turn) { lost = append(lost, t) }, func(*turn) {})
 		go d.run(ctx)
 		slow, stuck, deaf := new(turn), new(turn), new(turn)
 		slowCtx, slowEnd := d.begin(ctx, slow)
@@ -68,4 +68,51 @@ func TestStalledHost(t *testing.T) {
 	if n := w.fetched("h0.web.test", "/2.html"); n != 2 {
 		t.Errorf("the page that hung was fetched %d times, want 2", n)
 	}
+}
+
+// As many runs as there are places may be under way, and fewer where the slowness is this
+// machine's own.
+func TestCrew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 2 * maxLively
+		crew := newCrew(size)
+		var seats []*seat
+		join := func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			s, err := crew.join(ctx)
+			if err == nil {
+				seats = append(seats, s)
+			}
+			return err == nil
+		}
+		for len(seats) < maxLively {
+			if !join() {
+				t.Fatalf("%d runs are all that begin at once", len(seats))
+			}
+		}
+		if join() {
+			t.Error("a run begins beside as many as may be lively")
+		}
+		for i := 0; len(seats) < size; i++ {
+			seats[i].free()
+			seats[i].free() // again: it has no second place to give
+			if !join() {
+				t.Fatalf("no run begins in place of one that waits for its server, of %d", len(seats))
+			}
+		}
+		seats[size-1].free()
+		if join() {
+			t.Error("more runs begin than there are places")
+		}
+		seats[0].leave()
+		if !join() {
+			t.Error("no run begins in place of one that has ended")
+		}
+		for _, s := range seats[1:] {
+			s.free()
+			s.leave()
+		}
+		crew.wait()
+	})
 }
