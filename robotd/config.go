@@ -63,6 +63,9 @@ type Config struct {
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
+	// Memory bounds what the robot takes of its machine's memory.
+	Memory MemoryConfig `mapstructure:"memory"`
+
 	// Disk bounds what the robot takes of its disk.
 	Disk DiskConfig `mapstructure:"disk"`
 
@@ -106,6 +109,12 @@ type LimitsConfig struct {
 	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second of pages coming in
 	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, on the window's clock
 	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
+}
+
+// MemoryConfig bounds what the robot takes of its machine's memory.
+type MemoryConfig struct {
+	Garbage int64 `mapstructure:"garbage"` // bytes no longer used that gather before they are collected; 0: as Go has it
+	Limit   int64 `mapstructure:"limit"`   // bytes of the whole, beyond which they are collected as they come; 0: none
 }
 
 // DiskConfig bounds what the robot takes of its disk: at either bound nothing more is
@@ -218,6 +227,7 @@ func Default() Config {
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
+		Memory:      MemoryConfig{Garbage: 12 << 20, Limit: 512 << 20},
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
 		Page: PageConfig{

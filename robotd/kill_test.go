@@ -40,6 +40,7 @@ func runAsRobot(settings string) int {
 			stop := profile(dir)
 			defer stop()
 		}
+		defer HoldMemory(cfg.Memory)()
 		err = Run(ctx, cfg, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {

@@ -1,0 +1,46 @@
+package robotd
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// The more is in use, the smaller a part of it may lie there as garbage; and what was set
+// before is set again at the end.
+func TestHoldMemory(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetGCPercent(150)
+	defer debug.SetGCPercent(before)
+	limit := debug.SetMemoryLimit(-1)
+	stop := HoldMemory(MemoryConfig{Garbage: 16 << 20, Limit: 1 << 40})
+	percent := func() int {
+		now := debug.SetGCPercent(100)
+		debug.SetGCPercent(now)
+		return now
+	}
+	held := make([]byte, 256<<20)
+	for deadline := time.Now().Add(time.Minute); percent() != leastGarbage; time.Sleep(10 * time.Millisecond) {
+		if runtime.GC(); time.Now().After(deadline) {
+			t.Fatalf("with 256 MiB in use GOGC is %d, want %d", percent(), leastGarbage)
+		}
+	}
+	runtime.KeepAlive(held)
+	if debug.SetMemoryLimit(-1) != 1<<40 {
+		t.Error("the limit is not set")
+	}
+	stop()
+	if percent() != 150 || debug.SetMemoryLimit(-1) != limit {
+		t.Errorf("GOGC %d and limit %d stay", percent(), debug.SetMemoryLimit(-1))
+	}
+	for _, tt := range []struct {
+		live uint64
+		want int
+	}{{0, mostGarbage}, {1 << 20, mostGarbage}, {16 << 20, 100}, {32 << 20, 50}, {1 << 30, leastGarbage}} {
+		if got := garbagePercent(16<<20, tt.live); got != tt.want {
+			t.Errorf("beside %d in use: %d %%, want %d", tt.live, got, tt.want)
+		}
+	}
+}
