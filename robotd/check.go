@@ -54,6 +54,8 @@ func (c *Config) check() error {
 		{"limits.bandwidth", c.Limits.Bandwidth, c.Limits.Bandwidth < 0, "bytes per second, or 0"},
 		{"limits.daily", c.Limits.Daily, c.Limits.Daily < 0, "bytes, or 0"},
 		{"limits.monthly", c.Limits.Monthly, c.Limits.Monthly < 0, "bytes, or 0"},
+		{"memory.garbage", c.Memory.Garbage, c.Memory.Garbage < 0, "bytes, or 0"},
+		{"memory.limit", c.Memory.Limit, c.Memory.Limit < 0, "bytes, or 0"},
 		{"disk.free", c.Disk.Free, c.Disk.Free < 0, "bytes, or 0"},
 		{"disk.spool", c.Disk.Spool, c.Disk.Spool < 0, "bytes, or 0"},
 		{"page.stall", c.Page.Stall, c.Page.Stall <= 0, "a duration such as 1m"},
