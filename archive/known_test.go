@@ -44,12 +44,18 @@ func TestSealWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := func(to string, data []byte) {
-		if err := os.WriteFile(to, data, 0o644); err != nil {
-			t.Fatal(err)
+	links, err := os.ReadFile(string(linkLogOf(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := func(data []byte) {
+		for name, data := range map[string][]byte{again: data, string(linkLogOf(again)): links} {
+			if err := os.WriteFile(name, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	copied(again, append(bytes.Clone(written), "what an append left that failed"...))
+	copied(append(bytes.Clone(written), "what an append left that failed"...))
 	want, err := SealFile(path, testHost, "night-1", WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +65,7 @@ func TestSealWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("index %+v, want %+v", got, want)
+		t.Errorf("the indexes of %d and %d cells are not the same", len(got.Cells), len(want.Cells))
 	}
 	sealed, _ := os.ReadFile(path)
 	if data, _ := os.ReadFile(again); !bytes.Equal(data, sealed) {
@@ -70,12 +76,12 @@ func TestSealWritten(t *testing.T) {
 	for at := 5; at < len(written); at += len(written) / 40 {
 		spoilt := bytes.Clone(written)
 		spoilt[at] ^= 4
-		copied(again, spoilt)
+		copied(spoilt)
 		want, err := SealFile(again, testHost, "night-1", WriterOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		copied(again, spoilt)
+		copied(spoilt)
 		got, err := SealWritten(again, testHost, "night-1", was, WriterOptions{})
 		if err != nil {
 			t.Fatal(err)

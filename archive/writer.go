@@ -41,7 +41,7 @@ type Writer struct {
 	size     int64
 	sum      uint32 // of those bytes, where summed
 	summed   bool   // this process has written all of them
-	*scratch // nil between calls where it is borrowed
+	*scratch        // nil between calls where it is borrowed
 }
 
 // Create begins a segment of the host at path, which must not exist. The ID names the index cell.

@@ -25,11 +25,11 @@ type segments struct {
 }
 
 type segment struct {
-	host   string
-	path   string
-	size   int64
-	writer *archive.Writer // nil where it is closed
-	used   *list.Element
+	host    string
+	path    string
+	written archive.Written // before it was closed
+	writer  *archive.Writer // nil where it is closed
+	used    *list.Element
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
@@ -66,7 +66,7 @@ func (s *segments) open(host string) (seg *segment, err error) {
 		seg = &segment{host: host, path: filepath.Join(s.dir, fmt.Sprintf("%d", len(s.all)))}
 		seg.writer, err = archive.Create(seg.path, host, s.id, s.opt)
 	} else {
-		seg.writer, err = archive.Resume(seg.path, host, s.id, seg.size, s.opt)
+		seg.writer, err = archive.Resume(seg.path, host, s.id, seg.written, s.opt)
 	}
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *segments) open(host string) (seg *segment, err error) {
 func (s *segments) close(seg *segment) error {
 	s.used.Remove(seg.used)
 	w := seg.writer
-	seg.size, seg.writer, seg.used = w.Size(), nil, nil
+	seg.written, seg.writer, seg.used = w.Written(), nil, nil
 	return w.Close()
 }
 
@@ -96,7 +96,7 @@ func (s *segments) each(do func(src archive.Source, x *archive.Index) error) err
 				return err
 			}
 		}
-		if seg.size == 0 { // nothing of it could be kept
+		if seg.written.Size == 0 { // nothing of it could be kept
 			continue
 		}
 		if err := s.sealed(seg, do); err != nil {
@@ -107,7 +107,7 @@ func (s *segments) each(do func(src archive.Source, x *archive.Index) error) err
 }
 
 func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.Index) error) error {
-	x, err := archive.SealFile(seg.path, seg.host, s.id, s.opt)
+	x, err := archive.SealWritten(seg.path, seg.host, s.id, seg.written, s.opt)
 	if err != nil {
 		return err
 	}
