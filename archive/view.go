@@ -140,15 +140,17 @@ func (v *View) addCell(part int, c *Cell) {
 	v.ends = append(v.ends, v.size)
 }
 
-func (v *View) singleEnd() []byte {
-	crc, n := uint32(0), int64(0)
+func (v *View) singleEnd() []byte { return singleEnd(v.tarSum()) }
+
+// tarSum gives the CRC and the length of what a single-member view decodes to, without the tar's end.
+func (v *View) tarSum() (crc uint32, n int64) {
 	for _, r := range v.refs {
 		c, pad := r.cell, padding(r.cell.BodyLen)
 		padded := c.BodyLen + int64(pad)
 		crc = crcJoin(crcJoin(crc, c.HeaderCRC, c.HeaderLen), crcWithZeros(c.BodyCRC, pad), padded)
 		n += c.HeaderLen + padded
 	}
-	return singleEnd(crc, n)
+	return crc, n
 }
 
 // viewETag names a view's bytes: version, kind, and a digest of the segments in order and the cells chosen.

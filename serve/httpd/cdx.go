@@ -14,6 +14,9 @@ import (
 	"sheaf/serve/query"
 )
 
+// defaultLines is the limit of /v1/cdx where none is given.
+const defaultLines = 10_000
+
 // flushAt is how much of an answer is gathered before it goes to the spool, in bytes.
 const flushAt = 64 << 10
 
@@ -24,6 +27,9 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	q, err := readQuery(w, r)
 	if err != nil {
 		return err
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultLines
 	}
 	leave, err := s.searches.enter(a.Name)
 	if err != nil {

@@ -24,9 +24,6 @@ const maxRanges = 64
 
 // file serves one file of the tree, under the name download where one is given.
 func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, name, download string) error {
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range")
-	}
 	if r.Method == http.MethodHead {
 		node, err := s.Library.Stat(r.Context(), a, name)
 		if err == nil && node.Dir {
@@ -44,12 +41,24 @@ func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, 
 		return err
 	}
 	defer f.Close()
+	return s.sendFile(w, r, a, f, name, download)
+}
+
+// sendFile sends an open file, which is recorded under its name.
+func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Account, f *serve.File, name, download string) error {
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range")
+	}
+	describe(w.Header(), f.Node, download)
+	if r.Method == http.MethodHead {
+		http.ServeContent(w, r, "", f.Modified, &content{size: f.Size})
+		return nil
+	}
 	c, err := open(r.Context(), f)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	describe(w.Header(), f.Node, download)
 	out := &counter{ResponseWriter: w}
 	start := time.Now()
 	defer func() { s.record(r, a, name, start, out, c) }() // also when the handler is aborted

@@ -8,6 +8,7 @@
 //	/v1/editions, /v1/version                what was published
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                  index lines of records (package query)
+//	/v1/pages.<form>?url=&from=&to=…         the records themselves, as one file
 //	/v1/admin/accounts                       for operators
 //	/web/<timestamp>[id_]/<URL>              a stored page, to read; id_: its bytes
 //	/web/*/<URL>                             the page's versions
@@ -95,6 +96,7 @@ func Register(r *mux.Router, opt Options) error {
 	get("/v1/version", s.version)
 	get(PathChanges, s.changes)
 	get("/v1/cdx", s.cdx)
+	get(PathPages+`{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`, s.pages)
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	s.registerPages(r)
@@ -155,6 +157,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		p := problem.New(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment")
 		p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		return p
+	case errors.Is(err, serve.ErrChanged):
+		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
 	case errors.Is(err, serve.ErrCursor):

@@ -14,16 +14,13 @@ import (
 	"sheaf/serve"
 )
 
-// Bounds of a query's limit.
-const (
-	DefaultLimit = 10_000
-	MaxLimit     = 100_000
-)
+// MaxLimit bounds a query's limit.
+const MaxLimit = 100_000
 
 // Query is what was asked.
 type Query struct {
 	Search serve.Search
-	Limit  int // lines at most
+	Limit  int // records at most; 0: none was given
 	Output Output
 	Cursor *Cursor
 
@@ -57,7 +54,7 @@ func Parse(values url.Values, list []serve.Target) (*Query, error) {
 			return nil, &ParamError{name, all[1], "is given twice"}
 		}
 	}
-	q := &Query{Limit: DefaultLimit}
+	q := new(Query)
 	p := parser{values: values, query: q}
 	for _, step := range []func() error{
 		func() error { return p.targets(list) },
@@ -281,6 +278,15 @@ func (p *parser) cursor() error {
 		p.query.Search.After = c.position()
 	}
 	return nil
+}
+
+// ID names what is asked for: the same for every way in which it is written.
+func (q *Query) ID() string {
+	after := ""
+	if q.Cursor != nil {
+		after = q.Cursor.String()
+	}
+	return fmt.Sprintf("%s %d %t %d %s", q.id(), q.Limit, q.last, q.closest.UnixNano(), after)
 }
 
 // id names what is searched for: the same for every form in which it is given.

@@ -20,7 +20,7 @@ type Budget struct {
 // errEnough ends a search of which no more is wanted.
 var errEnough = errors.New("enough")
 
-// Run looks for what the query asks and calls emit with each record. Next is where
+// Run, with a Limit above 0, looks for what the query asks and calls emit with each record. Next is where
 // to go on: nil where that was all.
 func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (next *Cursor, err error) {
 	switch {

@@ -1,0 +1,159 @@
+package httpd_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/testneed"
+	"sheaf/serve/query"
+)
+
+var (
+	recordURL  = regexp.MustCompile(`(?m)^WARC-Target-URI: (.*)\r$`)
+	recordTime = regexp.MustCompile(`(?m)^WARC-Date: (.*)\r$`)
+)
+
+// recordsOf tells the records of a warc.gz as "URL time", in order of text.
+func recordsOf(t *testing.T, data string) (records []string) {
+	t.Helper()
+	r := strings.NewReader(data)
+	zr, err := gzip.NewReader(r)
+	for n := 0; err == nil; n++ {
+		zr.Multistream(false)
+		record, readErr := io.ReadAll(zr)
+		if readErr != nil {
+			t.Fatal(readErr)
+		}
+		if n > 0 { // the first is warcinfo
+			records = append(records, recordURL.FindStringSubmatch(string(record))[1]+" "+recordTime.FindStringSubmatch(string(record))[1])
+		}
+		err = zr.Reset(r)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	slices.Sort(records)
+	return records
+}
+
+// filesIn counts the files of a tar.gz.
+func filesIn(t *testing.T, data string) (n int) {
+	t.Helper()
+	zr, err := gzip.NewReader(strings.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tr := tar.NewReader(zr); ; n++ {
+		if _, err := tr.Next(); errors.Is(err, io.EOF) {
+			return n
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The file must hold exactly the records that the index lines of the same query
+// tell of, in each form, and be the same in whatever ranges it is fetched.
+func TestGatheredPages(t *testing.T) {
+	c := newCrawl(t, 4, 300, query.Budget{})
+	c.takeDown(t, catalog.Tombstone{Host: "www.example.jp", URLPrefix: "http://www.example.jp/a/"})
+	r := rand.New(rand.NewPCG(4, 4))
+	for n := 0; n < 25; n++ {
+		q := ask(r)
+		if q.list != "" {
+			continue
+		}
+		values := url.Values(q.params).Encode()
+		want := c.answer(q)
+		pages := 0
+		for i, line := range want {
+			f := strings.Fields(line)
+			want[i] = f[0] + " " + f[1]
+			if f[2] == "200" {
+				pages++
+			}
+		}
+		slices.Sort(want)
+		resp, warc := c.do(t, "GET", q.account, "/v1/pages.warc.gz?"+values, "")
+		if got := recordsOf(t, warc); resp.StatusCode != 200 || !slices.Equal(got, want) {
+			t.Fatalf("%s: %d, %d records, want %d\n%s", values, resp.StatusCode, len(got), len(want), difference(got, want))
+		}
+		for _, form := range []string{".tar.gz", ".members.tar.gz", ".warc.gz"} {
+			path := "/v1/pages" + form + "?" + values
+			resp, whole := c.do(t, "GET", q.account, path, "")
+			if resp.ContentLength != int64(len(whole)) || resp.Header.Get("ETag") == "" || resp.Header.Get("Accept-Ranges") != "bytes" {
+				t.Fatalf("%s: length %d, header %v", path, resp.ContentLength, resp.Header)
+			}
+			if form != ".warc.gz" && filesIn(t, whole) != pages {
+				t.Fatalf("%s: %d files, want %d", path, filesIn(t, whole), pages)
+			}
+			from := r.IntN(len(whole))
+			to := from + r.IntN(len(whole)-from)
+			part, body := c.do(t, "GET", q.account, path, "", "Range", fmt.Sprintf("bytes=%d-%d", from, to), "If-Range", resp.Header.Get("ETag"))
+			if part.StatusCode != http.StatusPartialContent || body != whole[from:to+1] {
+				t.Fatalf("%s: bytes %d-%d: %d, %d bytes, want %d", path, from, to, part.StatusCode, len(body), to+1-from)
+			}
+		}
+	}
+	if resp, body := c.do(t, "GET", "all", "/v1/pages.warc.gz?url=*.jp&fl=url", ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp, _ := c.do(t, "GET", "all", "/v1/pages.zip?url=*.jp", ""); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("%d", resp.StatusCode)
+	}
+}
+
+// What is published or taken down changes the file at once, and its tag with it.
+func TestGatheredPagesChange(t *testing.T) {
+	c := newCrawl(t, 2, 100, query.Budget{})
+	const path = "/v1/pages.warc.gz?url=*.example.jp"
+	before, _ := c.do(t, "HEAD", "all", path, "")
+	c.takeDown(t, catalog.Tombstone{Host: "a.example.jp"})
+	after, body := c.do(t, "GET", "all", path, "", "Range", "bytes=10-20", "If-Range", before.Header.Get("ETag"))
+	if after.StatusCode != http.StatusOK || after.Header.Get("ETag") == before.Header.Get("ETag") || len(body) >= int(before.ContentLength) {
+		t.Errorf("%d, %d bytes before, %d after", after.StatusCode, before.ContentLength, len(body))
+	}
+	if slices.ContainsFunc(recordsOf(t, body), func(r string) bool { return strings.Contains(r, "//a.example.jp/") }) {
+		t.Error("taken down, and given out")
+	}
+}
+
+// A file that is too much for an answer says what to do.
+func TestTooMuchForAnAnswer(t *testing.T) {
+	c := newCrawl(t, 2, 2000, query.Budget{Records: 1024})
+	resp, body := c.do(t, "GET", "all", "/v1/pages.warc.gz", "")
+	if resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "POST") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+// GNU tar must take the files without a word.
+func TestGatheredPagesInTar(t *testing.T) {
+	tarPath := testneed.Tool(t, "tar")
+	c := newCrawl(t, 3, 200, query.Budget{})
+	for _, form := range []string{".tar.gz", ".members.tar.gz"} {
+		_, body := c.do(t, "GET", "all", "/v1/pages"+form+"?url=*.jp&from=2026", "")
+		cmd := exec.Command(tarPath, "tzf", "-")
+		cmd.Stdin = strings.NewReader(body)
+		var names, complaints strings.Builder
+		cmd.Stdout, cmd.Stderr = &names, &complaints
+		if err := cmd.Run(); err != nil || complaints.Len() > 0 || strings.Count(names.String(), "\n") != filesIn(t, body) {
+			t.Errorf("tar tzf of pages%s: %v %s\n%.300s", form, err, complaints.String(), names.String())
+		}
+	}
+}
