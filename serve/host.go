@@ -100,6 +100,14 @@ func (v *visit) hostFile(ctx context.Context, place, name string) (*entry, error
 
 // file finds one file of the host.
 func (h *host) file(ctx context.Context, name string) (*entry, error) {
+	e, err := h.anyFile(ctx, name)
+	if base, _, ok := cutForm(name); ok && err == nil {
+		e.Fixed = slices.Contains(h.editions(), base)
+	}
+	return e, err
+}
+
+func (h *host) anyFile(ctx context.Context, name string) (*entry, error) {
 	everything := h.archive(baseAll)
 	switch name {
 	case fileManifest:

@@ -41,6 +41,7 @@ type Node struct {
 	ETag     string    // strong, quoted; files only
 	SHA256   string    // lower-case hex, where it is known
 	Type     string    // media type; files only
+	Fixed    bool      // later editions leave its bytes as they are; only a take-down changes them
 }
 
 // ranges is where a file's bytes come from. Any number of readers may be open at once.

@@ -44,8 +44,9 @@ How to fetch
   Transfers may be resumed: curl -C -, wget -c, lftp's mirror -c. A file of an
   edition never changes, and all.* only grows at its end, but its last bytes
   change: to fetch a longer one, start anew or use the new editions. current.*
-  changes with every edition that brings something of the host; by HTTP, If-Range
-  with the ETag tells whether what you have still fits.
+  changes with every edition that brings something of the host. FTP refuses to go
+  on in a file that has changed meanwhile, or of which it does not know (554); by
+  HTTP, If-Range with the ETag tells whether what you have still fits.
   Check with: sha256sum -c SHA256SUMS
   A page is in current.* unless its server has said that it is gone (404, 410)
   or has moved for good (301, 308).

@@ -38,10 +38,13 @@ func New(opt Options) (ftp.Handler, error) {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	return handler{opt}, nil
+	return handler{opt, newResumes()}, nil
 }
 
-type handler struct{ Options }
+type handler struct {
+	Options
+	resumes *resumes
+}
 
 // Login implements ftp.Handler. "ftp" is another name of "anonymous", as usual.
 func (h handler) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
@@ -114,6 +117,10 @@ func (s *session) Open(ctx context.Context, name string, offset int64) (ftp.File
 	f, err := s.Library.Open(ctx, account, name)
 	if err != nil {
 		return nil, answer(name, err)
+	}
+	if err := s.resumes.allow(s.name, path.Clean(name), f.Node, offset); err != nil {
+		f.Close()
+		return nil, err
 	}
 	file, err := open(ctx, f, offset)
 	if err != nil {

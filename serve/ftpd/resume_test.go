@@ -1,0 +1,104 @@
+package ftpd_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	client "github.com/jlaffaye/ftp"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/testneed"
+	"sheaf/serve/servetest"
+)
+
+// refused is the reply to a resume that is none.
+func refused(t *testing.T, c *client.ServerConn, name string, from uint64, says string) {
+	t.Helper()
+	var reply *textproto.Error
+	r, err := c.RetrFrom(name, from)
+	if err == nil {
+		io.Copy(io.Discard, r)
+		err = r.Close()
+	}
+	if !errors.As(err, &reply) || reply.Code != 554 || !strings.Contains(reply.Msg, says) {
+		t.Errorf("RETR %s from %d: %v", name, from, err)
+	}
+}
+
+// A client is never given the end of a file that it has the beginning of another version of.
+func TestResumeContinuesTheSameBytes(t *testing.T) {
+	s, addr := newSite(t)
+	s.Account("other", "always", "jp")
+	c := login(t, addr, "jp")
+	const current, edition = dir + "current.warc.gz", dir + "20261121.warc.gz"
+	refused(t, c, current, 100, "not known")
+	whole := retr(t, c, current, 0)
+	if rest := retr(t, login(t, addr, "jp"), current, 100); !bytes.Equal(rest, whole[100:]) {
+		t.Errorf("of the same version: %d bytes", len(rest))
+	}
+	refused(t, login(t, addr, "other"), current, 100, "not known")
+	old := retr(t, c, edition, 0)
+
+	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/new", noise(1000), day.AddDate(0, 0, 1))}})
+	refused(t, c, current, 100, "has changed")
+	refused(t, c, current, uint64(len(whole)), "has changed") // all of the old one
+	if rest := retr(t, c, edition, 100); !bytes.Equal(rest, old[100:]) {
+		t.Error("the file of an edition does not go on")
+	}
+	if rest := retr(t, login(t, addr, "other"), edition, 100); !bytes.Equal(rest, old[100:]) {
+		t.Error("the file of an edition does not go on with another account")
+	}
+	anew := retr(t, c, current, 0)
+	if rest := retr(t, c, current, 100); !bytes.Equal(rest, anew[100:]) {
+		t.Error("the new version does not go on")
+	}
+
+	// A take-down changes what is published already.
+	_, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: host, Edition: "20261121", URLPrefix: "http://" + host + "/", Reason: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, c, current, 100, "has changed")
+}
+
+// What people's clients make of it: they fail or begin anew, and in no case leave a
+// file that is none.
+func TestClientsDoNotJoinVersions(t *testing.T) {
+	s, addr := newSite(t)
+	s.Account("third", "always", "jp")
+	old := retr(t, login(t, addr, "jp"), dir+"current.warc.gz", 0)
+	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/new", noise(300_000), day.AddDate(0, 0, 1))}})
+	want := retr(t, login(t, addr, "third"), dir+"current.warc.gz", 0)
+	if len(want) <= len(old) {
+		t.Fatal("the new version is not longer")
+	}
+	for tool, args := range map[string][]string{
+		"curl": {"-sS", "-u", "jp:jp", "-C", "-", "-o", "current.warc.gz", "ftp://" + addr + dir + "current.warc.gz"},
+		"wget": {"-q", "-c", "-t", "2", "--ftp-user=jp", "--ftp-password=jp", "ftp://" + addr + dir + "current.warc.gz"},
+		"lftp": {"-u", "jp,jp", "ftp://" + addr, "-e", "set net:max-retries 2; set ftp:ssl-allow no; mirror -c " + dir + " .; quit"},
+	} {
+		t.Run(tool, func(t *testing.T) {
+			to := t.TempDir()
+			file := filepath.Join(to, "current.warc.gz")
+			if err := os.WriteFile(file, old, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), testneed.Tool(t, tool), args...)
+			cmd.Dir = to
+			out, _ := cmd.CombinedOutput()
+			got, err := os.ReadFile(file)
+			if err != nil || !bytes.Equal(got, old) && !bytes.Equal(got, want) {
+				t.Errorf("%d bytes, neither the old nor the new version: %v\n%s", len(got), err, out)
+			}
+			t.Logf("kept the old one: %v; %s", bytes.Equal(got, old), out)
+		})
+	}
+}
