@@ -9,6 +9,8 @@
 //	/editions/20261121/HOSTS         the hosts of which the edition brought something
 //	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; a JSON object a line
 //	/editions/20261121/SHA256SUMS    its files' digests, for sha256sum -c
+//	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
+//	/editions/20261121/00001/…       the same, in shards, of an edition of very many hosts
 //	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
 //	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
 //	    20261121.tar.gz              what the edition brought of it; immutable once listed
@@ -24,6 +26,9 @@
 // index of the records, and .wacz is both records and index for a player. So is
 // an archive of several days, such as 20261101-20261121.warc.gz: what the editions
 // of these days brought.
+//
+// A directory that would list more than ten thousand hosts is fanned out by first letters,
+// /jp/ne/blog/a+/aki/: see fan.go. The plain path is valid too, everywhere.
 //
 // Every call looks at one catalog version, pinned for as long as the call, the
 // listing or the open file lasts: a publish in between changes nothing that is

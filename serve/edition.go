@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve/feed"
 )
@@ -50,10 +49,47 @@ func (v *visit) edition(ctx context.Context, name string) (catalog.Edition, erro
 	return editions[i], nil
 }
 
-func (v *visit) editionFiles(ctx context.Context, edition string) iter.Seq2[Node, error] {
+// editionPlace finds what lies below /editions/<edition>: the edition's texts or, of
+// a large one, the directories of its shards, and in each the shard's texts. The texts
+// of the whole of a large one are there too for who asks by name, and not listed.
+func (v *visit) editionPlace(ctx context.Context, ed catalog.Edition, rest []string) (*entry, error) {
+	switch len(rest) {
+	case 1:
+		if _, err := v.shard(ctx, ed, rest[0]); err == nil {
+			return v.directory(rest[0], ed.Published), nil
+		} else if !isNotFound(err) {
+			return nil, err
+		}
+		return v.editionFile(ctx, ed, span{}, rest[0], "../../")
+	case 2:
+		shard, err := v.shard(ctx, ed, rest[0])
+		if err != nil {
+			return nil, err
+		}
+		return v.editionFile(ctx, ed, shard, rest[1], "../../../")
+	}
+	return nil, ErrNotFound
+}
+
+// editionEntries yields what an edition's directory holds, or one of its shards'.
+func (v *visit) editionEntries(ctx context.Context, ed catalog.Edition, rest []string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
-		for _, name := range []string{fileHosts, fileManifest, fileSums} {
-			e, err := v.editionFile(ctx, edition, name)
+		names := []string{fileHosts, fileManifest, fileSums, fileLong}
+		if len(rest) == 0 {
+			spans, err := v.shards(ctx, ed)
+			if err != nil {
+				yield(Node{}, err)
+				return
+			}
+			if len(spans) > 0 {
+				names = nil
+			}
+			for i := range spans {
+				names = append(names, shardName(i))
+			}
+		}
+		for _, name := range names {
+			e, err := v.editionPlace(ctx, ed, append(slices.Clip(rest), name))
 			if err != nil {
 				yield(Node{}, fmt.Errorf("%s: %w", name, err))
 				return
@@ -65,15 +101,24 @@ func (v *visit) editionFiles(ctx context.Context, edition string) iter.Seq2[Node
 	}
 }
 
-// editionFile finds a text of an edition. It may be long: it is measured once for
-// each version and scope, and written when it is read.
-func (v *visit) editionFile(ctx context.Context, edition, name string) (*entry, error) {
-	ed, err := v.edition(ctx, edition)
-	if err != nil {
-		return nil, err
-	}
+// editionFile finds a text of a part of an edition; root leads from its directory to
+// the tree's. It may be long: it is measured once for each version and scope, and
+// written when it is read.
+func (v *visit) editionFile(ctx context.Context, ed catalog.Edition, part span, name, root string) (*entry, error) {
 	media := "text/plain; charset=utf-8"
-	var line func(context.Context, io.Writer, *host) error
+	line := func(ctx context.Context, w io.Writer, h *host) error {
+		place, err := v.shown(ctx, h.place)
+		if err != nil {
+			return err
+		}
+		switch name {
+		case fileManifest:
+			return h.writeFiles(ctx, w, ed.Name, root+place+"/")
+		case fileLong:
+			return h.writeLong(ctx, w, ed.Name, place)
+		}
+		return h.writeFileSums(ctx, w, ed.Name, root+place+"/")
+	}
 	switch name {
 	case fileHosts:
 		line = func(_ context.Context, w io.Writer, h *host) error {
@@ -82,19 +127,15 @@ func (v *visit) editionFile(ctx context.Context, edition, name string) (*entry, 
 		}
 	case fileManifest:
 		media = "application/x-ndjson"
-		line = func(ctx context.Context, w io.Writer, h *host) error {
-			return h.writeFiles(ctx, w, edition, "../../"+h.place+"/")
-		}
+	case fileLong:
+		media = "application/gzip"
 	case fileSums:
-		line = func(ctx context.Context, w io.Writer, h *host) error {
-			return h.writeFileSums(ctx, w, edition, "../../"+h.place+"/")
-		}
 	default:
 		return nil, ErrNotFound
 	}
-	key := fmt.Sprintf("edition %d %q %q", v.snap.Version(), edition, v.scope)
-	return v.document(ctx, key, name, media, ed.Published, func(ctx context.Context, w io.Writer) error {
-		for h, err := range v.editionHosts(ctx, edition) {
+	key := fmt.Sprintf("edition %d %q %q %q", v.snap.Version(), ed.Name, v.scope, part)
+	write := func(ctx context.Context, w io.Writer) error {
+		for h, err := range v.editionHosts(ctx, ed.Name, part) {
 			if err == nil {
 				err = line(ctx, w, h)
 			}
@@ -103,36 +144,14 @@ func (v *visit) editionFile(ctx context.Context, edition, name string) (*entry, 
 			}
 		}
 		return nil
-	})
-}
-
-// editionHosts yields the hosts of an edition within the scope, in the order of
-// the tree, each with what the edition brought of it.
-func (v *visit) editionHosts(ctx context.Context, edition string) iter.Seq2[*host, error] {
-	return func(yield func(*host, error) bool) {
-		var lines []catalog.Line // of one host
-		flush := func() bool {
-			if len(lines) == 0 {
-				return true
-			}
-			name := lines[0].Host
-			place := archive.HostPath(name)
-			ok := !v.scope.holds(place) || yield(v.hostOf(name, place, lines), nil)
-			lines = nil
-			return ok
-		}
-		for l, err := range v.snap.Edition(ctx, edition) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(lines) > 0 && lines[0].Host != l.Host && !flush() {
-				return
-			}
-			lines = append(lines, l)
-		}
-		flush()
 	}
+	if name == fileLong {
+		plain := write
+		write = func(ctx context.Context, w io.Writer) error {
+			return zipped(w, func(w io.Writer) error { return plain(ctx, w) })
+		}
+	}
+	return v.document(ctx, key, name, media, ed.Published, write)
 }
 
 // rootFile finds a text at the root.

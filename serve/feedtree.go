@@ -3,13 +3,10 @@ package serve
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
-
-	"github.com/klauspost/pgzip"
 
 	"sheaf/archive/catalog"
 	"sheaf/serve/feed"
@@ -122,14 +119,7 @@ const tileBlock = 1 << 20
 const tileRead = 1000
 
 func (v *visit) writeTile(ctx context.Context, w io.Writer, t feed.Tile) error {
-	z, err := pgzip.NewWriterLevel(w, pgzip.BestSpeed)
-	if err != nil {
-		return err
-	}
-	if err := z.SetConcurrency(tileBlock, 2); err != nil {
-		return err
-	}
-	return errors.Join(v.writeEvents(ctx, z, t), z.Close())
+	return zipped(w, func(w io.Writer) error { return v.writeEvents(ctx, w, t) })
 }
 
 func (v *visit) writeEvents(ctx context.Context, w io.Writer, t feed.Tile) error {

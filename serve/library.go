@@ -27,12 +27,14 @@ type Options struct {
 	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
 	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
 	Contact    string        // whom to ask, for /README; may be empty
+	Widest     int           // entries that a directory lists at most before it is fanned out; default 10,000
 	Lag        time.Duration // how old the newest version may be that a visit sees, of what other processes publish and take down; default 0
 }
 
 const (
 	defaultGrace = 15 * time.Minute
 	defaultCache = 256 << 20
+	defaultWide  = 10_000
 )
 
 // Library is the one tree, read-only. All methods may be called from many
@@ -54,6 +56,9 @@ func NewLibrary(opt Options) (*Library, error) {
 	}
 	if opt.Meter == nil {
 		opt.Meter = bandwidth.New(bandwidth.Options{})
+	}
+	if opt.Widest == 0 {
+		opt.Widest = defaultWide
 	}
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
@@ -176,18 +181,31 @@ func (v *visit) find(ctx context.Context, name string) (*entry, error) {
 		return v.directory(base, v.snap.Published()), nil
 	case name == "/"+feed.Dir || strings.HasPrefix(name, "/"+feed.Dir+"/"):
 		return v.feedEntry(ctx, strings.TrimPrefix(name, "/"))
-	case dir == dirEditions:
-		ed, err := v.edition(ctx, base)
-		if err != nil {
+	case dir == dirEditions || strings.HasPrefix(dir, dirEditions+"/"):
+		parts := strings.Split(name, "/")[2:]
+		ed, err := v.edition(ctx, parts[0])
+		switch {
+		case err != nil:
 			return nil, err
+		case len(parts) == 1:
+			return v.directory(base, ed.Published), nil
 		}
-		return v.directory(base, ed.Published), nil
-	case strings.HasPrefix(dir, dirEditions+"/"):
-		return v.editionFile(ctx, strings.TrimPrefix(dir, dirEditions+"/"), base)
+		return v.editionPlace(ctx, ed, parts[1:])
 	case isHostFile(base):
-		return v.hostFile(ctx, dir, base)
+		place, letters, ok := unfan(dir)
+		if !ok || letters != "" {
+			return nil, ErrNotFound
+		}
+		return v.hostFile(ctx, place, base)
 	}
-	return v.treeDirectory(ctx, strings.TrimPrefix(name, "/"))
+	place, letters, ok := unfan(strings.TrimPrefix(name, "/"))
+	switch {
+	case !ok:
+		return nil, ErrNotFound
+	case letters != "":
+		return v.fanDirectory(ctx, place, letters)
+	}
+	return v.treeDirectory(ctx, place)
 }
 
 func (v *visit) directory(name string, modified time.Time) *entry {
@@ -209,15 +227,25 @@ func (v *visit) list(ctx context.Context, name string) iter.Seq2[Node, error] {
 		var parts []iter.Seq2[Node, error]
 		switch {
 		case place == "":
-			parts = append(parts, v.rootFiles(ctx), v.treeChildren(ctx, ""))
+			parts = append(parts, v.rootFiles(ctx), v.treeChildren(ctx, "", ""))
 		case place == dirEditions:
 			parts = append(parts, v.editions(ctx))
 		case strings.HasPrefix(place, dirEditions+"/"):
-			parts = append(parts, v.editionFiles(ctx, e.Name))
+			names := strings.Split(place, "/")[1:]
+			ed, err := v.edition(ctx, names[0])
+			if err != nil {
+				yield(Node{}, err)
+				return
+			}
+			parts = append(parts, v.editionEntries(ctx, ed, names[1:]))
 		case place == feed.Dir || strings.HasPrefix(place, feed.Dir+"/"):
 			parts = append(parts, v.feedEntries(ctx, place))
 		default:
-			parts = append(parts, v.treeChildren(ctx, place), v.hostFiles(ctx, place))
+			place, letters, _ := unfan(place) // was found
+			parts = append(parts, v.treeChildren(ctx, place, letters))
+			if letters == "" {
+				parts = append(parts, v.hostFiles(ctx, place))
+			}
 		}
 		for _, part := range parts {
 			for n, err := range part {

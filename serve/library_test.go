@@ -133,7 +133,7 @@ func TestTree(t *testing.T) {
 		"/":                        "README LATEST editions/ feed/ _ip/ jp/ jpx/",
 		"/editions":                "20261120/ 20261121/",
 		"/feed":                    "000000/ LATEST",
-		"/editions/20261120":       "HOSTS MANIFEST SHA256SUMS",
+		"/editions/20261120":       "HOSTS MANIFEST SHA256SUMS ls-lR.gz",
 		"/jp/ac":                   "keio/ waseda/",
 		"/jp/ac/waseda/":           "www/ www_8080/ 20261120.tar.gz 20261120.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
 		"/jp/ac/waseda/www":        "20261120.tar.gz 20261120.warc.gz 20261121.tar.gz 20261121.warc.gz current.tar.gz current.warc.gz all.tar.gz all.warc.gz MANIFEST SHA256SUMS",
@@ -189,7 +189,7 @@ func TestFilesAreAsListed(t *testing.T) {
 		}
 	}
 	walk("/")
-	if seen != 2+2*3+6*8+2+7+1 {
+	if seen != 2+2*4+6*8+2+7+1 {
 		t.Errorf("%d files", seen)
 	}
 }

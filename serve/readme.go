@@ -17,7 +17,8 @@ var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLE
 
 What is where
   /LATEST                      the name of the newest edition
-  /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS
+  /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS,
+                               ls-lR.gz; of very many hosts, in shards 00001, 00002, …
   /feed/                       what was published, taken down or has expired, in
                                numbered files; sheaf mirror follows them
   /jp/ac/waseda/www/           a host, by its reversed name: www.waseda.ac.jp
@@ -26,6 +27,8 @@ What is where
       all.tar.gz               everything collected, in order of publication
       MANIFEST, SHA256SUMS     sizes, digests, provenance
 
+  A directory of very many hosts is divided by first letters: /jp/ne/blog/a+/aki/.
+  The plain /jp/ne/blog/aki/ is valid too.
   An edition is named by the day of its publication, such as 20261121; a second
   one of that day is 20261121-2.
 

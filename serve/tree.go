@@ -82,27 +82,21 @@ func (v *visit) otherPorts(ctx context.Context, place string) ([]catalog.Child, 
 	return ports, nil
 }
 
-// treeChildren yields the directories below a place. The level is never held as a whole.
-func (v *visit) treeChildren(ctx context.Context, place string) iter.Seq2[Node, error] {
+// treeChildren yields the directories below a place whose names begin with letters,
+// fanned out where they are many.
+func (v *visit) treeChildren(ctx context.Context, place, letters string) iter.Seq2[Node, error] {
 	if !v.scope.holds(place) {
-		return v.waysDown(ctx, place)
+		return beginning(letters, v.waysDown(ctx, place))
 	}
 	return func(yield func(Node, error) bool) {
-		for after := ""; ; {
-			children, err := v.snap.Children(ctx, place, after, page)
-			if err != nil {
-				yield(Node{}, err)
-				return
-			}
-			for _, c := range children {
-				if !yield(v.directory(c.Name, c.Modified).Node, nil) {
-					return
-				}
-				after = c.Name
-			}
-			if len(children) < page {
-				return
-			}
+		wide, err := v.wide(ctx, place, letters)
+		switch {
+		case err != nil:
+			yield(Node{}, err)
+		case wide:
+			v.fan(ctx, place, letters)(yield)
+		default:
+			v.level(ctx, place, letters)(yield)
 		}
 	}
 }
