@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"sheaf/archive"
 )
 
 // nearSegments is how many of a host's segments, the newest, Near looks into.
 const nearSegments = 8
+
+// maxKey is more than any URL's key is long.
+const maxKey = 1 << 20
 
 // Near returns up to n pages of the host of a URL, and of its namesakes with and
 // without www, whose addresses are most like it, the most alike first. It is for who asks for a page
@@ -31,7 +35,7 @@ func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]st
 		return nil, fmt.Errorf("pages near %.200s: %w", url, err)
 	}
 	key := archive.SURT(url)
-	alike := make(map[string]int) // by URL: how much of the key is the same
+	alike := make(map[string]int) // by URL: how much of the key is the same; of what is no page to read, less than of any
 	for _, h := range hosts {
 		for _, line := range h.lines[max(0, len(h.lines)-nearSegments):] {
 			segment, err := h.sorted(ctx, line)
@@ -43,6 +47,9 @@ func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]st
 			for _, i := range segment.order[max(0, at-2*n):min(len(segment.order), at+2*n)] {
 				if c := &segment.Cells[i]; c.Kind == archive.Page && !h.gone(line, c.URL) {
 					alike[c.URL] = common(key, c.URLKey)
+					if !strings.HasPrefix(c.MIME, "text/html") {
+						alike[c.URL] -= maxKey
+					}
 				}
 			}
 		}

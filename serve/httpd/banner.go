@@ -55,7 +55,9 @@ func (s *server) banner(r *http.Request, all mementos, i int, doc *replay.Docume
 	to := func(c *serve.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
 	if i > 0 {
 		b.First, b.Prev = to(all[0]), to(all[i-1])
-		b.Diff = diffPath(all[i-1].Time, c.Time, c.URL)
+		if all[i-1].Digest != c.Digest {
+			b.Diff = diffPath(all[i-1].Time, c.Time, c.URL)
+		}
 	}
 	if last := len(all) - 1; i < last {
 		b.Next, b.Last = to(all[i+1]), to(all[last])

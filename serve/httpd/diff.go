@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
 )
 
@@ -94,9 +95,12 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request, a *serve.Account) 
 		found(w, s.origin(r)+diffPath(all[all.nearest(from)].Time, all[all.nearest(to)].Time, url))
 		return nil
 	}
-	if err := s.Library.Admit(a); err != nil {
+	permit, err := s.Library.Begin(r.Context(), a)
+	if err != nil {
 		return err
 	}
+	defer permit.Close()
+	w = pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}
 	c, err := s.compare(r, all[i], all[j])
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@
 //	/web/*/<URL>                             the page's versions
 //	/timegate/<URL>, /timemap/link|json/<URL>  RFC 7089 (Memento)
 //	/diff/<timestamp>/<timestamp>/<URL>      what changed between two versions
+//	/replay/?source=/a/<host>.wacz           ReplayWeb.page, if the operator has put it here
 //
 // <form> is tar.gz, warc.gz, links.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
 // Files have strong ETags and take Range (several too), If-Range and the other
@@ -49,6 +50,7 @@ type Options struct {
 	Stopping <-chan struct{}                 // closed when the service begins to stop: who waits for changes is answered
 	Public   string                          // the service's own URL, where a proxy speaks for it; may be empty
 	Zone     *time.Location                  // of the times that people read; default UTC
+	Replay   string                          // directory with ReplayWeb.page's ui.js and sw.js; empty: not offered
 	Log      *slog.Logger                    // default: slog.Default
 
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
@@ -100,7 +102,7 @@ func Register(r *mux.Router, opt Options) error {
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	s.registerPages(r)
-	return nil
+	return s.registerReplay(r)
 }
 
 // authenticated passes requests on with the account whose credentials they carry.

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"net/http"
+	neturl "net/url"
 	"slices"
 	"time"
 
@@ -19,7 +20,8 @@ type versionsPage struct {
 	Count   int
 	Years   []versionYear
 	TimeMap string
-	Left    bool // there are older ones
+	Left    bool   // there are older ones
+	Scripts string // the page in ReplayWeb.page; empty where that is not here
 }
 
 type versionYear struct {
@@ -54,6 +56,7 @@ var versionsTemplate = screenTemplate(`{{.T.Versions}} - {{.URL}}`, `<h1>{{.T.Ve
 {{end}}</table>
 {{end}}
 {{if gt .Count 1}}<p><button>{{.T.Compare}}</button></p>{{end}}</form>
+{{with .Scripts}}<p><a href="{{.}}">{{$s.T.WithScripts}}</a></p>{{end}}
 {{if .Left}}<p>{{.T.NotListed}} <a href="{{.TimeMap}}">{{.TimeMap}}</a></p>{{end}}
 `)
 
@@ -70,6 +73,10 @@ func (s *server) versions(w http.ResponseWriter, r *http.Request, all mementos, 
 		}
 	}
 	last := len(all) - 1
+	if s.Replay != "" {
+		page.Scripts = pathReplay + "?" + neturl.Values{"source": {"/a/" + all[last].Line.Host + "/all.wacz"}}.Encode() + "#" +
+			neturl.Values{"view": {"pages"}, "url": {all[last].URL}, "ts": {replay.Timestamp(all[last].Time)}}.Encode()
+	}
 	lines[last].Newest, lines[max(0, last-1)].Before = true, true
 	if len(lines) > maxListed {
 		lines, page.Left = lines[len(lines)-maxListed:], true

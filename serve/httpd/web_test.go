@@ -87,7 +87,7 @@ func TestMemento(t *testing.T) {
 		t.Errorf("Link: %s\nwant %s", h.Get("Link"), want)
 	}
 	for _, part := range []string{"Monday", `href="/web/20261123010000/http://www.waseda.ac.jp/next.html"`, `src="/web/20261123010000/http://www.waseda.ac.jp/d/i.gif"`,
-		"unchanged since 2026-11-22 01:00:00 UTC", `href="/web/*/` + page, `href="/diff/20261122010000/20261123010000/` + page} {
+		"unchanged since 2026-11-22 01:00:00 UTC", `href="/web/*/` + page} {
 		if !strings.Contains(string(body), part) {
 			t.Errorf("%s is not in %s", part, body)
 		}

@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/weburl"
 	"sheaf/serve"
+	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
 )
 
@@ -25,9 +26,11 @@ const rewriteVersion = "1"
 
 // memento serves version i of a page.
 func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Account, all mementos, i int, mode replay.Mode) error {
-	if err := s.Library.Admit(a); err != nil {
+	permit, err := s.Library.Begin(r.Context(), a)
+	if err != nil {
 		return err
 	}
+	defer permit.Close()
 	c := all[i]
 	h := w.Header()
 	h.Set("Memento-Datetime", c.Time.UTC().Format(http.TimeFormat))
@@ -50,7 +53,7 @@ func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	if c.Truncated != "" {
 		h.Set("X-Archive-Truncated", c.Truncated)
 	}
-	out := &counter{ResponseWriter: w}
+	out := &counter{ResponseWriter: pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}}
 	start := time.Now()
 	defer func() { s.recordPage(r, a, start, out) }()
 	if to := answer.Get("Location"); mode != replay.Bytes && to != "" && answer.Status/100 == 3 {
@@ -61,6 +64,14 @@ func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	}
 	return s.page(out, r, all, i, answer, mode)
 }
+
+// pacedAnswer is an answer whose body is sent as fast as the account may read.
+type pacedAnswer struct {
+	http.ResponseWriter
+	body io.Writer
+}
+
+func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 
 // etag names what is sent of a version: of a page shown to people also by its neighbours and their language.
 func (s *server) etag(r *http.Request, all mementos, i int, mode replay.Mode) string {

@@ -2,12 +2,12 @@ package httpd
 
 // wording is what the pages for people say, in one language.
 type wording struct {
-	Archive, Version, Of, First, Prev, Next, Last, AllVersions, Changes, ToBytes  string
-	Truncated, Unchanged, Status, Forwards                                        string
-	Versions, Time, Kind, Size, Note, Compare, From, To, SameText, NotListed      string
-	Missing, MissingWhy, Near, RedirectOut                                        string
-	Diff, Identical, NoText, Coarse, More, Removed, Added, Characters, Paragraphs string
-	Title, Empty, DigestSame, DigestOther                                         string
+	Archive, Version, Of, First, Prev, Next, Last, AllVersions, Changes, ToBytes          string
+	Truncated, Unchanged, Status, Forwards                                                string
+	Versions, Time, Kind, Size, Note, Compare, From, To, SameText, NotListed, WithScripts string
+	Missing, MissingWhy, Near, RedirectOut                                                string
+	Diff, Identical, NoText, Coarse, More, Removed, Added, Characters, Paragraphs         string
+	Title, Empty, DigestSame, DigestOther                                                 string
 }
 
 var english = wording{
@@ -16,7 +16,7 @@ var english = wording{
 	Truncated: "The page is not whole: the robot stopped reading it",
 	Unchanged: "unchanged since", Status: "the server answered with status", Forwards: "This page forwards to",
 	Versions: "Versions of a page", Time: "Time", Kind: "Type", Size: "Bytes", Note: "Remarks", Compare: "Compare",
-	From: "from", To: "to", SameText: "unchanged", NotListed: "Older versions are in the TimeMap:",
+	From: "from", To: "to", SameText: "unchanged", WithScripts: "with its scripts, in ReplayWeb.page", NotListed: "Older versions are in the TimeMap:",
 	Missing: "This page is not in the archive", MissingWhy: "It was never collected, or it is not open to this account, or it was taken down.",
 	Near: "Pages with a similar address", RedirectOut: "The server sent its readers elsewhere",
 	Diff: "What changed", Identical: "There is no difference in what a reader can read.",
@@ -33,7 +33,7 @@ var japanese = wording{
 	Truncated: "このページは途中までしか収集されていません",
 	Unchanged: "次の時点から変更なし", Status: "サーバの応答コード", Forwards: "このページの転送先",
 	Versions: "ページの版一覧", Time: "日時", Kind: "種類", Size: "バイト数", Note: "備考", Compare: "比較する",
-	From: "比較元", To: "比較先", SameText: "変更なし", NotListed: "これより古い版は TimeMap にあります:",
+	From: "比較元", To: "比較先", SameText: "変更なし", WithScripts: "ReplayWeb.page で表示(スクリプトあり)", NotListed: "これより古い版は TimeMap にあります:",
 	Missing: "このページはアーカイブにありません", MissingWhy: "収集されていないか、このアカウントには公開されていないか、公開が停止されています。",
 	Near: "アドレスの近いページ", RedirectOut: "サーバは別の場所へ転送しました",
 	Diff: "変更箇所", Identical: "読者に見える文章に違いはありません。",

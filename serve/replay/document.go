@@ -3,6 +3,7 @@ package replay
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -183,6 +184,11 @@ func (d *Document) ContentType(stored string) string {
 // Rewrite writes the document as it was at t. Within another page, framed, its links
 // stay in frames. Banner is markup in ASCII, or nil, which is shown at the top of HTML.
 func (d *Document) Rewrite(w io.Writer, t time.Time, framed bool, banner []byte) error {
+	out := bufio.NewWriterSize(w, 32<<10) // tokens are small
+	return errors.Join(d.rewrite(out, t, framed, banner), out.Flush())
+}
+
+func (d *Document) rewrite(w io.Writer, t time.Time, framed bool, banner []byte) error {
 	l := newLinker(t, d.base, d.charset)
 	l.own, l.framed = d.own, framed
 	switch d.Kind {

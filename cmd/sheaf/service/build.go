@@ -200,6 +200,7 @@ func (s *Service) buildServe(c common, library *serve.Library) (err error) {
 	s.recorder = &recorder{to: c.moved, log: s.log}
 	err = httpd.Register(s.router, httpd.Options{
 		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Public: s.cfg.HTTP.Public, Zone: c.zone, Log: s.log,
+		Replay:   s.cfg.Replay.Dir,
 		Stopping: s.stopping,
 	})
 	if err != nil {

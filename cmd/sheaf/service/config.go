@@ -102,6 +102,12 @@ type Config struct {
 
 	Balance Balance `mapstructure:"balance"`
 
+	Replay struct {
+		// Dir is a directory with the files ui.js and sw.js of ReplayWeb.page, which runs stored
+		// pages with their scripts at /replay/, as this service's own; empty: not offered.
+		Dir string `mapstructure:"dir"`
+	} `mapstructure:"replay"`
+
 	Access struct {
 		// Anonymous are the domains whose archives everybody may fetch, such as [jp]; empty: nobody without an account.
 		Anonymous []string `mapstructure:"anonymous"`
@@ -266,6 +272,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("balance.probes", 4)
 	v.SetDefault("balance.window", 6*time.Hour)
 	v.SetDefault("balance.split", true)
+	v.SetDefault("replay.dir", "")
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)
