@@ -36,7 +36,7 @@ func (s *Service) Name() string { return s.Base }
 // Send uploads the batch by tus 1.0, going on at the offset that the service
 // names, and then puts the manifest.
 func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
-	note := b.Path + ".upload" // remembers where the upload is
+	note := b.Path + ".upload" // remembers where the upload is, and at which target
 	location, offset, err := s.resume(ctx, note, b)
 	var broken *url.Error
 	if errors.As(err, &broken) && ctx.Err() == nil {
@@ -65,7 +65,9 @@ func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (loc
 	if err != nil && !os.IsNotExist(err) {
 		return "", 0, err
 	}
-	if location = strings.TrimSpace(string(known)); location != "" {
+	// Another target's upload is of no use here, and that target may be away for long.
+	location, base, _ := strings.Cut(strings.TrimSpace(string(known)), "\n")
+	if location != "" && base == s.Base {
 		offset, err = s.offset(ctx, location)
 		if err == nil && offset <= b.Size {
 			return location, offset, nil
@@ -77,7 +79,7 @@ func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (loc
 	if location, err = s.begin(ctx, b); err != nil {
 		return "", 0, err
 	}
-	return location, 0, os.WriteFile(note, []byte(location+"\n"), 0o644)
+	return location, 0, os.WriteFile(note, []byte(location+"\n"+s.Base+"\n"), 0o644)
 }
 
 func (s *Service) begin(ctx context.Context, b batch.Spooled) (string, error) {
