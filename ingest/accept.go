@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -286,6 +287,9 @@ func (i *Ingest) tidy(ctx context.Context) (placed []string, err error) {
 
 func (i *Ingest) recoverPlaced(ctx context.Context, id string) error {
 	signed, err := os.ReadFile(i.buffers.manifest(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another process has accepted it meanwhile, published and collected it
+	}
 	if err != nil {
 		return err
 	}

@@ -103,9 +103,13 @@ func (b buffers) moveAside(id string, w why) error {
 // drop removes a batch that nobody needs any more.
 func (b buffers) drop(id string) error { return durable.Remove(b.batch(id)) }
 
-// sweep removes what an interrupted WriteFile has left in a batch's directory.
+// sweep removes what an interrupted WriteFile has left in a batch's directory, which
+// another process may be about to collect.
 func (b buffers) sweep(id string) error {
 	entries, err := os.ReadDir(b.batch(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

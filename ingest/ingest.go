@@ -199,7 +199,8 @@ func (i *Ingest) enter(ctx context.Context) error {
 	if i.opt.Leases == nil {
 		i.opt.Leases = lease.NewDB(i.opt.DB, p, lease.Options{Log: i.log})
 	}
-	return i.ledger.freeDead(ctx, p)
+	_, err = i.ledger.freeDead(ctx, p)
+	return err
 }
 
 // Dir is the directory of the buffers.

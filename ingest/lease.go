@@ -21,7 +21,8 @@ import (
 //
 // A lease says nothing about a process that has died a moment ago. On one machine
 // the kernel does: each process keeps a file in the buffers locked for as long as
-// it lives, and one that starts frees the leases of all who hold no such lock.
+// it lives, and the others, when they start or have nothing else to do, free the leases
+// of all who hold no such lock.
 
 // gate lets one goroutine of one process through at a time.
 type gate struct {
@@ -87,22 +88,32 @@ func (l *ledger) extend(ctx context.Context, b *Batch, until time.Time) error {
 		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token))
 }
 
-// freeDead ends the leases of holders that have died, as far as p can tell.
-func (l *ledger) freeDead(ctx context.Context, p *lease.Presence) error {
+// freeDead ends the leases of holders that have died, as far as p can tell, and gives
+// how many there were.
+func (l *ledger) freeDead(ctx context.Context, p *lease.Presence) (freed int64, err error) {
 	holders, err := l.holders(ctx)
 	if err != nil {
-		return fmt.Errorf("leases of the dead: %w", err)
+		return 0, fmt.Errorf("leases of the dead: %w", err)
 	}
 	for _, holder := range holders {
 		gone, err := p.Gone(holder)
-		if err == nil && gone {
-			_, err = l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = 0 WHERE state = 'pre-split' AND holder = ?`, holder)
-		}
 		if err != nil {
-			return fmt.Errorf("leases of the dead: %w", err)
+			return freed, fmt.Errorf("leases of the dead: %w", err)
 		}
+		if !gone {
+			continue
+		}
+		res, err := l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = 0 WHERE state = 'pre-split' AND holder = ?`, holder)
+		if err != nil {
+			return freed, fmt.Errorf("leases of the dead: %w", err)
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return freed, err
+		}
+		freed += n
 	}
-	return nil
+	return freed, nil
 }
 
 // holders gives who has leases.

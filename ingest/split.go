@@ -33,7 +33,11 @@ func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 	var b *Batch
 	now := i.opt.Now()
 	err = i.write(writeClaim, func() error { b, err = i.ledger.claim(ctx, i.presence.Name(), now, &i.opt.Limits); return err })
-	if err != nil || b == nil {
+	if err == nil && b == nil {
+		freed, err := i.ledger.freeDead(ctx, i.presence)
+		return freed > 0, err
+	}
+	if err != nil {
 		return false, err
 	}
 	if b.Entered.UnixMilli() == now.UnixMilli() { // by this claim

@@ -232,11 +232,17 @@ func TestLeaseIsPutOff(t *testing.T) {
 	h.once(b)
 }
 
-// What a process that died had claimed is taken up by the next start at once,
-// and what one that lives has claimed is not.
+// What a process that died had claimed is taken up at once, by the next start and by
+// those that live, and what one that lives has claimed is not.
 func TestLeaseOfTheDead(t *testing.T) {
+	t.Run("by the next start", func(t *testing.T) { testLeaseOfTheDead(t, true) })
+	t.Run("by one that lives", func(t *testing.T) { testLeaseOfTheDead(t, false) })
+}
+
+func testLeaseOfTheDead(t *testing.T, restart bool) {
 	h := newHouse(t)
 	h.opt.Limits.Lease = time.Hour
+	h.opt.Limits.Poll = 20 * time.Millisecond
 	frozen, let := h.freeze("stage")
 	h.open().run()
 	defer let()
@@ -250,9 +256,13 @@ func TestLeaseOfTheDead(t *testing.T) {
 	if row := h.row(b.ID); row.Attempt != 1 || row.State != wire.StatePreSplit {
 		t.Errorf("a batch in work was taken: %+v", row)
 	}
-	other.stop()
+	if restart {
+		other.stop()
+	}
 	slow.Die()
-	other.open().run()
+	if restart {
+		other.open().run()
+	}
 	defer other.stop()
 	other.once(b)
 	if row := h.row(b.ID); row.Attempt != 2 {
