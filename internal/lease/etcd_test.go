@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"sheaf/internal/lease"
+	"sheaf/internal/lease/etcdtest"
 )
+
+func TestMain(m *testing.M) {
+	etcdtest.Main()
+	os.Exit(m.Run())
+}
+
+// cluster is one whose members come and go.
+type cluster struct {
+	t *testing.T
+	*etcdtest.Cluster
+}
 
 // ttl of the tests' leases. A busy machine must not lose one by being slow.
 const ttl = 5 * time.Second
@@ -22,7 +35,7 @@ const ttl = 5 * time.Second
 func (c *cluster) open(t *testing.T) *lease.Etcd {
 	t.Helper()
 	e, err := lease.NewEtcd(lease.EtcdOptions{
-		Client:  clientv3.Config{Endpoints: c.endpoints(), AutoSyncInterval: time.Second},
+		Client:  clientv3.Config{Endpoints: c.Endpoints(), AutoSyncInterval: time.Second},
 		Options: lease.Options{TTL: ttl},
 	})
 	if err != nil {
@@ -36,7 +49,7 @@ func (c *cluster) open(t *testing.T) *lease.Etcd {
 // are killed, the leader among them, down to the bare majority and below; they come
 // back, or come new as learners, and all of the first five are removed one by one.
 func TestEtcd(t *testing.T) {
-	c := startCluster(t, 5)
+	c := &cluster{t, etcdtest.Start(t, 5)}
 	suite(t, func(t *testing.T) lease.Locker { return c.open(t) })
 	t.Run("lost", func(t *testing.T) { testEtcdLost(t, c) })
 	t.Run("stale", func(t *testing.T) { testEtcdStale(t, c) })
@@ -51,11 +64,11 @@ func TestEtcd(t *testing.T) {
 // testEtcdLost: a holder whose lease the cluster has ended learns of it.
 func testEtcdLost(t *testing.T, c *cluster) {
 	err := c.open(t).Do(t.Context(), "lost", func(ctx context.Context, _ int64) error {
-		keys, err := c.client.Get(ctx, "sheaf/queue/lost/", clientv3.WithPrefix())
+		keys, err := c.Client.Get(ctx, "sheaf/queue/lost/", clientv3.WithPrefix())
 		if err != nil || len(keys.Kvs) != 1 {
 			t.Fatalf("queue %v, %v", keys, err)
 		}
-		_, err = c.client.Revoke(ctx, clientv3.LeaseID(keys.Kvs[0].Lease))
+		_, err = c.Client.Revoke(ctx, clientv3.LeaseID(keys.Kvs[0].Lease))
 		must(t, err)
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
@@ -103,18 +116,18 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 	}
 	j.await(2*contenders, "five members")
 
-	var dead []*member
+	var dead []*etcdtest.Member
 	for n := 4; n >= 3; n-- {
-		leader := c.leader()
+		leader := c.Leader(t)
 		killed := time.Now()
-		leader.kill(t)
+		leader.Kill(t)
 		dead = append(dead, leader)
 		j.await(2*contenders, fmt.Sprint("leader killed, left ", n))
 		t.Logf("leader killed, %d of 5 members left: next holder after %.2f s", n, j.after(killed).at.Sub(killed).Seconds())
 	}
 
-	third, halted := c.leader(), time.Now()
-	third.kill(t)
+	third, halted := c.Leader(t), time.Now()
+	third.Kill(t)
 	time.Sleep(time.Second) // for answers that were on their way
 	before := j.count()
 	time.Sleep(2 * time.Second)
@@ -122,15 +135,15 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 		t.Errorf("%d turns with two of five members", n)
 	}
 	back := time.Now()
-	third.start(t)()
+	third.Start(t)()
 	j.await(2*contenders, "a third member is back")
 	idle := j.after(back).at.Sub(halted)
 	t.Logf("majority back: next holder %.2f s after the member's start", j.after(back).at.Sub(back).Seconds())
 
-	first := slices.Clone(c.members)
+	first := slices.Clone(c.Members)
 	for n, m := range dead {
 		c.remove(m)
-		c.join(newMember(t, fmt.Sprint("new", n)))
+		c.join(etcdtest.NewMember(t, fmt.Sprint("new", n)))
 		j.await(contenders, "a dead member replaced")
 	}
 	for _, m := range first {
@@ -147,23 +160,6 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 	if longest > idle+time.Minute {
 		t.Errorf("one client had no turn for %v", longest)
 	}
-}
-
-// leader gives the member that leads.
-func (c *cluster) leader() *member {
-	c.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		for _, m := range c.members {
-			ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
-			s, err := c.client.Status(ctx, m.Client)
-			cancel()
-			if err == nil && s.Leader == s.Header.MemberId {
-				return m
-			}
-		}
-	}
-	c.t.Fatal("no leader in a minute")
-	return nil
 }
 
 // repeat does something to the cluster, which may be without a leader for a moment.
@@ -183,7 +179,7 @@ func (c *cluster) repeat(what string, f func(context.Context) error) {
 
 // id gives the number by which the cluster knows the member at a peer URL, 0 for none.
 func (c *cluster) id(ctx context.Context, peer string) (uint64, string, error) {
-	l, err := c.client.MemberList(ctx)
+	l, err := c.Client.MemberList(ctx)
 	if err != nil {
 		return 0, "", err
 	}
@@ -191,7 +187,7 @@ func (c *cluster) id(ctx context.Context, peer string) (uint64, string, error) {
 	var names []string
 	for _, m := range l.Members {
 		name := m.Name
-		for _, k := range c.members {
+		for _, k := range c.Members {
 			if slices.Contains(m.PeerURLs, k.Peer) {
 				name = k.Name
 			}
@@ -204,38 +200,38 @@ func (c *cluster) id(ctx context.Context, peer string) (uint64, string, error) {
 	return id, strings.Join(names, ","), nil
 }
 
-func (c *cluster) remove(m *member) {
+func (c *cluster) remove(m *etcdtest.Member) {
 	c.t.Helper()
 	c.repeat("remove "+m.Name, func(ctx context.Context) error {
 		id, _, err := c.id(ctx, m.Peer)
 		if err != nil || id == 0 {
 			return err
 		}
-		_, err = c.client.MemberRemove(ctx, id)
+		_, err = c.Client.MemberRemove(ctx, id)
 		return err
 	})
-	c.members = slices.DeleteFunc(c.members, func(k *member) bool { return k == m })
+	c.Members = slices.DeleteFunc(c.Members, func(k *etcdtest.Member) bool { return k == m })
 }
 
 // join adds a member as a learner, and promotes it once it has caught up.
-func (c *cluster) join(m *member) {
+func (c *cluster) join(m *etcdtest.Member) {
 	c.t.Helper()
-	c.members = append(c.members, m)
+	c.Members = append(c.Members, m)
 	var id uint64
 	c.repeat("add "+m.Name, func(ctx context.Context) (err error) {
 		if id, m.Cluster, err = c.id(ctx, m.Peer); err != nil || id != 0 {
 			return err
 		}
-		if _, err = c.client.MemberAddAsLearner(ctx, []string{m.Peer}); err != nil {
+		if _, err = c.Client.MemberAddAsLearner(ctx, []string{m.Peer}); err != nil {
 			return err
 		}
 		id, m.Cluster, err = c.id(ctx, m.Peer)
 		return err
 	})
 	m.Existing = true
-	m.start(c.t)()
+	m.Start(c.t)()
 	c.repeat("promote "+m.Name, func(ctx context.Context) error {
-		_, err := c.client.MemberPromote(ctx, id)
+		_, err := c.Client.MemberPromote(ctx, id)
 		return err
 	})
 }

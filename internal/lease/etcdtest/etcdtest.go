@@ -1,7 +1,9 @@
-package lease_test
+// Package etcdtest gives tests a real etcd cluster, each member a process that can be killed.
+package etcdtest
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,23 +21,25 @@ import (
 	"go.uber.org/zap"
 )
 
-// memberEnv holds a member's settings where the test's program is to be one: each
-// member is a process, which can be killed.
+// memberEnv holds a member's settings where the test's program is to be one.
 const memberEnv = "SHEAF_TEST_ETCD_MEMBER"
 
-func TestMain(m *testing.M) {
-	if text := os.Getenv(memberEnv); text != "" {
-		if err := beMember(text); err != nil {
-			fmt.Fprintln(os.Stderr, "etcd member:", err)
-			os.Exit(1)
-		}
+// Main makes the test's program a member where it was started as one, and does not
+// return then. A package that uses a Cluster calls it first in its TestMain.
+func Main() {
+	text := os.Getenv(memberEnv)
+	if text == "" {
 		return
 	}
-	os.Exit(m.Run())
+	if err := beMember(text); err != nil {
+		fmt.Fprintln(os.Stderr, "etcd member:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
-// member is one of an etcd cluster.
-type member struct {
+// Member is one of an etcd cluster.
+type Member struct {
 	Name, Dir    string
 	Client, Peer string // URLs
 	Cluster      string // name=peer URL, of all members at the start
@@ -46,7 +50,7 @@ type member struct {
 
 // beMember runs until it is killed, or removed from the cluster.
 func beMember(text string) error {
-	var m member
+	var m Member
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		return err
 	}
@@ -86,8 +90,8 @@ func beMember(text string) error {
 	}
 }
 
-// start runs the member, and ready waits until it serves.
-func (m *member) start(t *testing.T) (ready func()) {
+// Start runs the member, after Kill once more, and ready waits until it serves.
+func (m *Member) Start(t testing.TB) (ready func()) {
 	t.Helper()
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -116,22 +120,17 @@ func (m *member) start(t *testing.T) (ready func()) {
 	}
 }
 
-// kill is kill -9.
-func (m *member) kill(t *testing.T) {
+// Kill is kill -9.
+func (m *Member) Kill(t testing.TB) {
 	t.Helper()
-	must(t, m.proc.Process.Kill())
+	if err := m.proc.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
 	m.proc.Wait() // says that it was killed
 }
 
-// cluster is members on loopback, and a client that works on the cluster itself.
-type cluster struct {
-	t       *testing.T
-	members []*member
-	client  *clientv3.Client
-}
-
 // freeURL gives a loopback address that nobody listens on at the moment.
-func freeURL(t *testing.T) string {
+func freeURL(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -140,39 +139,66 @@ func freeURL(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-func newMember(t *testing.T, name string) *member {
-	return &member{Name: name, Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t)}
+// NewMember gives one that is not started.
+func NewMember(t testing.TB, name string) *Member {
+	return &Member{Name: name, Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t)}
 }
 
-func startCluster(t *testing.T, size int) *cluster {
+// Cluster is members on loopback, and a client that works on the cluster itself. It is
+// for one goroutine.
+type Cluster struct {
+	Members []*Member
+	Client  *clientv3.Client
+}
+
+// Start runs so many members until the test ends.
+func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
-	c := &cluster{t: t}
+	c := &Cluster{}
 	var names []string
 	for n := range size {
-		m := newMember(t, fmt.Sprint("m", n))
-		c.members = append(c.members, m)
+		m := NewMember(t, fmt.Sprint("m", n))
+		c.Members = append(c.Members, m)
 		names = append(names, m.Name+"="+m.Peer)
 	}
 	var ready []func()
-	for _, m := range c.members {
+	for _, m := range c.Members {
 		m.Cluster = strings.Join(names, ",")
-		ready = append(ready, m.start(t))
+		ready = append(ready, m.Start(t))
 	}
 	for _, wait := range ready {
 		wait()
 	}
 	var err error
-	c.client, err = clientv3.New(clientv3.Config{Endpoints: c.endpoints(), AutoSyncInterval: time.Second, Logger: zap.NewNop()})
+	c.Client, err = clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), AutoSyncInterval: time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.client.Close() })
+	t.Cleanup(func() { c.Client.Close() })
 	return c
 }
 
-func (c *cluster) endpoints() (urls []string) {
-	for _, m := range c.members {
+// Endpoints are the members' URLs for clients.
+func (c *Cluster) Endpoints() (urls []string) {
+	for _, m := range c.Members {
 		urls = append(urls, m.Client)
 	}
 	return urls
+}
+
+// Leader gives the member that leads, and waits until one does.
+func (c *Cluster) Leader(t testing.TB) *Member {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		for _, m := range c.Members {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			s, err := c.Client.Status(ctx, m.Client)
+			cancel()
+			if err == nil && s.Leader == s.Header.MemberId {
+				return m
+			}
+		}
+	}
+	t.Fatal("no leader in a minute")
+	return nil
 }
