@@ -26,12 +26,14 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/lease/etcdtest"
 )
 
 // childEnv holds the order with which the test's binary runs as a child.
 const childEnv = "SHEAF_CRASH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	etcdtest.Main()
 	if text := os.Getenv(childEnv); text != "" {
 		if err := child(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -179,6 +179,11 @@ func (h *house) checkCatalog(cargoes []*cargo) {
 	objects, err := store.OpenFS(filepath.Join(h.data, "store"))
 	check(h.t, err)
 	defer objects.Close()
+	h.checkCatalogIn(objects, cargoes)
+}
+
+func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
+	h.t.Helper()
 	c, err := catalog.Open(h.t.Context(), objects, catalog.Options{})
 	check(h.t, err)
 	s, err := c.Pin(h.t.Context())
@@ -232,9 +237,9 @@ func whole(c *cargo, lines []catalog.Line) error {
 }
 
 // fsck runs the operator's command over the dead service's data. It must find no fault.
-func (h *house) fsck(sheaf string) (report catalog.Report) {
+func (h *house) fsck(sheaf string, settings ...string) (report catalog.Report) {
 	h.t.Helper()
-	out, err := exec.Command(sheaf, "fsck", "--deep", "--json", "--data", h.data).Output()
+	out, err := exec.Command(sheaf, append([]string{"fsck", "--deep", "--json", "--data", h.data}, settings...)...).Output()
 	if err != nil {
 		h.t.Fatalf("sheaf fsck: %v\n%s", err, out)
 	}

@@ -132,24 +132,33 @@ const (
 
 // uploader gives robotd's uploader over the robot's spool, in haste.
 func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
-	desk := &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
+	desk := h.desk(r)
+	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{h.target(r, desk, by)}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+}
+
+// desk gives the robot's way to receipts.
+func (h *house) desk(r *robot) *upload.Service {
+	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
 		Transport: &http.Transport{ResponseHeaderTimeout: patience}, Timeout: patience,
 	}}
-	var target upload.Target = desk
+}
+
+// target gives the robot's way to bring batches.
+func (h *house) target(r *robot, desk *upload.Service, by way) upload.Target {
 	drop := h.settings["drop.listen"].(string)
 	switch by {
 	case byFTP:
-		target = &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: patience}
+		return &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: patience}
 	case byBareFTP:
-		target = &barer{addr: drop, robot: r}
+		return &barer{addr: drop, robot: r}
 	case byAppend:
-		target = &appender{addr: drop, robot: r}
+		return &appender{addr: drop, robot: r}
 	case cutHTTP:
 		cut := *desk
 		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: patience}
-		target = &cut
+		return &cut
 	}
-	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{target}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+	return desk
 }
 
 // cutter breaks some connections after a part of what they would have carried.

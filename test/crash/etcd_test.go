@@ -1,0 +1,64 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/lease/etcdtest"
+)
+
+// TestEtcdLeaderKilled has two `sheaf serve` publish and collect under leases of an etcd
+// cluster of five, whose leader is killed again and again, and once two members at a time.
+// It reports how long after each kill a batch that was brought since was public, and a
+// collection done. It takes some 15 s, or as many as SHEAF_CRASH_SECONDS says.
+func TestEtcdLeaderKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	t.Parallel()
+	cluster := etcdtest.Start(t, 5)
+	p := newPair(t, build(t, "sheaf"), map[string]any{
+		"lease.kind": "etcd", "lease.etcd.endpoints": strings.Join(cluster.Endpoints(), ","),
+	})
+	for n, r := range []struct {
+		name string
+		way  way
+	}{{"waseda", byHTTP}, {"etl", byFTP}} {
+		m := &member{robot: p.join(r.name, 3), way: r.way, spool: newSpool(t)}
+		p.members = append(p.members, m)
+		p.services[n].fetchList(m.robot)
+	}
+	at := newStopwatch()
+	consumers := p.consume(t)
+	working, stop := context.WithCancel(t.Context())
+	robots := p.workAtBoth(working, at)
+	eventually(t, "work begins", p.services[0].log, func() error { return at.reached("published", 3) })
+
+	var kills []map[string]time.Duration
+	for began := time.Now(); time.Since(began) < runTime(t) || len(kills) < 3; {
+		dead := []*etcdtest.Member{cluster.Leader(t)}
+		at.restart()
+		dead[0].Kill(t)
+		if len(kills) == 1 { // the bare majority is left
+			dead = append(dead, cluster.Leader(t))
+			at.restart()
+			dead[1].Kill(t)
+		}
+		check(t, p.services[len(kills)%2].operate(http.MethodPost, "/v1/admin/gc", nil, nil))
+		at.stop("collected")
+		eventually(t, "publishing goes on", p.services[0].log, func() error { return at.reachedSince("published") })
+		kills = append(kills, at.since())
+		for _, m := range dead {
+			m.Start(t)()
+		}
+	}
+	stop()
+	robots.Wait()
+	consumers()
+	p.checkTwo(t)
+	report(t, fmt.Sprintf("%d kills of the etcd leader", len(kills)), kills, "published", "collected")
+}

@@ -1,0 +1,301 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sheaf/archive/store/storetest"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/upload"
+)
+
+// TestTwoServices kills one of two `sheaf serve` that share a PostgreSQL database, a data
+// directory and a store, again and again, each in turn. Robots bring batches to either,
+// consumers read from both. Nothing is lost, each batch is published once, and whoever
+// lives goes on with what the dead one had in hand. It reports how long after each kill
+// the next list was fetched, the next batch was taken, and one brought since was public.
+// It takes some 15 s for each store, or as many as SHEAF_CRASH_SECONDS says.
+func TestTwoServices(t *testing.T) {
+	t.Parallel()
+	sheaf := build(t, "sheaf")
+	for name, settings := range map[string]func(*testing.T) map[string]any{
+		"fs": func(*testing.T) map[string]any { return nil },
+		"s3": func(t *testing.T) map[string]any {
+			o := storetest.StartVersity(t).Options(t)
+			return map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket,
+				"store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testTwoServices(t, newPair(t, sheaf, settings(t)))
+		})
+	}
+}
+
+// pair is two services that share everything but their addresses.
+type pair struct {
+	*fleet
+	sheaf    string
+	services [2]*running
+}
+
+// running is one of them.
+type running struct {
+	*house
+	program *program
+	lives   atomic.Int64 // odd while it runs, or may
+}
+
+func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
+	t.Helper()
+	p := &pair{fleet: &fleet{house: newHouse(t, "")}, sheaf: sheaf}
+	common := p.house.settings
+	common["database.url"] = dbtest.Postgres(t)
+	for key, value := range settings {
+		common[key] = value
+	}
+	for n := range p.services {
+		h := *p.house
+		h.settings = map[string]any{}
+		for key, value := range common {
+			h.settings[key] = value
+		}
+		if n > 0 {
+			listen := freeAddresses(t, 3)
+			h.settings["http.listen"], h.settings["download.listen"], h.settings["drop.listen"] = listen[0], listen[1], listen[2]
+		}
+		h.log = fmt.Sprint(p.log, n)
+		s := &running{house: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
+		p.services[n] = s
+		p.start(n)
+	}
+	p.house.process = p.services[0].process
+	return p
+}
+
+// flags gives the house's settings as the command line has them.
+func (h *house) flags() (args []string) {
+	for key, value := range h.settings {
+		args = append(args, "--set", fmt.Sprintf("%s=%v", key, value))
+	}
+	return args
+}
+
+// start begins the next life of one service, and waits until it answers.
+func (p *pair) start(n int) {
+	p.t.Helper()
+	s := p.services[n]
+	s.program.start()
+	eventually(p.t, "the service comes up", s.log, func() error {
+		select {
+		case err := <-s.program.ended:
+			s.program.ended <- err
+			p.t.Fatalf("a service ended by itself: %v; %s", err, tail(s.log))
+		default:
+		}
+		token, err := service.ReadToken(s.data)
+		if err != nil {
+			return err
+		}
+		s.process = &process{hello: hello{Token: token, Addresses: service.Addresses{Download: s.settings["download.listen"].(string)}}}
+		return s.operate(http.MethodGet, manager.PathAdminRobots, nil, nil)
+	})
+	s.lives.Add(1)
+}
+
+func (p *pair) kill(n int) {
+	p.services[n].lives.Add(1)
+	p.services[n].program.kill()
+}
+
+func testTwoServices(t *testing.T, p *pair) {
+	for n, r := range []struct {
+		name string
+		way  way
+	}{{"waseda", byHTTP}, {"etl", byFTP}, {"jaist", cutHTTP}, {"nara", byHTTP}} {
+		m := &member{robot: p.join(r.name, 3), way: r.way, spool: newSpool(t)}
+		p.members = append(p.members, m)
+		p.services[n%2].fetchList(m.robot)
+	}
+	at := newStopwatch()
+	consumers := p.consume(t)
+	working, stop := context.WithCancel(t.Context())
+	robots := p.workAtBoth(working, at)
+	eventually(t, "work begins", p.services[0].log, func() error { return at.reached("published", 3) })
+
+	var kills []map[string]time.Duration
+	for began := time.Now(); time.Since(began) < runTime(t) || len(kills) < 2; {
+		n := len(kills) % 2
+		waiting := p.unpublished()
+		at.restart()
+		p.kill(n)
+		p.listFrom(n, at)
+		eventually(t, "the other service takes and publishes batches", p.services[1-n].log, func() error { return at.reachedSince("taken", "published") })
+		eventually(t, "the other service publishes what the dead one had", p.services[1-n].log, func() error {
+			for _, c := range waiting {
+				if !p.told(c.ID) {
+					return fmt.Errorf("batch %s is not published", c.ID)
+				}
+			}
+			return nil
+		})
+		at.stop("drained")
+		kills = append(kills, at.since())
+		p.start(n)
+	}
+	stop()
+	robots.Wait()
+	consumers()
+	p.checkTwo(t)
+	report(t, fmt.Sprintf("%d batches, %d kills of a service", len(p.all()), len(kills)), kills, "list", "taken", "published", "drained")
+}
+
+// unpublished gives the batches whose robots do not know yet that they are published.
+func (p *pair) unpublished() (list []*cargo) {
+	for _, c := range p.all() {
+		if !p.told(c.ID) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (p *pair) told(id wire.BatchID) bool {
+	for _, m := range p.members {
+		m.spool.mu.Lock()
+		n := m.spool.published[id]
+		m.spool.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// listFrom fetches a robot's list from the service that was killed or, as robots do, from the next.
+func (p *pair) listFrom(dead int, at *stopwatch) {
+	p.t.Helper()
+	m := p.members[0]
+	for try := dead; ; try++ {
+		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.services[try%2].url()+strings.ReplaceAll(wire.PathList, "{robot}", m.Name), nil)
+		check(p.t, err)
+		req.SetBasicAuth(m.Name, m.secret)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			p.t.Fatalf("list: %s", resp.Status)
+		}
+		at.stop("list")
+		return
+	}
+}
+
+// breath is a robot's pause between two batches: others want the processors too.
+const breath = 50 * time.Millisecond
+
+// workAtBoth lets every robot make batches and bring them to either service until ctx ends.
+func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
+	var g sync.WaitGroup
+	for i, m := range p.members {
+		var targets []upload.Target
+		var desks upload.Desks
+		for k := range p.services {
+			h := p.services[(i+k)%2].house // half of them prefer the one, half the other
+			desk := h.desk(m.robot)
+			desks = append(desks, desk)
+			targets = append(targets, timed{h.target(m.robot, desk, m.way), at})
+		}
+		up := upload.New(upload.Options{
+			Spool: m.spool, Targets: targets, Desk: desks, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
+			Published: func(b batch.Spooled, _ *wire.Receipt) error { at.published(b.ID); return nil },
+		})
+		g.Go(func() {
+			for n := int64(1); ctx.Err() == nil; n++ {
+				c := m.make(p.t, n, 2, 8<<10, m.hosts[:1+int(n)%len(m.hosts)]...)
+				p.register(c)
+				time.Sleep(breath)
+				if err := m.spool.add(c); err != nil {
+					p.t.Error(err)
+				}
+				if err := up.Drain(p.t.Context()); err != nil {
+					p.t.Errorf("robot %s: %v", m.Name, err)
+				}
+			}
+		})
+	}
+	return &g
+}
+
+// consume lets consumers read from both services. Only of one that is killed meanwhile
+// may an answer stay away.
+func (p *pair) consume(t *testing.T) (end func()) {
+	over := make(chan struct{})
+	var g sync.WaitGroup
+	for _, s := range p.services {
+		c := &consumer{fleet: p.fleet, url: s.url(), manifests: map[string][]byte{}}
+		g.Go(func() {
+			for looks := 0; ; {
+				life := s.lives.Load()
+				err := c.lookOnce(t.Context())
+				if life%2 == 1 && s.lives.Load() == life {
+					if err != nil {
+						t.Errorf("a consumer of a living service: %v", err)
+						return
+					}
+					looks++
+				}
+				select {
+				case <-over:
+					t.Logf("a consumer looked %d times, at %d editions, at version %d", looks, len(c.manifests), c.version)
+					return
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() { close(over); g.Wait() }
+}
+
+// checkTwo is what must hold in the end: see checkEnd.
+func (p *pair) checkTwo(t *testing.T) {
+	cargoes := p.all()
+	p.checkSpools(t, cargoes)
+	eventually(t, "the buffers are emptied", p.services[0].log, func() error {
+		var left []string
+		for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
+			left = append(left, names(t, p.data+"/buffers/"+dir)...)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("there is still %s", left)
+		}
+		return nil
+	})
+	for n, s := range p.services {
+		s.checkDownloads(cargoes)
+		p.kill(n)
+	}
+	cfg, err := service.Load("", p.services[0].settings)
+	check(t, err)
+	objects, err := service.OpenStore(t.Context(), cfg)
+	check(t, err)
+	defer objects.Close()
+	p.checkCatalogIn(objects, cargoes)
+	report := p.fsck(p.sheaf, p.services[0].flags()...)
+	if report.Batches != int64(len(cargoes)) || report.Segments != report.Verified {
+		t.Errorf("fsck finds %d batches of %d, and verified %d of %d segments", report.Batches, len(cargoes), report.Verified, report.Segments)
+	}
+}
