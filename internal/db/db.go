@@ -42,10 +42,27 @@ const busyTimeout = "15000"
 // made with mode 0600 where there is none. It refuses a database that a newer
 // version of the program has written.
 func Open(ctx context.Context, source string) (*sql.DB, error) {
+	return openAt(ctx, source, newest)
+}
+
+// newest is the schema of this program, in place of a number.
+const newest = 0
+
+// openAt opens a database and brings its schema up to a number.
+func openAt(ctx context.Context, source string, schema int64) (*sql.DB, error) {
 	if IsPostgres(source) {
-		return openPostgres(ctx, source)
+		return openPostgres(ctx, source, schema)
 	}
-	return openSQLite(ctx, source)
+	return openSQLite(ctx, source, schema)
+}
+
+// migrateTo brings a database's schema up to a number.
+func migrateTo(ctx context.Context, source string, schema int64) error {
+	d, err := openAt(ctx, source, schema)
+	if err != nil {
+		return err
+	}
+	return d.Close()
 }
 
 // IsPostgres tells whether the source is a PostgreSQL database's URL.
@@ -53,7 +70,7 @@ func IsPostgres(source string) bool {
 	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
 }
 
-func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
+func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
@@ -69,7 +86,7 @@ func openSQLite(ctx context.Context, path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
-	if err := migrate(ctx, db, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir }); err != nil {
+	if err := migrate(ctx, db, schema, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir }); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
@@ -90,8 +107,8 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// migrate applies the migrations, in the words of the database.
-func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
+// migrate applies the migrations up to a number, in the words of the database.
+func migrate(ctx context.Context, db *sql.DB, schema int64, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
@@ -100,14 +117,17 @@ func migrate(ctx context.Context, db *sql.DB, dialect goose.Dialect, words func(
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
-	have, newest, err := p.GetVersions(ctx)
+	have, last, err := p.GetVersions(ctx)
 	if err != nil {
 		return fmt.Errorf("schema version: %w", err)
 	}
-	if have > newest {
-		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", have, newest)
+	if schema == newest {
+		schema = last
 	}
-	if _, err := p.Up(ctx); err != nil {
+	if max(have, schema) > last {
+		return fmt.Errorf("schema version %d is newer than this program's %d; run the program that wrote it, or a later one", max(have, schema), last)
+	}
+	if _, err := p.UpTo(ctx, schema); err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	return nil

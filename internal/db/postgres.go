@@ -26,13 +26,13 @@ const maxConnections = 30
 const writers = 0x5368656166 // "Sheaf"
 
 // openPostgres opens the database that the URL names.
-func openPostgres(ctx context.Context, source string) (*sql.DB, error) {
+func openPostgres(ctx context.Context, source string, schema int64) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(source)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err) // pgx leaves the password out
 	}
 	name := fmt.Sprintf("%s at %s:%d", config.Database, config.Host, config.Port)
-	if err := migratePostgres(ctx, config); err != nil {
+	if err := migratePostgres(ctx, config, schema); err != nil {
 		return nil, fmt.Errorf("database %s: %w", name, err)
 	}
 	db := sql.OpenDB(connector{stdlib.GetConnector(*config)})
@@ -43,14 +43,14 @@ func openPostgres(ctx context.Context, source string) (*sql.DB, error) {
 
 // migratePostgres is migrate, by one process at a time, over connections of pgx's
 // own: goose speaks PostgreSQL.
-func migratePostgres(ctx context.Context, config *pgx.ConnConfig) (err error) {
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, db, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
+	return migrate(ctx, db, schema, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
 }
 
 // connector opens connections that take the rooms' SQL as SQLite takes it.

@@ -123,6 +123,7 @@ func (s *Service) buildManager(ctx context.Context, c common) (err error) {
 	})
 	if s.cfg.has(roleManager) {
 		s.manager.Register(s.router)
+		s.router.Handle(PathBackup, c.operator(http.HandlerFunc(s.serveBackup))).Methods(http.MethodGet)
 	}
 	return nil
 }

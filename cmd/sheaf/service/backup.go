@@ -1,0 +1,211 @@
+package service
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
+// receipt.key, operator.token, and last backup.json, which names all the others with their
+// digests. One without it was cut off. It holds secrets.
+
+// PathBackup gives operators a backup of the running service.
+const PathBackup = "/v1/admin/backup"
+
+const (
+	backupFormat  = 1
+	backupEnd     = "backup.json"
+	backupTables  = "tables/"
+	tableSuffix   = ".jsonl"
+	maxBackupName = 200
+)
+
+// Backup is backup.json.
+type Backup struct {
+	Format  int               `json:"format"`
+	Made    time.Time         `json:"made"`
+	Program string            `json:"program"` // its version
+	Schema  int64             `json:"schema"`  // of the tables
+	SHA256  map[string]string `json:"sha256"`  // of every other entry, by its name
+}
+
+// backupWriter writes entries by way of a file each, as tar wants their sizes first.
+type backupWriter struct {
+	dir    string
+	tar    *tar.Writer
+	backup Backup
+
+	name string // of the entry that is being written; empty: none is
+	file *os.File
+	sum  hash.Hash
+}
+
+// WriteBackup writes a backup of the control database and the keys in the data directory.
+func (s *Service) WriteBackup(ctx context.Context, w io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "sheaf-backup-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	z := gzip.NewWriter(w)
+	b := &backupWriter{dir: dir, tar: tar.NewWriter(z), backup: Backup{
+		Format: backupFormat, Made: time.Now().UTC().Truncate(time.Second), Program: Version(), SHA256: map[string]string{},
+	}}
+	b.backup.Schema, err = db.Dump(ctx, s.db, func(table string) (io.Writer, error) { return b.next(backupTables + table + tableSuffix) })
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{receiptKeyFile, tokenFile} {
+		text, err := os.ReadFile(filepath.Join(s.cfg.Data, name))
+		if err != nil {
+			return err
+		}
+		if err := b.add(name, text); err != nil {
+			return err
+		}
+	}
+	end, err := json.MarshalIndent(b.backup, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := b.add(backupEnd, append(end, '\n')); err != nil {
+		return err
+	}
+	return errors.Join(b.tar.Close(), z.Close())
+}
+
+// add writes an entry.
+func (b *backupWriter) add(name string, text []byte) error {
+	w, err := b.next(name)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+// next begins an entry, and ends the one before it.
+func (b *backupWriter) next(name string) (io.Writer, error) {
+	if err := b.flush(); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(b.dir, "entry-*")
+	if err != nil {
+		return nil, err
+	}
+	b.name, b.file, b.sum = name, f, sha256.New()
+	return io.MultiWriter(f, b.sum), nil
+}
+
+func (b *backupWriter) flush() (err error) {
+	if b.name == "" {
+		return nil
+	}
+	defer func() { err = errors.Join(err, b.file.Close(), os.Remove(b.file.Name())) }()
+	name := b.name
+	b.name = ""
+	size, err := b.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	if name != backupEnd {
+		b.backup.SHA256[name] = hex.EncodeToString(b.sum.Sum(nil))
+	}
+	if err := b.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: b.backup.Made}); err != nil {
+		return err
+	}
+	_, err = io.Copy(b.tar, io.NewSectionReader(b.file, 0, size))
+	return err
+}
+
+// serveBackup sends a backup. One that fails under way is cut off.
+func (s *Service) serveBackup(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/gzip")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := s.WriteBackup(r.Context(), w); err != nil {
+		s.log.Error("a backup failed", "err", err)
+		panic(http.ErrAbortHandler) // the connection's end is the one answer that is left
+	}
+}
+
+// UnpackBackup unpacks a backup into a directory, and fails unless all of it is there and as it was written.
+func UnpackBackup(r io.Reader, dir string) (*Backup, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("no backup: %w", err)
+	}
+	found := map[string]string{}
+	var end *Backup
+	for entries := tar.NewReader(z); ; {
+		h, err := entries.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the backup is damaged: %w", err)
+		}
+		if !filepath.IsLocal(h.Name) || len(h.Name) > maxBackupName || h.Typeflag != tar.TypeReg || end != nil {
+			return nil, fmt.Errorf("no backup: it has an entry %q", h.Name)
+		}
+		if found[h.Name], err = unpack(entries, filepath.Join(dir, h.Name)); err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		if h.Name == backupEnd {
+			delete(found, backupEnd)
+			text, err := os.ReadFile(filepath.Join(dir, backupEnd))
+			if err != nil {
+				return nil, err
+			}
+			if err := json.Unmarshal(text, &end); err != nil {
+				return nil, fmt.Errorf("%s: %w", backupEnd, err)
+			}
+		}
+	}
+	switch {
+	case end == nil:
+		return nil, fmt.Errorf("the backup is cut off: it has no %s", backupEnd)
+	case end.Format != backupFormat:
+		return nil, fmt.Errorf("the backup is of format %d, this program reads %d", end.Format, backupFormat)
+	case len(found) != len(end.SHA256):
+		return nil, fmt.Errorf("the backup has %d entries of %d", len(found), len(end.SHA256))
+	}
+	for name, sum := range end.SHA256 {
+		if found[name] != sum {
+			return nil, fmt.Errorf("the backup is damaged: %s has the SHA-256 %q, want %s", name, found[name], sum)
+		}
+	}
+	return end, nil
+}
+
+// unpack writes an entry to a file, and gives its SHA-256.
+func unpack(r io.Reader, path string) (sum string, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(f, h), r); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

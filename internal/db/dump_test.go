@@ -1,0 +1,141 @@
+package db_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+)
+
+// oneServer lets the test's databases be of one PostgreSQL server.
+func oneServer(t *testing.T) {
+	if os.Getenv(dbtest.Server) == "" {
+		t.Setenv(dbtest.Server, dbtest.Start(t).URL)
+	}
+}
+
+// dump gives the tables of a dump as text.
+func dump(t *testing.T, d *sql.DB) (schema int64, all map[string]string) {
+	t.Helper()
+	files := map[string]*bytes.Buffer{}
+	schema, err := db.Dump(t.Context(), d, func(name string) (io.Writer, error) {
+		files[name] = new(bytes.Buffer)
+		return files[name], nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = map[string]string{}
+	for name, b := range files {
+		all[name] = b.String()
+	}
+	return schema, all
+}
+
+func fill(ctx context.Context, source string, schema int64, all map[string]string) error {
+	return db.Fill(ctx, source, schema, slices.Collect(maps.Keys(all)), func(name string) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(all[name])), nil
+	})
+}
+
+// What one kind of database dumps, either takes, value for value: a dump of the copy is the same.
+func TestDumpAndFill(t *testing.T) {
+	oneServer(t)
+	kinds := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
+	for from, source := range kinds {
+		d := open(t, source(t))
+		for _, statement := range []struct {
+			query string
+			args  []any
+		}{
+			{`INSERT INTO robots (name, created, secret_hash, slow) VALUES (?, ?, ?, ?)`, []any{"waseda", int64(math.MaxInt64), []byte{0, 1, 255}, 0.1}},
+			{`INSERT INTO robots (name, created, slow) VALUES (?, ?, ?)`, []any{"早稲田 \"<&>\"\n", -1, 1.0}},
+			{`INSERT INTO hosts (name, state, source, created, grp, weight) VALUES ('a.test', 'accepted', '', 1, 'a.test', 3)`, nil},
+			{`INSERT INTO seeds (host, url) VALUES ('a.test', 'http://a.test/')`, nil},
+			{`UPDATE generation SET number = 41`, nil},
+			{`INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote) VALUES (1, 'upload', 'http', 'r', 'n', 1, 1, 'ok', '')`, nil},
+			{`INSERT INTO lease_queue (name, token, holder) VALUES ('publish', 1, 'of the dead')`, nil},
+		} {
+			if _, err := d.Exec(statement.query, statement.args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		schema, all := dump(t, d)
+		if _, ok := all["lease_queue"]; ok {
+			t.Error("the dump has who waits for leases")
+		}
+		for to, target := range kinds {
+			t.Run(from+" into "+to, func(t *testing.T) {
+				into := target(t)
+				if err := fill(t.Context(), into, schema, all); err != nil {
+					t.Fatal(err)
+				}
+				copied := open(t, into)
+				again, same := dump(t, copied)
+				if again != schema {
+					t.Errorf("schema %d of %d", again, schema)
+				}
+				for name, text := range all {
+					if sorted(same[name]) != sorted(text) {
+						t.Errorf("table %s:\n%s\nwas\n%s", name, same[name], text)
+					}
+				}
+				if _, err := copied.Exec(`INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote) VALUES (2, 'upload', 'http', 'r', 'n', 1, 1, 'ok', '')`); err != nil {
+					t.Errorf("the copy's next row: %v", err)
+				}
+				if err := fill(t.Context(), into, schema, all); !errors.Is(err, db.ErrNotEmpty) {
+					t.Errorf("once more: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// sorted is a text by its lines.
+func sorted(text string) string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// A dump that is damaged changes nothing; one of an older schema is brought up to this one.
+func TestFillRefusesAndBringsUp(t *testing.T) {
+	oneServer(t)
+	both(t, func(t *testing.T, source string) {
+		schema, all := dump(t, open(t, dbtest.SQLite(t)))
+		all["robots"] += `["cut", 1` + "\n"
+		if err := fill(t.Context(), source, schema, all); err == nil {
+			t.Error("a damaged table was taken")
+		}
+		if err := fill(t.Context(), source, schema+1000, all); err == nil {
+			t.Error("a later schema was taken")
+		}
+		var n int64
+		if err := open(t, source).QueryRow(`SELECT number FROM generation`).Scan(&n); err != nil {
+			t.Errorf("what the migrations made is gone: %v", err)
+		}
+	})
+	old := map[string]string{
+		"robots":     `["name","created"]` + "\n" + `["waseda",1]` + "\n",
+		"generation": `["id","number"]` + "\n" + `[1,7]` + "\n",
+	}
+	both(t, func(t *testing.T, source string) {
+		if err := fill(t.Context(), source, 1, old); err != nil {
+			t.Fatal(err)
+		}
+		var slow float64
+		if err := open(t, source).QueryRow(`SELECT slow FROM robots WHERE name = 'waseda'`).Scan(&slow); err != nil || slow != 1 {
+			t.Errorf("a column that came later is %v, %v", slow, err)
+		}
+	})
+}
