@@ -146,6 +146,9 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("store %s: %w", p.object, err)
 		}
 	}
+	if err := i.noteCopies(ctx, b, m, f); err != nil {
+		return err
+	}
 	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, i.opt.Now()) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,7 +39,8 @@ type AdmitResponse struct {
 
 // RobotsResponse answers GET /v1/admin/robots.
 type RobotsResponse struct {
-	Robots []Robot `json:"robots"`
+	Robots []Robot  `json:"robots"`
+	Odd    []Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
 }
 
 // HostsRequest is the body of POST /v1/admin/hosts.
@@ -76,6 +78,7 @@ func (m *Manager) registerAdmin(r *mux.Router) {
 		{http.MethodGet, PathAdminBalance + "/rates", m.adminRates},
 		{http.MethodPost, PathAdminBalance + "/plan", m.adminPlan(true)},
 		{http.MethodPost, PathAdminBalance + "/rebalance", m.adminPlan(false)},
+		{http.MethodGet, PathAdminCopies, m.adminCopies},
 		{http.MethodGet, PathAdminHosts, m.adminHosts},
 		{http.MethodGet, PathAdminHosts + "/{host}/costs", m.adminHostCosts},
 		{http.MethodPost, PathAdminHosts, m.adminAddHosts},
@@ -90,7 +93,12 @@ func (m *Manager) adminRobots(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, RobotsResponse{robots})
+	copies, err := m.Copies(r.Context())
+	if err != nil {
+		return err
+	}
+	odd := slices.DeleteFunc(copies, func(c Copies) bool { return !c.Odd })
+	return writeJSON(w, http.StatusOK, RobotsResponse{robots, odd})
 }
 
 func (m *Manager) adminAdmit(w http.ResponseWriter, r *http.Request) error {

@@ -30,6 +30,7 @@ type BalanceResponse struct {
 	Tree     [][2]string  `json:"tree"`           // of the robots at work
 	Flows    [][]EdgeFlow `json:"flows"`          // that would level their backlogs by their rates, in rounds
 	Probes   int64        `json:"probes_waiting"` // distances that robots have been asked for
+	Copies   []Copies     `json:"copies"`         // of hosts that are given to several robots, compared
 }
 
 // Share is a robot's part of the assignment.
@@ -196,6 +197,9 @@ func (m *Manager) Shown(ctx context.Context) (answer BalanceResponse, err error)
 		return answer, err
 	}
 	if err := m.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM probes WHERE done = 0`).Scan(&answer.Probes); err != nil {
+		return answer, err
+	}
+	if answer.Copies, err = m.Copies(ctx); err != nil {
 		return answer, err
 	}
 	return answer, m.showFlows(ctx, &answer)

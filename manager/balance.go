@@ -30,11 +30,18 @@ func (m *Manager) keep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	var here watch
+	var judged time.Time
 	trigger := balance.NewTrigger()
 	for {
 		now := time.Now()
 		here.hear(now)
 		m.sweep(ctx, &here, trigger, now)
+		if now.Sub(judged) >= judgedEvery {
+			judged = now
+			if err := m.JudgeCopies(ctx); err != nil && ctx.Err() == nil {
+				m.log.ErrorContext(ctx, "comparing the robots' copies failed", "err", err)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -48,6 +48,7 @@ type Robot struct {
 	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
 	Lapsed       time.Time `json:"lapsed,omitzero"` // it had been silent for too long then, and its hosts were handed on
 	Paused       bool      `json:"paused"`
+	Shares       bool      `json:"shares"`        // its program works by shares of hosts, as it last asked for its list
 	Look         time.Time `json:"look,omitzero"` // it was told then to look for its release, and has not looked yet
 }
 
@@ -255,7 +256,7 @@ func (m *Manager) Unsubscribe(ctx context.Context, robot string) error {
 func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	rows, err := m.db.QueryContext(ctx, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
-			restart_generation > restart_answered, lapsed, paused, look,
+			restart_generation > restart_answered, lapsed, paused, look, shares,
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
 		FROM robots ORDER BY name`)
 	if err != nil {
@@ -266,7 +267,7 @@ func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	for rows.Next() {
 		var r Robot
 		var created, expires, joined, seen, revoked, lapsed, look int64
-		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &look, &r.Hosts); err != nil {
+		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &look, &r.Shares, &r.Hosts); err != nil {
 			return nil, fmt.Errorf("robots: %w", err)
 		}
 		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked, r.Lapsed, r.Look = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked), db.Time(lapsed), db.Time(look)

@@ -70,6 +70,13 @@ func (e *edit) spread(host string, how Several) error {
 	if copies > 1 && parts > 1 {
 		return badHosts{fmt.Errorf("%s: %w", host, ErrSeveral)}
 	}
+	if copies < 2 { // there is nothing to compare any more
+		for _, table := range []string{"copies", "copy_verdicts"} {
+			if _, err := e.exec(`DELETE FROM `+table+` WHERE host = ?`, host); err != nil {
+				return err
+			}
+		}
+	}
 	_, err = e.exec(`UPDATE hosts SET copies = ?, parts = ?, parts_by = ?, review = 1 WHERE name = ?`, copies, parts, by, host)
 	return err
 }

@@ -55,6 +55,20 @@ func showBalance(w io.Writer, a manager.BalanceResponse) error {
 			fmt.Fprintf(w, "  round %d: %s → %s %.0f URLs\n", n+1, f.From, f.To, f.URLs)
 		}
 	}
+	if len(a.Copies) > 0 {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "\ncopies of\trobot\tcompared\tdiffering\t")
+		for _, c := range a.Copies {
+			odd := ""
+			if c.Odd {
+				odd = "odd, such as " + c.Example
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", c.Host, c.Robot, c.Compared, c.Differing, odd)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
 	if a.Plan.Made.IsZero() {
 		_, err := fmt.Fprintln(w, "\nNo plan was made from costs yet: hosts are where they were put when they came.")
 		return err

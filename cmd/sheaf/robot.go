@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,7 +37,7 @@ func robotCommand() *cobra.Command {
 					for _, r := range answer.Robots {
 						fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, robotState(r), r.Hosts, r.Generation, r.Version, moment(r.Seen))
 					}
-					return tw.Flush()
+					return errors.Join(tw.Flush(), showOdd(w, answer.Odd))
 				})
 			}),
 		},
@@ -75,6 +76,21 @@ func robotAddCommand() *cobra.Command {
 		})
 	})
 	return cmd
+}
+
+// showOdd names the robots whose pages differ from their peers'.
+func showOdd(w io.Writer, list []manager.Copies) error {
+	for _, c := range list {
+		if !c.Odd {
+			continue
+		}
+		_, err := fmt.Fprintf(w, "%s is given other pages of %s than its peers: %d of %d that were compared, such as %s; time does not explain it\n",
+			c.Robot, c.Host, c.Differing, c.Compared, c.Example)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // installLine is the command that installs a robot. It names digests of the script and

@@ -30,6 +30,12 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 		cfg.Interval = interval
 		run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
 	}
+	// A host that comes before is one robot's at first, who begins with all of it.
+	var robots manager.RobotsResponse
+	waitFor(t, "both robots have said that they work by shares", func() bool {
+		h.do(http.MethodGet, manager.PathAdminRobots, nil, &robots)
+		return robots.Robots[0].Shares && robots.Robots[1].Shares
+	})
 	h.do(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
 	var hosts manager.HostsResponse
 	waitFor(t, "the host is with both robots", func() bool {
