@@ -1,11 +1,8 @@
 package robotd
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,10 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
-	"golang.org/x/time/rate"
 
 	"sheaf/archive"
 	"sheaf/internal/window"
@@ -84,13 +77,6 @@ type Robot struct {
 	cycle cycle
 	crawl *crawl // nil between two cycles
 	held  bool   // no visits, by the manager's order
-}
-
-// cycle is one round over all assigned hosts. It is over when Ended is set.
-type cycle struct {
-	Number int64     `json:"number"`
-	Began  time.Time `json:"began"`
-	Ended  time.Time `json:"ended,omitzero"`
 }
 
 // New opens the data folder and takes up what an earlier run left.
@@ -176,16 +162,6 @@ func (r *Robot) open() (err error) {
 	return err
 }
 
-// fetching is how pages are fetched.
-func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
-	return fetch.Options{
-		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
-		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
-		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
-		Timeout: r.cfg.Page.Timeout, TempDir: temp,
-	}
-}
-
 // openGate makes the gate and what decides when it is open.
 func (r *Robot) openGate() error {
 	group, err := polite.Ranges(r.cfg.Network.Ranges)
@@ -217,75 +193,6 @@ func (r *Robot) openGate() error {
 	r.gate = polite.NewGate(polite.GateOptions{
 		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall, Allow: r.rota.allow,
 	})
-	return nil
-}
-
-// openFiles is how many files the process may have open. Half of them may be
-// segments, the others are for connections: a segment that must be closed for want of a
-// descriptor costs a walk over all of it when its host's next page comes.
-func openFiles() int {
-	const most, least = 100_000, 256
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return least
-	}
-	return int(max(min(limit.Cur, most), least))
-}
-
-// resolver asks the name server at addr; empty: the system's.
-func resolver(addr string) *net.Resolver {
-	if addr == "" {
-		return nil
-	}
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}}
-}
-
-// bandwidth limits to bytes per second; a second's worth may come at once.
-func bandwidth(bytes int64) *rate.Limiter {
-	if bytes == 0 {
-		return nil
-	}
-	return rate.NewLimiter(rate.Limit(bytes), int(min(bytes, 1<<20)))
-}
-
-func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
-	ways, err := r.targets(client)
-	if err != nil {
-		return nil, err
-	}
-	var targets []upload.Target
-	var desks upload.Desks
-	for _, w := range ways {
-		targets, desks = append(targets, w), append(desks, w)
-	}
-	return upload.New(upload.Options{
-		Spool: r.batches, Targets: targets, Desk: desks, Log: r.log,
-		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
-		Published: r.published, Quarantined: r.quarantined,
-	}), nil
-}
-
-// published keeps the receipt of a batch. Where the disk is full, the batch must go all the
-// same, for want of whose room the receipt cannot be kept.
-func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
-	err := saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
-	if room.IsFull(err) {
-		r.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "error", err)
-		return nil
-	}
-	return err
-}
-
-// quarantined forgets what the batch's pages were like: their full copies were
-// never published, so that no revisit may refer to them.
-func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
-	for _, host := range b.Hosts {
-		if err := r.frontier.ForgetVisits(host); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -321,227 +228,4 @@ func (r *Robot) Close() error {
 		errs = append(errs, r.lock.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
-// until one cycle is published.
-func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
-	r, err := New(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	stop, err := r.serveControl()
-	if err != nil {
-		return err
-	}
-	defer stop()
-	defer func() { err = errors.Join(err, r.saveStatus()) }()
-	if err := r.manager.subscribe(ctx); err != nil {
-		r.log.Warn("manager not told that the robot is here", "error", err)
-	}
-	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
-		return err
-	}
-	if cfg.Once {
-		if err := r.Cycle(ctx); err != nil {
-			return err
-		}
-		return r.Drain(ctx)
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.uploader.Run(ctx) })
-	g.Go(func() error { return r.cycles(ctx) })
-	g.Go(func() error { return r.keepProgram(ctx) })
-	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	_, err = r.seal(context.WithoutCancel(ctx))
-	return err
-}
-
-// cycles runs one cycle after another.
-func (r *Robot) cycles(ctx context.Context) error {
-	for {
-		if err := r.waitForCycle(ctx); err != nil {
-			return err
-		}
-		switch err := r.Cycle(ctx); {
-		case errors.Is(err, errNoList):
-			r.log.Warn("nothing to do yet", "error", err)
-			if err := sleep(ctx, time.Minute); err != nil {
-				return err
-			}
-		case err != nil:
-			return err
-		}
-	}
-}
-
-// waitForCycle waits until the next cycle is due. A cycle that was interrupted is due at once.
-func (r *Robot) waitForCycle(ctx context.Context) error {
-	last := r.cycle
-	if last.Number == 0 || last.Ended.IsZero() {
-		return nil
-	}
-	next, ok := r.plan.NextCycle(last.Began, last.Ended)
-	if !ok {
-		next = time.Now().AddDate(1, 0, 0)
-		r.log.Warn("the window never opens: no cycle will begin", "window", r.plan.Window)
-	}
-	r.log.Info("waiting for the next cycle", "at", next)
-	return r.withChores(ctx, func(ctx context.Context) error { return r.rest(ctx, next) })
-}
-
-// rest waits for the next cycle. Hosts that come while the window is open are taken into the
-// last one, which goes on then: they are of tonight, from a robot that cannot finish them.
-func (r *Robot) rest(ctx context.Context, next time.Time) error {
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return nil
-		case <-r.gained:
-			if !r.mayVisit(time.Now()) {
-				continue // they are for the next cycle
-			}
-			r.mu.Lock()
-			r.cycle.Ended = time.Time{}
-			reopened := r.cycle
-			r.mu.Unlock()
-			return saveJSON(r.path("cycle.json"), reopened)
-		}
-	}
-}
-
-// moreWork tells the manager that every host is exhausted, and reports whether it gave others.
-func (r *Robot) moreWork(ctx context.Context) (bool, error) {
-	r.mu.Lock()
-	before := r.list
-	r.mu.Unlock()
-	if err := r.beat(ctx); err != nil {
-		return false, err
-	}
-	r.collects()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.list.gained(&before), nil
-}
-
-// collects notes that the hosts of the list are all being collected, those that came last too.
-func (r *Robot) collects() {
-	select {
-	case <-r.gained:
-	default:
-	}
-}
-
-// Cycle runs one crawl cycle: it takes up the one that was interrupted or begins
-// the next, visits every assigned host until nothing is left, makes the batch and
-// hands in the log. The batch is then in the spool; Drain uploads it.
-func (r *Robot) Cycle(ctx context.Context) error {
-	if err := r.beginCycle(); err != nil {
-		return err
-	}
-	if err := r.refresh(ctx); err != nil {
-		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
-	}
-	r.collects()
-	if r.list.Generation == 0 && len(r.list.URLs) == 0 {
-		return errNoList
-	}
-	for more := true; more; {
-		if err := r.crawlHosts(ctx); err != nil {
-			return err
-		}
-		var err error
-		if more, err = r.moreWork(ctx); err != nil {
-			return err
-		}
-	}
-	if _, err := r.seal(ctx); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	r.cycle.Ended = time.Now()
-	r.mu.Unlock()
-	if err := saveJSON(r.path("cycle.json"), r.cycle); err != nil {
-		return err
-	}
-	r.log.Info("cycle ended", "cycle", r.cycle.Number, "took", r.cycle.Ended.Sub(r.cycle.Began).Round(time.Second))
-	r.handIn(ctx)
-	return r.saveStatus()
-}
-
-var errNoList = errors.New("the manager has not given a list of hosts yet")
-
-func (r *Robot) beginCycle() error {
-	if r.cycle.Number > 0 && r.cycle.Ended.IsZero() {
-		r.log.Info("cycle taken up", "cycle", r.cycle.Number, "began", r.cycle.Began)
-		return nil
-	}
-	next := cycle{Number: r.cycle.Number + 1, Began: time.Now()}
-	if err := r.frontier.Advance(next.Number); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	r.cycle = next
-	r.mu.Unlock()
-	r.log.Info("cycle begins", "cycle", next.Number)
-	return saveJSON(r.path("cycle.json"), next)
-}
-
-// Drain uploads until every batch in the spool is published.
-func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
-
-// seal makes a batch of what is there.
-func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
-	r.mu.Lock()
-	generation, c := r.list.Generation, r.crawl
-	r.mu.Unlock()
-	if c != nil {
-		if err := c.accountLeft(); err != nil {
-			return "", err
-		}
-	}
-	id, err := r.batches.Seal(ctx, generation)
-	if err != nil {
-		return "", fmt.Errorf("sealing: %w", err)
-	}
-	if id != "" {
-		r.uploader.Wake()
-	}
-	return id, nil
-}
-
-// Leave takes a stopped robot off the manager's list (P5), so that its hosts are
-// others' at once, and uploads what it still has. Done again, it goes on where it was.
-func Leave(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
-	r, err := New(cfg, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if _, err := r.seal(ctx); err != nil { // under the list that it was collected by
-		return err
-	}
-	if err := r.manager.unsubscribe(ctx); err != nil {
-		return err
-	}
-	r.handIn(ctx)
-	return r.Drain(ctx)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

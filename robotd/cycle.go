@@ -1,0 +1,114 @@
+package robotd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// cycle is one round over all assigned hosts. It is over when Ended is set.
+type cycle struct {
+	Number int64     `json:"number"`
+	Began  time.Time `json:"began"`
+	Ended  time.Time `json:"ended,omitzero"`
+}
+
+func (r *Robot) beginCycle() error {
+	if r.cycle.Number > 0 && r.cycle.Ended.IsZero() {
+		r.log.Info("cycle taken up", "cycle", r.cycle.Number, "began", r.cycle.Began)
+		return nil
+	}
+	next := cycle{Number: r.cycle.Number + 1, Began: time.Now()}
+	if err := r.frontier.Advance(next.Number); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.cycle = next
+	r.mu.Unlock()
+	r.log.Info("cycle begins", "cycle", next.Number)
+	return saveJSON(r.path("cycle.json"), next)
+}
+
+// Cycle runs one crawl cycle: it takes up the one that was interrupted or begins
+// the next, visits every assigned host until nothing is left, makes the batch and
+// hands in the log. The batch is then in the spool; Drain uploads it.
+func (r *Robot) Cycle(ctx context.Context) error {
+	if err := r.beginCycle(); err != nil {
+		return err
+	}
+	if err := r.refresh(ctx); err != nil {
+		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
+	}
+	r.collects()
+	if r.list.Generation == 0 && len(r.list.URLs) == 0 {
+		return errNoList
+	}
+	for more := true; more; {
+		if err := r.crawlHosts(ctx); err != nil {
+			return err
+		}
+		var err error
+		if more, err = r.moreWork(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := r.seal(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.cycle.Ended = time.Now()
+	r.mu.Unlock()
+	if err := saveJSON(r.path("cycle.json"), r.cycle); err != nil {
+		return err
+	}
+	r.log.Info("cycle ended", "cycle", r.cycle.Number, "took", r.cycle.Ended.Sub(r.cycle.Began).Round(time.Second))
+	r.handIn(ctx)
+	return r.saveStatus()
+}
+
+var errNoList = errors.New("the manager has not given a list of hosts yet")
+
+// moreWork tells the manager that every host is exhausted, and reports whether it gave others.
+func (r *Robot) moreWork(ctx context.Context) (bool, error) {
+	r.mu.Lock()
+	before := r.list
+	r.mu.Unlock()
+	if err := r.beat(ctx); err != nil {
+		return false, err
+	}
+	r.collects()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.list.gained(&before), nil
+}
+
+// collects notes that the hosts of the list are all being collected, those that came last too.
+func (r *Robot) collects() {
+	select {
+	case <-r.gained:
+	default:
+	}
+}
+
+// seal makes a batch of what is there.
+func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
+	r.mu.Lock()
+	generation, c := r.list.Generation, r.crawl
+	r.mu.Unlock()
+	if c != nil {
+		if err := c.accountLeft(); err != nil {
+			return "", err
+		}
+	}
+	id, err := r.batches.Seal(ctx, generation)
+	if err != nil {
+		return "", fmt.Errorf("sealing: %w", err)
+	}
+	if id != "" {
+		r.uploader.Wake()
+	}
+	return id, nil
+}
