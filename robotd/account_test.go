@@ -125,7 +125,7 @@ func TestClock(t *testing.T) {
 		w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
 	}))
 	defer server.Close()
-	m := &manager{base: server.URL, robot: "r1", client: server.Client()}
+	m := &manager{at: newEndpoints([]string{server.URL}), robot: "r1", client: server.Client()}
 	if m.clock.measured() != nil {
 		t.Error("a clock is known before the first answer")
 	}

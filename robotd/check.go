@@ -84,12 +84,16 @@ func (c *Config) check() error {
 		{"tap.buffer", c.Tap.Buffer, c.Tap.Buffer < 1, "a positive number of bytes"},
 		{"tap.wait", c.Tap.Wait, c.Tap.Wait < 0 || c.Tap.Wait > time.Minute, "0s to 1m"},
 		{"update.trial", c.Update.Trial, c.Update.Trial < time.Second, "at least 1s"},
-		{"manager", c.Manager, !optionalURL(c.Manager, "http", "https"), "an http or https URL"},
 		{"upload.url", c.Upload.URL, !optionalURL(c.Upload.URL, "http", "https"), "an http or https URL"},
 		{"network.proxy", c.Network.Proxy, !optionalURL(c.Network.Proxy, "http", "https", "socks5"), "an http, https or socks5 URL"},
 	} {
 		if s.bad {
 			return wrong(s.key, s.value, "want "+s.want)
+		}
+	}
+	for _, u := range c.Manager {
+		if u == "" || !optionalURL(u, "http", "https") {
+			return wrong("manager", u, "want http or https URLs")
 		}
 	}
 	if _, err := polite.Ranges(c.Network.Ranges); err != nil {

@@ -61,14 +61,15 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 	if !report("identity", err, "this is a robot's folder") {
 		return false
 	}
-	if cfg.Manager == "" {
-		cfg.Manager = id.Manager
-	}
-	m := &manager{base: cfg.Manager, robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
+	cfg.Manager = id.managers(&cfg)
+	m := &manager{at: newEndpoints(cfg.Manager), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
 	asking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	list, err := m.list(asking, "")
-	if !report("manager", err, "%s knows %s and gives it a list", cfg.Manager, id.Robot) {
+	if advice, yes := hopeless(err); yes {
+		err = fmt.Errorf("%w (%s)", err, advice)
+	}
+	if !report("manager", err, "%s knows %s and gives it a list", m.at.current(), id.Robot) {
 		return false
 	}
 	if c := m.clock.measured(); c != nil {

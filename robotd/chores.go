@@ -107,7 +107,10 @@ func (r *Robot) checkpoint(ctx context.Context) error {
 func (r *Robot) askManager(ctx context.Context) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
-	restart, err := r.manager.isRestart(ctx)
+	r.mu.Lock()
+	generation := r.list.Generation
+	r.mu.Unlock()
+	restart, err := r.manager.isRestart(ctx, generation)
 	if err == nil && restart {
 		err = r.restart(ctx)
 	} else if err == nil {

@@ -12,9 +12,10 @@ type Config struct {
 	// DataDir is the robot's folder; see the package comment for what is in it.
 	DataDir string `mapstructure:"data"`
 
-	// Manager is the URL of the service. "robotd join" remembers it, so it
-	// need be set only where it has moved.
-	Manager string `mapstructure:"manager"`
+	// Manager is the URL of the service, or those of several of its processes, any of which
+	// will do: where one does not answer, the next is asked. "robotd join" remembers
+	// what it was given, so this need be set only where the service has moved or grown.
+	Manager []string `mapstructure:"manager"`
 
 	// Contact is where the people behind the robot can be reached: a URL or a
 	// mail address. It stands in every request. Required.
@@ -218,6 +219,7 @@ type UpdateConfig struct {
 func Default() Config {
 	return Config{
 		DataDir:     "robotd-data",
+		Manager:     []string{},
 		Interval:    20 * time.Second,
 		Run:         RunConfig{Pages: 1, Time: time.Minute},
 		Adapt:       AdaptConfig{Max: 2 * time.Minute},

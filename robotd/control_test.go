@@ -114,7 +114,7 @@ func TestPause(t *testing.T) {
 	if running, err := monitor.SetPaused(t.Context(), true); err != nil || running {
 		t.Errorf("pause without a daemon: %t, %v", running, err)
 	}
-	if p, err := openPause(cfg.DataDir); err != nil || p.since().IsZero() {
+	if p, err := openPause(filepath.Join(cfg.DataDir, pauseFile)); err != nil || p.since().IsZero() {
 		t.Errorf("the pause without a daemon: %v", err)
 	}
 }
@@ -263,7 +263,7 @@ func TestCheck(t *testing.T) {
 		"settings": func(c *Config) { c.Interval = -1 },
 		"window":   func(c *Config) { c.Window = "never" },
 		"folder":   func(c *Config) { c.DataDir = "/proc" },
-		"manager":  func(c *Config) { c.Manager = "http://127.0.0.1:1" },
+		"manager":  func(c *Config) { c.Manager = []string{"http://127.0.0.1:1"} },
 		"hosts":    func(c *Config) { c.Network.Hosts = nil },
 	} {
 		cfg := good

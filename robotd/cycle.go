@@ -2,7 +2,6 @@ package robotd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -43,7 +42,7 @@ func (r *Robot) Cycle(ctx context.Context) error {
 		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
 	}
 	r.collects()
-	if r.list.Generation == 0 && len(r.list.URLs) == 0 {
+	if !r.hasList() {
 		return errNoList
 	}
 	for more := true; more; {
@@ -68,8 +67,6 @@ func (r *Robot) Cycle(ctx context.Context) error {
 	r.handIn(ctx)
 	return r.saveStatus()
 }
-
-var errNoList = errors.New("the manager has not given a list of hosts yet")
 
 // moreWork tells the manager that every host is exhausted, and reports whether it gave others.
 func (r *Robot) moreWork(ctx context.Context) (bool, error) {

@@ -35,7 +35,8 @@
 //	discovered/            hosts found outside the assignment, and URLs of other robots' shares
 //	coverage.tsv           package coverage
 //	usage.json             bytes that the day and the month have used
-//	paused.json            while the robot is paused
+//	paused.json            while the robot is paused by its site
+//	held.json              while it is by the manager's order
 //	robotd.sock            where the running daemon answers robotd's commands
 //	tap.sock               package tap
 //	status.json            what "robotd status" shows of a robot that does not run

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +30,8 @@ func DryRun(ctx context.Context, cfg Config) (*status.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Manager == "" {
-		cfg.Manager = id.Manager
-	}
-	paused, err := openPause(cfg.DataDir)
+	cfg.Manager = id.managers(&cfg)
+	paused, err := openPause(filepath.Join(cfg.DataDir, pauseFile))
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +39,14 @@ func DryRun(ctx context.Context, cfg Config) (*status.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{base: cfg.Manager, robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
+	m := &manager{at: newEndpoints(cfg.Manager), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
 	list, err := m.list(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	p := &status.Plan{
-		Robot: id.Robot, Manager: cfg.Manager, UserAgent: cfg.userAgent(), Window: plan.Window.String(),
+		Robot: id.Robot, Manager: m.at.current(), UserAgent: cfg.userAgent(), Window: plan.Window.String(),
 		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.since(),
 		Unknown: []status.Unknown{}, Visits: []status.Visit{},
 	}

@@ -1,7 +1,6 @@
 package robotd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -122,7 +121,7 @@ func (h *host) progress() wire.HostProgress {
 // heartbeat says how far the robot is.
 func (r *Robot) heartbeat() (wire.Heartbeat, func() bool, error) {
 	r.mu.Lock()
-	hb := wire.Heartbeat{List: r.list.ETag, Generation: r.list.Generation, Version: Version, Cycle: r.cycle.Number, Held: r.held}
+	hb := wire.Heartbeat{List: r.list.ETag, Generation: r.list.Generation, Version: Version, Cycle: r.cycle.Number, Held: !r.held.IsZero()}
 	c := r.crawl
 	r.mu.Unlock()
 	hb.Phase = r.phase(c, time.Now())
@@ -174,6 +173,10 @@ func (c *crawl) isStarting() bool {
 func (r *Robot) beat(ctx context.Context) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
+	if err := r.subscribed(ctx); err != nil {
+		r.missed(ctx, err)
+		return nil
+	}
 	r.passOn(ctx)
 	for {
 		hb, told, err := r.heartbeat()
@@ -182,10 +185,12 @@ func (r *Robot) beat(ctx context.Context) error {
 		}
 		orders, err := r.manager.heartbeat(ctx, hb)
 		if err != nil {
-			if ctx.Err() == nil {
-				r.log.Debug("heartbeat not taken", "error", err)
-			}
+			r.missed(ctx, err)
 			return nil
+		}
+		if r.away {
+			r.away = false
+			r.log.Info("the manager answers again")
 		}
 		more := told()
 		if err := r.obey(ctx, orders); err != nil && ctx.Err() == nil {
@@ -194,6 +199,18 @@ func (r *Robot) beat(ctx context.Context) error {
 		if !more {
 			return nil
 		}
+	}
+}
+
+// missed notes that the manager was not told, and says so once. The caller holds r.asking.
+func (r *Robot) missed(ctx context.Context, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case r.away:
+		r.log.Debug("heartbeat not taken", "error", err)
+	default:
+		r.away = true
+		r.log.Warn("the manager does not answer; the robot goes on by itself and keeps what it collects", "error", err)
 	}
 }
 
@@ -207,7 +224,7 @@ func (r *Robot) obey(ctx context.Context, orders wire.Orders) error {
 		case wire.DirectiveRebalance:
 			err = r.refresh(ctx)
 		case wire.DirectivePause, wire.DirectiveResume:
-			r.hold(d == wire.DirectivePause)
+			err = r.hold(d == wire.DirectivePause)
 		case wire.DirectiveReport:
 			r.progress.tellAll()
 		case wire.DirectiveUpgrade:
@@ -225,20 +242,31 @@ func (r *Robot) obey(ctx context.Context, orders wire.Orders) error {
 	return nil
 }
 
+// heldFile stands in the data folder while the manager wants no visits: the order holds over a
+// restart, with the manager away too, until the manager lifts it.
+const heldFile = "held.json"
+
 // hold stops visits, or lets them go on. The pages in hand are finished, and batches go on being uploaded.
-func (r *Robot) hold(held bool) {
+func (r *Robot) hold(held bool) error {
+	var since time.Time
+	if held {
+		since = time.Now()
+	}
 	r.mu.Lock()
-	changed := r.held != held
-	r.held = held
+	changed := r.held.IsZero() == held
+	if changed {
+		r.held = since
+	}
 	r.mu.Unlock()
 	if !changed {
-		return
+		return nil
 	}
 	r.log.Info("the manager's order about visits", "paused", held)
 	select {
 	case r.turned <- struct{}{}:
 	default: // told already
 	}
+	return writePause(r.path(heldFile), since)
 }
 
 // heartbeat tells the manager how far the robot is. An answer without orders gives none.
@@ -247,7 +275,7 @@ func (m *manager) heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire
 	if err != nil {
 		return orders, err
 	}
-	resp, err := m.do(ctx, http.MethodPost, wire.PathHeartbeat, http.Header{"Accept": {"application/json"}}, bytes.NewReader(body))
+	resp, err := m.do(ctx, http.MethodPost, wire.PathHeartbeat, http.Header{"Accept": {"application/json"}}, bytesOf(body))
 	if err != nil {
 		return orders, err
 	}

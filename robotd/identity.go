@@ -92,6 +92,14 @@ func (id *identity) join(ctx context.Context, ask wire.JoinRequest) error {
 	return id.check()
 }
 
+// managers are the URLs of the manager that the settings name, or those of joining.
+func (id *identity) managers(cfg *Config) []string {
+	if len(cfg.Manager) > 0 {
+		return cfg.Manager
+	}
+	return splitList(id.Manager)
+}
+
 func (id *identity) check() error {
 	switch {
 	case !wire.ValidRobotName(id.Robot):

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
@@ -83,10 +84,16 @@ func parseHosts(from, to reflect.Type, data any) (any, error) {
 	return hosts, nil
 }
 
-// parseList reads a list from the environment: its items are separated by blanks.
+// parseList reads a list that is written as one text, as in the environment.
 func parseList(from, to reflect.Type, data any) (any, error) {
 	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
 		return data, nil
 	}
-	return strings.Fields(data.(string)), nil
+	return splitList(data.(string)), nil
+}
+
+// splitList divides a text at blanks and commas.
+func splitList(text string) []string {
+	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return append([]string{}, items...)
 }

@@ -159,17 +159,17 @@ func (l *collectionLog) submit(ctx context.Context, m *manager) error {
 }
 
 func submitFile(ctx context.Context, m *manager, path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	r, w := io.Pipe()
-	go func() {
-		w.CloseWithError(writeLog(w, filepath.Base(path), f))
-	}()
-	defer r.Close()
-	return m.submitLog(ctx, r)
+	return m.submitLog(ctx, func() (io.Reader, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		r, w := io.Pipe()
+		go func() {
+			w.CloseWithError(errors.Join(writeLog(w, filepath.Base(path), f), f.Close()))
+		}()
+		return r, nil
+	})
 }
 
 func (l *collectionLog) Close() error {

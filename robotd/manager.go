@@ -14,9 +14,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// manager speaks the paper's P1 to P5 with the service, under /v1/robots.
+// manager speaks the paper's P1 to P5 with the service, under /v1/robots, by any of its URLs.
 type manager struct {
-	base   string
+	at     *endpoints
 	robot  string
 	secret string
 	client *http.Client
@@ -74,17 +74,20 @@ func (m *manager) record(ctx context.Context, lines []wire.HostLine) error {
 	if err := wire.WriteHostList(&body, slices.Values(lines)); err != nil {
 		return err
 	}
-	return m.tell(ctx, wire.PathRecord, &body)
+	return m.tell(ctx, wire.PathRecord, bytesOf(body.Bytes()))
 }
 
-// submitLog hands in a log of the collection (P3), as wire.WriteLog writes it.
-func (m *manager) submitLog(ctx context.Context, log io.Reader) error {
+// submitLog hands in a log of the collection (P3), as wire.WriteLog writes it. The manager
+// counts one that comes twice once.
+func (m *manager) submitLog(ctx context.Context, log content) error {
 	return m.tell(ctx, wire.PathSubmitLog, log)
 }
 
-// isRestart asks whether the manager wants the list dropped and fetched anew (P4).
-func (m *manager) isRestart(ctx context.Context) (bool, error) {
-	resp, err := m.do(ctx, http.MethodGet, wire.PathIsRestart, nil, nil)
+// isRestart asks whether the manager wants the list of the generation dropped and fetched anew
+// (P4). It says so until a newer one is asked for, so that an answer may be lost.
+func (m *manager) isRestart(ctx context.Context, generation int64) (bool, error) {
+	header := http.Header{wire.HeaderGeneration: {strconv.FormatInt(generation, 10)}}
+	resp, err := m.do(ctx, http.MethodGet, wire.PathIsRestart, header, nil)
 	if err != nil {
 		return false, err
 	}
@@ -102,7 +105,7 @@ func (m *manager) unsubscribe(ctx context.Context) error {
 	return m.tell(ctx, wire.PathUnsubscribe, nil)
 }
 
-func (m *manager) tell(ctx context.Context, path string, body io.Reader) error {
+func (m *manager) tell(ctx context.Context, path string, body content) error {
 	resp, err := m.do(ctx, http.MethodPost, path, nil, body)
 	if err != nil {
 		return err
@@ -110,18 +113,43 @@ func (m *manager) tell(ctx context.Context, path string, body io.Reader) error {
 	return resp.Body.Close()
 }
 
-// do asks the manager; every answer but success and "not modified" is an error.
-// The answer's body must be read within askTimeout.
-func (m *manager) do(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	url := m.base + strings.Replace(path, "{robot}", m.robot, 1)
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
+// content gives a request's body, anew for each URL that is tried.
+type content func() (io.Reader, error)
+
+func bytesOf(data []byte) content {
+	return func() (io.Reader, error) { return bytes.NewReader(data), nil }
+}
+
+// do asks the manager by the first of its URLs that answers; every answer but success and
+// "not modified" is an error. The answer's body must be read within askTimeout.
+func (m *manager) do(ctx context.Context, method, path string, header http.Header, body content) (resp *http.Response, err error) {
+	err = m.at.try(func(base string) error {
+		resp, err = m.ask(ctx, method, base+strings.Replace(path, "{robot}", m.robot, 1), header, body)
+		return err
+	})
+	return resp, err
+}
+
+// ask makes one request. Its error is an *unreachable where another URL may be tried.
+func (m *manager) ask(ctx context.Context, method, url string, header http.Header, body content) (*http.Response, error) {
+	var data io.Reader
+	if body != nil {
+		var err error
+		if data, err = body(); err != nil {
+			return nil, err
+		}
+		if c, ok := data.(io.Closer); ok {
+			defer c.Close() // who writes it ends with the request
+		}
+	}
+	timed, cancel := context.WithTimeout(ctx, askTimeout)
+	req, err := http.NewRequestWithContext(timed, method, url, data)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
 	if header != nil {
-		req.Header = header
+		req.Header = header.Clone()
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/octet-stream")
@@ -131,16 +159,19 @@ func (m *manager) do(ctx context.Context, method, path string, header http.Heade
 	resp, err := m.client.Do(req)
 	if err != nil {
 		cancel()
+		if ctx.Err() == nil {
+			err = &unreachable{err: err}
+		}
 		return nil, err
 	}
-	m.clock.sample(sent, time.Now(), resp.Header)
 	resp.Body = &cancelBody{resp.Body, cancel}
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified {
+		m.clock.sample(sent, time.Now(), resp.Header)
 		return resp, nil
 	}
 	defer resp.Body.Close()
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // what can be read of it helps
-	return nil, fmt.Errorf("%s %s: %s: %s", method, url, resp.Status, strings.TrimSpace(string(said)))
+	return nil, answerError(resp, string(said))
 }
 
 // cancelBody ends its request's context when it is closed.

@@ -27,7 +27,7 @@ func (r *Robot) opening(now time.Time) (from, until time.Time) {
 func (r *Robot) paused() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held || !r.pause.since().IsZero()
+	return !r.held.IsZero() || !r.pause.since().IsZero()
 }
 
 // planned is opening for a robot that is not paused and has room.

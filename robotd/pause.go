@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -28,8 +27,8 @@ type pauseRecord struct {
 	Since time.Time `json:"since"`
 }
 
-func openPause(dir string) (*pause, error) {
-	p := &pause{path: filepath.Join(dir, pauseFile), turns: make(chan struct{}, 1)}
+func openPause(path string) (*pause, error) {
+	p := &pause{path: path, turns: make(chan struct{}, 1)}
 	data, err := os.ReadFile(p.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return p, nil
@@ -39,7 +38,7 @@ func openPause(dir string) (*pause, error) {
 		err = json.Unmarshal(data, &rec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; `robotd resume` removes it", p.path, err)
+		return nil, fmt.Errorf("%s: %w; remove the file to end the pause", p.path, err)
 	}
 	p.at = rec.Since
 	return p, nil

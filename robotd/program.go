@@ -1,7 +1,6 @@
 package robotd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -78,7 +77,7 @@ func (r *Robot) updater() (*update.Updater, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.cfg.Manager, Client: r.manager.client, Parent: parent}
+	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.manager.at.current(), Client: r.manager.client, Parent: parent}
 	if key := r.releaseKey(); key != "" {
 		if u.Key, err = release.ParseKey(key); err != nil {
 			return nil, wrong("update.key", key, err.Error())
@@ -99,6 +98,7 @@ func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.O
 	case r.releaseKey() == "":
 		return errors.New("a release waits, but there is no key to verify it with; the service had none when this robot joined: set update.key")
 	}
+	u.Base = r.manager.at.current() // which made the offer
 	return u.Take(ctx, offer)
 }
 
@@ -120,7 +120,7 @@ func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.Off
 	if err != nil {
 		return nil, err
 	}
-	resp, err := r.manager.do(ctx, http.MethodPost, wire.PathReport, nil, bytes.NewReader(body))
+	resp, err := r.manager.do(ctx, http.MethodPost, wire.PathReport, nil, bytesOf(body))
 	if err != nil {
 		return nil, err
 	}

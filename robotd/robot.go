@@ -66,7 +66,9 @@ type Robot struct {
 	pages, bytes atomic.Int64 // of the last crawl, once it has ended
 
 	progress *progress            // of hosts, as the manager is told
-	asking   sync.Mutex           // held while the manager is asked and obeyed
+	asking   sync.Mutex           // held while the manager is asked and obeyed; guards the next two
+	here     bool                 // the manager has been told that the robot is here
+	away     bool                 // the manager does not answer, and that has been said
 	asks     chan []wire.ProbeAsk // distances to measure
 	turned   chan struct{}        // tells that held has changed
 	gained   chan struct{}        // tells that the list has got hosts between two cycles
@@ -75,8 +77,8 @@ type Robot struct {
 	askAt time.Time  // when the manager is asked for changes
 	list  assignment
 	cycle cycle
-	crawl *crawl // nil between two cycles
-	held  bool   // no visits, by the manager's order
+	crawl *crawl    // nil between two cycles
+	held  time.Time // since when there are to be no visits, by the manager's order; zero: there may be
 }
 
 // New opens the data folder and takes up what an earlier run left.
@@ -89,9 +91,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Manager == "" {
-		cfg.Manager = id.Manager
-	}
+	cfg.Manager = id.managers(&cfg)
 	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
 		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
@@ -121,15 +121,20 @@ func (r *Robot) open() (err error) {
 	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
 		return err
 	}
-	if r.pause, err = openPause(r.cfg.DataDir); err != nil {
+	if r.pause, err = openPause(r.path(pauseFile)); err != nil {
 		return err
 	}
+	ordered, err := openPause(r.path(heldFile))
+	if err != nil {
+		return err
+	}
+	r.held = ordered.at
 	if err := r.openGate(); err != nil {
 		return err
 	}
 	r.fetcher = fetch.New(r.fetching(proxy, temp))
 	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	r.manager = &manager{base: r.cfg.Manager, robot: r.id.Robot, secret: r.id.Secret, client: client}
+	r.manager = &manager{at: newEndpoints(r.cfg.Manager), robot: r.id.Robot, secret: r.id.Secret, client: client}
 	r.rota.offset = r.manager.clock.certain
 	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
 		return err

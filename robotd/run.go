@@ -23,13 +23,13 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	}
 	defer stop()
 	defer func() { err = errors.Join(err, r.saveStatus()) }()
-	if err := r.manager.subscribe(ctx); err != nil {
-		r.log.Warn("manager not told that the robot is here", "error", err)
-	}
 	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
 		return err
 	}
 	if cfg.Once {
+		if err := r.awaitList(ctx, onceWait); err != nil {
+			return err
+		}
 		if err := r.Cycle(ctx); err != nil {
 			return err
 		}
@@ -52,13 +52,12 @@ func (r *Robot) cycles(ctx context.Context) error {
 		if err := r.waitForCycle(ctx); err != nil {
 			return err
 		}
-		switch err := r.Cycle(ctx); {
-		case errors.Is(err, errNoList):
-			r.log.Warn("nothing to do yet", "error", err)
-			if err := sleep(ctx, time.Minute); err != nil {
+		if !r.hasList() {
+			if err := r.withChores(ctx, func(ctx context.Context) error { return r.awaitList(ctx, 0) }); err != nil {
 				return err
 			}
-		case err != nil:
+		}
+		if err := r.Cycle(ctx); err != nil {
 			return err
 		}
 	}

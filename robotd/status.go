@@ -42,7 +42,7 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	r.mu.Lock()
 	s.Next.Log, s.Next.Manager = r.plan.NextLog(now), r.askAt
 	s.Generation, s.Cycle, s.Began, s.Ended = r.list.Generation, r.cycle.Number, r.cycle.Began, r.cycle.Ended
-	s.Hosts = len(r.list.hosts())
+	s.Hosts, s.Held = len(r.list.hosts()), r.held
 	c := r.crawl
 	r.mu.Unlock()
 	if c != nil {
@@ -57,6 +57,8 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	for _, b := range batches {
 		s.Spool = append(s.Spool, status.Batch{ID: b.ID, Bytes: b.Bytes, Made: b.Made})
 	}
+	r.describeUploads(&s)
+	s.Managers = r.manager.at.describe()
 	if why := r.room.Short(); why != "" {
 		s.Warnings = append(s.Warnings, "nothing is collected: "+why)
 	}

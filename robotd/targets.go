@@ -38,6 +38,7 @@ func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
 			return nil, err
 		}
 	}
+	moved := func(at int64, first bool) { r.uploader.Moved(at, first) } // there is one before anything is sent
 	var ways []uploadTarget
 	for _, s := range urls {
 		u, err := url.Parse(s)
@@ -46,11 +47,11 @@ func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
 		}
 		if !strings.HasPrefix(u.Scheme, "ftp") {
 			ways = append(ways, &upload.Service{
-				Base: strings.TrimSuffix(s, "/"), Robot: r.id.Robot, Secret: r.id.Secret, Key: r.id.ServerKey, Client: web,
+				Base: strings.TrimSuffix(s, "/"), Robot: r.id.Robot, Secret: r.id.Secret, Key: r.id.ServerKey, Client: web, Moved: moved,
 			})
 			continue
 		}
-		f := &upload.FTP{Addr: u.Host, Robot: r.id.Robot, Secret: r.id.Secret, Key: r.id.ServerKey, Dir: u.Path}
+		f := &upload.FTP{Addr: u.Host, Robot: r.id.Robot, Secret: r.id.Secret, Key: r.id.ServerKey, Dir: u.Path, Moved: moved}
 		if u.Port() == "" {
 			f.Addr = net.JoinHostPort(u.Hostname(), "21")
 		}
@@ -68,12 +69,12 @@ func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
 // classicTargets are those of upload.by. Where that is FTP, HTTP still gives the receipts
 // where it can, and takes the batches while FTP is away.
 func (r *Robot) classicTargets() ([]string, error) {
-	base := r.cfg.Upload.URL
-	if base == "" {
-		base = r.cfg.Manager
+	web := r.cfg.Manager
+	if r.cfg.Upload.URL != "" {
+		web = []string{r.cfg.Upload.URL}
 	}
 	if r.cfg.Upload.By != "ftp" {
-		return []string{base}, nil
+		return web, nil
 	}
 	addr := r.cfg.Upload.FTP
 	if addr == "" {
@@ -82,5 +83,5 @@ func (r *Robot) classicTargets() ([]string, error) {
 	if addr == "" {
 		return nil, errors.New(`setting upload.by: ftp: the service named no FTP server; set upload.ftp to host:port`)
 	}
-	return []string{"ftp://" + addr, base}, nil
+	return append([]string{"ftp://" + addr}, web...), nil
 }

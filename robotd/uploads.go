@@ -7,6 +7,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/room"
+	"sheaf/robotd/status"
 	"sheaf/robotd/upload"
 )
 
@@ -16,12 +17,12 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 		return nil, err
 	}
 	var targets []upload.Target
-	var desks upload.Desks
+	var desks []upload.Desk
 	for _, w := range ways {
 		targets, desks = append(targets, w), append(desks, w)
 	}
 	return upload.New(upload.Options{
-		Spool: r.batches, Targets: targets, Desk: desks, Log: r.log,
+		Spool: r.batches, Targets: targets, Desk: upload.NewDesks(desks...), Log: r.log,
 		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
 		Published: r.published, Quarantined: r.quarantined,
 	}), nil
@@ -51,3 +52,24 @@ func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 
 // Drain uploads until every batch in the spool is published.
 func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
+
+// describeUploads adds how far the batches in the spool and their targets are.
+func (r *Robot) describeUploads(s *status.Status) {
+	u := r.uploader.State()
+	for i := range s.Spool {
+		b := &s.Spool[i]
+		is := u.Batches[b.ID]
+		b.State, b.Error, b.Next = string(is.Known), is.Error, is.Next
+		if u.Sending == b.ID {
+			b.To, b.Sent = u.To, u.Moved
+			if took := s.At.Sub(u.Since).Seconds(); took >= 1 {
+				b.Rate = int64(float64(u.Moved-u.From) / took)
+			}
+		}
+	}
+	for _, t := range u.Targets {
+		s.Targets = append(s.Targets, status.Target{
+			Name: t.Name, Failures: t.Failures, Again: t.Again, Error: t.Error, Failed: t.Failed, Answered: t.Sent,
+		})
+	}
+}

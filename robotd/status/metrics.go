@@ -28,6 +28,13 @@ func metrics() []metric {
 		{"healthy", "1 while the daemon makes progress or has nothing to do.", gauge, func(s *Status) float64 { return truth(len(s.Troubles) == 0) }},
 		{"warnings", "What the operator should look at.", gauge, func(s *Status) float64 { return float64(len(s.Warnings)) }},
 		{"paused", "1 while the operator wants no visits.", gauge, func(s *Status) float64 { return truth(!s.Paused.IsZero()) }},
+		{"held", "1 while the manager wants no visits.", gauge, func(s *Status) float64 { return truth(!s.Held.IsZero()) }},
+		{"upload_sent_bytes", "Bytes that have gone out of the batch that is being sent; 0: none is.", gauge, func(s *Status) (n float64) {
+			for _, b := range s.Spool {
+				n += float64(b.Sent)
+			}
+			return n
+		}},
 		{"window_open", "1 while hosts may be visited.", gauge, func(s *Status) float64 { return truth(s.Open) }},
 		{"cycle", "Number of the crawl cycle.", gauge, func(s *Status) float64 { return float64(s.Cycle) }},
 		{"list_generation", "Generation of the list of hosts.", gauge, func(s *Status) float64 { return float64(s.Generation) }},
@@ -88,6 +95,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for kind, n := range s.Lost {
 		out <- prometheus.MustNewConstMetric(lost, prometheus.GaugeValue, float64(n), string(kind))
 	}
+	c.ways(out, "target", "way for batches", s.Targets)
+	c.ways(out, "manager", "URL of the manager", s.Managers)
 	by := []string{"module"}
 	queue := prometheus.NewDesc(prefix+"module_queue", "Length of the module's queue.", by, nil)
 	workers := prometheus.NewDesc(prefix+"module_workers", "Workers of the module, at most.", by, nil)
@@ -98,6 +107,21 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(workers, prometheus.GaugeValue, float64(m.Workers), m.Name)
 		out <- prometheus.MustNewConstMetric(passed, prometheus.CounterValue, float64(m.Passed.Total), m.Name)
 		out <- prometheus.MustNewConstMetric(busy, prometheus.CounterValue, m.Busy.Seconds(), m.Name)
+	}
+}
+
+// ways gives the metrics of the ways to the service, by name.
+func (c collector) ways(out chan<- prometheus.Metric, label, what string, ways []Target) {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+label+"_"+name, help, []string{label}, nil)
+	}
+	failures := desc("failures", "Failures in a row of the "+what+".")
+	failed := desc("last_failure_timestamp_seconds", "When the "+what+" last failed; 0: not since the start.")
+	answered := desc("last_success_timestamp_seconds", "When the "+what+" last did its work; 0: not since the start.")
+	for _, t := range ways {
+		out <- prometheus.MustNewConstMetric(failures, prometheus.GaugeValue, float64(t.Failures), t.Name)
+		out <- prometheus.MustNewConstMetric(failed, prometheus.GaugeValue, seconds(t.Failed), t.Name)
+		out <- prometheus.MustNewConstMetric(answered, prometheus.GaugeValue, seconds(t.Answered), t.Name)
 	}
 }
 

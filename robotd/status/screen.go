@@ -106,6 +106,10 @@ func (b *builder) state(s *Status) (color, text string) {
 			text += "; " + plural(int64(s.Visited), "page is", "pages are") + " being finished"
 		}
 		return yellow, text
+	case !s.Held.IsZero():
+		return yellow, fmt.Sprintf("paused since %s by the manager's order, which its operator lifts", clock(s.Held, now))
+	case s.Generation == 0 && s.Hosts == 0:
+		return yellow, "waiting for the service and its list of hosts"
 	case !s.Next.Cycle.IsZero():
 		return bold, "all done; the next cycle begins " + until(s.Next.Cycle, now)
 	case len(s.Modules) == 0:
@@ -145,7 +149,7 @@ func (b *builder) plan(s *Status) {
 		what string
 		at   time.Time
 	}{{"visit", s.Next.Visit}, {"log handed in", s.Next.Log}, {"manager asked", s.Next.Manager}} {
-		if n.at.IsZero() || !b.screen.Running || n.what == "visit" && !s.Paused.IsZero() {
+		if n.at.IsZero() || !b.screen.Running || n.what == "visit" && !(s.Paused.IsZero() && s.Held.IsZero()) {
 			continue
 		}
 		next = append(next, n.what+" "+until(n.at, now))
@@ -206,6 +210,7 @@ func (b *builder) spool(s *Status) {
 			Size(total), span(b.screen.Now.Sub(s.Spool[0].Made)))
 	}
 	b.row("batches", "%s; %s collected for the next", text, Size(s.Segments))
+	b.uploads(s)
 	if s.Found > 0 {
 		b.row("found", "%s outside the list, to be reported", plural(int64(s.Found), "host", "hosts"))
 	}

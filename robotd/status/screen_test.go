@@ -20,7 +20,7 @@ func sample(now time.Time) *Status {
 		Clock: &wire.Clock{OffsetMS: -45, ErrorMS: 130}, Lost: Lost{"failed": 1200},
 		Forecast: &Forecast{Pages: 22010, Fits: 20113, Nights: 2, Done: now.Add(26 * time.Hour), Slowest: Load{"192.0.2.4", "xn--wgv71a119e.jp", 5200, 20 * time.Second}},
 		Modules:  []Module{{Name: "fetch", Queue: 12, Workers: 100, Passed: Rate{42000, 320}, Each: 183456789}},
-		Spool:    []Batch{{"waseda-20261121T175319Z-1", 36e6, now.Add(-5 * time.Hour)}},
+		Spool:    []Batch{{ID: "waseda-20261121T175319Z-1", Bytes: 36e6, Made: now.Add(-5 * time.Hour)}},
 	}
 	for i, name := range []string{
 		"www.long-name-of-an-institute.example-university.ac.jp", "xn--wgv71a119e.jp", "xn--eckwd4c7cu47r2wf.jp:8080",
@@ -146,5 +146,21 @@ func TestPredict(t *testing.T) {
 	}
 	if f := Predict(even(1, 10), 0, night, window.Always()); !f.Done.Equal(night.Add(200*time.Second)) || f.Fits != 10 {
 		t.Errorf("always open: %+v", f)
+	}
+}
+
+// What keeps batches from the service is told, and how far the one on its way is.
+func TestScreenUploads(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	s := sample(now)
+	s.Spool[0].To, s.Spool[0].Sent, s.Spool[0].Rate = "https://sheaf.test", 9e6, 1e6
+	s.Spool = append(s.Spool, Batch{ID: "waseda-2", Error: "507 no room", Next: now.Add(10 * time.Minute)})
+	s.Targets = []Target{{Name: "https://sheaf.test"}, {Name: "ftps://sheaf.test", Failures: 3, Error: "login \x1b[2Jrefused", Failed: now.Add(-time.Minute), Again: now.Add(time.Hour)}}
+	s.Managers = []Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
+	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
+	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", "login [2Jrefused", "manager https://one.test failed 1 time"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }

@@ -19,10 +19,11 @@ type Status struct {
 	Version    string      `json:"version"`
 	PID        int         `json:"pid"`
 	Started    time.Time   `json:"started"`
-	At         time.Time   `json:"at"`       // of which all of this is true
-	Troubles   []string    `json:"troubles"` // why the daemon makes no progress; empty: it does
-	Warnings   []string    `json:"warnings"` // what its operator should know
-	Paused     time.Time   `json:"paused,omitzero"`
+	At         time.Time   `json:"at"`              // of which all of this is true
+	Troubles   []string    `json:"troubles"`        // why the daemon makes no progress; empty: it does
+	Warnings   []string    `json:"warnings"`        // what its operator should know
+	Paused     time.Time   `json:"paused,omitzero"` // since when, by the robot's own site
+	Held       time.Time   `json:"held,omitzero"`   // since when, by the manager's order
 	Window     string      `json:"window"`
 	Open       bool        `json:"open"`             // whether the window is
 	Changes    time.Time   `json:"changes,omitzero"` // when it closes or opens
@@ -48,6 +49,8 @@ type Status struct {
 	Forecast   *Forecast   `json:"forecast,omitempty"` // nil: nothing is left
 	Modules    []Module    `json:"modules,omitempty"`
 	Spool      []Batch     `json:"spool,omitempty"`
+	Targets    []Target    `json:"targets,omitempty"`  // ways to the service, in the order of preference
+	Managers   []Target    `json:"managers,omitempty"` // URLs of the manager, in that order
 	PerHost    []Host      `json:"per_host,omitempty"` // as many as were asked for, the busiest first
 }
 
@@ -87,6 +90,23 @@ type Batch struct {
 	ID    wire.BatchID `json:"batch"`
 	Bytes int64        `json:"bytes"`
 	Made  time.Time    `json:"made"`
+
+	State string    `json:"state,omitempty"` // what the service says of it; empty: it has not got it
+	To    string    `json:"to,omitempty"`    // the target that it is being sent to
+	Sent  int64     `json:"sent"`            // bytes that have gone there
+	Rate  int64     `json:"rate"`            // bytes a second of this try
+	Error string    `json:"error,omitempty"` // why it is not there yet
+	Next  time.Time `json:"next,omitzero"`   // when it is looked at again
+}
+
+// Target is a way to the service.
+type Target struct {
+	Name     string    `json:"target"`
+	Failures int       `json:"failures"`          // in a row
+	Again    time.Time `json:"again,omitzero"`    // left alone until then
+	Error    string    `json:"error,omitempty"`   // of the last failure since the start
+	Failed   time.Time `json:"failed,omitzero"`   // when that was
+	Answered time.Time `json:"answered,omitzero"` // when it last took a batch, or answered
 }
 
 // HostState says what becomes of a host now.

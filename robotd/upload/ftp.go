@@ -33,6 +33,8 @@ type FTP struct {
 	Proxy         *url.URL          // HTTP or SOCKS5, for control and data; nil: none
 	Key           ed25519.PublicKey // of the service, which signs receipts
 	Timeout       time.Duration     // for connecting, for each answer, and without a byte moving; default 30 s
+
+	Moved func(at int64, first bool) // told how far a batch is; may be nil: see Uploader.Moved
 }
 
 // Name is the server's URL.
@@ -149,7 +151,7 @@ func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b batch.Spooled) 
 		return err
 	}
 	defer file.Close()
-	body := &cancelReader{ctx: ctx, r: io.NewSectionReader(file, have, b.Size-have)}
+	body := &cancelReader{ctx: ctx, r: moving(io.NewSectionReader(file, have, b.Size-have), have, f.Moved)}
 	if have > 0 {
 		return conn.StorFrom(name, body, uint64(have))
 	}

@@ -28,6 +28,8 @@ type Service struct {
 	Robot, Secret string
 	Key           ed25519.PublicKey // of the service, which signs receipts
 	Client        *http.Client
+
+	Moved func(at int64, first bool) // told how far a batch is; may be nil: see Uploader.Moved
 }
 
 // Name is the service's URL.
@@ -36,7 +38,7 @@ func (s *Service) Name() string { return s.Base }
 // Send uploads the batch by tus 1.0, going on at the offset that the service
 // names, and then puts the manifest.
 func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
-	note := b.Path + ".upload" // remembers where the upload is, and at which target
+	note := b.Path + ".upload" // remembers where the upload is, at each target
 	location, offset, err := s.resume(ctx, note, b)
 	var broken *url.Error
 	if errors.As(err, &broken) && ctx.Err() == nil {
@@ -66,8 +68,8 @@ func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (loc
 		return "", 0, err
 	}
 	// Another target's upload is of no use here, and that target may be away for long.
-	location, base, _ := strings.Cut(strings.TrimSpace(string(known)), "\n")
-	if location != "" && base == s.Base {
+	others, location := s.noted(string(known))
+	if location != "" {
 		offset, err = s.offset(ctx, location)
 		if err == nil && offset <= b.Size {
 			return location, offset, nil
@@ -79,7 +81,19 @@ func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (loc
 	if location, err = s.begin(ctx, b); err != nil {
 		return "", 0, err
 	}
-	return location, 0, os.WriteFile(note, []byte(location+"\n"+s.Base+"\n"), 0o644)
+	return location, 0, os.WriteFile(note, []byte(others+s.Base+" "+location+"\n"), 0o644)
+}
+
+// noted divides a note, of lines of target and location, into the others' lines and the location here.
+func (s *Service) noted(text string) (others, location string) {
+	for line := range strings.Lines(text) {
+		if at, ok := strings.CutPrefix(line, s.Base+" "); ok {
+			location = strings.TrimSpace(at)
+		} else {
+			others += line
+		}
+	}
+	return others, location
 }
 
 func (s *Service) begin(ctx context.Context, b batch.Spooled) (string, error) {
@@ -132,7 +146,8 @@ func (s *Service) patch(ctx context.Context, location string, b batch.Spooled, o
 		return err
 	}
 	defer f.Close()
-	req, err := s.request(ctx, http.MethodPatch, location, io.NewSectionReader(f, offset, b.Size-offset))
+	body := moving(io.NewSectionReader(f, offset, b.Size-offset), offset, s.Moved)
+	req, err := s.request(ctx, http.MethodPatch, location, body)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,35 @@ import (
 // it not. It reports whether the batch left the spool; an error is the spool's.
 func (u *Uploader) step(ctx context.Context, b batch.Spooled, p *progress) (gone bool, err error) {
 	receipt, err := u.opt.Desk.Receipt(ctx, b.ID, b.SHA256)
+	if err == nil || errors.Is(err, ErrUnknown) {
+		u.isBack(p)
+	}
 	if errors.Is(err, ErrUnknown) {
 		if receipt = u.send(ctx, b, p); receipt == nil {
 			return false, nil
 		}
 	} else if err != nil {
 		p.due = u.backOff(ctx, &p.desk, err, "batch", b.ID)
+		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
 		return false, nil
 	}
+	u.stands(b.ID, func(s *BatchState) { s.Known, s.Error = receipt.State, "" })
 	p.desk = retry{}
 	return u.obey(ctx, b, p, receipt)
+}
+
+// isBack makes the batches due that waited for a service that did not answer: it has just
+// answered for one of them.
+func (u *Uploader) isBack(p *progress) {
+	if p.desk.failures == 0 {
+		return
+	}
+	for _, other := range u.state {
+		if other != p && other.desk.failures > 0 {
+			other.desk, other.due = retry{}, time.Time{}
+		}
+	}
+	u.Wake()
 }
 
 // obey does what the receipt says.
@@ -88,7 +107,9 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 		if u.targets[i].due.After(now) || p.at[i].due.After(now) || ctx.Err() != nil {
 			continue
 		}
+		u.sending(b.ID, target.Name())
 		err := target.Send(ctx, b)
+		u.sent(i, err, u.targets[i])
 		var refused *RefusedError
 		if err == nil || errors.As(err, &refused) {
 			u.targets[i] = retry{}
@@ -115,9 +136,11 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 		var down *DownError
 		if errors.As(err, &down) {
 			u.backOff(ctx, &u.targets[i], err, "batch", b.ID, "target", target.Name())
+			u.sent(i, err, u.targets[i])
 			continue
 		}
 		u.backOff(ctx, &p.at[i], err, "batch", b.ID, "target", target.Name())
+		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
 	}
 	p.due = time.Now().Add(u.opt.BackOffMax)
 	for i := range p.at {

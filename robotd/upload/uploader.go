@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"sheaf/internal/wire"
@@ -27,15 +28,25 @@ type Desk interface {
 	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 }
 
-// Desks asks one desk after another until one answers.
-type Desks []Desk
+// Desks asks one desk after another until one answers, the one that answered last first: a dead
+// one costs its time-out once, not at every look.
+type Desks struct {
+	all   []Desk
+	first atomic.Int32
+}
+
+// NewDesks takes desks in the order of preference.
+func NewDesks(all ...Desk) *Desks { return &Desks{all: all} }
 
 // Receipt gives the first answer there is, be it ErrUnknown.
-func (d Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+func (d *Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	var errs []error
-	for _, desk := range d {
-		receipt, err := desk.Receipt(ctx, id, sha256)
+	first := int(d.first.Load())
+	for k := range d.all {
+		i := (first + k) % len(d.all)
+		receipt, err := d.all[i].Receipt(ctx, id, sha256)
 		if err == nil || errors.Is(err, ErrUnknown) {
+			d.first.Store(int32(i))
 			return receipt, err
 		}
 		errs = append(errs, err)
@@ -71,6 +82,7 @@ type Uploader struct {
 	wake    chan struct{}
 	targets []retry // of each target, whatever the batch
 	state   map[wire.BatchID]*progress
+	seen    watched
 }
 
 // progress is what the uploader knows of a batch. Nothing of it need survive:
@@ -96,10 +108,15 @@ func New(opt Options) *Uploader {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Uploader{
+	u := &Uploader{
 		opt: opt, wake: make(chan struct{}, 1),
 		targets: make([]retry, len(opt.Targets)), state: make(map[wire.BatchID]*progress),
 	}
+	u.seen.s.Batches = make(map[wire.BatchID]BatchState)
+	for _, t := range opt.Targets {
+		u.seen.s.Targets = append(u.seen.s.Targets, TargetState{Name: t.Name()})
+	}
+	return u
 }
 
 func setDefault(d *time.Duration, value time.Duration) {
@@ -173,8 +190,10 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 			}
 			if gone {
 				delete(u.state, b.ID)
+				u.seen.change(func(s *State) { delete(s.Batches, b.ID) })
 				continue
 			}
+			u.stands(b.ID, func(s *BatchState) { s.Next = p.due })
 		}
 		left++
 		if p.due.Before(next) {

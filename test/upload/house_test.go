@@ -150,11 +150,11 @@ func (h *house) uploader(ways ...way) *upload.Uploader {
 		Spool: spool, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Poll: 5 * time.Millisecond, BackOff: 5 * time.Millisecond, BackOffMax: 50 * time.Millisecond,
 	}
-	var desks upload.Desks
+	var desks []upload.Desk
 	for _, w := range ways {
 		opt.Targets, desks = append(opt.Targets, w), append(desks, w)
 	}
-	opt.Desk = desks
+	opt.Desk = upload.NewDesks(desks...)
 	return upload.New(opt)
 }
 

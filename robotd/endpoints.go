@@ -1,0 +1,181 @@
+package robotd
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sheaf/robotd/status"
+	"sheaf/robotd/upload"
+)
+
+// Bounds of the time for which a URL of the manager that failed is passed over.
+const (
+	passOver    = 10 * time.Second // after the first failure, doubled with each further one
+	passOverMax = 5 * time.Minute
+)
+
+// endpoints are the manager's URLs: processes on one database, any of which will do. The one
+// that answered last is asked first. One that fails is passed over for a time of its
+// own, unless no other is left. Many goroutines may use them at once.
+type endpoints struct {
+	mu    sync.Mutex // guards all below
+	all   []endpoint
+	first int // the one to ask first
+}
+
+type endpoint struct {
+	url      string // without a slash at its end
+	failures int    // in a row
+	due      time.Time
+	err      string    // of the last failure
+	failed   time.Time // when that was
+	answered time.Time // when it last answered
+}
+
+// newEndpoints takes URLs in the order of preference.
+func newEndpoints(urls []string) *endpoints {
+	e := new(endpoints)
+	for _, u := range urls {
+		e.all = append(e.all, endpoint{url: strings.TrimRight(u, "/")})
+	}
+	return e
+}
+
+// String lists them for people.
+func (e *endpoints) String() string {
+	urls := make([]string, len(e.all))
+	for i := range e.all {
+		urls[i] = e.all[i].url
+	}
+	return strings.Join(urls, " ")
+}
+
+// current is the URL that is asked first.
+func (e *endpoints) current() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.all) == 0 {
+		return ""
+	}
+	return e.all[e.first].url
+}
+
+// try calls ask with one URL after another until one answers. Where ask's error is an
+// *unreachable, the next is tried; any other answer is the manager's, whichever gave it.
+func (e *endpoints) try(ask func(base string) error) error {
+	var errs []error
+	tried := make(map[int]bool)
+	for {
+		i, ok := e.next(tried)
+		if !ok {
+			return errors.Join(errs...)
+		}
+		tried[i] = true
+		err := ask(e.all[i].url)
+		var away *unreachable
+		if !errors.As(err, &away) {
+			e.answered(i)
+			return err
+		}
+		e.failed(i, away)
+		errs = append(errs, err)
+	}
+}
+
+// next chooses the URL to try: those that are due in their order, and, where none of
+// them was, the one that is due soonest.
+func (e *endpoints) next(tried map[int]bool) (int, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	soonest := -1
+	for k := range e.all {
+		i := (e.first + k) % len(e.all)
+		if tried[i] {
+			continue
+		}
+		if !e.all[i].due.After(now) {
+			return i, true
+		}
+		if soonest < 0 || e.all[i].due.Before(e.all[soonest].due) {
+			soonest = i
+		}
+	}
+	return soonest, soonest >= 0 && len(tried) == 0
+}
+
+func (e *endpoints) answered(i int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.first = i
+	e.all[i].failures, e.all[i].due, e.all[i].answered = 0, time.Time{}, time.Now()
+}
+
+func (e *endpoints) failed(i int, away *unreachable) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := &e.all[i]
+	wait := min(passOver<<min(p.failures, 10), passOverMax)
+	wait += rand.N(wait/4 + 1) // robots that lost one manager at once do not come back at once
+	p.failures++
+	p.failed, p.err = time.Now(), away.Error()
+	p.due = p.failed.Add(max(wait, away.after))
+}
+
+// describe tells how each does.
+func (e *endpoints) describe() []status.Target {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]status.Target, len(e.all))
+	for i, p := range e.all {
+		all[i] = status.Target{Name: p.url, Failures: p.failures, Again: p.due, Error: p.err, Failed: p.failed, Answered: p.answered}
+	}
+	return all
+}
+
+// unreachable says that a URL of the manager does not answer now, or cannot: another may. What
+// was asked may have been done all the same; all that a robot asks can be asked again.
+type unreachable struct {
+	after time.Duration // for which it wants to be left alone
+	err   error
+}
+
+func (u *unreachable) Error() string { return u.err.Error() }
+func (u *unreachable) Unwrap() error { return u.err }
+
+// refused is the manager's answer that it will not do what was asked.
+type refused struct {
+	status int
+	text   string
+}
+
+func (r *refused) Error() string { return r.text }
+
+// answerError makes an error of an answer that is none of those wanted.
+func answerError(resp *http.Response, said string) error {
+	err := &refused{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimSpace(said))}
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+		return &unreachable{upload.RetryAfter(resp.Header, time.Now()), err}
+	}
+	return err
+}
+
+// hopeless reports whether asking the manager again is in vain until somebody does something, and what.
+func hopeless(err error) (advice string, yes bool) {
+	var r *refused
+	if !errors.As(err, &r) {
+		return "", false
+	}
+	switch r.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "the service does not know this robot, or has revoked it: ask its operator for a token and join again with a new data folder", true
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		return "what answers is no service of Sheaf's: see the setting manager", true
+	}
+	return "", false
+}

@@ -1,0 +1,54 @@
+package status
+
+import (
+	"fmt"
+	"time"
+)
+
+// mostFailing bounds the batches whose failures are told one by one.
+const mostFailing = 3
+
+// uploads says what is on its way, and what keeps batches and words from the service.
+func (b *builder) uploads(s *Status) {
+	now := b.screen.Now
+	failing := 0
+	for i := range s.Spool {
+		is := &s.Spool[i]
+		switch {
+		case is.To != "":
+			text := fmt.Sprintf("%s: %s of %s", is.ID, Size(is.Sent), Size(is.Bytes))
+			if is.Bytes > 0 {
+				text += fmt.Sprintf(" (%d %%)", is.Sent*100/is.Bytes)
+			}
+			if is.Rate > 0 {
+				left := time.Duration(float64(is.Bytes-is.Sent) / float64(is.Rate) * float64(time.Second))
+				text += fmt.Sprintf(", %s/s, %s left", Size(is.Rate), span(left))
+			}
+			b.row("sending", "%s, to %s", text, is.To)
+		case is.Error != "":
+			if failing++; failing <= mostFailing {
+				b.marked(yellow, "delayed", fmt.Sprintf("%s: %s; again %s", is.ID, Printable(is.Error, 0), until(is.Next, now)))
+			}
+		}
+	}
+	if failing > mostFailing {
+		b.marked(yellow, "", fmt.Sprintf("and %d more", failing-mostFailing))
+	}
+	b.failures(s.Targets, "target")
+	b.failures(s.Managers, "manager")
+}
+
+// failures names the ways that do not work now.
+func (b *builder) failures(ways []Target, label string) {
+	now := b.screen.Now
+	for _, t := range ways {
+		if t.Failures == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s failed %s, at %s: %s", t.Name, plural(int64(t.Failures), "time", "times"), clock(t.Failed, now), Printable(t.Error, 0))
+		if t.Again.After(now) {
+			text += "; again " + until(t.Again, now)
+		}
+		b.marked(yellow, label, text)
+	}
+}
