@@ -76,6 +76,18 @@ func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
 // operator has configured none.
 func (a *Accounts) Anonymous() *Account { return a.anonymous }
 
+// Account returns the account of a name, or fails with ErrNoAccount.
+func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
+	if a.anonymous != nil && name == Anonymous {
+		return a.anonymous, nil
+	}
+	account, _, err := a.load(ctx, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("account %s: %w", name, ErrNoAccount)
+	}
+	return account, err
+}
+
 // Authenticate returns the account whose credentials these are. It fails with
 // ErrCredentials, and does not tell which of the two was wrong.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {

@@ -32,6 +32,7 @@ type Gathering struct {
 	pieces  []gathered
 	start   []byte
 	end     []byte
+	sum     archive.Stretch
 	size    int64
 	etag    string
 	records int64
@@ -177,16 +178,18 @@ func (g *Gatherer) Finish(ctx context.Context) (*Gathering, error) {
 	}
 	of := g.of
 	of.frame(g.sum)
+	for i := range of.pieces {
+		of.pieces[i].end += int64(len(of.start))
+	}
 	of.etag = fmt.Sprintf(`"%s-gathered1-%s"`, of.kind, hex.EncodeToString(g.digest[:min(16, len(g.digest))]))
 	return of, nil
 }
 
+// frame puts what stands before and behind the pieces around them.
 func (g *Gathering) frame(sum archive.Stretch) {
+	g.sum = sum
 	g.start, g.end = sum.Frame(g.kind)
 	g.size = int64(len(g.start)) + sum.Size + int64(len(g.end))
-	for i := range g.pieces {
-		g.pieces[i].end += int64(len(g.start))
-	}
 }
 
 // OpenGathering opens what was gathered for an account, as a file of a name. What

@@ -94,7 +94,7 @@ func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 	}
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
-		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Version: "test", Budget: budget,
+		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Version: "test", Budget: budget, Jobs: c.Jobs,
 		Operator: func(h http.Handler) http.Handler { return h },
 	})
 	if err != nil {

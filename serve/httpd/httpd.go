@@ -9,6 +9,7 @@
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                  index lines of records (package query)
 //	/v1/pages.<form>?url=&from=&to=…         the records themselves, as one file
+//	/v1/jobs                                 what was POSTed there: gathered in the background
 //	/v1/admin/accounts                       for operators
 //	/web/<timestamp>[id_]/<URL>              a stored page, to read; id_: its bytes
 //	/web/*/<URL>                             the page's versions
@@ -37,6 +38,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/jobs"
 	"sheaf/serve/query"
 )
 
@@ -56,6 +58,9 @@ type Options struct {
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
 	// cursor; default two million records looked at, or 20 seconds.
 	Budget query.Budget
+
+	// Jobs takes queries whose answers are too much at once; nil: none are taken.
+	Jobs *jobs.Jobs
 }
 
 const (
@@ -79,7 +84,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	if opt.Budget == (query.Budget{}) {
+	if opt.Budget.Records == 0 && opt.Budget.Time == 0 {
 		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
 	}
 	if opt.Zone == nil {
@@ -98,7 +103,10 @@ func Register(r *mux.Router, opt Options) error {
 	get("/v1/version", s.version)
 	get(PathChanges, s.changes)
 	get("/v1/cdx", s.cdx)
-	get(PathPages+`{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`, s.pages)
+	get(PathPages+archiveForm, s.pages)
+	if opt.Jobs != nil {
+		s.registerJobs(r, get)
+	}
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	s.registerPages(r)

@@ -16,6 +16,9 @@ import (
 // PathPages is where records are gathered; a form follows, such as ".warc.gz".
 const PathPages = "/v1/pages"
 
+// archiveForm is what a path of PathPages or of a job's result ends with.
+const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
+
 // lineParameters say how lines of an index look, and nothing about which records are wanted.
 var lineParameters = []string{"output", "fl", "fields", "showResumeKey"}
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -15,12 +16,21 @@ import (
 type Budget struct {
 	Records int64         // looked at; 0: no bound
 	Time    time.Duration // 0: no bound
+
+	// Progress, where it is set, is told from time to time how many records were
+	// looked at. Its error ends the query.
+	Progress func(scanned int64) error
+}
+
+// spent reports whether as much has been done.
+func (b *Budget) spent(scanned int64, begun time.Time) bool {
+	return b.Records > 0 && scanned >= b.Records || b.Time > 0 && time.Since(begun) >= b.Time
 }
 
 // errEnough ends a search of which no more is wanted.
 var errEnough = errors.New("enough")
 
-// Run, with a Limit above 0, looks for what the query asks and calls emit with each record. Next is where
+// Run looks for what the query asks and calls emit with each record. Next is where
 // to go on: nil where that was all.
 func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (next *Cursor, err error) {
 	switch {
@@ -53,7 +63,7 @@ type runner struct {
 }
 
 func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (*Cursor, error) {
-	r := &runner{Query: q, emit: emit, left: q.Limit, marks: make([]string, len(q.collapses))}
+	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), marks: make([]string, len(q.collapses))}
 	if q.Cursor != nil {
 		r.done = *q.Cursor.position()
 		copy(r.marks, q.Cursor.Marks)
@@ -63,8 +73,12 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 		if r.best == nil {
 			r.done = at
 		}
-		spent := b.Records > 0 && scanned >= b.Records || b.Time > 0 && time.Since(begun) >= b.Time
-		if spent && r.best == nil {
+		if b.Progress != nil {
+			if err := b.Progress(scanned); err != nil {
+				return err
+			}
+		}
+		if r.best == nil && b.spent(scanned, begun) {
 			return errEnough
 		}
 		return nil
@@ -155,7 +169,7 @@ func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Accou
 		if ok {
 			near = append(near, c)
 		}
-		if len(near) >= 2*q.Limit+stableCut {
+		if q.Limit > 0 && len(near) >= 2*q.Limit+stableCut {
 			slices.SortStableFunc(near, byDistance)
 			near = near[:q.Limit]
 		}
@@ -165,7 +179,7 @@ func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Accou
 		return err
 	}
 	slices.SortStableFunc(near, byDistance)
-	for _, c := range near[:min(q.Limit, len(near))] {
+	for _, c := range near[:min(cmp.Or(q.Limit, len(near)), len(near))] {
 		if err := emit(c); err != nil {
 			return err
 		}

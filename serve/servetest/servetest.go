@@ -10,6 +10,7 @@ import (
 	"encoding/base32"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/serve"
+	"sheaf/serve/jobs"
 )
 
 // Site is a service's archive with its readers.
@@ -32,6 +34,7 @@ type Site struct {
 	Library  *serve.Library
 	Accounts *serve.Accounts
 	Log      *transfers.Log
+	Jobs     *jobs.Jobs // nobody works on them; Run does
 
 	t       testing.TB
 	batches int
@@ -53,7 +56,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	must(t, err)
 	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp"})
 	must(t, err)
-	return &Site{Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), t: t}
+	return &Site{Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), t: t}
 }
 
 // Account creates an account whose password is its name.

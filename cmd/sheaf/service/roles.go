@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
+	"sheaf/serve/jobs"
 )
 
 // Roles of a process. Each brings its room's paths and its room's work.
@@ -54,15 +55,19 @@ func (c *Config) split() bool { return !c.has(roleManager) || !c.has(roleIngest)
 func (c *Config) readOnly() bool { return !c.has(roleManager, roleIngest) }
 
 // confined gives the store as this process may change it: who ingests keeps the
-// archives, a manager the robots' programs, and a serve node nothing.
+// archives, a manager the robots' programs, and a serve node what its consumers' jobs found.
 func (c *Config) confined(objects store.Store) store.Store {
-	switch {
-	case c.has(roleIngest):
+	if c.has(roleIngest) {
 		return objects
-	case c.has(roleManager):
-		return store.NewConfined(objects, rollout.Prefix)
 	}
-	return store.NewConfined(objects)
+	var own []string
+	if c.has(roleManager) {
+		own = append(own, rollout.Prefix)
+	}
+	if c.has(roleServe) {
+		own = append(own, jobs.Prefix)
+	}
+	return store.NewConfined(objects, own...)
 }
 
 // notFound answers 404, and says where the path may be if roles are split.

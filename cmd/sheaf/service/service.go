@@ -30,6 +30,7 @@ import (
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/jobs"
 )
 
 // Service is the rooms of one process, ready to Run.
@@ -51,6 +52,7 @@ type Service struct {
 	keeper   *keeper
 	accounts *serve.Accounts
 	recorder *recorder
+	jobs     *jobs.Jobs
 	meter    *bandwidth.Meter
 	download ftp.Handler
 	router   *mux.Router

@@ -1,0 +1,231 @@
+// Package jobs gathers the records of queries that are too much for one answer, in
+// the background. A job is a row in the database; what it was asked by list and
+// what it found lie in the store, as jobs/<id>/list and jobs/<id>/<attempt>. Any
+// process that serves may take up any job: one that dies in it leaves it to
+// another, which begins it anew. What was found is kept for a time; it copies no
+// page, it only says which records of which segments the file is made of.
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/internal/db"
+	"sheaf/serve"
+	"sheaf/serve/query"
+)
+
+// Errors that callers decide by.
+var (
+	ErrNotFound = errors.New("no such job of this account, or not any more")
+	ErrTooMany  = fmt.Errorf("this account has %d jobs that are not finished; wait for one, or cancel one", maxOpen)
+	ErrNotDone  = errors.New("the job is not done")
+)
+
+const (
+	maxOpen = 4 // jobs of an account that are not finished
+
+	// Keep is for how long a finished job and its result stay. What a job found in
+	// segments that expire in that time is not deleted before.
+	Keep = 12 * time.Hour
+)
+
+// State is how far a job is.
+type State string
+
+const (
+	Queued  State = "queued"
+	Running State = "running"
+	Done    State = "done"
+	Failed  State = "failed"
+)
+
+// Job is one query under way.
+type Job struct {
+	ID       string
+	Account  string
+	Form     string // of the file, such as ".warc.gz"
+	Query    string // the parameters, as in a URL
+	State    State
+	Created  time.Time
+	Finished time.Time // zero: not yet
+	Scanned  int64     // records looked at
+	Records  int64     // records found
+	Bytes    int64     // of the file, so far
+	Problem  string    // why it failed
+
+	list   bool
+	worker string
+}
+
+// Expires is when a finished job is forgotten.
+func (j *Job) Expires() time.Time { return j.Finished.Add(Keep) }
+
+// Jobs keeps jobs and works on them. Its methods may be called from many goroutines at once.
+type Jobs struct {
+	db       *sql.DB
+	store    store.Store
+	library  *serve.Library
+	accounts *serve.Accounts
+	log      *slog.Logger
+	wake     chan struct{}
+}
+
+// New keeps jobs in a database whose migrations have run.
+func New(database *sql.DB, st store.Store, library *serve.Library, accounts *serve.Accounts, log *slog.Logger) *Jobs {
+	return &Jobs{db: database, store: st, library: library, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
+}
+
+// Prefix begins the keys of all objects of jobs.
+const Prefix = "jobs/"
+
+func listKey(id string) string            { return Prefix + id + "/list" }
+func resultKey(id, attempt string) string { return Prefix + id + "/" + attempt }
+
+// Create queues a query. List is the body that names its targets; nil where its
+// parameters do. The query must have been parsed without an error before.
+func (j *Jobs) Create(ctx context.Context, account, form, parameters string, list []byte) (*Job, error) {
+	var open int
+	err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE account = $1 AND state IN ('queued', 'running')`, account).Scan(&open)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("jobs: %w", err)
+	case open >= maxOpen:
+		return nil, ErrTooMany
+	}
+	id := strings.ToLower(rand.Text())
+	if list != nil {
+		if err := j.store.Put(ctx, listKey(id), bytes.NewReader(list), int64(len(list))); err != nil {
+			return nil, fmt.Errorf("jobs: %w", err)
+		}
+	}
+	hasList := 0
+	if list != nil {
+		hasList = 1
+	}
+	_, err = j.db.ExecContext(ctx, `INSERT INTO jobs (id, account, form, query, list, state, created) VALUES ($1, $2, $3, $4, $5, 'queued', $6)`,
+		id, account, form, parameters, hasList, db.Millis(time.Now()))
+	if err != nil {
+		return nil, fmt.Errorf("jobs: %w", err)
+	}
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+	return j.Get(ctx, account, id)
+}
+
+const columns = `id, account, form, query, list, state, created, worker, finished, scanned, records, bytes, problem`
+
+func scan(row interface{ Scan(...any) error }) (*Job, error) {
+	var (
+		job                     Job
+		list, created, finished int64
+	)
+	err := row.Scan(&job.ID, &job.Account, &job.Form, &job.Query, &list, &job.State, &created, &job.worker, &finished, &job.Scanned, &job.Records, &job.Bytes, &job.Problem)
+	job.list, job.Created, job.Finished = list != 0, db.Time(created), db.Time(finished)
+	return &job, err
+}
+
+// Get returns a job of an account.
+func (j *Jobs) Get(ctx context.Context, account, id string) (*Job, error) {
+	job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE id = $1 AND account = $2`, id, account))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", id, err)
+	}
+	return job, nil
+}
+
+// List returns an account's jobs, the oldest first.
+func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
+	rows, err := j.db.QueryContext(ctx, `SELECT `+columns+` FROM jobs WHERE account = $1 ORDER BY created, id`, account)
+	if err != nil {
+		return nil, fmt.Errorf("jobs: %w", err)
+	}
+	defer rows.Close()
+	var all []*Job
+	for rows.Next() {
+		job, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("jobs: %w", err)
+		}
+		all = append(all, job)
+	}
+	return all, rows.Err()
+}
+
+// Delete cancels a job, or forgets a finished one and its result.
+func (j *Jobs) Delete(ctx context.Context, account, id string) error {
+	if _, err := j.Get(ctx, account, id); err != nil {
+		return err
+	}
+	return j.forget(ctx, id)
+}
+
+// forget deletes a job's row, which stops who works on it, then its objects.
+func (j *Jobs) forget(ctx context.Context, id string) error {
+	if _, err := j.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = $1`, id); err != nil {
+		return fmt.Errorf("job %s: %w", id, err)
+	}
+	for object, err := range j.store.List(ctx, Prefix+id+"/", "") {
+		if err == nil {
+			err = j.store.Delete(ctx, object.Key)
+		}
+		if err != nil {
+			return fmt.Errorf("job %s: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// Result returns what a job that is done has found.
+func (j *Jobs) Result(ctx context.Context, a *serve.Account, job *Job) (*serve.Gathering, error) {
+	if job.State != Done {
+		return nil, ErrNotDone
+	}
+	return j.library.Gathered(ctx, a, "job "+job.ID, func(ctx context.Context) (*serve.Gathering, error) {
+		r, err := j.store.Open(ctx, resultKey(job.ID, job.worker), 0, -1)
+		if errors.Is(err, store.ErrNotExist) {
+			return nil, ErrNotFound
+		}
+		if err != nil {
+			return nil, fmt.Errorf("job %s: %w", job.ID, err)
+		}
+		defer r.Close()
+		return serve.LoadGathering(r)
+	})
+}
+
+// parse reads a job's query again.
+func (j *Jobs) parse(ctx context.Context, job *Job) (*query.Query, error) {
+	values, err := url.ParseQuery(job.Query)
+	if err != nil {
+		return nil, err
+	}
+	if !job.list {
+		return query.Parse(values, nil)
+	}
+	r, err := j.store.Open(ctx, listKey(job.ID), 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	targets, err := query.ReadList(io.LimitReader(r, query.MaxListBytes))
+	if err != nil {
+		return nil, err
+	}
+	return query.Parse(values, targets)
+}

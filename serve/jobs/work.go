@@ -1,0 +1,238 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/serve"
+	"sheaf/serve/query"
+)
+
+const (
+	look       = 2 * time.Second // how often is looked for work
+	beat       = 2 * time.Second // how often a worker says how far it is
+	deadAfter  = 2 * time.Minute // one that has not said so for as long has died
+	sweepEvery = 10 * time.Minute
+	orphanAge  = 24 * time.Hour // of an object without a job, before it is deleted
+)
+
+// errCancelled says that the job is not this worker's any more.
+var errCancelled = errors.New("job was cancelled, or taken up by another")
+
+// Run works on jobs, one at a time, and forgets old ones, until ctx ends.
+func (j *Jobs) Run(ctx context.Context) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for {
+		for j.next(ctx) {
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-sweep.C:
+			if err := j.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				j.log.ErrorContext(ctx, "old jobs not forgotten", "err", err)
+			}
+		case <-tick.C:
+		case <-j.wake:
+		}
+	}
+}
+
+// next works on one job, if there is one.
+func (j *Jobs) next(ctx context.Context) bool {
+	job, err := j.claim(ctx, time.Now())
+	if err != nil || job == nil {
+		if err != nil && ctx.Err() == nil {
+			j.log.ErrorContext(ctx, "jobs not read", "err", err)
+		}
+		return false
+	}
+	err = j.work(ctx, job)
+	switch {
+	case err == nil:
+	case errors.Is(err, errCancelled):
+		j.log.InfoContext(ctx, "job cancelled", "job", job.ID, "account", job.Account)
+	case ctx.Err() != nil:
+		j.giveBack(context.WithoutCancel(ctx), job)
+		return false
+	default:
+		j.log.ErrorContext(ctx, "job failed", "job", job.ID, "account", job.Account, "err", err)
+		j.fail(ctx, job, err)
+	}
+	return true
+}
+
+// claim takes up the oldest job that nobody works on; nil where there is none.
+func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
+	const free = `(state = 'queued' OR state = 'running' AND beat < $1)`
+	dead := db.Millis(now.Add(-deadAfter))
+	for {
+		job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE `+free+` ORDER BY created, id LIMIT 1`, dead))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		attempt := strings.ToLower(rand.Text())
+		changed, err := j.set(ctx, `state = 'running', worker = $2, beat = $3, scanned = 0, records = 0, bytes = 0
+			WHERE id = $4 AND worker = $5 AND `+free, dead, attempt, db.Millis(now), job.ID, job.worker)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			job.worker = attempt
+			return job, nil
+		}
+	}
+}
+
+// set changes a job's row, and reports whether there was such a row.
+func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error) {
+	result, err := j.db.ExecContext(ctx, `UPDATE jobs SET `+change, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// own changes the row of a job as long as it is this worker's.
+func (j *Jobs) own(ctx context.Context, job *Job, change string, args ...any) error {
+	args = append([]any{job.ID, job.worker}, args...)
+	ok, err := j.set(ctx, change+` WHERE id = $1 AND worker = $2 AND state = 'running'`, args...)
+	if err == nil && !ok {
+		return errCancelled
+	}
+	return err
+}
+
+func (j *Jobs) work(ctx context.Context, job *Job) error {
+	account, err := j.accounts.Account(ctx, job.Account)
+	if err != nil {
+		return err
+	}
+	q, err := j.parse(ctx, job)
+	if err != nil {
+		return err
+	}
+	to, err := j.library.Gather(account, job.Form)
+	if err != nil {
+		return err
+	}
+	var (
+		records, looked int64
+		said            = time.Now()
+	)
+	progress := func(scanned int64) error {
+		if looked = scanned; time.Since(said) < beat {
+			return nil
+		}
+		said = time.Now()
+		return j.own(ctx, job, `beat = $3, scanned = $4, records = $5, bytes = $6`, db.Millis(said), scanned, records, to.Size())
+	}
+	_, err = q.Run(ctx, j.library, account, query.Budget{Progress: progress}, func(c *serve.Capture) error {
+		records++
+		return to.Add(ctx, c)
+	})
+	if err != nil {
+		return err
+	}
+	found, err := to.Finish(ctx)
+	if err != nil {
+		return err
+	}
+	var stored bytes.Buffer
+	if err := found.Save(&stored); err != nil {
+		return err
+	}
+	if err := j.store.Put(ctx, resultKey(job.ID, job.worker), &stored, int64(stored.Len())); err != nil {
+		return err
+	}
+	err = j.own(ctx, job, `state = 'done', finished = $3, scanned = $4, records = $5, bytes = $6`,
+		db.Millis(time.Now()), max(looked, records), found.Records(), found.Size())
+	if errors.Is(err, errCancelled) {
+		return errors.Join(err, j.store.Delete(ctx, resultKey(job.ID, job.worker)))
+	}
+	return err
+}
+
+// giveBack lets another take the job up at once.
+func (j *Jobs) giveBack(ctx context.Context, job *Job) {
+	if err := j.own(ctx, job, `state = 'queued'`); err != nil && !errors.Is(err, errCancelled) {
+		j.log.ErrorContext(ctx, "job not given back; it is taken up again in a while", "job", job.ID, "err", err)
+	}
+}
+
+// fail ends a job, and tells its account no more of the cause than is its own.
+func (j *Jobs) fail(ctx context.Context, job *Job, cause error) {
+	text := "the service failed; its log says why. Ask again later."
+	var parameter *query.ParamError
+	switch {
+	case errors.As(cause, &parameter):
+		text = parameter.Error()
+	case errors.Is(cause, query.ErrExpired), errors.Is(cause, serve.ErrNoAccount):
+		text = cause.Error()
+	}
+	if err := j.own(ctx, job, `state = 'failed', finished = $3, problem = $4`, db.Millis(time.Now()), text); err != nil && !errors.Is(err, errCancelled) {
+		j.log.ErrorContext(ctx, "job's failure not recorded", "job", job.ID, "err", err)
+	}
+}
+
+// sweep forgets what was finished long ago, and deletes what no job has any more.
+func (j *Jobs) sweep(ctx context.Context, now time.Time) error {
+	rows, err := j.db.QueryContext(ctx, `SELECT id FROM jobs WHERE state IN ('done', 'failed') AND finished < $1`, db.Millis(now.Add(-Keep)))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var old []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		old = append(old, id)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, id := range old {
+		if err := j.forget(ctx, id); err != nil {
+			return err
+		}
+	}
+	return j.sweepOrphans(ctx, now)
+}
+
+func (j *Jobs) sweepOrphans(ctx context.Context, now time.Time) error {
+	for object, err := range j.store.List(ctx, Prefix, "") {
+		if err != nil {
+			return err
+		}
+		if now.Sub(object.Modified) < orphanAge {
+			continue
+		}
+		id, _, _ := strings.Cut(strings.TrimPrefix(object.Key, Prefix), "/")
+		var n int
+		if err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE id = $1`, id).Scan(&n); err != nil {
+			return fmt.Errorf("job %s: %w", id, err)
+		}
+		if n == 0 {
+			if err := j.store.Delete(ctx, object.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
