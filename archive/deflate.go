@@ -26,23 +26,26 @@ func storedBlock(b []byte, final bool) []byte {
 }
 
 // compressor makes runs of open blocks: none is final, and the last ends on a byte boundary.
-type compressor struct{ deflate *flate.Writer }
+type compressor struct {
+	deflate *flate.Writer
+	out     bytes.Buffer // what blocks has made
+}
 
 func newCompressor(level int) (*compressor, error) {
 	w, err := flate.NewWriter(io.Discard, level)
 	if err != nil {
 		return nil, fmt.Errorf("compression level %d: %w", level, err)
 	}
-	return &compressor{w}, nil
+	return &compressor{deflate: w}, nil
 }
 
-// blocks gives the run for data in memory.
+// blocks gives the run for data in memory. It holds until the next call.
 func (c *compressor) blocks(data []byte) []byte {
-	var out bytes.Buffer
-	w := c.run(&out, false)
+	c.out.Reset()
+	w := c.run(&c.out, false)
 	w.Write(data) // into memory
 	w.Close()
-	return out.Bytes()
+	return c.out.Bytes()
 }
 
 // run begins a run that goes to dst; Close ends it. An empty run has no bytes.

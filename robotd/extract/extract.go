@@ -142,9 +142,6 @@ func looks(body []byte) kind {
 	return kindOther
 }
 
-// usualRefs is how many references most pages have room for.
-const usualRefs = 48
-
 // raw is a reference as written.
 type raw struct {
 	ref string
@@ -162,7 +159,7 @@ type collector struct {
 	refresh   string
 	nested    bool // within an iframe's srcdoc
 	form      *form
-	text      []byte
+	text      strings.Builder
 	seen      map[string]int // URL → place in page.Links
 }
 
@@ -173,9 +170,6 @@ func (c *collector) add(ref string, l Link) {
 	}
 	if len(ref) > weburl.MaxLength {
 		return
-	}
-	if c.refs == nil {
-		c.refs = make([]raw, 0, usualRefs)
 	}
 	c.refs = append(c.refs, raw{strings.Clone(ref), l})
 }

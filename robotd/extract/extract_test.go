@@ -260,8 +260,8 @@ func FuzzVisible(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		c := &collector{page: new(Page)}
 		c.visible([]byte(s))
-		if want := strings.Join(strings.Fields(s), " "); string(c.text) != want && !c.page.MoreText {
-			t.Errorf("%q, want %q", c.text, want)
+		if want := strings.Join(strings.Fields(s), " "); c.text.String() != want && !c.page.MoreText {
+			t.Errorf("%q, want %q", c.text.String(), want)
 		}
 	})
 }

@@ -11,10 +11,10 @@ import (
 // html searches a page.
 func (c *collector) html(text []byte) {
 	var title strings.Builder
-	c.text = make([]byte, 0, min(len(text), MaxText))
+	c.text.Grow(min(len(text)/2, MaxText)) // of most pages half is markup
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
-	c.page.HTML, c.page.Text = true, string(c.text)
+	c.page.HTML, c.page.Text = true, c.text.String()
 }
 
 // tokens searches markup. What a browser with frames and scripts does not show

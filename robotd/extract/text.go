@@ -23,14 +23,14 @@ func (c *collector) visible(text []byte) {
 		if len(word) == 0 {
 			return
 		}
-		if len(c.text)+len(word) >= MaxText {
+		if c.text.Len()+len(word) >= MaxText {
 			c.page.MoreText = true
 			return
 		}
-		if len(c.text) > 0 {
-			c.text = append(c.text, ' ')
+		if c.text.Len() > 0 {
+			c.text.WriteByte(' ')
 		}
-		c.text = append(c.text, word...)
+		c.text.Write(word)
 	}
 }
 
