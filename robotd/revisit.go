@@ -134,7 +134,7 @@ func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, erro
 	turns := make([]frontier.Turn, 0, n)
 	days := c.round.days()
 	longest := c.cfg.Revisit.AtLeast.Hours() / 24
-	first := 0
+	var first pressing
 	damaged, err := front.EachKnown(func(_ frontier.Entry, v frontier.Visit) {
 		last := v.Last
 		if last.IsZero() {
@@ -142,16 +142,22 @@ func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, erro
 		}
 		p := schedule.Page{Changes: v.Changes, Age: c.round.began.Sub(last).Hours() / 24, Times: v.Times}
 		turn := frontier.Later
-		if last.IsZero() || p.Age+days > longest {
-			turn, first = frontier.First, first+1
+		switch {
+		case last.IsZero():
+			turn, first.found = frontier.First, append(first.found, len(pages))
+		case p.Age+days > longest:
+			turn, first.overdue = frontier.First, append(first.overdue, len(pages))
 		}
 		pages, turns = append(pages, p), append(turns, turn)
 	})
 	if err != nil || damaged {
 		return nil, err
 	}
-	room -= first
-	if room <= 0 {
+	if room < first.len() {
+		first.ration(pages, turns, room, c.round.began)
+		return turns, nil
+	}
+	if room -= first.len(); room == 0 {
 		return turns, nil
 	}
 	urgency := schedule.Rule(c.cfg.Revisit.By).Urgency(pages, float64(room)/days, days, longest)
