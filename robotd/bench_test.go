@@ -16,11 +16,11 @@ import (
 // 100 hosts on 100 addresses, without an interval, from a synthetic web that runs
 // on the same processors.
 //
-//	go test ./robotd -run - -bench 'Crawl|Wget2' -benchtime 3x
+//	go test ./robotd -run - -bench Crawl -benchtime 3x
 func BenchmarkCrawl(b *testing.B) {
 	for _, level := range []int{3, 6} {
 		b.Run(fmt.Sprintf("level=%d", level), func(b *testing.B) {
-			var pages, seconds, cpu, memory float64
+			var sum crawled
 			for b.Loop() {
 				web := newSynthweb(b, "-hosts", "100", "-pages", "200")
 				cfg := testConfig(b, newService(b, web.seeds...), nil)
@@ -35,13 +35,9 @@ func BenchmarkCrawl(b *testing.B) {
 				if st.Unique != st.Total || st.Pages != st.Unique {
 					b.Fatalf("%d pages of %d were fetched, %d in all", st.Unique, st.Total, st.Pages)
 				}
-				pages, seconds = pages+float64(st.Pages), seconds+st.Seconds
-				cpu += (robot.ProcessState.UserTime() + robot.ProcessState.SystemTime()).Seconds()
-				memory = max(memory, <-peak)
+				sum.add(st, robot.ProcessState, <-peak)
 			}
-			b.ReportMetric(pages/seconds, "pages/s")
-			b.ReportMetric(cpu/pages*1000, "cpu-s/1000pages")
-			b.ReportMetric(memory, "MB")
+			sum.report(b)
 		})
 	}
 }
@@ -83,31 +79,84 @@ func BenchmarkWidth(b *testing.B) {
 	}
 }
 
-// BenchmarkWget2 takes the same 20,000 pages with wget2, which writes them to files, for
-// comparison on the same machine in the same run.
-func BenchmarkWget2(b *testing.B) {
-	wget := testneed.Tool(b, "wget2")
-	var pages, seconds, cpu, memory float64
-	for b.Loop() {
-		web := newSynthweb(b, "-hosts", "100", "-pages", "200")
-		seeds := filepath.Join(b.TempDir(), "seeds")
-		if err := os.WriteFile(seeds, []byte(strings.Join(web.seeds, "\n")), 0o644); err != nil {
-			b.Fatal(err)
+// peers crawl the same 20,000 pages in the same run, each as it is used where speed is wanted: 100
+// fetches at once, no interval, all links of the seeds' hosts.
+//
+//	go test ./robotd -run - -bench 'Crawl|Peers' -benchtime 3x -timeout 60m
+//
+// The table of all of them: test/bench/crawl.sh.
+var peers = []struct {
+	name string
+	make func(b *testing.B) func(seeds string) *exec.Cmd
+}{
+	// It writes the pages to files.
+	{"wget2", func(b *testing.B) func(string) *exec.Cmd {
+		wget := testneed.Tool(b, "wget2")
+		return func(seeds string) *exec.Cmd {
+			return exec.Command(wget, "--quiet", "--recursive", "--level=0", "--max-threads=100", "-P", b.TempDir(), "-i", seeds)
 		}
-		cmd := exec.Command(wget, "--quiet", "--recursive", "--level=0", "--max-threads=100", "-P", b.TempDir(), "-i", seeds)
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
+	}},
+	// It keeps nothing.
+	{"colly", func(b *testing.B) func(string) *exec.Cmd {
+		bin := filepath.Join(b.TempDir(), "colly")
+		build := exec.Command("go", "build", "-o", bin, "./colly")
+		build.Dir = filepath.Join("..", "test", "bench")
+		if out, err := build.CombinedOutput(); err != nil {
+			testneed.Missing(b, "colly, which test/bench gets as a module, does not build: %v\n%s", err, out)
 		}
-		peak := peakMemory(cmd.Process.Pid)
-		_ = cmd.Wait() // links that robots.txt forbids or that lead nowhere make it fail
-		web.stop()
-		pages, seconds = pages+float64(web.last.Unique), seconds+web.last.Seconds
-		cpu += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-		memory = max(memory, <-peak)
+		return func(seeds string) *exec.Cmd { return exec.Command(bin, seeds) }
+	}},
+	// It keeps nothing.
+	{"scrapy", func(b *testing.B) func(string) *exec.Cmd {
+		scrapy := testneed.Tool(b, "scrapy")
+		spider := filepath.Join("..", "test", "bench", "spider.py")
+		return func(seeds string) *exec.Cmd { return exec.Command(scrapy, "runspider", spider, "-a", "seeds="+seeds) }
+	}},
+}
+
+func BenchmarkPeers(b *testing.B) {
+	for _, peer := range peers {
+		b.Run(peer.name, func(b *testing.B) {
+			command := peer.make(b)
+			var sum crawled
+			for b.Loop() {
+				web := newSynthweb(b, "-hosts", "100", "-pages", "200")
+				seeds := filepath.Join(b.TempDir(), "seeds")
+				if err := os.WriteFile(seeds, []byte(strings.Join(web.seeds, "\n")), 0o644); err != nil {
+					b.Fatal(err)
+				}
+				cmd := command(seeds)
+				if err := cmd.Start(); err != nil {
+					b.Fatal(err)
+				}
+				peak := peakMemory(cmd.Process.Pid)
+				_ = cmd.Wait() // links that robots.txt forbids or that lead nowhere make some fail
+				web.stop()
+				if web.last.Unique == 0 {
+					b.Fatalf("%s fetched nothing", cmd)
+				}
+				sum.add(web.last, cmd.ProcessState, <-peak)
+			}
+			sum.report(b)
+		})
 	}
-	b.ReportMetric(pages/seconds, "pages/s")
-	b.ReportMetric(cpu/pages*1000, "cpu-s/1000pages")
-	b.ReportMetric(memory, "MB")
+}
+
+// crawled adds up what crawls of the same web have cost.
+type crawled struct{ pages, fetches, seconds, cpu, memory float64 }
+
+func (c *crawled) add(st synthStats, end *os.ProcessState, peak float64) {
+	c.pages, c.fetches, c.seconds = c.pages+float64(st.Unique), c.fetches+float64(st.Pages), c.seconds+st.Seconds
+	c.cpu += (end.UserTime() + end.SystemTime()).Seconds()
+	c.memory = max(c.memory, peak)
+}
+
+// report tells of pages that are each counted once, however often they were fetched.
+func (c *crawled) report(b *testing.B) {
+	b.ReportMetric(c.pages/c.seconds, "pages/s")
+	b.ReportMetric(c.cpu/c.pages*1000, "cpu-s/1000pages")
+	b.ReportMetric(c.memory, "MB")
+	b.ReportMetric(c.fetches/c.pages, "fetches/page")
 }
 
 // peakMemory gives, once the process has ended, the most memory it ever held, in MiB. What the
