@@ -241,7 +241,7 @@ func (i *Ingest) loop(ctx context.Context, wake <-chan struct{}, step func(conte
 		}
 		wait, hear := i.opt.Limits.Poll, wake
 		if err != nil {
-			wait, hear = i.opt.Limits.backoff(failures), nil
+			wait, hear = min(i.opt.Limits.backoff(failures), longestPause), nil
 		}
 		select {
 		case <-ctx.Done():
@@ -251,6 +251,10 @@ func (i *Ingest) loop(ctx context.Context, wake <-chan struct{}, step func(conte
 		}
 	}
 }
+
+// longestPause is the longest time between two tries of a step: what stops all batches, as
+// a database that is away does, is not to hold them up for long once it is back.
+const longestPause = 10 * time.Second
 
 // backoff is how long to wait after so many failures in a row: doubled each
 // time, and spread so that those who failed together do not return together.
