@@ -177,7 +177,11 @@ func (p *place) leave(ctx context.Context) {
 	if p.lease == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
+	limit := releasing
+	if ctx.Err() == nil { // this process goes on, and its next turn is behind this key
+		limit = max(releasing, p.opt.TTL)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err := p.try(ctx, func(ctx context.Context) error { _, err := p.client.Revoke(ctx, p.lease); return err })
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
