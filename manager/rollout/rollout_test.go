@@ -5,7 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +213,56 @@ func TestPublishRefuses(t *testing.T) {
 	}
 	if signed, err := f.Get(t.Context(), 0); err != nil || signed.Counter != 5 {
 		t.Errorf("without robots to try it, a release is for all: %+v, %v", signed.Release, err)
+	}
+}
+
+// A program that was sent to one process is given out by every other on the same store, from any byte on.
+func TestProgramsAreShared(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.Source(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	var process [2]*rollout.Releases
+	for n := range process {
+		objects, err := store.OpenFS(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { objects.Close() })
+		process[n] = rollout.New(d, objects, log)
+	}
+	const program = "a program of some length"
+	sum := sha256.Sum256([]byte(program))
+	f := release.File{Platform: platform, Size: int64(len(program)), SHA256: hex.EncodeToString(sum[:])}
+	for range 2 { // sent again it is there already
+		if err := process[0].TakeProgram(t.Context(), f.SHA256, strings.NewReader(program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := process[1].Program(r.Context(), f)
+		defer p.Close()
+		http.ServeContent(w, r, "", time.Time{}, p)
+	}))
+	defer other.Close()
+	for bytes, want := range map[string]string{"": program, "bytes=2-8": program[2:9], "bytes=-6": "length", "bytes=0-0": "a"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, other.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes != "" {
+			req.Header.Set("Range", bytes)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", bytes, got, err, want)
+		}
 	}
 }
