@@ -78,34 +78,47 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-// Cluster is a PostgreSQL server of a test's own.
+// Cluster is a PostgreSQL server of a test's own. It is for one goroutine.
 type Cluster struct {
 	URL string
+
+	bin, dir, port string
+	attr           *syscall.SysProcAttr
+	server         *exec.Cmd // nil: stopped
 }
 
 // Start runs a server on loopback until the test ends. It needs Debian's postgresql.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	bin := programs(t)
+	c := &Cluster{bin: programs(t), port: freePort(t)}
+	c.URL = "postgres://sheaf@127.0.0.1:" + c.port + "/postgres?sslmode=disable"
 	// Not t.TempDir, whose parents only root may enter: PostgreSQL does not run as root.
-	dir, err := os.MkdirTemp("", "sheaf-postgres-")
-	if err != nil {
+	var err error
+	if c.dir, err = os.MkdirTemp("", "sheaf-postgres-"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	attr := account(t, dir)
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "--pgdata="+data, "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attr, dir
+	t.Cleanup(func() { os.RemoveAll(c.dir) })
+	c.attr = account(t, c.dir)
+	initdb := exec.Command(filepath.Join(c.bin, "initdb"), "--pgdata="+c.data(), "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.SysProcAttr, initdb.Dir = c.attr, c.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	port := freePort(t)
-	attr.Pdeathsig = syscall.SIGKILL
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1",
+	c.attr.Pdeathsig = syscall.SIGKILL
+	t.Cleanup(func() { c.end(syscall.SIGQUIT) }) // at once: the databases are thrown away
+	c.Start(t)
+	return c
+}
+
+func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
+
+// Start runs the server again after Stop.
+func (c *Cluster) Start(t testing.TB) {
+	t.Helper()
+	server := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", c.port, "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=200")
-	server.SysProcAttr, server.Dir = attr, dir
-	log, err := os.Create(filepath.Join(dir, "log"))
+	server.SysProcAttr, server.Dir = c.attr, c.dir
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,13 +127,20 @@ func Start(t testing.TB) *Cluster {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		server.Process.Signal(syscall.SIGQUIT) // at once: the database is thrown away
-		server.Wait()
-	})
-	c := &Cluster{URL: "postgres://sheaf@127.0.0.1:" + port + "/postgres?sslmode=disable"}
+	c.server = server
 	c.await(t, log.Name())
-	return c
+}
+
+// Stop has the server cut all connections and end; what is committed stays.
+func (c *Cluster) Stop() { c.end(syscall.SIGINT) }
+
+func (c *Cluster) end(how syscall.Signal) {
+	if c.server == nil {
+		return
+	}
+	c.server.Process.Signal(how)
+	c.server.Wait()
+	c.server = nil
 }
 
 // await waits until the server answers.

@@ -1,0 +1,203 @@
+package crash
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+
+	"sheaf/archive"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+)
+
+// TestDatabaseAway stops PostgreSQL under a process that manages and ingests and two that
+// only serve. Consumers whose accounts were known go on at both nodes, by HTTP and FTP, for the
+// configured time; what they fetched is noted once the database is back, and all goes on.
+func TestDatabaseAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes the better part of a minute")
+	}
+	t.Parallel()
+	const offline = 25 * time.Second
+	cluster := dbtest.Start(t)
+	s := newSplit(t, build(t, "sheaf"), cluster.URL, offline)
+	r := s.join("waseda", 2)
+	s.fetchList(r)
+	spool := newSpool(t)
+	bring := func(n int64) *cargo {
+		c := r.make(t, n, 2, 4<<10, r.hosts[0])
+		check(t, spool.add(c))
+		check(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
+		return c
+	}
+	first := bring(1)
+	for _, name := range []string{"alice", "bob"} {
+		check(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts,
+			httpd.NewAccount{Account: serve.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
+	}
+	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
+	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute
+		eventually(t, "the batch is there for alice", n.log, func() error { return n.wants(200, path, "alice", "alice's") })
+	}
+	s.nodes[1].program.kill() // it learns of all accounts when it starts
+	s.nodes[1].up()
+
+	cluster.Stop()
+	gone := time.Now()
+	check(t, s.nodes[0].wants(200, path, "alice", "alice's"))
+	for _, name := range []string{"alice", "bob"} {
+		check(t, s.nodes[1].wants(200, path, name, name+"'s"))
+		check(t, s.nodes[1].wants(401, path, name, "a guess"))
+		s.nodes[1].retrieve(path, name, name+"'s", first)
+	}
+	check(t, s.nodes[1].wants(401, path, "carol", ""))
+	for h, want := range map[*running]int{s.head: 503, s.nodes[0]: 200, s.nodes[1]: 200} {
+		if status, health := h.health(); status != want || health.Database != "away" {
+			t.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
+		}
+	}
+	eventually(t, "known accounts go on for the configured time only", s.nodes[1].log, func() error {
+		return s.nodes[1].wants(503, path, "alice", "alice's")
+	})
+	if spent := time.Since(gone); spent < offline/2 { // since the database was last heard of
+		t.Errorf("accounts went on for %v only", spent)
+	}
+
+	cluster.Start(t)
+	back := time.Now()
+	bring(2)
+	t.Logf("with the database back, a batch is published after %.2f s", time.Since(back).Seconds())
+	for _, n := range s.nodes {
+		eventually(t, "alice is let in again", n.log, func() error { return n.wants(200, path, "alice", "alice's") })
+	}
+	eventually(t, "what was fetched meanwhile is noted", s.nodes[1].log, func() error {
+		var list transfers.Document
+		if err := s.head.operate(http.MethodGet, transfers.Path+"?who=bob&direction=download", nil, &list); err != nil {
+			return err
+		}
+		if n := len(list.Transfers); n < 2 {
+			return fmt.Errorf("%d downloads of bob's are noted", n)
+		}
+		return nil
+	})
+	left := names(t, filepath.Join(s.data, "buffers", "batches"))
+	for _, n := range append(s.nodes, s.head) {
+		n.program.kill()
+	}
+	if len(left) > 1 {
+		t.Errorf("in the buffers lies %v", left)
+	}
+}
+
+// split is a service whose roles are in several processes.
+type split struct {
+	*house          // as robots and operators see the head
+	head   *running // manages and ingests
+	nodes  []*running
+}
+
+func newSplit(t *testing.T, sheaf, database string, offline time.Duration) *split {
+	t.Helper()
+	s := &split{house: newHouse(t, "")}
+	s.settings["database.url"], s.settings["access.offline"] = database, offline.String()
+	delete(s.settings, "access.anonymous")
+	for n, roles := range []string{"manager,ingest", "serve", "serve"} {
+		h := *s.house
+		h.settings = maps.Clone(s.settings)
+		h.settings["roles"] = roles
+		if n > 0 {
+			listen := freeAddresses(t, 2)
+			h.settings["http.listen"], h.settings["download.listen"] = listen[0], listen[1]
+		}
+		h.log = fmt.Sprint(s.log, n)
+		p := &running{house: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
+		p.up()
+		if n == 0 {
+			s.head = p
+		} else {
+			s.nodes = append(s.nodes, p)
+		}
+	}
+	s.process = s.head.process
+	return s
+}
+
+// up begins a life of the process, and waits until it says that it is well.
+func (h *running) up() {
+	h.t.Helper()
+	h.program.start()
+	eventually(h.t, "a process comes up", h.log, func() error {
+		token, err := service.ReadToken(h.data)
+		if err != nil {
+			return err
+		}
+		h.process = &process{hello: hello{Token: token}}
+		if status, health := h.health(); status != http.StatusOK {
+			return fmt.Errorf("health %d: %+v", status, health)
+		}
+		return nil
+	})
+}
+
+func (h *running) health() (status int, health service.Health) {
+	resp, err := http.Get(h.url() + service.PathHealth)
+	if err != nil {
+		return 0, health
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&health); err != nil {
+		return 0, health
+	}
+	return resp.StatusCode, health
+}
+
+// wants asks for a file of the tree and expects a status.
+func (h *running) wants(status int, path, name, password string) error {
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url()+"/pub"+path, nil)
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(name, password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != status {
+		return fmt.Errorf("%s gets %s with %d bytes; want %d", name, resp.Status, len(body), status)
+	}
+	return nil
+}
+
+// retrieve fetches a file by FTP, and compares it with what was sent.
+func (h *running) retrieve(path, name, password string, sent *cargo) {
+	h.t.Helper()
+	conn, err := ftp.Dial(h.settings["download.listen"].(string), ftp.DialWithTimeout(patience))
+	check(h.t, err)
+	defer conn.Quit()
+	check(h.t, conn.Login(name, password))
+	r, err := conn.Retr(path)
+	check(h.t, err)
+	data, err := io.ReadAll(r)
+	check(h.t, err)
+	check(h.t, r.Close())
+	want := map[string][]byte{}
+	for _, p := range sent.pages {
+		want[archive.FileName(p.host, p.url)] = p.body
+	}
+	h.comparePages("ftp", sent.pages[0].host, data, want)
+}
