@@ -135,5 +135,5 @@ func (p framedPage) Markup() template.HTML { return template.HTML(p.Banner) }
 var framedTemplate = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <html lang="{{.Lang}}"><head><meta charset="utf-8"><title>{{.URL}}</title>
 <style>html,body{height:100%;margin:0;overflow:hidden}body{display:flex;flex-direction:column}iframe{flex:1;width:100%;border:0}</style></head>
-<body>{{.Markup}}<iframe src="{{.Path}}" title="{{.URL}}" sandbox="allow-same-origin allow-popups allow-top-navigation-by-user-activation"></iframe></body></html>
+<body>{{.Markup}}<iframe src="{{.Path}}" title="{{.URL}}"></iframe></body></html>
 `))

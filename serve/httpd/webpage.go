@@ -144,12 +144,15 @@ func plain(s string) bool {
 
 // policy sets what a browser may do with a stored body. Chromium shows PDF outside
 // of the page's origin, and not at all in a sandbox.
-func policy(h http.Header, contentType string) {
-	if replay.MediaType(contentType) == "application/pdf" {
+func policy(h http.Header, contentType string, framed bool) {
+	switch {
+	case replay.MediaType(contentType) == "application/pdf":
 		h.Set("X-Content-Type-Options", "nosniff")
-		return
+	case framed:
+		h.Set("Content-Security-Policy", replay.FramePolicy)
+	default:
+		h.Set("Content-Security-Policy", replay.Policy)
 	}
-	h.Set("Content-Security-Policy", replay.Policy)
 }
 
 // storedType is the Content-Type as it was stored, "" where it cannot be sent.
@@ -163,7 +166,7 @@ func storedType(answer *serve.Response) string {
 // bytes sends a body as it is.
 func (s *server) bytes(w *counter, r *http.Request, answer *serve.Response) error {
 	contentType := storedType(answer)
-	policy(w.Header(), contentType)
+	policy(w.Header(), contentType, false)
 	setType(w.Header(), contentType)
 	return s.send(w, r, answer, answer.Body)
 }
@@ -211,7 +214,7 @@ func (s *server) page(w *counter, r *http.Request, all mementos, i int, answer *
 		return err
 	}
 	h := w.Header()
-	policy(h, contentType)
+	policy(h, contentType, mode == replay.Frame && doc.Kind == replay.HTML)
 	if doc.Kind == replay.Other {
 		setType(h, contentType)
 		return s.send(w, r, answer, doc)

@@ -17,6 +17,9 @@ package replay
 // sandbox no script runs, no form is sent and no page forwards by itself. The page keeps
 // its origin, without which browsers would fetch its parts without the reader's
 // credentials; with scripts off it gains nothing else by that.
-const Policy = "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; " +
-	"default-src 'self' data:; script-src 'none'; style-src 'self' 'unsafe-inline' data:; connect-src 'none'; " +
+const Policy = "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; " + FramePolicy
+
+// FramePolicy is that of rewritten pages in frames. A page in a sandbox cannot lead another frame
+// anywhere, and that is what the menus of old pages do; scripts and what lies elsewhere are forbidden all the same.
+const FramePolicy = "default-src 'self' data:; script-src 'none'; style-src 'self' 'unsafe-inline' data:; connect-src 'none'; " +
 	"worker-src 'none'; manifest-src 'none'; form-action 'none'; base-uri 'none'"
