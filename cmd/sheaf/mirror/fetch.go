@@ -41,7 +41,7 @@ func (m *mirror) fetch(ctx context.Context, dir string, want file) error {
 	}
 	partial := m.place.own(filepath.Join(partialDir, partialName(dir, want)))
 	for damaged := 0; ; {
-		err := m.insist(ctx, func() error { return m.download(ctx, dir, want, partial) })
+		err := m.insist(ctx, &m.files, func() error { return m.download(ctx, dir, want, partial) })
 		if errors.Is(err, errCorrupt) {
 			if damaged++; damaged < damages {
 				m.Reporter.Note(Note{Event: "damaged", Path: dir + want.Path, Why: err.Error()})

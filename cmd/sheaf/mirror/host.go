@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,8 +74,8 @@ func (m *mirror) plan(events []feed.Event) []*task {
 	var tasks []*task
 	byDir := map[string]*task{}
 	for _, e := range events {
-		dir := "/" + archive.HostPath(e.Host) + "/"
-		if e.Path != dir || !filepath.IsLocal(strings.Trim(dir, "/")) || strings.Contains(dir, "/.") || !m.chosen(e.Host) {
+		dir := e.Path
+		if !isHostDir(dir, e.Host) || !m.chosen(e.Host) {
 			continue
 		}
 		t := byDir[dir]
@@ -86,6 +87,12 @@ func (m *mirror) plan(events []feed.Event) []*task {
 		t.take(m, e)
 	}
 	return tasks
+}
+
+// isHostDir reports whether a directory is where a host's files lie.
+func isHostDir(dir, host string) bool {
+	place := strings.Trim(dir, "/")
+	return dir == "/"+archive.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
 }
 
 func (t *task) take(m *mirror, e feed.Event) {
@@ -121,17 +128,63 @@ func (m *mirror) again() (tasks []*task) {
 	return tasks
 }
 
-// hosts does the tasks, several at once.
+// hosts does the tasks, several at once. What is gone goes first: that needs no service.
 func (m *mirror) hosts(ctx context.Context, tasks []*task) error {
+	err := m.every(ctx, tasks, func(_ context.Context, t *task) error { return m.forget(t) })
+	if err == nil {
+		err = m.every(ctx, tasks, m.host)
+	}
+	return errors.Join(err, m.place.prune())
+}
+
+// every does something for each task, several at once.
+func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Context, *task) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2 * m.Parallel) // some settle while others are being fetched
 	for _, t := range tasks {
 		if ctx.Err() != nil {
 			break
 		}
-		g.Go(func() error { return m.host(ctx, t) })
+		g.Go(func() error { return do(ctx, t) })
 	}
-	return errors.Join(g.Wait(), m.place.prune())
+	return g.Wait()
+}
+
+// forget deletes what events say is gone.
+func (m *mirror) forget(t *task) error {
+	if !t.all && len(t.gone) == 0 {
+		return nil
+	}
+	have, err := m.place.inHand(t.dir)
+	if err != nil {
+		return err
+	}
+	return m.drop(t, have, func(name string) bool {
+		_, stays := t.wanted[name]
+		return !stays && (t.all || t.gone[editionOf(name)])
+	})
+}
+
+// drop deletes those files in hand that gone names, for good before it returns.
+func (m *mirror) drop(t *task, have map[string]file, gone func(name string) bool) error {
+	before := len(have)
+	for name := range have {
+		if !gone(name) {
+			continue
+		}
+		if err := os.Remove(m.place.at(t.dir + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		delete(have, name)
+		if _, replaced := t.wanted[name]; !replaced {
+			m.deleted.Add(1)
+			m.Reporter.Note(Note{Event: "deleted", Path: t.dir + name})
+		}
+	}
+	if len(have) == before {
+		return nil
+	}
+	return m.place.settle(t.dir, have)
 }
 
 // host does one task. Where a file turns out to be another than was told, the
@@ -158,6 +211,8 @@ func (m *mirror) host(ctx context.Context, t *task) error {
 
 func isOther(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errChanged) }
 
+// attempt brings a host's directory to where it should be, as far as it can. What is
+// another by now goes before it is fetched: it may be there because of a take-down.
 func (m *mirror) attempt(ctx context.Context, t *task) error {
 	have, err := m.place.inHand(t.dir)
 	if err != nil {
@@ -168,20 +223,22 @@ func (m *mirror) attempt(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	changed := false
-	for name := range have {
-		if _, stays := t.wanted[name]; !stays && (t.all || t.look || t.gone[editionOf(name)] || !m.takes(name)) {
-			if err := os.Remove(m.place.at(t.dir + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			m.deleted.Add(1)
-			m.Reporter.Note(Note{Event: "deleted", Path: t.dir + name})
-			delete(have, name)
-			changed = true
+	err = m.drop(t, have, func(name string) bool {
+		want, stays := t.wanted[name]
+		if !stays {
+			return t.look || !m.takes(name)
 		}
+		is := have[name]
+		return is.ETag != "" && (want.ETag != is.ETag || want.Size != is.Size)
+	})
+	if err != nil {
+		return err
 	}
-	fetched, err := m.fetchAll(ctx, t, have)
-	if changed || fetched > 0 {
+	changed, err := m.fetchAll(ctx, t, have)
+	switch {
+	case len(have) == 0:
+		m.place.bare(t.dir)
+	case changed:
 		err = errors.Join(err, m.place.settle(t.dir, have))
 	}
 	m.remember(t)
@@ -192,7 +249,7 @@ func (m *mirror) attempt(ctx context.Context, t *task) error {
 func (m *mirror) look(ctx context.Context, t *task) error {
 	t.wanted = map[string]file{}
 	var data []byte
-	err := m.insist(ctx, func() error {
+	err := m.insist(ctx, &m.files, func() error {
 		f, err := m.remote.open(ctx, t.dir+manifestFile, 0, "")
 		if err != nil {
 			return err
@@ -215,7 +272,7 @@ func (m *mirror) look(ctx context.Context, t *task) error {
 	for line := range strings.Lines(string(data)) {
 		var f file
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			return fmt.Errorf("%s%s: %w", t.dir, manifestFile, err)
+			return fmt.Errorf("%s%s: %w: %v", t.dir, manifestFile, errCorrupt, err)
 		}
 		if m.takes(f.Path) {
 			t.wanted[f.Path] = f
@@ -226,22 +283,27 @@ func (m *mirror) look(ctx context.Context, t *task) error {
 
 // fetchAll brings the wanted files in hand, which have then also tells. Each goes
 // as far as it can, whatever becomes of the others.
-func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (fetched int, err error) {
+func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (changed bool, err error) {
 	var missing []file
 	for name, want := range t.wanted {
-		if is, ok := have[name]; ok && is.ETag == want.ETag && is.Size == want.Size {
-			if info, err := os.Lstat(m.place.at(t.dir + name)); err == nil && info.Mode().IsRegular() && info.Size() == want.Size {
-				continue
+		is, known := have[name]
+		info, err := os.Lstat(m.place.at(t.dir + name))
+		switch {
+		case !known, is.ETag != want.ETag, is.Size != want.Size, err != nil, !info.Mode().IsRegular(), info.Size() != want.Size:
+			missing = append(missing, want)
+		case !is.Modified.Equal(want.Modified): // published anew
+			if err := os.Chtimes(m.place.at(t.dir+name), want.Modified, want.Modified); err != nil {
+				return changed, err
 			}
+			have[name], changed = want, true
 		}
-		missing = append(missing, want)
 	}
 	if len(missing) == 0 {
-		return 0, nil
+		return changed, nil
 	}
 	slices.SortFunc(missing, func(a, b file) int { return strings.Compare(a.Path, b.Path) })
 	if err := durable.MkdirAll(m.place.at(t.dir), 0o755); err != nil {
-		return 0, err
+		return changed, err
 	}
 	var mu sync.Mutex // guards what follows, and have
 	var failed []error
@@ -257,20 +319,20 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (f
 				return nil
 			}
 			have[want.Path] = want
-			fetched++
+			changed = true
 			return nil
 		})
 	}
 	_ = g.Wait() // they report into failed
 	for _, err := range failed {
 		if !isOther(err) && !errors.Is(err, errCorrupt) {
-			return fetched, err
+			return changed, err
 		}
 	}
 	if len(failed) > 0 {
-		return fetched, failed[0]
+		return changed, failed[0]
 	}
-	return fetched, nil
+	return changed, nil
 }
 
 // remember notes, during a pass from the beginning, what was told of.
@@ -305,22 +367,12 @@ func (m *mirror) sweep() error {
 		if err != nil {
 			return err
 		}
-		before := len(have)
-		for name := range have {
-			if _, told := m.seen[mark(dir+name)]; told {
-				continue
-			}
-			if err := os.Remove(m.place.at(dir + name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			m.deleted.Add(1)
-			m.Reporter.Note(Note{Event: "deleted", Path: dir + name})
-			delete(have, name)
-		}
-		if len(have) < before {
-			if err := m.place.settle(dir, have); err != nil {
-				return err
-			}
+		err = m.drop(&task{dir: dir}, have, func(name string) bool {
+			_, told := m.seen[mark(dir+name)]
+			return !told
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return m.place.prune()

@@ -47,6 +47,8 @@ type Options struct {
 	Backoff  time.Duration // before the first repetition; default 1 second
 
 	Reporter Reporter // default: reports nothing
+
+	aside time.Duration // how long files may be refused before take-downs are looked for meanwhile; default 1 minute
 }
 
 // Summary says what a mirror has done.
@@ -74,7 +76,8 @@ type mirror struct {
 	Options
 	remote remote
 	place  *place
-	gate   gate
+	news   gate          // of requests for changes, which a closed window allows
+	files  gate          // of requests for files
 	limit  *rate.Limiter // nil: none
 	slots  chan struct{} // one for each download at once
 
@@ -102,11 +105,12 @@ func Run(ctx context.Context, opt Options) (sum Summary, err error) {
 	if opt.Limit > 0 {
 		m.limit = rate.NewLimiter(rate.Limit(opt.Limit), int(max(opt.Limit/4, chunk)))
 	}
-	m.gate.note = func(until time.Time, why string) {
+	m.news.note = func(until time.Time, why string) {
 		opt.Reporter.Note(Note{Event: "waiting", Until: until, Why: why})
 	}
+	m.files.note, m.files.aside = m.news.note, opt.aside
 	if opt.Once {
-		m.gate.most = opt.MaxWait
+		m.news.most, m.files.most = opt.MaxWait, opt.MaxWait
 	}
 	if m.remote, err = dial(ctx, opt); err != nil {
 		return sum, err
@@ -142,6 +146,7 @@ func (o *Options) complete() error {
 	orDefault(&o.Patience, 5*time.Minute)
 	orDefault(&o.MaxWait, 24*time.Hour)
 	orDefault(&o.Backoff, time.Second)
+	orDefault(&o.aside, time.Minute)
 	if o.Reporter == nil {
 		o.Reporter = silent{}
 	}
@@ -181,7 +186,7 @@ func (m *mirror) follow(ctx context.Context) error {
 		}
 	}
 	for wait := time.Duration(0); ; {
-		page, err := m.changes(ctx, wait)
+		page, err := m.changes(ctx, m.state.Cursor, wait)
 		if errors.Is(err, errExpired) {
 			if err := m.restart(); err != nil {
 				return err
@@ -191,14 +196,23 @@ func (m *mirror) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := m.page(ctx, page); err != nil {
-			return err
-		}
-		if page.More {
+		err = m.page(ctx, page)
+		if err == nil && page.More {
 			wait = 0
 			continue
 		}
-		if err := m.caughtUp(ctx); err != nil {
+		if err == nil {
+			err = m.caughtUp(ctx)
+		}
+		var later *laterError
+		if errors.As(err, &later) {
+			if err := m.meanwhile(ctx, later.until); err != nil {
+				return err
+			}
+			wait = 0
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if m.Once {
@@ -208,13 +222,41 @@ func (m *mirror) follow(ctx context.Context) error {
 	}
 }
 
-// changes asks for what follows, as long as it takes.
-func (m *mirror) changes(ctx context.Context, wait time.Duration) (page feed.Page, err error) {
-	err = m.insist(ctx, func() error {
-		page, err = m.remote.changes(ctx, m.state.Cursor, wait)
+// changes asks for what follows a cursor, as long as it takes.
+func (m *mirror) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
+	err = m.insist(ctx, &m.news, func() error {
+		page, err = m.remote.changes(ctx, at, wait)
 		return err
 	})
 	return page, err
+}
+
+// meanwhile looks ahead in the feed while files are refused, and deletes what is
+// gone: a take-down does not wait for the account's window. The place in the feed stays.
+func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
+	for at := m.state.Cursor; ; {
+		left := time.Until(until)
+		if left <= 0 {
+			return ctx.Err()
+		}
+		page, err := m.changes(ctx, at, min(m.Poll, left))
+		if errors.Is(err, errExpired) {
+			return nil // follow sees it too
+		}
+		if err != nil {
+			return err
+		}
+		err = m.every(ctx, m.plan(page.Events), func(_ context.Context, t *task) error { return m.forget(t) })
+		if err := errors.Join(err, m.place.prune()); err != nil {
+			return err
+		}
+		if page.Next == at { // a service may not wait for as long as it is asked to
+			if err := sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
+				return err
+			}
+		}
+		at = page.Next
+	}
 }
 
 // page brings everything into hand that a page tells of, and then moves the place in the feed.

@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// gate keeps all requests back until the service wants them again.
+// gate keeps requests of one kind back until the service wants them again.
 type gate struct {
-	most time.Duration // longest wait; 0: any
-	note func(until time.Time, why string)
+	most  time.Duration // longest wait; 0: any
+	aside time.Duration // a longer wait is a laterError; 0: none is
+	note  func(until time.Time, why string)
 
-	mu    sync.Mutex // guards until
+	mu    sync.Mutex // guards what follows
 	until time.Time
+	why   string
 }
 
 // shut closes the gate. It fails where it would be closed for too long.
@@ -30,19 +32,23 @@ func (g *gate) shut(until time.Time, why string) error {
 		if until.Sub(g.until) > time.Second {
 			g.note(until, why)
 		}
-		g.until = until
+		g.until, g.why = until, why
 	}
 	return nil
 }
 
-// wait returns when the gate is open.
+// wait returns when the gate is open, or at once where there is time to do other things.
 func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
-		left := time.Until(g.until)
+		until, why := g.until, g.why
 		g.mu.Unlock()
+		left := time.Until(until)
 		if left <= 0 {
 			return ctx.Err()
+		}
+		if g.aside > 0 && left > g.aside {
+			return &laterError{until, why}
 		}
 		if err := sleep(ctx, left); err != nil {
 			return err
@@ -68,9 +74,9 @@ const maxBackoff = 30 * time.Second
 // insist does something with the service until it succeeds, or fails for good: as
 // long as it takes or, with Once, as long as the service gives anything at all
 // within Patience. It stays away for as long as the service asks it to.
-func (m *mirror) insist(ctx context.Context, do func() error) error {
+func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 	for pause := m.Backoff; ; {
-		if err := m.gate.wait(ctx); err != nil {
+		if err := g.wait(ctx); err != nil {
 			return err
 		}
 		begun := time.Now()
@@ -87,7 +93,7 @@ func (m *mirror) insist(ctx context.Context, do func() error) error {
 			if later.until.After(soonest) {
 				soonest = later.until
 			}
-			if err := m.gate.shut(soonest, later.why); err != nil {
+			if err := g.shut(soonest, later.why); err != nil {
 				return err
 			}
 			m.touch()

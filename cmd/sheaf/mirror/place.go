@@ -3,6 +3,8 @@ package mirror
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,14 +159,24 @@ const (
 // at is where a path of the service's tree lies here.
 func (p *place) at(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
-// inHand gives what is in hand of a host, by name. A MANIFEST that cannot be read
-// is none: what lies there is read again before it counts.
+// inHand gives what is in hand of a host, by name. What lies there and is not in the
+// MANIFEST, or in one that cannot be read, has no ETag: a run was killed after it
+// had fetched it. It is read again before it counts.
 func (p *place) inHand(dir string) (map[string]file, error) {
+	files := map[string]file{}
+	entries, err := os.ReadDir(p.at(dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		if isEditionFile(e.Name()) {
+			files[e.Name()] = file{Path: e.Name()}
+		}
+	}
 	data, err := os.ReadFile(filepath.Join(p.at(dir), manifestFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	files := map[string]file{}
 	in := bufio.NewScanner(bytes.NewReader(data))
 	for in.Buffer(nil, len(data)+1); in.Scan(); {
 		var f file
@@ -178,21 +190,21 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 // settle makes durable what was done in a host's directory, and then writes down what is in hand.
 func (p *place) settle(dir string, files map[string]file) error {
 	at := p.at(dir)
-	if len(files) == 0 {
+	known := slices.SortedFunc(maps.Values(files), func(a, b file) int { return strings.Compare(a.Path, b.Path) })
+	known = slices.DeleteFunc(known, func(f file) bool { return f.ETag == "" })
+	if len(known) == 0 {
 		for _, name := range []string{manifestFile, sumsFile} {
 			if err := os.Remove(filepath.Join(at, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.bared = append(p.bared, at)
+		p.bare(dir)
 		return durable.SyncDir(at)
 	}
 	var manifest, sums bytes.Buffer
 	out := json.NewEncoder(&manifest)
 	out.SetEscapeHTML(false)
-	for _, f := range slices.SortedFunc(maps.Values(files), func(a, b file) int { return strings.Compare(a.Path, b.Path) }) {
+	for _, f := range known {
 		if err := out.Encode(f); err != nil {
 			return err
 		}
@@ -200,21 +212,22 @@ func (p *place) settle(dir string, files map[string]file) error {
 			fmt.Fprintf(&sums, "%s  %s\n", f.SHA256, f.Path)
 		}
 	}
-	if err := writeText(filepath.Join(at, sumsFile), sums.Bytes()); err != nil {
+	if err := p.writeText(filepath.Join(at, sumsFile), sums.Bytes()); err != nil {
 		return err
 	}
 	if err := durable.SyncDir(at); err != nil { // the files' names before what says that they are there
 		return err
 	}
-	if err := writeText(filepath.Join(at, manifestFile), manifest.Bytes()); err != nil {
+	if err := p.writeText(filepath.Join(at, manifestFile), manifest.Bytes()); err != nil {
 		return err
 	}
 	return durable.SyncDir(at)
 }
 
 // writeText replaces a file that everybody may read; its name is not durable yet.
-func writeText(name string, data []byte) error {
-	temp := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+durable.TempSuffix)
+func (p *place) writeText(name string, data []byte) error {
+	sum := sha256.Sum256([]byte(name))
+	temp := p.own(filepath.Join(partialDir, hex.EncodeToString(sum[:16])+durable.TempSuffix))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -230,6 +243,13 @@ func writeText(name string, data []byte) error {
 	return os.Rename(temp, name)
 }
 
+// bare notes that nothing is in hand of a host.
+func (p *place) bare(dir string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bared = append(p.bared, p.at(dir))
+}
+
 // prune deletes the directories that were bared, and those above, where they are
 // empty. Nobody may be at work on a host meanwhile.
 func (p *place) prune() error {
@@ -241,7 +261,7 @@ func (p *place) prune() error {
 				return err
 			}
 		}
-		if err := durable.SyncDir(at); err != nil {
+		if err := durable.SyncDir(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -257,7 +277,7 @@ func (p *place) hosts() (dirs []string, err error) {
 			return err
 		case d.IsDir() && d.Name() == ownDir:
 			return fs.SkipDir
-		case d.Name() == manifestFile && d.Type().IsRegular():
+		case d.Type().IsRegular() && (d.Name() == manifestFile || isEditionFile(d.Name())):
 			rel, err := filepath.Rel(p.dir, filepath.Dir(name))
 			if err != nil {
 				return err
@@ -266,7 +286,8 @@ func (p *place) hosts() (dirs []string, err error) {
 		}
 		return nil
 	})
-	return dirs, err
+	slices.Sort(dirs)
+	return slices.Compact(dirs), err
 }
 
 // isFull reports whether there is no room, or no more for this user.

@@ -222,8 +222,18 @@ func (s *site) equal(dir string, a *serve.Account, forms ...string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	if !maps.EqualFunc(got, want, bytes.Equal) {
-		s.Fatalf("%s holds %q\nthe service %q", dir, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	for name, data := range want {
+		if is, ok := got[name]; !ok || !bytes.Equal(is, data) {
+			s.Errorf("%s has not, or not as the service: %s", dir, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[name]; !ok {
+			s.Errorf("%s has, and not the service: %s", dir, name)
+		}
+	}
+	if s.Failed() {
+		s.FailNow()
 	}
 	if listed > len(got) {
 		s.Errorf("SHA256SUMS list %d files of %d", listed, len(got))

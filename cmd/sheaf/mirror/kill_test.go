@@ -1,0 +1,155 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/testneed"
+)
+
+// childOptions is set in a process that is to mirror and nothing else.
+const childOptions = "SHEAF_TEST_MIRROR"
+
+func TestMain(m *testing.M) {
+	text := os.Getenv(childOptions)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	var opt Options
+	if err := json.Unmarshal([]byte(text), &opt); err != nil {
+		panic(err)
+	}
+	opt.Reporter = NewLines(os.Stdout)
+	if _, err := Run(context.Background(), opt); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// child starts a mirror in a process of its own.
+func child(t *testing.T, opt Options, out io.Writer) *exec.Cmd {
+	t.Helper()
+	text, err := json.Marshal(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childOptions+"="+string(text))
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// TestKill kills the mirror's process 30 times, at any moment, while the archive goes on living. No file has
+// its name before it is whole, no take-down is missed, and in the end all is as the tree is.
+func TestKill(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		t.Parallel()
+		s := newSite(t)
+		dir := t.TempDir()
+		opt := s.options(scheme, dir)
+		opt.Once, opt.Limit, opt.Poll = false, 1<<20, 100*time.Millisecond
+		random := rand.New(rand.NewPCG(3, uint64(len(scheme))))
+		hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.keio.ac.jp", "other.jp"}
+		underway := 0
+		for round := range 30 {
+			at := day.AddDate(0, 0, round)
+			switch round % 5 {
+			case 0, 2, 3:
+				s.publish(at, 2, 50_000, hosts[random.IntN(4)], "big.jp")
+			case 4:
+				stone := catalog.Tombstone{Host: hosts[random.IntN(4)]}
+				if random.IntN(2) == 0 {
+					stone.URLPrefix = "http://" + stone.Host + "/p1"
+				}
+				s.takeDown(stone)
+			}
+			var out bytes.Buffer
+			c := child(t, opt, &out)
+			time.Sleep(50*time.Millisecond + rand.N(300*time.Millisecond))
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+				t.Fatalf("ended by itself: %v\n%s", err, &out)
+			}
+			s.partlyEqual(dir)
+			if parts, _ := os.ReadDir(filepath.Join(dir, ownDir, partialDir)); len(parts) > 0 {
+				underway++
+			}
+		}
+		opt.Once, opt.Limit = true, 0
+		s.mirror(opt)
+		s.equal(dir, japan)
+		if underway < 5 {
+			t.Errorf("only %d of 30 kills met a download", underway)
+		}
+	})
+}
+
+// partlyEqual expects every file that has its name to be whole, as the service has it or had it.
+func (s *site) partlyEqual(dir string) {
+	s.Helper()
+	p := &place{dir: dir}
+	dirs, err := p.hosts()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, d := range dirs {
+		have, err := p.inHand(d)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for name, f := range have {
+			ok, err := sound(p.at(d+name), f)
+			if _, missing := os.Stat(p.at(d + name)); missing == nil && f.ETag != "" && (err != nil || !ok) { // a deletion may be half done
+				s.Errorf("%s%s is not what it should be: %v", d, name, err)
+			}
+		}
+	}
+}
+
+// TestDiskFull mirrors onto a disk that is too small: it says so, keeps what it has, and goes
+// on when there is room.
+func TestDiskFull(t *testing.T) {
+	disk := testneed.SmallDisk(t, "size=700k,mode=777")
+	if disk == "" {
+		return
+	}
+	s := newSite(t)
+	s.publish(day, 1, 150_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp", "a.jp", "b.jp", "c.jp")
+	opt := s.options("http", filepath.Join(disk, "mirror"))
+	opt.Forms = []string{".tar.gz"}
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 300_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(day.AddDate(0, 0, 1), 1, 100, "d.jp")
+	for range 2 {
+		sum, err := Run(t.Context(), opt)
+		if err == nil || !strings.Contains(err.Error(), "is full") || !strings.Contains(err.Error(), "make room") {
+			t.Fatalf("%+v, %v", sum, err)
+		}
+		s.partlyEqual(opt.Dir)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	s.takeDown(catalog.Tombstone{Host: "b.jp"})
+	s.takeDown(catalog.Tombstone{Host: "c.jp"})
+	s.mirror(opt)
+	s.equal(opt.Dir, japan, ".tar.gz")
+}

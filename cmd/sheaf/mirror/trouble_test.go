@@ -1,0 +1,500 @@
+package mirror
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/serve"
+)
+
+// isFile reports whether a request is for an edition's file.
+func isFile(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/pub/") && isEditionFile(filepath.Base(r.URL.Path))
+}
+
+// TestDamagedOnTheWay cuts every file off, then damages it, then damages it where
+// it is gone on with: in the end all is in hand, and most of what came before the cut was used.
+func TestDamagedOnTheWay(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 3, 60_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
+	var mu sync.Mutex
+	times := map[string]int{}
+	ranges := 0
+	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if !isFile(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		mu.Lock()
+		times[r.URL.Path]++
+		n := times[r.URL.Path]
+		if r.Header.Get("Range") != "" {
+			ranges++
+		}
+		mu.Unlock()
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r)
+		body := rec.Body.Bytes()
+		for k, v := range rec.Header() {
+			w.Header()[k] = v
+		}
+		w.WriteHeader(rec.Code)
+		switch n {
+		case 1:
+			w.Write(body[:len(body)/2])
+			panic(http.ErrAbortHandler)
+		case 2, 3:
+			body[len(body)/3] ^= 1
+		}
+		w.Write(body)
+	})
+	opt := s.options("http", t.TempDir())
+	var notes bytes.Buffer
+	opt.Reporter = NewLines(&notes)
+	s.mirror(opt)
+	s.equal(opt.Dir, japan)
+	if damaged := strings.Count(notes.String(), "damaged /"); damaged != 2*6 || ranges != 6 {
+		t.Errorf("%d files came damaged, %d were gone on with; want 12 and 6\n%s", damaged, ranges, &notes)
+	}
+}
+
+// TestDamagedForEver holds that a file that is never as told does not hold up the rest,
+// is never taken for whole, and is told of.
+func TestDamagedForEver(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 1, 1000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
+	broken := true
+	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if !broken || r.URL.Path != "/pub/jp/ac/keio/www/20261101.tar.gz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		rec := httptest.NewRecorder()
+		next.ServeHTTP(rec, r)
+		w.Header().Set("ETag", rec.Header().Get("ETag"))
+		w.Write(bytes.Repeat([]byte("x"), rec.Body.Len()))
+	})
+	opt := s.options("http", t.TempDir())
+	sum, err := Run(t.Context(), opt)
+	var pending *PendingError
+	if !errors.As(err, &pending) || pending.First != "/jp/ac/keio/www/" || !strings.Contains(err.Error(), "SHA-256") || sum.Fetched != 5 || sum.Pending != 1 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if _, err := os.Stat(filepath.Join(opt.Dir, "jp/ac/keio/www/20261101.tar.gz")); err == nil {
+		t.Error("the damaged file has its name")
+	}
+	broken = false
+	if sum := s.mirror(opt); sum.Fetched != 1 {
+		t.Errorf("mended: %+v", sum)
+	}
+	s.equal(opt.Dir, japan)
+}
+
+// TestChangesUnderTheMirror takes a page down after the mirror has heard of the file, once before
+// it is opened and once between two parts of it.
+func TestChangesUnderTheMirror(t *testing.T) {
+	for name, cut := range map[string]bool{"before": false, "between": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.publish(day, 3, 60_000, "www.waseda.ac.jp")
+			var once sync.Once
+			s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if isFile(r) {
+					once.Do(func() {
+						if cut {
+							rec := httptest.NewRecorder()
+							next.ServeHTTP(rec, r)
+							for k, v := range rec.Header() {
+								w.Header()[k] = v
+							}
+							w.Write(rec.Body.Bytes()[:50_000])
+						}
+						s.takeDown(catalog.Tombstone{Host: "www.waseda.ac.jp", URLPrefix: "http://www.waseda.ac.jp/p1"})
+						if cut {
+							panic(http.ErrAbortHandler)
+						}
+					})
+				}
+				next.ServeHTTP(w, r)
+			})
+			opt := s.options("http", t.TempDir())
+			s.mirror(opt)
+			s.equal(opt.Dir, japan)
+		})
+	}
+}
+
+// TestResumesOverRuns stops a run in the midst of a file; the next goes on there, unless the file
+// has changed meanwhile.
+func TestResumesOverRuns(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		for _, changed := range []bool{false, true} {
+			s := newSite(t)
+			s.publish(day, 3, 200_000, "www.waseda.ac.jp")
+			opt := s.options(scheme, t.TempDir())
+			opt.Limit, opt.Parallel, opt.Forms = 400_000, 1, []string{".tar.gz"}
+			ctx, stop := context.WithCancel(t.Context())
+			opt.Reporter = &after{bytes: 150_000, then: stop}
+			if _, err := Run(ctx, opt); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if changed {
+				s.takeDown(catalog.Tombstone{Host: "www.waseda.ac.jp", URLPrefix: "http://www.waseda.ac.jp/p1"})
+			}
+			opt.Limit, opt.Reporter = 0, nil
+			sum := s.mirror(opt)
+			s.equal(opt.Dir, japan, ".tar.gz")
+			var size int64
+			for _, data := range s.tree(japan, ".tar.gz") {
+				size = int64(len(data))
+			}
+			if changed && sum.Bytes != size || !changed && sum.Bytes > size-100_000 {
+				t.Errorf("changed %v: %d bytes were fetched of %d", changed, sum.Bytes, size)
+			}
+		}
+	})
+}
+
+// after calls then when so many bytes have come.
+type after struct {
+	silent
+	bytes int64
+	then  func()
+}
+
+func (a *after) Begin(string, int64, int64) Bar { return a }
+
+func (a *after) Add(n int64) {
+	if a.bytes -= n; a.bytes <= 0 {
+		a.then()
+	}
+}
+
+// TestComesBackLater holds that a mirror stays away for as long as it is asked to, with
+// every request, and that it does not wait for what never comes, or comes too late.
+func TestComesBackLater(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		var asked atomic.Pointer[time.Time]
+		var early atomic.Int64
+		var files atomic.Int64
+		s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if isFile(r) && files.Add(1) == 2 {
+				now := time.Now()
+				asked.Store(&now)
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(status)
+				return
+			}
+			if at := asked.Load(); at != nil && time.Since(*at) > 500*time.Millisecond && time.Since(*at) < 1900*time.Millisecond {
+				early.Add(1)
+			}
+			next.ServeHTTP(w, r)
+		})
+		opt := s.options("http", t.TempDir())
+		opt.Parallel = 2
+		var notes bytes.Buffer
+		opt.Reporter = NewJSON(&notes)
+		s.mirror(opt)
+		s.equal(opt.Dir, japan)
+		if early.Load() > 0 || strings.Count(notes.String(), `"event":"waiting"`) != 1 {
+			t.Errorf("%d: %d requests while the service wanted none\n%s", status, early.Load(), &notes)
+		}
+	}
+	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
+	tomorrow := time.Now().UTC().AddDate(0, 0, 1)
+	s.Account("shut", "never", "jp")
+	s.Account("later", tomorrow.Format("Mon")+" 00:00-24:00", "jp")
+	for _, scheme := range []string{"http", "ftp"} {
+		for account, says := range map[string]string{"shut": "not allowed", "later": tomorrow.Format("2006-01-02") + "T00:00:00Z", "nobody": "account"} {
+			opt := s.options(scheme, t.TempDir())
+			opt.URL, opt.MaxWait = s.url(scheme, account), time.Second
+			if _, err := Run(t.Context(), opt); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s as %s: %v; want %q", scheme, account, err, says)
+			}
+		}
+	}
+}
+
+// TestTakeDownsDoNotWait holds that what is taken down while files are refused goes at once.
+func TestTakeDownsDoNotWait(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
+	opt := s.options("http", t.TempDir())
+	opt.aside, opt.Poll = time.Second, 100*time.Millisecond
+	s.mirror(opt)
+	s.publish(day.AddDate(0, 0, 1), 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
+	var open atomic.Bool
+	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if isFile(r) && !open.Load() {
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	opt.Reporter = notes(func(n Note) {
+		switch {
+		case n.Event == "waiting":
+			s.takeDown(catalog.Tombstone{Host: "www.keio.ac.jp"})
+			s.takeDown(catalog.Tombstone{Host: "other.jp"})
+		case n.Event == "deleted" && n.Path == "/jp/other/20261101.warc.gz":
+			open.Store(true)
+		case n.Event == "fetched" && !open.Load():
+			t.Errorf("%v before it is allowed", n)
+		}
+	})
+	s.mirror(opt)
+	if !open.Load() {
+		t.Error("the take-down waited")
+	}
+	s.equal(opt.Dir, japan)
+}
+
+// TestServiceRestarts takes the service away in the midst of a transfer and brings it back at
+// the same address a while later.
+func TestServiceRestarts(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 2, 100_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp", "a.jp", "b.jp")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	server := &http.Server{Handler: s}
+	go server.Serve(l)
+	restarts := 0
+	var mu sync.Mutex // guards restarts and server
+	opt := s.options("http", t.TempDir())
+	opt.URL = "http://alice:alice@" + addr
+	opt.Reporter = &each100k{then: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if restarts++; restarts > 4 {
+			return
+		}
+		server.Close()
+		time.Sleep(time.Duration(rand.N(200)) * time.Millisecond)
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		server = &http.Server{Handler: s}
+		go server.Serve(l)
+	}}
+	s.mirror(opt)
+	s.equal(opt.Dir, japan)
+	mu.Lock()
+	defer mu.Unlock()
+	server.Close()
+	if restarts < 4 {
+		t.Errorf("%d restarts", restarts)
+	}
+}
+
+// each100k calls then each time another 100,000 bytes have come.
+type each100k struct {
+	silent
+	mu   sync.Mutex // guards n
+	n    int64
+	then func()
+}
+
+func (e *each100k) Begin(string, int64, int64) Bar { return e }
+
+func (e *each100k) Add(n int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.n += n; e.n > 100_000 {
+		e.n = 0
+		e.then()
+	}
+}
+
+// TestOtherFeed points a mirror at a service whose feed is another, as after the loss of
+// the newest versions, and then narrows what the account may see: what is not there any more goes.
+func TestOtherFeed(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		before, s := newSite(t), newSite(t)
+		before.publish(day, 1, 100, "www.waseda.ac.jp", "lost.jp")
+		before.publish(day.AddDate(0, 0, 1), 1, 100, "www.waseda.ac.jp", "lost.jp")
+		dir := t.TempDir()
+		before.mirror(before.options(scheme, dir))
+		s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
+		if sum := s.mirror(s.options(scheme, dir)); sum.Deleted != 2*3 {
+			t.Errorf("%+v", sum)
+		}
+		s.equal(dir, japan)
+
+		if err := s.Accounts.Delete(t.Context(), "alice"); err != nil {
+			t.Fatal(err)
+		}
+		s.Account("alice", "always", "keio.ac.jp")
+		if sum := s.mirror(s.options(scheme, dir)); sum.Deleted != 2 || sum.Fetched != 0 {
+			t.Errorf("narrowed: %+v", sum)
+		}
+		s.equal(dir, &serve.Account{Domains: []string{"keio.ac.jp"}})
+	})
+}
+
+// TestCheck damages what is in hand.
+func TestCheck(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
+	s.Publish("20261102", records(day, 1, 100, "www.keio.ac.jp"), records(day, 1, 200, "www.keio.ac.jp"))
+	opt := s.options("http", t.TempDir())
+	s.mirror(opt)
+	for _, name := range []string{"waseda/www/20261101.warc.gz", "keio/www/20261102.tar.gz"} { // of the second no SHA-256 is known
+		path := filepath.Join(opt.Dir, "jp/ac", name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)-6] ^= 1
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(opt.Dir, "jp/ac/keio/www/20261101.tar.gz")); err != nil {
+		t.Fatal(err)
+	}
+	opt.Check = true
+	if sum := s.mirror(opt); sum.Fetched != 3 {
+		t.Errorf("%+v", sum)
+	}
+	s.equal(opt.Dir, japan)
+	if sum := s.mirror(opt); sum.Fetched != 0 {
+		t.Errorf("again: %+v", sum)
+	}
+}
+
+// TestFollows holds that a mirror that goes on takes what is published and taken down meanwhile.
+func TestFollows(t *testing.T) {
+	each(t, func(t *testing.T, scheme string) {
+		s := newSite(t)
+		s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
+		opt := s.options(scheme, t.TempDir())
+		current := make(chan int64, 100)
+		opt.Once, opt.Poll, opt.Reporter = false, 200*time.Millisecond, notes(func(n Note) {
+			if n.Event == "current" {
+				current <- n.Since
+			}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := Run(ctx, opt)
+			ended <- err
+		}()
+		until := func(seq int64) {
+			t.Helper()
+			for deadline := time.After(time.Minute); ; {
+				select {
+				case at := <-current:
+					if at >= seq {
+						return
+					}
+				case <-deadline:
+					t.Fatal("the mirror does not follow")
+				}
+			}
+		}
+		until(2)
+		s.equal(opt.Dir, japan)
+		s.publish(day.AddDate(0, 0, 1), 1, 100, "www.waseda.ac.jp")
+		until(3)
+		s.equal(opt.Dir, japan)
+		s.takeDown(catalog.Tombstone{Host: "www.keio.ac.jp"})
+		until(4)
+		s.equal(opt.Dir, japan)
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// notes reports notes to a function.
+type notes func(Note)
+
+func (notes) Begin(string, int64, int64) Bar { return silent{} }
+func (notes) Feed(int64, int64)              {}
+func (f notes) Note(n Note)                  { f(n) }
+
+// TestCredentials finds the account in each of the places where it may stand.
+func TestCredentials(t *testing.T) {
+	s := newSite(t)
+	s.publish(day, 1, 100, "www.waseda.ac.jp")
+	netrc := filepath.Join(t.TempDir(), "netrc")
+	if err := os.WriteFile(netrc, []byte("machine 127.0.0.1 login alice password alice\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		netrc, user, inURL, inOptions string
+		ok                            bool
+	}{
+		{"", "", "alice:alice@", "", true},
+		{"", "alice", "", "alice", true},
+		{netrc, "", "", "", true},
+		{netrc, "", "alice@", "", true},
+		{netrc, "", "bob@", "", false},
+		{"", "", "", "", false},
+		{netrc, "", "alice:wrong@", "", false},
+	} {
+		for _, scheme := range []string{"http", "ftp"} {
+			t.Setenv("NETRC", c.netrc)
+			t.Setenv("HOME", t.TempDir())
+			opt := s.options(scheme, t.TempDir())
+			opt.URL = strings.Replace(opt.URL, "alice:alice@", c.inURL, 1)
+			opt.User, opt.Password = c.user, c.inOptions
+			if sum, err := Run(t.Context(), opt); (err == nil) != c.ok || c.ok && sum.Fetched != 2 {
+				t.Errorf("%s with %+v: %+v, %v", scheme, c, sum, err)
+			}
+		}
+	}
+}
+
+// TestNothingLeadsOut gives the mirror a service that names other places than its own.
+func TestNothingLeadsOut(t *testing.T) {
+	evil := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v1/") {
+			io.WriteString(w, `{"events":[
+				{"seq":1,"op":"put","host":"a.jp","path":"/../a/","edition":"20261101","files":[{"name":"20261101.tar.gz","size":1,"etag":"\"x\""}]},
+				{"seq":2,"op":"put","host":"..","path":"/../","edition":"20261101","files":[{"name":"20261101.tar.gz","size":1,"etag":"\"x\""}]},
+				{"seq":3,"op":"put","host":".sheaf-mirror","path":"/sheaf-mirror//","edition":"20261101","files":[{"name":"20261101.tar.gz","size":1,"etag":"\"x\""}]},
+				{"seq":4,"op":"put","host":"a.jp","path":"/jp/a/","edition":"20261101","files":[{"name":"../20261101.tar.gz","size":1,"etag":"\"x\""},{"name":".bashrc","size":1,"etag":"\"x\""}]}
+			],"next":{"since":4,"mark":"m"},"more":false,"last":4}`)
+			return
+		}
+		w.Header().Set("ETag", `"x"`)
+		io.WriteString(w, "x")
+	})
+	server := httptest.NewServer(evil)
+	defer server.Close()
+	above := t.TempDir()
+	opt := Options{URL: server.URL, Dir: filepath.Join(above, "mirror"), Once: true}
+	if sum, err := Run(t.Context(), opt); err != nil || sum.Fetched != 0 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	for _, dir := range []string{above, opt.Dir} {
+		if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+			t.Errorf("%s holds %v", dir, entries)
+		}
+	}
+}
