@@ -65,7 +65,7 @@ here too; so is what a narrower selection leaves out. Each host's directory has 
 	f := cmd.Flags()
 	f.BoolVar(&opt.Once, "once", false, "end when all is in hand")
 	f.BoolVar(&opt.Check, "check", false, "first read again what is in hand, and fetch anew what is damaged")
-	f.StringSliceVar(&forms, "forms", []string{"tar.gz"}, "what to keep of each edition: tar.gz, warc.gz or both")
+	f.StringSliceVar(&forms, "forms", []string{"tar.gz"}, "what to keep of each edition: some of tar.gz, warc.gz and links.gz")
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
 	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
 	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")

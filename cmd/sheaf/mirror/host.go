@@ -39,7 +39,7 @@ type task struct {
 }
 
 // editionFile is the name of an edition's file: nothing else is taken from a service, or deleted.
-var editionFile = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc)\.gz$`)
+var editionFile = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc|links)\.gz$`)
 
 func isEditionFile(name string) bool { return editionFile.MatchString(name) }
 

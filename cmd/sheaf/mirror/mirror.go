@@ -135,8 +135,8 @@ func (o *Options) complete() error {
 		o.Forms = []string{".tar.gz"}
 	}
 	for _, f := range o.Forms {
-		if f != ".tar.gz" && f != ".warc.gz" {
-			return fmt.Errorf("form %q: give tar.gz, warc.gz or both", f)
+		if !isEditionFile("20261121" + f) {
+			return fmt.Errorf("form %q: give some of tar.gz, warc.gz and links.gz", f)
 		}
 	}
 	slices.Sort(o.Forms)

@@ -37,7 +37,7 @@ var day = time.Date(2026, 11, 1, 3, 0, 0, 0, time.UTC)
 // site is a service that a mirror follows.
 type site struct {
 	*servetest.Site
-	*testing.T
+	testing.TB
 	router  http.Handler
 	between atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)] // may do something to a request
 	server  *httptest.Server
@@ -45,12 +45,12 @@ type site struct {
 }
 
 // newSite serves an archive by HTTP and FTP, with an account alice for all of jp.
-func newSite(t *testing.T) *site {
-	s := &site{Site: servetest.New(t, nil), T: t}
+func newSite(t testing.TB) *site {
+	s := &site{Site: servetest.New(t, nil), TB: t}
 	s.Account("alice", "always", "jp")
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Log: slog.New(slog.DiscardHandler),
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler),
 		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 	})
 	if err != nil {
@@ -59,7 +59,7 @@ func newSite(t *testing.T) *site {
 	s.router = router
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
-	h, err := ftpd.New(ftpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Log: slog.New(slog.DiscardHandler)})
+	h, err := ftpd.New(ftpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
