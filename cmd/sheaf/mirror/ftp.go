@@ -172,6 +172,10 @@ func (r *ftpRemote) tile(ctx context.Context, t feed.Tile) (events []feed.Event,
 	}
 }
 
+// cannotGoOn is the reply to a REST that is refused: the file has changed, or the
+// service does not know of which version the beginning is.
+const cannotGoOn = 554
+
 func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string) (*client.File, error) {
 	for {
 		c, used, err := r.connect()
@@ -186,6 +190,10 @@ func (r *ftpRemote) open(ctx context.Context, name string, from int64, _ string)
 		var reply *textproto.Error
 		if errors.As(err, &reply) && reply.Code != ftp.StatusNotAvailable {
 			r.release(c)
+			if reply.Code == cannotGoOn && from > 0 {
+				from = 0
+				continue
+			}
 			return nil, answer(err)
 		}
 		c.Quit()
