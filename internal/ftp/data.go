@@ -109,7 +109,8 @@ type errData struct{ error }
 
 func (e errData) Unwrap() error { return e.error }
 
-// data is an open data channel. No byte moving for the timeout ends it.
+// data is an open data channel. It ends when a client sends nothing for the timeout,
+// or does not take a piece of copyBuffer bytes in it.
 type data struct {
 	net.Conn // tcp, or TLS above it
 	tcp      *net.TCPConn
@@ -204,7 +205,7 @@ func (d *data) sendfile(ctx context.Context, local Local) (sent int64, err error
 			sent += m
 			switch {
 			case err == nil:
-			case m > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
+			case m >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
 				if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
 					return sent, err
 				}

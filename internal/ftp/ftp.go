@@ -30,7 +30,7 @@ type Config struct {
 
 	LoginTimeout time.Duration // from the connection to a successful login; default 1 minute
 	IdleTimeout  time.Duration // between two commands; default 5 minutes
-	DataTimeout  time.Duration // for the data channel to open, and without a byte moving on it; default 1 minute
+	DataTimeout  time.Duration // for the data channel to open, for a client to send something, and to take 128 KiB; default 1 minute
 	StopTimeout  time.Duration // how long running transfers may go on once Run's context is done; default 30 seconds
 
 	MaxConns      int // connections at once; default 1000

@@ -29,6 +29,7 @@ import (
 
 // Site is a service's archive with its readers.
 type Site struct {
+	Dir      string // the store's
 	Store    *store.FS
 	Catalog  *catalog.Catalog
 	Library  *serve.Library
@@ -44,7 +45,8 @@ type Site struct {
 func New(t testing.TB, anonymous *serve.Account) *Site {
 	t.Helper()
 	ctx := context.Background()
-	st, err := store.OpenFS(filepath.Join(t.TempDir(), "store"))
+	dir := filepath.Join(t.TempDir(), "store")
+	st, err := store.OpenFS(dir)
 	must(t, err)
 	t.Cleanup(func() { st.Close() })
 	cat, err := catalog.Open(ctx, st, catalog.Options{})
@@ -56,7 +58,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	must(t, err)
 	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp"})
 	must(t, err)
-	return &Site{Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), t: t}
+	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), t: t}
 }
 
 // Account creates an account whose password is its name.

@@ -1,0 +1,59 @@
+package ftpd_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/archive"
+	"sheaf/serve/servetest"
+)
+
+// A service whose descriptors run out stays up and goes on when there are some again.
+func TestDescriptorsRunOut(t *testing.T) {
+	s := servetest.New(t, nil)
+	s.Publish("20261121", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", "home", day)}})
+	p := serveInProcess(t, s.Dir, "")
+	want := retr(t, login(t, p.addr, "jp"), dir+"20261121.tar.gz", 0)
+	open := func() int {
+		all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	limit := uint64(open() + 10)
+	if err := unix.Prlimit(p.pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var crowd []net.Conn
+	for range 40 {
+		c, err := net.Dial("tcp", p.addr) // the system takes it, the service cannot
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		crowd = append(crowd, c)
+	}
+	for deadline := time.Now().Add(20 * time.Second); open() < int(limit)-1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors of %d are open", open(), limit)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // for it to try
+	for _, c := range crowd {
+		c.Close()
+	}
+	for deadline := time.Now().Add(20 * time.Second); open() > int(limit)-8; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors of %d are still open", open(), limit)
+		}
+	}
+	if got := retr(t, login(t, p.addr, "jp"), dir+"20261121.tar.gz", 0); string(got) != string(want) {
+		t.Errorf("%d bytes, want %d", len(got), len(want))
+	}
+}

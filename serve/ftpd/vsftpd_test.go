@@ -1,0 +1,349 @@
+package ftpd_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/db"
+	"sheaf/internal/ftp"
+	"sheaf/internal/testneed"
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+	"sheaf/serve/ftpd"
+	"sheaf/serve/servetest"
+)
+
+// BenchmarkAgainstVsftpd fetches the same file from this service and from vsftpd,
+// in turn, over 1, 8 and 64 connections, and mirrors 2,000 small archives with lftp
+// from both. Each server is a process of its own. It gives MB/s, the server's CPU
+// seconds per GiB (user and system, of /proc) and, of the speeds, the ratio to vsftpd;
+// for an archive that is one stretch of a stored file (members) and for one that is
+// put together of stretches as it is sent (tar.gz):
+//
+//	go test -run '^$' -bench AgainstVsftpd -benchtime 1x -timeout 30m ./serve/ftpd
+//
+// It runs as root, because vsftpd does; SHEAF_BENCH_MIB (64) is the file's size and
+// SHEAF_BENCH_ROUNDS (5) how often the pairs are repeated.
+func BenchmarkAgainstVsftpd(b *testing.B) {
+	vsftpd := testneed.Tool(b, "vsftpd")
+	lftp := testneed.Tool(b, "lftp")
+	if os.Geteuid() != 0 {
+		b.Skip("vsftpd must be started by root")
+	}
+	rounds := number("SHEAF_BENCH_ROUNDS", 5)
+	s := servetest.New(b, nil)
+	records := make([]*archive.Record, number("SHEAF_BENCH_MIB", 64))
+	for i := range records {
+		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), noise(2<<20), day) // hex digits: half of it is left
+	}
+	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	const small = 2000
+	many := make(map[string][]*archive.Record)
+	for i := range small {
+		name := fmt.Sprintf("h%04d.example.jp", i)
+		many[name] = []*archive.Record{servetest.Page("http://"+name+"/", noise(10_000), day)}
+	}
+	s.Publish("20261122", many)
+
+	// vsftpd serves what a mirror of the service is.
+	root := b.TempDir()
+	ours := serveInProcess(b, s.Dir, "")
+	run := func(addr, user, from, to string) time.Duration {
+		start := time.Now()
+		cmd := exec.CommandContext(b.Context(), lftp, "-u", user, "-e",
+			"set net:max-retries 2; set ftp:ssl-allow no; mirror -P 4 --no-perms --include-glob *.tar.gz --exclude-glob current.* --exclude-glob all.* "+from+" "+to+"; quit", "ftp://"+addr)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("lftp: %v\n%s", err, out)
+		}
+		return time.Since(start)
+	}
+	run(ours.addr, "jp,jp", "/jp", filepath.Join(root, "jp"))
+	const stored, computed = dir + "20261121.members.tar.gz", dir + "20261121.tar.gz"
+	if out, err := exec.Command(lftp, "-u", "jp,jp", "-e", "set ftp:ssl-allow no; get "+stored+" -o "+root+stored+"; quit", "ftp://"+ours.addr).CombinedOutput(); err != nil {
+		b.Fatalf("lftp: %v\n%s", err, out)
+	}
+	theirs := serveVsftpd(b, vsftpd, root)
+	servers := map[string]*process{"sheaf": ours, "vsftpd": theirs}
+	for b.Loop() {
+		for what, file := range map[string]string{"stored": stored, "computed": computed} {
+			info, err := os.Stat(filepath.Join(root, file))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, connections := range []int{1, 8, 64} {
+				total := map[string]measured{}
+				for range rounds {
+					for name, p := range servers {
+						m := total[name]
+						m.add(p.fetch(b, file, connections, max(1, int(1<<30/info.Size())/connections), info.Size()))
+						total[name] = m
+					}
+				}
+				report(b, fmt.Sprintf("%s-%d", what, connections), total)
+			}
+		}
+		total := map[string]measured{}
+		for range rounds {
+			for name, p := range servers {
+				to, cpu := b.TempDir(), p.cpu(b)
+				user := map[string]string{"sheaf": "jp,jp", "vsftpd": "anonymous,x"}[name]
+				took := run(p.addr, user, "/jp/example", to)
+				found, err := filepath.Glob(to + "/*/*.tar.gz")
+				if err != nil || len(found) != small {
+					b.Fatalf("%s: %d files, %v", name, len(found), err)
+				}
+				m := total[name]
+				m.add(measured{small, took, p.cpu(b) - cpu})
+				total[name] = m
+			}
+		}
+		b.Logf("lftp mirror of %d files: %.0f files/s, vsftpd %.0f; ratio %.2f; CPU %v, vsftpd %v a mirror", small,
+			total["sheaf"].rate(), total["vsftpd"].rate(), total["sheaf"].rate()/total["vsftpd"].rate(),
+			total["sheaf"].cpu/time.Duration(rounds), total["vsftpd"].cpu/time.Duration(rounds))
+		b.ReportMetric(total["sheaf"].rate()/total["vsftpd"].rate(), "mirror-ratio")
+	}
+}
+
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// measured is what was moved, in which time, for how much of the server's CPU.
+type measured struct {
+	n         int64 // bytes, or files
+	took, cpu time.Duration
+}
+
+func (m *measured) add(o measured) { m.n, m.took, m.cpu = m.n+o.n, m.took+o.took, m.cpu+o.cpu }
+
+func (m measured) rate() float64 { return float64(m.n) / m.took.Seconds() }
+
+func report(b *testing.B, what string, of map[string]measured) {
+	perGiB := func(m measured) float64 { return m.cpu.Seconds() / (float64(m.n) / (1 << 30)) }
+	s, v := of["sheaf"], of["vsftpd"]
+	b.Logf("RETR %s: %.0f MB/s, vsftpd %.0f; ratio %.2f; CPU %.3f s/GiB, vsftpd %.3f", what, s.rate()/1e6, v.rate()/1e6, s.rate()/v.rate(), perGiB(s), perGiB(v))
+	b.ReportMetric(s.rate()/v.rate(), what+"-ratio")
+}
+
+// process is a server under measurement.
+type process struct {
+	addr, user string
+	pid        int
+}
+
+// cpu is what the process and its children that have ended have used.
+func (p *process) cpu(b *testing.B) time.Duration {
+	time.Sleep(50 * time.Millisecond) // for children to end and be waited for
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	ticks := 0
+	for _, field := range strings.Fields(rest)[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
+}
+
+// fetch gets a file times over on each of the connections.
+func (p *process) fetch(b *testing.B, file string, connections, times int, size int64) measured {
+	before, start := p.cpu(b), time.Now()
+	var wg sync.WaitGroup
+	for range connections {
+		wg.Go(func() {
+			if err := retrieve(p.addr, p.user, file, times, size); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	return measured{int64(connections) * int64(times) * size, took, p.cpu(b) - before}
+}
+
+// retrieve is a client that costs as little as one can.
+func retrieve(addr, user, file string, times int, size int64) error {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	control := textproto.NewConn(c)
+	say := func(code int, line string) (string, error) {
+		if line != "" {
+			if err := control.PrintfLine("%s", line); err != nil {
+				return "", err
+			}
+		}
+		_, text, err := control.ReadResponse(code)
+		return text, err
+	}
+	for _, step := range []struct {
+		code int
+		line string
+	}{{220, ""}, {331, "USER " + user}, {230, "PASS " + user}, {200, "TYPE I"}} {
+		if _, err := say(step.code, step.line); err != nil {
+			return err
+		}
+	}
+	sink := make([]byte, 256<<10)
+	for range times {
+		text, err := say(229, "EPSV")
+		if err != nil {
+			return err
+		}
+		port := strings.Trim(text[strings.Index(text, "(")+1:], "|)")
+		d, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			return err
+		}
+		if _, err := say(150, "RETR "+file); err != nil {
+			return err
+		}
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{d}, sink)
+		d.Close()
+		if err != nil || n != size {
+			return fmt.Errorf("%d of %d bytes: %w", n, size, err)
+		}
+		if _, err := say(226, ""); err != nil {
+			return err
+		}
+	}
+	_, err = say(221, "QUIT")
+	return err
+}
+
+// serveVsftpd starts vsftpd over a directory.
+func serveVsftpd(b *testing.B, program, root string) *process {
+	dir := b.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	for d := root; len(d) > len(os.TempDir()); d = filepath.Dir(d) {
+		os.Chmod(d, 0o755) // vsftpd reads as the user ftp
+	}
+	config := filepath.Join(dir, "vsftpd.conf")
+	text := fmt.Sprintf("listen=YES\nlisten_address=127.0.0.1\nlisten_port=%d\nbackground=NO\nanonymous_enable=YES\nno_anon_password=NO\nanon_root=%s\n"+
+		"secure_chroot_dir=%s\nseccomp_sandbox=NO\nxferlog_enable=NO\nmax_clients=0\nmax_per_ip=0\nrun_as_launching_user=NO\n", port, root, root)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(program, config)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	addr := fmt.Sprintf("127.0.0.1:%d", port)
+	for range 100 {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			return &process{addr, "anonymous", cmd.Process.Pid}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b.Fatal("vsftpd does not listen")
+	return nil
+}
+
+const (
+	benchStore = "SHEAF_BENCH_FTP_STORE"
+	benchRate  = "SHEAF_BENCH_FTP_RATE"
+)
+
+// serveInProcess starts a process that serves what lies in a store to the account
+// jp, at a rate if one is given.
+func serveInProcess(b testing.TB, dir, rate string) *process {
+	b.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeForBenchmark$", "-test.timeout=1h")
+	cmd.Env = append(os.Environ(), benchStore+"="+dir, benchRate+"="+rate)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { stop(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &process{strings.TrimSpace(line), "jp", cmd.Process.Pid}
+}
+
+// TestServeForBenchmark is the process; it does nothing of itself.
+func TestServeForBenchmark(t *testing.T) {
+	dir := os.Getenv(benchStore)
+	if dir == "" {
+		return
+	}
+	st, err := store.OpenFS(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	accounts, err := serve.NewAccounts(database, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := serve.Account{Name: "jp", Domains: []string{"jp"}}
+	if text := os.Getenv(benchRate); text != "" {
+		account.Rate = rate(t, text)
+	}
+	_, _, createErr := accounts.Create(t.Context(), account, "jp")
+	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Lag: time.Second})
+	if err := errors.Join(err, createErr); err != nil {
+		t.Fatal(err)
+	}
+	handler, err := ftpd.New(ftpd.Options{Library: library, Accounts: accounts, Recorder: transfers.New(database)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(l.Addr())
+	if err := ftp.Run(t.Context(), ftp.Config{Listener: l, MaxPerAddr: 100, MaxPerAccount: 100}, handler); err != nil {
+		t.Error(err)
+	}
+}
