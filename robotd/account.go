@@ -2,10 +2,13 @@ package robotd
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
+	"sheaf/robotd/status"
 	"sheaf/robotd/verdict"
 )
 
@@ -48,31 +51,75 @@ func (c *crawl) account(t *turn) error {
 	return c.ledger.Add(events...)
 }
 
-// accountLeft enters how much is still queued of each host, and why.
+// accountLeft enters how much is still queued of each host, and why, and how much waits for
+// a later cycle: what was due and is not visited.
 func (c *crawl) accountLeft() error {
-	now := time.Now()
-	from, _ := c.opening(now)
+	why := c.whyLeft(time.Now())
 	var events []coverage.Event
 	for _, h := range c.all() {
-		n := h.front.Left()
-		if n == 0 {
-			continue
+		if n := h.front.Left(); n > 0 {
+			events = append(events, coverage.Event{Kind: coverage.Left, Reason: why(h), Host: h.name, N: int64(n)})
 		}
-		why := "later" // the batch is made under way
-		switch {
-		case h.idle.Load():
-			why = "host" // it fails, or has no address
-		case c.paused():
-			why = "paused"
-		case c.room.Short() != "":
-			why = "room" // on the disk or in the spool
-		case from.After(now), !c.round.end.IsZero() && !now.Before(c.round.end):
-			why = "window"
+		if h.later > 0 {
+			events = append(events, coverage.Event{Kind: coverage.Later, Reason: "room in the window", Host: h.name, N: h.later})
 		}
-		events = append(events, coverage.Event{Kind: coverage.Left, Reason: why, Host: h.name, N: int64(n)})
 	}
 	if len(events) == 0 {
 		return nil
 	}
 	return c.ledger.Add(events...)
+}
+
+// whyLeft says why pages of a host are still queued.
+func (c *crawl) whyLeft(now time.Time) func(*host) string {
+	from, _ := c.opening(now)
+	why := "later" // the batch is made under way
+	switch {
+	case c.paused():
+		why = "paused"
+	case c.room.Short() != "":
+		why = "room" // on the disk or in the spool
+	case from.After(now), !c.round.end.IsZero() && !now.Before(c.round.end):
+		why = "window"
+	}
+	return func(h *host) string {
+		if h.idle.Load() {
+			return "host" // it fails, or has no address
+		}
+		return why
+	}
+}
+
+// coverage sums up what became of the cycle's pages since the start.
+func (c *crawl) coverage(now time.Time) status.Coverage {
+	s := status.Coverage{Pages: c.tally.pages.Load(), Unchanged: c.tally.unchanged.Load(), Answers: c.tally.answers.Load(), Lost: c.ledger.Cycle(), Why: map[string]int64{}}
+	why := c.whyLeft(now)
+	for _, h := range c.all() {
+		if n := int64(h.front.Left()); n > 0 {
+			s.Left += n
+			s.Why[why(h)] += n
+		}
+		s.Later += h.later
+	}
+	return s
+}
+
+// tally counts what was stored.
+type tally struct{ pages, unchanged, answers atomic.Int64 }
+
+func (t *tally) count(kind archive.Kind) {
+	switch kind {
+	case archive.Page:
+		t.pages.Add(1)
+	case archive.Revisit:
+		t.unchanged.Add(1)
+	default:
+		t.answers.Add(1)
+	}
+}
+
+func (t *tally) reset() {
+	t.pages.Store(0)
+	t.unchanged.Store(0)
+	t.answers.Store(0)
 }

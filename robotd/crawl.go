@@ -60,6 +60,8 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 		defer over.Stop()
 	}
 	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
+	covered := c.coverage(time.Now())
+	r.covered.Store(&covered)
 	r.mu.Lock()
 	number := r.cycle.Number
 	r.mu.Unlock()
@@ -204,10 +206,11 @@ func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 	if _, err := front.Push(entries...); err != nil {
 		return nil, false, err
 	}
-	if err := c.pushKnown(front, rooms); err != nil {
+	later, err := c.pushKnown(front, rooms)
+	if err != nil {
 		return nil, false, err
 	}
-	h = &host{name: name, front: front, quiet: c.quiet[name]}
+	h = &host{name: name, front: front, quiet: c.quiet[name], later: int64(later)}
 	h.share.Store(&share)
 	h.idle.Store(true)
 	c.mu.Lock()

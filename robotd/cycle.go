@@ -24,6 +24,8 @@ func (r *Robot) beginCycle() error {
 	if err := r.frontier.Advance(next.Number); err != nil {
 		return err
 	}
+	r.ledger.BeginCycle()
+	r.tally.reset()
 	r.mu.Lock()
 	r.cycle = next
 	r.mu.Unlock()

@@ -16,6 +16,7 @@ type host struct {
 	name  string
 	front *frontier.Host
 	quiet *window.Schedule // when it is not to be visited, by the operator; nil: never
+	later int64            // known pages that this cycle has no room for
 
 	mu   sync.Mutex // held while a page is stored; guards gone
 	gone bool       // the host went to another robot

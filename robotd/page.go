@@ -397,6 +397,7 @@ func (c *crawl) append(t *turn) error {
 		c.tap.Offer(tapped)
 	}
 	t.host.pages.Add(1)
+	c.tally.count(rec.Kind)
 	t.host.bytes.Add(t.resp.ResponseBytes)
 	t.host.ms.Add(t.resp.Took.Milliseconds())
 	return nil

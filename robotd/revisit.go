@@ -115,8 +115,9 @@ func (c *crawl) known(names []string) ([]int, error) {
 }
 
 // pushKnown queues the host's known pages: all, or where there is no room for all of them, new ones
-// and those that must not wait any longer first, then those of which a visit brings most.
-func (c *crawl) pushKnown(front *frontier.Host, rooms map[string]float64) error {
+// and those that must not wait any longer first, then those of which a visit brings most. It returns
+// how many wait for another cycle.
+func (c *crawl) pushKnown(front *frontier.Host, rooms map[string]float64) (later int, err error) {
 	var turns []frontier.Turn
 	room, bounded := rooms[front.Name]
 	n, err := front.KnownPages()
@@ -124,9 +125,9 @@ func (c *crawl) pushKnown(front *frontier.Host, rooms map[string]float64) error 
 		turns, err = c.choose(front, int(room), n)
 	}
 	if err == nil {
-		_, err = front.PushKnown(turns)
+		_, later, err = front.PushKnown(turns)
 	}
-	return err
+	return later, err
 }
 
 func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, error) {

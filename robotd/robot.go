@@ -22,6 +22,7 @@ import (
 	"sheaf/robotd/polite"
 	"sheaf/robotd/room"
 	"sheaf/robotd/schedule"
+	"sheaf/robotd/status"
 	"sheaf/robotd/tap"
 	"sheaf/robotd/upload"
 	"sheaf/robotd/verdict"
@@ -63,7 +64,9 @@ type Robot struct {
 	room     *room.Guard
 	opens    sync.Mutex // held while the gate is opened or closed
 
-	pages, bytes atomic.Int64 // of the last crawl, once it has ended
+	pages, bytes atomic.Int64                    // of the last crawl, once it has ended
+	tally        tally                           // of the cycle, since the start
+	covered      atomic.Pointer[status.Coverage] // by it; nil: there was none
 
 	progress *progress            // of hosts, as the manager is told
 	asking   sync.Mutex           // held while the manager is asked and obeyed; guards the next two

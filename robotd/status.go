@@ -47,7 +47,10 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	r.mu.Unlock()
 	if c != nil {
 		c.describe(&s, hosts)
+		covered := c.coverage(now)
+		s.Coverage = &covered
 	} else {
+		s.Coverage = r.covered.Load()
 		s.Pages.Total, s.Bytes.Total = r.pages.Load(), r.bytes.Load()
 	}
 	if c == nil && !s.Ended.IsZero() {

@@ -1,7 +1,8 @@
 package wire
 
 // Coverage says what became of one host's pages between the robot's previous batch
-// and this one; the day's are the sum over the day's batches. What is zero is left out.
+// and this one; the day's are the sum over the day's batches, of Left and Later the last batch's. What is
+// zero is left out.
 type Coverage struct {
 	Host      string           `json:"host"`
 	Collected int64            `json:"collected,omitempty"` // pages, taken in full
@@ -15,6 +16,7 @@ type Coverage struct {
 	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full"
 	Left      int64            `json:"left,omitempty"`      // URLs still queued when the batch was made
 	LeftWhy   string           `json:"left_why,omitempty"`  // "window", "size", "host" (it fails or is not found), "cycle"
+	Later     int64            `json:"later,omitempty"`     // known pages that the cycle has no room for, so that they wait for a later one
 	URLs      []CoveredURL     `json:"urls,omitempty"`      // some of those not collected
 	More      bool             `json:"more,omitempty"`      // there were more than URLs lists
 }

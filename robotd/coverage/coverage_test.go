@@ -143,3 +143,39 @@ func TestReportIsBounded(t *testing.T) {
 		t.Errorf("%d URLs named, %d failures counted; want %d and %d", urls, failed, urlsInAll, hosts*each)
 	}
 }
+
+// What is put off stands beside what is left, and is no loss; a cycle's counts outlast its batches, by reason.
+func TestLevelsAndCycle(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(filepath.Join(dir, "ledger"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, events := range [][]Event{
+		{{Failed, "dns", "a.test", 2, ""}, {Left, "window", "a.test", 70, ""}, {Later, "room", "a.test", 500, ""}},
+		{{Failed, "dns", "a.test", 1, ""}, {Failed, "503", "a.test", 1, ""}, {Left, "host", "a.test", 7, ""}, {Later, "room", "a.test", 400, ""}},
+	} {
+		if err := l.Add(events...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := filepath.Join(dir, "moved")
+	if err := l.Move(moved); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(moved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Hosts()[0]; h.Left != 7 || h.LeftWhy != "host" || h.Later != 400 || h.Failed["dns"] != 3 || len(h.URLs) > 0 {
+		t.Errorf("the report says %+v", h)
+	}
+	if c := l.Cycle(); len(c) != 1 || c[Failed]["dns"] != 3 || c[Failed]["503"] != 1 || len(l.Totals()) != 0 {
+		t.Errorf("the cycle's counts are %v, those since the batch %v", c, l.Totals())
+	}
+	l.BeginCycle()
+	if c := l.Cycle(); len(c) != 0 {
+		t.Errorf("a new cycle begins with %v", c)
+	}
+}

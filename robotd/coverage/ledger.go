@@ -24,7 +24,7 @@ import (
 // Kind says what happened to a page or link.
 type Kind string
 
-// The kinds. Left is a level, not an event: the last line of a host counts.
+// The kinds. Left and Later are levels, not events: the last line of a host counts.
 const (
 	Refused  Kind = "refused"  // by robots.txt
 	Failed   Kind = "failed"   // all tries were in vain
@@ -32,7 +32,10 @@ const (
 	Withheld Kind = "withheld" // the page asks not to be archived
 	Cut      Kind = "cut"      // a link that is not followed
 	Left     Kind = "left"     // still queued
+	Later    Kind = "later"    // known, and put off to a later cycle for want of room
 )
+
+func (k Kind) isLevel() bool { return k == Left || k == Later }
 
 // Event is one line of a ledger.
 type Event struct {
@@ -76,11 +79,26 @@ type Ledger struct {
 	mu     sync.Mutex // guards all below
 	file   *os.File   // nil until the first event
 	totals map[Kind]int64
+	cycle  Reasons
+}
+
+// Reasons counts by kind and reason.
+type Reasons map[Kind]map[string]int64
+
+func (r Reasons) add(e Event) {
+	if r[e.Kind] == nil {
+		r[e.Kind] = make(map[string]int64)
+	}
+	reason := e.Reason
+	if _, known := r[e.Kind][reason]; !known && len(r[e.Kind]) >= maxReasons {
+		reason = "other"
+	}
+	r[e.Kind][reason] += e.N
 }
 
 // Open takes up the ledger at path, or begins it.
 func Open(path string) (*Ledger, error) {
-	l := &Ledger{path: path, totals: make(map[Kind]int64)}
+	l := &Ledger{path: path, totals: make(map[Kind]int64), cycle: make(Reasons)}
 	whole, err := each(path, l.count)
 	if err != nil {
 		return nil, err
@@ -92,8 +110,9 @@ func Open(path string) (*Ledger, error) {
 }
 
 func (l *Ledger) count(e Event) {
-	if e.Kind != Left {
+	if !e.Kind.isLevel() {
 		l.totals[e.Kind] += e.N
+		l.cycle.add(e)
 	}
 }
 
@@ -127,6 +146,25 @@ func (l *Ledger) Totals() map[Kind]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.totals)
+}
+
+// BeginCycle makes the counts of Cycle begin anew.
+func (l *Ledger) BeginCycle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.cycle)
+}
+
+// Cycle returns the counts since the cycle began or the ledger was opened, batches or no: those of
+// what is left are not among them.
+func (l *Ledger) Cycle() Reasons {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(Reasons, len(l.cycle))
+	for kind, reasons := range l.cycle {
+		all[kind] = maps.Clone(reasons)
+	}
+	return all
 }
 
 // Move gives the account to a batch: its file goes to the given path, on the same

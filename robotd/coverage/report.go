@@ -55,6 +55,9 @@ func (r *Report) add(e Event) {
 	case Left:
 		h.Left, h.LeftWhy = e.N, e.Reason
 		return
+	case Later:
+		h.Later = e.N
+		return
 	}
 	switch {
 	case e.URL == "":

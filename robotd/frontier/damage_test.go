@@ -176,7 +176,7 @@ func TestDamagedState(t *testing.T) {
 				}
 				change(t, filepath.Join(dir, path), func(b []byte) []byte { return damage(b, n) })
 				h := open(t, dir, cycle)
-				known, err := h.PushKnown(nil)
+				known, _, err := h.PushKnown(nil)
 				if err != nil {
 					t.Fatalf("%s at byte %d: %v", name, n, err)
 				}
@@ -248,7 +248,7 @@ func FuzzFiles(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := h.PushKnown(nil); err != nil {
+		if _, _, err := h.PushKnown(nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Push(page(9)); err != nil {

@@ -193,7 +193,7 @@ func TestVisitsOverCycles(t *testing.T) {
 			t.Fatalf("Visit(%d) = %+v, %t, %v; want %+v", n, got, ok, err, want)
 		}
 	}
-	if n, err := h.PushKnown(nil); err != nil || n != pages {
+	if n, _, err := h.PushKnown(nil); err != nil || n != pages {
 		t.Fatalf("PushKnown = %d, %v; want %d", n, err, pages)
 	}
 	for !h.Empty() {
@@ -209,7 +209,7 @@ func TestVisitsOverCycles(t *testing.T) {
 	if h, err = f.Host(h.Name); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := h.PushKnown(nil); err != nil || n != pages-1 {
+	if n, _, err := h.PushKnown(nil); err != nil || n != pages-1 {
 		t.Fatalf("PushKnown without the page that is gone = %d, %v; want %d", n, err, pages-1)
 	}
 	if err := f.Advance(6); err != nil {

@@ -84,23 +84,21 @@ func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
 // PushKnown queues the pages of earlier cycles: a page that answers "not modified" shows no
 // links, and what it leads to must be visited all the same. Turns, one for each page in the order
 // of EachKnown, say which and when; nil is all. It returns how many were
-// queued; once it was done in a cycle, it need not be done again. Where the state is
+// queued, and how many wait for another cycle; once it was done in a cycle, it need not be done again. Where the state is
 // damaged it drops the visits, once what can be read of it is queued, all of it.
-func (h *Host) PushKnown(turns []Turn) (int, error) {
+func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 	h.mu.Lock()
 	queued := h.last.queued
 	h.mu.Unlock()
-	total := 0
-	var err error
 	switch {
 	case queued && turns == nil:
-		return 0, nil
+		return 0, 0, nil
 	case queued: // in the log; the others are not to be queued by links
-		err = h.deferKnown(nil)
+		later, err = h.deferKnown(nil)
 	case turns == nil:
 		total, err = h.pushKnown(nil, Then)
 	default:
-		if err = h.deferKnown(turns); err == nil {
+		if later, err = h.deferKnown(turns); err == nil {
 			total, err = h.pushKnown(turns, First)
 		}
 		if err == nil {
@@ -110,12 +108,12 @@ func (h *Host) PushKnown(turns []Turn) (int, error) {
 		}
 	}
 	if err != nil {
-		return total, fmt.Errorf("frontier of %s: %w", h.Name, err)
+		return total, later, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
 	h.mu.Lock()
 	h.last.queued = true // the next line of the journal says so
 	h.mu.Unlock()
-	return total, nil
+	return total, later, nil
 }
 
 const pushChunk = 1000 // pages
@@ -150,8 +148,9 @@ func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 	return total, err
 }
 
-// deferKnown makes the pages whose turn is later, or nil: all that are not queued, count as seen.
-func (h *Host) deferKnown(turns []Turn) error {
+// deferKnown makes the pages whose turn is later, or nil: all that are not queued, count as seen, and
+// counts them.
+func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	var keys []uint64
 	flush := func() error {
 		h.mu.Lock()
@@ -167,12 +166,13 @@ func (h *Host) deferKnown(turns []Turn) error {
 				fresh = append(fresh, key)
 			}
 		}
+		n += len(fresh)
 		err := h.front.seen.Add(fresh...)
 		keys = keys[:0]
 		return err
 	}
 	at := 0
-	_, err := eachKnown(filepath.Join(h.dir, stateFile), h.Name, func(k known) error {
+	_, err = eachKnown(filepath.Join(h.dir, stateFile), h.Name, func(k known) error {
 		at++
 		if turns != nil && (at > len(turns) || turns[at-1] != Later) {
 			return nil
@@ -185,7 +185,7 @@ func (h *Host) deferKnown(turns []Turn) error {
 	if err == nil {
 		err = flush()
 	}
-	return err
+	return n, err
 }
 
 // KnownPages is how many pages of earlier cycles there are; 0 where that cannot be read.

@@ -95,6 +95,19 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for kind, n := range s.Lost {
 		out <- prometheus.MustNewConstMetric(lost, prometheus.GaugeValue, float64(n), string(kind))
 	}
+	if v := s.Coverage; v != nil {
+		pages := prometheus.NewDesc(prefix+"cycle_coverage", "What became of the cycle's pages since the start.", []string{"as"}, nil)
+		for as, n := range map[string]int64{"taken": v.Pages, "unchanged": v.Unchanged, "other_answer": v.Answers, "not_reached": v.Left, "later_cycle": v.Later} {
+			out <- prometheus.MustNewConstMetric(pages, prometheus.GaugeValue, float64(n), as)
+		}
+		for kind, reasons := range v.Lost {
+			total := int64(0)
+			for _, n := range reasons {
+				total += n
+			}
+			out <- prometheus.MustNewConstMetric(pages, prometheus.GaugeValue, float64(total), string(kind))
+		}
+	}
 	c.ways(out, "target", "way for batches", s.Targets)
 	c.ways(out, "manager", "URL of the manager", s.Managers)
 	by := []string{"module"}

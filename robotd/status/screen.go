@@ -167,6 +167,7 @@ func (b *builder) work(s *Status) {
 	}
 	b.row("pages", "%s (%s/min), %s (%s/min); lost since the last batch: %s",
 		count(s.Pages.Total), count(s.Pages.PerMinute), Size(s.Bytes.Total), Size(s.Bytes.PerMinute), s.Lost)
+	b.coverage(s)
 	if f := s.Forecast; f != nil {
 		text := plural(f.Pages, "page is", "pages are") + " known and not visited; "
 		switch {

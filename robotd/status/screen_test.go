@@ -8,6 +8,7 @@ import (
 
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
 )
 
 // sample is the status of a robot in the middle of its night.
@@ -159,6 +160,23 @@ func TestScreenUploads(t *testing.T) {
 	s.Managers = []Target{{Name: "https://one.test", Failures: 1, Error: "timeout", Failed: now}}
 	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
 	for _, want := range []string{"(25 %)", "27s left", "to https://sheaf.test", "delayed waseda-2: 507 no room; again 02:10", "target ftps://sheaf.test failed 3 times", "login [2Jrefused", "manager https://one.test failed 1 time"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// What became of the cycle's pages is told, with reasons, and what is put off.
+func TestScreenCoverage(t *testing.T) {
+	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
+	s := sample(now)
+	s.Coverage = &Coverage{
+		Pages: 36000, Unchanged: 5000, Answers: 204, Left: 22010, Why: map[string]int64{"window": 22000, "host": 10}, Later: 1500,
+		Lost: coverage.Reasons{"failed": {"timeout": 8, "503": 4, "dns": 2, "reset": 1}, "refused": {"robots.txt": 3}},
+	}
+	text := strings.Join(strings.Fields(Screen{Width: 100, Running: true, Now: now}.Render(s)), " ")
+	for _, want := range []string{"covered 36,000 pages taken, 5,000 unchanged, 204 other answers", "15 failed: 8 timeout, 4 503, 2 dns, …", "3 refused: 3 robots.txt",
+		"22,010 not reached yet: 22,000 window, 10 host", "1,500 put off to later cycles"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -32,19 +32,20 @@ type Status struct {
 	Cycle      int64       `json:"cycle"`
 	Began      time.Time   `json:"began"`
 	Ended      time.Time   `json:"ended,omitzero"`
-	Hosts      int         `json:"hosts"`           // assigned
-	Addresses  int         `json:"addresses"`       // on which those with pages left live
-	Waiting    int         `json:"waiting"`         // with something left to visit
-	Visited    int         `json:"visited"`         // of those, right now
-	LeftOut    int         `json:"left_out"`        // that could not be reached in this cycle
-	Unreached  []string    `json:"unreached"`       // some of those left out
-	Pages      Rate        `json:"pages"`           // stored in this cycle since the start
-	Bytes      Rate        `json:"bytes"`           // of their answers on the wire
-	Segments   int64       `json:"segments"`        // bytes in open segments
-	Found      int         `json:"found"`           // hosts found outside the assignment
-	Lost       Lost        `json:"lost"`            // since the last batch
-	Clock      *wire.Clock `json:"clock,omitempty"` // against the manager's; nil: not measured
-	Tap        *Tap        `json:"tap,omitempty"`   // nil: there is none
+	Hosts      int         `json:"hosts"`              // assigned
+	Addresses  int         `json:"addresses"`          // on which those with pages left live
+	Waiting    int         `json:"waiting"`            // with something left to visit
+	Visited    int         `json:"visited"`            // of those, right now
+	LeftOut    int         `json:"left_out"`           // that could not be reached in this cycle
+	Unreached  []string    `json:"unreached"`          // some of those left out
+	Pages      Rate        `json:"pages"`              // stored in this cycle since the start
+	Bytes      Rate        `json:"bytes"`              // of their answers on the wire
+	Segments   int64       `json:"segments"`           // bytes in open segments
+	Found      int         `json:"found"`              // hosts found outside the assignment
+	Lost       Lost        `json:"lost"`               // since the last batch
+	Coverage   *Coverage   `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
+	Clock      *wire.Clock `json:"clock,omitempty"`    // against the manager's; nil: not measured
+	Tap        *Tap        `json:"tap,omitempty"`      // nil: there is none
 	Next       Next        `json:"next"`
 	Forecast   *Forecast   `json:"forecast,omitempty"` // nil: nothing is left
 	Modules    []Module    `json:"modules,omitempty"`

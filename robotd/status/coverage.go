@@ -1,0 +1,66 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sheaf/robotd/coverage"
+)
+
+// Coverage is what became of a cycle's pages since the robot started, as far as it has got: together
+// with what each batch's manifest says by host, every page that was due is in it.
+type Coverage struct {
+	Pages     int64            `json:"pages"`     // taken in full
+	Unchanged int64            `json:"unchanged"` // revisits
+	Answers   int64            `json:"answers"`   // archived, and no page: redirects, "not found"
+	Lost      coverage.Reasons `json:"lost"`      // not collected, by kind and reason
+	Left      int64            `json:"left"`      // queued and not visited
+	Why       map[string]int64 `json:"why"`       // of those, by what keeps them
+	Later     int64            `json:"later"`     // known, and put off to a later cycle for want of room
+}
+
+// reasonsShown bounds the reasons of one kind that people are shown, the most frequent first.
+const reasonsShown = 3
+
+// coverage tells what became of the cycle's pages.
+func (b *builder) coverage(s *Status) {
+	c := s.Coverage
+	if c == nil {
+		return
+	}
+	b.row("covered", "%s taken, %s unchanged, %s", plural(c.Pages, "page", "pages"), count(c.Unchanged), plural(c.Answers, "other answer", "other answers"))
+	for _, kind := range slices.Sorted(maps.Keys(c.Lost)) {
+		total := int64(0)
+		for _, n := range c.Lost[kind] {
+			total += n
+		}
+		b.row("", "%s %s: %s", count(total), kind, reasons(c.Lost[kind]))
+	}
+	if c.Left > 0 {
+		b.row("", "%s not reached yet: %s", count(c.Left), reasons(c.Why))
+	}
+	if c.Later > 0 {
+		b.row("", "%s put off to later cycles: the window has no room for them", count(c.Later))
+	}
+}
+
+// reasons writes counts by reason, the largest first.
+func reasons(counts map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		if counts[a] != counts[b] {
+			return int(counts[b] - counts[a])
+		}
+		return strings.Compare(a, b)
+	})
+	var words []string
+	for i, name := range names {
+		if i == reasonsShown {
+			words = append(words, "…")
+			break
+		}
+		words = append(words, fmt.Sprintf("%s %s", count(counts[name]), Printable(name, 0)))
+	}
+	return strings.Join(words, ", ")
+}
