@@ -139,13 +139,12 @@ func (s *S3) probe(ctx context.Context) error {
 	return ErrNotConditional
 }
 
-// look asks for the bucket, and changes nothing.
+// look lists a little, and changes nothing.
 func (s *S3) look(ctx context.Context) error {
-	there, err := s.core.BucketExists(ctx, s.bucket)
-	if err == nil && !there {
-		err = ErrBucket
+	for _, err := range s.List(ctx, "", "") {
+		return err
 	}
-	return err
+	return nil
 }
 
 // Close gives up idle connections; readers that are open stay good.

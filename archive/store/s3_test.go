@@ -153,8 +153,40 @@ func TestOpenS3Fails(t *testing.T) {
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%s: %v, want %v", name, err, c.want)
 			}
+			bad.ReadOnly = true
+			if _, err := store.OpenS3(t.Context(), bad); err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Errorf("%s, to read only: %v, want %v", name, err, c.want)
+			}
 		}
 	})
+}
+
+// A store that is only read is opened without one request that writes.
+func TestOpenS3ReadOnly(t *testing.T) {
+	o := storetest.StartVersity(t).Options(t)
+	if err := openS3(t, o).Put(t.Context(), "a", strings.NewReader("x"), 1); err != nil {
+		t.Fatal(err)
+	}
+	target, err := url.Parse(o.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host = target.Scheme, target.Host } // the signed Host stays
+	reader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			t.Errorf("%s %s", r.Method, r.URL)
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer reader.Close()
+	o.Endpoint, o.ReadOnly = reader.URL, true
+	s := openS3(t, o)
+	if info, err := s.Stat(t.Context(), "a"); err != nil || info.Size != 1 {
+		t.Errorf("%+v, %v", info, err)
+	}
 }
 
 // Credentials that are not set are taken from the environment or the file.

@@ -104,7 +104,7 @@ func s3Credentials(access, secret string) (*credentials.Credentials, error) {
 
 // openError names what in the options makes a store unusable.
 func openError(err error) error {
-	if errors.Is(err, ErrNotConditional) || errors.Is(err, ErrBucket) {
+	if errors.Is(err, ErrNotConditional) {
 		return err
 	}
 	var answer minio.ErrorResponse
