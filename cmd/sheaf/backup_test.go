@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 )
@@ -92,6 +94,18 @@ func TestBackupAndRestore(t *testing.T) {
 	if !strings.Contains(hosts, "127.0.0.1:82/start") {
 		t.Fatalf("the robot's list: %s", hosts)
 	}
+	control, err := db.Open(t.Context(), filepath.Join(c.data, "sheaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	for n, state := range []wire.State{wire.StatePublished, wire.StateReceived} {
+		_, err := control.ExecContext(t.Context(), `INSERT INTO ingest_batches (id, batch, robot, protocol, sha256, size, hosts, state, received_at, entered_at)
+			VALUES (?1, ?1, 'waseda', 'http', '', 1, 1, ?2, 1, 1)`, fmt.Sprintf("waseda-20261121T020000Z-%d", n+1), string(state))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "sheaf.backup")
 	c.run([]string{"secrets"}, "backup", file)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -130,7 +144,7 @@ func TestBackupAndRestore(t *testing.T) {
 					t.Errorf("a backup that is %s was taken", what)
 				}
 			}
-			if out, err := restore(file); err != nil || !strings.Contains(out, "restored") {
+			if out, err := restore(file); err != nil || !strings.Contains(out, "1 batches under way were left out") {
 				t.Fatalf("%s, %v", out, err)
 			}
 			if _, err := restore(file); err == nil || !strings.Contains(err.Error(), "not empty") {
@@ -141,6 +155,9 @@ func TestBackupAndRestore(t *testing.T) {
 			c = startService(t, all)
 			c.data = data // with the operators' token of old
 			c.run([]string{"waseda"}, "robot", "ls")
+			if list := c.run([]string{"Z-1"}, "batch", "ls"); strings.Contains(list, "Z-2") {
+				t.Errorf("a batch whose file is gone is to be gone on with:\n%s", list)
+			}
 			if again := c.hostList("waseda", secret); again != hosts {
 				t.Errorf("the robot's list: %s, was %s", again, hosts)
 			}

@@ -45,7 +45,7 @@ func dump(t *testing.T, d *sql.DB) (schema int64, all map[string]string) {
 func fill(ctx context.Context, source string, schema int64, all map[string]string) error {
 	return db.Fill(ctx, source, schema, slices.Collect(maps.Keys(all)), func(name string) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(all[name])), nil
-	})
+	}, nil)
 }
 
 // What one kind of database dumps, either takes, value for value: a dump of the copy is the same.

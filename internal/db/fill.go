@@ -21,8 +21,9 @@ var mustBeEmpty = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
 // Fill puts a dump's tables, named by tables and read from open, into the database that the source
 // names, which is new, and brings it up to this program's schema. Either all of it is there
-// afterwards or nothing. Dumps of either kind of database go into either.
-func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error)) (err error) {
+// afterwards or nothing; finish, which may be nil, works on it before, in the schema of the dump.
+// Dumps of either kind of database go into either.
+func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) (err error) {
 	d, err := openAt(ctx, source, schema)
 	if err != nil {
 		return err
@@ -76,6 +77,11 @@ func Fill(ctx context.Context, source string, schema int64, names []string, open
 	}
 	if isPostgres(d) {
 		if err := advance(ctx, tx); err != nil {
+			return fmt.Errorf("fill: %w", err)
+		}
+	}
+	if finish != nil {
+		if err := finish(ctx, tx); err != nil {
 			return fmt.Errorf("fill: %w", err)
 		}
 	}

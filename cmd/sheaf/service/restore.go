@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -42,9 +43,8 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	keys := []string{receiptKeyFile, tokenFile}
-	for _, name := range keys {
-		if err := sameOrNone(filepath.Join(cfg.Data, name), filepath.Join(dir, name)); err != nil {
+	for _, name := range []string{receiptKeyFile, tokenFile} { // first: they may be put there again, the tables not
+		if err := putKey(cfg.Data, dir, name); err != nil {
 			return nil, fmt.Errorf("restore: settings: data: %q: %w", cfg.Data, err)
 		}
 	}
@@ -54,68 +54,43 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 			tables = append(tables, strings.TrimSuffix(table, tableSuffix))
 		}
 	}
+	restored := &Restored{Backup: *b, Tables: len(tables)}
 	err = db.Fill(ctx, cfg.database(), b.Schema, tables, func(table string) (io.ReadCloser, error) {
 		return os.Open(filepath.Join(dir, backupTables, table+tableSuffix))
-	})
+	}, restored.dropUnderWay)
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
-	}
-	restored := &Restored{Backup: *b, Tables: len(tables)}
-	if restored.Dropped, err = dropUnderWay(ctx, cfg.database()); err != nil {
-		return nil, fmt.Errorf("restore: batches under way: %w", err)
-	}
-	for _, name := range keys { // last: a start before would have made others
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, fmt.Errorf("restore: %w", err)
-		}
-		if err := durable.WriteSecret(filepath.Join(cfg.Data, name), text); err != nil {
-			return nil, fmt.Errorf("restore: %w", err)
-		}
 	}
 	return restored, nil
 }
 
-// sameOrNone fails where a file is there that differs from the backup's.
-func sameOrNone(there, backup string) error {
-	have, err := os.ReadFile(there)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+// putKey copies a key out of the backup, unless another one is there.
+func putKey(data, backup, name string) error {
+	want, err := os.ReadFile(filepath.Join(backup, name))
 	if err != nil {
 		return err
 	}
-	want, err := os.ReadFile(backup)
-	if err != nil {
+	have, err := os.ReadFile(filepath.Join(data, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return durable.WriteSecret(filepath.Join(data, name), want)
+	case err != nil:
 		return err
-	}
-	if !bytes.Equal(have, want) {
-		return fmt.Errorf("%s is there already and is another: a backup goes into a new data directory", filepath.Base(there))
+	case !bytes.Equal(have, want):
+		return fmt.Errorf("%s is there already and is another: a backup goes into a new data directory", name)
 	}
 	return nil
 }
 
 // dropUnderWay deletes the rows of batches that were not published, and what their splits had staged.
-func dropUnderWay(ctx context.Context, source string) (n int64, err error) {
-	d, err := db.Open(ctx, source)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer tx.Rollback() // does nothing after Commit
+func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
-		return 0, err
+		return err
 	}
 	res, err := tx.ExecContext(ctx, `DELETE FROM ingest_batches WHERE state IN ('received', 'pre-split', 'post-split')`)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if n, err = res.RowsAffected(); err != nil {
-		return 0, err
-	}
-	return n, tx.Commit()
+	r.Dropped, err = res.RowsAffected()
+	return err
 }
