@@ -9,6 +9,7 @@
 //	/v1/changes?since=&mark=&surt=&wait=     what was published and withdrawn, by sequence number
 //	/v1/cdx?url=&from=&to=…                  index lines of records (package query)
 //	/v1/pages.<form>?url=&from=&to=…         the records themselves, as one file
+//	/v1/coverage?url=&from=&to=              what robots did not collect, and why
 //	/v1/jobs                                 what was POSTed there: gathered in the background
 //	/v1/admin/accounts                       for operators
 //	/web/<timestamp>[id_]/<URL>              a stored page, to read; id_: its bytes
@@ -107,6 +108,8 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Jobs != nil {
 		s.registerJobs(r, get)
 	}
+	get("/v1/coverage", s.coverage)
+	r.Handle("/v1/coverage", s.authenticated(s.coverage)).Methods(http.MethodPost)
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	s.registerPages(r)
