@@ -92,7 +92,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request, a *serve.Account) 
 	}
 	i, j := all.at(from, url), all.at(to, url)
 	if i < 0 || j < 0 {
-		found(w, s.origin(r)+diffPath(all[all.nearest(from)].Time, all[all.nearest(to)].Time, url))
+		found(w, s.origin(r)+diffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil
 	}
 	permit, err := s.Library.Begin(r.Context(), a)

@@ -39,12 +39,15 @@ func (s *server) timeGate(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 {
+	i, err := s.choose(r, all, wanted)
+	if err != nil {
+		return err
+	}
+	if i < 0 {
 		return s.noPage(w, r, a, url)
 	}
-	c := all[all.nearest(wanted)]
 	s.link(w, r, all, -1, url)
-	found(w, s.origin(r)+replay.Path(c.Time, replay.Plain, c.URL))
+	found(w, s.origin(r)+replay.Path(all[i].Time, replay.Plain, all[i].URL))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/problem"
+	"sheaf/internal/weburl"
 	"sheaf/serve"
 	"sheaf/serve/replay"
 )
@@ -91,11 +92,12 @@ func (m mementos) at(t time.Time, url string) int {
 }
 
 // nearest returns the version nearest to a time; the zero time is now. A server's
-// passing trouble counts only where there is nothing else.
-func (m mementos) nearest(t time.Time) int {
+// passing trouble counts only where there is nothing else. Those that skip holds do not count.
+func (m mementos) nearest(t time.Time, skip map[int]bool) int {
 	best := -1
 	for i, c := range m {
 		switch {
+		case skip[i]:
 		case best < 0, trouble(m[best]) && !trouble(c):
 			best = i
 		case trouble(c) && !trouble(m[best]):
@@ -104,6 +106,55 @@ func (m mementos) nearest(t time.Time) int {
 		}
 	}
 	return best
+}
+
+// maxSelfRedirects is how many versions are looked into for one that leads somewhere.
+const maxSelfRedirects = 50
+
+// choose returns the version nearest to a time that shows something: one by which the
+// server only sent its readers from http to https, or to the name with www, would lead to itself, as
+// these count as one page. -1: there is none.
+func (s *server) choose(r *http.Request, all mementos, t time.Time) (int, error) {
+	skip := make(map[int]bool)
+	for range maxSelfRedirects {
+		i := all.nearest(t, skip)
+		if i < 0 || !redirects(all[i]) {
+			return i, nil
+		}
+		to, err := redirectOf(r, all[i])
+		if err != nil {
+			return -1, err
+		}
+		if to == "" || archive.SURT(to) != archive.SURT(all[i].URL) {
+			return i, nil
+		}
+		skip[i] = true
+	}
+	return -1, nil
+}
+
+func redirects(c *serve.Capture) bool { return c.Kind == archive.Response && c.Status/100 == 3 }
+
+// redirectOf returns where a stored redirect leads, absolute; "" where that is no web address.
+func redirectOf(r *http.Request, c *serve.Capture) (string, error) {
+	answer, err := c.Response(r.Context())
+	if err != nil {
+		return "", err
+	}
+	answer.Body.Close()
+	return locationOf(c, answer), nil
+}
+
+func locationOf(c *serve.Capture, answer *serve.Response) string {
+	base, err := weburl.New(c.URL, nil)
+	if err != nil {
+		return ""
+	}
+	to, err := base.Resolve(answer.Get("Location"), nil)
+	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
+		return ""
+	}
+	return to
 }
 
 func distance(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
@@ -123,20 +174,24 @@ func (s *server) web(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	if err != nil {
 		return err
 	}
-	switch i := all.at(address.Time, address.URL); {
+	i := all.at(address.Time, address.URL)
+	switch {
 	case len(all) == 0:
 		return s.noPage(w, r, a, address.URL)
 	case address.All:
 		return s.versions(w, r, all, address.URL)
 	case address.Full && i >= 0 && all[i].URL == address.URL:
 		return s.memento(w, r, a, all, i, address.Mode)
-	case address.Full && i >= 0:
-		found(w, s.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
-		return nil
+	case !address.Full || i < 0 || redirects(all[i]):
+		if i, err = s.choose(r, all, address.Time); err != nil {
+			return err
+		}
 	}
-	c := all[all.nearest(address.Time)]
+	if i < 0 {
+		return s.noPage(w, r, a, address.URL)
+	}
 	s.link(w, r, all, -1, address.URL)
-	found(w, s.origin(r)+replay.Path(c.Time, address.Mode, c.URL))
+	found(w, s.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"sheaf/internal/transfers"
-	"sheaf/internal/weburl"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
@@ -56,11 +55,13 @@ func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	out := &counter{ResponseWriter: pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}}
 	start := time.Now()
 	defer func() { s.recordPage(r, a, start, out) }()
-	if to := answer.Get("Location"); mode != replay.Bytes && to != "" && answer.Status/100 == 3 {
-		return s.redirect(out, r, c, answer.Status, to, mode)
+	if mode != replay.Bytes && answer.Status/100 == 3 && answer.Get("Location") != "" {
+		return s.redirect(out, r, c, answer, mode)
 	}
 	if mode == replay.Bytes {
-		return s.bytes(out, r, answer)
+		policy(h, storedType(answer), false)
+		setType(h, storedType(answer))
+		return s.send(out, r, c, answer, answer.Body)
 	}
 	return s.page(out, r, all, i, answer, mode)
 }
@@ -87,7 +88,8 @@ func (s *server) etag(r *http.Request, all mementos, i int, mode replay.Mode) st
 // matches reports whether a list of entity tags holds one, weakly compared.
 func matches(list, etag string) bool {
 	for tag := range strings.SplitSeq(list, ",") {
-		if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		if tag == etag || strings.HasSuffix(tag, gzipTag) && strings.TrimSuffix(tag, gzipTag)+`"` == etag {
 			return true
 		}
 	}
@@ -95,16 +97,13 @@ func matches(list, etag string) bool {
 }
 
 // redirect passes on a redirect that the server gave, to where its target lies in the archive.
-func (s *server) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, status int, to string, mode replay.Mode) error {
-	base, err := weburl.New(c.URL, nil)
-	if err == nil {
-		to, err = base.Resolve(to, nil)
-	}
-	if err != nil || !strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://") {
-		return s.show(w, r, http.StatusOK, redirectTemplate, missingPage{screen: s.screen(r, c.URL), Near: []place{{URL: to}}})
+func (s *server) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, answer *serve.Response, mode replay.Mode) error {
+	to := locationOf(c, answer)
+	if to == "" {
+		return s.show(w, r, http.StatusOK, redirectTemplate, missingPage{screen: s.screen(r, c.URL), Near: []place{{URL: answer.Get("Location")}}})
 	}
 	w.Header().Set("Location", s.origin(r)+replay.Path(c.Time, mode, to))
-	w.WriteHeader(shownStatus(status))
+	w.WriteHeader(shownStatus(answer.Status))
 	return nil
 }
 
@@ -163,14 +162,6 @@ func storedType(answer *serve.Response) string {
 	return ""
 }
 
-// bytes sends a body as it is.
-func (s *server) bytes(w *counter, r *http.Request, answer *serve.Response) error {
-	contentType := storedType(answer)
-	policy(w.Header(), contentType, false)
-	setType(w.Header(), contentType)
-	return s.send(w, r, answer, answer.Body)
-}
-
 // setType sets a Content-Type; without one browsers judge by the bytes, as they did then.
 func setType(h http.Header, contentType string) {
 	h["Content-Type"] = nil // net/http would guess
@@ -179,13 +170,27 @@ func setType(h http.Header, contentType string) {
 	}
 }
 
-func (s *server) send(w *counter, r *http.Request, answer *serve.Response, body io.Reader) error {
+// send sends a body as it is. To who takes gzip, a page leaves as it is stored, not inflated.
+func (s *server) send(w *counter, r *http.Request, c *serve.Capture, answer *serve.Response, body io.Reader) error {
 	status := shownStatus(answer.Status)
 	if status == http.StatusNoContent || status == http.StatusResetContent {
 		w.WriteHeader(status)
 		return nil
 	}
-	w.Header().Set("Content-Length", strconv.FormatInt(answer.Size, 10))
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	size := answer.Size
+	if stored, err := c.Body(); err == nil && takesGzip(r) && stored.Size() < size {
+		opened, err := stored.OpenRange(r.Context(), 0, stored.Size())
+		if err != nil {
+			return err
+		}
+		defer opened.Close()
+		body, size = opened, stored.Size()
+		h.Set("Content-Encoding", "gzip")
+		h.Set("ETag", strings.TrimSuffix(h.Get("ETag"), `"`)+gzipTag)
+	}
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil
@@ -194,6 +199,20 @@ func (s *server) send(w *counter, r *http.Request, answer *serve.Response, body 
 		s.broken(r, err)
 	}
 	return nil
+}
+
+// gzipTag ends the ETag of what is sent in gzip.
+const gzipTag = `-gzip"`
+
+// takesGzip reports whether a client takes gzip (RFC 9110, 12.5.3).
+func takesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return !strings.HasPrefix(strings.ReplaceAll(weight, " ", ""), "q=0") || strings.ContainsAny(weight, "123456789")
+		}
+	}
+	return false
 }
 
 // broken ends an answer that has begun and cannot be gone on with: the client must
@@ -217,7 +236,7 @@ func (s *server) page(w *counter, r *http.Request, all mementos, i int, answer *
 	policy(h, contentType, mode == replay.Frame && doc.Kind == replay.HTML)
 	if doc.Kind == replay.Other {
 		setType(h, contentType)
-		return s.send(w, r, answer, doc)
+		return s.send(w, r, c, answer, doc)
 	}
 	h.Set("Content-Type", doc.ContentType(contentType))
 	var banner []byte

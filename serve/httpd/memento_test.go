@@ -1,0 +1,88 @@
+package httpd_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sheaf/serve/httpd"
+)
+
+// The examples of RFC 7089, 4.2.1: with and without a time, and with one that is none.
+func TestTimeGate(t *testing.T) {
+	s := newPages(t)
+	for when, day := range map[string]int{
+		"":                              25,
+		"Thu, 31 May 2007 20:35:00 GMT": 22,
+		"Sun, 22 Nov 2026 14:00:00 GMT": 23,
+		"Tue, 24 Nov 2026 01:00:00 GMT": 24,
+		"Tue, 24 Nov 2099 01:00:00 GMT": 25,
+	} {
+		var header []string
+		if when != "" {
+			header = []string{"Accept-Datetime", when}
+		}
+		url := page
+		if day == 25 {
+			url = "https://waseda.ac.jp/d/p.html"
+		}
+		resp, body := s.do(t, "GET", "jp", "/timegate/"+page, header...)
+		h := resp.Header
+		if resp.StatusCode != 302 || h.Get("Location") != s.url+ofDay(day, "", url) || h.Get("Vary") != "accept-datetime" || h.Get("Memento-Datetime") != "" || len(body) > 0 {
+			t.Errorf("at %q: %s %v", when, resp.Status, h)
+		}
+		for _, rel := range []string{`rel="original"`, `rel="timemap"; type="application/link-format"; from=`, `rel="first memento"`, `rel="last memento"`} {
+			if !strings.Contains(h.Get("Link"), rel) {
+				t.Errorf("no %s in %s", rel, h.Get("Link"))
+			}
+		}
+	}
+	if resp, body := s.do(t, "GET", "jp", "/timegate/"+page, "Accept-Datetime", "yesterday"); resp.StatusCode != 400 || !strings.Contains(string(body), "yesterday") {
+		t.Errorf("a time that is none: %s %s", resp.Status, body)
+	}
+}
+
+// linkFormat is the grammar of RFC 6690, as far as TimeMaps need it.
+var linkFormat = regexp.MustCompile(`^<([^<>"\s]+)>((?:; ?[a-z]+="[^"]*")+)(?:,|$)`)
+
+func TestTimeMap(t *testing.T) {
+	s := newPages(t)
+	resp, body := s.do(t, "GET", "jp", "/timemap/link/"+page)
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/link-format" {
+		t.Fatalf("%s %v", resp.Status, resp.Header)
+	}
+	var got []string
+	for line := range strings.Lines(string(body)) {
+		m := linkFormat.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil {
+			t.Fatalf("%q is no link", line)
+		}
+		got = append(got, strings.Replace(m[1], s.url, "", 1)+m[2])
+	}
+	want := []string{
+		page + `; rel="original"`,
+		"/timegate/" + page + `; rel="timegate"`,
+		"/timemap/link/" + page + `; rel="self"; type="application/link-format"; from="Sun, 22 Nov 2026 01:00:00 GMT"; until="Wed, 25 Nov 2026 01:00:00 GMT"`,
+		ofDay(22, "", page) + `; rel="first memento"; datetime="Sun, 22 Nov 2026 01:00:00 GMT"`,
+		ofDay(23, "", page) + `; rel="memento"; datetime="Mon, 23 Nov 2026 01:00:00 GMT"`,
+		ofDay(24, "", page) + `; rel="memento"; datetime="Tue, 24 Nov 2026 01:00:00 GMT"`,
+		ofDay(25, "", "https://waseda.ac.jp/d/p.html") + `; rel="last memento"; datetime="Wed, 25 Nov 2026 01:00:00 GMT"`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") || strings.HasSuffix(string(body), ",\n") {
+		t.Errorf("%s\nwant\n%s", body, strings.Join(want, "\n"))
+	}
+	_, body = s.do(t, "GET", "jp", "/timemap/json/"+page)
+	var m httpd.TimeMap
+	if err := json.Unmarshal(body, &m); err != nil || m.Original != page || len(m.Mementos.List) != 4 || m.Mementos.Last.URI != s.url+ofDay(25, "", "https://waseda.ac.jp/d/p.html") || !m.Mementos.First.Datetime.Equal(at(22, 1)) {
+		t.Errorf("%v %s", err, body)
+	}
+	// Every memento that is named is there, and says that it is.
+	for _, line := range m.Mementos.List {
+		resp, _ := s.do(t, "GET", "jp", strings.TrimPrefix(line.URI, s.url))
+		if resp.StatusCode != 200 || resp.Header.Get("Memento-Datetime") != line.Datetime.Format(http.TimeFormat) {
+			t.Errorf("%s: %s %v", line.URI, resp.Status, resp.Header)
+		}
+	}
+}
