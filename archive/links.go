@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 )
 
@@ -120,7 +119,8 @@ func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
 
 // add appends the links of the cell that is to stand at an offset; undo takes them back.
 func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
-	group := append(append(buf[:0], r.URL...), '\n')
+	const room = 48 // for the head, which only what follows it tells
+	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
 	n := 0
 	for i := range r.Links {
 		if link := &r.Links[i]; link.fits() {
@@ -131,18 +131,15 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 	if n == 0 {
 		return func() error { return nil }, group, nil
 	}
-	head := len(group) // in the buffer it stands last: only now is it known
-	group = strconv.AppendInt(group, at, 10)
-	group = append(strconv.AppendInt(append(group, ' '), int64(head), 10), '\n')
+	head := fmt.Appendf(nil, "%d %d\n", at, len(group)-room)
+	copy(group[room-len(head):], head)
 	f, err := os.OpenFile(string(l), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, group, err
 	}
 	size, err := f.Seek(0, io.SeekEnd)
-	for _, part := range [][]byte{group[head:], group[:head]} {
-		if err == nil {
-			_, err = f.Write(part)
-		}
+	if err == nil {
+		_, err = f.Write(group[room-len(head):])
 	}
 	undo = func() error { return os.Truncate(string(l), size) }
 	if err = errors.Join(err, f.Close()); err != nil {
