@@ -21,8 +21,8 @@ type crew struct {
 }
 
 const (
-	maxLively   = 512              // runs at once, without those that wait for their servers
-	waitsLonger = 10 * time.Second // and this is when they do: for one page
+	maxLively   = 256             // runs at once, without those that wait for their servers
+	waitsLonger = 5 * time.Second // and this is when they do: for one page
 )
 
 func newCrew(size int) *crew {

@@ -42,6 +42,7 @@ type Robot struct {
 	gate    *polite.Gate
 	rota    *rota
 	robots  *memory.Rules
+	shared  *polite.Library // of what is kept in robots
 
 	restraints *memory.Restraints
 	servers    *memory.Servers
@@ -192,6 +193,7 @@ func (r *Robot) openGate() error {
 	if r.robots, err = memory.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
+	r.shared = polite.NewLibrary()
 	if r.servers, err = memory.OpenServers(r.path("servers")); err != nil {
 		return err
 	}

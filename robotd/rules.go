@@ -43,7 +43,7 @@ func (c *crawl) rulesFor(h *host, scheme string) *rules {
 	ru := &rules{scheme: scheme}
 	h.rules = append(h.rules, ru)
 	if text, until, ok := c.robots.Load(scheme, h.name); ok && c.cfg.Page.Rules > 0 {
-		ru.Robots, ru.until = polite.Parse(text), until
+		ru.Robots, ru.until = c.shared.Share(text, polite.Parse(text)), until
 		c.pushSitemaps(h, ru)
 	}
 	return ru
@@ -94,7 +94,7 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	c.wake(h) // home, where redirects led away
 	if !verdict.NotNow() {
 		h.failures = 0
-		ru.Robots, ru.until = verdict.Rules, time.Now().Add(c.cfg.Page.Rules)
+		ru.Robots, ru.until = c.shared.Share(verdict.Text, verdict.Rules), time.Now().Add(c.cfg.Page.Rules)
 		if err := c.robots.Save(ru.scheme, h.name, verdict.Text, ru.until); err != nil {
 			c.fail(h, err)
 			return
