@@ -229,7 +229,7 @@ func Default() Config {
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
-		Memory:      MemoryConfig{Garbage: 10 << 20, Limit: 512 << 20},
+		Memory:      MemoryConfig{Garbage: 8 << 20, Limit: 512 << 20},
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
 		Page: PageConfig{

@@ -32,7 +32,7 @@ type backlog struct {
 }
 
 // maxBacklog turns wait for processor and disk at most before no more runs begin.
-const maxBacklog = 64
+const maxBacklog = 16
 
 func (b *backlog) add() { b.turns.Add(1) }
 

@@ -88,7 +88,23 @@ func Parse(text []byte) *Robots {
 			}
 		}
 	}
+	r.shrink()
 	return r
+}
+
+// shrink drops room that nothing will use: ten thousand hosts' rules are in memory at once.
+func (r *Robots) shrink() {
+	for i := range r.groups {
+		g := &r.groups[i]
+		g.agents, g.rules = slices.Clone(g.agents), slices.Clone(g.rules)
+		for k := range g.rules {
+			g.rules[k].pattern = strings.Clone(g.rules[k].pattern) // it may be a part of its line
+		}
+	}
+	r.groups = slices.Clone(r.groups)
+	if !slices.ContainsFunc(r.hours, func(h hours) bool { return h.delay > 0 || len(h.visits) > 0 }) {
+		r.hours = nil
+	}
 }
 
 func splitLine(line string) (key, value string, ok bool) {
