@@ -240,3 +240,12 @@ func scanAccount(row interface{ Scan(...any) error }) (*Account, string, error) 
 	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
 	return &account, phc, nil
 }
+
+// Find returns an account by its name; nil where there is none.
+func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
+	account, _, err := a.recall(ctx, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return account, err
+}

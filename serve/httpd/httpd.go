@@ -41,6 +41,7 @@ import (
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
+	"sheaf/serve/watch"
 )
 
 // Options of the handlers. Library, Accounts, Recorder and Operator are needed.
@@ -54,6 +55,7 @@ type Options struct {
 	Public   string                          // the service's own URL, where a proxy speaks for it; may be empty
 	Zone     *time.Location                  // of the times that people read; default UTC
 	Replay   string                          // directory with ReplayWeb.page's ui.js and sw.js; empty: not offered
+	Watches  *watch.Watches                  // nil: consumers cannot watch
 	Log      *slog.Logger                    // default: slog.Default
 
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
@@ -113,6 +115,9 @@ func Register(r *mux.Router, opt Options) error {
 	r.Handle("/v1/cdx", s.authenticated(s.cdx)).Methods(http.MethodPost)
 	s.registerAdmin(r)
 	s.registerPages(r)
+	if s.Watches != nil {
+		s.registerWatches(r)
+	}
 	return s.registerReplay(r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base32"
 	"encoding/hex"
 	"fmt"
@@ -36,6 +37,7 @@ type Site struct {
 	Accounts *serve.Accounts
 	Log      *transfers.Log
 	Jobs     *jobs.Jobs // nobody works on them; Run does
+	DB       *sql.DB
 
 	t       testing.TB
 	batches int
@@ -58,7 +60,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	must(t, err)
 	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp"})
 	must(t, err)
-	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), t: t}
+	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, t: t}
 }
 
 // Account creates an account whose password is its name.

@@ -200,11 +200,14 @@ func (s *Service) buildServe(c common, library *serve.Library) (err error) {
 		s.accounts.Offline(s.cfg.Access.Offline, s.log)
 	}
 	s.recorder = &recorder{to: c.moved, log: s.log}
+	if err := s.buildWatches(c, library); err != nil {
+		return err
+	}
 	s.jobs = jobs.New(s.db, c.objects, library, s.accounts, s.log)
 	err = httpd.Register(s.router, httpd.Options{
 		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Public: s.cfg.HTTP.Public, Zone: c.zone, Log: s.log,
 		Replay:   s.cfg.Replay.Dir,
-		Stopping: s.stopping, Jobs: s.jobs,
+		Stopping: s.stopping, Watches: s.watches, Jobs: s.jobs,
 	})
 	if err != nil {
 		return err
@@ -223,7 +226,7 @@ func (s *Service) work() (all []func(context.Context) error) {
 	}
 	if s.cfg.has(roleServe) {
 		watch := func(ctx context.Context) error { return s.accounts.Watch(ctx, s.log) }
-		all = append(all, s.accounts.Run, watch, s.meter.Run, s.recorder.Run, s.jobs.Run)
+		all = append(all, s.accounts.Run, watch, s.meter.Run, s.recorder.Run, s.jobs.Run, s.watches.Run)
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/window"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/watch"
 )
 
 // Config is the service's settings. The names in a YAML file are those of the
@@ -74,6 +75,9 @@ type Config struct {
 		// five minutes, or it is let go and goes on later; 0: any number.
 		Least int `mapstructure:"least"`
 	} `mapstructure:"uploads"`
+
+	// Watch is how consumers are told of changes.
+	Watch Watch `mapstructure:"watch"`
 
 	Publish struct {
 		// Window says when new editions may become visible, such as "12:00-13:00",
@@ -254,6 +258,15 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("download.per_address", 50)
 	v.SetDefault("download.per_account", 20)
 	v.SetDefault("drop.hosts", "")
+	v.SetDefault("watch.limit", 1000)
+	v.SetDefault("watch.confirmed", false)
+	v.SetDefault("watch.private_webhooks", false)
+	v.SetDefault("watch.mail.server", "")
+	v.SetDefault("watch.mail.from", "")
+	v.SetDefault("watch.mail.tls", string(watch.StartTLS))
+	v.SetDefault("watch.mail.user", "")
+	v.SetDefault("watch.mail.password_file", "")
+	v.SetDefault("watch.mail.roots", "")
 	v.SetDefault("drop.quiet", 10*time.Minute)
 	v.SetDefault("drop.cut_off", 24*time.Hour)
 	v.SetDefault("uploads.least", 10)
@@ -383,6 +396,7 @@ func (c *Config) check() error {
 			errs = append(errs, bad(key, text, "is no rate: "+err.Error()))
 		}
 	}
+	errs = append(errs, c.Watch.check(bad)...)
 	if c.Drop.Quiet < 0 {
 		errs = append(errs, bad("drop.quiet", c.Drop.Quiet, "is negative"))
 	}

@@ -31,6 +31,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/jobs"
+	"sheaf/serve/watch"
 )
 
 // Service is the rooms of one process, ready to Run.
@@ -53,6 +54,7 @@ type Service struct {
 	accounts *serve.Accounts
 	recorder *recorder
 	jobs     *jobs.Jobs
+	watches  *watch.Watches
 	meter    *bandwidth.Meter
 	download ftp.Handler
 	router   *mux.Router

@@ -1,0 +1,30 @@
+package watch
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Sign is what a webhook's receiver computes.
+var Sign = sign
+
+// Public reports whether webhooks may be at an address.
+func Public(ip string) bool { return public(netip.MustParseAddr(ip)) }
+
+// LookAll reads the feed to its end.
+func LookAll(ctx context.Context, s *Watches) error {
+	for {
+		if more, err := s.step(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// DeliverAll sends all that is due.
+func DeliverAll(ctx context.Context, s *Watches) error {
+	for {
+		if n, err := s.deliverDue(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+}

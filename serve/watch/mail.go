@@ -1,0 +1,237 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/textproto"
+	"os"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/wneessen/go-mail"
+)
+
+// Mail says how mails are sent.
+type Mail struct {
+	Server   string // host and port of the SMTP server that takes them
+	From     string // address that they come from
+	User     string // to log in with; empty: without
+	Password string
+	TLS      TLS           // default StartTLS
+	Patience time.Duration // for one mail; default a minute
+	Roots    string        // file with the certificates that the server's must come from; empty: the system's
+}
+
+// TLS is how the connection to the mail server is kept secret.
+type TLS string
+
+const (
+	StartTLS TLS = "starttls" // must be offered
+	Implicit TLS = "tls"      // from the first byte, port 465
+	NoTLS    TLS = "none"     // a server on this machine
+)
+
+const defaultPatience = time.Minute
+
+// letterKey is what goes into one mail: what an account's address gets at a time.
+type letterKey struct {
+	account, email string
+	confirms       bool
+	watch          string // of a confirmation: each has one of its own
+}
+
+// letter is a mail as it comes together.
+type letter struct {
+	to    string
+	of    []delivery
+	items []item
+}
+
+type item struct {
+	*Notice        // nil: asks to confirm
+	Title   string // of the watch
+	Link    string // that ends the mails, or confirms
+}
+
+// add puts a delivery into a letter.
+func (s *Watches) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
+	l.of = append(l.of, d)
+	if d.notice == "" {
+		l.items = append(l.items, item{Title: w.Title(), Link: s.opt.Base + "/v1/watches/" + w.ID + "/confirm/" + w.confirm})
+		return nil
+	}
+	n, err := s.notice(ctx, d.notice)
+	if err != nil || n == nil {
+		return err
+	}
+	l.items = append(l.items, item{n, w.Title(), s.opt.Base + "/v1/watches/" + w.ID + "/stop/" + w.token(purposeStop)})
+	return nil
+}
+
+// shown is how many pages a mail lists.
+const shown = 100
+
+var noticeText = template.Must(template.New("notice").Funcs(template.FuncMap{
+	"time": func(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") },
+}).Parse(`{{range .Shown}}{{.What}}: {{.URL}}
+  visited {{time .At}}{{if not .Before.IsZero}}, before that {{time .Before}}{{end}}
+{{with .Page}}  page        {{.}}
+{{end}}{{with .Diff}}  differences {{.}}
+{{end}}  versions    {{.Stored}}
+
+{{end}}{{with .More}}and {{.}} more
+
+{{end}}{{range .Stop}}No more mails about {{.Title}}:
+  {{.Link}}
+{{end}}`))
+
+var confirmText = template.Must(template.New("confirm").Parse(`Somebody, most likely you, asked the archive at {{.Base}}
+to send mails to this address when this changes:
+
+  {{.Title}}
+
+If you want them, open this link:
+
+  {{.Link}}
+
+If not, do nothing: no other mail will come.
+`))
+
+// compose writes a letter; nil where nothing is left to tell.
+func (s *Watches) compose(l *letter) (*mail.Msg, error) {
+	if len(l.items) == 0 {
+		return nil, nil
+	}
+	m := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
+	if err := m.From(s.opt.Mail.From); err != nil {
+		return nil, err
+	}
+	if err := m.To(l.to); err != nil {
+		return nil, &refusal{err}
+	}
+	m.SetDate()
+	m.SetGenHeader("Auto-Submitted", "auto-generated")
+	domain := s.opt.Mail.From[strings.LastIndexByte(s.opt.Mail.From, '@')+1:]
+	m.SetMessageIDWithValue(l.of[0].id + "." + strconv.Itoa(len(l.of)) + "@" + domain)
+	first := l.items[0]
+	if first.Notice == nil {
+		m.Subject("Please confirm: mails about " + oneLine(first.Title))
+		return m, m.SetBodyTextTemplate(confirmText, map[string]string{"Base": s.opt.Base, "Title": first.Title, "Link": first.Link})
+	}
+	subject := string(first.What) + ": " + first.URL
+	if len(l.items) > 1 {
+		subject = fmt.Sprintf("%d changes, among them %s", len(l.items), first.URL)
+	}
+	m.Subject(oneLine(subject))
+	if l.sameWatch() { // RFC 8058: one click ends it
+		m.SetGenHeader("List-Unsubscribe", "<"+first.Link+">")
+		m.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
+	}
+	for i := range l.items {
+		n := l.items[i].Notice
+		n.At, n.Before = n.At.In(s.opt.Zone), inZone(n.Before, s.opt.Zone)
+	}
+	return m, m.SetBodyTextTemplate(noticeText, map[string]any{
+		"Shown": l.items[:min(len(l.items), shown)], "More": max(len(l.items)-shown, 0), "Stop": l.ends(),
+	})
+}
+
+func inZone(t time.Time, zone *time.Location) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.In(zone)
+}
+
+func oneLine(s string) string {
+	const most = 200
+	return strings.Join(strings.Fields(s[:min(len(s), most)]), " ")
+}
+
+func (l *letter) sameWatch() bool { return len(l.ends()) == 1 }
+
+// ends are the watches of a letter, each once.
+func (l *letter) ends() (list []item) {
+	seen := make(map[string]bool)
+	for _, i := range l.items {
+		if !seen[i.Link] {
+			seen[i.Link] = true
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// send hands a letter to the mail server.
+func (s *Watches) send(ctx context.Context, l *letter) error {
+	if s.opt.Mail == nil {
+		return errors.New("no mail server is set")
+	}
+	m, err := s.compose(l)
+	if err != nil || m == nil {
+		return err
+	}
+	client, err := s.opt.Mail.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opt.Mail.patience())
+	defer cancel()
+	err = client.DialAndSendWithContext(ctx, m)
+	var protocol *textproto.Error
+	var failed *mail.SendError
+	switch {
+	case errors.As(err, &failed) && !failed.IsTemp() && failed.Reason == mail.ErrSMTPRcptTo:
+		return &refusal{err} // there is no such mailbox
+	case errors.As(err, &protocol) && protocol.Code == 550:
+		return &refusal{err}
+	}
+	return err
+}
+
+func (m *Mail) patience() time.Duration { return cmp.Or(m.Patience, defaultPatience) }
+
+func (m *Mail) client() (*mail.Client, error) {
+	host, port, err := net.SplitHostPort(m.Server)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	options := []mail.Option{mail.WithPort(n), mail.WithTimeout(m.patience())}
+	if m.Roots != "" {
+		roots, err := os.ReadFile(m.Roots)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(roots) {
+			return nil, fmt.Errorf("%s holds no certificate", m.Roots)
+		}
+		options = append(options, mail.WithTLSConfig(&tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}))
+	}
+	switch m.TLS {
+	case NoTLS:
+		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+	case Implicit:
+		options = append(options, mail.WithSSL())
+	default:
+		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if m.User != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(m.User), mail.WithPassword(m.Password))
+		if m.TLS == NoTLS {
+			options = append(options, mail.WithSMTPAuth(mail.SMTPAuthPlainNoEnc))
+		}
+	}
+	return mail.NewClient(host, options...)
+}

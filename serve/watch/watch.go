@@ -1,0 +1,217 @@
+package watch
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+)
+
+// Kind is what of the web is watched.
+type Kind string
+
+const (
+	URL    Kind = "url"
+	Prefix Kind = "prefix" // all pages whose URL begins so
+	Host   Kind = "host"
+)
+
+// Cadence is how often mails come.
+type Cadence string
+
+const (
+	EachChange Cadence = "change"
+	Hourly     Cadence = "hour"
+	Daily      Cadence = "day"
+)
+
+// Watch is one consumer's wish to be told.
+type Watch struct {
+	ID      string    `json:"id"`
+	Account string    `json:"account"`
+	Kind    Kind      `json:"kind"`
+	Host    string    `json:"host"`
+	URL     string    `json:"url"`               // as the archive keeps it; of a host its first page
+	Address string    `json:"address,omitempty"` // of a form: where its fields are sent
+	Body    string    `json:"body,omitempty"`    // of a form: its fields
+	Media   string    `json:"media,omitempty"`
+	Email   string    `json:"email,omitempty"`
+	Every   Cadence   `json:"every,omitempty"`
+	Waiting bool      `json:"waiting,omitempty"` // for the address to be confirmed; no mail comes before
+	Webhook string    `json:"webhook,omitempty"`
+	Secret  string    `json:"secret,omitempty"` // that the webhook's calls are signed with
+	Created time.Time `json:"created"`
+
+	confirm string
+}
+
+// Wish is what a consumer asks for.
+type Wish struct {
+	URL    string `json:"url"`    // one of these three
+	Prefix string `json:"prefix"` //
+	Host   string `json:"host"`   //
+
+	Body    string  `json:"body"`    // of a form that is sent by POST; with URL alone
+	Media   string  `json:"media"`   // of Body; application/x-www-form-urlencoded if empty
+	Email   string  `json:"email"`   // where mails go
+	Every   Cadence `json:"every"`   // how often, at most; each change if empty
+	Webhook string  `json:"webhook"` // what is called at each change
+}
+
+// ErrWish says what is wrong with a wish.
+var ErrWish = errors.New("watch")
+
+// Bounds of a wish, in bytes.
+const (
+	maxBody    = 16 << 10
+	maxAddress = 254 // of mail
+	maxHook    = 2048
+)
+
+const formMedia = "application/x-www-form-urlencoded"
+
+// watch makes of a wish what it comes to.
+func (w *Wish) watch() (*Watch, error) {
+	bad := func(format string, args ...any) (*Watch, error) {
+		return nil, fmt.Errorf("%w: %s", ErrWish, fmt.Sprintf(format, args...))
+	}
+	out := &Watch{Kind: URL, Email: w.Email, Every: w.Every, Webhook: w.Webhook}
+	given := w.URL
+	named := 0
+	for kind, s := range map[Kind]string{URL: w.URL, Prefix: w.Prefix, Host: w.Host} {
+		if s != "" {
+			out.Kind, given = kind, s
+			named++
+		}
+	}
+	if named != 1 {
+		return bad("give one of url, prefix and host, not %d of them", named)
+	}
+	if out.Kind == Host && !strings.Contains(given, "://") {
+		given = "http://" + given + "/"
+	}
+	target, err := weburl.Parse("", given, nil)
+	if err != nil {
+		return bad("%s %.200q: %v", out.Kind, given, err)
+	}
+	if out.Host, err = archive.HostOf(target); err != nil {
+		return bad("%s %.200q: %v", out.Kind, given, err)
+	}
+	out.URL = target
+	switch {
+	case w.Body != "" && out.Kind != URL:
+		return bad("a form's fields go with a url, not with a %s", out.Kind)
+	case len(w.Body) > maxBody:
+		return bad("%d bytes of fields, at most %d are taken", len(w.Body), maxBody)
+	case w.Body != "":
+		out.Address, out.Body, out.Media = target, w.Body, w.Media
+		if out.Media == "" {
+			out.Media = formMedia
+		}
+		if strings.ContainsAny(out.Media, "\r\n") || len(out.Media) > 100 {
+			return bad("media %.100q is not a media type", out.Media)
+		}
+		if out.URL = FormURL(target, out.Media, w.Body); len(out.URL) > archive.MaxURL {
+			return bad("address and fields have %d bytes together, at most %d are kept", len(out.URL), archive.MaxURL)
+		}
+	case out.Kind == URL:
+		out.Address = target
+	}
+	if w.Email != "" {
+		if a, err := mail.ParseAddress(w.Email); err != nil || a.Address != w.Email || len(w.Email) > maxAddress {
+			return bad("email %.100q is not a bare address such as name@example.jp", w.Email)
+		}
+		switch w.Every {
+		case "":
+			out.Every = EachChange
+		case EachChange, Hourly, Daily:
+		default:
+			return bad("every %.20q: want %s, %s or %s", w.Every, EachChange, Hourly, Daily)
+		}
+	} else if w.Every != "" {
+		return bad("every %.20q is how often mails come, and there is no email", w.Every)
+	}
+	if w.Webhook != "" {
+		u, err := url.Parse(w.Webhook)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(w.Webhook) > maxHook {
+			return bad("webhook %.100q: want an http or https URL without a name and password", w.Webhook)
+		}
+	}
+	return out, nil
+}
+
+// FormURL is the URL under which the answer to a form is kept: the form's own with the
+// method and the fields behind it, as pywb keys its index ("url?__wb_method=POST&name=value"). Fields
+// of another type than a form's, which have no names, are told apart by their digest.
+func FormURL(address, media, body string) string {
+	fields := body
+	if kind, _, _ := strings.Cut(media, ";"); !strings.EqualFold(strings.TrimSpace(kind), formMedia) || strings.ContainsFunc(body, notInQuery) {
+		sum := sha256.Sum256([]byte(body))
+		fields = "__wb_post_data=" + hex.EncodeToString(sum[:])
+	}
+	mark := "?"
+	if strings.Contains(address, "?") {
+		mark = "&"
+	}
+	return address + mark + "__wb_method=POST&" + fields
+}
+
+// notInQuery reports what may not stand in a URL's query as it is.
+func notInQuery(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"#<>`, c) }
+
+// matches reports whether a page of the watch's host is watched.
+func (w *Watch) matches(pageURL string) bool {
+	switch w.Kind {
+	case URL:
+		return pageURL == w.URL
+	case Prefix:
+		return strings.HasPrefix(pageURL, w.URL)
+	}
+	return true
+}
+
+// Title is what the watch is called in mails and feeds.
+func (w *Watch) Title() string {
+	switch w.Kind {
+	case Host:
+		return w.Host
+	case Prefix:
+		return w.URL + "…"
+	}
+	if w.Body != "" {
+		return w.Address + " (" + w.Body[:min(len(w.Body), 60)] + ")"
+	}
+	return w.URL
+}
+
+// token is a secret that proves a purpose, such as to end the watch.
+func (w *Watch) token(purpose string) string {
+	m := hmac.New(sha256.New, []byte(w.Secret))
+	m.Write([]byte(purpose))
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+func random(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// secretMark begins a webhook's secret; what follows is base64.
+const secretMark = "whsec_"
+
+func newSecret() string {
+	b := make([]byte, 24)
+	rand.Read(b) // never fails
+	return secretMark + base64.StdEncoding.EncodeToString(b)
+}

@@ -1,0 +1,375 @@
+package watch_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/serve"
+	"sheaf/serve/servetest"
+	"sheaf/serve/watch"
+)
+
+const (
+	base = "https://archive.example.jp"
+	page = "http://www.waseda.ac.jp/"
+)
+
+// bench is a site with watches, whose clock is set by hand.
+type bench struct {
+	*servetest.Site
+	*watch.Watches
+	t     *testing.T
+	jp    *serve.Account
+	now   time.Time
+	mu    sync.Mutex
+	calls []call
+	fail  int // so many calls fail
+	hook  string
+}
+
+type call struct {
+	header http.Header
+	body   []byte
+}
+
+func newBench(t *testing.T, change func(*watch.Options)) *bench {
+	b := &bench{Site: servetest.New(t, nil), t: t, now: time.Date(2026, 11, 20, 10, 30, 0, 0, time.UTC)}
+	b.jp = b.Account("jp", "always", "jp")
+	opt := watch.Options{
+		DB: b.DB, Library: b.Library, Account: b.Accounts.Find, Base: base, PrivateHooks: true, Unconfirmed: true,
+		Now: func() time.Time { return b.now },
+	}
+	if change != nil {
+		change(&opt)
+	}
+	var err error
+	if b.Watches, err = watch.New(opt); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.calls = append(b.calls, call{r.Header, body})
+		if b.fail > 0 {
+			b.fail--
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	t.Cleanup(server.Close)
+	b.hook = server.URL
+	return b
+}
+
+func (b *bench) add(wish watch.Wish) *watch.Watch {
+	b.t.Helper()
+	w, err := b.Add(b.t.Context(), b.jp, wish)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+// look reads the feed to its end.
+func (b *bench) look() {
+	b.t.Helper()
+	if err := watch.LookAll(b.t.Context(), b.Watches); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) deliver() {
+	b.t.Helper()
+	if err := watch.DeliverAll(b.t.Context(), b.Watches); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// told lists what was found for the account, oldest first.
+func (b *bench) told(id string) (list []string) {
+	b.t.Helper()
+	notices, err := b.Notices(b.t.Context(), "jp", id, 1000)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, n := range notices {
+		list = append(list, string(n.What)+" "+n.URL)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (b *bench) day(n int) time.Time { return b.now.AddDate(0, 0, n) }
+
+// TestNotices: what visits find of a page is told once, to whom it concerns.
+func TestNotices(t *testing.T) {
+	b := newBench(t, nil)
+	publish := func(n int, records ...*archive.Record) {
+		b.Publish(b.day(n).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": records})
+	}
+	publish(-1, servetest.Page(page, "before anybody watched", b.day(-1)))
+	b.look()
+	one, all, below := b.add(watch.Wish{URL: page}), b.add(watch.Wish{Host: "www.waseda.ac.jp"}), b.add(watch.Wish{Prefix: page + "news/"})
+	expect := func(what string, w *watch.Watch, want ...string) {
+		t.Helper()
+		if got := b.told(w.ID); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	publish(1, servetest.Again(page, "before anybody watched", b.day(-1), b.day(1)))
+	b.look()
+	expect("unchanged", one)
+	publish(2, servetest.Page(page, "other words", b.day(2)), servetest.Page(page+"news/1", "news", b.day(2)))
+	b.look()
+	expect("changed", one, "changed "+page)
+	expect("of the host", all, "changed "+page, "new "+page+"news/1")
+	expect("below", below, "new "+page+"news/1")
+	publish(3, servetest.Answer(page, 404, b.day(3)))
+	publish(4, servetest.Answer(page, 404, b.day(4)))
+	publish(5, servetest.Answer(page, 503, b.day(5)))
+	publish(6, servetest.Page(page, "other words", b.day(6)))
+	b.look()
+	expect("gone and back", one, "back "+page, "changed "+page, "gone "+page)
+	b.look()
+	expect("once", one, "back "+page, "changed "+page, "gone "+page)
+
+	notices, err := b.Notices(t.Context(), "jp", one.ID, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(notices, func(n *watch.Notice) bool { return n.What == watch.PageChanged })
+	if n := notices[i]; n.Page != base+"/web/20261122103000/"+page || n.Diff != base+"/diff/20261121103000/20261122103000/"+page || n.Edition != "20261122" {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestScopeAndEnd: a watch tells nothing that its account may not see, nor when account or watch are gone.
+func TestScopeAndEnd(t *testing.T) {
+	b := newBench(t, nil)
+	if _, err := b.Add(t.Context(), b.jp, watch.Wish{Host: "www.example.com"}); !errors.Is(err, watch.ErrScope) {
+		t.Errorf("outside the scope: %v", err)
+	}
+	narrow := b.Account("narrow", "always", "waseda.ac.jp")
+	w, err := b.Add(t.Context(), narrow, watch.Wish{Host: "www.waseda.ac.jp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.look()
+	if err := b.Accounts.Delete(t.Context(), "narrow"); err != nil {
+		t.Fatal(err)
+	}
+	mine := b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, "x", b.day(1))}})
+	b.look()
+	if n, err := b.Notices(t.Context(), "narrow", w.ID, 10); err != nil || len(n) != 0 {
+		t.Errorf("%d notices of an account that is gone, %v", len(n), err)
+	}
+	if err := b.Remove(t.Context(), "narrow", mine.ID); !errors.Is(err, watch.ErrNoWatch) {
+		t.Errorf("another account's watch: %v", err)
+	}
+	if err := b.Remove(t.Context(), "jp", mine.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.deliver()
+	if len(b.calls) != 0 {
+		t.Errorf("%d calls for a watch that was ended", len(b.calls))
+	}
+}
+
+// TestWebhook: it is signed, tried again with pauses, and known by its ID.
+func TestWebhook(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, "x", b.day(1))}})
+	b.look()
+	b.fail = 2
+	for range 5 {
+		b.deliver()
+	}
+	if len(b.calls) != 1 {
+		t.Fatalf("%d calls before the pause was over", len(b.calls))
+	}
+	b.now = b.now.Add(31 * time.Second)
+	b.deliver()
+	b.now = b.now.Add(61 * time.Second)
+	b.deliver()
+	b.now = b.now.Add(time.Hour)
+	b.deliver()
+	if len(b.calls) != 3 {
+		t.Fatalf("%d calls, want 3: the third was taken", len(b.calls))
+	}
+	last := b.calls[2]
+	var doc struct {
+		Type string
+		Data watch.Notice
+	}
+	if err := json.Unmarshal(last.body, &doc); err != nil || doc.Type != "page.new" || doc.Data.URL != page || doc.Data.Page == "" {
+		t.Errorf("%s %v", last.body, err)
+	}
+	var at int64
+	fmt.Sscan(last.header.Get("webhook-timestamp"), &at)
+	id := last.header.Get("webhook-id")
+	if want := watch.Sign(w.Secret, id, time.Unix(at, 0), last.body); id == "" || id != b.calls[0].header.Get("webhook-id") || last.header.Get("webhook-signature") != want {
+		t.Errorf("%v, want signature %s", last.header, want)
+	}
+}
+
+// TestPrivateWebhook: without leave of the operator no machine of the house is called.
+func TestPrivateWebhook(t *testing.T) {
+	b := newBench(t, func(o *watch.Options) { o.PrivateHooks = false })
+	b.look()
+	b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, "x", b.day(1))}})
+	b.look()
+	b.deliver()
+	if len(b.calls) != 0 {
+		t.Error("a loopback address was called")
+	}
+	for ip, want := range map[string]bool{
+		"192.0.2.1": true, "2001:db8::1": true, "127.0.0.1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false,
+		"169.254.169.254": false, "100.64.0.1": false, "::1": false, "fe80::1": false, "fd00::1": false, "0.0.0.0": false, "224.0.0.1": false,
+	} {
+		if watch.Public(ip) != want {
+			t.Errorf("%s: public %v", ip, !want)
+		}
+	}
+}
+
+func TestWishes(t *testing.T) {
+	b := newBench(t, func(o *watch.Options) { o.Limit = 2 })
+	for _, c := range []struct {
+		wish watch.Wish
+		says string
+	}{
+		{watch.Wish{}, "give one of"},
+		{watch.Wish{URL: page, Host: "www.waseda.ac.jp"}, "give one of"},
+		{watch.Wish{URL: "ftp://www.waseda.ac.jp/"}, "url"},
+		{watch.Wish{Host: "not a host"}, "host"},
+		{watch.Wish{Prefix: page, Body: "q=1"}, "form"},
+		{watch.Wish{URL: page, Webhook: "file:///etc/passwd"}, "webhook"},
+		{watch.Wish{URL: page, Webhook: "http://me:secret@hook.jp/"}, "webhook"},
+		{watch.Wish{URL: page, Every: watch.Daily}, "no email"},
+		{watch.Wish{URL: page, Email: "Me <me@example.jp>"}, "email"},
+		{watch.Wish{URL: page, Email: "me@example.jp\r\nBcc: all@example.jp"}, "email"},
+		{watch.Wish{URL: page, Email: "me@example.jp", Every: "minute"}, "every"},
+	} {
+		_, err := b.Add(t.Context(), b.jp, c.wish)
+		if !errors.Is(err, watch.ErrWish) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c.wish, err)
+		}
+	}
+	if _, err := b.Add(t.Context(), b.jp, watch.Wish{URL: page, Email: "me@example.jp"}); !errors.Is(err, watch.ErrNoMail) {
+		t.Errorf("mail without a mail server: %v", err)
+	}
+	w := b.add(watch.Wish{URL: "HTTP://WWW.Waseda.AC.jp:80/a b#top"})
+	if w.URL != page+"a%20b" || w.Host != "www.waseda.ac.jp" {
+		t.Errorf("%+v", w)
+	}
+	b.add(watch.Wish{URL: page})
+	if _, err := b.Add(t.Context(), b.jp, watch.Wish{URL: page}); !errors.Is(err, watch.ErrMany) {
+		t.Errorf("over the limit: %v", err)
+	}
+}
+
+// TestForm: a form's answer is watched under the URL that it is kept under.
+func TestForm(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{URL: page + "search", Body: "q=%C6%FC&n=10"})
+	if w.URL != page+"search?__wb_method=POST&q=%C6%FC&n=10" || w.Address != page+"search" || w.Media != "application/x-www-form-urlencoded" {
+		t.Fatalf("%+v", w)
+	}
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {
+		servetest.Page(page+"search", "the empty form", b.day(1)), servetest.Page(w.URL, "3 results", b.day(1)),
+	}})
+	b.look()
+	if got := b.told(w.ID); !slices.Equal(got, []string{"new " + w.URL}) {
+		t.Errorf("%q", got)
+	}
+	if u := watch.FormURL(page+"api?v=1", "application/json", `{"q":1}`); !strings.HasPrefix(u, page+"api?v=1&__wb_method=POST&__wb_post_data=") {
+		t.Errorf("%s", u)
+	}
+}
+
+func TestAtom(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{Host: "www.waseda.ac.jp"})
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page+"?a=1&b=<2>", "x", b.day(1)), servetest.Page(page, "x", b.day(1))}})
+	b.look()
+	notices, err := b.Notices(t.Context(), "jp", w.ID, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := watch.WriteAtom(&out, base+"/v1/watches.atom", "mine & <yours>", b.now, notices); err != nil {
+		t.Fatal(err)
+	}
+	var feed struct {
+		XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
+		ID      string   `xml:"id"`
+		Title   string   `xml:"title"`
+		Updated string   `xml:"updated"`
+		Entries []struct {
+			ID      string `xml:"id"`
+			Title   string `xml:"title"`
+			Updated string `xml:"updated"`
+		} `xml:"entry"`
+	}
+	if err := xml.Unmarshal([]byte(out.String()), &feed); err != nil {
+		t.Fatal(err)
+	}
+	if feed.ID == "" || feed.Title != "mine & <yours>" || len(feed.Entries) != 2 || feed.Entries[0].ID == feed.Entries[1].ID {
+		t.Errorf("%+v\n%s", feed, out.String())
+	}
+	for _, at := range []string{feed.Updated, feed.Entries[0].Updated} {
+		if _, err := time.Parse(time.RFC3339, at); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTwoFollow: two processes that follow at once make each notice once, and deliver it once.
+func TestTwoFollow(t *testing.T) {
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{Host: "www.waseda.ac.jp", Webhook: b.hook})
+	const pages = 40
+	for n := range pages {
+		b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(fmt.Sprint(page, n), "x", b.day(1))}})
+	}
+	var at sync.WaitGroup
+	for range 4 {
+		at.Go(func() {
+			if err := errors.Join(watch.LookAll(context.Background(), b.Watches), watch.DeliverAll(context.Background(), b.Watches)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	at.Wait()
+	b.look()
+	b.deliver()
+	if got := b.told(w.ID); len(got) != pages {
+		t.Errorf("%d notices of %d pages", len(got), pages)
+	}
+	seen := make(map[string]int)
+	for _, c := range b.calls {
+		seen[c.header.Get("webhook-id")]++
+	}
+	if len(seen) != pages || len(b.calls) != pages {
+		t.Errorf("%d calls about %d of %d pages", len(b.calls), len(seen), pages)
+	}
+}
