@@ -32,6 +32,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
-		mirrorCommand())
+		mirrorCommand(), watchCommand())
 	return root
 }

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,10 +119,37 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 // maxProblem bounds what is read of an error, in bytes.
 const maxProblem = 1 << 20
 
+// Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
+func (c *Client) Do(ctx context.Context, method, name string, in, out any) error {
+	var body io.Reader
+	header := make(http.Header)
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+		header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.request(ctx, method, name, nil, header, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
 func (c *Client) get(ctx context.Context, name string, query url.Values, header http.Header) (*http.Response, error) {
+	return c.request(ctx, http.MethodGet, name, query, header, nil)
+}
+
+func (c *Client) request(ctx context.Context, method, name string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	to := *c.URL
 	to.User, to.Path, to.RawPath, to.RawQuery = nil, strings.TrimSuffix(to.Path, "/")+name, "", query.Encode()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +164,7 @@ func (c *Client) get(ctx context.Context, name string, query url.Values, header 
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusPartialContent {
+	if resp.StatusCode/100 == 2 {
 		return resp, nil
 	}
 	defer resp.Body.Close()

@@ -94,6 +94,9 @@ func (s *Watches) Add(ctx context.Context, a *serve.Account, wish Wish) (*Watch,
 	case w.Email != "" && s.opt.Mail == nil:
 		return nil, ErrNoMail
 	}
+	if _, err := s.place(ctx); err != nil { // from now on nothing is missed, though nobody follows yet
+		return nil, err
+	}
 	w.ID, w.Account, w.Secret, w.Created = "w"+random(8), a.Name, newSecret(), s.opt.Now().UTC().Truncate(time.Millisecond)
 	if w.Email != "" && !s.opt.Unconfirmed {
 		w.confirm = random(16)

@@ -11,13 +11,13 @@ import (
 	"github.com/jdx/go-netrc"
 )
 
-// credentials finds the account: in the URL, in the options, or in the netrc file
+// Credentials finds a consumer's account: in the service's URL, as it is given beside, or in the netrc file
 // ($NETRC, or ~/.netrc), in this order. A name without a password is looked up there too.
-func credentials(to *url.URL, opt Options) (user, password string, err error) {
+func Credentials(to *url.URL, givenUser, givenPassword string) (user, password string, err error) {
 	user = to.User.Username()
 	password, known := to.User.Password()
 	if user == "" {
-		user, password, known = opt.User, opt.Password, opt.Password != ""
+		user, password, known = givenUser, givenPassword, givenPassword != ""
 	}
 	if user != "" && known {
 		return user, password, nil

@@ -56,7 +56,7 @@ func dial(ctx context.Context, opt Options) (remote, error) {
 	if to.Host == "" {
 		return nil, fmt.Errorf("%q names no service: give a URL such as https://archive.example.jp or ftp://archive.example.jp", to.Redacted())
 	}
-	user, password, err := credentials(to, opt)
+	user, password, err := Credentials(to, opt.User, opt.Password)
 	if err != nil {
 		return nil, err
 	}
