@@ -180,6 +180,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return m.keepAddresses(ctx) })
 	g.Go(func() error { return m.keep(ctx) })
+	g.Go(func() error { return m.keepPlanning(ctx) })
 	return g.Wait()
 }
 

@@ -21,11 +21,11 @@ type Balance struct {
 }
 
 const (
-	sweepEvery = time.Minute // between two looks at silent robots, backlogs and the time of day
+	sweepEvery = time.Minute // between two looks at silent robots and backlogs, and at the time of day
 	lateBy     = time.Hour   // a plan that is later than this waits for the next day: the robots are at work by then
 )
 
-// keep does what is due until ctx ends: plans, leases, levelling.
+// keep does what is due until ctx ends: leases, levelling, comparing. The day's plan is keepPlanning's.
 func (m *Manager) keep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -54,11 +54,6 @@ func (m *Manager) keep(ctx context.Context) error {
 func (m *Manager) sweep(ctx context.Context, here *watch, trigger *balance.Trigger, now time.Time) {
 	if _, err := m.lapse(ctx, here, now); err != nil && ctx.Err() == nil {
 		m.log.ErrorContext(ctx, "looking for silent robots failed", "err", err)
-	}
-	if plan, err := m.planToday(ctx, now); err != nil && ctx.Err() == nil {
-		m.log.ErrorContext(ctx, "the day's plan failed", "err", err)
-	} else if !plan.Made.IsZero() {
-		m.log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved, "makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
 	}
 	if m.opt.Balance.During {
 		if err := m.level(ctx, trigger, now); err != nil && ctx.Err() == nil {

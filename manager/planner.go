@@ -58,13 +58,33 @@ func mayPlan(ctx context.Context, tx *sql.Tx, token int64) error {
 	return nil
 }
 
-// planToday makes the day's plan if it is due and no other process has made it.
-func (m *Manager) planToday(ctx context.Context, now time.Time) (plan Plan, err error) {
-	if due, err := m.planDue(ctx, now); err != nil || !due {
+// keepPlanning makes each day's plan when it is due, until ctx ends. It may have to wait for its
+// turn, and nothing else waits with it.
+func (m *Manager) keepPlanning(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if plan, err := m.planToday(ctx); err != nil && ctx.Err() == nil {
+			m.log.ErrorContext(ctx, "the day's plan failed", "err", err)
+		} else if !plan.Made.IsZero() {
+			m.log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved, "makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// planToday makes the day's plan if it is due and no other process has made it, nor has so
+// long been awaited that it is too late.
+func (m *Manager) planToday(ctx context.Context) (plan Plan, err error) {
+	if due, err := m.planDue(ctx, time.Now()); err != nil || !due {
 		return plan, err
 	}
 	err = m.asPlanner(ctx, func(ctx context.Context, token int64) error {
-		due, err := m.planDue(ctx, now)
+		due, err := m.planDue(ctx, time.Now())
 		if err != nil || !due {
 			return err
 		}

@@ -1,0 +1,73 @@
+package manager
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// Two managers that run on one database make one plan a day between them.
+func TestTwoManagersPlanOnceADay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sheaf.db")
+	synctest.Test(t, func(t *testing.T) {
+		var told bytes.Buffer // slog writes each line under a lock of the handler's
+		log := slog.New(slog.NewTextHandler(&told, nil))
+		var all []*Manager
+		for range 2 {
+			d, err := db.Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			all = append(all, New(d, Options{Resolver: names{}, Dir: t.TempDir(), Key: make([]byte, 64), Log: log,
+				Balance: Balance{Daily: true, At: time.Hour, Zone: time.UTC}}))
+		}
+		m := all[0]
+		token, _, err := m.Admit(t.Context(), "r1")
+		if err == nil {
+			_, err = m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+		}
+		if err == nil {
+			err = m.Subscribe(t.Context(), "r1")
+		}
+		if err == nil {
+			_, err = m.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := bytes.NewBufferString("r1.1\n")
+		z := gzip.NewWriter(file)
+		fmt.Fprintf(z, "%s\"http://a.test/\"100, 102400, 1000, \"HTTP/1.1 200 OK\"\n", wire.TimeComment(time.Now()))
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.SubmitLog(t.Context(), "r1", file); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, len(all))
+		for _, m := range all {
+			go func() { ended <- m.Run(ctx) }()
+		}
+		const days = 3
+		time.Sleep(days * 24 * time.Hour) // from midnight
+		stop()
+		for range all {
+			<-ended
+		}
+		if n := strings.Count(told.String(), "the day's plan is made"); n != days || strings.Contains(told.String(), "failed") {
+			t.Errorf("%d plans in %d days:\n%s", n, days, told.String())
+		}
+	})
+}
