@@ -9,7 +9,7 @@
 // how even the sums are, for hosts at the wrong robots can be very even.
 //
 //   - Optimal, the default: prices on the robots' time (the Lagrangian dual of
-//     scheduling on unrelated machines, which is also the bound), repair, and
+//     scheduling on unrelated machines, which is also the bound, made sharper by trying where the largest hosts go), repair, and
 //     local search.
 //   - Replan: from yesterday's plan, as few moves as bring it near the bound.
 //   - Paper: the robots' spanning tree and levelling between its neighbours, as

@@ -7,7 +7,7 @@ import (
 
 // Optimal plans from nothing: prices, each host where it is cheapest at these
 // prices, repair down to the bound, local search, and where there are few hosts
-// an iterated local search besides. It is deterministic.
+// an iterated local search besides, until the plan is proven to be near the best. It is deterministic.
 func Optimal(c *Costs) Result {
 	if c.Hosts == 0 {
 		return Result{Plan: Plan{}}
@@ -21,13 +21,20 @@ func Optimal(c *Costs) Result {
 	r := Result{Prices: price, Bound: max(overAll(c, price, math.Inf(1)), longest(c))}
 	s := newSearch(c, price, d.plan())
 	s.descend(r.Bound)
-	if c.small() {
-		s.iterate(r.Bound, c.rounds(), rand.New(rand.NewPCG(1, uint64(c.Hosts))))
+	random := rand.New(rand.NewPCG(1, uint64(c.Hosts)))
+	for _, part := range []int{20, 4, 1} { // mostly little search is enough, which the bound tells
+		if !c.small() || s.loads[s.top()] <= r.Bound*proven {
+			break
+		}
+		s.iterate(r.Bound, c.rounds()/part, random)
+		r.Bound = c.tighten(r.Bound, s.loads[s.top()], price)
 	}
 	r.Plan, r.Makespan = s.result()
-	r.Bound = c.tighten(r.Bound, r.Makespan)
 	return r
 }
+
+// proven is how close to the bound a plan is that no more search is spent on.
+const proven = 1.002
 
 // plan gives each host to where it is cheapest at the best prices found.
 func (d *dual) plan() Plan {
@@ -48,16 +55,15 @@ func (c *Costs) small() bool { return c.Robots*c.Hosts <= 10_000 }
 // tighten raises a bound by leaving out pairs: a plan that ends within T uses no
 // pair that costs more than T, so where the bound without such pairs is above T,
 // no plan ends within T. The bound of the whole is known, and so is a plan.
-func (c *Costs) tighten(bound, makespan float64) float64 {
-	if !c.small() {
+// Where that is not enough the places of the largest hosts are tried, too (impossible).
+func (c *Costs) tighten(bound, makespan float64, price []float64) float64 {
+	if !c.small() || c.keep < c.Robots {
 		return bound
 	}
-	low, high := bound, makespan
-	for range 12 {
+	low, high := bound, makespan*(1-1e-9)
+	for range 9 {
 		t := (low + high) / 2
-		d := newDual(c, t)
-		value := d.climb(300)
-		if overAll(c, value, t) > t {
+		if c.impossible(t, price, 200+2_000_000/(c.Robots*c.Hosts)) {
 			low = t
 		} else {
 			high = t

@@ -108,6 +108,18 @@ func TestOptimalIsOptimalWhereAllCanBeTried(t *testing.T) {
 	}
 }
 
+// What is proven is true: the bound is not above the best plan, and near it.
+func TestBoundIsProvenByTryingPlaces(t *testing.T) {
+	for seed := range 6 {
+		r := rand.New(rand.NewPCG(uint64(seed), 11))
+		c := costsOf(t, world(r, 4, 9))
+		got, want := balance.Optimal(c), exhaustive(c)
+		if got.Bound > want*(1+1e-9) || got.Bound < 0.99*want {
+			t.Errorf("instance %d: bound %.1f, the shortest plan takes %.1f", seed, got.Bound, want)
+		}
+	}
+}
+
 func TestHostsThatSomeRobotsCannotCollect(t *testing.T) {
 	inf := math.Inf(1)
 	c := costsOf(t, [][]float64{{5, inf, 1, 4}, {inf, 5, 1, inf}})

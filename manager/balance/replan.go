@@ -19,7 +19,7 @@ const enough = 1.05
 func Replan(c *Costs, from Plan) (Result, error) {
 	r, err := replan(c, from, c.rounds()/4)
 	if err == nil && c.Hosts > 0 {
-		r.Bound = c.tighten(r.Bound, r.Makespan)
+		r.Bound = c.tighten(r.Bound, r.Makespan, r.Prices)
 	}
 	return r, err
 }

@@ -1,0 +1,149 @@
+package balance
+
+import "math"
+
+// prover looks for a proof that no plan ends within a time, by trying where the largest hosts go: branch
+// and bound over the Lagrangian dual. Where a few hosts are a large part of a robot's night, the dual alone, for
+// which hosts can be cut up, is far below any plan.
+type prover struct {
+	c     *Costs
+	limit float64 // ms: is there a plan that ends within it?
+	nodes int     // that may still be looked at
+
+	room   []float64 // by robot: what is left of the limit
+	at     []int32   // by host: where it was tried; -1: not yet
+	price  []float64
+	loads  []float64
+	choice []int32 // by host: where it is cheapest at the prices
+}
+
+// impossible reports whether it is proven that no plan ends within the limit. False says nothing.
+func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
+	p := &prover{c: c, limit: limit, nodes: nodes, room: make([]float64, c.Robots), at: make([]int32, c.Hosts),
+		price: append([]float64(nil), price...), loads: make([]float64, c.Robots), choice: make([]int32, c.Hosts)}
+	for i := range p.room {
+		p.room[i] = limit
+	}
+	for j := range p.at {
+		p.at[j] = -1
+	}
+	return p.none(200)
+}
+
+// none reports whether no plan follows from what was tried so far; it climbs so many steps for better prices.
+func (p *prover) none(steps int) bool {
+	if p.nodes--; p.nodes < 0 {
+		return false
+	}
+	before := append([]float64(nil), p.price...)
+	defer copy(p.price, before)
+	for step := range steps {
+		value := p.evaluate()
+		if value > p.limit*(1+1e-9) {
+			return true
+		}
+		if !p.climb(step) {
+			break
+		}
+	}
+	j := p.branching()
+	if j < 0 {
+		return false
+	}
+	tried := make([]bool, p.c.Robots)
+	for range p.c.Robots {
+		i := p.next(j, tried)
+		if i < 0 {
+			return true // everywhere it was tried in vain
+		}
+		tried[i] = true
+		ms := p.c.all(i, j)
+		p.at[j], p.room[i] = int32(i), p.room[i]-ms
+		none := p.none(30)
+		p.at[j], p.room[i] = -1, p.room[i]+ms
+		if !none {
+			return false
+		}
+	}
+	return true
+}
+
+// evaluate gives what any plan that follows costs at least at the prices: more than the limit where there is none.
+func (p *prover) evaluate() (value float64) {
+	for i := range p.loads {
+		p.loads[i] = p.limit - p.room[i]
+		value += p.loads[i] * p.price[i]
+	}
+	for j := range p.at {
+		if p.at[j] >= 0 {
+			continue
+		}
+		least, to, cost := math.Inf(1), int32(-1), 0.0
+		robots, ms := p.c.candidates(j)
+		for k, i := range robots {
+			if ms[k] > p.room[i] {
+				continue
+			}
+			if priced := ms[k] * p.price[i]; priced < least {
+				least, to, cost = priced, i, ms[k]
+			}
+		}
+		if to < 0 {
+			return math.Inf(1)
+		}
+		value += least
+		p.loads[to] += cost
+		p.choice[j] = to
+	}
+	return value
+}
+
+// climb makes those robots dearer that have too much.
+func (p *prover) climb(step int) bool {
+	mean := 0.0
+	for _, l := range p.loads {
+		mean += l / float64(len(p.loads))
+	}
+	if mean == 0 {
+		return false
+	}
+	rate, total := 0.3/(1+0.1*float64(step)), 0.0
+	for i, l := range p.loads {
+		p.price[i] = max(p.price[i]*math.Exp(rate*min(l/mean-1, 2)), 1e-12)
+		total += p.price[i]
+	}
+	for i := range p.price {
+		p.price[i] /= total
+	}
+	return true
+}
+
+// branching gives the host whose place decides most: the largest, by its cost where it is cheapest.
+func (p *prover) branching() int {
+	best, most := -1, 0.0
+	for j := range p.at {
+		if p.at[j] >= 0 {
+			continue
+		}
+		i := int(p.choice[j])
+		if size := p.c.all(i, j) * p.price[i]; size > most {
+			best, most = j, size
+		}
+	}
+	return best
+}
+
+// next gives the robot where host j is cheapest of those not tried that have room for it; -1: none.
+func (p *prover) next(j int, tried []bool) int {
+	best, least := -1, math.Inf(1)
+	for i := range p.c.Robots {
+		ms := p.c.all(i, j)
+		if tried[i] || ms > p.room[i] {
+			continue
+		}
+		if priced := ms * p.price[i]; priced < least {
+			best, least = i, priced
+		}
+	}
+	return best
+}
