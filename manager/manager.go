@@ -32,6 +32,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -74,6 +75,8 @@ type Manager struct {
 
 	planning sync.Mutex        // held for one plan, or change by costs, at a time; guards ships
 	ships    map[string][]ship // by robot, what levelling wants it to pass on
+
+	grown atomic.Pointer[grown] // the robots' tree; nil: none yet
 }
 
 // New gives the manager over db, which internal/db has opened.

@@ -108,7 +108,18 @@ func (m *Manager) shed(ctx context.Context, giver string, now time.Time) (moved 
 		return 0, err
 	}
 	delete(m.ships, giver)
-	p, err := m.look(ctx, notBegun, giver, db.Millis(now.Add(-freshFor)))
+	var waiting bool
+	err = m.db.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM assignments a LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
+		WHERE a.robot = ? AND a.to_generation IS NULL AND d.host IS NULL)`, giver).Scan(&waiting)
+	if err != nil || !waiting {
+		return 0, err
+	}
+	involved := append([]string{giver}, idle...)
+	for _, s := range ships {
+		involved = append(involved, s.to)
+	}
+	p, err := m.lookAt(ctx, involved, notBegun, giver, db.Millis(now.Add(-freshFor)))
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +190,7 @@ func (m *Manager) addWaiting(ctx context.Context, p *picture, w work, giver int,
 
 // load puts a robot's groups onto its ships.
 func (m *Manager) load(ctx context.Context, p *picture, c *balance.Costs, groups [][]int, end []float64, to balance.Plan, from int, ships []ship) error {
-	urls, err := m.urls(ctx)
+	urls, err := m.urls(ctx, p.robots[from])
 	if err != nil {
 		return err
 	}
@@ -367,9 +378,29 @@ func shipOver(c *balance.Costs, plan balance.Plan, size, end []float64, from, to
 	}
 }
 
+// grown is a tree of robots, and when it was made.
+type grown struct {
+	robots []string
+	tree   balance.Tree
+	at     time.Time
+}
+
+// A tree is made from so many hosts, and holds for so long: what lies near to what does not change by the hour.
+const (
+	treeHosts = 2000
+	treeFor   = time.Hour
+)
+
 // tree joins the robots by how alike the hosts look from them.
 func (m *Manager) tree(ctx context.Context, list []Backlog) (balance.Tree, error) {
-	p, err := m.look(ctx, "EXISTS (SELECT 1 FROM costs t WHERE t.host = h.name)")
+	names := make([]string, len(list))
+	for i, b := range list {
+		names[i] = b.Robot
+	}
+	if t := m.grown.Load(); t != nil && time.Since(t.at) < treeFor && slices.Equal(t.robots, names) {
+		return t.tree, nil
+	}
+	p, err := m.look(ctx, "h.name IN (SELECT DISTINCT host FROM costs ORDER BY host LIMIT ?)", treeHosts)
 	if err != nil {
 		return nil, err
 	}
@@ -381,15 +412,20 @@ func (m *Manager) tree(ctx context.Context, list []Backlog) (balance.Tree, error
 	if err != nil {
 		return nil, fmt.Errorf("balance: tree: %w", err)
 	}
-	return balance.Prim(balance.Distances(c)), nil
+	tree := balance.Prim(balance.Distances(c))
+	if len(p.hosts) > 0 {
+		m.grown.Store(&grown{names, tree, time.Now()})
+	}
+	return tree, nil
 }
 
-// urls gives how many requests hosts took in their last night, where that was measured.
-func (m *Manager) urls(ctx context.Context) (map[string]float64, error) {
+// urls gives how many requests a robot's hosts took in their last night, where that was measured.
+func (m *Manager) urls(ctx context.Context, robot string) (map[string]float64, error) {
 	urls := map[string]float64{}
 	latest := map[string]int64{}
 	err := m.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
-		return readSamples(ctx, tx, "1 = 1", nil, func(_, host string, list samples) {
+		const mine = `h.name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`
+		return readSamples(ctx, tx, mine, []any{robot}, func(_, host string, list samples) {
 			if len(list) == 0 || list[len(list)-1].hour <= latest[host] {
 				return
 			}
