@@ -1,0 +1,201 @@
+package manager_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+)
+
+// BenchmarkAtSize plays what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots does, on either
+// database (SHEAF_TEST_DATABASE=postgres), and reports the seconds of each:
+//
+//	SHEAF_BENCH_HOSTS=100000 go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
+func BenchmarkAtSize(b *testing.B) {
+	hosts, err := strconv.Atoi(os.Getenv("SHEAF_BENCH_HOSTS"))
+	if err != nil {
+		hosts = 5000
+	}
+	for b.Loop() {
+		newAtSize(b, hosts, 32).play()
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+type atSize struct {
+	b       *testing.B
+	m       *manager.Manager
+	router  *mux.Router
+	hosts   int
+	robots  []string
+	secrets map[string]string
+}
+
+func newAtSize(b *testing.B, hosts, robots int) *atSize {
+	b.Helper()
+	d, err := db.Open(b.Context(), dbtest.Source(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { d.Close() })
+	m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
+		Policy: manager.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
+	s := &atSize{b: b, m: m, router: mux.NewRouter(), hosts: hosts, secrets: map[string]string{}}
+	m.Register(s.router)
+	for i := range robots {
+		s.join(fmt.Sprintf("r%02d", i))
+	}
+	return s
+}
+
+func (s *atSize) join(name string) {
+	token, _, err := s.m.Admit(s.b.Context(), name)
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	answer, err := s.m.Join(s.b.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+	if err == nil {
+		err = s.m.Subscribe(s.b.Context(), name)
+	}
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	s.robots, s.secrets[name] = append(s.robots, name), answer.Secret
+}
+
+// took reports the seconds since the beginning of a step.
+func (s *atSize) took(step string, began time.Time) {
+	s.b.ReportMetric(time.Since(began).Seconds(), "s/"+step)
+}
+
+func (s *atSize) call(method, path, robot string, body []byte, header ...string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, "/v1/robots/"+robot+path, bytes.NewReader(body)).WithContext(s.b.Context())
+	req.SetBasicAuth(robot, s.secrets[robot])
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.router.ServeHTTP(w, req)
+	if w.Code/100 != 2 && w.Code != http.StatusNotModified {
+		s.b.Fatalf("%s %s: %d %s", method, path, w.Code, w.Body)
+	}
+	return w
+}
+
+func (s *atSize) url(n int) string { return fmt.Sprintf("http://h%07d.test/", n) }
+
+func (s *atSize) play() {
+	ctx := s.b.Context()
+	began := time.Now()
+	const atOnce = 10_000 // as a robot reports what it found
+	for from := 0; from < s.hosts; from += atOnce {
+		var lines []wire.HostLine
+		for n := from; n < min(from+atOnce, s.hosts); n++ {
+			lines = append(lines, wire.HostLine{URL: s.url(n)})
+		}
+		if _, err := s.m.Discover(ctx, s.robots[0], lines); err != nil {
+			s.b.Fatal(err)
+		}
+	}
+	s.took("hosts-found", began)
+
+	began = time.Now()
+	if _, err := s.m.Discover(ctx, s.robots[0], []wire.HostLine{{URL: "http://one.more.test/"}}); err != nil {
+		s.b.Fatal(err)
+	}
+	s.took("one-found", began)
+
+	began = time.Now()
+	list := s.call("GET", "/list", s.robots[0], nil)
+	s.took("list", began)
+	began = time.Now()
+	s.call("GET", "/list", s.robots[0], nil, "If-None-Match", list.Header().Get("ETag"))
+	s.took("list-unchanged", began)
+
+	began = time.Now()
+	s.submitLogs()
+	s.took("logs", began)
+
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began = time.Now()
+	plan, err := s.m.Rebalance(ctx, false)
+	if err != nil {
+		s.b.Fatal(err)
+	}
+	s.took("plan", began)
+	runtime.ReadMemStats(&after)
+	s.b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/1e6, "MB-allocated/plan")
+	s.b.ReportMetric(float64(plan.Moved), "moved")
+	s.b.ReportMetric(plan.Makespan/plan.Bound, "makespan/bound")
+
+	s.beat(s.robots[1], wire.PhaseIdle)
+	began = time.Now()
+	s.beat(s.robots[0], wire.PhaseCollecting)
+	s.took("hand-over", began)
+	began = time.Now()
+	s.beat(s.robots[2], wire.PhaseIdle)
+	s.took("heartbeat", began)
+	began = time.Now()
+	if _, err := s.m.Shown(ctx); err != nil {
+		s.b.Fatal(err)
+	}
+	s.took("balance-show", began)
+	began = time.Now()
+	if err := s.m.Unsubscribe(ctx, s.robots[0]); err != nil {
+		s.b.Fatal(err)
+	}
+	s.took("robot-leaves", began)
+}
+
+func (s *atSize) beat(robot string, phase wire.Phase) {
+	s.call("POST", "/heartbeat", robot, fmt.Appendf(nil, `{"version":"1","phase":%q,"cycle":1,"left":1000,"pages":1,"all":true}`, phase))
+}
+
+// submitLogs has each host measured by the robot that has it and by one other.
+func (s *atSize) submitLogs() {
+	rnd := rand.New(rand.NewPCG(1, uint64(s.hosts)))
+	for i, robot := range s.robots {
+		_, lines, err := s.m.List(s.b.Context(), robot)
+		if err != nil {
+			s.b.Fatal(err)
+		}
+		other := s.robots[(i+1)%len(s.robots)]
+		for _, name := range []string{robot, other} {
+			var log bytes.Buffer
+			err := wire.WriteLog(&log, name+".of-"+robot, func(yield func(wire.LogLine) bool) {
+				for _, l := range lines {
+					kb := 200 * (0.2 + rnd.ExpFloat64())
+					if !yield(wire.LogLine{URL: l.URL, Got: int64(kb * 1024), Took: time.Duration(kb*100*(0.3+rnd.ExpFloat64())) * time.Millisecond}) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				s.b.Fatal(err)
+			}
+			body, err := io.ReadAll(&log)
+			if err != nil {
+				s.b.Fatal(err)
+			}
+			s.call("POST", "/submitlog", name, body)
+		}
+	}
+}
