@@ -32,16 +32,26 @@ type passive struct {
 	timeout time.Duration
 }
 
-// listenPassive opens a port on the address that the client has reached.
+// listenPassive opens a port on the address that the client has reached. The port is
+// random, also where any will do: the system's own choice looks through all that
+// wait after their last use (TIME_WAIT), which after thousands of transfers takes longer than they.
 func (c *conn) listenPassive() (*passive, error) {
 	c.dropChannel()
 	ip := addrOf(c.LocalAddr())
 	lo, hi := c.engine.PassivePorts[0], c.engine.PassivePorts[1]
+	tries, last := hi-lo+1, 0
+	if hi == 0 {
+		lo, hi = c.engine.anyPorts[0], c.engine.anyPorts[1]
+		tries, last = min(hi-lo+1, anyTries), 1
+	}
 	n := hi - lo + 1
 	first := rand.IntN(n)
 	var err error
-	for i := range n {
+	for i := range tries + last {
 		port := lo + (first+i)%n
+		if i == tries {
+			port = 0
+		}
 		var l *net.TCPListener
 		if l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))); err == nil {
 			p := &passive{l, c.peer, c.engine.DataTimeout}
@@ -50,6 +60,20 @@ func (c *conn) listenPassive() (*passive, error) {
 		}
 	}
 	return nil, fmt.Errorf("no passive port free in %d-%d: %w", lo, hi, err)
+}
+
+// anyTries is how many ports are tried before the system is asked for one.
+const anyTries = 10
+
+// ephemeralPorts are those that the system takes where none is named: Linux's
+// setting, or what IANA sets aside (RFC 6335).
+func ephemeralPorts() [2]int {
+	var lo, hi int
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if _, scanned := fmt.Sscan(string(text), &lo, &hi); err != nil || scanned != nil || lo < 1024 || hi > 65535 || lo >= hi {
+		return [2]int{49152, 65535}
+	}
+	return [2]int{lo, hi}
 }
 
 func (p *passive) port() int { return p.Addr().(*net.TCPAddr).Port }

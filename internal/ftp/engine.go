@@ -20,6 +20,8 @@ type engine struct {
 	handler Handler
 	guesses *guesses
 
+	anyPorts [2]int // first and last, where Config names none
+
 	mu       sync.Mutex // guards what follows
 	conns    map[*conn]struct{}
 	perAddr  map[netip.Prefix]int
@@ -33,6 +35,9 @@ func newEngine(cfg Config, h Handler) *engine {
 		Config:  cfg,
 		handler: h,
 		guesses: newGuesses(),
+
+		anyPorts: ephemeralPorts(),
+
 		conns:   make(map[*conn]struct{}),
 		perAddr: make(map[netip.Prefix]int),
 		perUser: make(map[string]int),
@@ -48,13 +53,21 @@ func (e *engine) admit(c *conn) *Error {
 	case e.draining:
 		return stopping()
 	case len(e.conns) >= e.MaxConns:
-		return &Error{421, "Too many connections to this service; try again later"}
+		return &Error{421, "Too many connections to this service; try again later" + e.ask()}
 	case e.perAddr[c.origin] >= e.MaxPerAddr:
-		return &Error{421, fmt.Sprintf("Too many connections from %v: at most %d are allowed at once", c.peer, e.MaxPerAddr)}
+		return &Error{421, fmt.Sprintf("Too many connections from %v: at most %d are allowed at once%s", c.peer, e.MaxPerAddr, e.ask())}
 	}
 	e.conns[c] = struct{}{}
 	e.perAddr[c.origin]++
 	return nil
+}
+
+// ask is what refusals end with.
+func (e *engine) ask() string {
+	if e.Contact == "" {
+		return ""
+	}
+	return "; questions: " + e.Contact
 }
 
 func stopping() *Error { return &Error{421, "The service is stopping; come back later"} }
@@ -65,7 +78,7 @@ func (e *engine) admitUser(c *conn, user string) *Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.perUser[user] >= e.MaxPerAccount {
-		return &Error{421, fmt.Sprintf("Too many connections of %s: at most %d are allowed at once", user, e.MaxPerAccount)}
+		return &Error{421, fmt.Sprintf("Too many connections of %s: at most %d are allowed at once%s", user, e.MaxPerAccount, e.ask())}
 	}
 	e.perUser[user]++
 	c.account = user

@@ -21,6 +21,7 @@ type Config struct {
 	Listener net.Listener // taken over, and closed by Run
 
 	Greeting     string     // text of the 220 reply, one line
+	Contact      string     // whom to ask, told to those who are turned away; may be empty
 	PublicIP     netip.Addr // IPv4 address told in PASV replies; default: the address that the client reached
 	PassivePorts [2]int     // first and last port for passive data channels; default: any the system gives
 	NoActive     bool       // refuse PORT and EPRT
@@ -51,6 +52,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("ftp: TLS is required, but there is no certificate")
 	}
 	c.Greeting = orDefault(strings.Join(strings.Fields(c.Greeting), " "), "sheaf FTP service")
+	c.Contact = strings.Join(strings.Fields(c.Contact), " ")
 	c.LoginTimeout = orDefault(c.LoginTimeout, time.Minute)
 	c.IdleTimeout = orDefault(c.IdleTimeout, 5*time.Minute)
 	c.DataTimeout = orDefault(c.DataTimeout, time.Minute)

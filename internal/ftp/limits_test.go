@@ -141,11 +141,13 @@ func TestPassivePorts(t *testing.T) {
 }
 
 func TestCaps(t *testing.T) {
-	r := start(t, newMemory(nil), func(c *Config) { c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = 3, 2, 1 })
+	r := start(t, newMemory(nil), func(c *Config) {
+		c.MaxConns, c.MaxPerAddr, c.MaxPerAccount, c.Contact = 3, 2, 1, "ops@example.jp"
+	})
 	a := login(t, r.addr)
 	b := dial(t, r.addr)
 	b.expect("220")
-	dial(t, r.addr).expect("421 Too many connections from 127.0.0.1")
+	dial(t, r.addr).expect("421 Too many connections from 127.0.0.1: at most 2 are allowed at once; questions: ops@example.jp")
 
 	b.cmd("331", "USER alice")
 	b.cmd("421 Too many connections of alice", "PASS secret")

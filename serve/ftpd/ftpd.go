@@ -53,7 +53,11 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 	}
 	account, err := h.Accounts.Authenticate(ctx, user, password)
 	if errors.Is(err, serve.ErrCredentials) {
-		return nil, &ftp.Error{Code: 530, Msg: "Wrong account or password"}
+		text := "Wrong account or password"
+		if h.Library.Contact != "" {
+			text += "; questions: " + h.Library.Contact
+		}
+		return nil, &ftp.Error{Code: 530, Msg: text}
 	}
 	if err != nil {
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)

@@ -124,7 +124,8 @@ type Config struct {
 		Rate string `mapstructure:"rate"`
 		// AnonymousRate is the same for all those without an account together.
 		AnonymousRate string `mapstructure:"anonymous_rate"`
-		// Contact is whom consumers may ask, such as ops@example.jp; it stands in /README.
+		// Contact is whom consumers may ask, such as ops@example.jp; it stands in /README
+		// and in what FTP tells those whom it turns away.
 		Contact string `mapstructure:"contact"`
 	} `mapstructure:"access"`
 

@@ -164,6 +164,7 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 	s.cfg.Download.apply(&getFTP)
+	getFTP.Contact = s.cfg.Access.Contact
 	dropFTP, err := s.ftpConfig(s.cfg.Drop.FTP, s.drop)
 	if err != nil {
 		return err
