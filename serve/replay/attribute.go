@@ -48,15 +48,19 @@ func cutDescriptor(s string) (descriptor, rest string) {
 }
 
 // refresh rewrites "5; url=next.html".
-func (l *linker) refresh(content string) (change, bool) {
+func (l *linker) refresh(content string) change {
 	delay, ref, ok := cutRefresh(content)
 	if !ok {
-		return change{}, false
+		return change{}
 	}
-	if to, ok := l.page(ref, ""); ok {
-		return change{value: delay + "; url=" + to}, true
+	to, ok := l.page(ref, "")
+	switch {
+	case ok:
+		return change{changes, delay + "; url=" + to}
+	case isScript(ref):
+		return change{what: goes}
 	}
-	return change{drop: true}, isScript(ref)
+	return change{}
 }
 
 // cutRefresh reads a refresh as loosely as the HTML standard does (4.2.5.3).

@@ -52,7 +52,7 @@ func (l *linker) css(dst, s []byte) []byte {
 		n = max(n, 1)
 		to, ok := "", false
 		if len(ref) > 0 {
-			to, ok = l.part(cssUnescape(l.charset.Decode(ref)))
+			to, ok = l.part(cssUnescape(l.decode(ref)))
 		}
 		switch {
 		case !ok:

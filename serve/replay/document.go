@@ -129,6 +129,7 @@ func (d *Document) look(head []byte) {
 	z := html.NewTokenizer(bytes.NewReader(head))
 	l := newLinker(time.Time{}, d.base, d.charset)
 	body, refresh := false, ""
+	var attrs []attr
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -137,7 +138,8 @@ func (d *Document) look(head []byte) {
 			}
 			return
 		case html.StartTagToken, html.SelfClosingTagToken:
-			t := parseTag(bytes.Clone(z.Raw()))
+			t := parseTag(bytes.Clone(z.Raw()), attrs)
+			attrs = t.attrs
 			switch t.name {
 			case "body":
 				body = true

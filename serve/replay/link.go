@@ -22,6 +22,16 @@ func newLinker(t time.Time, base *weburl.URL, cs charset.Charset) *linker {
 	return &linker{time: t, base: base, own: true, charset: cs, wide: twoBytes(cs)}
 }
 
+// decode gives bytes of the page as UTF-8.
+func (l *linker) decode(b []byte) string {
+	for _, c := range b {
+		if c >= 0x80 {
+			return l.charset.Decode(b)
+		}
+	}
+	return string(b)
+}
+
 func (l *linker) leads(c byte) bool { return l.wide != nil && l.wide(c) }
 
 // part rewrites a reference to something that is shown as a part of the page.

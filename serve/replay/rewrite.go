@@ -23,6 +23,8 @@ type rewriter struct {
 	banner []byte
 	depth  int    // of pages within attributes and noscript
 	buf    []byte // scratch
+	raw    []byte // of the tag at hand
+	attrs  []attr // of it
 }
 
 func (w *rewriter) write(b []byte) {
@@ -57,7 +59,9 @@ func (w *rewriter) markup(r io.Reader) error {
 			}
 			w.write(token)
 		case html.StartTagToken, html.SelfClosingTagToken:
-			t := parseTag(bytes.Clone(token))
+			w.raw = append(w.raw[:0], token...)
+			t := parseTag(w.raw, w.attrs)
+			w.attrs = t.attrs
 			if t.name == "script" {
 				skipped = t.name
 				continue
@@ -119,8 +123,8 @@ func (w *rewriter) start(t *tag) {
 	if w.leftOut(t) {
 		return
 	}
-	changes, more := w.changes(t)
-	w.buf = t.write(w.buf[:0], changes, more)
+	more := w.change(t)
+	w.buf = t.write(w.buf[:0], more)
 	w.write(w.buf)
 	if t.name == "body" {
 		w.showBanner()
@@ -160,12 +164,11 @@ func (w *rewriter) leftOut(t *tag) bool {
 	return false
 }
 
-// changes tells what becomes of a tag's attributes.
-func (w *rewriter) changes(t *tag) (changes map[string]change, more string) {
-	changes = make(map[string]change)
-	for _, a := range t.attrs {
-		if c, ok := w.change(t, a); ok && !a.again {
-			changes[a.name] = c
+// change tells what becomes of a tag's attributes, and which one more it gets.
+func (w *rewriter) change(t *tag) (more string) {
+	for i := range t.attrs {
+		if a := &t.attrs[i]; !a.again {
+			a.becomes = w.becomes(t, *a)
 		}
 	}
 	switch t.name {
@@ -179,7 +182,7 @@ func (w *rewriter) changes(t *tag) (changes map[string]change, more string) {
 			more = w.disabled(t)
 		}
 	}
-	return changes, more
+	return more
 }
 
 // disabled is the attribute that shows that a button leads nowhere.
@@ -192,14 +195,14 @@ func (w *rewriter) disabled(t *tag) string {
 	return ` disabled="disabled"`
 }
 
-// change tells what becomes of one attribute; false: it stays as it is.
-func (w *rewriter) change(t *tag, a attr) (change, bool) {
+// becomes tells what becomes of one attribute.
+func (w *rewriter) becomes(t *tag, a attr) change {
 	if strings.HasPrefix(a.name, "on") {
-		return change{drop: true}, true
+		return change{what: goes}
 	}
 	switch a.name {
 	case "integrity", "crossorigin", "nonce", "ping", "manifest", "action", "formaction", "attributionsrc", "autoplay":
-		return change{drop: true}, true
+		return change{what: goes}
 	case "href", "xlink:href":
 		return w.href(t, a)
 	case "src":
@@ -216,7 +219,7 @@ func (w *rewriter) change(t *tag, a attr) (change, bool) {
 	case "cite", "longdesc":
 		return w.reference(w.part, t, a)
 	case "srcset", "imagesrcset":
-		return change{value: w.srcset(t.value(w.linker, a))}, true
+		return change{changes, w.srcset(t.value(w.linker, a))}
 	case "style":
 		return w.style(t, a)
 	case "srcdoc":
@@ -226,23 +229,27 @@ func (w *rewriter) change(t *tag, a attr) (change, bool) {
 			return w.refresh(t.value(w.linker, a))
 		}
 	}
-	return change{}, false
+	return change{}
 }
 
 // reference rewrites an attribute that is an address. One that leads to a script
 // is dropped.
-func (w *rewriter) reference(link func(string) (string, bool), t *tag, a attr) (change, bool) {
+func (w *rewriter) reference(link func(string) (string, bool), t *tag, a attr) change {
 	ref := t.value(w.linker, a)
-	if to, ok := link(ref); ok {
-		return change{value: to}, true
+	to, ok := link(ref)
+	switch {
+	case ok:
+		return change{changes, to}
+	case isScript(ref):
+		return change{what: goes}
 	}
-	return change{drop: true}, isScript(ref)
+	return change{}
 }
 
-func (w *rewriter) href(t *tag, a attr) (change, bool) {
+func (w *rewriter) href(t *tag, a attr) change {
 	switch t.name {
 	case "base":
-		return change{drop: true}, true
+		return change{what: goes}
 	case "a", "area":
 		target := t.get(w.linker, "target")
 		return w.reference(func(ref string) (string, bool) { return w.page(ref, target) }, t, a)
@@ -265,27 +272,27 @@ func isScript(ref string) bool {
 	return scheme == "javascript" || scheme == "vbscript" || scheme == "livescript" || scheme == "mocha"
 }
 
-func (w *rewriter) style(t *tag, a attr) (change, bool) {
+func (w *rewriter) style(t *tag, a attr) change {
 	style := t.value(w.linker, a)
 	lower := strings.ToLower(style)
 	if !strings.Contains(lower, "url(") && !strings.Contains(lower, "image-set(") && !strings.Contains(style, `\`) {
-		return change{}, false
+		return change{}
 	}
-	return change{value: string(w.decoded().css(nil, []byte(style)))}, true
+	return change{changes, string(w.decoded().css(nil, []byte(style)))}
 }
 
-func (w *rewriter) srcdoc(t *tag, a attr) (change, bool) {
+func (w *rewriter) srcdoc(t *tag, a attr) change {
 	if w.depth >= maxDepth {
-		return change{drop: true}, true
+		return change{what: goes}
 	}
 	l := w.decoded()
 	l.framed = true
 	var out bytes.Buffer
 	inner := &rewriter{linker: l, out: &out, xml: true, depth: w.depth + 1}
 	if err := inner.markup(strings.NewReader(t.value(w.linker, a))); err != nil {
-		return change{drop: true}, true
+		return change{what: goes}
 	}
-	return change{value: out.String()}, true
+	return change{changes, out.String()}
 }
 
 // decoded is the linker for text of the page that is UTF-8 already.

@@ -2,9 +2,11 @@ package replay
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // tag is a start tag as it was written, taken apart so that what does not change
@@ -22,12 +24,13 @@ type attr struct {
 	start, end int    // of name and value together
 	from, to   int    // of the value, quotes not counted; equal where it has none
 	again      bool   // one of that name came before: browsers do not heed it
+	becomes    change
 }
 
 // parseTag takes a start tag apart as the HTML standard's tokenizer does
-// (13.2.5.32 on). raw begins with "<" and a letter.
-func parseTag(raw []byte) tag {
-	t := tag{raw: raw, end: len(raw)}
+// (13.2.5.32 on). raw begins with "<" and a letter. The attributes are put into attrs' memory.
+func parseTag(raw []byte, attrs []attr) tag {
+	t := tag{raw: raw, end: len(raw), attrs: attrs[:0]}
 	if t.end > 0 && raw[t.end-1] == '>' {
 		t.end--
 	}
@@ -35,8 +38,7 @@ func parseTag(raw []byte) tag {
 	for i < t.end && !isBlank(raw[i]) && raw[i] != '/' {
 		i++
 	}
-	t.name = strings.ToLower(string(raw[1:i]))
-	seen := make(map[string]bool)
+	t.name = lowerName(raw[1:i])
 	for {
 		for i < t.end && (isBlank(raw[i]) || raw[i] == '/') {
 			i++
@@ -47,15 +49,18 @@ func parseTag(raw []byte) tag {
 		a := attr{start: i}
 		for i++; i < t.end && !isBlank(raw[i]) && raw[i] != '/' && raw[i] != '='; i++ {
 		}
-		a.name = strings.ToLower(string(raw[a.start:i]))
+		a.name = lowerName(raw[a.start:i])
 		a.end, a.from, a.to = i, i, i
 		if next := i + blanks(raw[i:t.end]); next < t.end && raw[next] == '=' {
 			i = next + 1
 			i += blanks(raw[i:t.end])
 			i = a.value(raw[:t.end], i)
 		}
-		a.again = seen[a.name]
-		seen[a.name] = true
+		if len(t.attrs) < maxAttrs {
+			a.again = slices.ContainsFunc(t.attrs, func(b attr) bool { return b.name == a.name })
+		} else {
+			a.again = true // nobody writes so many: those are left out
+		}
 		t.attrs = append(t.attrs, a)
 	}
 	if t.end > 1 && raw[t.end-1] == '/' && t.end < len(raw) && (len(t.attrs) == 0 || t.attrs[len(t.attrs)-1].end < t.end) {
@@ -84,6 +89,24 @@ func (a *attr) value(raw []byte, i int) int {
 	return i
 }
 
+// maxAttrs is how many attributes of one tag are heeded.
+const maxAttrs = 200
+
+// lowerName is a name in lower case, without allocation where it is one of HTML's own.
+func lowerName(b []byte) string {
+	var buf [32]byte
+	if len(b) > len(buf) {
+		return strings.ToLower(string(b))
+	}
+	for i, c := range b {
+		buf[i] = lower(c)
+	}
+	if a := atom.Lookup(buf[:len(b)]); a != 0 {
+		return a.String()
+	}
+	return string(buf[:len(b)])
+}
+
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' }
 
 // get returns an attribute's value, decoded.
@@ -97,28 +120,35 @@ func (t *tag) get(l *linker, name string) string {
 }
 
 func (t *tag) value(l *linker, a attr) string {
-	return html.UnescapeString(l.charset.Decode(t.raw[a.from:a.to]))
+	return html.UnescapeString(l.decode(t.raw[a.from:a.to]))
 }
 
 // change is what becomes of an attribute.
 type change struct {
-	drop  bool
-	value string // the new value
+	what  fate
+	value string // of one that is changed
 }
 
-// write appends the tag with some attributes changed and more added, which are
-// ASCII and begin with a space.
-func (t *tag) write(dst []byte, changes map[string]change, more string) []byte {
+type fate int8
+
+const (
+	stays fate = iota
+	goes
+	changes
+)
+
+// write appends the tag with what becomes of its attributes, and with more added, which is
+// ASCII and begins with a space.
+func (t *tag) write(dst []byte, more string) []byte {
 	at := 0
 	for _, a := range t.attrs {
-		c, ok := changes[a.name]
-		if !ok && !a.again {
+		if a.becomes.what == stays && !a.again {
 			continue
 		}
 		dst = append(dst, t.raw[at:a.start]...)
-		if !c.drop && !a.again {
+		if a.becomes.what == changes && !a.again {
 			dst = append(append(dst, a.name...), `="`...)
-			dst = appendValue(dst, c.value)
+			dst = appendValue(dst, a.becomes.value)
 			dst = append(dst, '"')
 			if a.end < len(t.raw) && !isBlank(t.raw[a.end]) && t.raw[a.end] != '>' && t.raw[a.end] != '/' {
 				dst = append(dst, ' ')
