@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
@@ -60,6 +61,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	s.router.NotFoundHandler = http.HandlerFunc(s.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
 	s.router.HandleFunc(PathHealth, s.health).Methods(http.MethodGet, http.MethodHead)
+	openapi.Register(s.router)
 	transfers.Register(s.router, c.operator, c.moved)
 
 	var library *serve.Library
