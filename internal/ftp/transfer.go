@@ -89,7 +89,7 @@ func (c *conn) fail(err error) {
 	case errors.As(err, &nodata):
 		c.reply(425, "Cannot open the data connection")
 	case errors.As(err, &broken) && errors.Is(err, os.ErrDeadlineExceeded):
-		c.reply(426, "Next to no data moved for %v; transfer aborted", c.engine.DataTimeout)
+		c.reply(426, "No data moved, or next to none, for %v; transfer aborted", c.engine.DataTimeout)
 	case errors.As(err, &broken):
 		c.reply(426, "Data connection broken; transfer aborted")
 	default:
