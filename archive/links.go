@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -109,7 +110,9 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 //
 //	<offset of the cell> SP <bytes that follow> LF
 //	source LF
-//	target TAB kind LF …
+//	<bytes that begin the target as they do the one before, or the source> SP rest of the target TAB kind LF …
+//
+// Links of a page are much alike, so that this takes a third of their length.
 //
 // A group is written before its cell, so that the process's end loses none; what a loss of
 // power leaves of it is cut at the last whole group, as links are in the pages too.
@@ -121,10 +124,13 @@ func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
 func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
 	const room = 48 // for the head, which only what follows it tells
 	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
-	n := 0
+	n, before := 0, r.URL
 	for i := range r.Links {
 		if link := &r.Links[i]; link.fits() {
-			group = append(append(append(append(group, link.URL...), '\t'), link.Kind...), '\n')
+			same := shared(link.URL, before)
+			group = append(strconv.AppendInt(group, int64(same), 10), ' ')
+			group = append(append(append(append(group, link.URL[same:]...), '\t'), link.Kind...), '\n')
+			before = link.URL
 			n++
 		}
 	}
@@ -178,15 +184,45 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 		} else if err != nil {
 			return whole, err
 		}
-		lines := strings.Split(body.String(), "\n")
-		if lines[len(lines)-1] != "" {
+		source, links, ok := unpackLinks(body.String())
+		if !ok {
 			return whole, nil
 		}
-		if err := fn(at, lines[0], lines[1:len(lines)-1]); err != nil {
+		if err := fn(at, source, links); err != nil {
 			return whole, err
 		}
 		last, whole = at, whole+int64(len(head))+n
 	}
+}
+
+// shared counts the bytes in which two texts begin alike.
+func shared(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// unpackLinks reads a group: its source, and of each link "target TAB kind".
+func unpackLinks(group string) (source string, links []string, ok bool) {
+	lines := strings.Split(group, "\n")
+	last := len(lines) - 1
+	if lines[last] != "" {
+		return "", nil, false
+	}
+	source, lines = lines[0], lines[1:last]
+	before := source
+	for i, line := range lines {
+		count, rest, _ := strings.Cut(line, " ")
+		same, err := strconv.Atoi(count)
+		if err != nil || same < 0 || same > len(before) {
+			return "", nil, false
+		}
+		lines[i] = before[:same] + rest
+		before, _, _ = strings.Cut(lines[i], "\t")
+	}
+	return source, lines, true
 }
 
 var errEnoughLinks = errors.New("the cells end here")

@@ -97,7 +97,11 @@ func (c *crawl) coverage(now time.Time) status.Coverage {
 	for _, h := range c.all() {
 		if n := int64(h.front.Left()); n > 0 {
 			s.Left += n
-			s.Why[why(h)] += n
+			reason := why(h)
+			if reason == "later" {
+				reason = "to come"
+			}
+			s.Why[reason] += n
 		}
 		s.Later += h.later
 	}

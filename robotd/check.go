@@ -122,6 +122,9 @@ func (c *Config) check() error {
 }
 
 func wrong(key string, value any, why string) error {
+	if value == "" {
+		return fmt.Errorf("setting %s: %s", key, why)
+	}
 	return fmt.Errorf("setting %s: %v: %s", key, value, why)
 }
 

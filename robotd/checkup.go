@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -62,14 +63,8 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 		return false
 	}
 	cfg.Manager = id.managers(&cfg)
-	m := &manager{at: newEndpoints(cfg.Manager), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
-	asking, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	list, err := m.list(asking, "")
-	if advice, yes := hopeless(err); yes {
-		err = fmt.Errorf("%w (%s)", err, advice)
-	}
-	if !report("manager", err, "%s knows %s and gives it a list", m.at.current(), id.Robot) {
+	m, list := askEach(ctx, cfg.Manager, id, report)
+	if list == nil {
 		return false
 	}
 	if c := m.clock.measured(); c != nil {
@@ -82,7 +77,7 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 	}
 	hosts := list.hosts()
 	if len(hosts) == 0 {
-		report("hosts", nil, "none is assigned yet")
+		report("hosts", nil, "none is assigned yet; a robot gets hosts while it runs")
 		return ok
 	}
 	some := maps.Collect(func(yield func(string, []string) bool) {
@@ -103,6 +98,42 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 	}
 	report("hosts", err, "%d assigned; %d of %d that were looked up have an address", len(hosts), len(some)-len(unknown), len(some))
 	return ok
+}
+
+// askEach asks each of the manager's URLs for the list, and returns one that gave it. One that does not
+// answer is a fault only where none does.
+func askEach(ctx context.Context, urls []string, id *identity, report func(string, error, string, ...any) bool) (here *manager, list *assignment) {
+	type away struct {
+		url string
+		err error
+	}
+	var dead []away
+	for _, u := range urls {
+		m := &manager{at: newEndpoints([]string{u}), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
+		asking, cancel := context.WithTimeout(ctx, checkTimeout)
+		l, err := m.list(asking, "")
+		cancel()
+		if err != nil {
+			if advice, yes := hopeless(err); yes {
+				err = fmt.Errorf("%w (%s)", err, advice)
+			}
+			dead = append(dead, away{u, err})
+			continue
+		}
+		here, list = m, l
+		report("manager", nil, "%s knows %s and gives it a list", u, id.Robot)
+	}
+	if len(urls) == 0 {
+		report("manager", errors.New("the setting manager is empty, and joining left no URL"), "")
+	}
+	for _, d := range dead {
+		if list == nil {
+			report("manager", d.err, "")
+		} else {
+			report("manager", nil, "%s does not answer, so that the others must: %v", d.url, d.err)
+		}
+	}
+	return here, list
 }
 
 // writable tries the folder and returns how many bytes are free there.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 
 // identity is who the robot is: what joining gave it, and its key.
 type identity struct {
-	Manager string `json:"manager"` // URL of the service that was joined
+	Manager string `json:"manager"` // URL of the service that was joined; several with blanks between
 	wire.JoinResponse
 
 	key ed25519.PrivateKey
@@ -34,7 +35,9 @@ const (
 )
 
 // Join exchanges a one-time token for credentials, registers the robot's key and
-// remembers both in the data folder. It returns the robot's name.
+// remembers both in the data folder. Manager is the service's URL, or several with commas or blanks
+// between: where one cannot be connected to, the next is tried, and all are remembered. A
+// token works once, so that nothing else makes it try the next. It returns the robot's name.
 func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -49,8 +52,13 @@ func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
-	id := identity{Manager: strings.TrimRight(manager, "/")}
-	if err := id.join(ctx, wire.JoinRequest{Token: token, Version: Version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
+	var id identity
+	var urls []string
+	for _, u := range splitList(manager) {
+		urls = append(urls, strings.TrimRight(u, "/"))
+	}
+	id.Manager = strings.Join(urls, " ")
+	if err := id.joinAny(ctx, urls, wire.JoinRequest{Token: token, Version: Version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
 	data, err := json.MarshalIndent(id, "", "  ")
@@ -60,14 +68,33 @@ func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	return id.Robot, replaceFile(filepath.Join(dir, identityFile), append(data, '\n'), 0o600)
 }
 
-func (id *identity) join(ctx context.Context, ask wire.JoinRequest) error {
+// joinAny joins at the first of the URLs that can be connected to.
+func (id *identity) joinAny(ctx context.Context, urls []string, ask wire.JoinRequest) error {
+	errs := []error{errors.New("no service is reached")}
+	for _, u := range urls {
+		if !optionalURL(u, "http", "https") {
+			return fmt.Errorf("%q is not an http or https URL", u)
+		}
+	}
+	for _, u := range urls {
+		err := id.join(ctx, u, ask)
+		var op *net.OpError
+		if !errors.As(err, &op) || op.Op != "dial" {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (id *identity) join(ctx context.Context, manager string, ask wire.JoinRequest) error {
 	body, err := json.Marshal(ask)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, id.Manager+wire.PathJoin, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, manager+wire.PathJoin, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -84,10 +111,10 @@ func (id *identity) join(ctx context.Context, ask wire.JoinRequest) error {
 	if resp.StatusCode/100 != 2 {
 		var p wire.Problem
 		_ = json.Unmarshal(data, &p) // the status alone must do where the body says nothing
-		return fmt.Errorf("%s answers %s %s %s", id.Manager, resp.Status, p.Title, p.Detail)
+		return fmt.Errorf("%s answers %s %s %s", manager, resp.Status, p.Title, p.Detail)
 	}
 	if err := json.Unmarshal(data, &id.JoinResponse); err != nil {
-		return fmt.Errorf("%s: answer: %w", id.Manager, err)
+		return fmt.Errorf("%s: answer: %w", manager, err)
 	}
 	return id.check()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -58,6 +59,9 @@ func (m *Monitor) SetPaused(ctx context.Context, on bool) (running bool, err err
 	resp, err := m.do(ctx, http.MethodPost, path)
 	if err == nil {
 		return true, resp.Body.Close()
+	}
+	if _, missing := os.Stat(m.path(identityFile)); missing != nil {
+		return false, fmt.Errorf("%s is no robot's folder: %w", m.dir, missing)
 	}
 	lock, locked := lockDir(m.dir)
 	if locked != nil {

@@ -88,7 +88,7 @@ func runCommand() *cobra.Command {
 
 func joinCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "join URL TOKEN",
+		Use:   "join URL[,URL…] TOKEN",
 		Short: "Join a service with a one-time token",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

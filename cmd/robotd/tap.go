@@ -39,7 +39,7 @@ func tapCommand() *cobra.Command {
 		}
 		conn, err := localsock.Dial(cmd.Context(), path)
 		if err != nil {
-			return fmt.Errorf("is the robot running? %w", err)
+			return fmt.Errorf("no robot runs in %s: %w", cfg.DataDir, err)
 		}
 		defer conn.Close()
 		defer context.AfterFunc(cmd.Context(), func() { conn.Close() })()

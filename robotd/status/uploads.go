@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,7 @@ func (b *builder) uploads(s *Status) {
 			b.row("sending", "%s, to %s", text, is.To)
 		case is.Error != "":
 			if failing++; failing <= mostFailing {
-				b.marked(yellow, "delayed", fmt.Sprintf("%s: %s; again %s", is.ID, Printable(is.Error, 0), until(is.Next, now)))
+				b.marked(yellow, "delayed", fmt.Sprintf("%s: %s; again %s", is.ID, told(is.Error), until(is.Next, now)))
 			}
 		}
 	}
@@ -45,10 +46,13 @@ func (b *builder) failures(ways []Target, label string) {
 		if t.Failures == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s failed %s, at %s: %s", t.Name, plural(int64(t.Failures), "time", "times"), clock(t.Failed, now), Printable(t.Error, 0))
+		text := fmt.Sprintf("%s failed %s, at %s: %s", t.Name, plural(int64(t.Failures), "time", "times"), clock(t.Failed, now), told(t.Error))
 		if t.Again.After(now) {
 			text += "; again " + until(t.Again, now)
 		}
 		b.marked(yellow, label, text)
 	}
 }
+
+// told is a foreign error in one line: errors that were joined stand in lines.
+func told(err string) string { return Printable(strings.ReplaceAll(err, "\n", "; "), 0) }
