@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"sheaf/internal/problem"
@@ -16,6 +17,9 @@ import (
 
 // defaultLines is the limit of /v1/cdx where none is given.
 const defaultLines = 10_000
+
+// listTypes are what a list may call itself; the last is what curl says where it is not told.
+var listTypes = []string{"text/plain", "text/uri-list", "application/octet-stream", "application/x-www-form-urlencoded"}
 
 // flushAt is how much of an answer is gathered before it goes to the spool, in bytes.
 const flushAt = 64 << 10
@@ -79,7 +83,7 @@ func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
 	}
 	var list []serve.Target
 	if r.Method == http.MethodPost {
-		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind != "text/plain" && kind != "text/uri-list" {
+		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && !slices.Contains(listTypes, kind) {
 			return nil, problem.New(http.StatusUnsupportedMediaType, "media_type",
 				fmt.Sprintf("a body of %s; send URLs and hosts, one a line, as text/plain", kind))
 		}
