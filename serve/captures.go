@@ -98,6 +98,26 @@ func (h *host) captures(ctx context.Context, key string) ([]*Capture, error) {
 	return slices.Concat(bySegment...), nil
 }
 
+// Resolve returns the page that a Revisit, of whatever call, refers to; nil where
+// that is not here, or not any more.
+func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
+	if c.Kind != archive.Revisit || c.Original != nil {
+		return c.Original, nil
+	}
+	beside, err := c.host.captures(ctx, c.URLKey)
+	if err != nil {
+		return nil, fmt.Errorf("what %.200s refers to: %w", c.URL, err)
+	}
+	slices.SortStableFunc(beside, byTime)
+	resolve(beside)
+	for _, b := range beside {
+		if b.Line.Seq == c.Line.Seq && b.Offset == c.Offset {
+			return b.Original, nil
+		}
+	}
+	return nil, nil
+}
+
 // resolve finds what revisits refer to, among the records of one URL key by time.
 func resolve(captures []*Capture) {
 	type copyOf struct{ url, digest string }

@@ -28,6 +28,9 @@ const flushAt = 64 << 10
 // for (see package query). A POST's body names URLs and hosts, one a line. An
 // answer may hold fewer lines than the limit, even none, and still go on: the Link header says so.
 func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	if r.URL.Query().Has("originals") {
+		return &query.ParamError{Name: "originals", Value: r.URL.Query().Get("originals"), Why: "is for files; index lines tell of revisits as they are"}
+	}
 	q, err := readQuery(w, r)
 	if err != nil {
 		return err

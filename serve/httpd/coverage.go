@@ -13,7 +13,7 @@ import (
 const maxCoverage, defaultCoverage = 10_000, 1000
 
 // notOfCoverage are the parameters of queries that say nothing of coverage.
-var notOfCoverage = []string{"filter", "collapse", "latest", "closest", "sort", "output", "fl", "fields", "resumeKey", "showResumeKey"}
+var notOfCoverage = []string{"filter", "collapse", "latest", "closest", "sort", "output", "fl", "fields", "resumeKey", "showResumeKey", "originals"}
 
 // CoverageList is the answer of GET /v1/coverage. Next, where there is more, is the
 // query's next cursor; the Link header has the whole URL.

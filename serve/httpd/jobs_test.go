@@ -122,7 +122,7 @@ func TestJob(t *testing.T) {
 func TestJobOfAList(t *testing.T) {
 	c := newCrawl(t, 2, 300, query.Budget{})
 	c.work(t)
-	at := c.post(t, "sub", "/v1/pages.tar.gz?from=2026", "a.example.jp\nhttp://example.jp/\nhttp://192.0.2.7/\n")
+	at := c.post(t, "sub", "/v1/pages.tar.gz?from=2026&originals=false", "a.example.jp\nhttp://example.jp/\nhttp://192.0.2.7/\n")
 	st := c.finished(t, "sub", at)
 	want := c.answer(question{account: "sub", match: func(r told) bool { return r.host == "a.example.jp" }})
 	if st.State != jobs.Done || st.Records != int64(len(want)) {

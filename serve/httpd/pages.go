@@ -63,10 +63,7 @@ func (s *server) gather(ctx context.Context, a *serve.Account, q *query.Query, s
 		asked.Limit = query.MaxLimit
 	}
 	n := 0
-	next, err := asked.Run(ctx, s.Library, a, s.Budget, func(c *serve.Capture) error {
-		n++
-		return to.Add(ctx, c)
-	})
+	next, err := asked.Gather(ctx, s.Library, a, to, suffix, s.Budget, func() { n++ })
 	if err != nil {
 		return nil, err
 	}

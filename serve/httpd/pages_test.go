@@ -14,7 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testneed"
 	"sheaf/serve/query"
@@ -67,6 +69,47 @@ func filesIn(t *testing.T, data string) (n int) {
 	}
 }
 
+// files is how many files a tar of records, as told tells lines, has: pages, and what
+// revisits refer to. Alone is how many without the latter.
+func (c *crawl) files(lines []string) (files, alone int) {
+	pages := make(map[int]bool) // by their order of publication
+	at := make(map[string][]told)
+	for _, r := range c.records {
+		at[r.line()] = append(at[r.line()], r)
+	}
+	for _, line := range lines {
+		r := at[line][0]
+		at[line] = append(at[line][1:], r) // of equal ones each in turn
+		if r.kind == archive.Page {
+			pages[r.order] = true
+		}
+	}
+	alone = len(pages)
+	for _, line := range lines {
+		for _, r := range at[line] {
+			if r.kind != archive.Revisit {
+				continue
+			}
+			original, found, exact := told{}, false, false
+			for _, o := range c.records {
+				if o.kind != archive.Page || o.url != r.url || o.digest != r.digest {
+					continue
+				}
+				refers := o.time.Equal(r.time.Add(-time.Hour))
+				before := o.time.Before(r.time) || o.time.Equal(r.time) && o.order < r.order
+				later := o.time.After(original.time) || o.time.Equal(original.time) && o.order > original.order
+				if refers && (!exact || later) || before && !exact && (!found || later) {
+					original, found, exact = o, true, exact || refers
+				}
+			}
+			if found {
+				pages[original.order] = true
+			}
+		}
+	}
+	return len(pages), alone
+}
+
 // The file must hold exactly the records that the index lines of the same query
 // tell of, in each form, and be the same in whatever ranges it is fetched.
 func TestGatheredPages(t *testing.T) {
@@ -80,13 +123,10 @@ func TestGatheredPages(t *testing.T) {
 		}
 		values := url.Values(q.params).Encode()
 		want := c.answer(q)
-		pages := 0
+		files, alone := c.files(want)
 		for i, line := range want {
 			f := strings.Fields(line)
 			want[i] = f[0] + " " + f[1]
-			if f[2] == "200" {
-				pages++
-			}
 		}
 		slices.Sort(want)
 		resp, warc := c.do(t, "GET", q.account, "/v1/pages.warc.gz?"+values, "")
@@ -99,8 +139,13 @@ func TestGatheredPages(t *testing.T) {
 			if resp.ContentLength != int64(len(whole)) || resp.Header.Get("ETag") == "" || resp.Header.Get("Accept-Ranges") != "bytes" {
 				t.Fatalf("%s: length %d, header %v", path, resp.ContentLength, resp.Header)
 			}
-			if form != ".warc.gz" && filesIn(t, whole) != pages {
-				t.Fatalf("%s: %d files, want %d", path, filesIn(t, whole), pages)
+			if form != ".warc.gz" && filesIn(t, whole) != files {
+				t.Fatalf("%s: %d files, want %d", path, filesIn(t, whole), files)
+			}
+			if form == ".tar.gz" {
+				if _, body := c.do(t, "GET", q.account, path+"&originals=false", ""); filesIn(t, body) != alone {
+					t.Fatalf("%s without originals: %d files, want %d", path, filesIn(t, body), alone)
+				}
 			}
 			from := r.IntN(len(whole))
 			to := from + r.IntN(len(whole)-from)

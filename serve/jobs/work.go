@@ -141,10 +141,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 		said = time.Now()
 		return j.own(ctx, job, `beat = $3, scanned = $4, records = $5, bytes = $6`, db.Millis(said), scanned, records, to.Size())
 	}
-	_, err = q.Run(ctx, j.library, account, query.Budget{Progress: progress}, func(c *serve.Capture) error {
-		records++
-		return to.Add(ctx, c)
-	})
+	_, err = q.Gather(ctx, j.library, account, to, job.Form, query.Budget{Progress: progress}, func() { records++ })
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@
 //	limit       lines at most; negative: the last ones, of one URL, prefix or host
 //	fl          fields, with commas between them
 //	output      cdxj (default), json, ndjson, text
+//	originals   of files: whether a revisit brings the page that it refers to. True unless
+//	            said otherwise in a tar, where a revisit itself is no file; false in a WARC
 //	cursor      where to go on; resumeKey is the same
 //
 // A cursor is a place in the order of records (serve.Position): it belongs to what

@@ -30,6 +30,7 @@ type Query struct {
 	latest    bool
 	closest   time.Time // zero: not asked for
 	last      bool      // the last lines, not the first
+	originals *bool     // whether revisits bring what they refer to; nil: as suits the file
 	showKey   bool      // the cursor stands at the end, as the Internet Archive has it
 }
 
@@ -37,7 +38,7 @@ type Query struct {
 // change nothing here.
 var parameters = []string{
 	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
-	"fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "gzip", "fastLatest", "allowFuzzy",
+	"fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "gzip", "fastLatest", "allowFuzzy",
 }
 
 // several are the parameters that may be given more than once.
@@ -252,7 +253,10 @@ func (p *parser) form() error {
 	}); err != nil {
 		return err
 	}
-	return p.flag("showResumeKey", &q.showKey)
+	if p.values.Get("originals") != "" {
+		q.originals = new(bool)
+	}
+	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals))
 }
 
 func (p *parser) cursor() error {
@@ -286,7 +290,11 @@ func (q *Query) ID() string {
 	if q.Cursor != nil {
 		after = q.Cursor.String()
 	}
-	return fmt.Sprintf("%s %d %t %d %s", q.id(), q.Limit, q.last, q.closest.UnixNano(), after)
+	originals := "as suits"
+	if q.originals != nil {
+		originals = strconv.FormatBool(*q.originals)
+	}
+	return fmt.Sprintf("%s %d %t %d %s %s", q.id(), q.Limit, q.last, q.closest.UnixNano(), originals, after)
 }
 
 // id names what is searched for: the same for every form in which it is given.
