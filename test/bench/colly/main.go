@@ -49,9 +49,7 @@ func crawl(args []string) error {
 		_ = e.Request.Visit(e.Attr("href")) // what was visited, or leads outside, is refused
 	})
 	for _, seed := range seeds {
-		if err := c.Visit(seed); err != nil {
-			return err
-		}
+		_ = c.Visit(seed) // a page may have led there meanwhile
 	}
 	c.Wait()
 	return nil
