@@ -254,14 +254,35 @@ func FuzzHeaderLinks(f *testing.F) {
 	})
 }
 
-// Words are what unicode takes for words, however the text is divided.
+// Words are what unicode takes for words, however the text is divided, as many as the limit lets pass.
 func FuzzVisible(f *testing.F) {
-	f.Add("a b\u3000日本\u00a0語\u2028c\u0085\u1680 é\xff\xe3\x80")
-	f.Fuzz(func(t *testing.T, s string) {
+	f.Add("a b\u3000日本\u00a0語\u2028c\u0085\u1680 é\xff\xe3\x80", "x  y z", 3)
+	f.Add("word word", " and one more \n", MaxText/5)
+	f.Fuzz(func(t *testing.T, first, then string, times int) {
+		if times < 0 || times*len(then) > 4*MaxText {
+			return
+		}
+		then = strings.Repeat(then, times)
 		c := &collector{page: new(Page)}
-		c.visible([]byte(s))
-		if want := strings.Join(strings.Fields(s), " "); c.text.String() != want && !c.page.MoreText {
-			t.Errorf("%q, want %q", c.text.String(), want)
+		var want strings.Builder
+		more := false
+		for _, text := range []string{first, then} {
+			if c.page.MoreText { // nobody asks for more
+				break
+			}
+			c.visible([]byte(text))
+			for word := range strings.FieldsSeq(text) {
+				if more = more || want.Len()+len(word) >= MaxText; more {
+					break
+				}
+				if want.Len() > 0 {
+					want.WriteByte(' ')
+				}
+				want.WriteString(word)
+			}
+		}
+		if c.text.String() != want.String() || c.page.MoreText != more {
+			t.Errorf("%d bytes, more %t, want %d, %t:\n%.200q\n%.200q", c.text.Len(), c.page.MoreText, want.Len(), more, c.text.String(), want.String())
 		}
 	})
 }

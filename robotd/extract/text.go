@@ -5,8 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// visible keeps text that a reader sees, its blanks in a row as one.
+// visible keeps text that a reader sees, its blanks in a row as one. Words with a single space
+// between each two, as most of them have, are copied together.
 func (c *collector) visible(text []byte) {
+	from, to := 0, 0 // words that are not copied yet
+	flush := func() {
+		if from < to {
+			if c.text.Len() > 0 {
+				c.text.WriteByte(' ')
+			}
+			c.text.Write(text[from:to])
+		}
+	}
 	for i := 0; ; {
 		for i < len(text) && maybeBlank(text[i]) {
 			n := blank(text[i:])
@@ -19,18 +29,24 @@ func (c *collector) visible(text []byte) {
 		for i < len(text) && !(maybeBlank(text[i]) && blank(text[i:]) > 0) {
 			i++
 		}
-		word := text[start:i]
-		if len(word) == 0 {
+		if start == i {
+			flush()
 			return
 		}
-		if c.text.Len()+len(word) >= MaxText {
+		if from == to || start != to+1 || text[to] != ' ' {
+			flush()
+			from, to = start, start
+		}
+		length := c.text.Len() + to - from // with what is not copied yet
+		if from < to && c.text.Len() > 0 {
+			length++
+		}
+		if length+i-start >= MaxText {
+			flush()
 			c.page.MoreText = true
 			return
 		}
-		if c.text.Len() > 0 {
-			c.text.WriteByte(' ')
-		}
-		c.text.Write(word)
+		to = i
 	}
 }
 
