@@ -153,6 +153,11 @@ func TestBinaries(t *testing.T) {
 		}
 		p := &program{t: t, path: robotd, log: data + ".log", args: []string{"--once", "--config", robotSettings(t, w, data, by, runTime(t)/time.Duration(2*most))}}
 		p.start()
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Log(tail(p.log))
+			}
+		})
 		robots = append(robots, p)
 	}
 	eventually(t, "both robots subscribe", h.log, func() error {
@@ -165,7 +170,13 @@ func TestBinaries(t *testing.T) {
 		}
 		return err
 	})
+	for _, p := range robots { // a robot that is to run once ends where its list is empty
+		p.kill()
+	}
 	check(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	for _, p := range robots {
+		p.start()
+	}
 
 	kills := map[string]int{}
 	for end := time.Now().Add(runTime(t)); time.Now().Before(end); {
