@@ -25,6 +25,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
+	"sheaf/serve/watch"
 )
 
 var update = flag.Bool("update", false, "write schemas.yaml anew from the Go types")
@@ -33,6 +34,7 @@ var update = flag.Bool("update", false, "write schemas.yaml anew from the Go typ
 var bodies = []any{
 	httpd.HostList{}, httpd.EditionList{}, httpd.VersionDocument{}, httpd.CoverageList{}, httpd.JobStatus{}, httpd.JobList{}, httpd.DiffDocument{},
 	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, serve.Change{}, feed.Page{},
+	httpd.WatchList{}, httpd.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.ReportRequest{}, wire.Offer{},
 	manager.Report{}, manager.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},
 	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.RestartResponse{}, manager.BalanceResponse{},
@@ -47,6 +49,9 @@ type maker struct {
 	schemas map[string]any
 	names   map[reflect.Type]string
 }
+
+// wish is what is asked for by some of its fields.
+var wish = reflect.TypeFor[watch.Wish]()
 
 var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
@@ -131,12 +136,14 @@ func (m *maker) object(t reflect.Type) map[string]any {
 			case name == "-" || !f.IsExported() && !f.Anonymous:
 			case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
 				add(f.Type)
+			case f.Anonymous && name == "" && f.Type.Kind() == reflect.Pointer:
+				add(f.Type.Elem())
 			default:
 				if name == "" {
 					name = f.Name
 				}
 				properties[name] = m.schema(f.Type)
-				if !strings.Contains(options, "omit") {
+				if !strings.Contains(options, "omit") && t != wish {
 					required = append(required, name)
 				}
 			}
