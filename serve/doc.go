@@ -35,6 +35,9 @@
 // being read. Nothing is compressed or buffered here; an archive is computed from
 // its segments' indexes (archive.View) and copied out of the store in ranges.
 //
+// A single page is found by its URL key (Captures), opened as the server answered it
+// (Capture.Response) and made readable by package replay.
+//
 // What an account may see is its scope, domains as places in the tree. All else
 // does not exist for it: it is neither listed nor found. When it may fetch is its
 // window, and how fast and how much a day its rate and quota (serve/bandwidth).

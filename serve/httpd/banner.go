@@ -31,8 +31,8 @@ type bannerPage struct {
 var bannerTemplate = template.Must(template.New("").Parse(
 	`{{define "a"}}style="all:unset;color:#0645ad;text-decoration:underline;cursor:pointer;font:13px/1.5 sans-serif"{{end -}}
 <div id="sheaf-archive-banner" lang="{{.Lang}}" style="all:initial;display:block;position:relative;z-index:2147483647;box-sizing:border-box;margin:0;padding:5px 12px;background:#f6f3e6;border-bottom:1px solid #b9b08b;color:#222;font:13px/1.5 sans-serif;text-align:left;direction:ltr">
-{{- .T.Archive}}: <b style="all:unset;font-weight:bold">{{.Clock .Now}}</b> &#183; {{.T.Version}} {{.Number}} {{.T.Of}} {{.Count}} &#183;
-{{with .First}}<a {{template "a"}} href="{{.}}" target="_top">&#171; {{$.T.First}}</a> {{end}}
+{{- .T.Archive}}: <b style="all:unset;font-weight:bold">{{.Clock .Now}}</b> &#183; {{.T.Version}} {{.Number}} {{.T.Of}} {{.Count}} {{if gt .Count 1}}&#183; {{end}}
+{{- with .First}}<a {{template "a"}} href="{{.}}" target="_top">&#171; {{$.T.First}}</a> {{end}}
 {{- with .Prev}}<a {{template "a"}} href="{{.}}" target="_top">&#8249; {{$.T.Prev}}</a> {{end}}
 {{- with .Next}}<a {{template "a"}} href="{{.}}" target="_top">{{$.T.Next}} &#8250;</a> {{end}}
 {{- with .Last}}<a {{template "a"}} href="{{.}}" target="_top">{{$.T.Last}} &#187;</a> {{end}}&#183;

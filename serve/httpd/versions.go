@@ -48,7 +48,7 @@ var versionsTemplate = screenTemplate(`{{.T.Versions}} - {{.URL}}`, `<h1>{{.T.Ve
 <p class="url">{{.URL}}</p>
 <form action="/diff" method="get"><input type="hidden" name="url" value="{{.URL}}">
 {{$s := .}}{{range .Years}}<h2>{{.Year}}</h2>
-<table><tr><th title="{{$s.T.From}}">−</th><th title="{{$s.T.To}}">+</th><th>{{$s.T.Time}}</th><th>{{$s.T.Kind}}</th><th>{{$s.T.Size}}</th><th>{{$s.T.Note}}</th></tr>
+<table class="versions"><tr><th>{{$s.T.From}}</th><th>{{$s.T.To}}</th><th>{{$s.T.Time}}</th><th>{{$s.T.Kind}}</th><th>{{$s.T.Size}}</th><th>{{$s.T.Note}}</th></tr>
 {{range .Versions}}<tr{{if .Same}} class="same"{{end}}><td><input type="radio" name="from" value="{{.Stamp}}" aria-label="{{$s.T.From}} {{.Stamp}}"{{if .Before}} checked{{end}}></td>
 <td><input type="radio" name="to" value="{{.Stamp}}" aria-label="{{$s.T.To}} {{.Stamp}}"{{if .Newest}} checked{{end}}></td>
 <td><a href="{{.Path}}">{{$s.Clock .Time}}</a>{{with .URL}}<br><span class="url">{{.}}</span>{{end}}</td><td>{{.Type}}</td><td>{{if ge .Size 0}}{{.Size}}{{end}}</td>

@@ -1,0 +1,60 @@
+package httpd_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+	"sheaf/serve/servetest"
+)
+
+// BenchmarkPages asks for one page of 20 KB, out of 2,000 pages of which there are 30 versions
+// each, rewritten, as its bytes, and compared with the version before.
+func BenchmarkPages(b *testing.B) {
+	s := servetest.New(b, &serve.Account{Domains: []string{"jp"}})
+	url := func(n int) string { return fmt.Sprintf("http://%s/dir/page%d.html", host, n) }
+	for version := range 30 {
+		var records []*archive.Record
+		for n := range 2000 {
+			body := fmt.Sprintf("<p>version %d of %d", version, n)
+			if n == 1000 {
+				body += strings.Repeat("<p>"+prose+"<a href=next.html>next</a><img src=i.gif>", 100)
+			}
+			records = append(records, servetest.Page(url(n), body, at(1, 1).AddDate(0, 0, version)))
+		}
+		s.Publish("20261122", map[string][]*archive.Record{host: records})
+	}
+	router := mux.NewRouter()
+	if err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: func(h http.Handler) http.Handler { return h }}); err != nil {
+		b.Fatal(err)
+	}
+	stamp := func(version int) string {
+		return at(1, 1).AddDate(0, 0, version).Format("20060102150405")
+	}
+	for name, path := range map[string]string{
+		"rewritten": "/web/" + stamp(15) + "/" + url(1000), "bytes": "/web/" + stamp(15) + "id_/" + url(1000),
+		"compared": "/diff/" + stamp(14) + "/" + stamp(15) + "/" + url(1000), "versions": "/web/*/" + url(1000), "timegate": "/timegate/" + url(1000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			var longest time.Duration
+			for b.Loop() {
+				start := time.Now()
+				w := httptest.NewRecorder()
+				router.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				if w.Code != http.StatusOK && w.Code != http.StatusFound {
+					b.Fatal(w.Code, w.Body)
+				}
+				longest = max(longest, time.Since(start))
+			}
+			b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
+		})
+	}
+}
