@@ -77,7 +77,7 @@ func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	if err != nil || f.permit == nil {
 		return r, err
 	}
-	return paced{bandwidth.Reader(ctx, r, f.Pace), r}, nil
+	return paced{bandwidth.Reader(ctx, r, n, f.Pace), r}, nil
 }
 
 // paced reads at a pace.

@@ -197,21 +197,30 @@ func TestStreamsKeepThePace(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		take := func(ctx context.Context, n int64) (int64, error) { return f.Take(ctx, limits, n) }
+		taken := int64(0)
+		take := func(ctx context.Context, n int64) (int64, error) {
+			n, err := f.Take(ctx, limits, n)
+			taken += n
+			return n, err
+		}
 		data := bytes.Repeat([]byte("0123456789abcdef"), 64<<10/16)
 		for name, move := range map[string]func(to io.Writer, from io.Reader) (int64, error){
 			"reader": func(to io.Writer, from io.Reader) (int64, error) {
-				return io.Copy(to, bandwidth.Reader(t.Context(), from, take))
+				return io.CopyBuffer(struct{ io.Writer }{to}, bandwidth.Reader(t.Context(), from, int64(len(data)), take), make([]byte, 10_000))
 			},
 			"writer": func(to io.Writer, from io.Reader) (int64, error) {
 				return io.Copy(bandwidth.Writer(t.Context(), to, take), from)
 			},
 		} {
 			began := time.Now()
+			taken = 0
 			var to bytes.Buffer
 			_, err := move(&to, struct{ io.Reader }{bytes.NewReader(data)})
 			if err != nil || !bytes.Equal(to.Bytes(), data) {
 				t.Errorf("%s: %d bytes, %v", name, to.Len(), err)
+			}
+			if taken != int64(len(data)) {
+				t.Errorf("%s: %d bytes are counted of %d", name, taken, len(data))
 			}
 			if took := time.Since(began); took < 6*time.Second || took > 7*time.Second {
 				t.Errorf("%s: 64 KiB at 10 KiB/s took %v", name, took)

@@ -9,9 +9,9 @@ import (
 // waits until that can be said. Flow.Take with the account's limits is one.
 type Taker func(ctx context.Context, n int64) (int64, error)
 
-// Reader reads from r at the pace of take.
-func Reader(ctx context.Context, r io.Reader, take Taker) io.Reader {
-	return &reader{ctx, r, take, 0}
+// Reader reads from r, which has size bytes, at the pace of take.
+func Reader(ctx context.Context, r io.Reader, size int64, take Taker) io.Reader {
+	return &reader{ctx, r, take, 0, size}
 }
 
 type reader struct {
@@ -19,21 +19,25 @@ type reader struct {
 	r    io.Reader
 	take Taker
 	left int64 // taken and not yet read
+	size int64 // not yet taken
 }
 
 func (p *reader) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	if p.left == 0 {
-		n, err := p.take(p.ctx, int64(len(b)))
+	if p.left == 0 && p.size > 0 {
+		n, err := p.take(p.ctx, min(int64(len(b)), p.size))
 		if err != nil {
 			return 0, err
 		}
-		p.left = n
+		p.left, p.size = n, p.size-n
 	}
-	n, err := p.r.Read(b[:min(p.left, int64(len(b)))])
-	p.left -= int64(n)
+	if p.left > 0 {
+		b = b[:min(p.left, int64(len(b)))]
+	}
+	n, err := p.r.Read(b) // behind the last byte this is the end, or why there is none
+	p.left = max(0, p.left-int64(n))
 	return n, err
 }
 
