@@ -371,3 +371,34 @@ func (s *takesAll) Receipt(_ context.Context, id wire.BatchID, _ string) (*wire.
 	}
 	return &wire.Receipt{Batch: id, SHA256: s.sums[id], State: wire.StatePublished}, nil
 }
+
+// TestJoinByTheNext: joining goes on to the next URL where the first cannot be connected to. Where the first took
+// the request and died, the token may be used: the next is not asked, and the robot's owner is told.
+func TestJoinByTheNext(t *testing.T) {
+	s := newService(t)
+	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			conn.Close()
+		}
+	}))
+	defer cut.Close()
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	if _, err := Join(t.Context(), cut.URL+","+s.URL, token, t.TempDir()); err == nil {
+		t.Error("a robot joined with a token that may be used up")
+	}
+	dir := filepath.Join(t.TempDir(), "robot")
+	if _, err := Join(t.Context(), dead.URL, token, dir); err == nil {
+		t.Error("a robot joined nobody")
+	}
+	if name, err := Join(t.Context(), dead.URL+"/, "+s.URL, token, dir); err != nil || name != "r1" {
+		t.Fatalf("%q, %v", name, err)
+	}
+	id, err := loadIdentity(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := id.managers(&Config{}); !slices.Equal(got, []string{dead.URL, s.URL}) {
+		t.Errorf("it remembers %q", got)
+	}
+}
