@@ -184,7 +184,7 @@ func (m *Manager) Shown(ctx context.Context) (answer BalanceResponse, err error)
 		return answer, err
 	}
 	err = m.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx *sql.Tx) error {
-		loads, err := (&edit{ctx: ctx, tx: tx}).loads()
+		loads, err := (&edit{ctx: ctx, tx: tx}).sumUp()
 		for _, l := range loads {
 			answer.Robots = append(answer.Robots, Share{l.robot, l.hosts, l.ms, l.slow})
 		}

@@ -18,12 +18,20 @@ type edit struct {
 	tx         *sql.Tx
 	generation int64           // 0 until the first change
 	touched    map[string]bool // robots whose list is another after this edit
+
+	tally  *tally // what robots have to do, as others last found it, or once summed is set this edit; nil: not known
+	summed bool
+	taken  bool // something was taken from a robot, which tally does not know
+
+	times map[string]int // that a statement was executed
+	again map[string]*sql.Stmt
 }
 
 // edit runs f, gives waiting hosts to robots, notes whose lists have changed, and commits.
 func (m *Manager) edit(ctx context.Context, f func(*edit) error) error {
-	return m.transact(ctx, nil, func(tx *sql.Tx) error {
-		e := &edit{ctx: ctx, tx: tx, touched: map[string]bool{}}
+	var e *edit
+	err := m.transact(ctx, nil, func(tx *sql.Tx) error {
+		e = &edit{ctx: ctx, tx: tx, touched: map[string]bool{}, tally: m.tally.Load(), times: map[string]int{}, again: map[string]*sql.Stmt{}}
 		if err := f(e); err != nil {
 			return err
 		}
@@ -32,14 +40,42 @@ func (m *Manager) edit(ctx context.Context, f func(*edit) error) error {
 		}
 		return e.publish()
 	})
+	if err == nil {
+		m.tally.Store(e.outcome())
+	}
+	return err
 }
 
 func (e *edit) exec(query string, args ...any) (int64, error) {
-	res, err := e.tx.ExecContext(e.ctx, query, args...)
+	stmt, err := e.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	var res sql.Result
+	if stmt != nil {
+		res, err = stmt.ExecContext(e.ctx, args...)
+	} else {
+		res, err = e.tx.ExecContext(e.ctx, query, args...)
+	}
 	if err != nil {
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// prepared gives a statement that is executed for the second time or oftener; nil for the first time. An edit may
+// execute the same for each of a hundred thousand hosts. It ends with the transaction.
+func (e *edit) prepared(query string) (stmt *sql.Stmt, err error) {
+	if e.times[query]++; e.times[query] < 2 {
+		return nil, nil
+	}
+	if stmt = e.again[query]; stmt == nil {
+		if stmt, err = e.tx.PrepareContext(e.ctx, query); err != nil {
+			return nil, err
+		}
+		e.again[query] = stmt
+	}
+	return stmt, nil
 }
 
 // next gives the number of the generation that this edit makes.
@@ -106,7 +142,7 @@ func (e *edit) release(robot string) error {
 	if err != nil {
 		return err
 	}
-	e.touched[robot] = true
+	e.touched[robot], e.taken = true, true
 	_, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL`, g, robot)
 	return err
 }
@@ -124,6 +160,7 @@ func (e *edit) take(host string) error {
 	for _, r := range robots {
 		e.touched[r] = true
 	}
+	e.taken = true
 	if _, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host); err != nil {
 		return err
 	}
@@ -137,10 +174,21 @@ func (e *edit) robotsOf(host string) ([]string, error) {
 
 // owner gives the robot that has the group's hosts, in slot 0; "" where none has.
 func (e *edit) owner(group string) (string, error) {
-	var robot string
-	err := e.tx.QueryRowContext(e.ctx, `
+	const query = `
 		SELECT a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
-		WHERE h.grp = ? ORDER BY a.robot LIMIT 1`, group).Scan(&robot)
+		WHERE h.grp = ? ORDER BY a.robot LIMIT 1`
+	stmt, err := e.prepared(query)
+	if err != nil {
+		return "", err
+	}
+	var row *sql.Row
+	if stmt != nil {
+		row = stmt.QueryRowContext(e.ctx, group)
+	} else {
+		row = e.tx.QueryRowContext(e.ctx, query, group)
+	}
+	var robot string
+	err = row.Scan(&robot)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -173,6 +221,7 @@ func (e *edit) settle() error {
 			to = robots[i]
 		}
 		if group.several > 0 { // what it had as a further robot it has as the first one now
+			e.taken = true
 			if _, err := e.exec(`
 				UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL
 				AND host IN (SELECT name FROM hosts WHERE waiting = 1 AND grp = ?)`, g, to.robot, group.name); err != nil {
@@ -228,40 +277,6 @@ func scanGroups(rows *sql.Rows) ([]group, error) {
 		groups = append(groups, g)
 	}
 	return groups, rows.Err()
-}
-
-// load is what a robot has to do: so many hosts, which are thought to take it so long.
-type load struct {
-	robot string
-	hosts int64
-	ms    float64
-	slow  float64 // ms at this robot for what takes 1 ms at the middle one
-
-	shares bool // its program works by shares
-}
-
-// with gives the robot's time if it had the group besides.
-func (l *load) with(g group) float64 { return l.ms + g.weight*l.slow }
-
-// loads gives the robots that take part and are heard of, by name, with what they have to do.
-func (e *edit) loads() ([]*load, error) {
-	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT r.name, COUNT(a.host), r.slow, r.shares, SUM(CASE WHEN h.name IS NULL THEN 0.0 ELSE COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts * r.slow END)
-		FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL LEFT JOIN hosts h ON h.name = a.host
-		WHERE r.subscribed = 1 AND r.lapsed = 0 GROUP BY r.name, r.slow, r.shares ORDER BY r.name`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var loads []*load
-	for rows.Next() {
-		l := new(load)
-		if err := rows.Scan(&l.robot, &l.hosts, &l.slow, &l.shares, &l.ms); err != nil {
-			return nil, err
-		}
-		loads = append(loads, l)
-	}
-	return loads, rows.Err()
 }
 
 // List gives the robot's list as it is now, with its generation, in the order of host and URL.

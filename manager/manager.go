@@ -76,6 +76,7 @@ type Manager struct {
 	planning sync.Mutex        // held for one plan, or change by costs, at a time; guards ships
 	ships    map[string][]ship // by robot, what levelling wants it to pass on
 
+	tally atomic.Pointer[tally] // what robots have to do; nil: not known
 	grown atomic.Pointer[grown] // the robots' tree; nil: none yet
 }
 

@@ -243,7 +243,7 @@ func (e *edit) end(host, robot string) error {
 	if err != nil {
 		return err
 	}
-	e.touched[robot] = true
+	e.touched[robot], e.taken = true, true
 	_, err = e.exec(`UPDATE assignments SET to_generation = ? WHERE host = ? AND robot = ? AND to_generation IS NULL`, g, host, robot)
 	return err
 }
