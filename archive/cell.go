@@ -147,9 +147,12 @@ func parseLine(line, host string) (*Cell, error) {
 	if !ok || err != nil {
 		return nil, fmt.Errorf("line %.60q does not begin with a URL key and a 14-digit time", line)
 	}
-	var l indexLine
-	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		return nil, fmt.Errorf("JSON after %.60q: %w", key, err)
+	l, ok := scanLine(text)
+	if !ok {
+		l = indexLine{}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			return nil, fmt.Errorf("JSON after %.60q: %w", key, err)
+		}
 	}
 	if l.Cell == nil {
 		return nil, fmt.Errorf("line of %.60q has no cell", l.URL)

@@ -38,6 +38,12 @@
 // A single page is found by its URL key (Captures), opened as the server answered it
 // (Capture.Response) and made readable by package replay.
 //
+// Beside the tree are searches (Search): for records by URL, host, domain or
+// time, out of the segments' indexes, in an order in which a place stays what it is.
+// What they find is put together as one file by a Gatherer. Package query is the
+// language in which consumers ask; package jobs gathers in the background. Coverage
+// tells, out of the batches' manifests, what is not here and why.
+//
 // What an account may see is its scope, domains as places in the tree. All else
 // does not exist for it: it is neither listed nor found. When it may fetch is its
 // window, and how fast and how much a day its rate and quota (serve/bandwidth).

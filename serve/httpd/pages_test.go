@@ -187,6 +187,18 @@ func TestTooMuchForAnAnswer(t *testing.T) {
 	}
 }
 
+// While an account's window is closed it may look, and may not fetch.
+func TestGatheredPagesObeyTheWindow(t *testing.T) {
+	c := newCrawl(t, 1, 50, query.Budget{})
+	c.Account("shut", "never", "*")
+	if resp, body := c.do(t, "GET", "shut", "/v1/cdx?url=*.jp", ""); resp.StatusCode != http.StatusOK || body == "" {
+		t.Errorf("looking: %d", resp.StatusCode)
+	}
+	if resp, body := c.do(t, "GET", "shut", "/v1/pages.tar.gz?url=*.jp", ""); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("fetching: %d %.100s", resp.StatusCode, body)
+	}
+}
+
 // GNU tar must take the files without a word.
 func TestGatheredPagesInTar(t *testing.T) {
 	tarPath := testneed.Tool(t, "tar")
