@@ -82,6 +82,9 @@ func readFile(t testing.TB, name string) []byte {
 // The pages of the corpus are shown with the words that they have, and without
 // scripts: one in ten, and with SHEAF_TEST_FULL=1 every one.
 func TestPagesOfCorpus(t *testing.T) {
+	if testing.Short() {
+		t.Skip("goes through a thousand pages")
+	}
 	pages, step := 0, 10
 	if os.Getenv("SHEAF_TEST_FULL") != "" {
 		step = 1
