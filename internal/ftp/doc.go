@@ -16,6 +16,10 @@
 // reset, so that a client cannot take the break for the file's end. What a
 // handler says in an [Error] reaches the client; nothing else from inside does.
 //
+// A session may be ended by its handler (Revocable), and a file may set the pace at
+// which it is sent (Paced), by sendfile too. Idle connections cost some 20 KB each, both
+// ends counted; a client that takes nothing, or next to nothing, is let go.
+//
 // # How it stands on goftp
 //
 // goftp.io/server/v2 is used as it is. Its accept and command loops, dispatch,

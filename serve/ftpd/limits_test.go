@@ -3,8 +3,8 @@ package ftpd_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -19,14 +19,11 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// noise is text that does not compress.
+// noise is text of which compression leaves half.
 func noise(n int) string {
-	var b strings.Builder
-	r := rand.New(rand.NewPCG(1, 2))
-	for b.Len() < n {
-		fmt.Fprintf(&b, "%x", r.Uint64())
-	}
-	return b.String()[:n]
+	random := make([]byte, n/2)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	return hex.EncodeToString(random)
 }
 
 // change changes the account jp of a site.
@@ -52,7 +49,7 @@ func begun(t *testing.T, f func(t *testing.T, s *servetest.Site, addr string, r 
 	for _, name := range []string{"20261122.members.tar.gz", "current.warc.gz"} {
 		t.Run(name, func(t *testing.T) {
 			s, addr := newSite(t)
-			s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(1<<20), day)}})
+			s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(512<<10), day)}})
 			want := retr(t, login(t, addr, "jp"), dir+name, 0)
 			change(t, s, serve.Change{Rate: rate(t, "4KiB")})
 			r, err := login(t, addr, "jp").Retr(dir + name)
@@ -129,7 +126,7 @@ func TestWindowClosesWhileATransferRuns(t *testing.T) {
 // What a user is told whose quota is used up: by when to come again.
 func TestQuotaIsTold(t *testing.T) {
 	s, addr := newSite(t)
-	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(1<<20), day)}})
+	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(512<<10), day)}})
 	c := login(t, addr, "jp")
 	half := int64(len(retr(t, c, dir+"20261122.tar.gz", 0))) / 2
 	change(t, s, serve.Change{Quota: &half})
