@@ -180,11 +180,15 @@ func (i *Ingest) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed
 	return r
 }
 
+// maxExpress is the largest batch, in bytes, that is published outside the window: one
+// that is to be quick is small.
+const maxExpress = 64 << 20
+
 func rowOf(m *wire.Manifest, up Upload, now time.Time) *Batch {
 	now = now.UTC().Truncate(time.Millisecond)
 	return &Batch{
 		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
-		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred,
+		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred, Express: m.Express && m.Size <= maxExpress,
 		State: wire.StateReceived, Received: now, Entered: now,
 	}
 }

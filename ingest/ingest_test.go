@@ -339,6 +339,23 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
+// TestExpress: what somebody waits for is published while the window is shut, and nothing else with it.
+func TestExpress(t *testing.T) {
+	h := newHouse(t)
+	h.opt.Window = window.Never()
+	h.open().run()
+	day := batchtest.Make(t, h.robots, 1, batchtest.Site("day.example.jp", 1))
+	h.accept(day)
+	h.await(day.ID, wire.StatePostSplit)
+	h.robots.Express = true
+	urgent := batchtest.Make(t, h.robots, 2, batchtest.Site("urgent.example.jp", 1))
+	h.accept(urgent)
+	h.await(urgent.ID, wire.StatePublished)
+	if h.await(day.ID, wire.StatePostSplit); len(h.lines("day.example.jp")) != 0 {
+		t.Error("an ordinary batch was published outside the window")
+	}
+}
+
 func TestPublishWindow(t *testing.T) {
 	h := newHouse(t)
 	h.opt.Window = window.Never()

@@ -25,6 +25,7 @@ type Batch struct {
 	Size     int64        `json:"bytes"`
 	Hosts    int64        `json:"hosts"`
 	Inferred bool         `json:"inferred,omitempty"` // came without a manifest
+	Express  bool         `json:"express,omitempty"`  // may be published outside the window
 
 	State     wire.State  `json:"state"`
 	Attempt   int64       `json:"attempt"`
@@ -49,14 +50,14 @@ type Batch struct {
 
 const columns = `id, batch, robot, protocol, sha256, size, hosts, state, attempt, failures, last_error,
 	reason, detail, edition, version, received_at, entered_at, collected, token,
-	decision, decided_by, decided_at, note, waived, inferred`
+	decision, decided_by, decided_at, note, waived, inferred, express`
 
 func scanBatch(row interface{ Scan(...any) error }) (*Batch, error) {
 	var b Batch
 	var received, entered, decided int64
 	err := row.Scan(&b.ID, &b.Batch, &b.Robot, &b.Protocol, &b.SHA256, &b.Size, &b.Hosts, &b.State, &b.Attempt, &b.Failures, &b.LastError,
 		&b.Reason, &b.Detail, &b.Edition, &b.Version, &received, &entered, &b.Collected, &b.token,
-		&b.Decision, &b.DecidedBy, &decided, &b.Note, &b.Waived, &b.Inferred)
+		&b.Decision, &b.DecidedBy, &decided, &b.Note, &b.Waived, &b.Inferred, &b.Express)
 	b.Received, b.Entered, b.DecidedAt = db.Time(received), db.Time(entered), db.Time(decided)
 	return &b, err
 }
@@ -70,9 +71,9 @@ type ledger struct{ db *sql.DB }
 // enter adds a row in the state that b says.
 func (l *ledger) enter(ctx context.Context, b *Batch) error {
 	_, err := l.db.ExecContext(ctx, `INSERT INTO ingest_batches
-		(id, batch, robot, protocol, sha256, size, hosts, inferred, state, reason, detail, received_at, entered_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		b.ID, b.Batch, b.Robot, b.Protocol, b.SHA256, b.Size, b.Hosts, b.Inferred, b.State, b.Reason, b.Detail, db.Millis(b.Received), db.Millis(b.Entered))
+		(id, batch, robot, protocol, sha256, size, hosts, inferred, express, state, reason, detail, received_at, entered_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		b.ID, b.Batch, b.Robot, b.Protocol, b.SHA256, b.Size, b.Hosts, b.Inferred, b.Express, b.State, b.Reason, b.Detail, db.Millis(b.Received), db.Millis(b.Entered))
 	return err
 }
 

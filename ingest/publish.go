@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -21,16 +22,21 @@ func (i *Ingest) publishDue(ctx context.Context) (did bool, err error) {
 		if next, ok := w.Next(now); ok && next.Sub(now) < i.opt.Limits.Poll {
 			time.AfterFunc(next.Sub(now), func() { wake(i.publishWake) })
 		}
-		return false, nil
+		_, n, err := i.publish(ctx, func() bool { return true }, express)
+		return n > 0, err
 	}
-	_, n, err := i.publish(ctx, func() bool { return w.Open(i.opt.Now()) })
+	_, n, err := i.publish(ctx, func() bool { return w.Open(i.opt.Now()) }, all)
 	return n > 0, err
 }
+
+// Which of the batches that wait are published.
+func all(*Batch) bool       { return true }
+func express(b *Batch) bool { return b.Express }
 
 // PublishNow makes all post-split batches public in one edition, whatever the
 // window says, and tells how many they were.
 func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err error) {
-	return i.publish(ctx, func() bool { return true })
+	return i.publish(ctx, func() bool { return true }, all)
 }
 
 // publish makes what waits public, if it is still due when all is prepared. The
@@ -41,19 +47,25 @@ func (i *Ingest) PublishNow(ctx context.Context) (v catalog.Version, n int, err 
 //
 // Of all processes one publishes at a time, under a lease. The log refuses one that
 // goes on after another has published, by its lease's token.
-func (i *Ingest) publish(ctx context.Context, due func() bool) (v catalog.Version, n int, err error) {
-	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
+func (i *Ingest) publish(ctx context.Context, due func() bool, which func(*Batch) bool) (v catalog.Version, n int, err error) {
+	waiting, err := i.waiting(ctx, which)
 	if err != nil || len(waiting) == 0 {
 		return v, 0, err
 	}
 	err = i.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, token int64) error {
-		v, n, err = i.publishWaiting(ctx, token, due)
+		v, n, err = i.publishWaiting(ctx, token, due, which)
 		return err
 	})
 	if errors.Is(err, catalog.ErrFenced) {
 		err = errors.Join(err, i.raise(ctx))
 	}
 	return v, n, err
+}
+
+// waiting lists those of the batches that wait to be published.
+func (i *Ingest) waiting(ctx context.Context, which func(*Batch) bool) ([]*Batch, error) {
+	list, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
+	return slices.DeleteFunc(list, func(b *Batch) bool { return !which(b) }), err
 }
 
 // leasePublish is the name of the publisher's lease.
@@ -72,8 +84,8 @@ func (i *Ingest) raise(ctx context.Context) error {
 }
 
 // publishWaiting is publish, for the holder of the lease.
-func (i *Ingest) publishWaiting(ctx context.Context, token int64, due func() bool) (v catalog.Version, n int, err error) {
-	waiting, err := i.ledger.list(ctx, filter{state: wire.StatePostSplit})
+func (i *Ingest) publishWaiting(ctx context.Context, token int64, due func() bool, which func(*Batch) bool) (v catalog.Version, n int, err error) {
+	waiting, err := i.waiting(ctx, which)
 	if err != nil || len(waiting) == 0 {
 		return v, 0, err
 	}

@@ -122,6 +122,7 @@ func (m *Manager) Register(r *mux.Router) {
 		r.Handle(route.old, h).Methods(append(route.methods, route.oldMethod)...)
 	}
 	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
+	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
 	r.Handle(PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
 	m.registerReleases(r)
 	if m.opt.Operator != nil {

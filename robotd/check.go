@@ -65,6 +65,7 @@ func (c *Config) check() error {
 		{"poll", c.Poll, c.Poll < time.Second, "at least 1s"},
 		{"statistics", c.Statistics, c.Statistics < 0, "a duration such as 10m, or 0"},
 		{"metrics", c.Metrics, !loopback(c.Metrics), "a loopback address with a port, such as 127.0.0.1:9464"},
+		{"express", c.Express, c.Express < 0, "a duration such as 5m, or 0 for none"},
 		{"heartbeat", c.Heartbeat, c.Heartbeat < 0, "a duration such as 5m, or 0 for none"},
 		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1, "a positive number of bytes"},
 		{"page.timeout", c.Page.Timeout, c.Page.Timeout <= 0, "a duration such as 10m"},

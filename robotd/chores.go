@@ -41,6 +41,12 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 	if r.cfg.Heartbeat > 0 {
 		chore(every(r.cfg.Heartbeat), r.beat)
 	}
+	if r.cfg.Heartbeat > 0 {
+		chore(every(r.cfg.Heartbeat), r.askWatches)
+	}
+	if r.cfg.Express > 0 {
+		chore(every(expressEvery), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
+	}
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(roomEvery), r.lookForRoom)

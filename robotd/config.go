@@ -61,6 +61,10 @@ type Config struct {
 	// it answers with what has changed; 0: none.
 	Heartbeat time.Duration `mapstructure:"heartbeat"`
 
+	// Express lies at least between two batches that are made at once because a page
+	// that a consumer watches has changed; 0: such changes come with the other pages.
+	Express time.Duration `mapstructure:"express"`
+
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
@@ -229,6 +233,7 @@ func Default() Config {
 		Poll:        time.Hour,
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
+		Express:     5 * time.Minute,
 		Memory:      MemoryConfig{Garbage: 8 << 20, Limit: 512 << 20},
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},

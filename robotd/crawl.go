@@ -203,6 +203,11 @@ func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 		return nil, false, err
 	}
 	share, entries := c.part(name, seeds)
+	for _, e := range c.watches.entries(name) {
+		if share.Has(e.URL) {
+			entries = append(entries, e)
+		}
+	}
 	if _, err := front.Push(entries...); err != nil {
 		return nil, false, err
 	}

@@ -42,6 +42,8 @@ func (r *Robot) Cycle(ctx context.Context) error {
 	}
 	if err := r.refresh(ctx); err != nil {
 		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
+	} else if err := r.askWatches(ctx); err != nil {
+		return err
 	}
 	r.collects()
 	if !r.hasList() {
@@ -92,8 +94,13 @@ func (r *Robot) collects() {
 	}
 }
 
-// seal makes a batch of what is there.
+// seal makes a batch of what is there. What somebody waits for goes before it.
 func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
+	if r.cfg.Express > 0 {
+		if err := r.handInExpress(ctx, 0); err != nil {
+			return "", err
+		}
+	}
 	r.mu.Lock()
 	generation, c := r.list.Generation, r.crawl
 	r.mu.Unlock()

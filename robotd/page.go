@@ -88,9 +88,9 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 		return
 	}
 	t.fetched = true
-	t.resp, t.err = c.get(ctx, t, fetch.Request{
+	t.resp, t.err = c.get(ctx, t, c.watches.request(h.name, fetch.Request{
 		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(),
-	})
+	}))
 	if fetch.KindOf(t.err) == fetch.Over { // nothing was asked: the page stays in hand
 		t.fetched, t.out.More = false, true
 	}
@@ -396,6 +396,7 @@ func (c *crawl) append(t *turn) error {
 	if tapped != nil {
 		c.tap.Offer(tapped)
 	}
+	c.watches.noticed(t.host.name, rec, t.known.Digest != "")
 	t.host.pages.Add(1)
 	c.tally.count(rec.Kind)
 	t.host.bytes.Add(t.resp.ResponseBytes)

@@ -136,7 +136,8 @@ func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, erro
 	days := c.round.days()
 	longest := c.cfg.Revisit.AtLeast.Hours() / 24
 	var first pressing
-	damaged, err := front.EachKnown(func(_ frontier.Entry, v frontier.Visit) {
+	watched := 0 // by consumers, who wait for them: these go before all
+	damaged, err := front.EachKnown(func(e frontier.Entry, v frontier.Visit) {
 		last := v.Last
 		if last.IsZero() {
 			last = v.Full
@@ -144,6 +145,8 @@ func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, erro
 		p := schedule.Page{Changes: v.Changes, Age: c.round.began.Sub(last).Hours() / 24, Times: v.Times}
 		turn := frontier.Later
 		switch {
+		case c.watches.covers(front.Name, e.URL):
+			turn, watched = frontier.First, watched+1
 		case last.IsZero():
 			turn, first.found = frontier.First, append(first.found, len(pages))
 		case p.Age+days > longest:
@@ -154,7 +157,7 @@ func (c *crawl) choose(front *frontier.Host, room, n int) ([]frontier.Turn, erro
 	if err != nil || damaged {
 		return nil, err
 	}
-	if room < first.len() {
+	if room = max(room-watched, 0); room < first.len() {
 		first.ration(pages, turns, room, c.round.began)
 		return turns, nil
 	}

@@ -62,6 +62,7 @@ type Robot struct {
 	spent    chan struct{} // tells that the budget is used up
 	saved    polite.Usage  // of the budget, as its file has it
 	pause    *pause
+	watches  *watches
 	room     *room.Guard
 	opens    sync.Mutex // held while the gate is opened or closed
 
@@ -126,6 +127,9 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	if r.pause, err = openPause(r.path(pauseFile)); err != nil {
+		return err
+	}
+	if r.watches, err = openWatches(r.path("watches.json")); err != nil {
 		return err
 	}
 	ordered, err := openPause(r.path(heldFile))

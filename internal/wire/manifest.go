@@ -58,6 +58,10 @@ type Manifest struct {
 	Coverage []Coverage `json:"coverage,omitempty"`
 	Clock    *Clock     `json:"clock,omitempty"` // nil where it was not measured
 
+	// Express says that the batch is small and holds a change that somebody waits for: it
+	// may be published at any time.
+	Express bool `json:"express,omitempty"`
+
 	// Inferred says that no manifest came: the service has read the batch to its
 	// end and written this one. Nobody has signed it.
 	Inferred bool `json:"inferred,omitempty"`

@@ -22,6 +22,17 @@ import (
 // returns an empty ID where there is nothing to seal. Pages that are appended
 // meanwhile go into new segments.
 func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error) {
+	return s.sealThose(ctx, generation, nil)
+}
+
+// SealExpress is Seal for the segments of the given hosts alone, in a batch that may be published
+// at any time. What is known of their coverage goes with the next batch that Seal makes.
+func (s *Store) SealExpress(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
+	return s.sealThose(ctx, generation, hosts)
+}
+
+// sealThose seals the segments of the hosts; nil is all.
+func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
 	// What an earlier attempt could not finish goes first, so that the chain
@@ -29,7 +40,7 @@ func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error
 	if err := s.finish(ctx, generation); err != nil {
 		return "", err
 	}
-	id, written, err := s.gather()
+	id, written, err := s.gather(hosts)
 	if err != nil || id == "" {
 		return "", err
 	}
@@ -40,10 +51,13 @@ func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error
 	return id, nil
 }
 
+// expressFile stands in sealing/<batch> where the batch is an express one.
+const expressFile = "express"
+
 // gather moves the open segments to sealing/<batch>, which names the batch, and tells by host what
 // this process has written of them. It returns an empty ID where there is none.
-func (s *Store) gather() (id wire.BatchID, written map[string]archive.Written, err error) {
-	moved, id, err := s.moveAside()
+func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[string]archive.Written, err error) {
+	moved, id, err := s.moveAside(hosts)
 	written = make(map[string]archive.Written, len(moved))
 	for _, seg := range moved { // not under the lock: pages go on being stored meanwhile
 		err = errors.Join(err, seg.close())
@@ -56,10 +70,13 @@ func (s *Store) gather() (id wire.BatchID, written map[string]archive.Written, e
 }
 
 // moveAside takes the segments from those that write them, and gives those that are to be closed.
-func (s *Store) moveAside() (written []*segment, id wire.BatchID, err error) {
+func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.BatchID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seg := range s.segments.all() {
+		if hosts != nil && !hosts[seg.host] {
+			continue
+		}
 		if seg.fresh {
 			s.segments.remove(seg)
 			continue
@@ -68,6 +85,11 @@ func (s *Store) moveAside() (written []*segment, id wire.BatchID, err error) {
 			id = wire.NewBatchID(s.opt.Robot, time.Now(), s.chain.Number+1)
 			if err := os.MkdirAll(s.path(sealingDir, string(id)), 0o755); err != nil {
 				return written, "", err
+			}
+			if hosts != nil { // before the first segment: what is built after a crash is express too
+				if err := os.WriteFile(s.path(sealingDir, string(id), expressFile), nil, 0o644); err != nil {
+					return written, "", err
+				}
 			}
 		}
 		path := s.segmentPath(seg)
@@ -79,7 +101,7 @@ func (s *Store) moveAside() (written []*segment, id wire.BatchID, err error) {
 		s.segments.remove(seg)
 		written = append(written, seg)
 	}
-	if id != "" && s.opt.Ledger != nil {
+	if id != "" && hosts == nil && s.opt.Ledger != nil {
 		err = s.opt.Ledger.Move(s.path(sealingDir, string(id), ledgerFile))
 	}
 	return written, id, err
@@ -212,6 +234,9 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, gene
 	m := &wire.Manifest{
 		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
 		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,
+	}
+	if _, err := os.Stat(s.path(sealingDir, string(id), expressFile)); err == nil {
+		m.Express = true
 	}
 	report, err := coverage.Read(s.path(sealingDir, string(id), ledgerFile))
 	if err != nil {

@@ -149,7 +149,7 @@ func TestCoverage(t *testing.T) {
 		t.Fatalf("Seal without pages = %q, %v", id, err)
 	}
 	appendPage(t, s, "a.test", "/")
-	id, _, err := s.gather() // and then the process is killed
+	id, _, err := s.gather(nil) // and then the process is killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestNothingWholeToSeal(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 0)
 	appendPage(t, s, "a.test", "/")
-	id, _, err := s.gather()
+	id, _, err := s.gather(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestCrashWhileSealing(t *testing.T) {
 			s := openStore(t, dir, 0)
 			appendPage(t, s, "a.test", "/")
 			appendPage(t, s, "b.test", "/")
-			id, _, err := s.gather()
+			id, _, err := s.gather(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -92,6 +93,7 @@ type Request struct {
 	ETag         string         // sent as If-None-Match
 	LastModified string         // sent as If-Modified-Since
 	Header       http.Header    // further headers, such as Referer
+	Post         []byte         // sent by POST; nil: GET. The type goes into Header
 	Addr         netip.AddrPort // where to connect, as Resolve gave it; the zero value: Get resolves
 	MaxBody      int64          // bytes kept of the body, where less than Options.MaxBody
 	Progress     func()         // called when bytes have passed; nil: nobody asks
@@ -222,12 +224,17 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 	if req.LastModified != "" {
 		h.Set("If-Modified-Since", req.LastModified)
 	}
-	return &http.Request{
+	r := &http.Request{
 		Method: http.MethodGet,
 		URL:    &url.URL{Scheme: u.Scheme(), Host: u.Host(), Opaque: u.PathQuery()},
 		Host:   u.Host(),
 		Header: h,
 	}
+	if req.Post != nil {
+		r.Method, r.ContentLength = http.MethodPost, int64(len(req.Post))
+		r.Body = io.NopCloser(bytes.NewReader(req.Post))
+	}
+	return r
 }
 
 // readBody decodes the body into resp and writes its stored header block. A

@@ -96,12 +96,18 @@ func (c *connection) requestBytes(req *http.Request) []byte {
 	if c.absolute {
 		target = req.URL.Scheme + "://" + req.URL.Host + target
 	}
-	fmt.Fprintf(&b, "GET %s HTTP/1.1\r\nHost: %s\r\n", target, req.Host)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", req.Method, target, req.Host)
+	if req.Body != nil {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", req.ContentLength)
+	}
 	if c.absolute && c.proxyKey != "" {
 		fmt.Fprintf(&b, "Proxy-Authorization: %s\r\n", c.proxyKey)
 	}
 	req.Header.Write(&b) // sorted; line ends in values become spaces
 	b.WriteString("Connection: " + map[bool]string{false: "close", true: "keep-alive"}[c.again] + "\r\n\r\n")
+	if req.Body != nil {
+		_, _ = b.ReadFrom(req.Body) // from memory into memory
+	}
 	return b.Bytes()
 }
 

@@ -82,7 +82,8 @@ func Make(t testing.TB, r *Robots, n int64, hosts ...Host) *Batch {
 func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch {
 	t.Helper()
 	m := &wire.Manifest{
-		Format: wire.ManifestFormat, Batch: r.ID(n), Robot: r.Name, Version: "test", Generation: r.Generation, Created: crawled.Add(time.Hour),
+		Express: r.Express,
+		Format:  wire.ManifestFormat, Batch: r.ID(n), Robot: r.Name, Version: "test", Generation: r.Generation, Created: crawled.Add(time.Hour),
 	}
 	bw := archive.NewBatchWriter(w)
 	for _, h := range hosts {
@@ -130,6 +131,7 @@ type Robots struct {
 	Key        ed25519.PrivateKey
 	Generation int64    // of the assignment that batches are made in
 	Foreign    []string // hosts that are not the robot's
+	Express    bool     // its batches may be published outside the window
 }
 
 // NewRobots makes the robot's key.

@@ -1,0 +1,218 @@
+package robotd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+)
+
+// watches is what consumers watch of this robot's hosts (paper 004). Such pages are
+// visited in every cycle, at the hours learned for their server like all others; a change goes into a small
+// batch of its host alone, which is sent at once. The list outlasts the process, and the manager's absence.
+type watches struct {
+	path string
+
+	mu     sync.Mutex // guards all below
+	tag    string
+	byHost map[string][]wire.WatchOrder
+	due    map[string]bool // hosts with a change to be handed in
+	last   time.Time       // when that was done last
+}
+
+// savedWatches is watches.json.
+type savedWatches struct {
+	ETag    string            `json:"etag"`
+	Watches []wire.WatchOrder `json:"watches"`
+}
+
+func openWatches(path string) (*watches, error) {
+	w := &watches{path: path, due: make(map[string]bool)}
+	var saved savedWatches
+	err := loadJSON(path, &saved)
+	w.set(saved)
+	return w, err
+}
+
+// set replaces the list. The caller holds mu, or nobody else has w yet.
+func (w *watches) set(saved savedWatches) {
+	w.tag, w.byHost = saved.ETag, make(map[string][]wire.WatchOrder)
+	for _, o := range saved.Watches {
+		w.byHost[o.Host] = append(w.byHost[o.Host], o)
+	}
+}
+
+// entries gives the single pages of a host that are watched, as links of the list.
+func (w *watches) entries(host string) (entries []frontier.Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.byHost[host] {
+		if o.Kind != wire.WatchHost {
+			entries = append(entries, frontier.Entry{URL: weburl.Canonical(o.URL)})
+		}
+	}
+	return entries
+}
+
+// covers reports whether a page is watched.
+func (w *watches) covers(host, url string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.byHost[host], func(o wire.WatchOrder) bool { return o.Covers(url) })
+}
+
+// request makes of a page what is to be asked: of a form's answer that its fields are sent.
+func (w *watches) request(host string, req fetch.Request) fetch.Request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.byHost[host] {
+		if o.Body != "" && o.URL == req.URL {
+			req.URL, req.Post = o.Address, []byte(o.Body)
+			req.Header = http.Header{"Content-Type": {o.Media}}
+		}
+	}
+	return req
+}
+
+// noticed remembers that a host has a change to be handed in, if one of its watches wants that.
+func (w *watches) noticed(host string, rec *archive.Record, known bool) {
+	gone := rec.Kind == archive.Response && known && isGoneAnswer(rec.HTTP)
+	if (rec.Kind == archive.Page || gone) && w.covers(host, rec.URL) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.due[host] = true
+	}
+}
+
+func isGoneAnswer(head []byte) bool {
+	var status int
+	_, err := fmt.Sscanf(string(head[:min(len(head), 20)]), "HTTP/%s %d", new(string), &status)
+	return err == nil && (status == http.StatusNotFound || status == http.StatusGone)
+}
+
+// take gives the hosts to be handed in, if the last time is long enough ago.
+func (w *watches) take(now time.Time, rest time.Duration) map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.due) == 0 || now.Sub(w.last) < rest {
+		return nil
+	}
+	hosts := w.due
+	w.due, w.last = make(map[string]bool), now
+	return hosts
+}
+
+// askWatches asks the manager what is watched. New pages are queued at once.
+func (r *Robot) askWatches(ctx context.Context) error {
+	w := r.watches
+	w.mu.Lock()
+	header := http.Header{}
+	if w.tag != "" {
+		header.Set("If-None-Match", w.tag)
+	}
+	w.mu.Unlock()
+	saved, err := r.manager.watched(ctx, header)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.Debug("what is watched is not known anew", "error", err) // askManager says that the manager is away
+		}
+		return nil
+	}
+	if saved == nil {
+		return nil
+	}
+	if err := saveJSON(w.path, saved); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	w.set(*saved)
+	w.mu.Unlock()
+	r.log.Info("consumers watch", "watches", len(saved.Watches))
+	r.mu.Lock()
+	c := r.crawl
+	r.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	for _, h := range c.all() {
+		if err := c.pushWatched(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watched fetches the list; nil where it has not changed.
+func (m *manager) watched(ctx context.Context, header http.Header) (*savedWatches, error) {
+	resp, err := m.do(ctx, http.MethodGet, wire.PathWatches, header, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, nil
+	}
+	var list wire.WatchList
+	if err := json.NewDecoder(io.LimitReader(resp.Body, wire.MaxWatches)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("watches: %w", err)
+	}
+	return &savedWatches{ETag: resp.Header.Get("ETag"), Watches: list.Watches}, nil
+}
+
+// pushWatched queues those watched pages of a host in the crawl that this cycle has not seen.
+func (c *crawl) pushWatched(h *host) error {
+	share := h.share.Load()
+	entries := slices.DeleteFunc(c.watches.entries(h.name), func(e frontier.Entry) bool { return !share.Has(e.URL) })
+	if len(entries) == 0 {
+		return nil
+	}
+	h.mu.Lock()
+	if h.gone {
+		h.mu.Unlock()
+		return nil
+	}
+	h.dirty.Store(true)
+	n, err := h.front.Push(entries...)
+	h.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.name, err)
+	}
+	if n > 0 {
+		c.wake(h)
+	}
+	return nil
+}
+
+// expressEvery is how often the robot looks whether a change is to be handed in.
+const expressEvery = 5 * time.Second
+
+// handInExpress makes a batch of the hosts with a change that somebody waits for, unless the last one
+// is less than rest ago.
+func (r *Robot) handInExpress(ctx context.Context, rest time.Duration) error {
+	hosts := r.watches.take(time.Now(), rest)
+	if len(hosts) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	generation := r.list.Generation
+	r.mu.Unlock()
+	id, err := r.batches.SealExpress(ctx, generation, hosts)
+	if err != nil {
+		return fmt.Errorf("sealing what is watched: %w", err)
+	}
+	if id != "" {
+		r.log.Info("a change that is waited for is handed in", "batch", id, "hosts", len(hosts))
+		r.uploader.Wake()
+	}
+	return nil
+}

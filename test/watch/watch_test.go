@@ -1,0 +1,261 @@
+// Package watch holds the way of a change that somebody waits for (paper 004): a consumer names a page and a form, a
+// robot visits them, and the notice comes while the publish window is shut, with links that work.
+package watch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+	"sheaf/serve/watch"
+)
+
+const (
+	host = "www.site.example.jp"
+	base = "http://" + host
+)
+
+// site is a web server with a page that changes and a form.
+type site struct {
+	mu    sync.Mutex
+	words string
+	posts []string // fields that were sent to the form
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	switch {
+	case r.URL.Path == "/":
+		io.WriteString(w, "<title>top</title><p>it never changes")
+	case r.URL.Path == "/news.html":
+		fmt.Fprintf(w, "<title>news</title><p>today %s was seen", s.words)
+	case r.URL.Path == "/search" && r.Method == http.MethodPost:
+		body, _ := io.ReadAll(r.Body)
+		s.posts = append(s.posts, r.Header.Get("Content-Type")+" "+string(body))
+		fmt.Fprintf(w, "<title>found</title><p>results for %s: %s", body, s.words)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func (s *site) say(words string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.words = words
+}
+
+// consumer is who is told.
+type consumer struct {
+	t        *testing.T
+	url      string
+	password string
+	hook     *httptest.Server
+	mu       sync.Mutex
+	told     []watch.Notice
+}
+
+func (c *consumer) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var call struct{ Data watch.Notice }
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+		c.t.Error(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, call.Data)
+}
+
+func (c *consumer) do(method, url string, body any) (int, string) {
+	c.t.Helper()
+	var in io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		in = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), method, url, in)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.SetBasicAuth("c1", c.password)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// wait gives the notices once there are n.
+func (c *consumer) wait(n int) []watch.Notice {
+	c.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		c.mu.Lock()
+		told := c.told
+		c.mu.Unlock()
+		if len(told) >= n {
+			return told
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("%d notices within two minutes, want %d: %+v", len(told), n, told)
+		}
+	}
+}
+
+func TestNoticeOfAChange(t *testing.T) {
+	pages := &site{words: "a crane"}
+	web := httptest.NewServer(pages)
+	defer web.Close()
+	c := &consumer{t: t}
+	c.hook = httptest.NewServer(c)
+	defer c.hook.Close()
+	robot := start(t, c, web.Listener.Addr().String())
+	ctx, stop := context.WithCancel(t.Context())
+	var draining sync.WaitGroup
+	defer draining.Wait()
+	defer stop()
+	draining.Go(func() {
+		for ctx.Err() == nil {
+			robot.Drain(ctx)
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	cycle := func() {
+		t.Helper()
+		if err := robot.Cycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Nothing leads to the page and the form: that they are watched is why they are visited.
+	for _, wish := range []watch.Wish{{URL: base + "/news.html", Webhook: c.hook.URL}, {URL: base + "/search", Body: "q=crane", Webhook: c.hook.URL}} {
+		if status, text := c.do(http.MethodPost, c.url+"/v1/watches", wish); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	cycle()
+	for _, n := range c.wait(2) {
+		if n.What != watch.PageNew {
+			t.Errorf("%+v", n)
+		}
+	}
+	cycle()
+	pages.say("a tortoise")
+	cycle()
+	told := c.wait(4)
+	if len(told) > 4 {
+		t.Errorf("more was told than changed: %+v", told)
+	}
+	form := base + "/search?__wb_method=POST&q=crane"
+	for _, n := range told[2:] {
+		if n.What != watch.PageChanged || n.URL != base+"/news.html" && n.URL != form {
+			t.Errorf("%+v", n)
+		}
+		status, text := c.do(http.MethodGet, strings.Replace(n.Page, "/http", "id_/http", 1), nil)
+		if status != http.StatusOK || !strings.Contains(text, "a tortoise") {
+			t.Errorf("%s: %d %s", n.Page, status, text)
+		}
+		if status, text := c.do(http.MethodGet, n.Diff, nil); status != http.StatusOK || !strings.Contains(text, "tortoise") || !strings.Contains(text, "crane") {
+			t.Errorf("%s: %d %.500s", n.Diff, status, text)
+		}
+	}
+	if status, text := c.do(http.MethodGet, c.url+"/v1/watches.atom", nil); status != http.StatusOK || strings.Count(text, "<entry>") != 4 {
+		t.Errorf("%d %s", status, text)
+	}
+	pages.mu.Lock()
+	defer pages.mu.Unlock()
+	for _, p := range pages.posts {
+		if p != "application/x-www-form-urlencoded q=crane" {
+			t.Errorf("the form was sent %q", p)
+		}
+	}
+	if len(pages.posts) != 3 {
+		t.Errorf("the form was sent %d times in three cycles", len(pages.posts))
+	}
+}
+
+// start begins a service that publishes nothing of itself, a robot with one host, and a consumer's account.
+func start(t *testing.T, c *consumer, web string) *robotd.Robot {
+	t.Helper()
+	data := t.TempDir()
+	cfg, err := service.Load("", map[string]any{
+		"data": filepath.Join(data, "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"publish.window": "never", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false, "watch.private_webhooks": true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("service: %v", err)
+		}
+	})
+	op := &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}
+	do := func(path string, in, out any) {
+		t.Helper()
+		if err := op.Do(t.Context(), http.MethodPost, path, in, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var admitted manager.AdmitResponse
+	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
+	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
+	do(httpd.PathAccounts, made, &made)
+	c.url, c.password = s.Addresses().HTTP, made.Password
+
+	rc := robotd.Default()
+	rc.DataDir, rc.Contact = filepath.Join(data, "robot"), "https://robots.example.ac.jp/"
+	rc.Once, rc.Interval, rc.Window = true, time.Millisecond, "always"
+	rc.Adapt.Max = 0
+	rc.Network.Hosts = map[string]string{host: web}
+	rc.Network.AllowPrivate = true
+	rc.Upload.Poll = 50 * time.Millisecond
+	if _, err := robotd.Join(t.Context(), s.Addresses().HTTP, admitted.Token, rc.DataDir); err != nil {
+		t.Fatal(err)
+	}
+	robot, err := robotd.New(rc, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := robot.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := robot.Subscribe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	do(manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}}, nil)
+	return robot
+}
