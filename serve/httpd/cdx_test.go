@@ -83,11 +83,11 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 }
 
 // Whatever is asked, in whatever parts, must be what a straightforward search over
-// the same records gives. SHEAF_TEST_QUERIES is how many random questions; 300 by default.
+// the same records gives. SHEAF_TEST_QUERIES is how many random questions; 150 by default.
 func TestQueriesAgainstReference(t *testing.T) {
 	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
 	r := rand.New(rand.NewPCG(1, 9))
-	questions := 300
+	questions := 150
 	if n, err := strconv.Atoi(os.Getenv("SHEAF_TEST_QUERIES")); err == nil {
 		questions = n
 	}
