@@ -90,7 +90,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 // library makes the library, and what it asks about accounts.
 func (s *Service) library(c common) (*serve.Library, error) {
 	var err error
-	if s.accounts, err = serve.NewAccounts(s.db, s.cfg.anonymous()); err != nil {
+	if s.accounts, err = serve.NewAccounts(s.db, s.cfg.Access.account()); err != nil {
 		return nil, err
 	}
 	line, err := rates(s.cfg.Access.Rate)
