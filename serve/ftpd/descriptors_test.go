@@ -18,21 +18,21 @@ func TestDescriptorsRunOut(t *testing.T) {
 	s := servetest.New(t, nil)
 	s.Publish("20261121", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", "home", day)}})
 	p := serveInProcess(t, s.Dir, "")
-	want := retr(t, login(t, p.addr, "jp"), dir+"20261121.tar.gz", 0)
+	want := retr(t, login(t, p.Addr, "jp"), dir+"20261121.tar.gz", 0)
 	open := func() int {
-		all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.pid))
+		all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PIDs[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(all)
 	}
 	limit := uint64(open() + 10)
-	if err := unix.Prlimit(p.pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
+	if err := unix.Prlimit(p.PIDs[0], unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: limit}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var crowd []net.Conn
 	for range 40 {
-		c, err := net.Dial("tcp", p.addr) // the system takes it, the service cannot
+		c, err := net.Dial("tcp", p.Addr) // the system takes it, the service cannot
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			t.Fatalf("%d descriptors of %d are still open", open(), limit)
 		}
 	}
-	if got := retr(t, login(t, p.addr, "jp"), dir+"20261121.tar.gz", 0); string(got) != string(want) {
+	if got := retr(t, login(t, p.Addr, "jp"), dir+"20261121.tar.gz", 0); string(got) != string(want) {
 		t.Errorf("%d bytes, want %d", len(got), len(want))
 	}
 }

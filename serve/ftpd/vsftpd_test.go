@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -46,9 +45,9 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("vsftpd must be started by root")
 	}
-	rounds := number("SHEAF_BENCH_ROUNDS", 5)
+	rounds := servetest.Number("SHEAF_BENCH_ROUNDS", 5)
 	s := servetest.New(b, nil)
-	records := make([]*archive.Record, number("SHEAF_BENCH_MIB", 64))
+	records := make([]*archive.Record, servetest.Number("SHEAF_BENCH_MIB", 64))
 	for i := range records {
 		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), noise(2<<20), day) // hex digits: half of it is left
 	}
@@ -73,9 +72,9 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 		}
 		return time.Since(start)
 	}
-	run(ours.addr, "jp,jp", "/jp", filepath.Join(root, "jp"))
+	run(ours.Addr, "jp,jp", "/jp", filepath.Join(root, "jp"))
 	const stored, computed = dir + "20261121.members.tar.gz", dir + "20261121.tar.gz"
-	if out, err := exec.Command(lftp, "-u", "jp,jp", "-e", "set ftp:ssl-allow no; get "+stored+" -o "+root+stored+"; quit", "ftp://"+ours.addr).CombinedOutput(); err != nil {
+	if out, err := exec.Command(lftp, "-u", "jp,jp", "-e", "set ftp:ssl-allow no; get "+stored+" -o "+root+stored+"; quit", "ftp://"+ours.Addr).CombinedOutput(); err != nil {
 		b.Fatalf("lftp: %v\n%s", err, out)
 	}
 	theirs := serveVsftpd(b, vsftpd, root)
@@ -87,102 +86,65 @@ func BenchmarkAgainstVsftpd(b *testing.B) {
 				b.Fatal(err)
 			}
 			for _, connections := range []int{1, 8, 64} {
-				total := map[string]measured{}
+				total := map[string]servetest.Measured{}
 				for range rounds {
 					for name, p := range servers {
 						m := total[name]
-						m.add(p.fetch(b, file, connections, max(1, int(1<<30/info.Size())/connections), info.Size()))
+						m.Add(p.fetch(b, file, connections, max(1, int(1<<30/info.Size())/connections), info.Size()))
 						total[name] = m
 					}
 				}
 				report(b, fmt.Sprintf("%s-%d", what, connections), total)
 			}
 		}
-		total := map[string]measured{}
+		total := map[string]servetest.Measured{}
 		for range rounds {
 			for name, p := range servers {
-				to, cpu := b.TempDir(), p.cpu(b)
+				to, cpu := b.TempDir(), p.CPU(b)
 				user := map[string]string{"sheaf": "jp,jp", "vsftpd": "anonymous,x"}[name]
-				took := run(p.addr, user, "/jp/example", to)
+				took := run(p.Addr, user, "/jp/example", to)
 				found, err := filepath.Glob(to + "/*/*.tar.gz")
 				if err != nil || len(found) != small {
 					b.Fatalf("%s: %d files, %v", name, len(found), err)
 				}
 				m := total[name]
-				m.add(measured{small, took, p.cpu(b) - cpu})
+				m.Add(servetest.Measured{N: small, Took: took, CPU: p.CPU(b) - cpu})
 				total[name] = m
 			}
 		}
 		b.Logf("lftp mirror of %d files: %.0f files/s, vsftpd %.0f; ratio %.2f; CPU %v, vsftpd %v a mirror", small,
-			total["sheaf"].rate(), total["vsftpd"].rate(), total["sheaf"].rate()/total["vsftpd"].rate(),
-			total["sheaf"].cpu/time.Duration(rounds), total["vsftpd"].cpu/time.Duration(rounds))
-		b.ReportMetric(total["sheaf"].rate()/total["vsftpd"].rate(), "mirror-ratio")
+			total["sheaf"].Rate(), total["vsftpd"].Rate(), total["sheaf"].Rate()/total["vsftpd"].Rate(),
+			total["sheaf"].CPU/time.Duration(rounds), total["vsftpd"].CPU/time.Duration(rounds))
+		b.ReportMetric(total["sheaf"].Rate()/total["vsftpd"].Rate(), "mirror-ratio")
 	}
 }
 
-func number(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
-		return n
-	}
-	return otherwise
-}
-
-// measured is what was moved, in which time, for how much of the server's CPU.
-type measured struct {
-	n         int64 // bytes, or files
-	took, cpu time.Duration
-}
-
-func (m *measured) add(o measured) { m.n, m.took, m.cpu = m.n+o.n, m.took+o.took, m.cpu+o.cpu }
-
-func (m measured) rate() float64 { return float64(m.n) / m.took.Seconds() }
-
-func report(b *testing.B, what string, of map[string]measured) {
-	perGiB := func(m measured) float64 { return m.cpu.Seconds() / (float64(m.n) / (1 << 30)) }
+func report(b *testing.B, what string, of map[string]servetest.Measured) {
 	s, v := of["sheaf"], of["vsftpd"]
-	b.Logf("RETR %s: %.0f MB/s, vsftpd %.0f; ratio %.2f; CPU %.3f s/GiB, vsftpd %.3f", what, s.rate()/1e6, v.rate()/1e6, s.rate()/v.rate(), perGiB(s), perGiB(v))
-	b.ReportMetric(s.rate()/v.rate(), what+"-ratio")
+	b.Logf("RETR %s: %.0f MB/s, vsftpd %.0f; ratio %.2f; CPU %.3f s/GiB, vsftpd %.3f", what, s.Rate()/1e6, v.Rate()/1e6, s.Rate()/v.Rate(), s.PerGiB(), v.PerGiB())
+	b.ReportMetric(s.Rate()/v.Rate(), what+"-ratio")
 }
 
-// process is a server under measurement.
+// process is a server under measurement, and who may fetch from it.
 type process struct {
-	addr, user string
-	pid        int
-}
-
-// cpu is what the process and its children that have ended have used.
-func (p *process) cpu(b *testing.B) time.Duration {
-	time.Sleep(50 * time.Millisecond) // for children to end and be waited for
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	ticks := 0
-	for _, field := range strings.Fields(rest)[11:15] { // utime, stime, cutime, cstime
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
+	servetest.Process
+	user string
 }
 
 // fetch gets a file times over on each of the connections.
-func (p *process) fetch(b *testing.B, file string, connections, times int, size int64) measured {
-	before, start := p.cpu(b), time.Now()
+func (p *process) fetch(b *testing.B, file string, connections, times int, size int64) servetest.Measured {
+	before, start := p.CPU(b), time.Now()
 	var wg sync.WaitGroup
 	for range connections {
 		wg.Go(func() {
-			if err := retrieve(p.addr, p.user, file, times, size); err != nil {
+			if err := retrieve(p.Addr, p.user, file, times, size); err != nil {
 				b.Error(err)
 			}
 		})
 	}
 	wg.Wait()
 	took := time.Since(start)
-	return measured{int64(connections) * int64(times) * size, took, p.cpu(b) - before}
+	return servetest.Measured{N: int64(connections) * int64(times) * size, Took: took, CPU: p.CPU(b) - before}
 }
 
 // retrieve is a client that costs as little as one can.
@@ -265,7 +227,7 @@ func serveVsftpd(b *testing.B, program, root string) *process {
 	for range 100 {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
-			return &process{addr, "anonymous", cmd.Process.Pid}
+			return &process{servetest.Process{Addr: addr, PIDs: []int{cmd.Process.Pid}}, "anonymous"}
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -298,7 +260,7 @@ func serveInProcess(b testing.TB, dir, rate string) *process {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &process{strings.TrimSpace(line), "jp", cmd.Process.Pid}
+	return &process{servetest.Process{Addr: strings.TrimSpace(line), PIDs: []int{cmd.Process.Pid}}, "jp"}
 }
 
 // TestServeForBenchmark is the process; it does nothing of itself.

@@ -1,0 +1,141 @@
+package httpd_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
+	"sheaf/serve/servetest"
+)
+
+// BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx, in
+// turn, over 1, 8 and 64 connections. It gives MB/s, the server's CPU seconds per GiB
+// (user and system, of /proc) and, of the speeds, the ratio to nginx; for an archive
+// that is one stretch of a stored file (members) and for one that is put together of
+// stretches as it is sent (tar.gz):
+//
+//	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
+//
+// SHEAF_BENCH_MIB (16) is about the file's size, and SHEAF_BENCH_ROUNDS (2) how often
+// the pairs are repeated.
+func BenchmarkAgainstNginx(b *testing.B) {
+	s := servetest.New(b, nil)
+	records := make([]*archive.Record, 8*servetest.Number("SHEAF_BENCH_MIB", 16))
+	for i := range records {
+		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 256<<10), day)
+	}
+	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	ours, root := serveSheaf(b, buildSheaf(b), filepath.Dir(s.Dir)), b.TempDir()
+	size := map[string]int64{}
+	for _, form := range []string{".members.tar.gz", ".tar.gz"} {
+		size[form] = mirrorFile(b, ours, edition+form, root)
+	}
+	servers := map[string]*servetest.Process{"sheaf": ours, "nginx": serveNginx(b, root)}
+	for b.Loop() {
+		compare(b, servers, "stored", edition+".members.tar.gz", size[".members.tar.gz"], 1, 8, 64)
+		compare(b, servers, "computed", edition+".tar.gz", size[".tar.gz"], 1, 8, 64)
+	}
+}
+
+// BenchmarkThirtySegments fetches all and the newest pages of a host of 30 segments
+// in the default view, from `sheaf serve` over local files and over S3 (versitygw),
+// and the same files from nginx:
+//
+//	go test -run '^$' -bench ThirtySegments -benchtime 1x ./serve/httpd
+func BenchmarkThirtySegments(b *testing.B) {
+	const segments, pages = 30, 100
+	s := servetest.New(b, nil)
+	for e := range segments {
+		at := day.AddDate(0, 0, e-segments)
+		var of []*archive.Record
+		for n := range pages {
+			url := fmt.Sprintf("http://%s/%d.html", host, n)
+			if n%4 > 0 {
+				url = fmt.Sprintf("http://%s/%d/%d.html", host, e, n) // of this day alone
+			}
+			of = append(of, servetest.Page(url, hex(uint64(e*pages+n), 32<<10), at.Add(time.Duration(n)*time.Second)))
+		}
+		s.Publish(at.Format("20060102"), map[string][]*archive.Record{host: of})
+	}
+	program, root := buildSheaf(b), b.TempDir()
+	files := serveSheaf(b, program, filepath.Dir(s.Dir))
+	versity := storetest.StartVersity(b)
+	objects := versity.Options(b)
+	copyStore(b, s.Store, objects)
+	s3 := serveSheaf(b, program, b.TempDir(), "store.kind=s3", "store.endpoint="+objects.Endpoint, "store.bucket="+objects.Bucket,
+		"store.access_key="+objects.AccessKey, "store.secret_key="+objects.SecretKey)
+	size := map[string]int64{}
+	names := []string{"all", "current"}
+	for _, name := range names {
+		size[name] = mirrorFile(b, files, filepath.Dir(edition)+"/"+name+".tar.gz", root)
+	}
+	servers := map[string]*servetest.Process{"sheaf": files, "sheaf over S3": s3, "nginx": serveNginx(b, root)}
+	for b.Loop() {
+		for _, name := range names {
+			compare(b, servers, name, filepath.Dir(edition)+"/"+name+".tar.gz", size[name], 1, 8)
+		}
+	}
+}
+
+// compare measures servers in turn, each with some connections, and reports them beside nginx.
+func compare(b *testing.B, servers map[string]*servetest.Process, what, file string, size int64, connections ...int) {
+	names := []string{"sheaf", "sheaf over S3", "nginx"}
+	names = slices.DeleteFunc(names, func(name string) bool { return servers[name] == nil })
+	for _, n := range connections {
+		total := map[string]*servetest.Measured{}
+		times := max(1, int(512<<20/size)/n)
+		for range servetest.Number("SHEAF_BENCH_ROUNDS", 2) {
+			for _, name := range names {
+				if total[name] == nil {
+					total[name] = new(servetest.Measured)
+				}
+				total[name].Add(fetchAll(b, servers[name], file, n, times, size))
+			}
+		}
+		nginx := total["nginx"]
+		line := fmt.Sprintf("GET %s (%.0f MB), %d connections:", what, float64(size)/1e6, n)
+		for _, name := range names {
+			m := total[name]
+			line += fmt.Sprintf(" %s %.0f MB/s, ratio %.2f, CPU %.3f s/GiB;", name, m.Rate()/1e6, m.Rate()/nginx.Rate(), m.PerGiB())
+		}
+		b.Log(line)
+		b.ReportMetric(total["sheaf"].Rate()/nginx.Rate(), fmt.Sprintf("%s-%d-ratio", what, n))
+	}
+}
+
+// copyStore gives a bucket what a store holds.
+func copyStore(b *testing.B, from store.Store, to store.S3Options) {
+	st, err := store.OpenS3(b.Context(), to)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	for o, err := range from.List(b.Context(), "", "") {
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := from.Open(b.Context(), o.Key, 0, -1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := st.Put(b.Context(), o.Key, r, o.Size); err != nil {
+			b.Fatal(err)
+		}
+		r.Close()
+	}
+}
+
+// hex is n hexadecimal digits, another text for each seed; about half of it is left when compressed.
+func hex(seed uint64, n int) string {
+	r, b := rand.New(rand.NewPCG(seed, 0)), make([]byte, n)
+	for i := range b {
+		b[i] = "0123456789abcdef"[r.IntN(16)]
+	}
+	return string(b)
+}

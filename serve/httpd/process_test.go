@@ -1,0 +1,196 @@
+package httpd_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"sheaf/internal/testneed"
+	"sheaf/serve/servetest"
+)
+
+// buildSheaf makes the program that operators run.
+func buildSheaf(t testing.TB) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "sheaf")
+	if text, err := exec.Command(testneed.Tool(t, "go"), "build", "-o", out, "sheaf/cmd/sheaf").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
+// startServer runs a program until the test's end, and waits until it is ready.
+func startServer(t testing.TB, ready func(log string) bool, program string, args ...string) (pid int) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	f, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = f
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() })
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		text, err := os.ReadFile(log)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case ready(string(text)):
+			return cmd.Process.Pid
+		case time.Now().After(deadline):
+			t.Fatalf("%s does not begin:\n%s", program, text)
+		}
+	}
+}
+
+// serveSheaf runs `sheaf serve` over a data directory; everybody may fetch what is of jp.
+func serveSheaf(t testing.TB, program, data string, settings ...string) *servetest.Process {
+	t.Helper()
+	args := []string{"serve", "--data", data}
+	for _, s := range append([]string{"http.listen=127.0.0.1:0", "download.listen=", "drop.listen=", "access.anonymous=jp"}, settings...) {
+		args = append(args, "--set", s)
+	}
+	addr := ""
+	pid := startServer(t, func(log string) bool {
+		_, after, ok := strings.Cut(log, "http=http://")
+		if ok {
+			addr, _, ok = strings.Cut(after, " ")
+		}
+		return ok
+	}, program, args...)
+	return &servetest.Process{Addr: addr, PIDs: []int{pid}}
+}
+
+// serveNginx runs nginx over a directory, with as many workers as there are processors and
+// what Debian's configuration sets for files: sendfile and tcp_nopush.
+func serveNginx(t testing.TB, root string) *servetest.Process {
+	t.Helper()
+	program := testneed.Tool(t, "nginx")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	dir := t.TempDir()
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;\n" // the test's directories are nobody else's
+	}
+	config := user + "daemon off;\nworker_processes auto;\npid " + dir + "/pid;\nerror_log stderr;\nevents { worker_connections 1024; }\n" +
+		"http {\n access_log off;\n sendfile on;\n tcp_nopush on;\n"
+	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		config += fmt.Sprintf(" %s_temp_path %s/%s;\n", temp, dir, temp)
+	}
+	config += " server { listen " + addr + "; root " + root + "; }\n}\n"
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pid := startServer(t, func(string) bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, program, "-c", file, "-p", dir, "-e", "stderr")
+	p := &servetest.Process{Addr: addr}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, worker := range strings.Fields(string(text)) {
+		n, err := strconv.Atoi(worker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.PIDs = append(p.PIDs, n)
+	}
+	if len(p.PIDs) == 0 {
+		t.Fatal("nginx has no workers")
+	}
+	return p
+}
+
+// fetchAll gets a file times over on each of some connections.
+func fetchAll(t testing.TB, p *servetest.Process, file string, connections, times int, size int64) servetest.Measured {
+	t.Helper()
+	before, start := p.CPU(t), time.Now()
+	var wg sync.WaitGroup
+	for range connections {
+		wg.Go(func() {
+			if err := fetch(p.Addr, file, times, size); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	return servetest.Measured{N: int64(connections) * int64(times) * size, Took: took, CPU: p.CPU(t) - before}
+}
+
+// fetch is a client that costs as little as one can: it keeps its connection and looks at no byte.
+func fetch(addr, file string, times int, size int64) error {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	from, sink := bufio.NewReader(c), make([]byte, 256<<10)
+	for range times {
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", file, addr); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(from, nil)
+		if err != nil {
+			return err
+		}
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, sink)
+		if err != nil || resp.StatusCode != http.StatusOK || n != size {
+			return fmt.Errorf("%s: %s, %d of %d bytes: %w", file, resp.Status, n, size, err)
+		}
+	}
+	return nil
+}
+
+// mirrorFile fetches a file to where it lies below root, and gives its size.
+func mirrorFile(t testing.TB, p *servetest.Process, file, root string) int64 {
+	t.Helper()
+	resp, err := http.Get("http://" + p.Addr + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", file, resp.Status)
+	}
+	to := filepath.Join(root, file)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n, err := io.Copy(f, resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

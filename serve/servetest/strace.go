@@ -1,0 +1,43 @@
+package servetest
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"sheaf/internal/testneed"
+)
+
+var returned = regexp.MustCompile(`(?m)^\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed).* = (\d+)$`)
+
+// Moved gives how many bytes each of some system calls of a process moved, by what
+// they returned, while f ran.
+func (p *Process) Moved(t testing.TB, calls []string, f func()) map[string]int {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "calls")
+	cmd := exec.Command(testneed.Tool(t, "strace"), "-f", "-e", "trace="+strings.Join(calls, ","), "-o", log, "-p", strconv.Itoa(p.PIDs[0]))
+	says, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	if line, err := bufio.NewReader(says).ReadString('\n'); err != nil || !strings.Contains(line, "attached") {
+		cmd.Process.Kill()
+		cmd.Wait()
+		testneed.Missing(t, "strace may not attach to a process here: %s, %v", line, err)
+	}
+	f()
+	cmd.Process.Signal(os.Interrupt) // it detaches
+	cmd.Wait()
+	text, err := os.ReadFile(log)
+	must(t, err)
+	moved := make(map[string]int)
+	for _, m := range returned.FindAllStringSubmatch(string(text), -1) {
+		n, _ := strconv.Atoi(m[3]) // digits
+		moved[m[1]+m[2]] += n
+	}
+	return moved
+}
