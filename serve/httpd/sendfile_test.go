@@ -1,0 +1,130 @@
+package httpd_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/db"
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+	"sheaf/serve/servetest"
+)
+
+// Archives that are one stretch of a stored file, and one range of them, leave by
+// sendfile: strace sees their bytes pass no write.
+func TestStoredArchivesLeaveBySendfile(t *testing.T) {
+	s := servetest.New(t, nil)
+	var records []*archive.Record
+	for i := range 8 {
+		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 1<<20), day))
+	}
+	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	p := serveInProcess(t, s.Dir)
+	const file = edition + ".members.tar.gz"
+	size := int(mirrorFile(t, p, file, t.TempDir()))
+	for name, c := range map[string]struct {
+		ranges string
+		want   int
+	}{"whole": {"", size}, "range": {fmt.Sprintf("bytes=1000-%d", size-1001), size - 2000}} {
+		moved := p.Moved(t, []string{"sendfile", "write"}, func() {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+p.Addr+file, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.ranges != "" {
+				req.Header.Set("Range", c.ranges)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if n, err := io.Copy(io.Discard, resp.Body); err != nil || n != int64(c.want) {
+				t.Errorf("%s: %d bytes, want %d, %v", name, n, c.want, err)
+			}
+		})
+		// net/http writes the first half kibibyte together with the header.
+		if moved["sendfile"] < c.want-512 || moved["write"] > c.want/10 {
+			t.Errorf("%s: of %d bytes sendfile moved %d, write %d", name, c.want, moved["sendfile"], moved["write"])
+		}
+	}
+}
+
+const serveStore = "SHEAF_TEST_HTTP_STORE"
+
+// serveInProcess starts a process that serves what lies in a store to everybody, as far as it is of jp.
+func serveInProcess(t testing.TB, dir string) *servetest.Process {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServeProcess$", "-test.timeout=10m")
+	cmd.Env = append(os.Environ(), serveStore+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err := errors.Join(err, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &servetest.Process{Addr: strings.TrimSpace(line), PIDs: []int{cmd.Process.Pid}}
+}
+
+// TestServeProcess is the process; it does nothing of itself.
+func TestServeProcess(t *testing.T) {
+	dir := os.Getenv(serveStore)
+	if dir == "" {
+		return
+	}
+	st, err := store.OpenFS(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	accounts, err := serve.NewAccounts(database, &serve.Account{Name: "anonymous", Domains: []string{"jp"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router := mux.NewRouter()
+	if err := httpd.Register(router, httpd.Options{
+		Library: library, Accounts: accounts, Recorder: transfers.New(database), Operator: func(h http.Handler) http.Handler { return h },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(l.Addr())
+	t.Error(http.Serve(l, router))
+}
