@@ -35,7 +35,7 @@ var bodies = []any{
 	httpd.HostList{}, httpd.EditionList{}, httpd.VersionDocument{}, httpd.CoverageList{}, httpd.JobStatus{}, httpd.JobList{}, httpd.DiffDocument{},
 	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, serve.Change{}, feed.Page{},
 	httpd.WatchList{}, httpd.WatchDocument{}, watch.Wish{},
-	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.ReportRequest{}, wire.Offer{},
+	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	manager.Report{}, manager.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},
 	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.RestartResponse{}, manager.BalanceResponse{},
 	manager.HostCosts{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
