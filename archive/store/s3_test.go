@@ -171,8 +171,9 @@ func TestOpenS3ReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host = target.Scheme, target.Host } // the signed Host stays
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // the signed Host stays
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, r.In.Host
+	}}
 	reader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			t.Errorf("%s %s", r.Method, r.URL)
