@@ -16,7 +16,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
@@ -151,14 +150,7 @@ func (s *Service) OperatorToken() string { return s.token }
 // configured time, and returns nil. It ends too when one of the rooms fails.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
-	server := &http.Server{
-		Handler:           s.router,
-		ReadHeaderTimeout: 20 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ConnState:         connlimit.New(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}).ConnState,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
+	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, s.router, s.log)
 	getFTP, err := s.ftpConfig(s.cfg.Download.FTP, s.get)
 	if err != nil {
 		return err

@@ -1,0 +1,29 @@
+package service
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"sheaf/internal/connlimit"
+)
+
+// How long a client may be silent, and how much it may say before it is answered.
+// How fast bodies come and go, and for how long, the rooms bound themselves.
+const (
+	headerTime = 20 * time.Second // for a request's whole header, from its connection's beginning if it is the first
+	idleTime   = 2 * time.Minute  // between two requests
+	maxHeader  = 64 << 10         // bytes; net/http allows 4 KiB more
+)
+
+// httpServer is what all rooms' handlers are served by.
+func httpServer(limits connlimit.Limits, h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		ConnState:         connlimit.New(limits).ConnState,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
