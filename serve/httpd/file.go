@@ -32,6 +32,7 @@ func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, 
 		if err != nil {
 			return err
 		}
+		boundRanges(r)
 		describe(w.Header(), node, download)
 		http.ServeContent(w, r, "", node.Modified, &content{size: node.Size})
 		return nil
@@ -46,9 +47,7 @@ func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, 
 
 // sendFile sends an open file, which is recorded under its name.
 func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Account, f *serve.File, name, download string) error {
-	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
-		r.Header.Del("Range")
-	}
+	boundRanges(r)
 	describe(w.Header(), f.Node, download)
 	if r.Method == http.MethodHead {
 		http.ServeContent(w, r, "", f.Modified, &content{size: f.Size})
@@ -64,6 +63,13 @@ func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	defer func() { s.record(r, a, name, start, out, c) }() // also when the handler is aborted
 	http.ServeContent(out, r, "", f.Modified, c)
 	return nil
+}
+
+// boundRanges drops a list of ranges that is too long.
+func boundRanges(r *http.Request) {
+	if strings.Count(r.Header.Get("Range"), ",") >= maxRanges {
+		r.Header.Del("Range")
+	}
 }
 
 // describe sets the headers that tell what a file is.

@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime"
 	"time"
 
@@ -175,6 +176,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		p := problem.New(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment")
 		p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		return p
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.New(http.StatusRequestTimeout, "body_stalled", "the request's body did not come; send it again")
 	case errors.Is(err, serve.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):

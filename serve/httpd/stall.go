@@ -13,11 +13,14 @@ const (
 	stallChunk = 256 << 10 // bytes: less than 2.2 KB/s is a standstill
 )
 
-// unstall bounds how long each piece of an answer may take.
+// unstall bounds how long each piece of a request's body and of an answer may take.
 func unstall(patience time.Duration, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// net/http takes the deadline away before the next request of the connection.
 		s := &staller{ResponseWriter: w, deadline: http.NewResponseController(w), patience: patience}
+		if r.Body != http.NoBody {
+			r.Body = &slowBody{ReadCloser: r.Body, deadline: s.deadline, patience: patience}
+		}
 		next.ServeHTTP(s, r)
 	})
 }

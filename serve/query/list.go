@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -51,7 +52,7 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 	}
 	if err := lines.Err(); err != nil {
 		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if errors.As(err, &tooLarge) || errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, err
 		}
 		return nil, &ParamError{"list", "", fmt.Sprintf("line %d: %v", n+1, err)}
