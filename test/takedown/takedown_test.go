@@ -45,6 +45,8 @@ type house struct {
 	robot  *batchtest.Robots
 	secret string
 	server ed25519.PublicKey
+
+	withdrawn int // events of the feed that say that something went
 }
 
 func start(t *testing.T) *house {
@@ -189,11 +191,39 @@ func (h *house) tree() map[string]string {
 				}
 				files["http "+name] = text
 			}
+			for _, way := range []string{"ftp ", "http "} {
+				if strings.HasPrefix(p, "/feed/") {
+					files[way+p] = h.brought(files[way+p])
+				}
+			}
 		}
 	}
 	walk("/")
 	files["http hosts"], _ = h.get("/v1/hosts")
 	return files
+}
+
+// brought gives a feed's lines without those that say what went: by these a mirror knows what to
+// delete, so they name it, and nothing more of it.
+func (h *house) brought(feed string) (rest string) {
+	h.Helper()
+	for line := range strings.Lines(feed) {
+		var e struct {
+			Op      string
+			Files   []any
+			Batch   string
+			Records int64
+		}
+		if json.Unmarshal([]byte(line), &e) != nil || e.Op != "delete" && e.Op != "reseal" {
+			rest += line
+			continue
+		}
+		h.withdrawn++
+		if e.Files != nil || e.Batch != "" || e.Records != 0 {
+			h.Errorf("what went is told with what it was: %s", line)
+		}
+	}
+	return rest
 }
 
 func (h *house) get(path string) (text string, status int) {
@@ -267,6 +297,9 @@ func TestTakedown(t *testing.T) {
 		}
 	}
 	gone("of what was there")
+	if h.withdrawn != 4 { // a host and a page, by FTP and by HTTP
+		t.Errorf("the feed says %d times that something went, want 4", h.withdrawn)
+	}
 	h.bring(2)
 	gone("of a late batch")
 	var swept catalog.Collection
