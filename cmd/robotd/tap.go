@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"sheaf/robotd/localsock"
 	"sheaf/robotd/status"
@@ -53,7 +54,7 @@ func tapCommand() *cobra.Command {
 		default:
 			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*tap.Record)) })
 		}
-		if cmd.Context().Err() != nil {
+		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // who reads the output has enough
 			return nil
 		}
 		return err
