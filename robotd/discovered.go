@@ -26,11 +26,12 @@ import (
 type discovered struct {
 	dir string
 
-	mu    sync.Mutex // guards all below
-	file  *os.File
-	size  int64
-	lines int
-	known *seen.Set // of hashes of the lines
+	mu       sync.Mutex // guards all below, and the mark
+	file     *os.File
+	size     int64
+	lines    int
+	reported int       // of the lines, as many as the mark's bytes hold
+	known    *seen.Set // of hashes of the lines
 }
 
 func openDiscovered(dir string) (*discovered, error) {
@@ -42,6 +43,10 @@ func openDiscovered(dir string) (*discovered, error) {
 		return nil, err
 	}
 	d := &discovered{dir: dir, file: f, known: seen.New(filepath.Join(dir, "known"))}
+	var sent int64
+	if loadJSON(d.mark(), &sent) != nil {
+		sent = 0 // the next report says what is wrong with it
+	}
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
@@ -52,6 +57,9 @@ func openDiscovered(dir string) (*discovered, error) {
 		}
 		d.size += int64(len(line))
 		d.lines++
+		if d.size <= sent {
+			d.reported = d.lines
+		}
 		url, _, _ := strings.Cut(line[:len(line)-1], "\t")
 		if err := d.known.Add(hashOf(url)); err != nil {
 			return nil, err
@@ -85,16 +93,19 @@ func hashOf(url string) uint64 {
 // arrived and was not noted is sent twice, which the manager is used to.
 func (d *discovered) report(ctx context.Context, m *manager) error {
 	const atOnce = 10_000
-	mark := filepath.Join(d.dir, "reported")
 	var sent int64
-	if err := loadJSON(mark, &sent); err != nil {
+	d.mu.Lock()
+	err := loadJSON(d.mark(), &sent)
+	size, reported := d.size, d.reported
+	d.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	size := d.size
-	d.mu.Unlock()
 	if sent > size {
-		return fmt.Errorf("%s: %d bytes were reported and hosts has only %d; remove the file to report all again", mark, sent, size)
+		return fmt.Errorf("%s: %d bytes were reported and hosts has only %d; remove the file to report all again", d.mark(), sent, size)
+	}
+	if sent == 0 { // the file was removed
+		reported = 0
 	}
 	r := bufio.NewScanner(io.NewSectionReader(d.file, sent, size-sent))
 	for sent < size {
@@ -113,17 +124,29 @@ func (d *discovered) report(ctx context.Context, m *manager) error {
 		if err := m.record(ctx, lines); err != nil {
 			return err
 		}
-		if err := saveJSON(mark, sent); err != nil {
+		reported += len(lines)
+		if err := d.note(sent, reported); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *discovered) len() int {
+// note remembers that so many bytes, which are so many lines, were reported.
+func (d *discovered) note(sent int64, lines int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lines
+	d.reported = lines
+	return saveJSON(d.mark(), sent)
+}
+
+func (d *discovered) mark() string { return filepath.Join(d.dir, "reported") }
+
+// waiting is how many lines are to be reported yet.
+func (d *discovered) waiting() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lines - d.reported
 }
 
 func (d *discovered) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }

@@ -24,7 +24,7 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
 		Troubles: []string{}, Warnings: []string{}, Unreached: []string{},
 		Window: r.plan.Window.String(), Open: r.plan.Window.Open(now),
-		Segments: r.batches.Size(), Found: r.found.len(),
+		Segments: r.batches.Size(), Found: r.found.waiting(),
 		Lost: r.ledger.Totals(), Clock: r.manager.clock.measured(),
 		Paused: r.pause.since(),
 	}

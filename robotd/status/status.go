@@ -41,7 +41,7 @@ type Status struct {
 	Pages      Rate        `json:"pages"`              // stored in this cycle since the start
 	Bytes      Rate        `json:"bytes"`              // of their answers on the wire
 	Segments   int64       `json:"segments"`           // bytes in open segments
-	Found      int         `json:"found"`              // hosts found outside the assignment
+	Found      int         `json:"found"`              // hosts found outside the assignment that the manager has not been told of
 	Lost       Lost        `json:"lost"`               // since the last batch
 	Coverage   *Coverage   `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
 	Clock      *wire.Clock `json:"clock,omitempty"`    // against the manager's; nil: not measured
