@@ -21,12 +21,8 @@ const (
 // down before it looks at the assignment, and what it then writes is refused once a higher one is there.
 func (m *Manager) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) error) error {
 	err := m.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) error {
-		res, err := m.db.ExecContext(ctx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
-		if err != nil {
+		if err := m.noteToken(ctx, token); err != nil {
 			return fmt.Errorf("balance: %w", err)
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrFenced)
 		}
 		return f(ctx, token)
 	})
@@ -34,6 +30,22 @@ func (m *Manager) asPlanner(ctx context.Context, f func(ctx context.Context, tok
 		err = errors.Join(err, m.raisePlanner(ctx))
 	}
 	return err
+}
+
+// noteToken writes a planner's token down, or fails with ErrFenced where a higher one is there. It takes its turn among
+// those who write, so that no other planner is between its look at the token and the end of what it writes:
+// this one would else look at the assignment too soon, and change it too late to be refused.
+func (m *Manager) noteToken(ctx context.Context, token int64) error {
+	return m.transact(ctx, nil, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, ErrFenced)
+		}
+		return nil
+	})
 }
 
 // raisePlanner makes the next tokens higher than the one that is written down: leases may
