@@ -4,105 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 
 	"sheaf/internal/wire"
 )
-
-// edit is one transaction on hosts and assignments. However many changes it holds,
-// they make one generation, and none where nothing changes.
-type edit struct {
-	ctx        context.Context
-	tx         *sql.Tx
-	generation int64           // 0 until the first change
-	touched    map[string]bool // robots whose list is another after this edit
-
-	tally  *tally // what robots have to do, as others last found it, or once summed is set this edit; nil: not known
-	summed bool
-	taken  bool // something was taken from a robot, which tally does not know
-
-	times map[string]int // that a statement was executed
-	again map[string]*sql.Stmt
-}
-
-// edit runs f, gives waiting hosts to robots, notes whose lists have changed, and commits.
-func (m *Manager) edit(ctx context.Context, f func(*edit) error) error {
-	var e *edit
-	err := m.transact(ctx, nil, func(tx *sql.Tx) error {
-		e = &edit{ctx: ctx, tx: tx, touched: map[string]bool{}, tally: m.tally.Load(), times: map[string]int{}, again: map[string]*sql.Stmt{}}
-		if err := f(e); err != nil {
-			return err
-		}
-		if err := errors.Join(e.settle(), e.complete()); err != nil {
-			return fmt.Errorf("assign hosts: %w", err)
-		}
-		return e.publish()
-	})
-	if err == nil {
-		m.tally.Store(e.outcome())
-	}
-	return err
-}
-
-func (e *edit) exec(query string, args ...any) (int64, error) {
-	stmt, err := e.prepared(query)
-	if err != nil {
-		return 0, err
-	}
-	var res sql.Result
-	if stmt != nil {
-		res, err = stmt.ExecContext(e.ctx, args...)
-	} else {
-		res, err = e.tx.ExecContext(e.ctx, query, args...)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// prepared gives a statement that is executed for the second time or oftener; nil for the first time. An edit may
-// execute the same for each of a hundred thousand hosts. It ends with the transaction.
-func (e *edit) prepared(query string) (stmt *sql.Stmt, err error) {
-	if e.times[query]++; e.times[query] < 2 {
-		return nil, nil
-	}
-	if stmt = e.again[query]; stmt == nil {
-		if stmt, err = e.tx.PrepareContext(e.ctx, query); err != nil {
-			return nil, err
-		}
-		e.again[query] = stmt
-	}
-	return stmt, nil
-}
-
-// next gives the number of the generation that this edit makes.
-func (e *edit) next() (int64, error) {
-	if e.generation != 0 {
-		return e.generation, nil
-	}
-	err := e.tx.QueryRowContext(e.ctx, `UPDATE generation SET number = number + 1 RETURNING number`).Scan(&e.generation)
-	return e.generation, err
-}
-
-// publish stamps the changed lists with the generation.
-func (e *edit) publish() error {
-	if len(e.touched) == 0 {
-		return nil
-	}
-	g, err := e.next()
-	if err != nil {
-		return err
-	}
-	for robot := range e.touched {
-		if _, err := e.exec(`UPDATE robots SET list_generation = ? WHERE name = ?`, g, robot); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // leave ends the robot's part.
 func (e *edit) leave(robot string) error {
@@ -172,25 +78,25 @@ func (e *edit) robotsOf(host string) ([]string, error) {
 	return column[string](e.ctx, e.tx, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
 }
 
+// ownerOf gives the robot that has hosts of group g.grp, in slot 0; NULL where none has. It is written so that a
+// database that knows nothing of its tables' rows, as in an edit that has just entered them, looks at the
+// group's hosts only: as a join, PostgreSQL would go through all robots' hosts for each group.
+const ownerOf = `
+	(SELECT MIN(o.robot) FROM (
+		SELECT (SELECT MIN(a.robot) FROM assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.slot = 0) AS robot
+		FROM hosts h WHERE h.grp = g.grp) o)`
+
 // owner gives the robot that has the group's hosts, in slot 0; "" where none has.
-func (e *edit) owner(group string) (string, error) {
-	const query = `
-		SELECT a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
-		WHERE h.grp = ? ORDER BY a.robot LIMIT 1`
+func (e *edit) owner(group string) (robot string, err error) {
+	const query = `SELECT COALESCE(` + ownerOf + `, '') FROM (SELECT CAST(? AS TEXT) AS grp) g`
 	stmt, err := e.prepared(query)
 	if err != nil {
 		return "", err
 	}
-	var row *sql.Row
 	if stmt != nil {
-		row = stmt.QueryRowContext(e.ctx, group)
+		err = stmt.QueryRowContext(e.ctx, group).Scan(&robot)
 	} else {
-		row = e.tx.QueryRowContext(e.ctx, query, group)
-	}
-	var robot string
-	err = row.Scan(&robot)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
+		err = e.tx.QueryRowContext(e.ctx, query, group).Scan(&robot)
 	}
 	return robot, err
 }
@@ -211,13 +117,10 @@ func (e *edit) settle() error {
 	if err != nil {
 		return err
 	}
+	var given [][]any // group, robot
 	for _, group := range groups {
-		owner, err := e.owner(group.name)
-		if err != nil {
-			return err
-		}
 		to := slices.MinFunc(robots, func(a, b *load) int { return cmp.Compare(a.with(group), b.with(group)) })
-		if i := slices.IndexFunc(robots, func(r *load) bool { return r.robot == owner }); i >= 0 {
+		if i := slices.IndexFunc(robots, func(r *load) bool { return r.robot == group.owner }); i >= 0 {
 			to = robots[i]
 		}
 		if group.several > 0 { // what it had as a further robot it has as the first one now
@@ -231,20 +134,22 @@ func (e *edit) settle() error {
 				return err
 			}
 		}
-		if _, err := e.exec(`
-			INSERT INTO assignments (host, robot, from_generation)
-			SELECT name, ?, ? FROM hosts WHERE waiting = 1 AND grp = ?
-			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL, slot = 0`, to.robot, g, group.name); err != nil {
-			return err
-		}
-		if _, err := e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1 AND grp = ?`, group.name); err != nil {
-			return err
-		}
+		given = append(given, []any{group.name, to.robot})
 		to.ms = to.with(group)
 		to.hosts += group.hosts
 		e.touched[to.robot] = true
 	}
-	return nil
+	for some := range slices.Chunk(given, rowsAtOnce) {
+		if _, err := e.exec(`
+			WITH given (grp, robot) AS (VALUES `+tuples(len(some), 2)+`)
+			INSERT INTO assignments (host, robot, from_generation)
+			SELECT h.name, t.robot, CAST(? AS BIGINT) FROM given t CROSS JOIN hosts h WHERE h.waiting = 1 AND h.grp = t.grp
+			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL, slot = 0`, append(slices.Concat(some...), g)...); err != nil {
+			return err
+		}
+	}
+	_, err = e.exec(`UPDATE hosts SET waiting = 0 WHERE waiting = 1`)
+	return err
 }
 
 // group is hosts that go to one robot. weight is the time in ms that their pages take at
@@ -253,13 +158,16 @@ type group struct {
 	name    string
 	hosts   int64
 	weight  float64
-	several int64 // hosts that are to have further robots
+	several int64  // hosts that are to have further robots
+	owner   string // the robot that has hosts of it already, in slot 0; "": none
 }
 
 func (e *edit) waiting() ([]group, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)
-		FROM hosts WHERE waiting = 1 GROUP BY grp ORDER BY ms DESC, grp`)
+		SELECT g.*, COALESCE(`+ownerOf+`, '') FROM (
+			SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)
+			FROM hosts WHERE waiting = 1 GROUP BY grp) g
+		ORDER BY g.ms DESC, g.grp`)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +179,7 @@ func scanGroups(rows *sql.Rows) ([]group, error) {
 	var groups []group
 	for rows.Next() {
 		var g group
-		if err := rows.Scan(&g.name, &g.hosts, &g.weight, &g.several); err != nil {
+		if err := rows.Scan(&g.name, &g.hosts, &g.weight, &g.several, &g.owner); err != nil {
 			return nil, err
 		}
 		groups = append(groups, g)
@@ -311,11 +219,6 @@ func (m *Manager) List(ctx context.Context, robot string) (generation int64, lin
 		return 0, nil, fmt.Errorf("list of robot %s: %w", robot, err)
 	}
 	return generation, lines, nil
-}
-
-type queryer interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 func listGeneration(ctx context.Context, q queryer, robot string) (g int64, err error) {
@@ -363,22 +266,4 @@ func (m *Manager) NotAssigned(ctx context.Context, robot string, generation int6
 		return nil, fmt.Errorf("hosts of robot %s in generation %d: %w", robot, generation, err)
 	}
 	return missing, nil
-}
-
-// column reads a query's one column.
-func column[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var values []T
-	for rows.Next() {
-		var v T
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
-		values = append(values, v)
-	}
-	return values, rows.Err()
 }

@@ -45,7 +45,7 @@ func (e *edit) share(newcomer string) error {
 // held gives a robot's groups, the large ones first.
 func (e *edit) held(robot string) ([]group, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `
-		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END)
+		SELECT h.grp, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts), SUM(CASE WHEN h.copies > 1 OR h.parts > 1 THEN 1 ELSE 0 END), MIN(a.robot)
 		FROM assignments a JOIN hosts h ON h.name = a.host
 		WHERE a.robot = ? AND a.to_generation IS NULL AND a.slot = 0 GROUP BY h.grp ORDER BY COUNT(*) DESC, h.grp`, robot)
 	if err != nil {

@@ -1,0 +1,85 @@
+package manager_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+)
+
+// A report of many hosts, new and known, some more than once, comes in whole: each host is with one robot, those
+// of one address with the same, and new start URLs of known hosts are on their robots' lists.
+func TestManyHostsAtOnce(t *testing.T) {
+	const hosts = 1203
+	names := dns{}
+	for n := range hosts {
+		names[fmt.Sprintf("h%d.test", n)] = fmt.Sprintf("192.0.2.%d", n%7)
+	}
+	s := start(t, names)
+	robots := []string{"a", "b", "c"}
+	for _, r := range robots {
+		s.join(r)
+	}
+	s.add("http://h3.test/", "http://h1200.test/")
+	var lines []wire.HostLine
+	for n := range hosts {
+		url := fmt.Sprintf("http://h%d.test/found", n)
+		lines = append(lines, wire.HostLine{URL: url}, wire.HostLine{URL: url + "2"}, wire.HostLine{URL: url})
+	}
+	for turn, want := range []manager.Report{{Accepted: hosts - 2, Known: 2}, {Known: hosts}} {
+		got, err := s.Discover(t.Context(), "a", lines)
+		if err != nil || got != want {
+			t.Fatalf("turn %d: %+v, %v; want %+v", turn, got, err, want)
+		}
+	}
+	var all []string
+	for _, r := range robots {
+		_, urls := s.list(r)
+		all = append(all, urls...)
+	}
+	want := []string{"http://h3.test/", "http://h1200.test/"}
+	for _, l := range lines {
+		want = append(want, l.URL)
+	}
+	slices.Sort(want)
+	slices.Sort(all)
+	if !slices.Equal(all, slices.Compact(want)) {
+		t.Errorf("the robots' lists have %d URLs, want %d", len(all), len(slices.Compact(want)))
+	}
+	list, err := s.Hosts(t.Context(), "", "", 2*hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]string{}
+	for _, h := range list {
+		if len(h.Robots) != 1 || at[h.Group] != "" && at[h.Group] != h.Robots[0] {
+			t.Fatalf("%s of %s is with %v, others of its address with %q", h.Name, h.Group, h.Robots, at[h.Group])
+		}
+		at[h.Group] = h.Robots[0]
+	}
+}
+
+// The hosts of one report count among those of their domain, as those of earlier ones do.
+func TestDomainsShareOfOneReport(t *testing.T) {
+	d, err := db.Open(t.Context(), dbtest.Source(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m := manager.New(d, manager.Options{Key: make([]byte, 64), Dir: t.TempDir(), Resolver: dns{}, Policy: manager.Policy{Accept: []string{"com"}, PerDomain: 3}})
+	for turn, want := range []manager.Report{{Accepted: 2}, {Accepted: 1, Pending: 1}, {Pending: 2}} {
+		got, err := m.Discover(t.Context(), "a", []wire.HostLine{
+			{URL: fmt.Sprintf("http://h%d.example.com/", 2*turn)}, {URL: fmt.Sprintf("http://h%d.example.com/", 2*turn+1)}})
+		if err != nil || got != want {
+			t.Errorf("turn %d: %+v, %v; want %+v", turn, got, err, want)
+		}
+	}
+	if got, err := m.Discover(t.Context(), "a", []wire.HostLine{
+		{URL: "http://a.example.net.com/"}, {URL: "http://b.example.net.com/"}, {URL: "http://c.net.com/"}, {URL: "http://d.net.com/"}}); err != nil || got != (manager.Report{Accepted: 3, Pending: 1}) {
+		t.Errorf("one report: %+v, %v", got, err)
+	}
+}
