@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,40 +175,32 @@ func noteLog(ctx context.Context, tx *sql.Tx, robot string, report LogReport, di
 
 // addCosts adds a log's costs to what is known of the hosts at the robot, and to the robot's rates.
 func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs hourly, zone *time.Location) error {
-	get, err := tx.PrepareContext(ctx, `SELECT samples FROM costs WHERE robot = ? AND host = ?`)
-	if err != nil {
-		return err
-	}
-	defer get.Close()
-	put, err := tx.PrepareContext(ctx, `
-		INSERT INTO costs (robot, host, requests, bytes, ms, updated, samples) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (robot, host) DO UPDATE SET requests = costs.requests + excluded.requests, bytes = costs.bytes + excluded.bytes,
-			ms = costs.ms + excluded.ms, updated = excluded.updated, samples = excluded.samples`)
-	if err != nil {
-		return err
-	}
-	defer put.Close()
 	now := db.Millis(time.Now())
 	week := map[int]sample{}
-	for host, fresh := range costs {
-		var blob []byte
-		if err := get.QueryRowContext(ctx, robot, host).Scan(&blob); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	for hosts := range slices.Chunk(slices.Sorted(maps.Keys(costs)), rowsAtOnce) {
+		had, err := samplesOf(ctx, tx, robot, hosts)
+		if err != nil {
 			return err
 		}
-		all, err := parseSamples(blob)
+		var rows []any
+		for _, host := range hosts {
+			all := had[host]
+			var sum sample
+			for _, s := range costs[host] {
+				all = all.add(s)
+				sum.count(s)
+				hour := weekHour(s.hour, zone)
+				w := week[hour]
+				w.count(s)
+				week[hour] = w
+			}
+			rows = append(rows, robot, host, sum.requests, sum.bytes, sum.ms, now, all.blob())
+		}
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO costs (robot, host, requests, bytes, ms, updated, samples) VALUES `+tuples(len(hosts), 7)+`
+			ON CONFLICT (robot, host) DO UPDATE SET requests = costs.requests + excluded.requests, bytes = costs.bytes + excluded.bytes,
+				ms = costs.ms + excluded.ms, updated = excluded.updated, samples = excluded.samples`, rows...)
 		if err != nil {
-			return fmt.Errorf("host %s: %w", host, err)
-		}
-		var sum sample
-		for _, s := range fresh {
-			all = all.add(s)
-			sum.count(s)
-			hour := weekHour(s.hour, zone)
-			w := week[hour]
-			w.count(s)
-			week[hour] = w
-		}
-		if _, err := put.ExecContext(ctx, robot, host, sum.requests, sum.bytes, sum.ms, now, all.blob()); err != nil {
 			return err
 		}
 	}
@@ -221,6 +215,27 @@ func addCosts(ctx context.Context, tx *sql.Tx, robot string, costs hourly, zone 
 		}
 	}
 	return nil
+}
+
+// samplesOf gives what hosts have cost a robot, of those that have.
+func samplesOf(ctx context.Context, tx *sql.Tx, robot string, hosts []string) (map[string]samples, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT host, samples FROM costs WHERE robot = ? AND host IN `+tuple(len(hosts)), append([]any{robot}, anys(hosts)...)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	had := map[string]samples{}
+	for rows.Next() {
+		var host string
+		var blob []byte
+		if err := rows.Scan(&host, &blob); err != nil {
+			return nil, err
+		}
+		if had[host], err = parseSamples(blob); err != nil {
+			return nil, fmt.Errorf("host %s: %w", host, err)
+		}
+	}
+	return had, rows.Err()
 }
 
 // place gives the file its name and makes the name durable.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -167,27 +168,27 @@ func (p *picture) names(hosts []int) []string {
 
 // keepWeights writes down the hosts' weights that have changed, in parts, so that nobody has to wait long.
 func (m *Manager) keepWeights(ctx context.Context, p *picture) error {
-	const atOnce = 5000
-	for from := 0; from < len(p.hosts); from += atOnce {
-		tx, err := m.db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
+	var rows [][]any
+	for j, host := range p.hosts {
+		if len(p.measured[j]) > 0 || p.kb[j] > 0 { // else it is like the others
+			rows = append(rows, []any{host, p.weight[j]})
 		}
-		defer tx.Rollback() // does nothing after Commit
-		put, err := tx.PrepareContext(ctx, `UPDATE hosts SET weight = ? WHERE name = ? AND (weight IS NULL OR ABS(weight - ?) > 0.02 * weight)`)
-		if err != nil {
-			return err
-		}
-		defer put.Close()
-		for j := from; j < min(from+atOnce, len(p.hosts)); j++ {
-			if len(p.measured[j]) == 0 && p.kb[j] == 0 {
-				continue // it is like the others
+	}
+	const atOnce = 10 * rowsAtOnce
+	for part := range slices.Chunk(rows, atOnce) {
+		err := m.transact(ctx, nil, func(tx *sql.Tx) error {
+			for some := range slices.Chunk(part, rowsAtOnce) {
+				_, err := tx.ExecContext(ctx, `
+					WITH now (name, weight) AS (VALUES `+strings.Repeat(`(?, CAST(? AS DOUBLE PRECISION)), `, len(some)-1)+`(?, CAST(? AS DOUBLE PRECISION)))
+					UPDATE hosts SET weight = now.weight FROM now
+					WHERE hosts.name = now.name AND (hosts.weight IS NULL OR ABS(hosts.weight - now.weight) > 0.02 * hosts.weight)`, slices.Concat(some...)...)
+				if err != nil {
+					return err
+				}
 			}
-			if _, err := put.ExecContext(ctx, p.weight[j], p.hosts[j], p.weight[j]); err != nil {
-				return err
-			}
-		}
-		if err := tx.Commit(); err != nil {
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
