@@ -1,26 +1,18 @@
 package robotd
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"sheaf/archive"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
-	"sheaf/robotd/batch"
 	"sheaf/robotd/coverage"
-	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/polite"
 	"sheaf/robotd/room"
-	"sheaf/robotd/trap"
 	"sheaf/robotd/verdict"
 )
 
@@ -42,14 +34,6 @@ type page struct {
 	cuts      []coverage.Event // links that are not followed
 	rules     *rules           // by which the page was allowed
 }
-
-// link is a URL that is to be queued, and whose it is.
-type link struct {
-	host *host
-	frontier.Entry
-}
-
-const maxRedirects = 10
 
 // fetch does what is the host's turn: its robots.txt, or its next page.
 func (c *crawl) fetch(ctx context.Context, t *turn) {
@@ -150,101 +134,6 @@ func pathQuery(url string) string {
 	return "/"
 }
 
-// extract finds the page's links and sorts them: to be queued, or to be reported.
-func (c *crawl) extract(t *turn) {
-	defer func() { c.storing.in <- t }()
-	switch {
-	case t.err != nil:
-	case t.resp.Status/100 == 3 && t.resp.Header.Get("Location") != "":
-		to, err := weburl.Parse(t.entry.URL, t.resp.Header.Get("Location"), nil)
-		if err == nil {
-			c.judgeRedirect(t, to)
-			c.refer(t, extract.Link{URL: to, Tag: "redirect"})
-		}
-		if err == nil && t.entry.Redirects < maxRedirects {
-			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
-			// A host that gives nothing without a session sends the visitor back with one.
-			if weburl.Canonical(to) == t.entry.URL && to != t.entry.URL {
-				t.links = append(t.links, link{t.host, frontier.Entry{URL: to, Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1}})
-			}
-		}
-	case isPage(t.resp.Status):
-		body, err := t.resp.Bytes(extract.MaxBytes)
-		if err != nil {
-			t.err = err
-			return
-		}
-		p, err := extract.Links(body, t.resp.Header.Get("Content-Type"), t.entry.URL)
-		if err != nil {
-			return // the URL is one that no link can be resolved against
-		}
-		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
-		t.noArchive = p.Robots.NoArchive || asked.NoArchive
-		t.noIndex = p.Robots.NoIndex || asked.NoIndex
-		links := slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links)
-		c.refer(t, links...)
-		if c.judge(t, p, body) {
-			return
-		}
-		if p.Robots.NoFollow || asked.NoFollow {
-			return
-		}
-		for _, l := range links {
-			if c.wanted(&l) {
-				c.follow(t, l.URL, frontier.Entry{Depth: t.entry.Depth + 1})
-			}
-		}
-	default:
-		c.judgeRefusal(t)
-	}
-}
-
-func isPage(status int) bool {
-	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
-}
-
-// wanted reports whether the settings let a link be followed.
-func (c *crawl) wanted(link *extract.Link) bool {
-	return !(link.NoFollow && c.cfg.Page.ObeyRelLink) && (link.Tag != "form" || c.cfg.Page.Forms)
-}
-
-// follow sorts one link.
-func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
-	u, err := weburl.New(url, nil)
-	if err != nil || u.Host() == "" || u.Scheme() != "http" && u.Scheme() != "https" {
-		return
-	}
-	name := u.Host()
-	to := t.host
-	if name != to.name {
-		to = c.host(name)
-	}
-	if to == nil {
-		// The manager would refuse a report with a name that cannot be one.
-		if top, _, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/"); err == nil {
-			t.found = append(t.found, top)
-		}
-		return
-	}
-	e.URL = u.Canonical()
-	switch {
-	case e.Depth > c.cfg.Page.MaxDepth:
-		t.lose(name, "depth", e.URL)
-	case len(pathQuery(e.URL)) > c.cfg.Page.MaxPath:
-		t.lose(name, "length", e.URL)
-	default:
-		if why := trap.Check(pathQuery(e.URL), time.Now()); why != "" {
-			t.lose(name, why, e.URL)
-			return
-		}
-		if !to.share.Load().Has(e.URL) {
-			t.others = append(t.others, e)
-			return
-		}
-		t.links = append(t.links, link{to, e})
-	}
-}
-
 // store ends a turn: the links go to their queues, the page to the host's
 // segment, and the queue moves on, in this order, which package frontier relies on.
 func (c *crawl) store(t *turn) {
@@ -330,134 +219,4 @@ func exchange(url string, resp *fetch.Response) wire.LogLine {
 		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
 		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
 	}
-}
-
-// queue puts the links into the queues of their hosts and wakes those.
-func (c *crawl) queue(t *turn) error {
-	byHost := make(map[*host][]frontier.Entry)
-	for _, l := range t.links {
-		if l.host == t.host || c.host(l.host.name) == l.host { // it may have gone to another robot
-			byHost[l.host] = append(byHost[l.host], l.Entry)
-		}
-	}
-	for h, entries := range byHost {
-		if left := c.cfg.Page.MaxPerHost - h.front.Len(); len(entries) > left {
-			for _, e := range entries[max(0, left):] {
-				t.lose(h.name, "host_full", e.URL)
-			}
-			entries = entries[:max(0, left)]
-		}
-		n, err := h.front.Push(entries...)
-		if err != nil {
-			return err
-		}
-		if n > 0 && h != t.host {
-			c.wake(h)
-		}
-	}
-	for _, top := range t.found {
-		if err := c.Robot.found.add(wire.HostLine{URL: top}); err != nil {
-			return err
-		}
-	}
-	for _, e := range t.others {
-		if err := c.elsewhere(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// append adds the page's record to the host's segment and finishes the page.
-func (c *crawl) append(t *turn) error {
-	rec, visit := record(t)
-	t.learn(rec.Kind, &visit, c.plan.Window.Location())
-	if rec.Kind != archive.Revisit {
-		body := t.resp.Body()
-		defer body.Close()
-		rec.Body, rec.Links = body, t.linksOf(rec)
-	}
-	var tapped []byte
-	err := c.batches.Append(t.name, rec, func(cell batch.Cell) error {
-		tapped = c.tapped(&cell)
-		if rec.Kind == archive.Page {
-			visit.Full = cell.Time
-		}
-		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
-		err := t.host.front.Finish(done)
-		if err != nil {
-			t.host.unfinished = &done
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
-	}
-	if tapped != nil {
-		c.tap.Offer(tapped)
-	}
-	c.watches.noticed(t.host.name, rec, t.known.Digest != "")
-	t.host.pages.Add(1)
-	c.tally.count(rec.Kind)
-	t.host.bytes.Add(t.resp.ResponseBytes)
-	t.host.ms.Add(t.resp.Took.Milliseconds())
-	return nil
-}
-
-// record makes a page's record, but for its body, and what to remember of it.
-func record(t *turn) (*archive.Record, frontier.Visit) {
-	resp := t.resp
-	rec := &archive.Record{
-		Kind: archive.Response, URL: t.entry.URL, Time: resp.Start.UTC(),
-		HTTP: resp.HTTP, Truncated: resp.Truncated,
-	}
-	if t.noIndex {
-		rec.HTTP = mark(rec.HTTP, "X-Crawler-Robots: noindex")
-	}
-	if resp.IP.IsValid() {
-		rec.IP = resp.IP.String()
-	}
-	if t.mark != verdict.None {
-		rec.HTTP = mark(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))
-	}
-	notModified := resp.Status == http.StatusNotModified
-	same := isPage(resp.Status) && resp.Truncated == "" && resp.Digest == t.known.Digest
-	switch {
-	case isPage(resp.Status) && t.mark != verdict.None:
-		return rec, frontier.Visit{} // what is known of the page itself stays
-	case t.known.Digest != "" && (notModified || same):
-		rec.Kind, rec.Truncated = archive.Revisit, ""
-		rec.PayloadDigest, rec.RefersTo, rec.RefersDate = t.known.Digest, rec.URL, t.known.Full
-		if notModified {
-			rec.Profile = archive.ServerNotModified
-		}
-		return rec, refreshed(t.known, resp.Header)
-	case isPage(resp.Status):
-		rec.Kind, rec.PayloadDigest = archive.Page, resp.Digest
-		if resp.Truncated != "" {
-			return rec, frontier.Visit{} // to be taken in full the next time too
-		}
-		return rec, refreshed(frontier.Visit{Digest: resp.Digest}, resp.Header)
-	case resp.Status == http.StatusNotFound || resp.Status == http.StatusGone || resp.Status/100 == 3:
-		return rec, frontier.Visit{Gone: true}
-	}
-	return rec, frontier.Visit{}
-}
-
-// mark adds a line to a header block that is to be stored.
-func mark(header []byte, line string) []byte {
-	const end = "\r\n"
-	return append(bytes.Clone(header[:len(header)-len(end)]), line+end+end...)
-}
-
-// refreshed puts an answer's validators over the ones that are known; a 304 may
-// leave out what has not changed.
-func refreshed(v frontier.Visit, h http.Header) frontier.Visit {
-	if value := h.Get("ETag"); value != "" {
-		v.ETag = value
-	}
-	if value := h.Get("Last-Modified"); value != "" {
-		v.LastModified = value
-	}
-	return v
 }
