@@ -304,15 +304,7 @@ func (u *URL) resolvePlain(ref string) (string, bool) {
 	b.Grow(len(u.scheme) + len(u.user) + len(u.host) + len(u.port) + len(u.path) + len(path) + 5)
 	b.WriteString(u.scheme)
 	b.WriteString("://")
-	if u.user != "" {
-		b.WriteString(u.user)
-		b.WriteByte('@')
-	}
-	b.WriteString(u.host)
-	if u.port != "" {
-		b.WriteByte(':')
-		b.WriteString(u.port)
-	}
+	u.writeAuthority(&b)
 	if path[0] != '/' {
 		b.WriteString(u.path[:strings.LastIndexByte(u.path, '/')+1])
 	}

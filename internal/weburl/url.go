@@ -92,15 +92,7 @@ func (u *URL) String() string {
 	switch {
 	case u.hasHost:
 		b.WriteString("//")
-		if u.user != "" {
-			b.WriteString(u.user)
-			b.WriteByte('@')
-		}
-		b.WriteString(u.host)
-		if u.port != "" {
-			b.WriteByte(':')
-			b.WriteString(u.port)
-		}
+		u.writeAuthority(&b)
 	case !u.opaque && strings.HasPrefix(u.path, "//"):
 		b.WriteString("/.") // or the path would read as an authority
 	}
@@ -141,4 +133,17 @@ func defaultPort(scheme string) string {
 		return "21"
 	}
 	return ""
+}
+
+// writeAuthority writes what stands between the two slashes and the path.
+func (u *URL) writeAuthority(b *strings.Builder) {
+	if u.user != "" {
+		b.WriteString(u.user)
+		b.WriteByte('@')
+	}
+	b.WriteString(u.host)
+	if u.port != "" {
+		b.WriteByte(':')
+		b.WriteString(u.port)
+	}
 }
