@@ -107,7 +107,7 @@ func (w *Wish) watch() (*Watch, error) {
 	if out.Host, err = archive.HostOf(target); err != nil {
 		return bad("%s %.200q: %v", out.Kind, given, err)
 	}
-	out.URL = target
+	out.URL = weburl.Canonical(target) // as robots keep it, without a session's number
 	switch {
 	case w.Body != "" && out.Kind != URL:
 		return bad("a form's fields go with a url, not with a %s", out.Kind)
@@ -121,11 +121,11 @@ func (w *Wish) watch() (*Watch, error) {
 		if strings.ContainsAny(out.Media, "\r\n") || len(out.Media) > 100 {
 			return bad("media %.100q is not a media type", out.Media)
 		}
-		if out.URL = FormURL(target, out.Media, w.Body); len(out.URL) > archive.MaxURL {
+		if out.URL = weburl.Canonical(FormURL(target, out.Media, w.Body)); len(out.URL) > archive.MaxURL {
 			return bad("address and fields have %d bytes together, at most %d are kept", len(out.URL), archive.MaxURL)
 		}
 	case out.Kind == URL:
-		out.Address = target
+		out.Address = out.URL
 	}
 	if w.Email != "" {
 		if a, err := mail.ParseAddress(w.Email); err != nil || a.Address != w.Email || len(w.Email) > maxAddress {

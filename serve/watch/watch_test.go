@@ -278,7 +278,9 @@ func TestWishes(t *testing.T) {
 	if w.URL != page+"a%20b" || w.Host != "www.waseda.ac.jp" {
 		t.Errorf("%+v", w)
 	}
-	b.add(watch.Wish{URL: page})
+	if w := b.add(watch.Wish{URL: page + "x?PHPSESSID=0123456789abcdef0123456789abcdef&q=1"}); w.URL != page+"x?q=1" {
+		t.Errorf("a session's number is watched: %+v", w)
+	}
 	if _, err := b.Add(t.Context(), b.jp, watch.Wish{URL: page}); !errors.Is(err, watch.ErrMany) {
 		t.Errorf("over the limit: %v", err)
 	}
