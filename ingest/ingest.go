@@ -36,6 +36,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -136,6 +137,9 @@ type Ingest struct {
 	presence  *lease.Presence
 	accepting gate // held while a batch is placed and entered, so that of two uploads of one batch the second sees the first
 	deciding  gate // held while a batch goes into the quarantine or out of it
+
+	urgent     atomic.Bool // an express batch may wait to be published
+	urgentSeen time.Time   // when the loop that publishes looked for one last
 }
 
 // New prepares the buffers in opt.Dir, finishes what a crash has left half done

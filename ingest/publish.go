@@ -22,12 +22,25 @@ func (i *Ingest) publishDue(ctx context.Context) (did bool, err error) {
 		if next, ok := w.Next(now); ok && next.Sub(now) < i.opt.Limits.Poll {
 			time.AfterFunc(next.Sub(now), func() { wake(i.publishWake) })
 		}
+		if !i.urgent.Load() && now.Sub(i.urgentSeen) < lookForUrgent {
+			return false, nil
+		}
+		i.urgent.Store(false) // before the look: what is split meanwhile sets it again
 		_, n, err := i.publish(ctx, func() bool { return true }, express)
-		return n > 0, err
+		if err != nil {
+			i.urgent.Store(true)
+			return false, err
+		}
+		i.urgentSeen = now
+		return n > 0, nil
 	}
 	_, n, err := i.publish(ctx, func() bool { return w.Open(i.opt.Now()) }, all)
 	return n > 0, err
 }
+
+// lookForUrgent is how often one looks, while the window is shut, for urgent batches that another
+// process has split and not lived to publish; of its own a process knows.
+const lookForUrgent = 10 * time.Minute
 
 // Which of the batches that wait are published.
 func all(*Batch) bool       { return true }

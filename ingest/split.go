@@ -43,6 +43,9 @@ func (i *Ingest) splitNext(ctx context.Context) (did bool, err error) {
 	case err == nil:
 		i.log.Info("batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
 		i.moved(b, wire.StatePreSplit, wire.StatePostSplit, "")
+		if b.Express {
+			i.urgent.Store(true)
+		}
 		wake(i.publishWake)
 		return true, nil
 	case errors.Is(err, errLost) || errors.Is(context.Cause(held), errLost):
