@@ -79,7 +79,10 @@ func TestKill(t *testing.T) {
 			}
 			var out bytes.Buffer
 			c := child(t, opt, &out)
-			time.Sleep(50*time.Millisecond + rand.N(300*time.Millisecond))
+			if round%2 == 0 { // once a download is under way, which on a busy machine may take its time
+				s.downloading(dir, 3*time.Second)
+			}
+			time.Sleep(rand.N(300 * time.Millisecond))
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -98,6 +101,15 @@ func TestKill(t *testing.T) {
 			t.Errorf("only %d of 30 kills met a download", underway)
 		}
 	})
+}
+
+// downloading returns when a download is under way into dir, or after some time without one.
+func (s *site) downloading(dir string, atMost time.Duration) {
+	for deadline := time.Now().Add(atMost); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if parts, _ := os.ReadDir(filepath.Join(dir, ownDir, partialDir)); len(parts) > 0 {
+			return
+		}
+	}
 }
 
 // partlyEqual expects every file that has its name to be whole, as the service has it or had it.
