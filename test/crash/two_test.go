@@ -270,6 +270,10 @@ func (p *pair) consume(t *testing.T) (end func()) {
 	return func() { close(over); g.Wait() }
 }
 
+// readersLag is how old the newest version may be that a process's readers see, of what another one
+// publishes (cmd/sheaf/service).
+const readersLag = time.Second
+
 // checkTwo is what must hold in the end: see checkEnd.
 func (p *pair) checkTwo(t *testing.T) {
 	cargoes := p.all()
@@ -284,6 +288,7 @@ func (p *pair) checkTwo(t *testing.T) {
 		}
 		return nil
 	})
+	time.Sleep(2 * readersLag) // what one publishes the other's readers see that much later
 	for n, s := range p.services {
 		s.checkDownloads(cargoes)
 		p.kill(n)
