@@ -233,9 +233,6 @@ func TestNastyBatches(t *testing.T) {
 	offset := regexp.MustCompile(`offset \d+`)
 	for n, c := range corpus(t) {
 		t.Run(c.name, func(t *testing.T) {
-			if testing.Short() && c.want == wire.ReasonBombRatio {
-				t.Skip("tens of megabytes, which the race detector takes minutes for and learns nothing from")
-			}
 			h.t = t
 			bad := c.make(t, h, batchtest.Make(t, h.robots, int64(2*n+10001), sites()...))
 			h.accept(bad)

@@ -23,7 +23,7 @@ import (
 // SHEAF_BENCH_RECORDS records together (10,000 by default): with an empty cache
 // each time (cold), and again (warm). It reports the median and the 99th percentile too.
 //
-//	SHEAF_BENCH_RECORDS=100000 go test ./serve/httpd -run XXX -bench CDX -benchtime 200x
+//	SHEAF_BENCH_RECORDS=100000 go test ./serve/httpd -run '^$' -bench CDX -benchtime 200x
 func BenchmarkCDX(b *testing.B) {
 	const segments = 30
 	records := 10_000
