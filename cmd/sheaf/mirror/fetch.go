@@ -40,6 +40,10 @@ func (m *mirror) fetch(ctx context.Context, dir string, want file) error {
 		return nil
 	}
 	partial := m.place.own(filepath.Join(partialDir, partialName(dir, want)))
+	err = m.place.abandon(dir, func(name string) bool { return name == want.Path }, filepath.Base(partial))
+	if err != nil {
+		return err
+	}
 	for damaged := 0; ; {
 		err := m.insist(ctx, &m.files, func() error { return m.download(ctx, dir, want, partial) })
 		if errors.Is(err, errCorrupt) {
@@ -79,7 +83,14 @@ func finish(partial, name string, want file) error {
 // partialName names what is fetched of a file by the file and its ETag: another
 // content never goes on where this one was.
 func partialName(dir string, want file) string {
-	sum := sha256.Sum256([]byte(dir + want.Path + " " + want.ETag + " " + want.SHA256))
+	return partialPrefix(dir) + want.Path + "." + short(want.ETag+" "+want.SHA256)
+}
+
+// partialPrefix begins the names of what is fetched of a host.
+func partialPrefix(dir string) string { return short(dir) + "." }
+
+func short(s string) string {
+	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])
 }
 

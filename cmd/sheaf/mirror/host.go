@@ -159,10 +159,11 @@ func (m *mirror) forget(t *task) error {
 	if err != nil {
 		return err
 	}
-	return m.drop(t, have, func(name string) bool {
+	gone := func(name string) bool {
 		_, stays := t.wanted[name]
 		return !stays && (t.all || t.gone[editionOf(name)])
-	})
+	}
+	return errors.Join(m.drop(t, have, gone), m.place.abandon(t.dir, gone, ""))
 }
 
 // drop deletes those files in hand that gone names, for good before it returns.

@@ -140,6 +140,25 @@ func (p *place) tidy() error {
 	return err
 }
 
+// abandon deletes what was fetched of a host's files that gone names, but for what is
+// called keep: nothing goes on with it, and on a full disk it would be in the way.
+func (p *place) abandon(dir string, gone func(name string) bool, keep string) error {
+	entries, err := os.ReadDir(p.own(partialDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, ours := strings.CutPrefix(e.Name(), partialPrefix(dir))
+		if !ours || e.Name() == keep || !gone(strings.TrimSuffix(name, filepath.Ext(name))) {
+			continue
+		}
+		if err := os.Remove(p.own(filepath.Join(partialDir, e.Name()))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // file is one file of a host, as a MANIFEST has it.
 type file struct {
 	Path     string    `json:"path"` // its name
