@@ -3,12 +3,10 @@ package httpd
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,9 +17,6 @@ import (
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
 )
-
-// rewriteVersion is part of every rewritten page's ETag: it changes with what rewriting does.
-const rewriteVersion = "1"
 
 // memento serves version i of a page.
 func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Account, all mementos, i int, mode replay.Mode) error {
@@ -37,10 +32,15 @@ func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	h.Set("X-DNS-Prefetch-Control", "off")
 	s.link(w, r, all, i, c.URL)
 	etag := s.etag(r, all, i, mode)
-	if matches(r.Header.Get("If-None-Match"), etag) {
-		h.Set("ETag", etag)
-		w.WriteHeader(http.StatusNotModified)
-		return nil
+	// RFC 9110, 13.2.1: conditions are of answers that would be a success.
+	if succeeded(c) {
+		if unchanged, err := conditions(r, etag); err != nil {
+			return err
+		} else if unchanged != "" {
+			h.Set("ETag", unchanged)
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
 	}
 	answer, err := c.Response(r.Context())
 	if err != nil {
@@ -48,6 +48,7 @@ func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	}
 	defer answer.Body.Close()
 	h.Set("ETag", etag)
+	h.Set("Accept-Ranges", "none") // but for whole bodies that lie here: see send
 	originalHeaders(h, answer)
 	if c.Truncated != "" {
 		h.Set("X-Archive-Truncated", c.Truncated)
@@ -73,28 +74,6 @@ type pacedAnswer struct {
 }
 
 func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
-
-// etag names what is sent of a version: of a page shown to people also by its neighbours and their language.
-func (s *server) etag(r *http.Request, all mementos, i int, mode replay.Mode) string {
-	c := all[i]
-	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
-	if mode == replay.Plain {
-		id += fmt.Sprintf(" %d %d %s", i, len(all), languageOf(r))
-	}
-	sum := sha256.Sum256([]byte(id))
-	return fmt.Sprintf(`"%x"`, sum[:16])
-}
-
-// matches reports whether a list of entity tags holds one, weakly compared.
-func matches(list, etag string) bool {
-	for tag := range strings.SplitSeq(list, ",") {
-		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-		if tag == etag || strings.HasSuffix(tag, gzipTag) && strings.TrimSuffix(tag, gzipTag)+`"` == etag {
-			return true
-		}
-	}
-	return false
-}
 
 // redirect passes on a redirect that the server gave, to where its target lies in the archive.
 func (s *server) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, answer *serve.Response, mode replay.Mode) error {
@@ -170,51 +149,6 @@ func setType(h http.Header, contentType string) {
 	}
 }
 
-// send sends a body as it is. To who takes gzip, a page leaves as it is stored, not inflated.
-func (s *server) send(w *counter, r *http.Request, c *serve.Capture, answer *serve.Response, body io.Reader) error {
-	status := shownStatus(answer.Status)
-	if status == http.StatusNoContent || status == http.StatusResetContent {
-		w.WriteHeader(status)
-		return nil
-	}
-	h := w.Header()
-	h.Add("Vary", "Accept-Encoding")
-	size := answer.Size
-	if stored, err := c.Body(); err == nil && takesGzip(r) && stored.Size() < size {
-		opened, err := stored.OpenRange(r.Context(), 0, stored.Size())
-		if err != nil {
-			return err
-		}
-		defer opened.Close()
-		body, size = opened, stored.Size()
-		h.Set("Content-Encoding", "gzip")
-		h.Set("ETag", strings.TrimSuffix(h.Get("ETag"), `"`)+gzipTag)
-	}
-	h.Set("Content-Length", strconv.FormatInt(size, 10))
-	w.WriteHeader(status)
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	if _, err := io.Copy(w, body); err != nil {
-		s.broken(r, err)
-	}
-	return nil
-}
-
-// gzipTag ends the ETag of what is sent in gzip.
-const gzipTag = `-gzip"`
-
-// takesGzip reports whether a client takes gzip (RFC 9110, 12.5.3).
-func takesGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, weight, _ := strings.Cut(coding, ";")
-		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			return !strings.HasPrefix(strings.ReplaceAll(weight, " ", ""), "q=0") || strings.ContainsAny(weight, "123456789")
-		}
-	}
-	return false
-}
-
 // broken ends an answer that has begun and cannot be gone on with: the client must
 // not take a part for the whole.
 func (s *server) broken(r *http.Request, err error) {
@@ -267,7 +201,7 @@ func (s *server) framed(w http.ResponseWriter, r *http.Request, c *serve.Capture
 
 // recordPage notes what a page took.
 func (s *server) recordPage(r *http.Request, a *serve.Account, start time.Time, out *counter) {
-	if out.status != http.StatusOK || r.Method == http.MethodHead {
+	if out.status != http.StatusOK && out.status != http.StatusPartialContent || r.Method == http.MethodHead {
 		return
 	}
 	t := transfers.Transfer{
