@@ -63,13 +63,14 @@ func (v *visit) captures(ctx context.Context, url string) ([]*Capture, error) {
 		}
 		captures = append(captures, some...)
 	}
-	slices.SortStableFunc(captures, byTime)
+	slices.SortFunc(captures, byPlace)
 	resolve(captures)
 	return captures, nil
 }
 
-func byTime(a, b *Capture) int {
-	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq))
+// byPlace puts records of one URL key in the order of time, then of publication.
+func byPlace(a, b *Capture) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq), cmp.Compare(a.Offset, b.Offset))
 }
 
 // captures returns a host's records of one URL key, a segment's after another's.
@@ -96,46 +97,6 @@ func (h *host) captures(ctx context.Context, key string) ([]*Capture, error) {
 		return nil, err
 	}
 	return slices.Concat(bySegment...), nil
-}
-
-// Resolve returns the page that a Revisit, of whatever call, refers to; nil where
-// that is not here, or not any more.
-func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
-	if c.Kind != archive.Revisit || c.Original != nil {
-		return c.Original, nil
-	}
-	beside, err := c.host.captures(ctx, c.URLKey)
-	if err != nil {
-		return nil, fmt.Errorf("what %.200s refers to: %w", c.URL, err)
-	}
-	slices.SortStableFunc(beside, byTime)
-	resolve(beside)
-	for _, b := range beside {
-		if b.Line.Seq == c.Line.Seq && b.Offset == c.Offset {
-			return b.Original, nil
-		}
-	}
-	return nil, nil
-}
-
-// resolve finds what revisits refer to, among the records of one URL key by time.
-func resolve(captures []*Capture) {
-	type copyOf struct{ url, digest string }
-	latest := make(map[copyOf]*Capture)
-	for _, c := range captures {
-		id := copyOf{c.URL, c.Digest}
-		switch c.Kind {
-		case archive.Page:
-			latest[id] = c
-		case archive.Revisit:
-			c.Original = latest[id]
-			for _, o := range captures {
-				if o.Kind == archive.Page && o.URL == c.URL && o.Digest == c.Digest && o.Time.Equal(c.RefersDate) {
-					c.Original = o
-				}
-			}
-		}
-	}
 }
 
 // site returns the hosts, as the account sees them, whose URLs have the same keys

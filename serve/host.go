@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sheaf/archive"
@@ -26,6 +27,12 @@ type host struct {
 	place string // in the tree
 	lines []catalog.Line
 	taken []catalog.Tombstone // those that cover single URLs
+
+	last struct { // see resolved
+		sync.Mutex // guards what follows
+		key        string
+		pages      *originals
+	}
 }
 
 func (v *visit) hostOf(name, place string, lines []catalog.Line) *host {

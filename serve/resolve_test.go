@@ -1,0 +1,83 @@
+package serve_test
+
+import (
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/serve"
+	"sheaf/serve/query"
+	"sheaf/serve/servetest"
+)
+
+// What a revisit refers to is the page of the instant that it names, else the
+// latest of the same content before it.
+func TestWhatRevisitsReferTo(t *testing.T) {
+	s := servetest.New(t, nil)
+	at := func(hour int) time.Time { return time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC) }
+	const url = "http://www.example.jp/"
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": {
+		servetest.Again(url, "x", at(0), at(1)),  // nothing before it, and not of at(0)
+		servetest.Page(url, "x", at(2)),          //
+		servetest.Page(url, "y", at(3)),          //
+		servetest.Page(url, "x", at(4)),          //
+		servetest.Again(url, "x", at(2), at(5)),  // names the first
+		servetest.Again(url, "x", at(0), at(6)),  // the latest before
+		servetest.Again(url, "y", at(2), at(7)),  // of that instant there is another content
+		servetest.Again(url, "x", at(9), at(8)),  // names one that is fetched later
+		servetest.Page(url, "x", at(9)),          //
+		servetest.Again(url, "z", at(2), at(10)), // no such content
+	}})
+	want := map[int]int{5: 2, 6: 4, 7: 3, 8: 9}
+	for _, c := range captures(t, s, everyone, url) {
+		if c.Kind != archive.Revisit {
+			continue
+		}
+		alone, err := c.Resolve(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*serve.Capture{c.Original, alone} {
+			if hour := want[c.Time.Hour()]; (got == nil) != (hour == 0) || got != nil && got.Time.Hour() != hour {
+				t.Errorf("at %d: %+v, want %d", c.Time.Hour(), got, hour)
+			}
+		}
+	}
+}
+
+// Very many revisits of one URL: with work that grows with the square of their
+// number the test would not end in its time, as each of them would read and sort all others.
+func TestManyRevisitsOfOneURL(t *testing.T) {
+	const revisits = 20_000
+	s := servetest.New(t, nil)
+	const url = "http://www.example.jp/"
+	records := []*archive.Record{servetest.Page(url, "x", dayOne)}
+	for n := range revisits {
+		records = append(records, servetest.Again(url, "x", dayOne, dayOne.Add(time.Duration(n+1)*time.Second)))
+	}
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	for _, c := range captures(t, s, everyone, url)[1:] {
+		if c.Original == nil || !c.Original.Time.Equal(dayOne) {
+			t.Fatalf("%v refers to %v", c.Time, c.Original)
+		}
+	}
+	// Gathered with originals, each revisit asks for its own.
+	q, err := query.Parse(map[string][]string{"url": {url}, "originals": {"true"}, "filter": {"kind:revisit"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := s.Library.Gather(everyone, ".warc.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Gather(t.Context(), s.Library, everyone, to, ".warc.gz", query.Budget{}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := to.Finish(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Records() != revisits+1 {
+		t.Errorf("%d records, want %d", g.Records(), revisits+1)
+	}
+}
