@@ -46,6 +46,9 @@ func (p Position) compare(q Position) int {
 	return cmp.Or(strings.Compare(p.Key, q.Key), p.Time.Compare(q.Time), cmp.Compare(p.Seq, q.Seq), cmp.Compare(p.Offset, q.Offset))
 }
 
+// Before reports whether one position of a target lies before another of the same.
+func (p Position) Before(q Position) bool { return p.compare(q) < 0 }
+
 // Search says which records are wanted. Targets come one after another; sites by
 // the key of their URLs, then by time; domains host by host in the order of the
 // tree (catalog.Key), each by URL key and time.

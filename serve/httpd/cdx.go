@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
@@ -45,15 +48,16 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	defer leave()
 	body := newSpool()
 	defer body.Close()
+	coded := coder{to: body, gzip: q.Gzip() && takesGzip(r)}
 	var part bytes.Buffer
 	flush := func() error {
-		_, err := body.Write(part.Bytes())
+		_, err := coded.Write(part.Bytes())
 		part.Reset()
 		return err
 	}
 	out := query.NewWriter(&part, q)
 	ctx := r.Context()
-	next, err := q.Run(ctx, s.Library, a, s.Budget, func(c *serve.Capture) error {
+	next, err := q.Run(ctx, s.Library, a, s.Budget, func(c query.Record) error {
 		if err := out.Add(ctx, c); err != nil || part.Len() < flushAt {
 			return err
 		}
@@ -63,10 +67,14 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 		return err
 	}
 	out.Close(next)
-	if err := flush(); err != nil {
+	if err := errors.Join(flush(), coded.Close()); err != nil {
 		return err
 	}
 	h := w.Header()
+	h.Set("Vary", "Accept-Encoding")
+	if coded.writer != nil {
+		h.Set("Content-Encoding", "gzip")
+	}
 	h.Set("Content-Type", q.Output.ContentType())
 	h.Set("Cache-Control", "private, no-cache")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -76,6 +84,39 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	}
 	http.ServeContent(w, r, "", time.Time{}, body.content())
 	return nil
+}
+
+// coder compresses an answer, if it may and it is worth it.
+type coder struct {
+	to     io.Writer
+	gzip   bool
+	begun  bool
+	writer *gzip.Writer // nil: it is not compressed
+}
+
+// worthGzip is how long an answer is at least that is compressed, in bytes.
+const worthGzip = 4 << 10
+
+// Write takes a part of the answer. The first one decides; a long answer's is long.
+func (c *coder) Write(p []byte) (int, error) {
+	if !c.begun && c.gzip && len(p) >= worthGzip {
+		var err error
+		if c.writer, err = gzip.NewWriterLevel(c.to, gzip.BestSpeed); err != nil {
+			return 0, err
+		}
+	}
+	c.begun = true
+	if c.writer != nil {
+		return c.writer.Write(p)
+	}
+	return c.to.Write(p)
+}
+
+func (c *coder) Close() error {
+	if c.writer == nil {
+		return nil
+	}
+	return c.writer.Close()
 }
 
 // readQuery reads the parameters of a request, and a POST's list.
@@ -101,6 +142,7 @@ func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
 func nextURL(of *url.URL, next *query.Cursor) string {
 	values := of.Query()
 	values.Del("resumeKey")
+	values.Del("offset") // the cursor knows what is left of it
 	values.Set("cursor", next.String())
 	more := url.URL{Path: of.Path, RawQuery: values.Encode()}
 	return more.String()

@@ -39,7 +39,7 @@ func parseCollapse(text string) (collapse, error) {
 // pass reports whether a record differs from the one before, of which last is the
 // mark; it returns the record's own.
 func (c collapse) pass(ctx context.Context, of *serve.Capture, last string) (mark string, ok bool, err error) {
-	text, err := value(ctx, of, c.field)
+	text, err := value(ctx, Record{Capture: of}, c.field)
 	if err != nil {
 		return "", false, err
 	}

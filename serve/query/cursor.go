@@ -31,6 +31,7 @@ type Cursor struct {
 	Seq    int64     `json:"s,omitempty"`
 	Offset int64     `json:"o,omitempty"`
 	Marks  []string  `json:"m,omitempty"` // of each collapse
+	Skip   int       `json:"n,omitempty"` // records that are still to be passed over
 }
 
 func (c *Cursor) String() string {
@@ -54,7 +55,7 @@ func parseCursor(text string) (*Cursor, error) {
 	c := new(Cursor)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(c); err != nil || d.More() || c.Target < 0 || c.Target >= MaxList || len(c.Marks) > maxCollapses {
+	if err := d.Decode(c); err != nil || d.More() || c.Target < 0 || c.Target >= MaxList || len(c.Marks) > maxCollapses || c.Skip < 0 || c.Skip > maxSkip {
 		return nil, errors.New("is none that this service gave")
 	}
 	return c, nil

@@ -11,11 +11,21 @@
 //	closest     a time: nearest records first; of one URL
 //	sort        default, reverse (one URL, prefix or host), closest
 //	limit       lines at most; negative: the last ones, of one URL, prefix or host
-//	fl          fields, with commas between them
+//	fastLatest  true: the last lines, as a negative limit (of 1 where none is given)
+//	offset      records to pass over before the first; a cursor knows what is left of them
+//	fl, fields  fields, with commas between them
 //	output      cdxj (default), json, ndjson, text
 //	originals   of files: whether a revisit brings the page that it refers to. True unless
 //	            said otherwise in a tar, where a revisit itself is no file; false in a WARC
-//	cursor      where to go on; resumeKey is the same
+//	cursor      where to go on; resumeKey is the same, and showResumeKey puts it at the end
+//	gzip        false: the answer is not compressed, not even for who takes that
+//
+//	resolveRevisits    true: orig.length, orig.offset and orig.filename tell where the page lies that a revisit refers to
+//	showDupeCount      true: dupecount tells how many records before had the same digest; of one URL
+//	showSkipCount      true: skipcount tells how many records filters and collapses left out behind a record
+//	lastSkipTimestamp  true: endtimestamp tells when the last of these was fetched
+//
+// Where an answer ends before its query does, the last line's skipcount is that up to there.
 //
 // A cursor is a place in the order of records (serve.Position): it belongs to what
 // is searched and not to the fields, the form or the limit.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"sheaf/serve"
 )
 
 // The fields of a record, by pywb's names.
@@ -17,12 +15,23 @@ const (
 	fieldOffset    = "offset"
 	fieldFilename  = "filename"
 	fieldTruncated = "truncated"
+	fieldLength    = "length"
+
+	// Of the page that a revisit refers to.
+	originalLength = "orig.length"
+	originalOffset = "orig.offset"
+	originalFile   = "orig.filename"
+
+	// What was counted; they can be asked for by their parameters alone.
+	fieldDupes    = "dupecount"
+	fieldSkips    = "skipcount"
+	fieldSkipsEnd = "endtimestamp"
 )
 
 // fieldNames are all that can be asked for, in the order in which they are told of.
 var fieldNames = []string{
-	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", "length", fieldOffset, fieldFilename, fieldTruncated,
-	"host", "edition", "published", "time", "kind", "refers", "robot", "batch",
+	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
+	"host", "edition", "published", "time", "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
 }
 
 // aliases are the Internet Archive's names.
@@ -40,8 +49,19 @@ func field(name string) string {
 }
 
 // value gives a field's text; empty where the record has none.
-func value(ctx context.Context, c *serve.Capture, name string) (string, error) {
+func value(ctx context.Context, c Record, name string) (string, error) {
 	switch name {
+	case originalLength, originalOffset, originalFile:
+		return original(ctx, c.Capture, name)
+	case fieldDupes:
+		return strconv.Itoa(c.Dupes), nil
+	case fieldSkips:
+		return strconv.FormatInt(c.Skipped, 10), nil
+	case fieldSkipsEnd:
+		if c.SkipsEnd.IsZero() {
+			return "", nil
+		}
+		return c.SkipsEnd.UTC().Format(stamp), nil
 	case fieldKey:
 		return c.URLKey, nil
 	case fieldTimestamp:
@@ -54,7 +74,7 @@ func value(ctx context.Context, c *serve.Capture, name string) (string, error) {
 		return strconv.Itoa(c.Status), nil
 	case "digest":
 		return c.Digest, nil
-	case "length":
+	case fieldLength:
 		return strconv.FormatInt(c.WARCLength(), 10), nil
 	case fieldOffset, fieldFilename:
 		file, offset, err := c.Place(ctx)

@@ -68,7 +68,7 @@ func unknownField(name string) error {
 
 // pass reports whether a record may pass.
 func (f *Filter) pass(ctx context.Context, c *serve.Capture) (bool, error) {
-	text, err := value(ctx, c, f.field)
+	text, err := value(ctx, Record{Capture: c}, f.field)
 	if err != nil {
 		return false, err
 	}

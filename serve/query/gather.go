@@ -16,7 +16,7 @@ func (q *Query) Gather(ctx context.Context, l *serve.Library, a *serve.Account, 
 	if q.originals != nil {
 		originals = *q.originals
 	}
-	return q.Run(ctx, l, a, b, func(c *serve.Capture) error {
+	return q.Run(ctx, l, a, b, func(c Record) error {
 		found()
 		if originals && c.Kind == archive.Revisit {
 			original, err := c.Resolve(ctx)
@@ -29,6 +29,6 @@ func (q *Query) Gather(ctx context.Context, l *serve.Library, a *serve.Account, 
 				}
 			}
 		}
-		return to.Add(ctx, c)
+		return to.Add(ctx, c.Capture)
 	})
 }

@@ -2,12 +2,11 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"sheaf/serve"
 )
 
 // Output is the form of an answer.
@@ -60,8 +59,9 @@ func NewWriter(out *bytes.Buffer, q *Query) *Writer {
 			w.fields = archiveFields
 		}
 	}
+	w.fields = append(slices.Clone(w.fields), q.countFields()...)
 	if q.Output == CDXJ { // they stand before the object
-		w.fields = slices.DeleteFunc(slices.Clone(w.fields), func(f string) bool { return f == fieldKey || f == fieldTimestamp })
+		w.fields = slices.DeleteFunc(w.fields, func(f string) bool { return f == fieldKey || f == fieldTimestamp })
 	}
 	return w
 }
@@ -70,11 +70,11 @@ func NewWriter(out *bytes.Buffer, q *Query) *Writer {
 func (w *Writer) Lines() int { return w.lines }
 
 // Add writes one record.
-func (w *Writer) Add(ctx context.Context, c *serve.Capture) error {
+func (w *Writer) Add(ctx context.Context, c Record) error {
 	texts := make([]string, len(w.fields))
 	for i, name := range w.fields {
 		var err error
-		if texts[i], err = value(ctx, c, field(name)); err != nil {
+		if texts[i], err = value(ctx, c, cmp.Or(field(name), name)); err != nil {
 			return err
 		}
 	}

@@ -30,15 +30,20 @@ type Query struct {
 	latest    bool
 	closest   time.Time // zero: not asked for
 	last      bool      // the last lines, not the first
+	skip      int       // records that are passed over before the first
+	counters  counters  // what is counted for each record
+	resolve   bool      // tell where the pages lie that revisits refer to
+	gzip      *bool     // whether the answer may be compressed; nil: where the client takes it
 	originals *bool     // whether revisits bring what they refer to; nil: as suits the file
 	showKey   bool      // the cursor stands at the end, as the Internet Archive has it
 }
 
-// parameters lists those that there are. Some of other services' are known and
-// change nothing here.
+// parameters lists those that there are. AllowFuzzy is known, as pywb's clients send
+// it, and changes nothing here.
 var parameters = []string{
 	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
-	"fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "gzip", "fastLatest", "allowFuzzy",
+	"offset", "fastLatest", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
+	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
 
 // several are the parameters that may be given more than once.
@@ -59,7 +64,7 @@ func Parse(values url.Values, list []serve.Target) (*Query, error) {
 	p := parser{values: values, query: q}
 	for _, step := range []func() error{
 		func() error { return p.targets(list) },
-		p.times, p.conditions, p.order, p.limit, p.form, p.cursor,
+		p.times, p.conditions, p.order, p.limit, p.form, p.count, p.cursor,
 	} {
 		if err := step(); err != nil {
 			return nil, err
@@ -173,70 +178,6 @@ func (p *parser) flag(name string, to *bool) error {
 	})
 }
 
-// order reads sort, and checks that what is asked for can be had in that order.
-func (p *parser) order() error {
-	q := p.query
-	return errors.Join(p.get("sort", func(text string) error {
-		switch text {
-		case "default":
-		case "reverse":
-			q.Search.Reverse = true
-			return q.oneSite()
-		case "closest":
-			if q.closest.IsZero() {
-				return errors.New("needs closest, a time")
-			}
-		default:
-			return errors.New("want default, reverse or closest")
-		}
-		return nil
-	}), p.get("closest", func(string) error {
-		switch {
-		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact:
-			return errors.New("is for one URL")
-		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
-			return errors.New("does not go with latest, collapse and sort=reverse")
-		}
-		return nil
-	}), p.get("latest", func(string) error {
-		if q.latest && q.Search.Reverse {
-			return errors.New("does not go with sort=reverse")
-		}
-		return nil
-	}))
-}
-
-// oneSite fails unless the query is for one URL, prefix or host.
-func (q *Query) oneSite() error {
-	if len(q.Search.Targets) == 1 {
-		switch q.Search.Targets[0].Match {
-		case serve.MatchExact, serve.MatchPrefix, serve.MatchHost:
-			return nil
-		}
-	}
-	return errors.New("is for one URL, prefix or host")
-}
-
-func (p *parser) limit() error {
-	q := p.query
-	return p.get("limit", func(text string) error {
-		n, err := strconv.Atoi(text)
-		if err != nil || n == 0 || n > MaxLimit || n < -MaxLimit {
-			return fmt.Errorf("want a number from 1 to %d, or a negative one for the last lines", MaxLimit)
-		}
-		q.Limit = n
-		if n > 0 {
-			return nil
-		}
-		q.Limit, q.last = -n, true
-		if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
-			return errors.New("a negative one does not go with sort, latest, collapse and closest")
-		}
-		q.Search.Reverse = true
-		return q.oneSite()
-	})
-}
-
 func (p *parser) form() error {
 	q := p.query
 	for _, name := range []string{"fl", "fields"} {
@@ -256,7 +197,39 @@ func (p *parser) form() error {
 	if p.values.Get("originals") != "" {
 		q.originals = new(bool)
 	}
-	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals))
+	if p.values.Get("gzip") != "" {
+		q.gzip = new(bool)
+	}
+	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals), p.flag("resolveRevisits", &q.resolve), p.flag("gzip", q.gzip))
+}
+
+// Gzip reports whether the answer may be compressed for who takes that.
+func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
+
+// count reads what is to be counted.
+func (p *parser) count() error {
+	c := &p.query.counters
+	if err := errors.Join(p.flag("showDupeCount", &c.dupes), p.flag("showSkipCount", &c.skips), p.flag("lastSkipTimestamp", &c.skipsEnd)); err != nil {
+		return err
+	}
+	for _, asked := range []struct {
+		name string
+		is   bool
+	}{{"showDupeCount", c.dupes}, {"showSkipCount", c.skips}, {"lastSkipTimestamp", c.skipsEnd}} {
+		if err := p.get(asked.name, func(string) error {
+			switch q := p.query; {
+			case !asked.is:
+			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
+				return errors.New("does not go with closest, latest, sort=reverse and the last lines")
+			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact):
+				return errors.New("is for one URL")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *parser) cursor() error {
@@ -294,7 +267,7 @@ func (q *Query) ID() string {
 	if q.originals != nil {
 		originals = strconv.FormatBool(*q.originals)
 	}
-	return fmt.Sprintf("%s %d %t %d %s %s", q.id(), q.Limit, q.last, q.closest.UnixNano(), originals, after)
+	return fmt.Sprintf("%s %d %t %d %d %s %s", q.id(), q.Limit, q.last, q.skip, q.closest.UnixNano(), originals, after)
 }
 
 // id names what is searched for: the same for every form in which it is given.

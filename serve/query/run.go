@@ -32,13 +32,13 @@ var errEnough = errors.New("enough")
 
 // Run looks for what the query asks and calls emit with each record. Next is where
 // to go on: nil where that was all.
-func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (next *Cursor, err error) {
+func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
 	switch {
 	case !q.closest.IsZero():
 		return nil, q.runClosest(ctx, l, a, emit)
 	case q.last:
-		var last []*serve.Capture
-		_, err := q.run(ctx, l, a, Budget{}, func(c *serve.Capture) error {
+		var last []Record
+		_, err := q.run(ctx, l, a, Budget{}, func(c Record) error {
 			last = append(last, c)
 			return nil
 		})
@@ -53,24 +53,33 @@ func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 // runner is a query under way.
 type runner struct {
 	*Query
-	emit  func(*serve.Capture) error
-	left  int            // lines that may still be given
-	done  serve.Position // behind which everything is still to be searched
-	marks []string       // of each collapse: the last record's that came to it
+	emit  func(Record) error
+	left  int             // lines that may still be given
+	skip  int             // records that are still to be passed over
+	until *serve.Position // nothing up to it is given out, only counted
+	done  serve.Position  // behind which everything is still to be searched
+	marks []string        // of each collapse: the last record's that came to it
 
 	best   *serve.Capture // the newest so far of its URL key, where only the newest is wanted
 	bestAt serve.Position
+
+	counting
 }
 
-func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(*serve.Capture) error) (*Cursor, error) {
-	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), marks: make([]string, len(q.collapses))}
-	if q.Cursor != nil {
-		r.done = *q.Cursor.position()
-		copy(r.marks, q.Cursor.Marks)
-	}
+func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (*Cursor, error) {
+	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
+	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
+	if q.Cursor != nil {
+		r.done, r.skip = *q.Cursor.position(), q.Cursor.Skip
+		copy(r.marks, q.Cursor.Marks)
+		if q.counters.dupes { // of one URL: those before are counted again
+			r.until, search.After = search.After, nil
+			clear(r.marks)
+		}
+	}
 	search.Pace = func(at serve.Position, scanned int64) error {
-		if r.best == nil {
+		if r.best == nil && r.until == nil {
 			r.done = at
 		}
 		if b.Progress != nil {
@@ -78,7 +87,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 				return err
 			}
 		}
-		if r.best == nil && b.spent(scanned, begun) {
+		if r.best == nil && r.until == nil && b.spent(scanned, begun) {
 			return errEnough
 		}
 		return nil
@@ -90,6 +99,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	defer results.Close()
 	err = results.Each(ctx, func(c *serve.Capture, at serve.Position) error {
 		if ok, err := q.pass(ctx, c); err != nil || !ok {
+			r.skipped(c)
 			return err
 		}
 		if q.latest {
@@ -100,10 +110,14 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	if err == nil && r.best != nil {
 		err = r.give(ctx, r.best, r.bestAt)
 	}
-	if errors.Is(err, errEnough) {
+	enough := errors.Is(err, errEnough)
+	if err == nil || enough {
+		err = r.let()
+	}
+	if enough && err == nil {
 		return &Cursor{
 			Query: q.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
-			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks,
+			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip,
 		}, nil
 	}
 	return nil, err
@@ -133,6 +147,7 @@ func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position
 // give lets a record through the collapses, and gives it out. There is more
 // to come for certain only when one comes for which there is no room.
 func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) error {
+	before := r.countDupe(c)
 	marks := slices.Clone(r.marks)
 	for i, collapse := range r.collapses {
 		mark, ok, err := collapse.pass(ctx, c, marks[i])
@@ -141,20 +156,31 @@ func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) 
 		}
 		marks[i] = mark
 		if !ok {
+			r.skipped(c)
 			r.marks, r.done = marks, at
 			return nil
 		}
 	}
-	if r.left == 0 {
+	switch {
+	case r.until != nil && !r.until.Before(at):
+		r.marks = marks
+		return nil
+	case r.skip > 0:
+		r.until = nil
+		r.skip--
+		r.marks, r.done = marks, at
+		return nil
+	case r.left == 0:
 		return errEnough
 	}
+	r.until = nil
 	r.left--
 	r.marks, r.done = marks, at
-	return r.emit(c)
+	return r.out(Record{Capture: c, Dupes: before})
 }
 
 // runClosest gives the records nearest to a time.
-func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Account, emit func(*serve.Capture) error) error {
+func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Account, emit func(Record) error) error {
 	results, err := l.Search(ctx, a, q.Search)
 	if err != nil {
 		return err
@@ -169,9 +195,9 @@ func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Accou
 		if ok {
 			near = append(near, c)
 		}
-		if q.Limit > 0 && len(near) >= 2*q.Limit+stableCut {
+		if wanted := q.Limit + q.skip; q.Limit > 0 && len(near) >= 2*wanted+stableCut {
 			slices.SortStableFunc(near, byDistance)
-			near = near[:q.Limit]
+			near = near[:wanted]
 		}
 		return err
 	})
@@ -179,8 +205,9 @@ func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Accou
 		return err
 	}
 	slices.SortStableFunc(near, byDistance)
+	near = near[min(q.skip, len(near)):]
 	for _, c := range near[:min(cmp.Or(q.Limit, len(near)), len(near))] {
-		if err := emit(c); err != nil {
+		if err := emit(Record{Capture: c}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,211 @@
+package httpd_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/serve/httpd"
+	"sheaf/serve/query"
+	"sheaf/serve/servetest"
+)
+
+// newKnown publishes six records of one page and two of another.
+func newKnown(t *testing.T, budget query.Budget) *crawl {
+	t.Helper()
+	c := &crawl{Site: servetest.New(t, nil)}
+	c.Account("all", "always", "*")
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+	const a, b = "http://www.example.jp/a", "http://www.example.jp/b"
+	c.Publish("20261101", map[string][]*archive.Record{"www.example.jp": {
+		servetest.Page(a, "one", at(1, 0)),
+		servetest.Again(a, "one", at(1, 0), at(1, 6)),
+		servetest.Page(a, "two", at(1, 12)),
+		servetest.Page(b, "b", at(1, 13)),
+	}})
+	c.Publish("20261102", map[string][]*archive.Record{"www.example.jp": {
+		servetest.Page(a, "one", at(2, 0)),
+		servetest.Answer(a, 404, at(2, 6)),
+		servetest.Page(a, "two", at(2, 12)),
+		servetest.Again(b, "not here", at(1, 1), at(2, 13)),
+	}})
+	router := mux.NewRouter()
+	err := httpd.Register(router, httpd.Options{
+		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Version: "test", Budget: budget, Jobs: c.Jobs,
+		Operator: func(h http.Handler) http.Handler { return h },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(router)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	return c
+}
+
+// The parameters of the Internet Archive's server and of pywb's, as their
+// documents describe them: what a client of theirs asks, it must get here.
+func TestOthersParameters(t *testing.T) {
+	c := newKnown(t, query.Budget{})
+	const ts = "&output=text&fl=timestamp"
+	for ask, want := range map[string]string{
+		"url=example.jp/a" + ts:                                         "20261101000000|20261101060000|20261101120000|20261102000000|20261102060000|20261102120000",
+		"url=example.jp/a&limit=2" + ts:                                 "20261101000000|20261101060000",
+		"url=example.jp/a&limit=-2" + ts:                                "20261102060000|20261102120000",
+		"url=example.jp/a&limit=-1" + ts:                                "20261102120000",
+		"url=example.jp/a&fastLatest=true" + ts:                         "20261102120000",
+		"url=example.jp/a&fastLatest=true&limit=-5" + ts:                "20261101060000|20261101120000|20261102000000|20261102060000|20261102120000",
+		"url=example.jp/a&fastLatest=true&limit=2" + ts:                 "20261102060000|20261102120000",
+		"url=example.jp/a&fastLatest=false&limit=1" + ts:                "20261101000000",
+		"url=example.jp/a&offset=4" + ts:                                "20261102060000|20261102120000",
+		"url=example.jp/a&offset=1&limit=2" + ts:                        "20261101060000|20261101120000",
+		"url=example.jp/a&offset=1&limit=-2" + ts:                       "20261102000000|20261102060000",
+		"url=example.jp/a&offset=9" + ts:                                "",
+		"url=example.jp/a&offset=0&limit=1" + ts:                        "20261101000000",
+		"url=example.jp/a&closest=20261101130000&limit=1&offset=1" + ts: "20261101060000",
+		"url=example.jp/*&offset=5&filter=!statuscode:404" + ts:         "20261101130000|20261102130000",
+		"url=example.jp/a&collapse=timestamp:8&offset=1" + ts:           "20261102000000",
+		"url=example.jp/a&output=text&fields=timestamp&limit=1":         "20261101000000",
+		"url=example.jp/a&sort=reverse&limit=1" + ts:                    "20261102120000",
+		"url=example.jp/a&gzip=false&allowFuzzy=false&limit=1" + ts:     "20261101000000",
+
+		// Internet Archive: the counters are columns behind the fields.
+		"url=example.jp/a&showDupeCount=true" + ts:                                             "20261101000000 0|20261101060000 1|20261101120000 0|20261102000000 2|20261102060000 0|20261102120000 1",
+		"url=example.jp/a&showDupeCount=true&filter=statuscode:200" + ts:                       "20261101000000 0|20261101120000 0|20261102000000 1|20261102120000 1",
+		"url=example.jp/a&showDupeCount=true&limit=1&offset=3" + ts:                            "20261102000000 2",
+		"url=example.jp/a&showDupeCount=false&limit=1" + ts:                                    "20261101000000",
+		"url=example.jp/a&collapse=timestamp:8&showSkipCount=true" + ts:                        "20261101000000 2|20261102000000 2",
+		"url=example.jp/a&collapse=timestamp:8&showSkipCount=true&lastSkipTimestamp=true" + ts: "20261101000000 2 20261101120000|20261102000000 2 20261102120000",
+		"url=example.jp/a&collapse=digest&lastSkipTimestamp=true" + ts:                         "20261101000000 20261101060000|20261101120000 -|20261102000000 -|20261102060000 -|20261102120000 -",
+		"url=example.jp/a&filter=statuscode:200&showSkipCount=true" + ts:                       "20261101000000 1|20261101120000 0|20261102000000 1|20261102120000 0",
+		"url=example.jp/a&collapse=timestamp:8&showSkipCount=true&limit=1" + ts:                "20261101000000 2",
+	} {
+		resp, body := c.do(t, "GET", "all", "/v1/cdx?"+ask, "")
+		if got := strings.ReplaceAll(strings.TrimSuffix(body, "\n"), "\n", "|"); got != want || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d\n%s, want\n%s", ask, resp.StatusCode, got, want)
+		}
+	}
+	for ask, want := range map[string]string{
+		"url=*.jp&limit=-1":                             "limit",
+		"url=*.jp&fastLatest=true":                      "fastLatest",
+		"url=example.jp/a&fastLatest=perhaps":           "fastLatest",
+		"url=example.jp/a&fastLatest=1&collapse=digest": "fastLatest",
+		"url=example.jp/a&offset=-1":                    "offset",
+		"url=example.jp/a&offset=many":                  "offset",
+		"url=example.jp/*&showDupeCount=true":           "showDupeCount",
+		"url=example.jp/a&showDupeCount=1&sort=reverse": "showDupeCount",
+		"url=example.jp/a&showSkipCount=1&latest=1":     "showSkipCount",
+		"url=example.jp/a&lastSkipTimestamp=1&limit=-1": "lastSkipTimestamp",
+		"url=example.jp/a&gzip=some":                    "gzip",
+		"url=example.jp/a&resolveRevisits=some":         "resolveRevisits",
+		"url=example.jp/a&fl=dupecount":                 "fl",
+	} {
+		resp, body := c.do(t, "GET", "all", "/v1/cdx?"+ask, "")
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, want+"=") {
+			t.Errorf("%s: %d %s, want 400 that names %s", ask, resp.StatusCode, body, want)
+		}
+	}
+}
+
+// A page that a revisit refers to is told of with its own place.
+func TestResolveRevisits(t *testing.T) {
+	c := newKnown(t, query.Budget{})
+	_, body := c.do(t, "GET", "all", "/v1/cdx?url=example.jp/*&resolveRevisits=true&output=ndjson", "")
+	var resolved, alone int
+	for line := range strings.Lines(body) {
+		var f struct {
+			MIME, Timestamp string
+			Length          string `json:"orig.length"`
+			Offset          string `json:"orig.offset"`
+			File            string `json:"orig.filename"`
+		}
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case f.Timestamp == "20261101060000":
+			var from, n int
+			fmt.Sscan(f.Offset, &from)
+			fmt.Sscan(f.Length, &n)
+			_, data := c.do(t, "GET", "all", "/pub/"+f.File, "", "Range", fmt.Sprintf("bytes=%d-%d", from, from+n-1))
+			if record := gunzip(t, data); !strings.Contains(record, "WARC-Type: response") || !strings.Contains(record, "WARC-Date: 2026-11-01T00:00:00") {
+				t.Errorf("%s leads to %.300q", line, record)
+			}
+			resolved++
+		case f.Length != "" || f.Offset != "" || f.File != "":
+			t.Errorf("%s refers to nothing that is here", line)
+		default:
+			alone++
+		}
+	}
+	if resolved != 1 || alone != 7 {
+		t.Errorf("%d resolved, %d not:\n%s", resolved, alone, body)
+	}
+	_, body = c.do(t, "GET", "all", "/v1/cdx?url=example.jp/b&output=text&fl=timestamp&resolveRevisits=true", "")
+	if body != "20261101130000 - - -\n20261102130000 - - -\n" {
+		t.Errorf("as text: %q", body)
+	}
+}
+
+// Counted or passed over, an answer is the same in parts of any size as at once:
+// Link leads on, and so does the resumption key.
+func TestCountersInParts(t *testing.T) {
+	for _, budget := range []query.Budget{{}, {Records: 1}} {
+		c := newKnown(t, budget)
+		for _, ask := range []string{
+			"url=example.jp/a&showDupeCount=true", "url=example.jp/*&offset=3", "url=example.jp/*&offset=2&collapse=digest",
+			"url=example.jp/a&showDupeCount=true&offset=2&collapse=timestamp:8", "url=example.jp/*&collapse=timestamp:8&showSkipCount=true",
+		} {
+			_, whole := c.do(t, "GET", "all", "/v1/cdx?output=text&fl=timestamp&"+ask, "")
+			for limit := 1; limit <= 3; limit++ {
+				byLink, path := "", fmt.Sprintf("/v1/cdx?output=text&fl=timestamp&limit=%d&%s", limit, ask)
+				for path != "" {
+					resp, body := c.do(t, "GET", "all", path, "")
+					byLink += body
+					path, _, _ = strings.Cut(strings.TrimPrefix(resp.Header.Get("Link"), "<"), ">")
+				}
+				byKey, key := "", ""
+				for {
+					_, body := c.do(t, "GET", "all", fmt.Sprintf("/v1/cdx?output=text&fl=timestamp&limit=%d&showResumeKey=true&%s&resumeKey=%s", limit, ask, url.QueryEscape(key)), "")
+					lines, next, more := strings.Cut(body, "\n\n")
+					if byKey += lines; !more {
+						break
+					}
+					byKey, key = byKey+"\n", strings.TrimSpace(next)
+				}
+				if byLink != whole || byKey != whole {
+					t.Errorf("%s by %d:\n%s\nby key\n%s\nwant\n%s", ask, limit, byLink, byKey, whole)
+				}
+			}
+		}
+	}
+}
+
+// Who takes gzip is given a long answer in it, under another tag.
+func TestCompressedAnswer(t *testing.T) {
+	c := newCrawl(t, 2, 200, query.Budget{})
+	const path = "/v1/cdx?url=*.example.jp"
+	plain, want := c.do(t, "GET", "all", path, "", "Accept-Encoding", "identity")
+	coded, body := c.do(t, "GET", "all", path, "", "Accept-Encoding", "gzip")
+	if coded.Header.Get("Content-Encoding") != "gzip" || gunzip(t, body) != want || len(body)*2 > len(want) ||
+		coded.Header.Get("ETag") == plain.Header.Get("ETag") || coded.Header.Get("Vary") != "Accept-Encoding" {
+		t.Errorf("%v: %d bytes of %d", coded.Header, len(body), len(want))
+	}
+	if again, _ := c.do(t, "GET", "all", path, "", "Accept-Encoding", "gzip", "If-None-Match", coded.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
+		t.Errorf("the same again: %d", again.StatusCode)
+	}
+	if off, body := c.do(t, "GET", "all", path+"&gzip=false", "", "Accept-Encoding", "gzip"); off.Header.Get("Content-Encoding") != "" || body != want {
+		t.Errorf("gzip=false: %v", off.Header)
+	}
+	if short, _ := c.do(t, "GET", "all", path+"&limit=1", "", "Accept-Encoding", "gzip"); short.Header.Get("Content-Encoding") != "" {
+		t.Errorf("a short one: %v", short.Header)
+	}
+}

@@ -1,0 +1,99 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"sheaf/serve"
+)
+
+// order reads sort, and checks that what is asked for can be had in that order.
+func (p *parser) order() error {
+	q := p.query
+	return errors.Join(p.get("sort", func(text string) error {
+		switch text {
+		case "default":
+		case "reverse":
+			q.Search.Reverse = true
+			return q.oneSite()
+		case "closest":
+			if q.closest.IsZero() {
+				return errors.New("needs closest, a time")
+			}
+		default:
+			return errors.New("want default, reverse or closest")
+		}
+		return nil
+	}), p.get("closest", func(string) error {
+		switch {
+		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact:
+			return errors.New("is for one URL")
+		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
+			return errors.New("does not go with latest, collapse and sort=reverse")
+		}
+		return nil
+	}), p.get("latest", func(string) error {
+		if q.latest && q.Search.Reverse {
+			return errors.New("does not go with sort=reverse")
+		}
+		return nil
+	}))
+}
+
+// oneSite fails unless the query is for one URL, prefix or host.
+func (q *Query) oneSite() error {
+	if len(q.Search.Targets) == 1 {
+		switch q.Search.Targets[0].Match {
+		case serve.MatchExact, serve.MatchPrefix, serve.MatchHost:
+			return nil
+		}
+	}
+	return errors.New("is for one URL, prefix or host")
+}
+
+func (p *parser) limit() error {
+	q := p.query
+	fast := false
+	if err := p.flag("fastLatest", &fast); err != nil {
+		return err
+	}
+	if err := p.get("limit", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n == 0 || n > MaxLimit || n < -MaxLimit {
+			return fmt.Errorf("want a number from 1 to %d, or a negative one for the last lines", MaxLimit)
+		}
+		if q.Limit = max(n, -n); n < 0 {
+			return q.lastLines()
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if fast && !q.last {
+		if err := p.get("fastLatest", func(string) error { return q.lastLines() }); err != nil {
+			return err
+		}
+		q.Limit = max(q.Limit, 1)
+	}
+	return p.get("offset", func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > maxSkip {
+			return fmt.Errorf("want a number from 0 to %d; a cursor leads further", maxSkip)
+		}
+		q.skip = n
+		return nil
+	})
+}
+
+// maxSkip bounds offset: what is passed over is found all the same.
+const maxSkip = 10_000_000
+
+// lastLines asks for the last lines: they are searched backwards.
+func (q *Query) lastLines() error {
+	if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
+		return errors.New("the last lines do not go with sort, latest, collapse and closest")
+	}
+	q.last, q.Search.Reverse = true, true
+	return q.oneSite()
+}
