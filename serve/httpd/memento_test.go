@@ -10,7 +10,8 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// The examples of RFC 7089, 4.2.1: with and without a time, and with one that is none.
+// A remote TimeGate that redirects (RFC 7089, 4.2.1 and its examples), and what it does of times before the first version,
+// after the last, of none and of one that is no time (4.5.3).
 func TestTimeGate(t *testing.T) {
 	s := newPages(t)
 	for when, day := range map[string]int{
@@ -75,7 +76,7 @@ func TestTimeMap(t *testing.T) {
 	}
 	_, body = s.do(t, "GET", "jp", "/timemap/json/"+page)
 	var m httpd.TimeMap
-	if err := json.Unmarshal(body, &m); err != nil || m.Original != page || len(m.Mementos.List) != 4 || m.Mementos.Last.URI != s.url+ofDay(25, "", "https://waseda.ac.jp/d/p.html") || !m.Mementos.First.Datetime.Equal(at(22, 1)) {
+	if err := json.Unmarshal(body, &m); err != nil || m.Original != page || m.Mementos == nil || m.Index != nil || len(m.Mementos.List) != 4 || m.Mementos.Last.URI != s.url+ofDay(25, "", "https://waseda.ac.jp/d/p.html") || !m.Mementos.First.Datetime.Equal(at(22, 1)) {
 		t.Errorf("%v %s", err, body)
 	}
 	// Every memento that is named is there, and says that it is.
@@ -83,6 +84,60 @@ func TestTimeMap(t *testing.T) {
 		resp, _ := s.do(t, "GET", "jp", strings.TrimPrefix(line.URI, s.url))
 		if resp.StatusCode != 200 || resp.Header.Get("Memento-Datetime") != line.Datetime.Format(http.TimeFormat) {
 			t.Errorf("%s: %s %v", line.URI, resp.Status, resp.Header)
+		}
+	}
+}
+
+// What RFC 7089 asks of answers about versions, with the links of its examples: of a version (4.2.1), of one that is alone
+// (4.4), of one that is a redirect (4.5.4) or an error (4.5.5).
+func TestMementoPatterns(t *testing.T) {
+	s := newPages(t)
+	for path, want := range map[string]struct {
+		status   int
+		original string
+	}{
+		ofDay(24, "", page):                                 {200, page},
+		ofDay(24, "id_", page):                              {200, page},
+		"/web/20261122020000/http://www.waseda.ac.jp/moved": {301, "http://www.waseda.ac.jp/moved"},
+		"/web/20261122020000/http://www.waseda.ac.jp/gone":  {404, "http://www.waseda.ac.jp/gone"},
+	} {
+		for _, method := range []string{"HEAD", "GET"} {
+			resp, _ := s.do(t, method, "jp", path, "Accept-Datetime", "Tue, 20 Mar 2001 20:35:00 GMT", "Connection", "close")
+			if resp.StatusCode != want.status || resp.Header.Get("Memento-Datetime") == "" || strings.Contains(strings.ToLower(strings.Join(resp.Header.Values("Vary"), ",")), "accept-datetime") {
+				t.Errorf("%s %s: %s %v", method, path, resp.Status, resp.Header)
+			}
+			count := make(map[string]int)
+			var mementos []link
+			for _, l := range links(t, resp.Header.Get("Link")) {
+				for _, rel := range strings.Fields(l.attrs["rel"]) {
+					count[rel]++
+				}
+				switch {
+				case l.is("original") && l.uri != want.original, l.is("timegate") && l.uri != s.url+"/timegate/"+want.original:
+					t.Errorf("%s: %v", path, l)
+				case l.is("timemap") && (l.attrs["type"] != "application/link-format" || l.attrs["from"] == "" || l.attrs["until"] == ""):
+					t.Errorf("%s: %v", path, l)
+				case l.is("memento"):
+					mementos = append(mementos, l)
+				}
+			}
+			if count["original"] != 1 || count["timegate"] != 1 || count["timemap"] != 1 || count["first"] != 1 || count["last"] != 1 {
+				t.Errorf("%s: links %v", path, count)
+			}
+			if want.status == 404 && (len(mementos) != 1 || mementos[0].attrs["rel"] != "first last memento" || mementos[0].uri != s.url+path) {
+				t.Errorf("%s is alone: %v", path, mementos)
+			}
+			for _, l := range mementos { // a link's time is that which its version gives itself (2.2.4)
+				if resp, _ := s.do(t, "HEAD", "jp", strings.TrimPrefix(l.uri, s.url)); resp.Header.Get("Memento-Datetime") != l.attrs["datetime"] {
+					t.Errorf("%v is of %s", l, resp.Header.Get("Memento-Datetime"))
+				}
+			}
+		}
+	}
+	// What leads to a version is none itself, and says only where it leads.
+	for _, path := range []string{"/timegate/" + page, "/web/2026/" + page} {
+		if resp, _ := s.do(t, "HEAD", "jp", path); resp.StatusCode != 302 || resp.Header.Get("Memento-Datetime") != "" || resp.Header.Get("Location") == "" {
+			t.Errorf("%s: %s %v", path, resp.Status, resp.Header)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +72,11 @@ func (s *server) mementos(r *http.Request, a *serve.Account, url string) (mement
 		if c.Kind != archive.Page && c.Kind != archive.Response && c.Original == nil {
 			continue // a revisit of what is not here, or a record that is no page's
 		}
-		if n := len(all); n > 0 && all[n-1].URL == c.URL && replay.Timestamp(all[n-1].Time) == replay.Timestamp(c.Time) {
-			all = all[:n-1]
+		for n := len(all) - 1; n >= 0 && replay.Timestamp(all[n].Time) == replay.Timestamp(c.Time); n-- {
+			if all[n].URL == c.URL {
+				all = slices.Delete(all, n, n+1)
+				break
+			}
 		}
 		all = append(all, c)
 	}
