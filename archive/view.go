@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"sort"
 )
 
 // ViewKind names a file that is put together from stored ranges.
@@ -174,60 +173,41 @@ func WARCStart() int64 { return int64(len(warcInfo())) }
 // ETag is a strong entity tag, quoted.
 func (v *View) ETag() string { return v.etag }
 
-// Contiguous tells whether the view is one range of stored bytes of a part, and which.
-func (v *View) Contiguous() (part int, off, n int64, ok bool) { return 0, 0, v.size, v.whole }
-
 // OpenRange gives n bytes of the view from off on.
 func (v *View) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if off < 0 || n < 0 || off > v.size || n > v.size-off {
-		return nil, fmt.Errorf("range of %d bytes at %d is not within a view of %d", n, off, v.size)
+	if err := v.checkRange(off, n); err != nil {
+		return nil, err
 	}
 	if v.whole {
 		return v.parts[0].Source.OpenRange(ctx, off, n)
 	}
-	r := &viewReader{v: v, off: off, end: off + n, src: gatherReader{ctx: ctx}}
-	r.next = sort.Search(len(v.ends), func(i int) bool { return v.ends[i] > off })
-	return r, nil
+	return &viewReader{walk: v.walk(off, n), src: gatherReader{ctx: ctx}}, nil
 }
 
-// piece is a stretch of a view: stored bytes, or given ones.
-type piece struct {
-	stored span
-	given  []byte
-}
-
-func (p *piece) len() int64 { return int64(len(p.given)) + p.stored.n }
-
-// skip takes n bytes off the beginning.
-func (p *piece) skip(n int64) {
-	if p.given != nil {
-		p.given = p.given[n:]
-		return
+func (v *View) checkRange(off, n int64) error {
+	if off < 0 || n < 0 || off > v.size || n > v.size-off {
+		return fmt.Errorf("range of %d bytes at %d is not within a view of %d", n, off, v.size)
 	}
-	p.stored = span{p.stored.off + n, p.stored.n - n}
+	return nil
 }
 
 // viewReader reads a range of a view, piece by piece.
 type viewReader struct {
-	v        *View
-	off, end int64 // of the view
-	next     int   // the cell whose pieces come next
-	pieces   []piece
-	src      gatherReader
-	err      error
+	walk
+	src gatherReader
+	err error
 }
 
 func (r *viewReader) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && r.off < r.end && r.err == nil {
 		if len(r.pieces) == 0 {
-			r.err = r.refill()
+			r.err = r.nextCell()
 			continue
 		}
 		var k int
 		k, r.err = r.fromPiece(p[n:min(int64(len(p)), int64(n)+r.end-r.off)])
 		n += k
-		r.off += int64(k)
 	}
 	if r.off == r.end && r.err == nil {
 		r.err = io.EOF
@@ -238,7 +218,7 @@ func (r *viewReader) Read(p []byte) (int, error) {
 	return n, r.err
 }
 
-// fromPiece reads from the first piece and drops it when it is used up.
+// fromPiece reads from the first piece.
 func (r *viewReader) fromPiece(p []byte) (n int, err error) {
 	first := &r.pieces[0]
 	if first.given != nil {
@@ -246,78 +226,35 @@ func (r *viewReader) fromPiece(p []byte) (n int, err error) {
 	} else {
 		n, err = r.src.read(p[:min(int64(len(p)), first.stored.n)], first.stored.off)
 	}
-	first.skip(int64(n))
-	r.dropEmpty()
+	r.advance(int64(n))
 	return n, err
 }
 
-func (r *viewReader) dropEmpty() {
-	for len(r.pieces) > 0 && r.pieces[0].len() == 0 {
-		r.pieces = r.pieces[1:]
+// nextCell sets the pieces of what comes next, and chooses what to read for it.
+func (r *viewReader) nextCell() error {
+	next := r.next
+	r.refill()
+	if r.next == next {
+		return nil // the view's start or end
 	}
+	if !r.src.holds(r.cell) {
+		r.src.begin(r.v.parts[r.cell.part].Source, r.cell.part, r.run())
+	}
+	if r.v.kind != WARC {
+		return nil
+	}
+	tail := &r.pieces[len(r.pieces)-1] // stored before the record, given after it
+	given, err := r.src.all(tail.stored)
+	*tail = piece{given: given}
+	return err
 }
 
-// refill sets the pieces of what comes next: the view's start, a cell or the
-// end, without what lies before r.off.
-func (r *viewReader) refill() error {
-	v := r.v
-	begin := int64(len(v.start))
-	if r.next > 0 {
-		begin = v.ends[r.next-1]
-	}
-	switch {
-	case r.off < int64(len(v.start)):
-		begin = 0
-		r.pieces = append(r.pieces[:0], piece{given: v.start})
-	case r.next == len(v.refs):
-		r.pieces = append(r.pieces[:0], piece{given: v.end})
-	default:
-		if err := r.cellPieces(v.refs[r.next]); err != nil {
-			return err
-		}
-		r.next++
-	}
-	skip := r.off - begin
-	for i := range r.pieces {
-		n := min(skip, r.pieces[i].len())
-		r.pieces[i].skip(n)
-		skip -= n
-	}
-	r.dropEmpty()
-	return nil
-}
-
-// cellPieces sets what a cell is in the view.
-func (r *viewReader) cellPieces(ref cellRef) error {
-	c := ref.cell
-	if !r.src.holds(ref) {
-		r.src.begin(r.v.parts[ref.part].Source, ref.part, r.run())
-	}
-	r.pieces = r.pieces[:0]
-	switch r.v.kind {
-	case Members:
-		r.pieces = append(r.pieces, piece{stored: span{c.Offset, c.Len()}})
-	case Single:
-		r.pieces = append(r.pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
-			piece{given: zeroBlock(padding(c.BodyLen), false)})
-	case Links:
-		r.pieces = append(r.pieces, piece{stored: c.bodyBlocks()})
-	case WARC:
-		tail, err := r.src.all(c.recordTail()) // stored before the record, given after it
-		if err != nil {
-			return err
-		}
-		r.pieces = append(r.pieces, piece{stored: c.record()}, piece{given: tail})
-	}
-	return nil
-}
-
-// run gives the stored range of the next cell and of those after it that are
+// run gives the stored range of the cell and of those after it that are
 // wanted and lie behind one another, near enough.
 func (r *viewReader) run() span {
-	v, first := r.v, r.v.refs[r.next]
+	v, first := r.v, r.cell
 	s := span{first.cell.Offset, first.cell.Len()}
-	for i := r.next + 1; i < len(v.refs) && v.ends[i-1] < r.end; i++ {
+	for i := r.next; i < len(v.refs) && v.ends[i-1] < r.end; i++ {
 		ref := v.refs[i]
 		gap := ref.cell.Offset - s.end()
 		if ref.part != first.part || gap < 0 || gap > maxGap {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"sheaf/internal/extent"
 )
 
 // The names in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
@@ -93,24 +95,67 @@ func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.rest)) }
 
 // OpenRange gives n bytes of the file from off on.
 func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if off < 0 || n < 0 || off > z.Size() || n > z.Size()-off {
-		return nil, fmt.Errorf("range of %d bytes at %d is not within a file of %d", n, off, z.Size())
+	if err := z.checkRange(off, n); err != nil {
+		return nil, err
 	}
-	begin := int64(len(z.start))
-	end := begin + z.warc.size
-	data := io.NopCloser(io.Reader(bytes.NewReader(nil)))
-	if from, to := max(off, begin), min(off+n, end); from < to {
-		var err error
-		if data, err = z.warc.OpenRange(ctx, from-begin, to-from); err != nil {
-			return nil, err
-		}
+	head, from, to, tail := z.divide(off, n)
+	data, err := z.warc.OpenRange(ctx, from, to-from)
+	if err != nil {
+		return nil, err
 	}
-	head := z.start[min(off, begin):min(off+n, begin)]
-	tail := z.rest[max(off-end, 0):max(off+n-end, 0)]
 	return struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), data, bytes.NewReader(tail)), data}, nil
+}
+
+func (z *WACZ) checkRange(off, n int64) error {
+	if off < 0 || n < 0 || off > z.Size() || n > z.Size()-off {
+		return fmt.Errorf("range of %d bytes at %d is not within a file of %d", n, off, z.Size())
+	}
+	return nil
+}
+
+// divide divides a range into what is before the records, from where to where in
+// them, and what is behind.
+func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail []byte) {
+	begin := int64(len(z.start))
+	end := begin + z.warc.size
+	from, to = min(max(off, begin), end)-begin, min(max(off+n, begin), end)-begin
+	return z.start[min(off, begin):min(off+n, begin)], from, to, z.rest[max(off-end, 0):max(off+n-end, 0)]
+}
+
+// Extents gives n bytes of the file from off on as extents, where its records lie in
+// local files: else nil.
+func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
+	if err := z.checkRange(off, n); err != nil {
+		return nil, err
+	}
+	head, from, to, tail := z.divide(off, n)
+	data, err := z.warc.Extents(from, to-from)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	return &waczExtents{data, head, tail}, nil
+}
+
+// waczExtents gives the records' extents between what was made here.
+type waczExtents struct {
+	extent.Reader
+	head, tail []byte
+}
+
+func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
+	if head := x.head; len(head) > 0 {
+		x.head = nil
+		return extent.Extent{Bytes: head}, nil
+	}
+	e, err := x.Reader.Next(ctx)
+	if tail := x.tail; err == io.EOF && len(tail) > 0 {
+		x.tail = nil
+		return extent.Extent{Bytes: tail}, nil
+	}
+	return e, err
 }
 
 // crc is the CRC-32 of a WARC view, from its records'.

@@ -33,7 +33,9 @@
 // Every call looks at one catalog version, pinned for as long as the call, the
 // listing or the open file lasts: a publish in between changes nothing that is
 // being read. Nothing is compressed or buffered here; an archive is computed from
-// its segments' indexes (archive.View) and copied out of the store in ranges.
+// its segments' indexes (archive.View) and copied out of the store in ranges. Where
+// the store is a directory the ranges are extents of its files (File.Extents), which
+// the kernel sends; only what is short or made here is copied.
 //
 // A single page is found by its URL key (Captures), opened as the server answered it
 // (Capture.Response) and made readable by package replay.

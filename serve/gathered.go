@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sheaf/archive"
+	"sheaf/archive/store"
+	"sheaf/internal/extent"
 )
 
 // OpenGathering opens what was gathered for an account, as a file of a name. What
@@ -98,44 +100,52 @@ func (r *gatheredReader) Read(p []byte) (int, error) {
 
 // open opens what the file has at r.at.
 func (r *gatheredReader) open() error {
-	g := r.of
-	given := func(b []byte, off int64) {
-		r.left = min(int64(len(b))-off, r.end-r.at)
-		r.part = io.NopCloser(bytes.NewReader(b[off:][:r.left]))
+	given, view, off, left, err := r.find(r.ctx, r.at)
+	if err != nil {
+		return err
 	}
-	if r.at < int64(len(g.start)) {
-		given(g.start, r.at)
+	r.left = min(left, r.end-r.at)
+	if view == nil {
+		r.part = io.NopCloser(bytes.NewReader(given[:r.left]))
 		return nil
 	}
-	i := sort.Search(len(g.pieces), func(i int) bool { return g.pieces[i].end > r.at })
+	r.part, err = view.OpenRange(r.ctx, off, r.left)
+	return err
+}
+
+// find tells what the file has at an offset: left bytes, given ones or those of a view from off on.
+func (b gatheredBytes) find(ctx context.Context, at int64) (given []byte, view *archive.View, off, left int64, err error) {
+	g := b.of
+	if at < int64(len(g.start)) {
+		given = g.start[at:]
+		return given, nil, 0, int64(len(given)), nil
+	}
+	i := sort.Search(len(g.pieces), func(i int) bool { return g.pieces[i].end > at })
 	begin := int64(len(g.start))
 	if i > 0 {
 		begin = g.pieces[i-1].end
 	}
 	if i == len(g.pieces) {
-		given(g.end, r.at-begin)
-		return nil
+		given = g.end[at-begin:]
+		return given, nil, 0, int64(len(given)), nil
 	}
 	p := &g.pieces[i]
-	view, err := r.view(p)
-	if err != nil {
-		return err
+	if view, err = b.view(ctx, p); err != nil {
+		return nil, nil, 0, 0, err
 	}
 	if view.Size() != p.end-begin {
-		return fmt.Errorf("gathered: %s has %d bytes, not %d", p.line.Host, view.Size(), p.end-begin)
+		return nil, nil, 0, 0, fmt.Errorf("gathered: %s has %d bytes, not %d", p.line.Host, view.Size(), p.end-begin)
 	}
-	r.left = min(p.end, r.end) - r.at
-	r.part, err = view.OpenRange(r.ctx, r.at-begin, r.left)
-	return err
+	return nil, view, at - begin, p.end - at, nil
 }
 
-func (r *gatheredReader) view(p *gathered) (*archive.View, error) {
-	index, err := r.library.index(r.ctx, p.line)
+func (b gatheredBytes) view(ctx context.Context, p *gathered) (*archive.View, error) {
+	index, err := b.library.index(ctx, p.line)
 	if err != nil {
 		return nil, err
 	}
-	part := archive.Part{Source: r.library.source(p.line), Index: index, Digest: p.line.SHA256, Cells: p.numbers()}
-	view, _, err := archive.NewStretch(r.of.kind, part)
+	part := archive.Part{Source: b.library.source(p.line), Index: index, Digest: p.line.SHA256, Cells: p.numbers()}
+	view, _, err := archive.NewStretch(b.of.kind, part)
 	return view, err
 }
 
@@ -159,4 +169,60 @@ func (r *gatheredReader) Close() error {
 		return nil
 	}
 	return r.part.Close()
+}
+
+// Extents implements extents.
+func (b gatheredBytes) Extents(off, n int64) (extent.Reader, error) {
+	if _, ok := store.AsLocal(b.library.Store); !ok {
+		return nil, nil
+	}
+	return &gatheredExtents{gatheredBytes: b, at: off, end: off + n}, nil
+}
+
+// gatheredExtents gives the extents of one piece after the other.
+type gatheredExtents struct {
+	gatheredBytes
+	at, end int64         // from where the next piece is, and where the range ends
+	part    extent.Reader // of the piece before at; nil: to be opened
+}
+
+func (x *gatheredExtents) Next(ctx context.Context) (extent.Extent, error) {
+	for {
+		if x.part != nil {
+			e, err := x.part.Next(ctx)
+			if err != io.EOF {
+				return e, err
+			}
+			if err := x.Close(); err != nil {
+				return extent.Extent{}, err
+			}
+		}
+		if x.at >= x.end {
+			return extent.Extent{}, io.EOF
+		}
+		given, view, off, left, err := x.find(ctx, x.at)
+		if err != nil {
+			return extent.Extent{}, err
+		}
+		left = min(left, x.end-x.at)
+		x.at += left
+		if view == nil {
+			return extent.Extent{Bytes: given[:left]}, nil
+		}
+		switch x.part, err = view.Extents(off, left); {
+		case err != nil:
+			return extent.Extent{}, err
+		case x.part == nil:
+			return extent.Extent{}, errors.New("gathered: a segment is no local file, and others are")
+		}
+	}
+}
+
+func (x *gatheredExtents) Close() error {
+	part := x.part
+	x.part = nil
+	if part == nil {
+		return nil
+	}
+	return part.Close()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -150,9 +149,6 @@ func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, e
 		}
 		return nil, pathError("open", name, err)
 	}
-	if e.local != nil {
-		f.local = func() (*os.File, int64, error) { return e.local(f.content) }
-	}
 	return f, nil
 }
 
@@ -165,7 +161,6 @@ type entry struct {
 	Node
 	always bool                                  // may be read while the window is closed
 	open   func(context.Context) (ranges, error) // files only
-	local  func(ranges) (*os.File, int64, error) // see File.Local; may be nil
 }
 
 // find resolves a clean path.

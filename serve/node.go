@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
+	"sheaf/internal/extent"
 	"sheaf/internal/window"
 	"sheaf/serve/bandwidth"
 )
@@ -54,8 +54,7 @@ type ranges interface {
 type File struct {
 	Node
 	content ranges
-	local   func() (*os.File, int64, error) // nil unless the file is one stretch of a local file
-	permit  *Permit                         // nil: anybody may read it at any speed
+	permit  *Permit // nil: anybody may read it at any speed
 	release func()
 }
 
@@ -86,18 +85,22 @@ type paced struct {
 	io.Closer
 }
 
-// Local opens the local file of which f is the f.Size bytes from off on, so that
-// the kernel can send them, of which Pace must be asked before. It returns a nil
-// file where f is not such a stretch.
-func (f *File) Local() (file *os.File, off int64, err error) {
-	if f.local == nil {
-		return nil, 0, nil
+// Extents gives n bytes from off on as extents of local files, of which Pace must be
+// asked before they are sent. It returns nil where the bytes do not come from such.
+func (f *File) Extents(off, n int64) (extent.Reader, error) {
+	if content, ok := f.content.(extents); ok {
+		return content.Extents(off, n)
 	}
-	return f.local()
+	return nil, nil
 }
 
-// Pace is the Take of the file's permit, for who reads the local file; OpenRange's
-// readers ask themselves.
+// extents are ranges that may lie in local files; nil where they do not.
+type extents interface {
+	Extents(off, n int64) (extent.Reader, error)
+}
+
+// Pace is the Take of the file's permit, for who sends extents; OpenRange's readers
+// ask themselves.
 func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
 	if f.permit == nil {
 		return n, nil

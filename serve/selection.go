@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -71,9 +70,8 @@ func (s selection) whole() bool { return len(s.lines) == 1 && !s.latest && len(s
 // file describes the archive in one form, out of the catalog alone where that knows it.
 func (s selection) file(ctx context.Context, name string, f form) (*entry, error) {
 	e := &entry{
-		Node:  Node{Name: name, Modified: whole(s.modified()), Type: f.media},
-		open:  func(ctx context.Context) (ranges, error) { return s.content(ctx, f) },
-		local: s.Library.local,
+		Node: Node{Name: name, Modified: whole(s.modified()), Type: f.media},
+		open: func(ctx context.Context) (ranges, error) { return s.content(ctx, f) },
 	}
 	if known, ok := s.lines[0].Views[string(f.kind)]; ok && s.whole() {
 		e.Size, e.ETag, e.SHA256 = known.Size, known.ETag, known.SHA256
@@ -102,12 +100,6 @@ func (s selection) content(ctx context.Context, f form) (sized, error) {
 	return s.assemble(ctx, f.kind)
 }
 
-// assembly is a view and the lines of its parts.
-type assembly struct {
-	*archive.View
-	lines []catalog.Line
-}
-
 // Bytes that a cached index and a cached view take for each record, about.
 const (
 	indexCost = 600
@@ -115,21 +107,21 @@ const (
 )
 
 // assemble computes the archive's view, or finds it computed.
-func (s selection) assemble(ctx context.Context, kind archive.ViewKind) (assembly, error) {
-	return recall(ctx, s.cache, s.key("view", string(kind)), func(ctx context.Context) (assembly, int64, error) {
-		parts, lines, err := s.parts(ctx)
+func (s selection) assemble(ctx context.Context, kind archive.ViewKind) (*archive.View, error) {
+	return recall(ctx, s.cache, s.key("view", string(kind)), func(ctx context.Context) (*archive.View, int64, error) {
+		parts, _, err := s.parts(ctx)
 		if err != nil {
-			return assembly{}, 0, err
+			return nil, 0, err
 		}
 		view, err := archive.NewView(kind, parts)
 		if err != nil {
-			return assembly{}, 0, fmt.Errorf("host %s: %w", s.name, err)
+			return nil, 0, fmt.Errorf("host %s: %w", s.name, err)
 		}
 		cost := int64(viewCost)
 		for _, p := range parts {
 			cost += int64(len(p.Index.Cells)) * viewCost
 		}
-		return assembly{view, lines}, cost, nil
+		return view, cost, nil
 	})
 }
 
@@ -207,23 +199,4 @@ func chosen(p archive.Part) iter.Seq[int] {
 			}
 		}
 	}
-}
-
-// local opens the file that an assembly is one stretch of, where the store keeps files.
-func (l *Library) local(content ranges) (*os.File, int64, error) {
-	files, ok := store.AsLocal(l.Store)
-	if !ok {
-		return nil, 0, nil
-	}
-	a, ok := content.(assembly)
-	if !ok {
-		return nil, 0, nil
-	}
-	part, off, n, ok := a.Contiguous()
-	if !ok || n != a.Size() {
-		return nil, 0, nil
-	}
-	line := a.lines[part]
-	f, err := files.OpenFile(line.Object)
-	return f, line.Offset + off, err
 }

@@ -148,6 +148,16 @@ type Range struct {
 // Source gives the bytes of an object from base on.
 func Source(s Store, key string, base int64) Range { return Range{s, key, base} }
 
+// OpenFile opens the file that the object is, where the store keeps files: else it gives nil.
+func (r Range) OpenFile() (f *os.File, base int64, err error) {
+	files, ok := AsLocal(r.store)
+	if !ok {
+		return nil, 0, nil
+	}
+	f, err = files.OpenFile(r.key)
+	return f, r.base, err
+}
+
 // OpenRange reads n bytes from off, counted from the base; see Store.Open.
 func (r Range) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {

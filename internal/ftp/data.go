@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"sheaf/internal/extent"
 )
 
 const (
@@ -193,54 +195,61 @@ func (d *data) Write(p []byte) (int, error) {
 }
 
 // send copies a file out, by the kernel alone where that can be.
-func (d *data) send(ctx context.Context, f File) (int64, error) {
-	if local, ok := f.(Local); ok && d.Conn == net.Conn(d.tcp) {
-		return d.sendfile(ctx, local)
-	}
+func (d *data) send(ctx context.Context, f File) (sent int64, err error) {
 	want := int64(-1)
 	if sized, ok := f.(Sized); ok {
 		want = sized.Remaining()
 	}
-	n, err := io.CopyBuffer(d, struct{ io.Reader }{f}, make([]byte, copyBuffer))
-	if err == nil && want >= 0 && n != want {
-		err = fmt.Errorf("file ended after %d of %d bytes: %w", n, want, io.ErrUnexpectedEOF)
+	var extents extent.Reader
+	if local, ok := f.(Local); ok && d.Conn == net.Conn(d.tcp) {
+		if extents, err = local.Extents(); err != nil {
+			return 0, err
+		}
 	}
-	return n, err
+	if extents != nil {
+		defer extents.Close()
+		sent, err = d.sendfile(ctx, extents, f)
+	} else {
+		sent, err = io.CopyBuffer(struct{ io.Writer }{d}, struct{ io.Reader }{f}, make([]byte, copyBuffer))
+	}
+	if err == nil && want >= 0 && sent != want {
+		err = fmt.Errorf("file ended after %d of %d bytes: %w", sent, want, io.ErrUnexpectedEOF)
+	}
+	return sent, err
 }
 
-// sendfile sends a local file's section by sendfile(2).
-func (d *data) sendfile(ctx context.Context, local Local) (sent int64, err error) {
-	f, off, n := local.LocalSection()
+// sendfile sends extents, those of files by sendfile(2).
+func (d *data) sendfile(ctx context.Context, extents extent.Reader, f File) (int64, error) {
 	pace := func(_ context.Context, n int64) (int64, error) { return n, nil }
-	if paced, ok := local.(Paced); ok {
+	if paced, ok := f.(Paced); ok {
 		pace = paced.Pace
 	}
-	for sent < n {
-		step, err := pace(ctx, min(sendfileStep, n-sent))
-		if err != nil {
-			return sent, err
-		}
-		if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
-			return sent, err
-		}
-		for end := sent + step; sent < end; {
-			d.SetWriteDeadline(time.Now().Add(d.timeout))
-			m, err := io.CopyN(d.tcp, f, end-sent)
-			sent += m
-			switch {
-			case err == nil:
-			case m >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
-				if _, err := f.Seek(off+sent, io.SeekStart); err != nil {
-					return sent, err
-				}
-			case err == io.EOF:
-				return sent, fmt.Errorf("file ended after %d of %d bytes: %w", sent, n, io.ErrUnexpectedEOF)
-			default:
-				return sent, errData{err}
-			}
+	return extent.Send(ctx, d, extents, func(ctx context.Context, n int64) (int64, error) {
+		return pace(ctx, min(sendfileStep, n))
+	})
+}
+
+// ReadFrom implements extent.Writer: it sends the next bytes of a file.
+func (d *data) ReadFrom(r io.Reader) (sent int64, err error) {
+	section := r.(*io.LimitedReader)
+	f, want := section.R.(*os.File), section.N
+	off, err := f.Seek(0, io.SeekCurrent)
+	for sent < want && err == nil {
+		d.SetWriteDeadline(time.Now().Add(d.timeout))
+		var n int64
+		n, err = d.tcp.ReadFrom(section)
+		sent += n
+		switch {
+		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
+			section.N = want - sent
+			_, err = f.Seek(off+sent, io.SeekStart)
+		case err != nil:
+			err = errData{err}
+		case section.N > 0:
+			return sent, nil // the file ends
 		}
 	}
-	return sent, nil
+	return sent, err
 }
 
 // receive copies what the client sends to w.

@@ -6,8 +6,9 @@ import (
 	"io"
 	"iter"
 	"net"
-	"os"
 	"time"
+
+	"sheaf/internal/extent"
 )
 
 // Handler decides who may log in. One Handler serves all connections of a
@@ -78,12 +79,12 @@ const (
 // It may also be a Local or a Sized.
 type File = io.ReadCloser
 
-// Local is a File that is one stretch of a local file. On an unencrypted data
-// channel it leaves by sendfile(2) and is never read through the process.
+// Local is a File that is put together of stretches of local files. On an unencrypted
+// data channel they leave by sendfile(2) and are never read through the process.
 type Local interface {
-	// LocalSection gives the n bytes from off on that Read would give. The
-	// engine moves the file's position, so the file must not be shared.
-	LocalSection() (f *os.File, off, n int64)
+	// Extents gives what Read would give; nil where that does not lie in local
+	// files. It is called at most once, instead of Read, and closed before the File is.
+	Extents() (extent.Reader, error)
 }
 
 // Paced is a File that says when its bytes may be moved. A File that is Local is

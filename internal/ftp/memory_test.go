@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"iter"
 	"maps"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"sheaf/internal/extent"
 )
 
 // memory is a Handler over a tree held in memory, shared by all logins.
@@ -193,7 +196,21 @@ type localFile struct {
 	off, n int64
 }
 
-func (f localFile) LocalSection() (*os.File, int64, int64) { return f.File, f.off, f.n }
+func (f localFile) Extents() (extent.Reader, error) { return &wholeFile{f}, nil }
+
+// wholeFile gives a file's section as one extent.
+type wholeFile struct{ localFile }
+
+func (w *wholeFile) Next(context.Context) (extent.Extent, error) {
+	if w.n == 0 {
+		return extent.Extent{}, io.EOF
+	}
+	e := extent.Extent{File: w.File, Off: w.off, Len: w.n}
+	w.n = 0
+	return e, nil
+}
+
+func (w *wholeFile) Close() error { return nil }
 
 type memoryFile struct {
 	*bytes.Reader

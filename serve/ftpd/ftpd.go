@@ -11,11 +11,11 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"os"
 	"path"
 	"strings"
 	"time"
 
+	"sheaf/internal/extent"
 	"sheaf/internal/ftp"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
@@ -192,41 +192,34 @@ func sentence(err error) string {
 
 // file is a download from an offset to the end.
 type file struct {
-	io.ReadCloser // of the range
-	of            *serve.File
-	left          int64
-}
-
-// local is a file that the kernel can send.
-type local struct {
-	file
-	os  *os.File
-	off int64
+	of   *serve.File
+	ctx  context.Context
+	left int64
+	body io.ReadCloser // nil until the first Read
 }
 
 func open(ctx context.Context, f *serve.File, offset int64) (ftp.File, error) {
 	if offset < 0 || offset > f.Size {
 		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
 	}
-	body, err := f.OpenRange(ctx, offset, f.Size-offset)
-	if err != nil {
-		return nil, err
-	}
-	d := file{ReadCloser: body, of: f, left: f.Size - offset}
-	os, start, err := f.Local()
-	if err != nil {
-		return nil, errors.Join(err, body.Close())
-	}
-	if os != nil {
-		return &local{file: d, os: os, off: start + offset}, nil
-	}
-	return &d, nil
+	return &file{of: f, ctx: ctx, left: f.Size - offset}, nil
 }
 
-func (d *file) Read(p []byte) (int, error) {
-	n, err := d.ReadCloser.Read(p)
+func (d *file) Read(p []byte) (n int, err error) {
+	if d.body == nil {
+		if d.body, err = d.of.OpenRange(d.ctx, d.of.Size-d.left, d.left); err != nil {
+			d.body = nil
+			return 0, midway(d.of.Name, err)
+		}
+	}
+	n, err = d.body.Read(p)
 	d.left -= int64(n)
 	return n, midway(d.of.Name, err)
+}
+
+// Extents implements ftp.Local.
+func (d *file) Extents() (extent.Reader, error) {
+	return d.of.Extents(d.of.Size-d.left, d.left)
 }
 
 // Pace implements ftp.Paced.
@@ -238,9 +231,9 @@ func (d *file) Pace(ctx context.Context, n int64) (int64, error) {
 // Remaining implements ftp.Sized.
 func (d *file) Remaining() int64 { return d.left }
 
-func (d *file) Close() error { return errors.Join(d.ReadCloser.Close(), d.of.Close()) }
-
-// LocalSection implements ftp.Local.
-func (d *local) LocalSection() (*os.File, int64, int64) { return d.os, d.off, d.left }
-
-func (d *local) Close() error { return errors.Join(d.file.Close(), d.os.Close()) }
+func (d *file) Close() error {
+	if d.body == nil {
+		return d.of.Close()
+	}
+	return errors.Join(d.body.Close(), d.of.Close())
+}

@@ -9,11 +9,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"sheaf/internal/extent"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 )
@@ -53,10 +53,7 @@ func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Accou
 		http.ServeContent(w, r, "", f.Modified, &content{size: f.Size})
 		return nil
 	}
-	c, err := open(r.Context(), f)
-	if err != nil {
-		return err
-	}
+	c := &content{ctx: r.Context(), file: f, size: f.Size}
 	defer c.Close()
 	out := &counter{ResponseWriter: w}
 	start := time.Now()
@@ -115,17 +112,6 @@ type content struct {
 	pos  int64
 	body io.ReadCloser // reads from pos on; nil until the first Read after a Seek
 	err  error         // why reading failed
-
-	local    *os.File // what the file is a stretch of, from localOff on; may be nil
-	localOff int64
-}
-
-func open(ctx context.Context, f *serve.File) (*content, error) {
-	local, off, err := f.Local()
-	if err != nil {
-		return nil, err
-	}
-	return &content{ctx: ctx, file: f, size: f.Size, local: local, localOff: off}, nil
 }
 
 func (c *content) Seek(offset int64, whence int) (int64, error) {
@@ -167,38 +153,35 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// sendTo lets the kernel send the next n bytes, at the account's pace.
-func (c *content) sendTo(w io.ReaderFrom, n int64) (int64, error) {
-	var done int64
-	for done < n {
-		step, err := c.file.Pace(c.ctx, n-done)
-		if err != nil {
-			c.err = err
-			return done, err
-		}
-		if _, err := c.local.Seek(c.localOff+c.pos, io.SeekStart); err != nil {
-			c.err = err
-			return done, err
-		}
-		sent, err := w.ReadFrom(io.LimitReader(c.local, step))
-		c.pos += sent
-		done += sent
-		if err != nil || sent < step {
-			return done, err
-		}
+// sendTo sends the next n bytes, at the account's pace: the kernel does, as far as
+// they lie in files of this machine.
+func (c *content) sendTo(w extent.Writer, n int64) (int64, error) {
+	from, err := c.file.Extents(c.pos, n)
+	switch {
+	case err != nil:
+		c.err = err
+		return 0, err
+	case from == nil:
+		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), make([]byte, min(n, copyBuffer)))
 	}
-	return done, nil
+	defer from.Close()
+	sent, err := extent.Send(c.ctx, w, from, c.file.Pace)
+	c.pos += sent
+	var failed *extent.SourceError
+	if errors.As(err, &failed) {
+		c.err = failed.Err
+	}
+	return sent, err
 }
 
+// copyBuffer is how many bytes at a time pass through the process, where they must.
+const copyBuffer = 128 << 10
+
 func (c *content) Close() error {
-	var err error
-	if c.body != nil {
-		err = c.body.Close()
+	if c.body == nil {
+		return nil
 	}
-	if c.local != nil {
-		err = errors.Join(err, c.local.Close())
-	}
-	return err
+	return c.body.Close()
 }
 
 // counter counts the bytes of an answer's body.
@@ -225,13 +208,13 @@ func (w *counter) Write(p []byte) (int, error) {
 }
 
 // ReadFrom is how http.ServeContent copies a range: from a LimitedReader over
-// the content, which is told to send a local file itself.
+// the content, which is told to send itself.
 func (w *counter) ReadFrom(src io.Reader) (int64, error) {
 	limited, ok := src.(*io.LimitedReader)
 	if ok {
 		c, isContent := limited.R.(*content)
-		to, canSend := w.ResponseWriter.(io.ReaderFrom)
-		if isContent && canSend && c.local != nil {
+		to, canSend := w.ResponseWriter.(extent.Writer)
+		if isContent && canSend {
 			n, err := c.sendTo(to, limited.N)
 			limited.N -= n
 			w.bytes += n

@@ -20,9 +20,8 @@
 //
 // <form> is tar.gz, warc.gz, links.gz, members.tar.gz, cdxj or wacz. Accounts come by HTTP Basic.
 // Files have strong ETags and take Range (several too), If-Range and the other
-// conditions; those that are one stretch of a local file leave by sendfile. Scripts
-// of other sites may read (CORS), as players of archives do. An
-// error is a problem+json. What is listed, found and allowed is the Library's to
+// conditions; what of them lies in local files leaves by sendfile. Scripts of other
+// sites may read (CORS), as players of archives do. An error is a problem+json. What is listed, found and allowed is the Library's to
 // say: this package knows no catalog.
 package httpd
 

@@ -1,0 +1,195 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"sheaf/internal/extent"
+)
+
+// FileOpener is a Source that may be a stretch of a local file.
+type FileOpener interface {
+	// OpenFile opens the file in which the source begins at base. The file is nil
+	// where the source is none. The caller closes it, and may move its position.
+	OpenFile() (f *os.File, base int64, err error)
+}
+
+const (
+	// sendable is the least number of stored bytes that are left to the kernel: for
+	// fewer, a call of its own costs more than copying them.
+	sendable = 32 << 10
+	// extentBuffer is how many bytes are at most put together in an extent of shorter pieces.
+	extentBuffer = 128 << 10
+)
+
+// Extents gives n bytes of the view from off on as extents of local files, where
+// all that the view is made of lies in such: else nil.
+func (v *View) Extents(off, n int64) (extent.Reader, error) {
+	if err := v.checkRange(off, n); err != nil {
+		return nil, err
+	}
+	for _, p := range v.parts {
+		if _, ok := p.Source.(FileOpener); !ok {
+			return nil, nil
+		}
+	}
+	x := &extents{walk: v.walk(off, n), part: -1, buf: make([]byte, 0, min(extentBuffer, n))}
+	if len(v.parts) == 0 {
+		return x, nil
+	}
+	local, err := x.open(0)
+	if local {
+		return x, nil
+	}
+	return nil, errors.Join(err, x.Close())
+}
+
+// extents implements extent.Reader. Stored pieces of some length become extents of
+// their file; what lies between them is read and put together.
+type extents struct {
+	walk
+	part int // whose file is open
+	file *os.File
+	base int64 // of the part, in file
+
+	buf    []byte // what is put together
+	window []byte // stored bytes that were read ahead
+	at     int64  // where they begin in the part
+}
+
+// open opens a part's file, and reports whether it is one.
+func (x *extents) open(part int) (bool, error) {
+	if x.part == part {
+		return true, nil
+	}
+	err := x.Close()
+	if err != nil {
+		return false, err
+	}
+	x.window = x.window[:0]
+	if x.file, x.base, err = x.v.parts[part].Source.(FileOpener).OpenFile(); err != nil || x.file == nil {
+		return false, err
+	}
+	x.part = part
+	return true, nil
+}
+
+// Next implements extent.Reader.
+func (x *extents) Next(ctx context.Context) (extent.Extent, error) {
+	if err := ctx.Err(); err != nil {
+		return extent.Extent{}, context.Cause(ctx)
+	}
+	x.buf = x.buf[:0]
+	for x.off < x.end {
+		if len(x.pieces) == 0 {
+			x.refill()
+			x.join()
+			continue
+		}
+		p := x.pieces[0]
+		n := min(p.len(), x.end-x.off)
+		if len(x.buf) > 0 && (n >= sendable || int64(len(x.buf))+n > extentBuffer) {
+			break
+		}
+		e, err := x.take(p, n)
+		if err != nil {
+			return extent.Extent{}, err
+		}
+		x.advance(n)
+		if e.Size() > 0 {
+			return e, nil
+		}
+	}
+	if len(x.buf) == 0 {
+		return extent.Extent{}, io.EOF
+	}
+	return extent.Extent{Bytes: x.buf}, nil
+}
+
+// take gives the first n bytes of a piece as an extent or, where they are few, puts
+// them behind the others.
+func (x *extents) take(p piece, n int64) (extent.Extent, error) {
+	if p.given != nil {
+		if n >= sendable {
+			return extent.Extent{Bytes: p.given[:n]}, nil
+		}
+		x.buf = append(x.buf, p.given[:n]...)
+		return extent.Extent{}, nil
+	}
+	switch local, err := x.open(x.cell.part); {
+	case err != nil:
+		return extent.Extent{}, err
+	case !local:
+		return extent.Extent{}, fmt.Errorf("part %d is no file, and others are", x.cell.part)
+	case n >= sendable:
+		return extent.Extent{File: x.file, Off: x.base + p.stored.off, Len: n}, nil
+	}
+	return extent.Extent{}, x.read(span{p.stored.off, n})
+}
+
+// join makes one piece of cells that are wanted whole and lie behind one another.
+func (x *extents) join() {
+	if x.v.kind != Members || len(x.pieces) != 1 || x.pieces[0].given != nil {
+		return
+	}
+	stored := &x.pieces[0].stored
+	for x.next < len(x.v.refs) {
+		ref := x.v.refs[x.next]
+		if ref.part != x.cell.part || ref.cell.Offset != stored.end() {
+			return
+		}
+		stored.n += ref.cell.Len()
+		x.next++
+	}
+}
+
+// read appends a short span of the open part to what is put together. Of a small
+// cell the cells after it are read with it, as far as they are small, too.
+func (x *extents) read(s span) error {
+	if s.off < x.at || s.end() > x.at+int64(len(x.window)) {
+		ahead := s
+		if c := x.cell.cell; !x.v.whole && c.Len() < sendable && s.end() <= c.Offset+c.Len() {
+			ahead = x.ahead(span{c.Offset, c.Len()})
+		}
+		if int64(cap(x.window)) < ahead.n {
+			x.window = make([]byte, ahead.n, max(ahead.n, min(extentBuffer, x.end-x.off)))
+		}
+		x.window, x.at = x.window[:ahead.n], ahead.off
+		if _, err := x.file.ReadAt(x.window, x.base+ahead.off); err != nil {
+			x.window = x.window[:0]
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF // the file is shorter than its index says
+			}
+			return err
+		}
+	}
+	from := s.off - x.at
+	x.buf = append(x.buf, x.window[from:from+s.n]...)
+	return nil
+}
+
+// ahead is a cell with the small ones behind it that are wanted.
+func (x *extents) ahead(s span) span {
+	for i := x.next; i < len(x.v.refs) && x.v.ends[i-1] < x.end; i++ {
+		ref := x.v.refs[i]
+		end, gap := ref.cell.Offset+ref.cell.Len(), ref.cell.Offset-s.end()
+		if ref.part != x.cell.part || ref.cell.Len() >= sendable || gap < 0 || gap > sendable || end-s.off > extentBuffer {
+			break
+		}
+		s.n = end - s.off
+	}
+	return s
+}
+
+// Close closes the file that is open.
+func (x *extents) Close() error {
+	f := x.file
+	x.file, x.part = nil, -1
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}

@@ -1,0 +1,95 @@
+package archive
+
+import "sort"
+
+// piece is a stretch of a view: stored bytes, or given ones.
+type piece struct {
+	stored span
+	given  []byte
+}
+
+func (p *piece) len() int64 { return int64(len(p.given)) + p.stored.n }
+
+// skip takes n bytes off the beginning.
+func (p *piece) skip(n int64) {
+	if p.given != nil {
+		p.given = p.given[n:]
+		return
+	}
+	p.stored = span{p.stored.off + n, p.stored.n - n}
+}
+
+// walk goes through the pieces of a range of a view.
+type walk struct {
+	v        *View
+	off, end int64 // of the view
+	next     int   // the cell whose pieces come next
+	cell     cellRef
+	pieces   []piece // what comes at off: of the view's start, of cell, or of the end
+}
+
+func (v *View) walk(off, n int64) walk {
+	w := walk{v: v, off: off, end: off + n}
+	w.next = sort.Search(len(v.ends), func(i int) bool { return v.ends[i] > off })
+	return w
+}
+
+// advance goes n bytes on, within the first piece.
+func (w *walk) advance(n int64) {
+	w.pieces[0].skip(n)
+	w.off += n
+	w.dropEmpty()
+}
+
+func (w *walk) dropEmpty() {
+	for len(w.pieces) > 0 && w.pieces[0].len() == 0 {
+		w.pieces = w.pieces[1:]
+	}
+}
+
+// refill sets the pieces of what comes next: the view's start, a cell or the
+// end, without what lies before off.
+func (w *walk) refill() {
+	v := w.v
+	begin := int64(len(v.start))
+	if w.next > 0 {
+		begin = v.ends[w.next-1]
+	}
+	w.pieces = w.pieces[:0]
+	switch {
+	case v.whole:
+		begin = 0
+		w.cell = v.refs[0]
+		w.pieces = append(w.pieces, piece{stored: span{0, v.size}})
+	case w.off < int64(len(v.start)):
+		begin = 0
+		w.pieces = append(w.pieces, piece{given: v.start})
+	case w.next == len(v.refs):
+		w.pieces = append(w.pieces, piece{given: v.end})
+	default:
+		w.cell = v.refs[w.next]
+		w.pieces = v.appendCell(w.pieces, w.cell.cell)
+		w.next++
+	}
+	skip := w.off - begin
+	for i := range w.pieces {
+		n := min(skip, w.pieces[i].len())
+		w.pieces[i].skip(n)
+		skip -= n
+	}
+	w.dropEmpty()
+}
+
+// appendCell appends what a cell is in the view.
+func (v *View) appendCell(pieces []piece, c *Cell) []piece {
+	switch v.kind {
+	case Members:
+		return append(pieces, piece{stored: span{c.Offset, c.Len()}})
+	case Single:
+		return append(pieces, piece{stored: c.headerBlocks()}, piece{stored: c.bodyBlocks()},
+			piece{given: zeroBlock(padding(c.BodyLen), false)})
+	case Links:
+		return append(pieces, piece{stored: c.bodyBlocks()})
+	}
+	return append(pieces, piece{stored: c.record()}, piece{stored: c.recordTail()})
+}
