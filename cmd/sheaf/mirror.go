@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,6 @@ func mirrorCommand() *cobra.Command {
 	var (
 		opt    mirror.Options
 		limit  string
-		forms  []string
 		asJSON bool
 		quiet  bool
 	)
@@ -34,7 +32,8 @@ down until it is interrupted or, with --once, until all is in hand. Run again, i
 URL is http://, https://, ftp:// or ftpes:// (FTP with AUTH TLS). The account is that of the URL, of SHEAF_USER and
 SHEAF_PASSWORD, or of ~/.netrc (NETRC). Outside the account's window, and where the service asks to come back later, it waits.
 
-Files have their names once they are whole and their SHA-256 is the catalog's. What is taken down or expires is deleted
+Files have their names once they are whole and their SHA-256 is the catalog's. The forms current.tar.gz and the like change with
+every edition, and are then replaced in one step. What is taken down or expires is deleted
 here too; so is what a narrower selection leaves out. Each host's directory has its own MANIFEST and SHA256SUMS.`,
 		Example: `  sheaf mirror https://archive.example.jp archive --domain ac.jp
   sheaf mirror ftp://alice@archive.example.jp archive --once --parallel 8 --limit 10MiB`,
@@ -42,9 +41,6 @@ here too; so is what a narrower selection leaves out. Each host's directory has 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.URL, opt.Dir = args[0], args[1]
 			opt.User, opt.Password = os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD")
-			for _, f := range forms {
-				opt.Forms = append(opt.Forms, "."+strings.TrimPrefix(f, "."))
-			}
 			perSecond, err := service.ParseSize(limit)
 			if err != nil {
 				return err
@@ -65,10 +61,11 @@ here too; so is what a narrower selection leaves out. Each host's directory has 
 	f := cmd.Flags()
 	f.BoolVar(&opt.Once, "once", false, "end when all is in hand")
 	f.BoolVar(&opt.Check, "check", false, "first read again what is in hand, and fetch anew what is damaged")
-	f.StringSliceVar(&forms, "forms", []string{"tar.gz"}, "what to keep of each edition: some of tar.gz, warc.gz and links.gz")
+	f.StringSliceVar(&opt.Forms, "forms", []string{"tar.gz"}, "what to keep: of each edition tar.gz, warc.gz, links.gz; and of each host current.tar.gz, current.warc.gz, all.tar.gz, all.warc.gz, all.links.gz")
 	f.StringSliceVar(&opt.Selection.Hosts, "host", nil, "only this host, such as www.example.jp; may be given several times, as the next two")
 	f.StringSliceVar(&opt.Selection.Domains, "domain", nil, "only this host and all below it, such as ac.jp")
 	f.StringArrayVar(&opt.Selection.SURT, "surt", nil, "only hosts whose key begins so, such as jp,ac,w")
+	f.StringVar(&opt.CAFile, "ca-file", "", "PEM file of the certificate authorities to trust, instead of the system's")
 	f.IntVar(&opt.Parallel, "parallel", 4, "downloads at once")
 	f.StringVar(&limit, "limit", "0", "bytes a second of all downloads together, such as 10MiB; 0: no limit")
 	f.DurationVar(&opt.Poll, "poll", time.Minute, "how often to ask for news, where the service does not tell at once")

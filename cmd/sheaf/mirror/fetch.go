@@ -20,6 +20,7 @@ import (
 var (
 	errChanged = errors.New("is another than was told")
 	errCorrupt = errors.New("arrived damaged")
+	errShort   = fmt.Errorf("ends early: %w", io.ErrUnexpectedEOF)
 )
 
 // damages is how often a file may arrive damaged before others have their turn.
@@ -29,8 +30,9 @@ const damages = 3
 const chunk = 64 << 10
 
 // fetch brings one file in hand: verified, durable but for its name, and under its
-// name last. What was fetched of it before is gone on with.
-func (m *mirror) fetch(ctx context.Context, dir string, want file) error {
+// name last. What was fetched of it before is gone on with. Where another stands under
+// the name, replace is called before it takes its place.
+func (m *mirror) fetch(ctx context.Context, dir string, want file, replace func() error) error {
 	name := m.place.at(dir + want.Path)
 	ok, err := verify(name, want)
 	if err != nil {
@@ -56,6 +58,9 @@ func (m *mirror) fetch(ctx context.Context, dir string, want file) error {
 			return err
 		}
 		break
+	}
+	if err := replace(); err != nil {
+		return err
 	}
 	if err := finish(partial, name, want); err != nil {
 		return err
@@ -142,8 +147,12 @@ func (m *mirror) transfer(ctx context.Context, dir string, want file, out *os.Fi
 		return err
 	}
 	err = m.receive(ctx, f, want, out, sum, from, bar)
-	if closed := f.Body.Close(); err == nil {
+	closed := f.Body.Close()
+	switch {
+	case err == nil:
 		err = closed
+	case err == errShort && closed == nil: // the service says that it has sent everything
+		err = errChanged
 	}
 	return err
 }
@@ -174,7 +183,7 @@ func (m *mirror) receive(ctx context.Context, f *client.File, want file, out *os
 				}
 			}
 			if at += int64(n); at > want.Size {
-				return fmt.Errorf("%w: it goes on behind its %d bytes", errCorrupt, want.Size)
+				return errChanged
 			}
 			sum.Write(buffer[:n])
 			if _, err := out.Write(buffer[:n]); err != nil {
@@ -184,7 +193,7 @@ func (m *mirror) receive(ctx context.Context, f *client.File, want file, out *os
 			bar.Add(int64(n))
 		}
 		if err == io.EOF && at < want.Size {
-			err = io.ErrUnexpectedEOF
+			return errShort
 		}
 		if err == io.EOF {
 			return nil

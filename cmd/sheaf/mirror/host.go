@@ -8,125 +8,15 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
-	"maps"
-	"net"
 	"os"
-	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/archive"
-	"sheaf/archive/catalog"
 	"sheaf/internal/durable"
-	"sheaf/serve/feed"
 )
-
-// task is what is to be done for one host.
-type task struct {
-	dir  string // in the tree, with slashes around it
-	host string
-	// look says to do as the host's MANIFEST says; what is wanted else does not matter.
-	look   bool
-	all    bool            // delete everything first
-	gone   map[string]bool // editions to delete
-	wanted map[string]file // to have, by name
-}
-
-// editionFile is the name of an edition's file: nothing else is taken from a service, or deleted.
-var editionFile = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc|links)\.gz$`)
-
-func isEditionFile(name string) bool { return editionFile.MatchString(name) }
-
-func editionOf(name string) string {
-	edition, _, _ := strings.Cut(name, ".")
-	return edition
-}
-
-// takes reports whether the mirror keeps files of this name.
-func (m *mirror) takes(name string) bool {
-	return isEditionFile(name) && slices.ContainsFunc(m.Forms, func(f string) bool { return strings.HasSuffix(name, f) })
-}
-
-// chosen reports whether the mirror is of a host.
-func (m *mirror) chosen(host string) bool {
-	q := m.Selection
-	if len(q.SURT)+len(q.Domains)+len(q.Hosts) == 0 || slices.Contains(q.Hosts, host) {
-		return true
-	}
-	name := host
-	if n, _, err := net.SplitHostPort(host); err == nil {
-		name = n
-	}
-	key := catalog.Key(host)
-	return slices.ContainsFunc(q.SURT, func(p string) bool { return strings.HasPrefix(key, p) }) ||
-		slices.ContainsFunc(q.Domains, func(d string) bool { return d == host || d == name || strings.HasSuffix(name, "."+d) })
-}
-
-// plan sums up, host by host, what events ask for. What is not as a service tells
-// it is passed over: no event leads out of the directory.
-func (m *mirror) plan(events []feed.Event) []*task {
-	var tasks []*task
-	byDir := map[string]*task{}
-	for _, e := range events {
-		dir := e.Path
-		if !isHostDir(dir, e.Host) || !m.chosen(e.Host) {
-			continue
-		}
-		t := byDir[dir]
-		if t == nil {
-			t = &task{dir: dir, host: e.Host, gone: map[string]bool{}, wanted: map[string]file{}}
-			byDir[dir] = t
-			tasks = append(tasks, t)
-		}
-		t.take(m, e)
-	}
-	return tasks
-}
-
-// isHostDir reports whether a directory is where a host's files lie.
-func isHostDir(dir, host string) bool {
-	place := strings.Trim(dir, "/")
-	return dir == "/"+archive.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
-}
-
-func (t *task) take(m *mirror, e feed.Event) {
-	switch {
-	case e.Op == feed.Put && len(e.Files) > 0:
-		for _, f := range e.Files {
-			if m.takes(f.Name) {
-				t.wanted[f.Name] = file{
-					Path: f.Name, Host: e.Host, Edition: e.Edition,
-					Size: f.Size, SHA256: f.SHA256, ETag: f.ETag, Modified: e.At.Truncate(time.Second),
-				}
-			}
-		}
-	case e.Op == feed.Delete && e.Edition == "":
-		t.all, t.look = true, false
-		clear(t.wanted)
-	case e.Op == feed.Delete:
-		t.gone[e.Edition] = true
-		maps.DeleteFunc(t.wanted, func(name string, _ file) bool { return editionOf(name) == e.Edition })
-	default:
-		t.look = true
-	}
-}
-
-// again gives the tasks of what is pending.
-func (m *mirror) again() (tasks []*task) {
-	for dir := range m.state.Pending {
-		host, err := archive.HostFromPath(strings.Trim(dir, "/"))
-		if err == nil {
-			tasks = append(tasks, &task{dir: dir, host: host, look: true})
-		}
-	}
-	return tasks
-}
 
 // hosts does the tasks, several at once. What is gone goes first: that needs no service.
 func (m *mirror) hosts(ctx context.Context, tasks []*task) error {
@@ -152,7 +42,7 @@ func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Conte
 
 // forget deletes what events say is gone.
 func (m *mirror) forget(t *task) error {
-	if !t.all && len(t.gone) == 0 {
+	if !t.all && len(t.gone) == 0 && !t.withdrawn {
 		return nil
 	}
 	have, err := m.place.inHand(t.dir)
@@ -161,9 +51,10 @@ func (m *mirror) forget(t *task) error {
 	}
 	gone := func(name string) bool {
 		_, stays := t.wanted[name]
-		return !stays && (t.all || t.gone[editionOf(name)])
+		return !stays && (t.all || t.gone[editionOf(name)]) || t.withdrawn && isChanging(name)
 	}
-	return errors.Join(m.drop(t, have, gone), m.place.abandon(t.dir, gone, ""))
+	parts := func(name string) bool { return t.withdrawn || gone(name) } // what they hold cannot be told yet
+	return errors.Join(m.drop(t, have, gone), m.place.abandon(t.dir, parts, ""))
 }
 
 // drop deletes those files in hand that gone names, for good before it returns.
@@ -192,7 +83,7 @@ func (m *mirror) drop(t *task, have map[string]file, gone func(name string) bool
 // host's MANIFEST tells more; what cannot be had by that either is pending.
 func (m *mirror) host(ctx context.Context, t *task) error {
 	err := m.attempt(ctx, t)
-	if isOther(err) && !t.look {
+	if isOther(err) {
 		t.look = true
 		err = m.attempt(ctx, t)
 	}
@@ -212,8 +103,10 @@ func (m *mirror) host(ctx context.Context, t *task) error {
 
 func isOther(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errChanged) }
 
-// attempt brings a host's directory to where it should be, as far as it can. What is
-// another by now goes before it is fetched: it may be there because of a take-down.
+// attempt brings a host's directory to where it should be, as far as it can. Where an
+// edition's file is another by now, the old one goes before the new one is fetched: that
+// comes of a take-down. What changes with every edition stays until another takes its
+// place, but for a pass from the beginning, in which no event tells of all take-downs.
 func (m *mirror) attempt(ctx context.Context, t *task) error {
 	have, err := m.place.inHand(t.dir)
 	if err != nil {
@@ -230,7 +123,7 @@ func (m *mirror) attempt(ctx context.Context, t *task) error {
 			return t.look || !m.takes(name)
 		}
 		is := have[name]
-		return is.ETag != "" && (want.ETag != is.ETag || want.Size != is.Size)
+		return is.ETag != "" && !want.same(is) && (!isChanging(name) || m.seen != nil)
 	})
 	if err != nil {
 		return err
@@ -290,7 +183,7 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (c
 		is, known := have[name]
 		info, err := os.Lstat(m.place.at(t.dir + name))
 		switch {
-		case !known, is.ETag != want.ETag, is.Size != want.Size, err != nil, !info.Mode().IsRegular(), info.Size() != want.Size:
+		case !known, !want.same(is), err != nil, !info.Mode().IsRegular(), info.Size() != want.Size:
 			missing = append(missing, want)
 		case !is.Modified.Equal(want.Modified): // published anew
 			if err := os.Chtimes(m.place.at(t.dir+name), want.Modified, want.Modified); err != nil {
@@ -312,7 +205,16 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (c
 	g.SetLimit(m.Parallel)
 	for _, want := range missing {
 		g.Go(func() error {
-			err := m.fetch(ctx, t.dir, want)
+			err := m.fetch(ctx, t.dir, want, func() error {
+				mu.Lock()
+				defer mu.Unlock()
+				if have[want.Path].ETag == "" {
+					return nil
+				}
+				delete(have, want.Path) // no MANIFEST tells of a file what another was
+				changed = true
+				return m.place.settle(t.dir, have)
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

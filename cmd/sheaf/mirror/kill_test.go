@@ -61,6 +61,7 @@ func TestKill(t *testing.T) {
 		s := newSite(t)
 		dir := t.TempDir()
 		opt := s.options(scheme, dir)
+		opt.Forms = append(opt.Forms, "current.tar.gz")
 		opt.Once, opt.Poll = false, 100*time.Millisecond
 		random := rand.New(rand.NewPCG(3, uint64(len(scheme))))
 		hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.keio.ac.jp", "other.jp"}
@@ -102,7 +103,7 @@ func TestKill(t *testing.T) {
 		}
 		opt.Once, opt.Limit = true, 0
 		s.mirror(opt)
-		s.equal(dir, japan)
+		s.equal(dir, japan, opt.Forms...)
 		t.Logf("%d of 30 kills met a download", underway)
 		if underway < 5 {
 			t.Errorf("only %d of 30 kills met a download", underway)

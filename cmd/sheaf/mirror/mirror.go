@@ -34,8 +34,9 @@ type Options struct {
 	Dir       string
 	User      string // where the URL has none
 	Password  string
+	CAFile    string // PEM: the authorities that the service's certificate may be of; default the system's
 	Selection client.Selection
-	Forms     []string // suffixes of the forms to keep; default .tar.gz
+	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
 
 	Parallel int           // downloads at once; default 4
 	Limit    int64         // bytes a second, of all downloads together; 0: none
@@ -81,6 +82,8 @@ type mirror struct {
 	limit  *rate.Limiter // nil: none
 	slots  chan struct{} // one for each download at once
 
+	changing bool // files are wanted that change with every edition
+
 	progress atomic.Int64 // when the service last gave something; Unix nanoseconds
 	fetched  atomic.Int64
 	bytes    atomic.Int64
@@ -101,7 +104,7 @@ func Run(ctx context.Context, opt Options) (sum Summary, err error) {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	m := &mirror{Options: opt, place: p, slots: make(chan struct{}, opt.Parallel)}
+	m := &mirror{Options: opt, place: p, slots: make(chan struct{}, opt.Parallel), changing: slices.ContainsFunc(opt.Forms, isChanging)}
 	if opt.Limit > 0 {
 		m.limit = rate.NewLimiter(rate.Limit(opt.Limit), int(max(opt.Limit/4, chunk)))
 	}
@@ -134,11 +137,14 @@ func (o *Options) complete() error {
 	if len(o.Forms) == 0 {
 		o.Forms = []string{".tar.gz"}
 	}
-	for _, f := range o.Forms {
-		if !isEditionFile("20261121" + f) {
-			return fmt.Errorf("form %q: give some of tar.gz, warc.gz and links.gz", f)
+	forms := make([]string, len(o.Forms))
+	for i, f := range o.Forms {
+		var err error
+		if forms[i], err = form(f); err != nil {
+			return err
 		}
 	}
+	o.Forms = forms
 	slices.Sort(o.Forms)
 	o.Forms = slices.Compact(o.Forms)
 	orDefault(&o.Parallel, 4)

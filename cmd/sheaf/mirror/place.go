@@ -170,6 +170,9 @@ type file struct {
 	Modified time.Time `json:"modified"`
 }
 
+// same reports whether a file has the content of another.
+func (f file) same(o file) bool { return f.ETag == o.ETag && f.Size == o.Size }
+
 const (
 	manifestFile = "MANIFEST"
 	sumsFile     = "SHA256SUMS"
@@ -188,7 +191,7 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if isEditionFile(e.Name()) {
+		if isArchive(e.Name()) {
 			files[e.Name()] = file{Path: e.Name()}
 		}
 	}
@@ -199,7 +202,7 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 	in := bufio.NewScanner(bytes.NewReader(data))
 	for in.Buffer(nil, len(data)+1); in.Scan(); {
 		var f file
-		if json.Unmarshal(in.Bytes(), &f) == nil && isEditionFile(f.Path) {
+		if json.Unmarshal(in.Bytes(), &f) == nil && isArchive(f.Path) {
 			files[f.Path] = f
 		}
 	}
@@ -227,7 +230,7 @@ func (p *place) settle(dir string, files map[string]file) error {
 		if err := out.Encode(f); err != nil {
 			return err
 		}
-		if f.SHA256 != "" {
+		if f.SHA256 != "" && !isChanging(f.Path) { // as the service: tomorrow it is another
 			fmt.Fprintf(&sums, "%s  %s\n", f.SHA256, f.Path)
 		}
 	}
@@ -288,7 +291,8 @@ func (p *place) prune() error {
 	return nil
 }
 
-// hosts gives the directories of all hosts that something is in hand of.
+// hosts gives the directories of all hosts that something is in hand of. A file that is
+// called all.tar.gz says nothing alone: it may be anybody's.
 func (p *place) hosts() (dirs []string, err error) {
 	err = filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
 		switch {

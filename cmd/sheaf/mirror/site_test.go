@@ -59,27 +59,32 @@ func newSite(t testing.TB) *site {
 	s.router = router
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { s.server.CloseClientConnections(); s.server.Close() })
+	s.ftp = s.serveFTP(ftp.Config{})
+	return s
+}
+
+// serveFTP serves the archive by FTP too, and gives the address.
+func (s *site) serveFTP(cfg ftp.Config) string {
+	s.Helper()
 	h, err := ftpd.New(ftpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Site.Log, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	s.ftp = l.Addr().String()
+	cfg.Listener, cfg.StopTimeout, cfg.MaxPerAccount, cfg.MaxPerAddr, cfg.Log = l, time.Second, 100, 100, slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- ftp.Run(ctx, ftp.Config{Listener: l, StopTimeout: time.Second, MaxPerAccount: 100, MaxPerAddr: 100, Log: slog.New(slog.DiscardHandler)}, h)
-	}()
-	t.Cleanup(func() {
+	go func() { ended <- ftp.Run(ctx, cfg, h) }()
+	s.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			s.Error(err)
 		}
 	})
-	return s
+	return l.Addr().String()
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +160,7 @@ func (s *site) tree(a *serve.Account, forms ...string) map[string][]byte {
 			switch name := dir + n.Name; {
 			case n.Dir && name != "/editions" && name != "/feed":
 				walk(name + "/")
-			case !n.Dir && slices.ContainsFunc(forms, func(f string) bool { return strings.HasSuffix(name, f) }) && isEditionFile(n.Name):
+			case !n.Dir && kept(forms, n.Name):
 				f, err := s.Library.Open(s.Context(), a, name)
 				if err != nil {
 					s.Fatal(err)

@@ -1,0 +1,109 @@
+package mirror
+
+import (
+	"maps"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/feed"
+)
+
+// task is what is to be done for one host.
+type task struct {
+	dir  string // in the tree, with slashes around it
+	host string
+	// look says to do as the host's MANIFEST says; what is wanted else does not matter.
+	look bool
+	all  bool            // delete everything first
+	gone map[string]bool // editions to delete
+	// withdrawn says that something is taken down, which what changes may hold: it goes
+	// at once, whether or not the service can be asked for what is to stand there now.
+	withdrawn bool
+	wanted    map[string]file // to have, by name
+}
+
+// chosen reports whether the mirror is of a host.
+func (m *mirror) chosen(host string) bool {
+	q := m.Selection
+	if len(q.SURT)+len(q.Domains)+len(q.Hosts) == 0 || slices.Contains(q.Hosts, host) {
+		return true
+	}
+	name := host
+	if n, _, err := net.SplitHostPort(host); err == nil {
+		name = n
+	}
+	key := catalog.Key(host)
+	return slices.ContainsFunc(q.SURT, func(p string) bool { return strings.HasPrefix(key, p) }) ||
+		slices.ContainsFunc(q.Domains, func(d string) bool { return d == host || d == name || strings.HasSuffix(name, "."+d) })
+}
+
+// plan sums up, host by host, what events ask for. What is not as a service tells
+// it is passed over: no event leads out of the directory.
+func (m *mirror) plan(events []feed.Event) []*task {
+	var tasks []*task
+	byDir := map[string]*task{}
+	for _, e := range events {
+		dir := e.Path
+		if !isHostDir(dir, e.Host) || !m.chosen(e.Host) {
+			continue
+		}
+		t := byDir[dir]
+		if t == nil {
+			t = &task{dir: dir, host: e.Host, gone: map[string]bool{}, wanted: map[string]file{}}
+			byDir[dir] = t
+			tasks = append(tasks, t)
+		}
+		t.take(m, e)
+	}
+	return tasks
+}
+
+// isHostDir reports whether a directory is where a host's files lie.
+func isHostDir(dir, host string) bool {
+	place := strings.Trim(dir, "/")
+	return dir == "/"+archive.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
+}
+
+// takenDown is why something is gone, or other than before, that must not be kept.
+const takenDown = "takedown"
+
+func (t *task) take(m *mirror, e feed.Event) {
+	t.look = t.look || m.changing // whatever has happened, only the MANIFEST tells what they are now
+	t.withdrawn = t.withdrawn || e.Why == takenDown
+	switch {
+	case e.Op == feed.Put && len(e.Files) > 0:
+		for _, f := range e.Files {
+			if m.takes(f.Name) {
+				t.wanted[f.Name] = file{
+					Path: f.Name, Host: e.Host, Edition: e.Edition,
+					Size: f.Size, SHA256: f.SHA256, ETag: f.ETag, Modified: e.At.Truncate(time.Second),
+				}
+			}
+		}
+	case e.Op == feed.Delete && e.Edition == "":
+		t.all, t.look = true, false
+		clear(t.wanted)
+	case e.Op == feed.Delete:
+		t.gone[e.Edition] = true
+		maps.DeleteFunc(t.wanted, func(name string, _ file) bool { return editionOf(name) == e.Edition })
+	default:
+		t.look = true
+	}
+}
+
+// again gives the tasks of what is pending.
+func (m *mirror) again() (tasks []*task) {
+	for dir := range m.state.Pending {
+		host, err := archive.HostFromPath(strings.Trim(dir, "/"))
+		if err == nil {
+			tasks = append(tasks, &task{dir: dir, host: host, look: true})
+		}
+	}
+	return tasks
+}
