@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,13 +30,13 @@ type ftpRemote struct {
 	life           context.Context // of the connections
 	addr, dir      string
 	user, password string
-	options        []ftp.DialOption
+	tls            *tls.Config // nil: clear text
 
 	mu   sync.Mutex // guards idle
 	idle []*ftp.ServerConn
 }
 
-func newFTP(ctx context.Context, to *url.URL, user, password string, _ Options) *ftpRemote {
+func newFTP(ctx context.Context, to *url.URL, user, password string, trusted *x509.CertPool) *ftpRemote {
 	port := to.Port()
 	if port == "" {
 		port = "21"
@@ -43,18 +45,51 @@ func newFTP(ctx context.Context, to *url.URL, user, password string, _ Options) 
 		user, password = "anonymous", "sheaf@"
 	}
 	r := &ftpRemote{life: ctx, addr: net.JoinHostPort(to.Hostname(), port), dir: to.Path, user: user, password: password}
-	r.options = []ftp.DialOption{ftp.DialWithDialFunc(func(network, addr string) (net.Conn, error) {
-		dialer := net.Dialer{Timeout: stall}
-		c, err := dialer.DialContext(ctx, network, addr)
+	if to.Scheme == "ftpes" {
+		// some services take a data channel only with the session of the control channel
+		r.tls = &tls.Config{ServerName: to.Hostname(), RootCAs: trusted, ClientSessionCache: tls.NewLRUClientSessionCache(0), MinVersion: tls.VersionTLS12}
+	}
+	return r
+}
+
+// dial opens a control channel, and with it all its data channels. These go to the
+// host of the control channel, whatever a reply to PASV says: a service behind an
+// address translation may name an address that is good only on its own side.
+func (r *ftpRemote) dial() (*ftp.ServerConn, error) {
+	var control net.Conn
+	options := []ftp.DialOption{ftp.DialWithDialFunc(func(network, addr string) (net.Conn, error) {
+		if control == nil {
+			c, err := r.connection(network, addr)
+			control = c
+			return c, err
+		}
+		_, port, err := net.SplitHostPort(addr)
 		if err != nil {
 			return nil, err
 		}
-		return &timely{Conn: c, stop: context.AfterFunc(ctx, func() { c.Close() })}, nil
+		host, _, err := net.SplitHostPort(control.RemoteAddr().String())
+		if err != nil {
+			return nil, err
+		}
+		data, err := r.connection(network, net.JoinHostPort(host, port))
+		if err != nil || r.tls == nil {
+			return data, err
+		}
+		return tls.Client(data, r.tls), nil // the library makes only control channels of its own secure
 	})}
-	if to.Scheme == "ftpes" {
-		r.options = append(r.options, ftp.DialWithExplicitTLS(&tls.Config{ServerName: to.Hostname(), ClientSessionCache: tls.NewLRUClientSessionCache(0)}))
+	if r.tls != nil {
+		options = append(options, ftp.DialWithExplicitTLS(r.tls))
 	}
-	return r
+	return ftp.Dial(r.addr, options...)
+}
+
+func (r *ftpRemote) connection(network, addr string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: stall}
+	c, err := dialer.DialContext(r.life, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &timely{Conn: c, stop: context.AfterFunc(r.life, func() { c.Close() })}, nil
 }
 
 // timely is a connection on which something has to come from time to time.
@@ -214,14 +249,27 @@ func (r *ftpRemote) connect() (c *ftp.ServerConn, used bool, err error) {
 	if c != nil {
 		return c, true, nil
 	}
-	if c, err = ftp.Dial(r.addr, r.options...); err != nil {
-		return nil, false, err
+	if c, err = r.dial(); err != nil {
+		return nil, false, r.without(err)
 	}
 	if err := c.Login(r.user, r.password); err != nil {
 		c.Quit()
-		return nil, false, err
+		return nil, false, r.without(err)
 	}
 	return c, false, nil
+}
+
+// without makes a refusal of what says that there must be TLS, or is none. The library
+// keeps of replies to USER the text alone, not the code.
+func (r *ftpRemote) without(err error) error {
+	var reply *textproto.Error
+	switch {
+	case r.tls == nil && strings.Contains(err.Error(), "TLS"):
+		return &refusedError{fmt.Sprintf("%v: give an ftpes:// URL", err)}
+	case r.tls != nil && errors.As(err, &reply) && reply.Code/10 == 50: // as to any command that is not known
+		return &refusedError{fmt.Sprintf("the service has no TLS: %v", err)}
+	}
+	return err
 }
 
 func (r *ftpRemote) release(c *ftp.ServerConn) {

@@ -3,6 +3,8 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,11 +29,12 @@ const pageEvents = 2000
 // more, the mirror chooses itself.
 const maxAsked = 100
 
-func newHTTP(to *url.URL, user, password string, opt Options) *httpRemote {
+func newHTTP(to *url.URL, user, password string, trusted *x509.CertPool, opt Options) *httpRemote {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = opt.Parallel + 1
 	transport.ResponseHeaderTimeout = opt.Poll + stall
 	transport.DisableCompression = true
+	transport.TLSClientConfig = &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}
 	r := &httpRemote{
 		client:    &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Transport: transport}},
 		selection: opt.Selection, transport: transport,

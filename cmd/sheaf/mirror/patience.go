@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -120,6 +121,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 func forGood(err error) bool {
 	var refused *refusedError
 	var local *fs.PathError
-	return errors.As(err, &refused) || errors.As(err, &local) || isFull(err) ||
+	var untrusted *tls.CertificateVerificationError
+	return errors.As(err, &refused) || errors.As(err, &local) || errors.As(err, &untrusted) || isFull(err) ||
 		isOther(err) || errors.Is(err, errCorrupt) || errors.Is(err, errExpired)
 }

@@ -2,9 +2,11 @@ package mirror
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"time"
 
 	"sheaf/serve/client"
@@ -60,11 +62,31 @@ func dial(ctx context.Context, opt Options) (remote, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := authorities(opt.CAFile)
+	if err != nil {
+		return nil, err
+	}
 	switch to.Scheme {
 	case "http", "https":
-		return newHTTP(to, user, password, opt), nil
+		return newHTTP(to, user, password, trusted, opt), nil
 	case "ftp", "ftpes":
-		return newFTP(ctx, to, user, password, opt), nil
+		return newFTP(ctx, to, user, password, trusted), nil
 	}
 	return nil, fmt.Errorf("%q: want http, https, ftp or ftpes", to.Redacted())
+}
+
+// authorities reads the certificate authorities that a service's certificate may be of; of no file, nil: the system's.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificates", file)
+	}
+	return pool, nil
 }
