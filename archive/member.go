@@ -17,8 +17,8 @@ const (
 	emptyMember = memberHead + 2 + trailerSize
 	wiSize      = fieldHead + 16
 
-	maxWP   = 8 << 10
-	maxXLEN = 16000
+	maxXLEN = 16000   // busybox loses its place behind more than 16 KiB
+	maxWP   = 31 << 9 // so that B's fields surely fit
 )
 
 // zeros is what padding and the end of a tar are made of.

@@ -290,9 +290,9 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 	return w.assemble(h, http, &sum.file)
 }
 
-// maxCutBody is the most of an error page's body that is considered; what then
-// fits into WP is less where it does not deflate well.
-const maxCutBody = 64 << 10
+// maxCutBody is the most of an error page's body that is considered, about what text that
+// deflates well may have to fit into WP; of other bodies less fits.
+const maxCutBody = 128 << 10
 
 func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
 	var data []byte

@@ -13,8 +13,8 @@ import (
 	"sheaf/archive"
 )
 
-// maxHead bounds a record's WARC and HTTP headers, in bytes; the format's own bound is smaller.
-const maxHead = 64 << 10
+// maxHead bounds a record's WARC and HTTP headers, in bytes, as the format does.
+const maxHead = 1 << 20
 
 // Header is one line of a stored HTTP header.
 type Header struct{ Name, Value string }
@@ -64,7 +64,7 @@ func readResponse(record io.ReadCloser) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := bufio.NewReaderSize(zr, maxHead)
+	in := bufio.NewReaderSize(zr, 16<<10)
 	_, warc, _, err := readHead(in)
 	if err != nil {
 		return nil, fmt.Errorf("WARC header: %w", err)

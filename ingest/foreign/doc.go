@@ -12,7 +12,7 @@
 // to what the file itself brought before them, or to our own digests. Everything else
 // (requests, metadata, warcinfo, conversions, DNS, what cannot be a record of ours)
 // is passed on as it stands, a gzip member each, in the order of the file: it is kept
-// beside the batch.
+// beside the batch. So is an answer whose body the format must cut.
 //
 // What is wrong with the file is an *Error with the place and a reason code of
 // internal/wire; nothing of it is taken then.

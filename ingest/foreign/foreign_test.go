@@ -189,6 +189,26 @@ func TestWARC(t *testing.T) {
 	}
 }
 
+// Error pages are whole in the batch as far as its format has room; what it must cut is whole beside it.
+func TestLongErrorPages(t *testing.T) {
+	const head = "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"
+	var prose strings.Builder
+	for i := range 1400 {
+		fmt.Fprintf(&prose, "<p>Paragraph %d of %x says that nothing is here.</p>\n", i, sha1.Sum([]byte{byte(i), byte(i >> 8)}))
+	}
+	body := prose.String()[:60_000]
+	for n, fits := range map[int]bool{20_000: true, 25_000: true, 60_000: false} {
+		record := rec("1.0", "response", "http://a.example.jp/lost", answer, head+body[:n])
+		c, err := convert(t, record, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.cells) != 1 || (c.cells[0].Truncated == "") != fits || strings.Contains(c.others, record) == fits || c.Others != map[bool]int64{true: 0, false: 1}[fits] {
+			t.Errorf("%d bytes: truncated %q, %d records beside the batch", n, c.cells[0].Truncated, c.Others)
+		}
+	}
+}
+
 // tree is a tar.gz as the robots of 1999 sent them.
 func tree(t testing.TB, format tar.Format, files map[string]string, names ...string) string {
 	t.Helper()

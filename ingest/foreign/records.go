@@ -65,10 +65,15 @@ func (c *conversion) record(r *warcRecord) error {
 		err = errOther
 	}
 	if errors.Is(err, errOther) || errors.Is(err, archive.ErrRefused) {
-		c.result.Others++
-		return c.others.write(r, &c.block)
+		return c.beside(r)
 	}
 	return err
+}
+
+// beside keeps a record beside the batch.
+func (c *conversion) beside(r *warcRecord) error {
+	c.result.Others++
+	return c.others.write(r, &c.block)
 }
 
 // base makes what every kind of record has.
@@ -111,6 +116,9 @@ func (c *conversion) response(r *warcRecord) error {
 	defer done()
 	rec.Body = body
 	cell, err := c.append(rec)
+	if err == nil && cell.Truncated != rec.Truncated {
+		err = c.beside(r) // whole
+	}
 	if err == nil && rec.Kind == archive.Page {
 		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
 	}

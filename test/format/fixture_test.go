@@ -128,8 +128,20 @@ func (s *segment) meetsCap(t *testing.T) {
 			cut++
 		}
 	}
-	if whole < 7700 || cut < 2 {
+	if whole < 15_000 || cut < 2 {
 		t.Fatalf("the longest whole head has %d bytes, and %d are cut", whole, cut)
+	}
+	longest, most := int64(0), 0
+	for i, c := range s.index.Cells {
+		if e := s.site.records[i]; strings.Contains(c.URL, "/lost/") {
+			longest = max(longest, c.HeadLen)
+			if c.Truncated == "" {
+				most = max(most, len(e.body))
+			}
+		}
+	}
+	if longest < 14_800 || most < 50_000 {
+		t.Fatalf("the longest error page takes %d bytes, and the longest whole one has %d", longest, most)
 	}
 }
 

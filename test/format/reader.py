@@ -232,7 +232,7 @@ class Cell:
         need(list(b.fields) == [b"WS", b"WP"], b.start, f"B's fields are {list(b.fields)}")
         ws, wp = b.fields[b"WS"], b.fields[b"WP"]
         need(len(ws) == 17 and ws[:9] == TAIL, b.start + 24, "WS")
-        need(wp[:10] == PLAIN and len(wp) <= 8192, b.start + 45, "WP")
+        need(wp[:10] == PLAIN and len(wp) <= 15872, b.start + 45, "WP")
         head = inflate(wp[10:], b.start + 59)
         warc, _, block = head.partition(b"\r\n\r\n")
         http, end, cut = block.partition(b"\r\n\r\n")

@@ -82,6 +82,10 @@ func awkwardSite() *site {
 	s.addHeaders()
 	s.add(archive.Response, "/moved", "HTTP/1.1 301 Moved Permanently\r\nLocation: /\r\n\r\n", nil)
 	s.add(archive.Response, "/lost", "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", noise(100_000, 4))
+	// Of pages of 30 to 120 KB each fits or not by a little.
+	for n := 30_000; n <= 120_000; n += 10_000 {
+		s.add(archive.Response, fmt.Sprintf("/lost/%d", n), "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", text(n, uint64(n)))
+	}
 	s.add(archive.Response, "/small", "HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\n\r\n", []byte("oops\r\n\r\nWARC/1.1\r\n"))
 	same := s.add(archive.Revisit, "/text/512.html", "HTTP/1.1 304 Not Modified\r\n\r\n", nil)
 	same.PayloadDigest, same.Profile = "sha256:"+strings.Repeat("A", 52)+"====", archive.ServerNotModified
@@ -115,9 +119,9 @@ func (s *site) addNames() {
 	s.page(longest+strings.Repeat("u", archive.MaxURL-len(longest)), "text/html", []byte("longest URL"))
 }
 
-// addHeaders adds HTTP headers around what WP holds: 8,192 bytes, deflated.
+// addHeaders adds HTTP headers around what WP holds: 15,872 bytes, deflated.
 func (s *site) addHeaders() {
-	for _, n := range []int{5000, 8000, 8500, 8550, 8600, 8650, 8700, 8750, 8800, 8850, 8900, 9000, 20_000} {
+	for _, n := range []int{5000, 15_000, 17_000, 17_200, 17_400, 17_500, 17_600, 17_700, 17_800, 17_900, 18_000, 19_000, 40_000} {
 		var http strings.Builder
 		http.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n")
 		value := base64.StdEncoding.EncodeToString(noise(n*3/4, 5))
