@@ -69,8 +69,8 @@ func (c *Cell) bodyBlocks() span {
 // WARCLength is the length of the record in the WARC view.
 func (c *Cell) WARCLength() int64 { return c.record().n + wsSize }
 
-// check tells whether the numbers fit one another, so that views can rely on them.
-func (c *Cell) check() error {
+// Check tells whether the numbers fit one another, so that views can rely on them.
+func (c *Cell) Check() error {
 	const most = 1 << 50
 	for _, n := range []int64{c.Offset, c.TLen, c.BLen, c.HeaderLen, c.HeadLen, c.BodyLen} {
 		if n < 0 || n > most {
@@ -185,5 +185,5 @@ func parseLine(line, host string) (*Cell, error) {
 	if c.HeadLen == 0 {
 		return nil, fmt.Errorf("line of %.60q has a cell without a record", l.URL)
 	}
-	return c, c.check()
+	return c, c.Check()
 }

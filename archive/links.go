@@ -102,7 +102,7 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 	if c.HeadLen != 0 || c.RecordCRC != 0 || c.HeaderLen == 0 {
 		return nil, errors.New("line of the links cell has a record")
 	}
-	return c, c.check()
+	return c, c.Check()
 }
 
 // linkLog is the file beside an open segment that holds the links of its pages until the

@@ -30,7 +30,7 @@ func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 	if c.Kind != Page {
 		return nil, fmt.Errorf("%.100q is a %v, which has no stored body", c.URL, c.Kind)
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("cell of %.100q: %w", c.URL, err)
 	}
 	return &PageView{src: src, start: []byte(gzipPlainStart), body: c.bodyBlocks(), end: appendTrailer([]byte{3, 0}, c.BodyCRC, c.BodyLen)}, nil

@@ -17,6 +17,7 @@ var floors = []map[string]bool{
 	{"archive/store": true},
 	{"archive": true},
 	{"archive/catalog": true},
+	{"archive/urlindex": true},
 	{"ingest": true, "manager": true, "robotd": true, "serve": true},
 	{"cmd": true},
 	{"test": true},

@@ -1,0 +1,147 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"sheaf/archive/store"
+)
+
+// Since walks what came after sequence number since and is not gone for good, in the order
+// of sequence numbers: lines, also those that are taken down, as that may be lifted, but
+// not those that are erased or expired; and erasures. It is for who keeps what is
+// derived from all lines, and costs the runs of the versions after since. It fails with
+// ErrFuture where since is higher than any number given.
+func (s *Snapshot) Since(ctx context.Context, since int64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if err := s.since(ctx, since, func(c Change) bool { return yield(c, nil) }); err != nil {
+			yield(Change{}, fmt.Errorf("catalog: lines since %d: %w", since, err))
+		}
+	}
+}
+
+func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bool) error {
+	runs, err := s.live()
+	if err != nil {
+		return err
+	}
+	if since >= s.state.NextSeq {
+		return fmt.Errorf("the last is %d: %w", s.state.NextSeq-1, ErrFuture)
+	}
+	n, err := s.versionAfter(ctx, since)
+	if err != nil {
+		return err
+	}
+	for ; n <= s.state.N; n++ {
+		e, err := s.catalog.log.read(ctx, n)
+		if err != nil {
+			return err
+		}
+		if e.Kind != kindPublish && e.Kind != kindErase {
+			continue
+		}
+		r, err := s.catalog.lib.open(ctx, e.Added)
+		if err != nil {
+			return err
+		}
+		f := &follower{snapshot: s, entry: e, run: r, since: since}
+		each := f.eachErasure
+		if e.Kind == kindPublish {
+			each = func(ctx context.Context, yield func(Change) bool) (bool, error) {
+				return f.eachLasting(ctx, runs, yield)
+			}
+		}
+		if more, err := each(ctx, yield); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachLasting gives the lines of a publication that are not gone for good.
+func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Change) bool) (more bool, err error) {
+	expired := openExpiries(runs)
+	for row, err := range pass(ctx, []*run{f.run}, tableHost) {
+		if err != nil {
+			return false, err
+		}
+		seq, err := seqOfRow(row)
+		if err != nil {
+			return false, err
+		}
+		if seq <= f.since {
+			continue
+		}
+		gone, err := expired.hold(ctx, row)
+		if err != nil {
+			return false, err
+		}
+		if gone {
+			continue
+		}
+		l, err := lineOfRow(row)
+		if err != nil {
+			return false, err
+		}
+		if f.snapshot.catalog.current().tombstones.erased([]Line{l}) {
+			continue
+		}
+		at := f.change(seq)
+		at.Line = &l
+		if !yield(at) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// eachErasure gives the erasures of a version that has only them.
+func (f *follower) eachErasure(ctx context.Context, yield func(Change) bool) (more bool, err error) {
+	f.limit = int(f.run.Rows)
+	erased, err := f.tombstones(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range erased {
+		if c.Tombstone.Act == Erase && !yield(c) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Expired walks the expiries that the version has, in the order of their hosts.
+func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
+	return func(yield func(Expiry, error) bool) {
+		runs, err := s.live()
+		if err != nil {
+			yield(Expiry{}, err)
+			return
+		}
+		for row, err := range pass(ctx, runs, tableExpired) {
+			var e Expiry
+			if err == nil {
+				e, err = expiryOfRow(row)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// RecordDigest gives the SHA-256, hexadecimal, of the record of version n, or fails with
+// ErrNotExist. As each record holds the digest of the one before, two logs with the same
+// digest of a version are the same log up to there.
+func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) {
+	data, err := readAll(ctx, st, versionKey(n), 0, -1)
+	if errors.Is(err, store.ErrNotExist) {
+		return "", fmt.Errorf("catalog: version %d: %w", n, ErrNotExist)
+	}
+	if err != nil {
+		return "", fmt.Errorf("catalog: version %d: %w", n, err)
+	}
+	return digest(data), nil
+}

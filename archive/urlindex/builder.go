@@ -1,0 +1,228 @@
+package urlindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// Options are settings of a Builder; the zero value is good.
+type Options struct {
+	TempDir    string           // where rows are sorted and runs put together; the system's if empty
+	SortMemory int              // bytes of rows that are sorted in memory before they are spilled; 64 MiB if zero
+	Fanout     int              // runs of one level that are made one of; 8 if zero
+	RunRows    int64            // records after which a run of new lines ends, so that what is spilled is bounded; 8,000,000 if zero
+	Now        func() time.Time // time.Now if nil
+	Log        *slog.Logger     // nil: slog.Default()
+
+	// Boundary, where it is set, is called before and after each durable write
+	// with one of Boundaries and "before" or "after": a fault test dies in it.
+	Boundary func(write, when string)
+}
+
+// Builder keeps the index of a catalog. Several may work at once: the log of states decides between
+// them, and what one did for nothing is collected. So one at a time is better.
+type Builder struct {
+	opt     Options
+	catalog *catalog.Catalog
+	store   store.Store
+	states  states
+
+	updating sync.Mutex // one Update at a time here
+	known    int64      // a state that exists
+}
+
+// NewBuilder makes a builder over a catalog and the store that it and its segments lie in.
+func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
+	if opt.SortMemory <= 0 {
+		opt.SortMemory = 64 << 20
+	}
+	if opt.Fanout <= 0 {
+		opt.Fanout = 8
+	}
+	if opt.RunRows <= 0 {
+		opt.RunRows = 8_000_000
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Log == nil {
+		opt.Log = slog.Default()
+	}
+	if opt.Boundary == nil {
+		opt.Boundary = func(string, string) {}
+	}
+	return &Builder{opt: opt, catalog: c, store: st, states: states{st}}
+}
+
+// Update brings the index to what is published now: it takes up new lines, rewrites runs that hold
+// what has been erased, and merges. It may be cut off at any point and repeated. An
+// index that is damaged, or of another catalog, is begun anew.
+func (b *Builder) Update(ctx context.Context) error {
+	b.updating.Lock()
+	defer b.updating.Unlock()
+	reset := false
+	for {
+		more, err := b.step(ctx)
+		switch {
+		case errors.Is(err, errLost):
+			b.opt.Log.Info("URL index: another process was first; going on from there")
+		case (errors.Is(err, ErrCorrupt) || errors.Is(err, ErrOther)) && !reset:
+			b.opt.Log.Error("URL index: is no good, and is made anew from the segments", "err", err)
+			reset = true
+			if err := b.reset(ctx); err != nil && !errors.Is(err, errLost) {
+				return fmt.Errorf("URL index: %w", err)
+			}
+		case err != nil:
+			return fmt.Errorf("URL index: %w", err)
+		case !more:
+			return nil
+		}
+	}
+}
+
+// Reset makes the index cover nothing, so that the next Update makes it anew from the
+// segments. Readers go on with those, and those that hold a view with that.
+func (b *Builder) Reset(ctx context.Context) error {
+	b.updating.Lock()
+	defer b.updating.Unlock()
+	for {
+		if err := b.reset(ctx); !errors.Is(err, errLost) {
+			return err
+		}
+	}
+}
+
+func (b *Builder) reset(ctx context.Context) error {
+	e, err := b.newest(ctx)
+	if err != nil && (e == nil || !errors.Is(err, ErrCorrupt)) {
+		return err
+	}
+	_, err = b.append(ctx, e, state{Kind: kindReset})
+	return err
+}
+
+// newest gives the newest state.
+func (b *Builder) newest(ctx context.Context) (*entry, error) {
+	n, err := b.states.last(ctx, b.known)
+	if err != nil {
+		return nil, err
+	}
+	b.known = n
+	return b.states.read(ctx, n)
+}
+
+// maxAge is how long after its first object was stored a run may be named by a state. Collection
+// takes what no state names, a day later or more.
+const maxAge = 6 * time.Hour
+
+// append adds a state.
+func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry, err error) {
+	for _, r := range s.Runs {
+		if age := time.Now().Round(0).Sub(r.built.Round(0)); !r.built.IsZero() && age > maxAge {
+			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Name, age)
+		}
+	}
+	s.At = b.opt.Now().UTC().Truncate(time.Millisecond)
+	if s.Runs == nil {
+		s.Runs = []runRef{}
+	}
+	err = b.write(string(s.Kind)+writeState, func() error {
+		next, err = b.states.append(ctx, prev, s)
+		return err
+	})
+	return next, err
+}
+
+// step does the next thing that is to be done, and reports whether there may be more.
+func (b *Builder) step(ctx context.Context) (more bool, err error) {
+	e, err := b.newest(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := checkCatalog(ctx, b.store, &e.state); err != nil {
+		return false, err
+	}
+	snap, err := b.catalog.Pin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer snap.Release()
+	if e.Through > snap.Last() {
+		return false, fmt.Errorf("state %d covers line %d, the catalog ends at %d: %w", e.N, e.Through, snap.Last(), ErrOther)
+	}
+	full := fullLevel(e.Runs, b.opt.Fanout)
+	if e.Through == snap.Last() && e.Swept == e.Through && full == nil {
+		return false, nil
+	}
+	j := &job{Builder: b, snap: snap, prev: e}
+	if j.gone, err = loadWithdrawn(ctx, snap); err != nil {
+		return false, err
+	}
+	if e.Through < snap.Last() || e.Swept < e.Through {
+		return true, j.follow(ctx)
+	}
+	return true, j.merge(ctx, full)
+}
+
+// fullLevel gives the runs of the lowest level that has fanout of them, or nil.
+func fullLevel(runs []runRef, fanout int) []runRef {
+	levels := make(map[int][]runRef)
+	for _, r := range runs {
+		levels[r.Level] = append(levels[r.Level], r)
+	}
+	var full []runRef
+	for _, level := range levels {
+		if len(level) >= max(fanout, 2) && (full == nil || level[0].Level < full[0].Level) {
+			full = level
+		}
+	}
+	return full
+}
+
+// job is one step of a builder, over one version of the catalog.
+type job struct {
+	*Builder
+	snap *catalog.Snapshot
+	prev *entry
+	gone *withdrawn
+}
+
+// merge makes one run of several.
+func (j *job) merge(ctx context.Context, runs []runRef) error {
+	next := j.prev.state
+	next.Kind = kindMerge
+	next.Runs = slices.DeleteFunc(slices.Clone(next.Runs), func(r runRef) bool {
+		return slices.ContainsFunc(runs, func(o runRef) bool { return o.Name == r.Name })
+	})
+	ref, err := j.rewrite(ctx, kindMerge, runs[0].Level+1, runs...)
+	if err != nil {
+		return err
+	}
+	if ref.Rows > 0 {
+		next.Runs = append(next.Runs, ref)
+	}
+	_, err = j.append(ctx, j.prev, next)
+	return err
+}
+
+// rewrite makes one run of the rows of several, without what has been withdrawn for good.
+func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
+	from := make([]rows, len(runs))
+	for i, r := range runs {
+		s, err := openStream(ctx, j.store, r)
+		if err != nil {
+			return ref, err
+		}
+		defer s.close()
+		from[i] = s
+	}
+	return j.makeRun(ctx, k, level, mergeRows(false, from...))
+}

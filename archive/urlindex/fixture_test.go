@@ -1,0 +1,212 @@
+package urlindex_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+)
+
+// noon is when the tests crawl and publish.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// site is a store with a catalog of real segments, and an index of them.
+type site struct {
+	t       testing.TB
+	store   store.Store
+	catalog *catalog.Catalog
+	now     time.Time
+	batches int
+	opt     urlindex.Options
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	st, err := store.OpenFS(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	s := &site{t: t, store: st, now: noon}
+	s.opt = urlindex.Options{TempDir: t.TempDir(), Fanout: 3, SortMemory: 4 << 10, Log: slog.New(slog.DiscardHandler)}
+	s.catalog, err = catalog.Open(t.Context(), st, catalog.Options{Now: func() time.Time { return s.now }, TempDir: t.TempDir(), Fanout: 3})
+	must(t, err)
+	return s
+}
+
+func (s *site) builder() *urlindex.Builder { return urlindex.NewBuilder(s.catalog, s.store, s.opt) }
+
+func (s *site) update() {
+	s.t.Helper()
+	must(s.t, s.builder().Update(s.t.Context()))
+}
+
+func (s *site) reader() *urlindex.Reader {
+	return urlindex.NewReader(s.store, urlindex.ReaderOptions{})
+}
+
+func (s *site) view() *urlindex.View {
+	s.t.Helper()
+	v, err := s.reader().Current(s.t.Context())
+	must(s.t, err)
+	return v
+}
+
+// publish seals the records by host and publishes them as one batch. It returns the edition's name.
+func (s *site) publish(records ...*archive.Record) string {
+	s.t.Helper()
+	hosts := make(map[string][]*archive.Record)
+	for _, r := range records {
+		host, err := archive.HostOf(r.URL)
+		must(s.t, err)
+		hosts[host] = append(hosts[host], r)
+	}
+	s.batches++
+	batch := catalog.Batch{ID: fmt.Sprintf("r1-20261121T000000Z-%d", s.batches), SHA256: fmt.Sprintf("%064d", s.batches)}
+	var lines []catalog.Line
+	for host, of := range hosts {
+		lines = append(lines, s.segment(batch, host, of))
+	}
+	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: []catalog.Batch{batch}, Lines: catalog.Lines(lines...)})
+	must(s.t, err)
+	return v.Edition
+}
+
+// segment seals and stores one host's records.
+func (s *site) segment(batch catalog.Batch, host string, records []*archive.Record) catalog.Line {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "segment")
+	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
+	must(s.t, err)
+	for _, r := range records {
+		if r.Body != nil {
+			_, err := r.Body.(io.Seeker).Seek(0, io.SeekStart)
+			must(s.t, err)
+		}
+		_, err := w.Append(r)
+		must(s.t, err)
+	}
+	_, err = w.Seal()
+	must(s.t, err)
+	data, err := os.ReadFile(path)
+	must(s.t, err)
+	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{Host: host, Views: []archive.ViewKind{archive.WARC}})
+	must(s.t, err)
+	l := catalog.Line{
+		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
+		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
+		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
+		SHA256: sum.SHA256, Views: map[string]catalog.View{}, Batch: batch.ID, BatchSHA256: batch.SHA256, Robot: "r1",
+	}
+	for kind, v := range sum.Views {
+		l.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
+	}
+	must(s.t, s.store.Put(s.t.Context(), l.Object, bytes.NewReader(data), l.Length))
+	return l
+}
+
+// page is a full record of a page.
+func page(url, body string, at time.Time) *archive.Record {
+	return &archive.Record{Kind: archive.Page, URL: url, Time: at, IP: "192.0.2.1", Body: bytes.NewReader([]byte(body)),
+		HTTP: fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n", len(body))}
+}
+
+// again is a revisit of what page made of the same URL and body.
+func again(url, body string, first, at time.Time) *archive.Record {
+	sum := sha256.Sum256([]byte(body))
+	return &archive.Record{Kind: archive.Revisit, URL: url, Time: at, RefersDate: first,
+		PayloadDigest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]), HTTP: []byte("HTTP/1.1 304 Not Modified\r\n\r\n")}
+}
+
+// visible gives all records that the catalog shows, out of the segments' own indexes, in the order of the index.
+func (s *site) visible() []*urlindex.Row {
+	s.t.Helper()
+	snap, err := s.catalog.Pin(s.t.Context())
+	must(s.t, err)
+	defer snap.Release()
+	hosts, err := snap.Hosts(s.t.Context(), "", "", 0)
+	must(s.t, err)
+	var all []*urlindex.Row
+	for _, h := range hosts {
+		lines, err := snap.Host(s.t.Context(), h.Host)
+		must(s.t, err)
+		for _, l := range lines {
+			index, err := archive.ReadIndexAt(s.t.Context(), store.Source(s.store, l.Object, l.Offset), l.IndexOffset, l.IndexLength)
+			must(s.t, err)
+			before := int64(0)
+			for _, c := range index.Cells {
+				all = append(all, &urlindex.Row{Cell: c, Seq: l.Seq, Before: before})
+				before += c.WARCLength()
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *urlindex.Row) int { return a.Position().Compare(b.Position()) })
+	return all
+}
+
+// indexed gives the rows of a range of the index whose lines the catalog shows.
+func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
+	s.t.Helper()
+	shown := s.shown()
+	var all []*urlindex.Row
+	for r, err := range v.Rows(s.t.Context(), in) {
+		must(s.t, err)
+		if shown[r.Seq] {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// shown are the sequence numbers of the lines that the catalog shows.
+func (s *site) shown() map[int64]bool {
+	s.t.Helper()
+	snap, err := s.catalog.Pin(s.t.Context())
+	must(s.t, err)
+	defer snap.Release()
+	hosts, err := snap.Hosts(s.t.Context(), "", "", 0)
+	must(s.t, err)
+	shown := make(map[int64]bool)
+	for _, h := range hosts {
+		lines, err := snap.Host(s.t.Context(), h.Host)
+		must(s.t, err)
+		for _, l := range lines {
+			shown[l.Seq] = true
+		}
+	}
+	return shown
+}
+
+// same compares rows, without the place in the edition's file.
+func same(t testing.TB, what string, got, want []*urlindex.Row) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		g := *got[i]
+		g.Filename, g.FileOffset = "", 0
+		if w := *want[i]; !g.Time.Equal(w.Time) || !g.RefersDate.Equal(w.RefersDate) {
+			t.Fatalf("%s: row %d is of %v, refers to %v; want %v, %v", what, i, g.Time, g.RefersDate, w.Time, w.RefersDate)
+		} else if g.Time, g.RefersDate = w.Time, w.RefersDate; g != w {
+			t.Fatalf("%s: row %d is\n%+v, want\n%+v", what, i, g, w)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,146 @@
+package urlindex
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+
+	"sheaf/archive/store"
+)
+
+// makeRun writes rows to temporary files, and stores them as a run under a name that no other
+// attempt has. Until a state names it nobody looks at it. Where there are no rows nothing is stored.
+func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref runRef, err error) {
+	cdx, err := tempFile(j.opt.TempDir)
+	if err != nil {
+		return ref, err
+	}
+	defer func() { err = errors.Join(err, cdx.Close()) }()
+	idx, err := tempFile(j.opt.TempDir)
+	if err != nil {
+		return ref, err
+	}
+	defer func() { err = errors.Join(err, idx.Close()) }()
+	w, err := newRunWriter(cdx, idx, blockRows)
+	if err != nil {
+		return ref, err
+	}
+	for n := 0; from.line() != nil; n++ {
+		gone, err := j.gone.has(from.line())
+		if err != nil {
+			return ref, err
+		}
+		if !gone {
+			if err := w.add(from.line()); err != nil {
+				return ref, err
+			}
+		}
+		if err := from.next(ctx); err != nil {
+			return ref, err
+		}
+		if n%stride == 0 && ctx.Err() != nil {
+			return ref, context.Cause(ctx)
+		}
+	}
+	ref, pages, err := w.finish()
+	if err != nil || ref.Rows == 0 {
+		return runRef{}, err
+	}
+	ref.Level = level
+	ref.Name = fmt.Sprintf("%s%020d-%s", runPrefix, j.prev.N+1, strings.ToLower(rand.Text()))
+	ref.built = time.Now()
+	objects := ref.objects()
+	for i, of := range []struct {
+		write string
+		data  io.ReaderAt
+	}{{writeRows, cdx}, {writeBlocks, idx}, {writePlaces, strings.NewReader(places)}, {writePages, bytes.NewReader(pages)}} {
+		err := j.write(string(k)+of.write, func() error { return j.put(ctx, objects[i], of.data) })
+		if err != nil {
+			return ref, err
+		}
+	}
+	return ref, nil
+}
+
+// put stores an object of this attempt's own name.
+func (b *Builder) put(ctx context.Context, o store.Info, data io.ReaderAt) error {
+	err := putAgain(ctx, b.store, o.Key, data, o.Size)
+	if errors.Is(err, store.ErrExists) {
+		return nil // by a wrapper that tried again
+	}
+	return err
+}
+
+// stream is all lines of a run, read through once.
+type stream struct {
+	ref    runRef
+	object io.ReadCloser
+	lines  inFile
+	rows   int64
+}
+
+// openStream stands on the first line of a run.
+func openStream(ctx context.Context, st store.Store, ref runRef) (*stream, error) {
+	key := ref.Name + "/" + fileRows
+	object, err := st.Open(ctx, key, 0, ref.Cdx.Size)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	s := &stream{ref: ref, object: object}
+	z, err := gzip.NewReader(bufio.NewReaderSize(object, 256<<10))
+	if err != nil {
+		return nil, errors.Join(s.failed(err), object.Close())
+	}
+	s.lines.r = bufio.NewReaderSize(z, 64<<10)
+	if err := s.next(ctx); err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	return s, nil
+}
+
+func (s *stream) line() []byte { return s.lines.at }
+
+func (s *stream) next(ctx context.Context) error {
+	if err := s.lines.next(ctx); err != nil {
+		return s.failed(err)
+	}
+	if s.lines.at == nil {
+		if s.rows != s.ref.Rows {
+			return fmt.Errorf("%s/%s: has %d rows, the state says %d: %w", s.ref.Name, fileRows, s.rows, s.ref.Rows, ErrCorrupt)
+		}
+		return nil
+	}
+	s.rows++
+	if err := checkLine(s.lines.at); err != nil {
+		return fmt.Errorf("%s/%s, row %d: %w", s.ref.Name, fileRows, s.rows, err)
+	}
+	return nil
+}
+
+// failed names the place, and tells bad bytes from a store that does not answer.
+func (s *stream) failed(err error) error {
+	var bad flate.CorruptInputError
+	if errors.As(err, &bad) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", err, ErrCorrupt)
+	}
+	return fmt.Errorf("%s/%s, behind row %d: %w", s.ref.Name, fileRows, s.rows, err)
+}
+
+func (s *stream) close() { _ = s.object.Close() } // was only read
+
+// damaged makes of an object of the index that is not there, or too short, a damage of the index.
+func damaged(err error) error {
+	if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) {
+		return fmt.Errorf("%w: %w", err, ErrCorrupt)
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package urlindex
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+)
+
+// Row is one record: all that opens it without its segment's index.
+type Row struct {
+	archive.Cell // as the segment's index has it
+	// Seq is the sequence number of the catalog's line that says where the segment lies.
+	Seq int64
+	// Before is how many bytes the records before it take in the segment's WARC view.
+	Before int64
+	// Filename is the path in the tree, without the slash before it, of the .warc.gz that the
+	// record's edition brought of the host, and FileOffset its place there. Both are
+	// as of when the row was made: what is taken down since moves what lies behind it.
+	Filename   string
+	FileOffset int64
+}
+
+// Position is the row's place in the order of the index.
+func (r *Row) Position() Position {
+	return Position{Key: r.URLKey, Time: r.Time, Seq: r.Seq, Offset: r.Offset}
+}
+
+// Host is the host that the record belongs to.
+func (r *Row) Host() string {
+	host, _ := archive.HostOf(r.URL) // a row that was parsed or made has one
+	return host
+}
+
+// edition is the edition that brought the record.
+func (r *Row) edition() string {
+	return strings.TrimSuffix(r.Filename[strings.LastIndexByte(r.Filename, '/')+1:], warcSuffix)
+}
+
+// warcSuffix ends the names of WARC files in the tree.
+const warcSuffix = ".warc.gz"
+
+// timeForm is the time in a CDXJ line, 14 digits.
+const timeForm = "20060102150405"
+
+// revisitMIME is the media type of a revisit's line.
+const revisitMIME = "warc/revisit"
+
+// rowJSON is the JSON of a row, in its order.
+type rowJSON struct {
+	URL       string    `json:"url"`
+	MIME      string    `json:"mime"`
+	Status    string    `json:"status"`
+	Digest    string    `json:"digest"`
+	Length    string    `json:"length"`
+	Offset    string    `json:"offset"`
+	Filename  string    `json:"filename"`
+	Truncated string    `json:"truncated,omitempty"`
+	Nanos     int64     `json:"ns,omitempty"`
+	Refers    string    `json:"refers,omitempty"`
+	Cell      *[9]int64 `json:"cell"`
+	Seq       int64     `json:"seq"`
+	Before    int64     `json:"before"`
+}
+
+// appendRow appends a row's line with its newline.
+func appendRow(b []byte, r *Row) []byte {
+	b = append(append(b, r.URLKey...), ' ')
+	b = r.Time.UTC().AppendFormat(b, timeForm)
+	b = appendText(append(b, ` {"url":`...), r.URL)
+	b = appendText(append(b, `,"mime":`...), r.MIME)
+	b = append(strconv.AppendInt(append(b, `,"status":"`...), int64(r.Status), 10), '"')
+	b = appendText(append(b, `,"digest":`...), r.Digest)
+	b = append(strconv.AppendInt(append(b, `,"length":"`...), r.WARCLength(), 10), '"')
+	b = append(strconv.AppendInt(append(b, `,"offset":"`...), r.FileOffset, 10), '"')
+	b = appendText(append(b, `,"filename":`...), r.Filename)
+	if r.Truncated != "" {
+		b = appendText(append(b, `,"truncated":`...), r.Truncated)
+	}
+	if ns := r.Time.Nanosecond(); ns != 0 {
+		b = strconv.AppendInt(append(b, `,"ns":`...), int64(ns), 10)
+	}
+	if !r.RefersDate.IsZero() {
+		b = appendText(append(b, `,"refers":`...), r.RefersDate.UTC().Format(time.RFC3339Nano))
+	}
+	b = append(b, `,"cell":`...)
+	sep := byte('[')
+	for _, n := range []int64{r.Cell.Offset, r.TLen, r.HeaderLen, int64(r.HeaderCRC), r.BLen, r.HeadLen, r.BodyLen, int64(r.BodyCRC), int64(r.RecordCRC)} {
+		b = strconv.AppendInt(append(b, sep), n, 10)
+		sep = ','
+	}
+	b = strconv.AppendInt(append(b, `],"seq":`...), r.Seq, 10)
+	b = strconv.AppendInt(append(b, `,"before":`...), r.Before, 10)
+	return append(b, "}\n"...)
+}
+
+// appendText appends a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted := bytes.NewBuffer(b)
+			enc := json.NewEncoder(quoted)
+			enc.SetEscapeHTML(false)
+			_ = enc.Encode(s) // cannot fail: a string into memory
+			return bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// head is what lines are sorted by first: URL key, space, time. The line is well formed.
+func head(line []byte) []byte { return line[:bytes.IndexByte(line, ' ')+1+len(timeForm)] }
+
+// checkLine tells whether a line has a head, and its JSON behind it.
+func checkLine(line []byte) error {
+	i := bytes.IndexByte(line, ' ')
+	if i <= 0 || len(line) < i+len(timeForm)+3 || line[i+len(timeForm)+1] != ' ' || line[i+len(timeForm)+2] != '{' {
+		return fmt.Errorf("line %.60q does not begin with a URL key, a 14-digit time and an object: %w", line, ErrCorrupt)
+	}
+	return nil
+}
+
+// parseRow reads a line, with or without its newline.
+func parseRow(line []byte) (*Row, error) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	if err := checkLine(line); err != nil {
+		return nil, err
+	}
+	r, err := parseChecked(line)
+	if err != nil {
+		return nil, fmt.Errorf("row of %.100q: %w: %w", head(line), err, ErrCorrupt)
+	}
+	return r, nil
+}
+
+func parseChecked(line []byte) (*Row, error) {
+	h := head(line)
+	key, stamp := string(h[:len(h)-len(timeForm)-1]), string(h[len(h)-len(timeForm):])
+	at, err := time.Parse(timeForm, stamp)
+	if err != nil {
+		return nil, err
+	}
+	text := line[len(h)+1:]
+	j, ok := scanRow(string(text))
+	if !ok {
+		j = rowJSON{}
+		if err := json.Unmarshal(text, &j); err != nil {
+			return nil, err
+		}
+	}
+	return j.row(key, at)
+}
+
+// row checks what was read, and gives it as a row.
+func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
+	if j.Cell == nil {
+		return nil, fmt.Errorf("no cell")
+	}
+	host, err := archive.HostOf(j.URL)
+	if err != nil {
+		return nil, err
+	}
+	status, err := strconv.Atoi(j.Status)
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", err)
+	}
+	r := &Row{Seq: j.Seq, Before: j.Before, Filename: j.Filename}
+	r.URLKey, r.URL, r.MIME, r.Status, r.Digest, r.Truncated = key, j.URL, j.MIME, status, j.Digest, j.Truncated
+	if j.Nanos < 0 || j.Nanos >= int64(time.Second) {
+		return nil, fmt.Errorf("%d nanoseconds", j.Nanos)
+	}
+	r.Time = at.Add(time.Duration(j.Nanos))
+	c := j.Cell
+	for _, crc := range []int64{c[3], c[7], c[8]} {
+		if crc < 0 || crc > 1<<32-1 {
+			return nil, fmt.Errorf("CRC32 %d", crc)
+		}
+	}
+	r.Cell.Offset, r.TLen, r.HeaderLen, r.HeaderCRC = c[0], c[1], c[2], uint32(c[3])
+	r.BLen, r.HeadLen, r.BodyLen, r.BodyCRC, r.RecordCRC = c[4], c[5], c[6], uint32(c[7]), uint32(c[8])
+	switch {
+	case r.HeaderLen > 0:
+		r.Kind, r.Name = archive.Page, archive.FileName(host, r.URL)
+	case r.MIME == revisitMIME:
+		r.Kind = archive.Revisit
+		if j.Refers != "" {
+			if r.RefersDate, err = time.Parse(time.RFC3339Nano, j.Refers); err != nil {
+				return nil, fmt.Errorf("refers: %w", err)
+			}
+		}
+	default:
+		r.Kind = archive.Response
+	}
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
+	if r.FileOffset, err = strconv.ParseInt(j.Offset, 10, 64); err != nil {
+		return nil, fmt.Errorf("offset: %w", err)
+	}
+	switch {
+	case r.HeadLen == 0 || j.Length != strconv.FormatInt(r.WARCLength(), 10):
+		return nil, fmt.Errorf("length %q is not that of its cell, %d", j.Length, r.WARCLength())
+	case r.Seq <= 0 || r.Before < 0 || r.FileOffset < archive.WARCStart()+r.Before:
+		return nil, fmt.Errorf("line %d, %d bytes before it, offset %d", r.Seq, r.Before, r.FileOffset)
+	case !strings.HasSuffix(r.Filename, warcSuffix):
+		return nil, fmt.Errorf("file name %q does not end in %s", r.Filename, warcSuffix)
+	}
+	return r, nil
+}

@@ -1,0 +1,139 @@
+package urlindex
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// runWriter writes the objects of a run, line by line in their order. It holds one block, one
+// page of the list of blocks, and the list of pages.
+type runWriter struct {
+	perBlock int
+	cdx, idx *hashed
+	z        *gzip.Writer
+
+	raw   []byte // the block that is being filled
+	rows  int    // in it
+	last  []byte // the last line written
+	out   bytes.Buffer
+	page  []byte // the lines of cluster.idx since the last page's end
+	at    page   // that page
+	pages []byte
+	ref   runRef
+}
+
+// hashed is a file that is written, with its digest.
+type hashed struct {
+	w    *bufio.Writer
+	hash hash.Hash
+	n    int64
+}
+
+func newHashed(w io.Writer) *hashed {
+	h := sha256.New()
+	return &hashed{w: bufio.NewWriterSize(io.MultiWriter(w, h), 256<<10), hash: h}
+}
+
+func (h *hashed) Write(data []byte) (int, error) {
+	n, err := h.w.Write(data)
+	h.n += int64(n)
+	return n, err
+}
+
+// finish flushes, and describes what was written.
+func (h *hashed) finish() (file, error) {
+	err := h.w.Flush()
+	return file{Size: h.n, SHA256: hex.EncodeToString(h.hash.Sum(nil))}, err
+}
+
+// newRunWriter writes to two files, of perBlock lines a block.
+func newRunWriter(cdx, idx io.Writer, perBlock int) (*runWriter, error) {
+	z, err := gzip.NewWriterLevel(nil, gzipLevel)
+	return &runWriter{perBlock: perBlock, cdx: newHashed(cdx), idx: newHashed(idx), z: z}, err
+}
+
+// gzipLevel is that of the blocks: see URLINDEX.md for what was measured.
+const gzipLevel = 6
+
+// add adds one line, without its newline. Of the same line twice the second is left out.
+func (w *runWriter) add(line []byte) error {
+	if w.last != nil {
+		switch c := compareLines(line, w.last); {
+		case c < 0:
+			return fmt.Errorf("line of %.100q after %.100q: lines must be in order", head(line), head(w.last))
+		case c == 0:
+			return nil
+		}
+	}
+	w.last = append(w.last[:0], line...)
+	w.raw = append(append(w.raw, line...), '\n')
+	w.ref.Rows++
+	if w.rows++; w.rows == w.perBlock {
+		return w.endBlock()
+	}
+	return nil
+}
+
+func (w *runWriter) endBlock() error {
+	if w.rows == 0 {
+		return nil
+	}
+	w.out.Reset()
+	w.z.Reset(&w.out)
+	if _, err := w.z.Write(w.raw); err != nil {
+		return err
+	}
+	if err := w.z.Close(); err != nil {
+		return err
+	}
+	w.ref.Blocks++
+	b := block{head: string(head(w.raw)), offset: w.cdx.n, length: int64(w.out.Len()), number: w.ref.Blocks}
+	if len(w.page) == 0 {
+		w.at = page{head: b.head, offset: w.idx.n, first: b.number}
+	}
+	w.page = appendBlock(w.page, b)
+	if w.raw, w.rows = w.raw[:0], 0; w.ref.Blocks%pageBlocks == 0 {
+		if err := w.endPage(); err != nil {
+			return err
+		}
+	}
+	_, err := w.cdx.Write(w.out.Bytes())
+	return err
+}
+
+func (w *runWriter) endPage() error {
+	if len(w.page) == 0 {
+		return nil
+	}
+	w.at.length, w.at.crc = int64(len(w.page)), crc32.Checksum(w.page, castagnoli())
+	w.pages = appendPage(w.pages, w.at)
+	_, err := w.idx.Write(w.page)
+	w.page = w.page[:0]
+	return err
+}
+
+// finish ends both files. The reference lacks the name; the list of pages is in memory.
+func (w *runWriter) finish() (ref runRef, pages []byte, err error) {
+	if err := w.endBlock(); err != nil {
+		return ref, nil, err
+	}
+	if err := w.endPage(); err != nil {
+		return ref, nil, err
+	}
+	if w.ref.Cdx, err = w.cdx.finish(); err != nil {
+		return ref, nil, err
+	}
+	if w.ref.Idx, err = w.idx.finish(); err != nil {
+		return ref, nil, err
+	}
+	w.ref.Pages = file{Size: int64(len(w.pages)), SHA256: digest(w.pages)}
+	return w.ref, w.pages, nil
+}

@@ -1,0 +1,251 @@
+package urlindex
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"sheaf/archive/store"
+)
+
+// KeyPrefix begins the keys of all objects of the index.
+const KeyPrefix = "urls/"
+
+const (
+	statePrefix = KeyPrefix + "state/"
+	runPrefix   = KeyPrefix + "runs/"
+)
+
+// stateFormat is the format number that this version writes and reads.
+const stateFormat = 1
+
+// state is one entry of the index's log, the JSON object urls/state/<number>.
+type state struct {
+	Format int       `json:"format"`
+	N      int64     `json:"state"`
+	Prev   string    `json:"prev"` // SHA-256 of the entry before, empty in the first
+	At     time.Time `json:"at"`
+	Kind   kind      `json:"kind"`
+	// Through says that every line of the catalog up to this sequence number is in the runs,
+	// but those that are erased or expired, and Holes.
+	Through int64 `json:"through"`
+	// Swept says that no run has rows of what was erased up to this sequence number.
+	Swept int64 `json:"swept"`
+	// Version and Record are the number of a version of the catalog that has Through, and
+	// the SHA-256 of its record; 0 and empty in a state that covers nothing.
+	Version int64  `json:"version"`
+	Record  string `json:"record,omitempty"`
+	// Holes are lines whose segments' indexes could not be read.
+	Holes []int64  `json:"holes,omitempty"`
+	Runs  []runRef `json:"runs"`
+}
+
+// kind is what a state did.
+type kind string
+
+const (
+	kindBuild kind = "build" // took up new lines
+	kindMerge kind = "merge" // made one run of several
+	kindSweep kind = "sweep" // rewrote runs without what was erased
+	kindReset kind = "reset" // began anew
+)
+
+func stateKey(n int64) string { return fmt.Sprintf("%s%020d", statePrefix, n) }
+
+// entry is a state with the digest of its bytes.
+type entry struct {
+	state
+	digest string
+}
+
+// covers reports whether the rows of a line are in the runs.
+func (s *state) covers(seq int64) bool {
+	if seq > s.Through {
+		return false
+	}
+	_, hole := slices.BinarySearch(s.Holes, seq)
+	return !hole
+}
+
+// states is the log of states in the store. They count from 1 without gaps, so the last is
+// found by probing.
+type states struct{ store store.Store }
+
+// last gives the number of the last state, knowing that state n exists (0: nothing known).
+func (l states) last(ctx context.Context, n int64) (int64, error) {
+	var failed error
+	exists := func(n int64) bool {
+		_, err := l.store.Stat(ctx, stateKey(n))
+		if err != nil && !errors.Is(err, store.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+		return err == nil
+	}
+	step := int64(1)
+	for exists(n+step) && failed == nil {
+		n += step
+		step *= 2
+	}
+	more := sort.Search(int(step-1), func(i int) bool { return failed != nil || !exists(n+int64(i)+1) })
+	return n + int64(more), failed
+}
+
+// read gives state n; that of 0 covers nothing. Of a state that is no good the error is
+// ErrCorrupt, and number and digest are given all the same: another can follow on it.
+func (l states) read(ctx context.Context, n int64) (*entry, error) {
+	if n == 0 {
+		return &entry{}, nil
+	}
+	data, err := readAll(ctx, l.store, stateKey(n), 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseState(data, n)
+	if err != nil {
+		s, err = state{N: n}, fmt.Errorf("%s: %w", stateKey(n), err)
+	}
+	return &entry{s, digest(data)}, err
+}
+
+// parseState reads the record of state n.
+func parseState(data []byte, n int64) (s state, err error) {
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("%w: %w", err, ErrCorrupt)
+	}
+	switch {
+	case s.Format != stateFormat:
+		return s, fmt.Errorf("format %d, this program reads %d: %w", s.Format, stateFormat, ErrCorrupt)
+	case s.N != n:
+		return s, fmt.Errorf("holds state %d: %w", s.N, ErrCorrupt)
+	case s.Through < 0 || s.Swept < 0 || s.Version < 0 || !slices.IsSorted(s.Holes):
+		return s, fmt.Errorf("through %d, swept %d, version %d, holes %v: %w", s.Through, s.Swept, s.Version, s.Holes, ErrCorrupt)
+	}
+	for _, r := range s.Runs {
+		if err := r.check(); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// errLost says that another got the state's number.
+var errLost = errors.New("state was taken by another")
+
+// append adds the state that follows on prev, and gives it. It fails with errLost where another was first. A
+// put that failed may have happened, so what is there decides.
+func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error) {
+	s.Format, s.N, s.Prev = stateFormat, prev.N+1, prev.digest
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := putAgain(ctx, l.store, stateKey(s.N), bytes.NewReader(data), int64(len(data))); err != nil && !errors.Is(err, store.ErrExists) {
+		return nil, err
+	}
+	there, err := readAll(ctx, l.store, stateKey(s.N), 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(there, data) {
+		return nil, errLost
+	}
+	return &entry{s, digest(data)}, nil
+}
+
+// putAgain puts an object, and where that failed, which tells nothing of what happened, once
+// more: that the key is taken is only said of an object that is whole and durable.
+func putAgain(ctx context.Context, st store.Store, key string, r io.ReaderAt, size int64) error {
+	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
+	failed := put()
+	if failed == nil || errors.Is(failed, store.ErrExists) || ctx.Err() != nil {
+		return failed
+	}
+	if err := put(); err != nil && !errors.Is(err, store.ErrExists) {
+		return failed
+	}
+	return nil
+}
+
+// readAll reads a range of an object into memory; n < 0 is all to its end.
+func readAll(ctx context.Context, st store.Store, key string, off, n int64) (data []byte, err error) {
+	r, err := st.Open(ctx, key, off, n)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	if n < 0 {
+		data, err = io.ReadAll(r)
+	} else {
+		data = make([]byte, n)
+		_, err = io.ReadFull(r, data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	return data, nil
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// A run is a directory of four objects, which together are a ZipNum cluster.
+const (
+	fileRows   = "cdx.gz"       // rows, in gzip members of some lines each
+	fileBlocks = "cluster.idx"  // a line for each member
+	filePlaces = "location.txt" // says to other programs where cdx.gz is: beside it
+	filePages  = "pages"        // a line for each stretch of cluster.idx
+)
+
+// places is what location.txt holds.
+const places = fileRows + "\t" + fileRows + "\n"
+
+// runRef is how a state names a run.
+type runRef struct {
+	Name   string `json:"name"`  // key of its directory
+	Level  int    `json:"level"` // how often its rows were merged
+	Rows   int64  `json:"rows"`
+	Blocks int64  `json:"blocks"`
+	Cdx    file   `json:"cdx"`   // fileRows
+	Idx    file   `json:"idx"`   // fileBlocks
+	Pages  file   `json:"pages"` // filePages
+
+	built time.Time // when this process began to store it; zero of one that a state names
+}
+
+// file describes one object of a run.
+type file struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+func (r *runRef) check() error {
+	if id, ok := strings.CutPrefix(r.Name, runPrefix); !ok || id == "" || strings.Contains(id, "/") || store.CheckKey(r.Name) != nil {
+		return fmt.Errorf("run %q: is no name of a run: %w", r.Name, ErrCorrupt)
+	}
+	if r.Rows <= 0 || r.Blocks <= 0 || r.Cdx.Size <= 0 || r.Idx.Size <= 0 || r.Pages.Size <= 0 || r.Pages.Size > maxPages {
+		return fmt.Errorf("run %s: %d rows, %d blocks, %d, %d and %d bytes: %w", r.Name, r.Rows, r.Blocks, r.Cdx.Size, r.Idx.Size, r.Pages.Size, ErrCorrupt)
+	}
+	return nil
+}
+
+// maxPages bounds what a reader holds of a run, in bytes: 10¹¹ rows.
+const maxPages = 1 << 30
+
+// objects are the keys and sizes of a run's objects, in the order in which they are stored.
+func (r *runRef) objects() []store.Info {
+	return []store.Info{
+		{Key: r.Name + "/" + fileRows, Size: r.Cdx.Size}, {Key: r.Name + "/" + fileBlocks, Size: r.Idx.Size},
+		{Key: r.Name + "/" + filePlaces, Size: int64(len(places))}, {Key: r.Name + "/" + filePages, Size: r.Pages.Size},
+	}
+}
