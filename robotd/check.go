@@ -47,6 +47,8 @@ func (c *Config) check() error {
 	}{
 		{"data", c.DataDir, c.DataDir == "", "name a folder"},
 		{"interval", c.Interval, c.Interval < 0, "a duration such as 20s"},
+		{"watch.every", c.Watch.Every, c.Watch.Every < 0, "a duration such as 10m, or 0"},
+		{"watch.share", c.Watch.Share, !(c.Watch.Share > 0 && c.Watch.Share <= 1), "a part of the whole, above 0 and up to 1"},
 		{"run.pages", c.Run.Pages, c.Run.Pages < 1, "at least 1"},
 		{"run.time", c.Run.Time, c.Run.Time <= 0, "a duration such as 1m"},
 		{"adapt.min", c.Adapt.Min, c.Adapt.Min < 0, "a duration such as 5s, or 0"},

@@ -47,6 +47,9 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 	if r.cfg.Express > 0 {
 		chore(every(expressEvery), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
 	}
+	if r.attends() {
+		chore(every(comeBackEvery), r.comeBack)
+	}
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(roomEvery), r.lookForRoom)
@@ -180,7 +183,12 @@ func (r *Robot) refresh(ctx context.Context) error {
 	r.list = *list
 	r.mu.Unlock()
 	r.log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
-	if c != nil {
+	switch {
+	case c != nil && c.short:
+		if err := c.renew(ctx, &old, hosts); err != nil {
+			return err
+		}
+	case c != nil:
 		return errors.Join(c.renew(ctx, &old, hosts), c.startAll(ctx, hosts))
 	}
 	if list.gained(&old) {
@@ -223,5 +231,6 @@ func (r *Robot) drop(ctx context.Context, c *crawl, names []string) error {
 // forget drops all that is known of a host.
 func (r *Robot) forget(name string) error {
 	r.servers.Forget(name)
+	r.watches.forget(name)
 	return errors.Join(r.frontier.Forget(name), r.robots.Forget(name))
 }

@@ -65,6 +65,9 @@ type Config struct {
 	// that a consumer watches has changed; 0: such changes come with the other pages.
 	Express time.Duration `mapstructure:"express"`
 
+	// Watch bounds how often pages that consumers watch are visited.
+	Watch WatchConfig `mapstructure:"watch"`
+
 	// Limits bound what the robot uses of its site's line.
 	Limits LimitsConfig `mapstructure:"limits"`
 
@@ -107,6 +110,13 @@ type RunConfig struct {
 type AdaptConfig struct {
 	Min time.Duration `mapstructure:"min"` // where answers stay as quick as ever; 0: Interval
 	Max time.Duration `mapstructure:"max"` // where they slow down or fail; 0: Interval
+}
+
+// WatchConfig bounds how often pages that consumers watch are visited. Within it a page comes as often as
+// its changes ask for, once a cycle at least.
+type WatchConfig struct {
+	Every time.Duration `mapstructure:"every"` // at least between two visits to a page; 0: once a cycle, no oftener
+	Share float64       `mapstructure:"share"` // of a host's time that such visits may take
 }
 
 // LimitsConfig bounds what the robot uses of its site's line; 0 is no limit.
@@ -234,6 +244,7 @@ func Default() Config {
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
 		Express:     5 * time.Minute,
+		Watch:       WatchConfig{Every: 10 * time.Minute, Share: 0.5},
 		Memory:      MemoryConfig{Garbage: 8 << 20, Limit: 512 << 20},
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},

@@ -15,8 +15,10 @@ import (
 // crawl is one cycle's work: the hosts and the modules that their turns pass.
 type crawl struct {
 	*Robot
-	stop  context.CancelCauseFunc
-	round round
+	stop   context.CancelCauseFunc
+	round  round
+	short  bool                // between two cycles, for watched pages: see visitWatched
+	others map[string][]string // all assigned hosts, of a short one
 
 	began      time.Time
 	watchdog   *watchdog
@@ -39,21 +41,9 @@ var (
 
 // crawlHosts visits the assigned hosts until none has anything left.
 func (r *Robot) crawlHosts(ctx context.Context) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	c := &crawl{Robot: r, stop: stop, round: r.thisRound(), hosts: make(map[string]*host), starting: 1}
-	c.backlog.shrinks = make(chan struct{}, 1)
-	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
-	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
-	c.fetching = newModule("fetch", 0, nil)
-	c.fetching.size, c.began = r.cfg.Concurrency, time.Now()
-	r.setCrawl(c)
-	defer r.setCrawl(nil)
-	if !c.round.end.IsZero() {
-		over := time.AfterFunc(time.Until(c.round.end), func() { stop(errOver) })
-		defer over.Stop()
-	}
-	err := errors.Join(r.withChores(ctx, c.run), c.accountLeft())
+	ctx, c, end := r.newCrawl(ctx, time.Time{})
+	defer end()
+	err := errors.Join(r.withChores(ctx, func(ctx context.Context) error { return c.run(ctx, c.assigned()) }), c.accountLeft())
 	covered := c.coverage(time.Now())
 	r.covered.Store(&covered)
 	r.mu.Lock()
@@ -62,13 +52,45 @@ func (r *Robot) crawlHosts(ctx context.Context) error {
 	r.progress.note(number, c.all())
 	var pages, bytes int64
 	for _, h := range c.all() {
-		c.learnHour(h)
-		r.gate.Remove(h.name)
 		pages, bytes = pages+h.pages.Load(), bytes+h.bytes.Load()
 	}
+	c.leave()
 	r.pages.Store(pages)
 	r.bytes.Store(bytes)
 	return errors.Join(err, r.servers.Save())
+}
+
+// newCrawl makes a crawl that is over when the cycle's time is, or at until where that is earlier and not zero.
+// It is the robot's until end is called.
+func (r *Robot) newCrawl(ctx context.Context, until time.Time) (_ context.Context, c *crawl, end func()) {
+	ctx, stop := context.WithCancelCause(ctx)
+	c = &crawl{Robot: r, stop: stop, round: r.thisRound(), hosts: make(map[string]*host), starting: 1}
+	c.backlog.shrinks = make(chan struct{}, 1)
+	c.storing = newModule("store", runtime.GOMAXPROCS(0), c.store)
+	c.extracting = newModule("extract", runtime.GOMAXPROCS(0), c.extract)
+	c.fetching = newModule("fetch", 0, nil)
+	c.fetching.size, c.began = r.cfg.Concurrency, time.Now()
+	r.setCrawl(c)
+	over := func() bool { return true }
+	if at := c.round.end; !at.IsZero() || !until.IsZero() {
+		if at.IsZero() || !until.IsZero() && until.Before(at) {
+			at = until
+		}
+		over = time.AfterFunc(time.Until(at), func() { stop(errOver) }).Stop
+	}
+	return ctx, c, func() {
+		over()
+		r.setCrawl(nil)
+		stop(nil)
+	}
+}
+
+// leave takes the crawl's hosts out of the gate.
+func (c *crawl) leave() {
+	for _, h := range c.all() {
+		c.learnHour(h)
+		c.gate.Remove(h.name)
+	}
 }
 
 func (r *Robot) setCrawl(c *crawl) {
@@ -77,7 +99,8 @@ func (r *Robot) setCrawl(c *crawl) {
 	r.crawl = c
 }
 
-func (c *crawl) run(ctx context.Context) error {
+// run visits the hosts until none has anything left.
+func (c *crawl) run(ctx context.Context, seeds map[string][]string) error {
 	fetchers := newCrew(c.cfg.Concurrency)
 	c.watchdog = newWatchdog(c.cfg.Page.Stall, func(t *turn) {
 		c.lose(t)
@@ -88,7 +111,7 @@ func (c *crawl) run(ctx context.Context) error {
 	go c.watchdog.run(watching)
 	var dispatcher sync.WaitGroup
 	dispatcher.Go(func() { c.dispatch(ctx, fetchers) })
-	if err := c.startAll(ctx, c.assigned()); err != nil {
+	if err := c.startAll(ctx, seeds); err != nil {
 		c.stop(err)
 	}
 	c.mu.Lock()

@@ -124,6 +124,9 @@ func (r *Robot) heartbeat() (wire.Heartbeat, func() bool, error) {
 	hb := wire.Heartbeat{List: r.list.ETag, Generation: r.list.Generation, Version: Version, Cycle: r.cycle.Number, Held: !r.held.IsZero()}
 	c := r.crawl
 	r.mu.Unlock()
+	if c != nil && c.short { // the hosts' progress is the cycle's, which has ended
+		c = nil
+	}
 	hb.Phase = r.phase(c, time.Now())
 	if c != nil && hb.Phase != wire.PhaseStarting {
 		hosts := c.all()

@@ -39,7 +39,10 @@ func (c *crawl) append(t *turn) error {
 	if tapped != nil {
 		c.tap.Offer(tapped)
 	}
-	c.watches.noticed(t.host.name, rec, t.known.Digest != "")
+	c.came(t, rec, visit)
+	if err := c.watches.noticed(t.host.name, rec, t.known.Digest != ""); err != nil {
+		return err
+	}
 	t.host.pages.Add(1)
 	c.tally.count(rec.Kind)
 	t.host.bytes.Add(t.resp.ResponseBytes)

@@ -90,6 +90,10 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 	if name != to.name {
 		to = c.host(name)
 	}
+	if to == nil && c.others[name] != nil { // it is visited in the next cycle
+		t.resting = append(t.resting, link{Entry: frontier.Entry{URL: u.Canonical(), Depth: e.Depth, Redirects: e.Redirects}})
+		return
+	}
 	if to == nil {
 		// The manager would refuse a report with a name that cannot be one.
 		if top, _, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/"); err == nil {
@@ -137,6 +141,15 @@ func (c *crawl) queue(t *turn) error {
 		}
 		if n > 0 && h != t.host {
 			c.wake(h)
+		}
+	}
+	for _, l := range t.resting {
+		front, err := c.frontier.Host(weburl.Host(l.URL))
+		if err == nil {
+			_, err = front.Push(l.Entry)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for _, top := range t.found {

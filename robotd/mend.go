@@ -34,6 +34,7 @@ func (c *crawl) mend(ctx context.Context, front *frontier.Host) error {
 		return nil
 	}
 	// Links of published pages may be lost. The next cycle takes all in full and finds them.
+	c.watches.forget(front.Name)
 	return c.frontier.ForgetVisits(front.Name)
 }
 

@@ -27,6 +27,7 @@ type page struct {
 	links     []link           // within the assignment
 	found     []string         // top pages of hosts outside of it
 	others    []frontier.Entry // links to URLs of other robots\' shares
+	resting   []link           // of a short crawl, links to hosts that are not in it
 	outlinks  []archive.Link   // all, as the archive keeps them
 	noArchive bool
 	noIndex   bool
@@ -99,6 +100,12 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 			t.out.More = true
 			return false, nil
 		}
+		if c.cameAlready(h, e) {
+			if err := h.front.Finish(frontier.Done{}); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if !h.share.Load().Has(weburl.Canonical(e.URL)) { // known from when it was this robot's
 			if err := errors.Join(c.elsewhere(e), h.front.Finish(frontier.Done{})); err != nil {
 				return false, err
@@ -116,6 +123,9 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 		known, ok, err := h.front.Visit(e.URL)
 		if err != nil {
 			return false, err
+		}
+		if v, _, newer := c.watches.visit(h.name, e.URL); newer {
+			known, ok = v, true
 		}
 		t.past = known
 		if ok && time.Since(known.Full) < c.cfg.Page.Full {

@@ -77,6 +77,7 @@ type Robot struct {
 	asks     chan []wire.ProbeAsk // distances to measure
 	turned   chan struct{}        // tells that held has changed
 	gained   chan struct{}        // tells that the list has got hosts between two cycles
+	wanted   chan struct{}        // tells between two cycles that watched pages may be due
 
 	mu    sync.Mutex // guards all below
 	askAt time.Time  // when the manager is asked for changes
@@ -98,7 +99,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 	}
 	cfg.Manager = id.managers(&cfg)
 	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
-		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1)}
+		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -89,6 +89,10 @@ func (r *Robot) rest(ctx context.Context, next time.Time) error {
 			return ctx.Err()
 		case <-timer.C:
 			return nil
+		case <-r.wanted:
+			if err := r.visitWatched(ctx, next); err != nil {
+				return err
+			}
 		case <-r.gained:
 			if !r.mayVisit(time.Now()) {
 				continue // they are for the next cycle

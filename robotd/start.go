@@ -15,10 +15,10 @@ import (
 	"sheaf/robotd/frontier"
 )
 
-func (c *crawl) assigned() map[string][]string {
-	c.Robot.mu.Lock()
-	defer c.Robot.mu.Unlock()
-	return c.list.hosts()
+func (r *Robot) assigned() map[string][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.list.hosts()
 }
 
 // lookUps is how many questions are put to the name servers at once.
@@ -113,7 +113,13 @@ func (c *crawl) enter(ctx context.Context, name string, seeds []string, spooled 
 	if err != nil {
 		return nil, false, err
 	}
+	if err := c.attend(name); err != nil {
+		return nil, false, err
+	}
 	h = &host{name: name, front: front, quiet: c.quiet[name], later: int64(later)}
+	if c.short {
+		h.later = 0 // the cycle has told of them
+	}
 	h.share.Store(&share)
 	h.idle.Store(true)
 	c.mu.Lock()
@@ -138,7 +144,7 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	if !h.front.Empty() {
 		from, _ := c.opening(time.Now())
 		at := c.firstVisit(from)
-		if quick := c.quickHour(h, from); quick.After(from) {
+		if quick := c.quickHour(h, from); !c.short && quick.After(from) {
 			at = quick
 		}
 		c.gate.AddAt(h.home(), h.name, later(at, c.restraints.Get(h.name).Until))

@@ -43,6 +43,7 @@ func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
 // never published, so that no revisit may refer to them.
 func (r *Robot) quarantined(b batch.Spooled, _ *wire.Receipt) error {
 	for _, host := range b.Hosts {
+		r.watches.forget(host)
 		if err := r.frontier.ForgetVisits(host); err != nil {
 			return err
 		}

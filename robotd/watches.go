@@ -3,9 +3,12 @@ package robotd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -18,16 +21,18 @@ import (
 )
 
 // watches is what consumers watch of this robot's hosts (paper 004). Such pages are
-// visited in every cycle, at the hours learned for their server like all others; a change goes into a small
+// visited in every cycle, at the hours learned for their server like all others, and within it as often as
+// their changes ask for (comeback.go); a change goes into a small
 // batch of its host alone, which is sent at once. The list outlasts the process, and the manager's absence.
 type watches struct {
-	path string
+	path string // watches.json; due hosts stand beside it
 
 	mu     sync.Mutex // guards all below
 	tag    string
 	byHost map[string][]wire.WatchOrder
 	due    map[string]bool // hosts with a change to be handed in
 	last   time.Time       // when that was done last
+	hosts  map[string]*attended
 }
 
 // savedWatches is watches.json.
@@ -37,12 +42,16 @@ type savedWatches struct {
 }
 
 func openWatches(path string) (*watches, error) {
-	w := &watches{path: path, due: make(map[string]bool)}
+	w := &watches{path: path, due: make(map[string]bool), hosts: make(map[string]*attended)}
 	var saved savedWatches
-	err := loadJSON(path, &saved)
+	err := errors.Join(loadJSON(path, &saved), loadJSON(w.duePath(), &w.due))
 	w.set(saved)
 	return w, err
 }
+
+// duePath is where the hosts with a change to be handed in are kept: their pages may lie in open segments when
+// the process ends.
+func (w *watches) duePath() string { return filepath.Join(filepath.Dir(w.path), "express.json") }
 
 // set replaces the list. The caller holds mu, or nobody else has w yet.
 func (w *watches) set(saved savedWatches) {
@@ -50,6 +59,54 @@ func (w *watches) set(saved savedWatches) {
 	for _, o := range saved.Watches {
 		w.byHost[o.Host] = append(w.byHost[o.Host], o)
 	}
+	for _, a := range w.hosts {
+		a.stale = true
+	}
+}
+
+// names are the hosts of which something is watched.
+func (w *watches) names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.byHost))
+}
+
+// attends reports whether what is known of a host's watched pages has been read, and whether there are any.
+func (w *watches) attends(host string) (fresh, watched bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.hosts[host]
+	if len(w.byHost[host]) == 0 {
+		delete(w.hosts, host)
+		return false, false
+	}
+	return a != nil && !a.stale, true
+}
+
+// broad reports whether more of a host is watched than single pages.
+func (w *watches) broad(host string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.byHost[host], func(o wire.WatchOrder) bool { return o.Kind != wire.WatchURL })
+}
+
+// visit gives what is known of a watched page from visits of this cycle too.
+func (w *watches) visit(host, url string) (v frontier.Visit, at time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.hosts[host]
+	if a == nil || a.pages[url] == nil || a.pages[url].at.IsZero() {
+		return v, at, false
+	}
+	p := a.pages[url]
+	return p.visit, p.at, true
+}
+
+// forget drops what is known of a host's pages.
+func (w *watches) forget(host string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.hosts, host)
 }
 
 // entries gives the single pages of a host that are watched, as links of the list.
@@ -68,6 +125,11 @@ func (w *watches) entries(host string) (entries []frontier.Entry) {
 func (w *watches) covers(host, url string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.wants(host, url)
+}
+
+// wants is covers for who holds mu.
+func (w *watches) wants(host, url string) bool {
 	return slices.ContainsFunc(w.byHost[host], func(o wire.WatchOrder) bool { return o.Covers(url) })
 }
 
@@ -85,13 +147,15 @@ func (w *watches) request(host string, req fetch.Request) fetch.Request {
 }
 
 // noticed remembers that a host has a change to be handed in, if one of its watches wants that.
-func (w *watches) noticed(host string, rec *archive.Record, known bool) {
+func (w *watches) noticed(host string, rec *archive.Record, known bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	gone := rec.Kind == archive.Response && known && isGoneAnswer(rec.HTTP)
-	if (rec.Kind == archive.Page || gone) && w.covers(host, rec.URL) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.due[host] = true
+	if w.due[host] || rec.Kind != archive.Page && !gone || !w.wants(host, rec.URL) {
+		return nil
 	}
+	w.due[host] = true
+	return noteJSON(w.duePath(), w.due)
 }
 
 func isGoneAnswer(head []byte) bool {
@@ -110,6 +174,20 @@ func (w *watches) take(now time.Time, rest time.Duration) map[string]bool {
 	hosts := w.due
 	w.due, w.last = make(map[string]bool), now
 	return hosts
+}
+
+// handedIn notes that the hosts that were taken are in a batch.
+func (w *watches) handedIn() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return noteJSON(w.duePath(), w.due)
+}
+
+// missed puts hosts back that could not be handed in.
+func (w *watches) missed(hosts map[string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.Copy(w.due, hosts)
 }
 
 // askWatches asks the manager what is watched. New pages are queued at once.
@@ -208,7 +286,11 @@ func (r *Robot) handInExpress(ctx context.Context, rest time.Duration) error {
 	r.mu.Unlock()
 	id, err := r.batches.SealExpress(ctx, generation, hosts)
 	if err != nil {
+		r.watches.missed(hosts)
 		return fmt.Errorf("sealing what is watched: %w", err)
+	}
+	if err := r.watches.handedIn(); err != nil {
+		return err
 	}
 	if id != "" {
 		r.log.Info("a change that is waited for is handed in", "batch", id, "hosts", len(hosts))

@@ -16,8 +16,8 @@ const (
 	WatchHost   = "host"
 )
 
-// WatchOrder is something that consumers watch: a robot visits it in every cycle, and
-// hands a change in at once.
+// WatchOrder is something that consumers watch: a robot visits it in every cycle, and oftener
+// where it changes oftener, and hands a change in at once.
 type WatchOrder struct {
 	Kind string `json:"kind"`
 	Host string `json:"host"`

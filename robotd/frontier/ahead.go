@@ -29,10 +29,14 @@ var ErrEmpty = errors.New("no page in hand")
 func (h *Host) Head() (Entry, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if e := h.first(); e != nil {
+		return *e, true, nil
+	}
 	a, err := h.look()
 	if err != nil || a == nil {
 		return Entry{}, false, err
 	}
+	h.given = true
 	return a.entries[0], true, nil
 }
 

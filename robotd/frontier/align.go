@@ -42,7 +42,13 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 			collected[c.URL] = c
 		}
 	}
-	return h.finishCollected(collected, segment, done, end)
+	finished, err = h.finishCollected(collected, segment, done, end)
+	if err == nil && len(collected) > 0 && (h.last.segment != segment || h.last.end < end) {
+		// The last cell is of a page that PushFirst had brought: it is in the queue no more, nor in the lane.
+		last := cells[len(cells)-1]
+		err = h.finishFirst(&Entry{URL: last.URL}, Done{Segment: segment, End: end, Visit: last.Visit})
+	}
+	return finished, err
 }
 
 // finishCollected finishes those entries of the queue that were collected. Entries before

@@ -17,6 +17,9 @@
 // and a folder (three files from its second cycle on); a URL costs two bytes of memory, and
 // of disk its path and 20 bytes.
 //
+// Pages that are visited several times in a cycle, because somebody waits for their changes, come before
+// the queue, in a lane that is in memory only; their lines in the journal name their URLs.
+//
 // The order of writing is: the page's links to the log, then its cell to the
 // segment, then its line to the journal. After a SIGKILL at any point Align puts
 // the three together again: a cell behind the last journal line belongs to the

@@ -17,6 +17,7 @@ type Entry struct {
 	Depth     int    // links from a seed
 	Redirects int    // redirects in a row that led here
 	Tries     int    // times that it was fetched in vain
+	First     bool   // PushFirst brought it; the log does not say so
 }
 
 func hash(url string) uint64 {

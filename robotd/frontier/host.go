@@ -26,6 +26,9 @@ type Host struct {
 	urls        int    // different ones in the log
 	left        int    // entries behind last.consumed
 
+	lane  *lane // what comes before the queue; nil: nothing
+	given bool  // the queue's first page is in hand
+
 	ahead atomic.Pointer[lookAhead] // of whoever holds mu, or goes
 }
 
@@ -110,14 +113,14 @@ func (h *Host) Lost(stored int) bool {
 func (h *Host) Left() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.left
+	return h.left + h.lane.len()
 }
 
 // Empty reports whether everything that was queued is finished.
 func (h *Host) Empty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.last.consumed >= h.logSize
+	return h.last.consumed >= h.logSize && h.lane.len() == 0
 }
 
 // Done says what became of the page in hand.
@@ -132,6 +135,9 @@ type Done struct {
 func (h *Host) Finish(d Done) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.lane.holds() {
+		return h.finishFirst(h.lane.hand, d)
+	}
 	return h.finish(d)
 }
 
@@ -159,14 +165,20 @@ func (h *Host) finish(d Done) error {
 		h.marks++
 	}
 	h.left--
+	h.given = false
 	a.pass()
 	return nil
 }
 
-// Retry puts the page in hand behind all others, with one more try counted.
+// Retry puts the page in hand behind all others, with one more try counted. One that PushFirst
+// brought is dropped: it will be brought again.
 func (h *Host) Retry() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.lane.holds() {
+		h.dropFirst()
+		return nil
+	}
 	a, err := h.look()
 	if err != nil || a == nil {
 		return errors.Join(err, ErrEmpty)

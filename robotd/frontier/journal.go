@@ -32,11 +32,12 @@ type place struct {
 }
 
 // mark is one line of the journal. It is the sum of what follows, the numbers of place and key
-// in hexadecimal, the segment's name, and the visit.
+// in hexadecimal, the segment's name, the visit, and where the page came before the queue its entry.
 type mark struct {
 	place
 	key   uint64
-	visit Visit // Full is zero where the page was not collected
+	visit Visit  // Full is zero where the page was not collected
+	own   *Entry // of a page that is not the log's at consumed; else nil
 }
 
 func (m mark) line() []byte {
@@ -44,8 +45,11 @@ func (m mark) line() []byte {
 	if m.queued {
 		queued = 1
 	}
-	return append([]byte(checked(fmt.Sprintf("%x %x %x %x %x %s %s",
-		m.consumed, m.logged, queued, m.end, m.key, strconv.Quote(m.segment), m.visit.fields()))), '\n')
+	text := fmt.Appendf(nil, "%x %x %x %x %x %s %s", m.consumed, m.logged, queued, m.end, m.key, strconv.Quote(m.segment), m.visit.fields())
+	if m.own != nil {
+		text = m.own.appendOwn(text)
+	}
+	return append([]byte(checked(string(text))), '\n')
 }
 
 // gone stands for the date of a page that is no more.
@@ -137,7 +141,9 @@ func parseMark(line []byte) (m mark, ok bool) {
 		return m, false
 	}
 	var err error
-	m.visit, err = parseVisit(string(visit))
+	var rest string
+	rest, m.own = cutOwn(string(visit))
+	m.visit, err = parseVisit(rest)
 	return m, err == nil
 }
 

@@ -96,6 +96,9 @@ func eachVisited(dir, host string, cycle int64, fn func(known) error) error {
 		if !m.visit.learned() {
 			return nil
 		}
+		if m.own != nil {
+			return fn(known{m.key, m.visit, *m.own})
+		}
 		for log.end < m.consumed {
 			var err error
 			if line, err = log.next(); err == io.EOF {

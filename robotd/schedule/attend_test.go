@@ -1,0 +1,151 @@
+package schedule
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"sheaf/internal/window"
+)
+
+// attend visits a page as Attention says, whose changes come at the given days, and gives the visits
+// a day, the visits for each change and how long changes waited, by the second half of the time.
+func attend(a Attention, changes []float64, days float64) (perDay, perChange float64, delays []time.Duration) {
+	var c Changes
+	haste := Calm
+	at, next, visits := 0.0, 0, 0
+	for at < days {
+		interval := a.Intervals([]Changes{c}, []float64{haste}, 1e9)[0].Hours() / 24
+		at += interval
+		met := 0
+		for ; next < len(changes) && changes[next] <= at; next++ {
+			met++
+			if at > days/2 {
+				delays = append(delays, time.Duration((at-changes[next])*float64(24*time.Hour)))
+			}
+		}
+		if at > days/2 {
+			visits++
+		}
+		c.Observe(interval, met > 0)
+		c.Fade(60)
+		haste = a.Haste(haste, met > 0)
+	}
+	slices.Sort(delays)
+	return float64(visits) / (days / 2), float64(visits) / float64(max(len(delays), 1)), delays
+}
+
+// TestAttention: a page that changes hourly, daily, weekly, in bursts, faster than may be followed or never
+// gets some visits for each change, and a change waits for a small part of the time between two.
+func TestAttention(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 4))
+	random := func(rate float64) func(days float64) []float64 {
+		return func(days float64) (at []float64) {
+			for x := rng.ExpFloat64() / rate; x < days; x += rng.ExpFloat64() / rate {
+				at = append(at, x)
+			}
+			return at
+		}
+	}
+	regular := func(every float64) func(days float64) []float64 {
+		return func(days float64) (at []float64) {
+			for x := rng.Float64() * every; x < days; x += every {
+				at = append(at, x)
+			}
+			return at
+		}
+	}
+	bursts := func(days float64) (at []float64) {
+		for _, x := range random(1.0 / 3)(days) {
+			for i := range 10 {
+				at = append(at, x+float64(i)*20/(24*60))
+			}
+		}
+		slices.Sort(at)
+		return at
+	}
+	a := Attention{Least: 10 * time.Minute, Most: 24 * time.Hour}
+	for _, c := range []struct {
+		name    string
+		changes func(days float64) []float64
+		days    float64
+		most    float64       // visits for each change
+		perDay  float64       // visits a day, at most
+		median  time.Duration // delay, at most
+	}{
+		{"hourly at random", random(24), 60, 5, 110, 11 * time.Minute},
+		{"hourly", regular(1.0 / 24), 60, 5.5, 130, 11 * time.Minute},
+		{"daily at random", random(1), 400, 6.5, 6.5, 4 * time.Hour},
+		{"daily", regular(1), 400, 7, 7, 4 * time.Hour},
+		{"weekly", random(1.0 / 7), 2000, 12, 1.5, 13 * time.Hour},
+		{"bursts", bursts, 800, 1.5, 5, 8 * time.Hour},
+		{"every ten minutes", random(144), 20, 1.2, 144.5, 6 * time.Minute},
+		{"never", random(1e-9), 400, 1e9, 1.1, 0},
+	} {
+		perDay, perChange, delays := attend(a, c.changes(c.days), c.days)
+		var median, late time.Duration
+		if len(delays) > 0 {
+			median, late = delays[len(delays)/2], delays[len(delays)*9/10]
+		}
+		t.Logf("%-18s %6.2f visits a day, %5.2f for each change; delay median %v, nine in ten %v", c.name, perDay, perChange, median.Round(time.Minute), late.Round(time.Minute))
+		if perDay > c.perDay || perChange > c.most || median > c.median {
+			t.Errorf("%s: want at most %.1f a day, %.1f for each change, and a median of %v", c.name, c.perDay, c.most, c.median)
+		}
+	}
+}
+
+// TestAttentionWithoutRoom: where a host has no room for all visits, none gets more than it asks for, all together
+// fit, and pages that change often are not given up.
+func TestAttentionWithoutRoom(t *testing.T) {
+	a := Attention{Least: time.Minute, Most: 24 * time.Hour}
+	var pages []Changes
+	var haste []float64
+	for i := range 100 {
+		c := Changes{Visits: 40, Changed: 20, TimeKept: 10, TimeMoved: 10}
+		if i%2 == 0 {
+			c = Changes{Visits: 40, Changed: 39, TimeKept: .02, TimeMoved: .8}
+		}
+		pages, haste = append(pages, c), append(haste, Calm)
+	}
+	free := a.Intervals(pages, haste, 1e9)
+	tight := a.Intervals(pages, haste, 1000)
+	sum := 0.0
+	for i := range pages {
+		sum += 24 / tight[i].Hours()
+		if tight[i] < free[i] {
+			t.Errorf("page %d comes each %v without room, and each %v with it", i, tight[i], free[i])
+		}
+	}
+	if sum > 1000.1 || sum < 600 {
+		t.Errorf("%.1f visits a day where there is room for 1000", sum)
+	}
+	if tight[0] >= tight[1] || tight[0] > 3*time.Hour {
+		t.Errorf("a page that changes often comes each %v, one that does not each %v", tight[0], tight[1])
+	}
+}
+
+// TestNextAtQuickHours: a visit that may come at one hour or another comes in the quicker one.
+func TestNextAtQuickHours(t *testing.T) {
+	always, err := window.Parse("always")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Plan{Window: always}
+	var h Hours
+	last := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	if at := p.Next(&h, last, 12*time.Hour); !at.Equal(last.Add(12 * time.Hour)) {
+		t.Errorf("knowing nothing it comes at %v", at)
+	}
+	for hour := range 24 {
+		for range 30 {
+			h.Observe(hour, map[bool]float64{true: 1000, false: 100}[hour == 14 || hour == 2])
+		}
+	}
+	if at := p.Next(&h, last, 12*time.Hour); at.Hour() != 14 {
+		t.Errorf("it comes at %v, want 14:00", at)
+	}
+	if at := p.Next(&h, last, 20*time.Minute); !at.Equal(last.Add(20 * time.Minute)) {
+		t.Errorf("there is no choice, and it comes at %v", at)
+	}
+}
