@@ -89,7 +89,7 @@ func (r *Robot) showStatus(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(s) // the client is gone
 }
 
-// setPaused begins or ends the pause; 200 says that it is on the disk.
+// setPaused begins or ends the pause; 200 says that it is on the disk, and that no visit begins any more.
 func (r *Robot) setPaused(w http.ResponseWriter, on bool) {
 	changed, err := r.pause.set(on)
 	if err != nil {
@@ -97,6 +97,7 @@ func (r *Robot) setPaused(w http.ResponseWriter, on bool) {
 		return
 	}
 	if changed {
+		r.setGate()
 		r.log.Info("pause", "on", on)
 	}
 	w.WriteHeader(http.StatusOK)

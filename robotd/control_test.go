@@ -47,6 +47,8 @@ func TestPause(t *testing.T) {
 	const pages = 400
 	site := newSite(t, "127.0.0.81")
 	site.tree("www.a.test", pages)
+	release := site.holdAfter(50) // a crawl of 400 pages may else be over before the pause
+	defer release()
 	s := newService(t, "http://www.a.test/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
 	cfg.Once = false
@@ -60,6 +62,13 @@ func TestPause(t *testing.T) {
 	if running, err := monitor.SetPaused(t.Context(), true); err != nil || !running {
 		t.Fatalf("pause: %t, %v", running, err)
 	}
+	asked := func() int {
+		site.mu.Lock()
+		defer site.mu.Unlock()
+		return site.asked
+	}
+	atPause := asked()
+	release()
 	arrived := func() int {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -75,6 +84,9 @@ func TestPause(t *testing.T) {
 		st, _, err = monitor.Status(t.Context(), -1)
 		return st.Visited == 0
 	})
+	if n := asked() - atPause; n > 1 {
+		t.Errorf("%d accesses after the pause began; one may have been on its way", n)
+	}
 	if err != nil || st.Paused.IsZero() || len(st.PerHost) != 1 || st.Forecast == nil || st.Forecast.Pages != st.PerHost[0].Left {
 		t.Errorf("status while paused: %+v, %v", st, err)
 	}

@@ -100,6 +100,7 @@ func (r *Robot) watchWindow(ctx context.Context) error {
 		case <-timer.C:
 			r.log.Info("window closed")
 		}
+		r.setGate() // sealing may take long
 		if _, err := r.seal(ctx); err != nil && ctx.Err() == nil {
 			if err := r.tolerate(err); err != nil {
 				return err

@@ -24,6 +24,9 @@ type site struct {
 	robots  string
 	absent  map[string]answer // by host, to what is not there
 	hits    map[string]int    // by host and path
+	holding int               // requests after so many wait for held; 0: none does
+	held    chan struct{}
+	asked   int
 	busy    int
 	overlap bool          // two requests at once
 	gap     time.Duration // the shortest between the end of one and the start of the next
@@ -53,7 +56,10 @@ func newSite(t testing.TB, ip string) *site {
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := s.enter(r)
+	a, hold := s.enter(r)
+	if hold != nil {
+		<-hold
+	}
 	for name, values := range a.header {
 		w.Header()[name] = values
 	}
@@ -68,9 +74,21 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.last = time.Now()
 }
 
-func (s *site) enter(r *http.Request) answer {
+// holdAfter lets requests beyond the first n wait until the returned function is called.
+func (s *site) holdAfter(n int) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.holding, s.held = n, make(chan struct{})
+	return sync.OnceFunc(func() { close(s.held) })
+}
+
+// enter notes a request. Its answer is to wait until hold is closed, where there is one.
+func (s *site) enter(r *http.Request) (a answer, hold chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked++; s.holding > 0 && s.asked > s.holding {
+		hold = s.held
+	}
 	s.hits[r.Host+r.URL.RequestURI()]++
 	s.busy++
 	s.overlap = s.overlap || s.busy > 1
@@ -78,16 +96,16 @@ func (s *site) enter(r *http.Request) answer {
 		s.gap = min(s.gap, time.Since(s.last))
 	}
 	if r.URL.Path == "/robots.txt" {
-		return answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(s.robots)}
+		return answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(s.robots)}, hold
 	}
 	a, ok := s.pages[r.Host+r.URL.RequestURI()]
 	if !ok {
 		a, ok = s.absent[r.Host]
 	}
 	if !ok {
-		return answer{http.StatusNotFound, http.Header{"Content-Type": {"text/html"}}, []byte("<p>not here")}
+		return answer{http.StatusNotFound, http.Header{"Content-Type": {"text/html"}}, []byte("<p>not here")}, hold
 	}
-	return a
+	return a, hold
 }
 
 // page puts a page at a URL such as "www.a.test/index.html".
