@@ -60,7 +60,7 @@ func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[stri
 	moved, id, err := s.moveAside(hosts)
 	written = make(map[string]archive.Written, len(moved))
 	for _, seg := range moved { // not under the lock: pages go on being stored meanwhile
-		err = errors.Join(err, seg.close())
+		err = errors.Join(err, seg.close(s.path(sealingDir, string(id), filepath.Base(s.segmentPath(seg)))))
 		written[seg.host] = seg.written
 	}
 	if err != nil || id == "" {
@@ -172,10 +172,7 @@ func number(id wire.BatchID) int64 {
 func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64, written map[string]archive.Written) (made bool, err error) {
 	signed, err := os.ReadFile(s.manifestPath(id))
 	if os.IsNotExist(err) {
-		var segments []string
-		if segments, err = s.seal(id, written); err == nil && len(segments) > 0 {
-			signed, err = s.write(ctx, id, segments, generation)
-		}
+		signed, err = s.write(ctx, id, generation, written)
 	}
 	if err != nil {
 		return false, fmt.Errorf("batch %s: %w", id, err)
@@ -202,35 +199,32 @@ func (s *Store) enter(next chain) error {
 	return nil
 }
 
-// seal seals the batch's segments and returns where they are. What is read back there is
+// seal seals one of the batch's segments. What is read back there is
 // what will be sent: a page that the disk has spoilt stays behind, with those after it. Of a host
-// that written has, the whole segment's sum shows whether there is such a page.
-func (s *Store) seal(id wire.BatchID, written map[string]archive.Written) (sealed []string, err error) {
+// that written has, the whole segment's sum shows whether there is such a page. An index without
+// cells tells that no page is whole.
+func (s *Store) seal(path string, written map[string]archive.Written) (*archive.Index, error) {
+	seg, err := parseSegment(path)
+	if err != nil {
+		return nil, err
+	}
+	idx, err := archive.SealWritten(path, seg.host, seg.id, written[seg.host], s.opt.Writer)
+	if err != nil {
+		return nil, fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
+	}
+	return idx, nil
+}
+
+// errNoPage ends a batch to which no segment has anything to give.
+var errNoPage = errors.New("no whole page is left")
+
+// write seals the batch's segments and joins them, one after another, so that the index of one alone is in
+// memory. It returns nil where no whole page is left.
+func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, written map[string]archive.Written) (signed []byte, err error) {
 	paths, err := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range paths {
-		seg, err := parseSegment(path)
-		if err != nil {
-			return nil, err
-		}
-		idx, err := archive.SealWritten(path, seg.host, seg.id, written[seg.host], s.opt.Writer)
-		if err != nil {
-			return nil, fmt.Errorf("sealing the segment of %s: %w", seg.host, err)
-		}
-		if len(idx.Cells) == 0 {
-			if err := os.Remove(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		sealed = append(sealed, path)
-	}
-	return sealed, nil
-}
-
-func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, generation int64) (signed []byte, err error) {
 	m := &wire.Manifest{
 		Format: wire.ManifestFormat, Batch: id, Robot: s.opt.Robot, Version: s.opt.Version,
 		Generation: generation, Created: time.Now().UTC().Truncate(time.Millisecond), Previous: s.chain.Digest,
@@ -248,11 +242,22 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, gene
 	err = writeFile(s.batchPath(id), func(w io.Writer) error {
 		bw := archive.NewBatchWriter(w)
 		for _, path := range paths {
-			host, err := addSegment(ctx, bw, path, report)
+			idx, err := s.seal(path, written)
+			if err != nil {
+				return err
+			}
+			if len(idx.Cells) == 0 {
+				continue
+			}
+			host, err := addSegment(ctx, bw, path, idx)
 			if err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
+			report.AddSegment(idx)
 			m.Hosts = append(m.Hosts, host)
+		}
+		if len(m.Hosts) == 0 {
+			return errNoPage
 		}
 		m.Coverage = report.Hosts()
 		inside, err := json.Marshal(m)
@@ -262,6 +267,9 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, gene
 		m.Size, m.SHA256, err = bw.Finish(inside)
 		return err
 	})
+	if errors.Is(err, errNoPage) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -279,21 +287,11 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, paths []string, gene
 	return signed, err
 }
 
-func addSegment(ctx context.Context, bw *archive.BatchWriter, path string, report *coverage.Report) (wire.Host, error) {
+func addSegment(ctx context.Context, bw *archive.BatchWriter, path string, idx *archive.Index) (wire.Host, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return wire.Host{}, err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return wire.Host{}, err
-	}
-	src := archive.FileSource(f, 0)
-	idx, err := archive.ReadIndex(ctx, src, st.Size())
-	if err != nil {
-		return wire.Host{}, err
-	}
-	report.AddSegment(idx)
-	return bw.AddSegment(ctx, src, idx)
+	return bw.AddSegment(ctx, archive.FileSource(f, 0), idx)
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"container/list"
 	"errors"
+	"os"
 	"sync"
 
 	"sheaf/archive"
@@ -14,22 +15,54 @@ type segment struct {
 	host, id string
 	fresh    bool // the file is not made yet
 	parked   bool // this run has written the file and closed it
+	unsynced bool // and what it wrote may be lost with the power
 
 	writer  *archive.Writer // used by whoever holds the segment
 	written archive.Written // where it is parked: by the writer that was closed
 
 	bytes int64         // guarded by segments.mu, as are the next two
 	held  int           // users at this moment: a held segment is not closed
-	place *list.Element // in the order of use
+	place *list.Element // in segments.used; nil: the file is closed
 }
 
-func (g *segment) close() error {
+// park closes the file. Whoever waits for another one must not wait for the disk too: sync is for those
+// who want what was written to be durable.
+func (g *segment) park() error {
 	if g.writer == nil {
 		return nil
 	}
 	w := g.writer
-	g.writer, g.parked, g.written = nil, true, w.Written()
-	return errors.Join(w.Sync(), w.Close())
+	g.writer, g.parked, g.unsynced, g.written = nil, true, true, w.Written()
+	return w.Close()
+}
+
+// sync makes what was written to the file, which lies at path, durable.
+func (g *segment) sync(path string) error {
+	if g.writer != nil {
+		err := g.writer.Sync()
+		g.unsynced = g.unsynced && err != nil
+		return err
+	}
+	if !g.unsynced {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.Sync(), f.Close())
+	g.unsynced = err != nil
+	return err
+}
+
+// close makes the file durable and closes it.
+func (g *segment) close(path string) error {
+	if err := g.sync(path); err != nil {
+		return errors.Join(err, g.park())
+	}
+	err := g.park()
+	g.unsynced = false
+	return err
 }
 
 // segments knows every open segment and keeps at most max of their files open,
@@ -39,7 +72,7 @@ type segments struct {
 
 	mu    sync.Mutex // guards all below
 	hosts map[string]*segment
-	order list.List // of *segment, latest in front
+	used  list.List // those of them whose files may be open, latest in front
 	bytes int64
 }
 
@@ -57,22 +90,25 @@ func (s *segments) get(host string, make func() *segment) (*segment, error) {
 		s.insert(seg)
 	}
 	seg.held++
-	s.order.MoveToFront(seg.place)
-	return seg, s.closeUnused()
+	if seg.place == nil {
+		seg.place = s.used.PushFront(seg)
+	} else {
+		s.used.MoveToFront(seg.place)
+	}
+	return seg, s.parkUnused()
 }
 
-// closeUnused closes files until no more than max segments are near the front.
-func (s *segments) closeUnused() error {
-	at := s.order.Front()
-	for n := 0; at != nil; at, n = at.Next(), n+1 {
+// parkUnused closes files until no more than max may be open, but for those that are held.
+func (s *segments) parkUnused() error {
+	for at := s.used.Back(); at != nil && s.used.Len() > s.max; {
 		seg := at.Value.(*segment)
-		if n < s.max || seg.held > 0 {
+		at = at.Prev()
+		if seg.held > 0 {
 			continue
 		}
-		if seg.writer == nil {
-			return nil // and so are all that were used before it
-		}
-		if err := seg.close(); err != nil {
+		s.used.Remove(seg.place)
+		seg.place = nil
+		if err := seg.park(); err != nil {
 			return err
 		}
 	}
@@ -97,14 +133,16 @@ func (s *segments) insert(seg *segment) {
 		s.hosts = make(map[string]*segment)
 	}
 	s.hosts[seg.host] = seg
-	seg.place = s.order.PushFront(seg)
 }
 
 func (s *segments) remove(seg *segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.hosts, seg.host)
-	s.order.Remove(seg.place)
+	if seg.place != nil {
+		s.used.Remove(seg.place)
+		seg.place = nil
+	}
 	s.bytes -= seg.bytes
 }
 

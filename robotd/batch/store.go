@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/archive"
@@ -39,6 +40,9 @@ type Store struct {
 	opt Options
 
 	sealing sync.Mutex // held while a batch is made: batches are numbered one after another
+
+	naming  sync.Mutex  // held while the names of new segments are made durable
+	unnamed atomic.Bool // there are such names
 
 	mu       sync.RWMutex // held for writing while segments are moved from under their writers
 	segments segments
@@ -168,10 +172,22 @@ func (s *Store) Sync(host string) error {
 		return err
 	}
 	defer s.segments.put(seg)
-	if seg.writer == nil {
-		return nil // closing synced it
+	return errors.Join(seg.sync(s.segmentPath(seg)), s.syncNames())
+}
+
+// syncNames makes the names of the segments durable that were begun. It is not done for each as it
+// begins: ten thousand may within one interval.
+func (s *Store) syncNames() error {
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	if !s.unnamed.Swap(false) {
+		return nil
 	}
-	return seg.writer.Sync()
+	err := syncDir(s.path(openDir))
+	if err != nil {
+		s.unnamed.Store(true)
+	}
+	return err
 }
 
 // Size returns the bytes in open segments.
@@ -183,8 +199,9 @@ func (s *Store) Close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, seg := range s.segments.all() {
-		errs = append(errs, seg.close())
+		errs = append(errs, seg.close(s.segmentPath(seg)))
 	}
+	errs = append(errs, s.syncNames())
 	return errors.Join(errs...)
 }
 
@@ -206,10 +223,9 @@ func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 	switch {
 	case seg.fresh:
 		seg.writer, err = archive.Create(path, seg.host, seg.id, s.opt.Writer)
-		if err == nil {
-			err = syncDir(s.path(openDir))
+		if seg.fresh = err != nil; !seg.fresh {
+			s.unnamed.Store(true)
 		}
-		seg.fresh = err != nil
 	case seg.parked:
 		seg.writer, err = archive.Resume(path, seg.host, seg.id, seg.written, s.opt.Writer)
 	default:

@@ -65,7 +65,7 @@ func (s *Store) Stored(ctx context.Context, host string) (segment string, all []
 	if seg.fresh {
 		return "", all, nil
 	}
-	if err := seg.close(); err != nil {
+	if err := seg.close(s.segmentPath(seg)); err != nil {
 		return "", nil, err
 	}
 	seg.parked = false // so that it is read, not just gone on with
