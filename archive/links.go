@@ -179,6 +179,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 			return whole, nil
 		}
 		var body strings.Builder
+		body.Grow(int(min(n, readBack))) // n is not to be believed yet
 		if _, err := io.CopyN(&body, in, n); err == io.EOF {
 			return whole, nil
 		} else if err != nil {

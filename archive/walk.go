@@ -38,13 +38,17 @@ type walker struct {
 }
 
 func newWalker(r io.Reader, opt VerifyOptions) *walker {
-	if opt.MaxRatio <= 0 {
-		opt.MaxRatio = DefaultMaxRatio
+	return &walker{in: bufio.NewReaderSize(r, 256<<10), host: opt.Host, opt: opt.orDefault(), inflate: newInflater(), section: bufio.NewReaderSize(nil, 32<<10)}
+}
+
+func (o VerifyOptions) orDefault() VerifyOptions {
+	if o.MaxRatio <= 0 {
+		o.MaxRatio = DefaultMaxRatio
 	}
-	if opt.MaxBody <= 0 {
-		opt.MaxBody = DefaultMaxBody
+	if o.MaxBody <= 0 {
+		o.MaxBody = DefaultMaxBody
 	}
-	return &walker{in: bufio.NewReaderSize(r, 256<<10), host: opt.Host, opt: opt, inflate: newInflater(), section: bufio.NewReaderSize(nil, 32<<10)}
+	return o
 }
 
 type itemKind int

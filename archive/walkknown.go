@@ -11,8 +11,14 @@ import (
 // inflated but the records' heads: lengths and sums stand in the members. It is false where the
 // file is not what was written, or cannot be read.
 func (w *Writer) knownCells() (cells []Cell, ok bool) {
+	giveBack, err := w.borrow()
+	if err != nil {
+		return nil, false
+	}
+	defer giveBack()
 	all := crc32.NewIEEE()
-	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
+	walk := w.walker(io.NewSectionReader(w.file, 0, w.size), w.verify())
+	defer walk.in.Reset(nil)
 	walk.raw = all
 	for at := int64(0); at < w.size; {
 		c, err := walk.known()
