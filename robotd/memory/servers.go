@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,11 +25,16 @@ type Server struct {
 	Hours schedule.Hours
 }
 
-// packed is a Server in 250 bytes: there may be ten thousand.
+// packed is a Server in few bytes: there may be ten thousand, and most are visited in a few of the day's hours.
 type packed struct {
-	addr          netip.Addr
-	day           int32
-	speed, weight [24]float32
+	addr  netip.Addr
+	day   int32
+	hours []packedHour // those of which something is known
+}
+
+type packedHour struct {
+	hour          int32
+	speed, weight float32
 }
 
 // Servers are in memory, and in a file that is written whole now and then: what is lost with the
@@ -68,7 +74,11 @@ func OpenServers(path string) (*Servers, error) {
 
 func (p *packed) line(name string) string {
 	var numbers []byte
-	for _, f := range [][24]float32{p.speed, p.weight} {
+	var speed, weight [24]float32
+	for _, h := range p.hours {
+		speed[h.hour], weight[h.hour] = h.speed, h.weight
+	}
+	for _, f := range [][24]float32{speed, weight} {
 		numbers, _ = binary.Append(numbers, binary.LittleEndian, f) // of a fixed size
 	}
 	addr := "-"
@@ -86,16 +96,31 @@ func parseServer(line string) (name string, p *packed, ok bool) {
 	}
 	p = new(packed)
 	numbers, err := base64.RawStdEncoding.DecodeString(f[2])
-	if err != nil || len(numbers) != binary.Size(p.speed)+binary.Size(p.weight) {
+	var speed, weight [24]float32
+	if err != nil || len(numbers) != binary.Size(speed)+binary.Size(weight) {
 		return "", nil, false
 	}
 	r := bytes.NewReader(numbers)
-	if err := errors.Join(binary.Read(r, binary.LittleEndian, &p.speed), binary.Read(r, binary.LittleEndian, &p.weight)); err != nil {
+	if err := errors.Join(binary.Read(r, binary.LittleEndian, &speed), binary.Read(r, binary.LittleEndian, &weight)); err != nil {
 		return "", nil, false
 	}
+	p.pack(func(hour int) (float32, float32) { return speed[hour], weight[hour] })
 	p.addr, _ = netip.ParseAddr(f[1]) // zero for "-"
 	_, err = fmt.Sscan(f[0], &p.day)
 	return f[3], p, err == nil
+}
+
+// pack takes over the speed and the weight of each hour.
+func (p *packed) pack(of func(hour int) (speed, weight float32)) {
+	var hours [24]packedHour
+	n := 0
+	for hour := range hours {
+		if speed, weight := of(hour); weight != 0 {
+			hours[n] = packedHour{int32(hour), speed, weight}
+			n++
+		}
+	}
+	p.hours = slices.Clone(hours[:n])
 }
 
 // Get returns what is known of a host's server.
@@ -107,8 +132,8 @@ func (s *Servers) Get(host string) (v Server) {
 		return v
 	}
 	v.Addr, v.Day = p.addr, int(p.day)
-	for i := range p.speed {
-		v.Hours.Speed[i], v.Hours.Weight[i] = float64(p.speed[i]), float64(p.weight[i])
+	for _, h := range p.hours {
+		v.Hours.Speed[h.hour], v.Hours.Weight[h.hour] = float64(h.speed), float64(h.weight)
 	}
 	return v
 }
@@ -116,9 +141,7 @@ func (s *Servers) Get(host string) (v Server) {
 // Set replaces what is known.
 func (s *Servers) Set(host string, v Server) {
 	p := &packed{addr: v.Addr, day: int32(v.Day)}
-	for i := range p.speed {
-		p.speed[i], p.weight[i] = float32(v.Hours.Speed[i]), float32(v.Hours.Weight[i])
-	}
+	p.pack(func(hour int) (float32, float32) { return float32(v.Hours.Speed[hour]), float32(v.Hours.Weight[hour]) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all[host], s.dirty = p, true
