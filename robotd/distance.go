@@ -135,7 +135,7 @@ func linksOf(url string, resp *fetch.Response) []string {
 	if err != nil {
 		return nil
 	}
-	page, err := extract.Links(body, resp.Header.Get("Content-Type"), url)
+	page, err := extract.LinksAndText(body, resp.Header.Get("Content-Type"), url, 0)
 	if err != nil {
 		return nil
 	}

@@ -93,6 +93,11 @@ func asJudged(resp *fetch.Response, p *extract.Page, body []byte) *verdict.Page 
 	}
 }
 
+// mayBeMissing reports whether the page is to be compared with the host's answer to what is not there.
+func (t *turn) mayBeMissing() bool {
+	return t.host.missing.sketch != nil && t.entry.Depth > 0 && isPage(t.resp.Status)
+}
+
 // judge marks an answer that is no page, and reports whether it did. A host's top
 // page is never taken for its answer to what is not there, which may well look like it.
 func (c *crawl) judge(t *turn, p *extract.Page, body []byte) bool {
@@ -100,9 +105,8 @@ func (c *crawl) judge(t *turn, p *extract.Page, body []byte) bool {
 	if p.HTML || body == nil {
 		t.mark, _ = verdict.Judge(v)
 	}
-	like := t.host.missing.sketch
-	if t.mark == verdict.None && p.HTML && !v.More && like != nil && t.entry.Depth > 0 && isPage(t.resp.Status) &&
-		like.Like(c.sketcher.Sketch(v, t.entry.URL)) {
+	if t.mark == verdict.None && p.HTML && !v.More && t.mayBeMissing() &&
+		t.host.missing.sketch.Like(c.sketcher.Sketch(v, t.entry.URL)) {
 		t.mark = verdict.Missing
 	}
 	return t.mark != verdict.None

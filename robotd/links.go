@@ -11,6 +11,7 @@ import (
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/trap"
+	"sheaf/robotd/verdict"
 )
 
 // link is a URL that is to be queued, and whose it is.
@@ -45,7 +46,11 @@ func (c *crawl) extract(t *turn) {
 			t.err = err
 			return
 		}
-		p, err := extract.Links(body, t.resp.Header.Get("Content-Type"), t.entry.URL)
+		text := verdict.Enough
+		if t.mayBeMissing() {
+			text = extract.MaxText
+		}
+		p, err := extract.LinksAndText(body, t.resp.Header.Get("Content-Type"), t.entry.URL, text)
 		if err != nil {
 			return // the URL is one that no link can be resolved against
 		}

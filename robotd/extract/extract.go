@@ -34,7 +34,7 @@ type Page struct {
 	Title     string
 	HTML      bool   // it was searched as HTML
 	Text      string // what a reader sees, blanks in a row as one; of HTML only
-	MoreText  bool   // there was more than MaxText
+	MoreText  bool   // there was more than was asked for
 	Base      string // the URL that links were resolved against
 	Canonical string // <link rel=canonical>
 	Refresh   string // target of <meta http-equiv=refresh>
@@ -58,11 +58,16 @@ type Link struct {
 // Links reads a body that was fetched from base with a Content-Type header.
 // Bodies of types that hold no links give a Page without any.
 func Links(body []byte, contentType, base string) (*Page, error) {
+	return LinksAndText(body, contentType, base, MaxText)
+}
+
+// LinksAndText is Links for who needs less of the text: so many bytes of it, at most MaxText.
+func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	url, err := weburl.New(base, nil)
 	if err != nil {
 		return nil, fmt.Errorf("extract: the page's own URL: %w", err)
 	}
-	c := &collector{page: &Page{Base: url.String()}, base: url, seen: make(map[string]int)}
+	c := &collector{page: &Page{Base: url.String()}, base: url, seen: make(map[string]int), maxText: min(text, MaxText)}
 	if len(body) > MaxBytes {
 		body, c.page.More = body[:MaxBytes], true
 	}
@@ -160,6 +165,7 @@ type collector struct {
 	nested    bool // within an iframe's srcdoc
 	form      *form
 	text      strings.Builder
+	maxText   int
 	seen      map[string]int // URL → place in page.Links
 }
 

@@ -263,7 +263,7 @@ func FuzzVisible(f *testing.F) {
 			return
 		}
 		then = strings.Repeat(then, times)
-		c := &collector{page: new(Page)}
+		c := &collector{page: new(Page), maxText: MaxText}
 		var want strings.Builder
 		more := false
 		for _, text := range []string{first, then} {

@@ -11,7 +11,7 @@ import (
 // html searches a page.
 func (c *collector) html(text []byte) {
 	var title strings.Builder
-	c.text.Grow(min(len(text)/2, MaxText)) // of most pages half is markup
+	c.text.Grow(min(len(text)/2, c.maxText)) // of most pages half is markup
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
 	c.page.HTML, c.page.Text = true, c.text.String()

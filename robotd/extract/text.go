@@ -41,7 +41,7 @@ func (c *collector) visible(text []byte) {
 		if from < to && c.text.Len() > 0 {
 			length++
 		}
-		if length+i-start >= MaxText {
+		if length+i-start >= c.maxText {
 			flush()
 			c.page.MoreText = true
 			return

@@ -47,6 +47,10 @@ const (
 	aPage    = 4000 // beside a sign of parking
 )
 
+// Enough is how many bytes of a page's text Judge looks at: one that has more is judged as one of which
+// more is not known. A Sketch wants all.
+const Enough = aPage + 1
+
 // Judge returns what the answer is, and by which rule.
 func Judge(p *Page) (Mark, string) {
 	if why := blocked(p); why != "" {
