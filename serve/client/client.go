@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -77,10 +76,7 @@ func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit
 		return page, err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		return page, fmt.Errorf("%s: %w", resp.Request.URL.Redacted(), err)
-	}
-	return page, nil
+	return page, decode(resp, &page)
 }
 
 // File is an open file of the tree, from some byte on. Body must be closed.
@@ -94,7 +90,7 @@ type File struct {
 // Open opens a file of the tree from a byte on where it still has the ETag, and
 // else from its beginning. An empty ETag asks for the whole file.
 func (c *Client) Open(ctx context.Context, name string, from int64, etag string) (*File, error) {
-	header := http.Header{}
+	header := http.Header{"Accept-Encoding": {"identity"}} // the bytes as they are, of which the service has told the size
 	if from > 0 && etag != "" {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 		header.Set("If-Range", etag)
@@ -105,19 +101,17 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 	}
 	f := &File{Body: resp.Body, Size: resp.ContentLength, ETag: resp.Header.Get("ETag")}
 	if resp.StatusCode == http.StatusPartialContent {
-		if _, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &f.From); err != nil || f.From != from {
-			resp.Body.Close()
-			return nil, fmt.Errorf("%s: asked for bytes from %d on, was given %q", resp.Request.URL.Redacted(), from, resp.Header.Get("Content-Range"))
+		f.From, f.Size, err = part(resp.Header.Get("Content-Range"), resp.ContentLength)
+		if err == nil && f.From != from {
+			err = fmt.Errorf("asked for bytes from %d on, was given %q", from, resp.Header.Get("Content-Range"))
 		}
-		if f.Size >= 0 {
-			f.Size += f.From
+		if err != nil {
+			resp.Body.Close()
+			return nil, fmt.Errorf("%s: %w", resp.Request.URL.Redacted(), err)
 		}
 	}
 	return f, nil
 }
-
-// maxProblem bounds what is read of an error, in bytes.
-const maxProblem = 1 << 20
 
 // Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
 func (c *Client) Do(ctx context.Context, method, name string, in, out any) error {
@@ -139,7 +133,7 @@ func (c *Client) Do(ctx context.Context, method, name string, in, out any) error
 	if out == nil {
 		return nil
 	}
-	return json.NewDecoder(resp.Body).Decode(out)
+	return decode(resp, out)
 }
 
 func (c *Client) get(ctx context.Context, name string, query url.Values, header http.Header) (*http.Response, error) {
@@ -160,7 +154,9 @@ func (c *Client) request(ctx context.Context, method, name string, query url.Val
 	if c.User != "" {
 		req.SetBasicAuth(c.User, c.Password)
 	}
-	resp, err := c.HTTP.Do(req)
+	caller := *c.HTTP
+	caller.CheckRedirect = follow
+	resp, err := caller.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -168,24 +164,23 @@ func (c *Client) request(ctx context.Context, method, name string, query url.Val
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	e := &Error{Request: req.Method + " " + to.String(), Retry: retryAt(resp.Header.Get("Retry-After"))}
-	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/problem+json" {
-		if json.NewDecoder(io.LimitReader(resp.Body, maxProblem)).Decode(&e.Problem) != nil {
-			e.Problem = wire.Problem{}
-		}
-	}
-	e.Status = resp.StatusCode
-	if e.Title == "" {
-		e.Title = http.StatusText(resp.StatusCode)
-	}
-	return nil, e
+	return nil, problem(resp)
 }
 
-// retryAt reads a Retry-After, which is a date or a number of seconds.
-func retryAt(text string) time.Time {
-	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Now().Add(time.Duration(n) * time.Second)
+// maxRedirects is how often a request is sent on.
+const maxRedirects = 10
+
+// follow says how a redirect is followed: the account's password goes to the service
+// alone, which is a scheme, a host and a port, and nothing is sent elsewhere but questions.
+func follow(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch same := req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host; {
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("redirected %d times", len(via))
+	case !same && req.Method != http.MethodGet && req.Method != http.MethodHead:
+		return http.ErrUseLastResponse
+	case !same:
+		req.Header.Del("Authorization")
 	}
-	at, _ := http.ParseTime(text) // zero where it is neither
-	return at
+	return nil
 }

@@ -187,7 +187,7 @@ func (r *ftpRemote) tile(ctx context.Context, t feed.Tile) (events []feed.Event,
 	if err != nil {
 		return nil, h, err
 	}
-	in := json.NewDecoder(z)
+	in := json.NewDecoder(io.LimitReader(z, maxText))
 	if err := in.Decode(&h); err != nil {
 		return nil, h, err
 	}

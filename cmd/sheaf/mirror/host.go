@@ -148,11 +148,14 @@ func (m *mirror) look(ctx context.Context, t *task) error {
 		if err != nil {
 			return err
 		}
-		data, err = io.ReadAll(f.Body)
+		data, err = io.ReadAll(io.LimitReader(f.Body, maxText+1))
 		if closed := f.Body.Close(); err == nil {
 			err = closed
 		}
-		if err == nil && f.Size >= 0 && int64(len(data)) != f.Size {
+		switch {
+		case err == nil && len(data) > maxText:
+			err = fmt.Errorf("%s%s: %w: it has more than %d bytes", t.dir, manifestFile, errCorrupt, maxText)
+		case err == nil && f.Size >= 0 && int64(len(data)) != f.Size:
 			err = io.ErrUnexpectedEOF
 		}
 		return err

@@ -46,6 +46,9 @@ func (e *refusedError) Error() string { return e.why }
 // stall is how long a connection may give nothing.
 const stall = time.Minute
 
+// maxText bounds what is read of a MANIFEST, and of a part of the feed, in bytes.
+const maxText = 256 << 20
+
 // busyPause is how long to stay away from a service that is busy and does not say for how long.
 const busyPause = 30 * time.Second
 

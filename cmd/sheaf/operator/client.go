@@ -62,7 +62,9 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	// the service redirects no operator: another who does so must not be handed the token
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
 	}

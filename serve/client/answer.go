@@ -1,0 +1,96 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+// Bounds of what is read of an answer, in bytes. A page of changes is some megabytes.
+const (
+	maxAnswer  = 64 << 20
+	maxProblem = 1 << 20
+)
+
+// decode reads one JSON value.
+func decode(resp *http.Response, into any) error {
+	err := json.NewDecoder(&bounded{resp.Body, maxAnswer}).Decode(into)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", resp.Request.URL.Redacted(), err)
+	}
+	return err
+}
+
+// bounded fails where more comes than a service has reason to send.
+type bounded struct {
+	io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, fmt.Errorf("the answer is longer than %d bytes", int64(maxAnswer))
+	}
+	n, err := b.Reader.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// problem makes an error of an answer, as far as that says what it is about.
+func problem(resp *http.Response) *Error {
+	e := &Error{Request: resp.Request.Method + " " + resp.Request.URL.Redacted(), Retry: retryAt(resp.Header.Get("Retry-After"))}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/problem+json" {
+		if json.NewDecoder(io.LimitReader(resp.Body, maxProblem)).Decode(&e.Problem) != nil {
+			e.Problem = wire.Problem{}
+		}
+	}
+	e.Status = resp.StatusCode
+	if e.Title == "" {
+		e.Title = http.StatusText(resp.StatusCode)
+	}
+	return e
+}
+
+// retryAt reads a Retry-After, which is a date or a number of seconds.
+func retryAt(text string) time.Time {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+		return time.Now().Add(time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second)
+	}
+	at, _ := http.ParseTime(text) // zero where it is neither
+	return at
+}
+
+// part reads the Content-Range of an answer whose body has so many bytes, or -1: where
+// it begins, and how long the whole is, or -1.
+func part(text string, length int64) (from, size int64, err error) {
+	bad := fmt.Errorf("Content-Range %q does not fit a body of %d bytes", text, length)
+	span, whole, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
+	first, last, both := strings.Cut(span, "-")
+	if !ok || !both || !strings.HasPrefix(text, "bytes ") {
+		return 0, 0, bad
+	}
+	from, err = strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return 0, 0, bad
+	}
+	to, err := strconv.ParseInt(last, 10, 64)
+	if err != nil || from < 0 || to < from || length >= 0 && to-from+1 != length {
+		return 0, 0, bad
+	}
+	if whole == "*" {
+		return from, -1, nil
+	}
+	size, err = strconv.ParseInt(whole, 10, 64)
+	if err != nil || size <= to {
+		return 0, 0, bad
+	}
+	return from, size, nil
+}
