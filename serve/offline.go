@@ -52,7 +52,7 @@ func (a *Accounts) Run(ctx context.Context) error {
 	tick := time.NewTicker(listEvery)
 	defer tick.Stop()
 	for {
-		if err := a.learn(ctx); err != nil && ctx.Err() == nil {
+		if err := a.Learn(ctx); err != nil && ctx.Err() == nil {
 			a.memory.log.WarnContext(ctx, "accounts cannot be read; those that are known go on", "for", a.memory.keep, "err", err)
 		}
 		select {
@@ -63,8 +63,9 @@ func (a *Accounts) Run(ctx context.Context) error {
 	}
 }
 
-// learn reads all accounts.
-func (a *Accounts) learn(ctx context.Context) error {
+// Learn reads all accounts at once, where Offline was called: from then on those that
+// are stored now are known. Run does so too, from its start and each minute.
+func (a *Accounts) Learn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
 	all := map[string]known{}

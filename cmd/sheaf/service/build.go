@@ -82,7 +82,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		}
 	}
 	if s.cfg.has(roleServe) {
-		return s.buildServe(c, library)
+		return s.buildServe(ctx, c, library)
 	}
 	return nil
 }
@@ -197,9 +197,12 @@ func hostMap(name string) (foreign.HostMap, error) {
 }
 
 // buildServe makes what hands out archives.
-func (s *Service) buildServe(c common, library *serve.Library) (err error) {
+func (s *Service) buildServe(ctx context.Context, c common, library *serve.Library) (err error) {
 	if s.cfg.Access.Offline > 0 {
 		s.accounts.Offline(s.cfg.Access.Offline, s.log)
+		if err := s.accounts.Learn(ctx); err != nil { // before anybody is told that the node is up
+			return fmt.Errorf("read the accounts: %w", err)
+		}
 	}
 	s.recorder = &recorder{to: c.moved, log: s.log}
 	if err := s.buildWatches(c, library); err != nil {
