@@ -50,12 +50,28 @@ func New(db *sql.DB) *Log { return &Log{db} }
 
 // Record adds t. It is durable when nil is returned.
 func (l *Log) Record(ctx context.Context, t Transfer) error {
+	if err := l.RecordAll(ctx, []Transfer{t}); err != nil {
+		return fmt.Errorf("transfers: record %s of %s by %s: %w", t.Direction, t.Name, t.Who, err)
+	}
+	return nil
+}
+
+// RecordAll adds transfers, some hundreds at the most, in one commit. They are durable
+// when nil is returned.
+func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
+	if len(list) == 0 {
+		return nil
+	}
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	args := make([]any, 0, 9*len(list))
+	for _, t := range list {
+		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote)
+	}
 	_, err := l.db.ExecContext(ctx, `
 		INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote)
+		VALUES `+row+strings.Repeat(", "+row, len(list)-1), args...)
 	if err != nil {
-		return fmt.Errorf("transfers: record %s of %s by %s: %w", t.Direction, t.Name, t.Who, err)
+		return fmt.Errorf("transfers: record %d: %w", len(list), err)
 	}
 	return nil
 }

@@ -20,8 +20,12 @@
 //
 // A day's quota is looked at when a transfer begins: what has begun is finished,
 // but a day's bytes never come to more than twice the quota. The count lies in
-// the database, where all processes of the service add to it every few seconds;
-// a process that dies takes the bytes of its last seconds with it.
+// the database, where all processes of the service add to it every five seconds, and
+// once more when the last transfer has ended at a stop. So a process knows what the
+// others have moved five seconds late, and one that is killed takes its last five
+// seconds' bytes with it: by so much, at the line's rate, a quota may be exceeded. While the database is away
+// each process goes by what it knows, and adds what it has moved when that is back.
 //
-// Rates are kept by each process for itself.
+// Rates are kept by each process for itself: of n serve processes each gives an
+// account its whole rate.
 package bandwidth

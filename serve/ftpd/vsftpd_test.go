@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/textproto"
 	"os"
@@ -296,7 +297,9 @@ func TestServeForBenchmark(t *testing.T) {
 	if err := errors.Join(err, createErr); err != nil {
 		t.Fatal(err)
 	}
-	handler, err := ftpd.New(ftpd.Options{Library: library, Accounts: accounts, Recorder: transfers.New(database)})
+	notes := transfers.NewBuffer(transfers.New(database), slog.Default())
+	go notes.Run(t.Context())
+	handler, err := ftpd.New(ftpd.Options{Library: library, Accounts: accounts, Recorder: notes})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func (s *Service) buildServe(ctx context.Context, c common, library *serve.Libra
 			return fmt.Errorf("read the accounts: %w", err)
 		}
 	}
-	s.recorder = &recorder{to: c.moved, log: s.log}
+	s.recorder = transfers.NewBuffer(c.moved, s.log)
 	if err := s.buildWatches(c, library); err != nil {
 		return err
 	}

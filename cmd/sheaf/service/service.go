@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,7 @@ import (
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
 	"sheaf/internal/lease"
+	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
@@ -51,7 +53,7 @@ type Service struct {
 	receiver *receive.Receiver
 	keeper   *keeper
 	accounts *serve.Accounts
-	recorder *recorder
+	recorder *transfers.Buffer
 	jobs     *jobs.Jobs
 	watches  *watch.Watches
 	meter    *bandwidth.Meter
@@ -190,12 +192,28 @@ func (s *Service) Run(ctx context.Context) error {
 		g.Go(func() error { return ftp.Run(ctx, dropFTP, s.receiver.FTP()) })
 	}
 	err = g.Wait()
+	s.settle()
 	s.log.Info("store", "used", s.objects.Usages())
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
+
+// settle writes down what the last transfers have come to, now that none is under way.
+func (s *Service) settle() {
+	if !s.cfg.has(roleServe) {
+		return
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	if err := errors.Join(s.recorder.Flush(bounded), s.meter.Flush(bounded)); err != nil {
+		s.log.Warn("the last downloads were not noted", "err", err)
+	}
+}
+
+// settleTime is how long the database may take for that.
+const settleTime = 10 * time.Second
 
 func serveHTTP(server *http.Server, l net.Listener, cert, key string) error {
 	if cert != "" {
