@@ -173,3 +173,23 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 		t.Errorf("%v %s", err, body)
 	}
 }
+
+// A job that kills who works on it is given up, and does not kill for ever.
+func TestDeadlyJob(t *testing.T) {
+	c := newCrawl(t, 1, 50, query.Budget{})
+	at := c.post(t, "all", "/v1/pages.warc.gz", "")
+	die := func(worker string) {
+		if _, err := c.DB.ExecContext(t.Context(), `UPDATE jobs SET state = 'running', worker = $1, beat = 1`, worker); err != nil {
+			t.Fatal(err)
+		}
+	}
+	die("2.third")
+	c.work(t)
+	if st := c.finished(t, "all", at); st.State != jobs.Failed || !strings.Contains(st.Problem, "died 3 times") || st.Expires.IsZero() {
+		t.Errorf("%+v", st)
+	}
+	die("1.second")
+	if st := c.finished(t, "all", at); st.State != jobs.Done {
+		t.Errorf("%+v", st)
+	}
+}

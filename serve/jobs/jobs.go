@@ -2,8 +2,11 @@
 // the background. A job is a row in the database; what it was asked by list and
 // what it found lie in the store, as jobs/<id>/list and jobs/<id>/<attempt>. Any
 // process that serves may take up any job: one that dies in it leaves it to
-// another, which begins it anew. What was found is kept for a time; it copies no
-// page, it only says which records of which segments the file is made of.
+// another, which begins it anew, as a file is of one version of the catalog: what
+// was found of it before may have been taken down since, or not be the account's any
+// more. That costs a search, no page is copied; and a job of which
+// three workers have died is given up. What was found is kept for a time: it only says
+// which records of which segments the file is made of.
 package jobs
 
 import (

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	deadAfter  = 2 * time.Minute // one that has not said so for as long has died
 	sweepEvery = 10 * time.Minute
 	orphanAge  = 24 * time.Hour // of an object without a job, before it is deleted
+	maxDeaths  = 3              // of workers of one job, before it is given up: it may be what kills them
 )
 
 // errCancelled says that the job is not this worker's any more.
@@ -84,7 +86,19 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		attempt := strings.ToLower(rand.Text())
+		deaths := deathsOf(job.worker)
+		if job.State == Running {
+			deaths++
+		}
+		if deaths >= maxDeaths {
+			if _, err := j.set(ctx, `state = 'failed', finished = $2, problem = $3 WHERE id = $4 AND worker = $5 AND `+free,
+				dead, db.Millis(now), fmt.Sprintf("the service died %d times while it worked on this; ask for less", deaths), job.ID, job.worker); err != nil {
+				return nil, err
+			}
+			j.log.ErrorContext(ctx, "job given up", "job", job.ID, "account", job.Account, "deaths", deaths)
+			continue
+		}
+		attempt := fmt.Sprintf("%d.%s", deaths, strings.ToLower(rand.Text()))
 		changed, err := j.set(ctx, `state = 'running', worker = $2, beat = $3, scanned = 0, records = 0, bytes = 0
 			WHERE id = $4 AND worker = $5 AND `+free, dead, attempt, db.Millis(now), job.ID, job.worker)
 		if err != nil {
@@ -95,6 +109,15 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 			return job, nil
 		}
 	}
+}
+
+// deathsOf is how many workers have died of the job: an attempt is named by that, and by chance.
+func deathsOf(worker string) int {
+	n, _, ok := strings.Cut(worker, ".")
+	if deaths, err := strconv.Atoi(n); ok && err == nil {
+		return deaths
+	}
+	return 0
 }
 
 // set changes a job's row, and reports whether there was such a row.
@@ -158,10 +181,26 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	}
 	err = j.own(ctx, job, `state = 'done', finished = $3, scanned = $4, records = $5, bytes = $6`,
 		db.Millis(time.Now()), max(looked, records), found.Records(), found.Size())
-	if errors.Is(err, errCancelled) {
+	switch {
+	case errors.Is(err, errCancelled):
 		return errors.Join(err, j.store.Delete(ctx, resultKey(job.ID, job.worker)))
+	case err == nil:
+		j.tidy(ctx, job)
 	}
 	return err
+}
+
+// tidy deletes what attempts that died have left of a job that is done.
+func (j *Jobs) tidy(ctx context.Context, job *Job) {
+	for object, err := range j.store.List(ctx, Prefix+job.ID+"/", "") {
+		if err == nil && object.Key != listKey(job.ID) && object.Key != resultKey(job.ID, job.worker) {
+			err = j.store.Delete(ctx, object.Key)
+		}
+		if err != nil {
+			j.log.ErrorContext(ctx, "attempt of a job not deleted; it is when the job is forgotten", "job", job.ID, "err", err)
+			return
+		}
+	}
 }
 
 // giveBack lets another take the job up at once.

@@ -1,0 +1,139 @@
+package httpd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/db"
+	"sheaf/serve/httpd"
+	"sheaf/serve/jobs"
+	"sheaf/serve/servetest"
+)
+
+// `sheaf serve`, killed in the middle of a job, gathers the right file in its next life,
+// and leaves nothing in the store that is not the job's.
+func TestJobOutlivesTheService(t *testing.T) {
+	const pages = 6000
+	s := servetest.New(t, nil)
+	var records []*archive.Record
+	var list, want []string
+	for n := range pages {
+		url := fmt.Sprintf("http://www.example.jp/%d", n)
+		records = append(records, servetest.Page(url, fmt.Sprint(n), day))
+		list, want = append(list, url), append(want, url)
+	}
+	slices.Sort(want)
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	data, program := filepath.Dir(s.Dir), buildSheaf(t)
+	p := serveSheaf(t, program, data)
+	at := postJob(t, p, strings.Join(list, "\n"))
+	id := strings.TrimPrefix(at, httpd.PathJobs+"/")
+	for st := jobOf(t, p, at); st.State != jobs.Running; st = jobOf(t, p, at) {
+		if st.State != jobs.Queued {
+			t.Fatalf("%+v before it could be killed; the list is too short", st)
+		}
+	}
+	if err := syscall.Kill(p.PIDs[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	dead := longDead(t, filepath.Join(data, "sheaf.db"), id)
+	// The worker may have died between writing its result and saying so.
+	key := jobs.Prefix + id + "/" + dead
+	if err := s.Store.Put(t.Context(), key, strings.NewReader("half"), 4); err != nil {
+		t.Fatal(err)
+	}
+
+	p = serveSheaf(t, program, data)
+	st := jobOf(t, p, at)
+	for end := time.Now().Add(3 * time.Minute); st.State != jobs.Done; st = jobOf(t, p, at) {
+		if st.State == jobs.Failed || time.Now().After(end) {
+			t.Fatalf("%+v", st)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	var got []string
+	for _, r := range recordsOf(t, string(get(t, p, st.Result))) {
+		url, _, _ := strings.Cut(r, " ")
+		got = append(got, url)
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("%d records, want %d\n%s", len(got), len(want), difference(got, want))
+	}
+	var left []string
+	for object, err := range s.Store.List(t.Context(), jobs.Prefix, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, object.Key)
+	}
+	if len(left) != 2 || !slices.Contains(left, jobs.Prefix+id+"/list") || slices.Contains(left, key) {
+		t.Errorf("in the store: %v; want the job's list and its result", left)
+	}
+}
+
+// longDead waits for no worker's death to be believed: it makes the one that was at work on
+// the job silent for long enough, and gives its name.
+func longDead(t *testing.T, file, id string) (worker string) {
+	t.Helper()
+	database, err := db.Open(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	var state string
+	if err := database.QueryRowContext(t.Context(), `SELECT state, worker FROM jobs WHERE id = $1`, id).Scan(&state, &worker); err != nil {
+		t.Fatal(err)
+	}
+	if state != string(jobs.Running) {
+		t.Fatalf("the job was %s when the service was killed; the list is too short", state)
+	}
+	if _, err := database.ExecContext(t.Context(), `UPDATE jobs SET beat = 1 WHERE id = $1`, id); err != nil {
+		t.Fatal(err)
+	}
+	return worker
+}
+
+func postJob(t *testing.T, p *servetest.Process, list string) string {
+	t.Helper()
+	resp, err := http.Post("http://"+p.Addr+"/v1/pages.warc.gz", "text/plain", strings.NewReader(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusAccepted {
+		t.Fatalf("%s %s", resp.Status, text)
+	}
+	return resp.Header.Get("Location")
+}
+
+func jobOf(t *testing.T, p *servetest.Process, at string) (st httpd.JobStatus) {
+	t.Helper()
+	if err := json.NewDecoder(bytes.NewReader(get(t, p, at))).Decode(&st); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func get(t *testing.T, p *servetest.Process, path string) []byte {
+	t.Helper()
+	resp, err := http.Get("http://" + p.Addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s %v", path, resp.Status, err)
+	}
+	return data
+}
