@@ -5,10 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -54,49 +51,29 @@ func (v *visit) captures(ctx context.Context, url string) ([]*Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := archive.SURT(url)
-	var captures []*Capture
-	for _, h := range hosts {
-		some, err := h.captures(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		captures = append(captures, some...)
+	captures, err := v.ofKey(ctx, hosts, archive.SURT(url))
+	if err != nil {
+		return nil, err
 	}
-	slices.SortFunc(captures, byPlace)
 	resolve(captures)
 	return captures, nil
+}
+
+// ofKey returns the records of one URL key, by time and publication.
+func (v *visit) ofKey(ctx context.Context, hosts []*host, key string) (captures []*Capture, err error) {
+	s := scan{visit: v, hosts: hosts, keys: keyRange{key, true}, wanted: func(*catalog.Line) bool { return true }}
+	err = s.each(ctx, func(is *found) error {
+		if c := is.capture(); c != nil {
+			captures = append(captures, c)
+		}
+		return nil
+	})
+	return captures, err
 }
 
 // byPlace puts records of one URL key in the order of time, then of publication.
 func byPlace(a, b *Capture) int {
 	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Line.Seq, b.Line.Seq), cmp.Compare(a.Offset, b.Offset))
-}
-
-// captures returns a host's records of one URL key, a segment's after another's.
-func (h *host) captures(ctx context.Context, key string) ([]*Capture, error) {
-	bySegment := make([][]*Capture, len(h.lines))
-	load, loadCtx := errgroup.WithContext(ctx)
-	load.SetLimit(8)
-	for i, line := range h.lines {
-		load.Go(func() error {
-			segment, err := h.sorted(loadCtx, line)
-			if err != nil {
-				return err
-			}
-			for _, n := range segment.of(key) {
-				cell := &segment.Cells[n]
-				if !h.gone(line, cell.URL) {
-					bySegment[i] = append(bySegment[i], &Capture{Cell: cell, Line: line, host: h, before: segment.before[n]})
-				}
-			}
-			return nil
-		})
-	}
-	if err := load.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(bySegment...), nil
 }
 
 // site returns the hosts, as the account sees them, whose URLs have the same keys

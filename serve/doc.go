@@ -41,7 +41,8 @@
 // (Capture.Response) and made readable by package replay.
 //
 // Beside the tree are searches (Search): for records by URL, host, domain or
-// time, out of the segments' indexes, in an order in which a place stays what it is.
+// time, in an order in which a place stays what it is. The URL index (archive/urlindex) finds
+// them where it covers a host's segments, and their own indexes where it does not yet.
 // What they find is put together as one file by a Gatherer. Package query is the
 // language in which consumers ask; package jobs gathers in the background. Coverage
 // tells, out of the batches' manifests, what is not here and why.

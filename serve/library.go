@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
 )
@@ -22,6 +25,9 @@ type Options struct {
 
 	Accounts *Accounts        // whose accounts these are, to learn what becomes different of them; nil: nothing does
 	Meter    *bandwidth.Meter // of what all read; default: one that counts in this process only
+
+	URLs *urlindex.Reader // finds records by URL; nil: the segments' own indexes do
+	Log  *slog.Logger     // default: discards
 
 	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
 	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
@@ -59,6 +65,9 @@ func NewLibrary(opt Options) (*Library, error) {
 	if opt.Widest == 0 {
 		opt.Widest = defaultWide
 	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
 	}
@@ -71,6 +80,11 @@ type visit struct {
 	snap    *catalog.Snapshot
 	account *Account
 	scope   scope
+
+	urlIndex struct { // see urls
+		sync.Once
+		view *urlindex.View
+	}
 }
 
 func (l *Library) visit(ctx context.Context, a *Account) (*visit, error) {

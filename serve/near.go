@@ -3,16 +3,20 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"sheaf/archive"
+	"sheaf/archive/catalog"
 )
 
 // nearSegments is how many of a host's segments, the newest, Near looks into.
 const nearSegments = 8
+
+// nearRecords is how many records Near looks at on either side.
+const nearRecords = 4096
 
 // maxKey is more than any URL's key is long.
 const maxKey = 1 << 20
@@ -36,22 +40,25 @@ func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]st
 	}
 	key := archive.SURT(url)
 	alike := make(map[string]int) // by URL: how much of the key is the same; of what is no page to read, less than of any
-	for _, h := range hosts {
-		for _, line := range h.lines[max(0, len(h.lines)-nearSegments):] {
-			segment, err := h.sorted(ctx, line)
-			if err != nil {
-				return nil, fmt.Errorf("pages near %.200s: %w", url, err)
-			}
-			at := sort.Search(len(segment.order), func(i int) bool { return segment.Cells[segment.order[i]].URLKey >= key })
-			// As keys are sorted, the most alike are beside the place where it would be.
-			for _, i := range segment.order[max(0, at-2*n):min(len(segment.order), at+2*n)] {
-				if c := &segment.Cells[i]; c.Kind == archive.Page && !h.gone(line, c.URL) {
-					alike[c.URL] = common(key, c.URLKey)
-					if !strings.HasPrefix(c.MIME, "text/html") {
-						alike[c.URL] -= maxKey
-					}
+	// As keys are sorted, the most alike are beside the place where it would be.
+	for _, reverse := range []bool{false, true} {
+		beside, looked := make(map[string]bool), 0
+		s := scan{visit: v, hosts: hosts, keys: siteKeys(name), after: &Position{Key: key}, reverse: reverse, wanted: newest(hosts, nearSegments)}
+		err := s.each(ctx, func(is *found) error {
+			if c := is.capture(); c != nil && c.Kind == archive.Page {
+				beside[c.URL] = true
+				alike[c.URL] = common(key, c.URLKey)
+				if !strings.HasPrefix(c.MIME, "text/html") {
+					alike[c.URL] -= maxKey
 				}
 			}
+			if looked++; len(beside) >= 2*n || looked >= nearRecords {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return nil, fmt.Errorf("pages near %.200s: %w", url, err)
 		}
 	}
 	urls := make([]string, 0, len(alike))
@@ -62,6 +69,15 @@ func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]st
 		return cmp.Or(-cmp.Compare(alike[a], alike[b]), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	return urls[:min(n, len(urls))], nil
+}
+
+// newest lets a host's last lines pass.
+func newest(hosts []*host, n int) func(*catalog.Line) bool {
+	from := make(map[string]int64) // by host: the first that passes
+	for _, h := range hosts {
+		from[h.name] = h.lines[max(0, len(h.lines)-n)].Seq
+	}
+	return func(l *catalog.Line) bool { return l.Seq >= from[l.Host] }
 }
 
 // common is the length of what two strings begin with.

@@ -30,11 +30,10 @@ func (h *host) resolved(ctx context.Context, key string) (*originals, error) {
 	if h.last.pages != nil && h.last.key == key {
 		return h.last.pages, nil
 	}
-	beside, err := h.captures(ctx, key)
+	beside, err := h.ofKey(ctx, []*host{h}, key)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(beside, byPlace)
 	h.last.key, h.last.pages = key, originalsOf(beside)
 	return h.last.pages, nil
 }

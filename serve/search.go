@@ -144,20 +144,7 @@ func (t Target) keys() keyRange {
 	case MatchPrefix:
 		return keyRange{t.Key, false}
 	}
-	return keyRange{}
-}
-
-// keyRange is one URL key, or all that begin with it.
-type keyRange struct {
-	key   string
-	exact bool
-}
-
-func (k keyRange) holds(key string) bool {
-	if k.exact {
-		return key == k.key
-	}
-	return strings.HasPrefix(key, k.key)
+	return siteKeys(t.Host)
 }
 
 func (r *Results) pace(done Position) error {
@@ -214,7 +201,7 @@ func (r *Results) walkUnder(ctx context.Context, root, prefix, from string, at P
 		if after != nil && after.Host == h.SURT {
 			behind = after
 		}
-		if err := r.stream(ctx, []*host{found}, keyRange{}, at, behind, f); err != nil {
+		if err := r.stream(ctx, []*host{found}, siteKeys(h.Host), at, behind, f); err != nil {
 			return err
 		}
 		return r.pace(Position{Target: at.Target, Host: h.SURT, Key: endKey})

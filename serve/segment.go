@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sort"
 	"strings"
 
 	"sheaf/archive"
@@ -43,14 +42,4 @@ func (l *Library) sorted(ctx context.Context, line catalog.Line) (sorted, error)
 
 func byKeyAndTime(a, b *archive.Cell) int {
 	return cmp.Or(strings.Compare(a.URLKey, b.URLKey), a.Time.Compare(b.Time))
-}
-
-// of returns the numbers of the cells of one URL key, by time.
-func (s sorted) of(key string) []int32 {
-	from := sort.Search(len(s.order), func(i int) bool { return s.Cells[s.order[i]].URLKey >= key })
-	to := from
-	for to < len(s.order) && s.Cells[s.order[to]].URLKey == key {
-		to++
-	}
-	return s.order[from:to]
 }

@@ -20,6 +20,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/transfers"
@@ -58,7 +59,9 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	t.Cleanup(func() { database.Close() })
 	accounts, err := serve.NewAccounts(database, anonymous)
 	must(t, err)
-	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp"})
+	library, err := serve.NewLibrary(serve.Options{
+		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
+	})
 	must(t, err)
 	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, t: t}
 }
@@ -71,6 +74,13 @@ func (s *Site) Account(name, opening string, domains ...string) *serve.Account {
 	a, _, err := s.Accounts.Create(context.Background(), serve.Account{Name: name, Domains: domains, Window: w}, name)
 	must(s.t, err)
 	return &a
+}
+
+// Index brings the URL index to what is published now; before that it covers nothing.
+func (s *Site) Index() {
+	s.t.Helper()
+	b := urlindex.NewBuilder(s.Catalog, s.Store, urlindex.Options{TempDir: s.t.TempDir(), Fanout: 3, Log: slog.New(slog.DiscardHandler)})
+	must(s.t, b.Update(context.Background()))
 }
 
 // Page is a full record of a page.

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
@@ -101,6 +102,7 @@ func (s *Service) library(c common) (*serve.Library, error) {
 	return serve.NewLibrary(serve.Options{
 		Catalog: c.catalog, Store: c.objects, Accounts: s.accounts, Meter: s.meter,
 		Grace: s.cfg.Access.Grace, Contact: s.cfg.Access.Contact, Lag: readersLag,
+		URLs: urlindex.NewReader(c.objects, urlindex.ReaderOptions{Lag: readersLag}), Log: s.log,
 	})
 }
 

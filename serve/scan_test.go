@@ -1,0 +1,350 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+	"sheaf/serve"
+	"sheaf/serve/servetest"
+)
+
+// scene is a site with an index that covers some of it, and the same without one.
+type scene struct {
+	*servetest.Site
+	t       *testing.T
+	r       *rand.Rand
+	without *serve.Library
+	readers []*serve.Account
+	day     int
+}
+
+var sceneHosts = []string{
+	"example.jp", "www.example.jp", "www2.example.jp", "a.example.jp", "example.jp:8080", "www.example.jp:8080", "example.jp:80",
+	"example-x.jp", "my_host.jp", "sub.a.example.jp", "192.0.2.7", "192.0.2.7:81", "www.other.org",
+}
+
+func newScene(t *testing.T, r *rand.Rand) *scene {
+	s := &scene{Site: servetest.New(t, nil), t: t, r: r}
+	var err error
+	if s.without, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
+		t.Fatal(err)
+	}
+	s.readers = []*serve.Account{everyone, s.Account("some", "always", "a.example.jp", "www.example.jp", "192.0.2.7"), s.Account("org", "always", "org")}
+	return s
+}
+
+// publish brings an edition of random records.
+func (s *scene) publish() {
+	s.day++
+	day := time.Date(2026, 11, s.day, 0, 0, 0, 0, time.UTC)
+	hosts := make(map[string][]*archive.Record)
+	for range 20 + s.r.IntN(120) {
+		host := sceneHosts[s.r.IntN(len(sceneHosts))]
+		scheme := "http"
+		if strings.HasSuffix(host, ":80") {
+			scheme = "https"
+		}
+		url := fmt.Sprintf("%s://%s/%s", scheme, host, []string{"", "a", "A", "a/b", "a/b?x=1", "b.png", "z", "%E6%97%A5"}[s.r.IntN(8)])
+		at := day.Add(time.Duration(s.r.IntN(6))*time.Hour + time.Duration(s.r.IntN(3))*time.Millisecond)
+		body := fmt.Sprint(s.r.IntN(3))
+		switch s.r.IntN(5) {
+		case 0:
+			hosts[host] = append(hosts[host], servetest.Answer(url, 404, at))
+		case 1:
+			hosts[host] = append(hosts[host], servetest.Again(url, body, day.AddDate(0, 0, -s.r.IntN(2)), at))
+		default:
+			hosts[host] = append(hosts[host], servetest.Page(url, body, at))
+		}
+	}
+	s.Publish(day.Format("20060102"), hosts)
+}
+
+// takeDown takes something down, for good or until it is lifted.
+func (s *scene) takeDown() {
+	stone := catalog.Tombstone{Host: sceneHosts[s.r.IntN(len(sceneHosts))]}
+	switch s.r.IntN(3) {
+	case 0:
+		stone.URLPrefix = "http://" + stone.Host + "/a"
+	case 1:
+		stone.Edition = fmt.Sprintf("202611%02d", 1+s.r.IntN(s.day))
+	}
+	if _, err := s.Catalog.Remove(s.t.Context(), stone); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// search makes up a search.
+func (s *scene) search() serve.Search {
+	keys := []string{"jp,example)/", "jp,example)/a", "jp,example:8080)/a/b?x=1", "jp,example:80)/z", "192.0.2.7)/z", "org,other)/a", "jp,nothing)/"}
+	hosts := []string{"example.jp", "example.jp", "example.jp:8080", "example.jp:80", "192.0.2.7", "other.org", "nothing.jp"}
+	i := s.r.IntN(len(keys))
+	t := serve.Target{Match: serve.Match(1 + s.r.IntN(5)), Host: hosts[i], Key: keys[i]}
+	switch t.Match {
+	case serve.MatchPrefix:
+		t.Key = keys[i][:strings.Index(keys[i], ")")+1+s.r.IntN(3)%2]
+	case serve.MatchHost:
+		t.Key = ""
+	case serve.MatchDomain:
+		t = serve.Target{Match: t.Match, Host: []string{"jp", "example.jp", "www.example.jp", "192.0.2.7", "org"}[s.r.IntN(5)]}
+	case serve.MatchAll:
+		t = serve.Target{Match: t.Match}
+	}
+	out := serve.Search{Targets: []serve.Target{t}, Reverse: t.Match <= serve.MatchHost && s.r.IntN(2) == 0}
+	if s.r.IntN(3) == 0 {
+		out.From = time.Date(2026, 11, 1+s.r.IntN(s.day), s.r.IntN(6), 0, 0, 0, time.UTC)
+	}
+	if s.r.IntN(3) == 0 {
+		out.To = time.Date(2026, 11, 1+s.r.IntN(s.day), s.r.IntN(6), 0, 0, 0, time.UTC)
+	}
+	return out
+}
+
+// results tells all of a search, and where it can be gone on with.
+func results(t *testing.T, l *serve.Library, a *serve.Account, search serve.Search) (lines []string, at []serve.Position) {
+	t.Helper()
+	r, err := l.Search(t.Context(), a, search)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	err = r.Each(t.Context(), func(c *serve.Capture, pos serve.Position) error {
+		lines, at = append(lines, fmt.Sprintf("%v %s", pos, whole(t, c))), append(at, pos)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%+v: %v", search, err)
+	}
+	return lines, at
+}
+
+// whole tells all of a record that is told to anybody.
+func whole(t *testing.T, c *serve.Capture) string {
+	t.Helper()
+	file, offset, err := c.Place(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := c.Resolve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := ""
+	if original != nil {
+		of = fmt.Sprint(original.Line.Seq, original.Offset)
+	}
+	return fmt.Sprintf("%+v %d %s %d %s", *c.Cell, c.Line.Seq, file, offset, of)
+}
+
+// Whether the URL index covers all, some or nothing of what is asked for, and
+// whatever it has that is not here any more: what is found, its order and its places are the same
+// as without it, and a place that one gave leads on in the other. SHEAF_TEST_QUERIES is how
+// many searches are tried; 300 by default.
+func TestIndexMakesNoDifference(t *testing.T) {
+	searches := servetest.Number("SHEAF_TEST_QUERIES", 300)
+	for seed := range uint64(3) {
+		s := newScene(t, rand.New(rand.NewPCG(seed, 11)))
+		s.publish()
+		found := 0
+		for n := range searches / 3 {
+			switch s.r.IntN(12) {
+			case 0:
+				if s.day < 12 {
+					s.publish()
+				}
+			case 1, 2:
+				s.Index()
+			case 3:
+				if s.r.IntN(3) == 0 {
+					s.takeDown()
+				}
+			}
+			a, search := s.readers[s.r.IntN(len(s.readers))], s.search()
+			want, at := results(t, s.without, a, search)
+			got, _ := results(t, s.Library, a, search)
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d, search %d: %s %+v\n%s", seed, n, a.Name, search, firstOther(got, want))
+			}
+			found += len(want)
+			if len(at) > 0 {
+				i := s.r.IntN(len(at))
+				search.After = &at[i]
+				if s.r.IntN(4) == 0 {
+					s.Index()
+				}
+				if got, _ := results(t, s.Library, a, search); !slices.Equal(got, want[i+1:]) {
+					t.Fatalf("seed %d, search %d: %s %+v behind %+v\n%s", seed, n, a.Name, search, at[i], firstOther(got, want[i+1:]))
+				}
+			}
+			s.compareURL(a)
+		}
+		if found < searches {
+			t.Errorf("seed %d: only %d records were found", seed, found)
+		}
+	}
+}
+
+// compareURL asks for one URL's records, and for what is like it.
+func (s *scene) compareURL(a *serve.Account) {
+	s.t.Helper()
+	url := fmt.Sprintf("http://%s/%s", sceneHosts[s.r.IntN(len(sceneHosts))], []string{"a", "a/b", "nothing", "z"}[s.r.IntN(4)])
+	var told [2][]string
+	for i, l := range []*serve.Library{s.Library, s.without} {
+		all, err := l.Captures(s.t.Context(), a, url)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, c := range all {
+			told[i] = append(told[i], whole(s.t, c))
+		}
+		near, err := l.Near(s.t.Context(), a, url, 3)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		told[i] = append(told[i], near...)
+	}
+	if !slices.Equal(told[0], told[1]) {
+		s.t.Fatalf("%s %s\n%s", a.Name, url, firstOther(told[0], told[1]))
+	}
+}
+
+func firstOther(got, want []string) string {
+	for i := range max(len(got), len(want)) {
+		g, w := "nothing", "nothing"
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if g != w {
+			return fmt.Sprintf("%d and %d records; number %d is\n%s, without the index\n%s", len(got), len(want), i, g, w)
+		}
+	}
+	return ""
+}
+
+// What is found is right also where the index is damaged, wherever the walk comes upon it.
+func TestDamagedIndex(t *testing.T) {
+	s := newScene(t, rand.New(rand.NewPCG(5, 11)))
+	for range 4 {
+		s.publish()
+		s.Index()
+	}
+	search := serve.Search{Targets: []serve.Target{{Match: serve.MatchAll}}}
+	want, _ := results(t, s.without, everyone, search)
+	if got, _ := results(t, s.Library, everyone, search); len(want) < 100 || !slices.Equal(got, want) {
+		t.Fatal(firstOther(got, want))
+	}
+	damaged := 0
+	for object, err := range s.Store.List(t.Context(), "urls/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(object.Key, "cdx.gz") {
+			continue
+		}
+		name := filepath.Join(s.Dir, filepath.FromSlash(object.Key))
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 0x55
+		if err := os.Chmod(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	if damaged == 0 {
+		t.Fatal("no runs in the store")
+	}
+	fresh, err := serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store, URLs: urlindex.NewReader(s.Store, urlindex.ReaderOptions{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := results(t, fresh, everyone, search); !slices.Equal(got, want) {
+		t.Fatal(firstOther(got, want))
+	}
+}
+
+// opens counts what is read of a store.
+type opens struct {
+	store.Store
+	n atomic.Int64
+}
+
+func (o *opens) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	o.n.Add(1)
+	return o.Store.Open(ctx, key, off, n)
+}
+
+// With the index, a walk over very many tiny hosts does not read an object for each of them,
+// and one URL of a host of many segments is not looked for in each of these.
+func TestIndexSparesReads(t *testing.T) {
+	const hosts, editions = 400, 12
+	s := servetest.New(t, nil)
+	tiny := make(map[string][]*archive.Record)
+	for n := range hosts {
+		host := fmt.Sprintf("h%d.example.jp", n)
+		tiny[host] = []*archive.Record{servetest.Page("http://"+host+"/", "x", dayOne)}
+	}
+	s.Publish("20261101", tiny)
+	for e := range editions {
+		s.Publish(fmt.Sprintf("202611%02d", 2+e), map[string][]*archive.Record{"www.example.org": {
+			servetest.Page("http://www.example.org/", fmt.Sprint(e), dayOne.AddDate(0, 0, e)), servetest.Page("http://www.example.org/b", "b", dayOne.AddDate(0, 0, e)),
+		}})
+	}
+	s.Index()
+	count := func(search serve.Search, with bool) (records int, reads int64) {
+		counted := &opens{Store: s.Store}
+		opt := serve.Options{Catalog: s.Catalog, Store: counted}
+		if with {
+			opt.URLs = urlindex.NewReader(counted, urlindex.ReaderOptions{})
+		}
+		l, err := serve.NewLibrary(opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := l.Search(t.Context(), everyone, search)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.Each(t.Context(), func(*serve.Capture, serve.Position) error { records++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return records, counted.n.Load()
+	}
+	for name, c := range map[string]struct {
+		target         serve.Target
+		records        int
+		without, least int64
+	}{
+		"tiny hosts": {serve.Target{Match: serve.MatchDomain, Host: "jp"}, hosts, hosts, 20},
+		"one URL":    {serve.Target{Match: serve.MatchExact, Host: "example.org", Key: "org,example)/"}, editions, editions, 10},
+	} {
+		search := serve.Search{Targets: []serve.Target{c.target}}
+		records, reads := count(search, false)
+		if records != c.records || reads < c.without {
+			t.Errorf("%s, without the index: %d records by %d reads", name, records, reads)
+		}
+		if records, reads := count(search, true); records != c.records || reads > c.least {
+			t.Errorf("%s, with it: %d records by %d reads, want at most %d", name, records, reads, c.least)
+		}
+	}
+}
