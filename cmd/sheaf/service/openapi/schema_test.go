@@ -65,8 +65,9 @@ func (m *maker) schema(t reflect.Type) map[string]any {
 	}
 	s := m.plain(t)
 	switch {
-	case nullable && s["$ref"] != nil:
-		return map[string]any{"allOf": []any{s}, "nullable": true}
+	case nullable && s["$ref"] != nil: // OpenAPI 3.0 has nothing to say "this schema or null" with
+		s = m.object(t)
+		s["nullable"] = true
 	case nullable && len(s) > 0:
 		s["nullable"] = true
 	}
@@ -96,7 +97,11 @@ func (m *maker) plain(t reflect.Type) map[string]any {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return map[string]any{"type": "string", "format": "byte", "nullable": true}
 		}
-		return map[string]any{"type": "array", "items": m.schema(t.Elem()), "nullable": true}
+		e := t.Elem()
+		if e.Kind() == reflect.Pointer { // no list holds a null
+			e = e.Elem()
+		}
+		return map[string]any{"type": "array", "items": m.schema(e), "nullable": true}
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": m.schema(t.Elem()), "nullable": true}
 	case reflect.Interface:
