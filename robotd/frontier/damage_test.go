@@ -56,7 +56,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 	// The process was killed after the cell of page 3 and before its line in the journal.
 
 	for _, kind := range []string{"log", "journal"} {
-		path, err := filepath.Rel(whole, filePath(h.dir, 1, kind))
+		path, err := filepath.Rel(whole, filePath(h.dir(), 1, kind))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestDamagedState(t *testing.T) {
 	if err := f.Advance(2); err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Rel(whole, filepath.Join(h.dir, "state"))
+	path, err := filepath.Rel(whole, filepath.Join(h.dir(), "state"))
 	if err != nil {
 		t.Fatal(err)
 	}

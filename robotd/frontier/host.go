@@ -12,7 +12,6 @@ import (
 // used by many goroutines, though only one page of a host is in hand at a time.
 type Host struct {
 	Name  string
-	dir   string
 	front *Frontier
 	cycle int64
 

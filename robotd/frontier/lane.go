@@ -123,7 +123,7 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 func (h *Host) EachVisited(fn func(Entry, Visit)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return eachVisited(h.dir, h.Name, h.cycle, func(k known) error {
+	return eachVisited(h.dir(), h.Name, h.cycle, func(k known) error {
 		fn(k.entry, k.visit)
 		return nil
 	})

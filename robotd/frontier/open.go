@@ -9,11 +9,11 @@ import (
 )
 
 func (f *Frontier) open(name string, cycle int64) (*Host, error) {
-	h := &Host{Name: name, dir: f.path(name), front: f, cycle: cycle}
-	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+	h := &Host{Name: name, front: f, cycle: cycle}
+	if err := os.MkdirAll(h.dir(), 0o755); err != nil {
 		return nil, err
 	}
-	if err := settleBefore(f.temp(), h.dir, name, cycle); err != nil {
+	if err := settleBefore(f.temp(), h.dir(), name, cycle); err != nil {
 		return nil, err
 	}
 	return h, h.reopen()
@@ -23,7 +23,10 @@ func filePath(dir string, cycle int64, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
-func (h *Host) path(kind string) string { return filePath(h.dir, h.cycle, kind) }
+// dir is the host's folder. Its name is not kept: it is longer than most of what a host holds.
+func (h *Host) dir() string { return h.front.path(h.Name) }
+
+func (h *Host) path(kind string) string { return filePath(h.dir(), h.cycle, kind) }
 
 // reopen reads the cycle's files. A damaged host is left as it is.
 func (h *Host) reopen() error {

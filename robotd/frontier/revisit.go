@@ -75,7 +75,7 @@ const (
 // cycle. A page that was found and never visited has no visit. It reports whether there are
 // others that cannot be read.
 func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
-	return eachKnown(filepath.Join(h.dir, stateFile), h.Name, func(k known) error {
+	return eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		fn(k.entry, k.visit)
 		return nil
 	})
@@ -127,7 +127,7 @@ func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 		entries = entries[:0]
 		return err
 	}
-	path := filepath.Join(h.dir, stateFile)
+	path := filepath.Join(h.dir(), stateFile)
 	at := 0
 	damaged, err := eachKnown(path, h.Name, func(k known) error {
 		at++
@@ -172,7 +172,7 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 		return err
 	}
 	at := 0
-	_, err = eachKnown(filepath.Join(h.dir, stateFile), h.Name, func(k known) error {
+	_, err = eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		at++
 		if turns != nil && (at > len(turns) || turns[at-1] != Later) {
 			return nil
@@ -190,7 +190,7 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 
 // KnownPages is how many pages of earlier cycles there are; 0 where that cannot be read.
 func (h *Host) KnownPages() (int, error) {
-	f, err := os.Open(filepath.Join(h.dir, stateFile))
+	f, err := os.Open(filepath.Join(h.dir(), stateFile))
 	if os.IsNotExist(err) {
 		return 0, nil
 	}

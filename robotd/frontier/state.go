@@ -68,7 +68,7 @@ func parseKnown(line []byte, host string) (k known, ok bool) {
 func (h *Host) Visit(url string) (Visit, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f, err := os.Open(filepath.Join(h.dir, stateFile))
+	f, err := os.Open(filepath.Join(h.dir(), stateFile))
 	if os.IsNotExist(err) {
 		return Visit{}, false, nil
 	}
@@ -202,7 +202,7 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 func (h *Host) forgetVisits() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := os.Remove(filepath.Join(h.dir, stateFile)); err != nil && !os.IsNotExist(err) {
+	if err := os.Remove(filepath.Join(h.dir(), stateFile)); err != nil && !os.IsNotExist(err) {
 		return err
 	}
 	line := mark{place: h.last}.line()
