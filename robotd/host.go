@@ -27,10 +27,10 @@ type host struct {
 	failures int       // in a row
 	located  time.Time // when its address was learned
 	lost     bool      // nothing answered there the last time
-	probed   bool      // missing is known
+	probed   bool      // it was asked for what is missing
 	// What was to be noted of a page whose cell is stored, where the disk was too full to note it; nil: nothing.
 	unfinished *frontier.Done
-	missing    missing
+	missing    *missing // nil: what is not there is said to be so, or nobody has asked
 
 	addr  atomic.Pointer[netip.AddrPort] // where the host lives
 	share atomic.Pointer[wire.Share]     // what of it is this robot's

@@ -61,7 +61,7 @@ func (c *crawl) probe(ctx context.Context, t *turn, ru *rules) {
 	}
 	if resp.Status/100 == 3 {
 		if to, err := weburl.Parse(url, resp.Header.Get("Location"), nil); err == nil {
-			h.missing.to = weburl.Canonical(to)
+			h.missing = &missing{to: weburl.Canonical(to)}
 		}
 		return
 	}
@@ -69,7 +69,7 @@ func (c *crawl) probe(ctx context.Context, t *turn, ru *rules) {
 		return // it says that it has no such page
 	}
 	if p, v := read(resp, url); p != nil && p.HTML && !v.More && resp.Truncated == "" {
-		h.missing.sketch = c.sketcher.Sketch(v, url)
+		h.missing = &missing{sketch: c.sketcher.Sketch(v, url)}
 	}
 }
 
@@ -95,7 +95,7 @@ func asJudged(resp *fetch.Response, p *extract.Page, body []byte) *verdict.Page 
 
 // mayBeMissing reports whether the page is to be compared with the host's answer to what is not there.
 func (t *turn) mayBeMissing() bool {
-	return t.host.missing.sketch != nil && t.entry.Depth > 0 && isPage(t.resp.Status)
+	return t.host.missing != nil && t.host.missing.sketch != nil && t.entry.Depth > 0 && isPage(t.resp.Status)
 }
 
 // judge marks an answer that is no page, and reports whether it did. A host's top
@@ -125,7 +125,7 @@ func (c *crawl) judgeRefusal(t *turn) {
 // judgeRedirect marks a redirect that leads where the host sends whoever asks for
 // what is not there.
 func (c *crawl) judgeRedirect(t *turn, to string) {
-	if t.entry.Depth > 0 && t.host.missing.to != "" && weburl.Canonical(to) == t.host.missing.to {
+	if m := t.host.missing; m != nil && t.entry.Depth > 0 && m.to != "" && weburl.Canonical(to) == m.to {
 		t.mark = verdict.Missing
 	}
 }

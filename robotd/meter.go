@@ -16,7 +16,6 @@ type meter struct {
 	slot   int64 // the minute of now, since 1970
 	now    int64
 	before int64
-	last   time.Time // of the last Add
 }
 
 // Add counts n more.
@@ -27,7 +26,6 @@ func (m *meter) Add(n int64) {
 	m.turn(t)
 	m.total += n
 	m.now += n
-	m.last = t
 }
 
 // Load returns all that was counted.
@@ -45,13 +43,6 @@ func (m *meter) PerMinute() int64 {
 	m.turn(t)
 	into := t.Sub(time.Unix(60*m.slot, 0)).Seconds() / 60
 	return m.now + int64(float64(m.before)*(1-into)+0.5)
-}
-
-// Last returns when something was counted last; zero: never.
-func (m *meter) Last() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last
 }
 
 func (m *meter) turn(t time.Time) {

@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/robotd/status"
@@ -15,13 +16,14 @@ type module struct {
 	in      chan *turn
 	workers *sync.WaitGroup
 	passed  *meter
-	busy    *meter // nanoseconds of work
+	busy    *meter        // nanoseconds of work
+	last    *atomic.Int64 // nanoseconds since 1970, when something passed; 0: nothing has
 }
 
 func newModule(name string, workers int, work func(*turn)) module {
 	m := module{
 		name: name, size: workers, in: make(chan *turn, 4*workers),
-		workers: new(sync.WaitGroup), passed: new(meter), busy: new(meter),
+		workers: new(sync.WaitGroup), passed: new(meter), busy: new(meter), last: new(atomic.Int64),
 	}
 	for range workers {
 		m.workers.Go(func() {
@@ -37,6 +39,7 @@ func newModule(name string, workers int, work func(*turn)) module {
 
 func (m *module) count(began time.Time) {
 	m.passed.Add(1)
+	m.last.Store(time.Now().UnixNano())
 	m.busy.Add(int64(time.Since(began)))
 }
 
@@ -60,7 +63,7 @@ func (m *module) describe(queue int) status.Module {
 
 // stuck reports whether something has waited in the queue for so long and nothing passed.
 func (m *module) stuck(queue int, since time.Time, patience time.Duration, now time.Time) bool {
-	if last := m.passed.Last(); last.After(since) {
+	if last := time.Unix(0, m.last.Load()); last.After(since) {
 		since = last
 	}
 	return queue > 0 && now.Sub(since) > patience

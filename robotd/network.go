@@ -21,9 +21,11 @@ func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
 	}
 }
 
+// maxOpen is how many segments are kept open. An open one costs half a kilobyte, and opening it again little.
+const maxOpen = 512
+
 // openFiles is how many files the process may have open. Half of them may be
-// segments, the others are for connections: a segment that must be closed for want of a
-// descriptor costs a walk over all of it when its host's next page comes.
+// segments, the others are for connections.
 func openFiles() int {
 	const most, least = 100_000, 256
 	var limit unix.Rlimit

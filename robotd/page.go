@@ -51,7 +51,7 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 	}
 	scheme, _, _ := strings.Cut(e.URL, ":")
 	ru := c.rulesFor(h, scheme)
-	if ru.at != "" || !ru.fresh(time.Now()) {
+	if ru.way != nil || !ru.fresh(time.Now()) {
 		c.fetchRules(ctx, t, ru)
 		return
 	}

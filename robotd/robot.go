@@ -158,7 +158,7 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation, batch.Options{
-		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log, MaxOpen: openFiles() / 2,
+		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
 		Ledger: r.ledger, Clock: r.manager.clock.measured,
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})

@@ -17,12 +17,17 @@ import (
 // rules is what the robots.txt of one of a host's schemes says, and how far its
 // fetching has come. A file speaks for its scheme and port only (RFC 9309, 2.3).
 type rules struct {
-	*polite.Robots                // nil: not known
-	scheme         string         // "http" or "https"
-	until          time.Time      // when it must be fetched again
-	at             string         // URL to fetch it from, while redirects are followed
-	addr           netip.AddrPort // where that URL lives
-	hops           int
+	*polite.Robots           // nil: not known
+	scheme         string    // "http" or "https"
+	until          time.Time // when it must be fetched again
+	way            *rulesWay // nil: it is not being fetched
+}
+
+// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
+type rulesWay struct {
+	at   string         // URL to fetch it from next
+	addr netip.AddrPort // where that URL lives
+	hops int
 }
 
 // maxRules is how long a robots.txt may be believed (RFC 9309, 2.4).
@@ -43,8 +48,9 @@ func (c *crawl) rulesFor(h *host, scheme string) *rules {
 	ru := &rules{scheme: scheme}
 	h.rules = append(h.rules, ru)
 	if text, until, ok := c.robots.Load(scheme, h.name); ok && c.cfg.Page.Rules > 0 {
-		ru.Robots, ru.until = c.shared.Share(text, polite.Parse(text)), until
-		c.pushSitemaps(h, ru)
+		read := polite.Parse(text)
+		ru.Robots, ru.until = c.shared.Share(read), until
+		c.pushSitemaps(h, read)
 	}
 	return ru
 }
@@ -54,16 +60,17 @@ func (c *crawl) rulesFor(h *host, scheme string) *rules {
 // there for a turn, so that the interval holds for that address too.
 func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	h := t.host
-	if ru.at == "" {
-		ru.at, ru.addr, ru.hops = ru.scheme+"://"+h.name+"/robots.txt", h.address(), 0
+	if ru.way == nil {
+		ru.way = &rulesWay{at: ru.scheme + "://" + h.name + "/robots.txt", addr: h.address()}
 	}
+	way := ru.way
 	t.out.More = true
-	if t.addr != ru.addr.Addr() { // a link to the host called it home on the way
-		c.gate.Add(ru.addr.Addr(), h.name)
+	if t.addr != way.addr.Addr() { // a link to the host called it home on the way
+		c.gate.Add(way.addr.Addr(), h.name)
 		return
 	}
 	resp, err := c.get(ctx, t, fetch.Request{
-		URL: ru.at, Addr: netip.AddrPortFrom(t.addr, ru.addr.Port()), MaxBody: polite.MaxRobots + 1,
+		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: polite.MaxRobots + 1,
 	})
 	if fetch.KindOf(err) == fetch.Canceled {
 		return
@@ -77,12 +84,12 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 		status = resp.Status
 		notBefore = retryAfter(resp.Header)
 		body, err = resp.Bytes(polite.MaxRobots + 1)
-		if err := c.journal.add(exchange(ru.at, resp)); err != nil {
+		if err := c.journal.add(exchange(way.at, resp)); err != nil {
 			c.fail(h, err)
 			return
 		}
-		if status/100 == 3 && ru.hops < maxRulesHops {
-			again, failed := c.redirectRules(ctx, h, ru, resp.Header.Get("Location"))
+		if status/100 == 3 && way.hops < maxRulesHops {
+			again, failed := c.redirectRules(ctx, h, way, resp.Header.Get("Location"))
 			if again {
 				return
 			}
@@ -90,17 +97,17 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 		}
 	}
 	verdict := polite.FromResponse(status, body, err)
-	ru.at = ""
+	ru.way = nil
 	c.wake(h) // home, where redirects led away
 	if !verdict.NotNow() {
 		h.failures = 0
-		ru.Robots, ru.until = c.shared.Share(verdict.Text, verdict.Rules), time.Now().Add(c.cfg.Page.Rules)
+		ru.Robots, ru.until = c.shared.Share(verdict.Rules), time.Now().Add(c.cfg.Page.Rules)
 		if err := c.robots.Save(ru.scheme, h.name, verdict.Text, ru.until); err != nil {
 			c.fail(h, err)
 			return
 		}
 		t.out.Delay = ru.CrawlDelay(c.cfg.userAgent())
-		c.pushSitemaps(h, ru)
+		c.pushSitemaps(h, verdict.Rules)
 		return
 	}
 	c.log.Info("host must wait", "host", h.name, "why", verdict.Why)
@@ -115,8 +122,8 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 
 // redirectRules prepares the next access; it reports whether there is to be one. A
 // target whose address nobody can tell is an error as a server that cannot be reached is.
-func (c *crawl) redirectRules(ctx context.Context, h *host, ru *rules, location string) (bool, error) {
-	to, err := weburl.Parse(ru.at, location, nil)
+func (c *crawl) redirectRules(ctx context.Context, h *host, way *rulesWay, location string) (bool, error) {
+	to, err := weburl.Parse(way.at, location, nil)
 	if err != nil || weburl.Host(to) == "" || location == "" {
 		return false, nil
 	}
@@ -124,14 +131,13 @@ func (c *crawl) redirectRules(ctx context.Context, h *host, ru *rules, location 
 	if err != nil {
 		return false, err
 	}
-	ru.at, ru.addr = to, addr
-	ru.hops++
+	*way = rulesWay{at: to, addr: addr, hops: way.hops + 1}
 	c.gate.Add(addr.Addr(), h.name)
 	return true, nil
 }
 
-func (c *crawl) pushSitemaps(h *host, ru *rules) {
-	for _, sitemap := range ru.Sitemaps {
+func (c *crawl) pushSitemaps(h *host, read *polite.Robots) {
+	for _, sitemap := range read.Sitemaps {
 		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.name {
 			if _, err := h.front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
 				c.fail(h, err)
@@ -202,7 +208,7 @@ func (c *crawl) moved(ctx context.Context, t *turn) bool {
 	}
 	c.log.Info("host has moved", "host", h.name, "from", t.addr, "to", addr.Addr())
 	for _, ru := range h.rules {
-		ru.at = "" // an access on the way begins anew
+		ru.way = nil // an access on the way begins anew
 	}
 	c.gate.Add(addr.Addr(), h.name)
 	t.out.More = true
