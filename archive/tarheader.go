@@ -30,7 +30,12 @@ const (
 
 // headers gives the blocks before the file's data: a PAX header where needed, then the file's own.
 func (e *tarEntry) headers() []byte {
+	out := make([]byte, 0, 2*blockSize)
 	var pax []byte
+	if e.url != "" { // a page
+		pax = make([]byte, 0, len(e.name)+len(e.url)+len(e.mime)+paxKeys)
+		out = make([]byte, 0, 3*blockSize+cap(pax))
+	}
 	if len(e.name) > maxTarName {
 		pax = appendPAX(pax, "path", e.name)
 	}
@@ -40,7 +45,6 @@ func (e *tarEntry) headers() []byte {
 	if e.url != "" {
 		pax = appendPAX(pax, attrURL, e.url)
 	}
-	var out []byte
 	if len(pax) > 0 {
 		out = appendTarHeader(out, "././@PaxHeader", 'x', int64(len(pax)), time.Unix(0, 0))
 		out = append(out, pax...)
@@ -49,14 +53,17 @@ func (e *tarEntry) headers() []byte {
 	return appendTarHeader(out, e.name[:min(len(e.name), maxTarName)], '0', e.size, e.modified)
 }
 
+// paxKeys is more than the keys and lengths of a page's PAX records take.
+const paxKeys = 128
+
 func appendTarHeader(out []byte, name string, kind byte, size int64, modified time.Time) []byte {
 	var h [blockSize]byte
 	copy(h[0:], name)
 	copy(h[100:], "0000644\x00")
 	copy(h[108:], "0000000\x00")
 	copy(h[116:], "0000000\x00")
-	copy(h[124:], fmt.Sprintf("%011o\x00", size))
-	copy(h[136:], fmt.Sprintf("%011o\x00", max(modified.Unix(), 0)))
+	octal(h[124:], 11, size)
+	octal(h[136:], 11, max(modified.Unix(), 0))
 	copy(h[148:], "        ")
 	h[156] = kind
 	copy(h[257:], "ustar\x0000")
@@ -64,8 +71,19 @@ func appendTarHeader(out []byte, name string, kind byte, size int64, modified ti
 	for _, c := range h {
 		sum += int(c)
 	}
-	copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+	octal(h[148:], 6, int64(sum))
 	return append(out, h[:]...)
+}
+
+// octal writes a number in so many digits at least, and a zero byte.
+func octal(to []byte, digits int, n int64) {
+	for ; digits < 21 && n>>(3*digits) != 0; digits++ { // a time after the year 2242
+	}
+	to[digits] = 0
+	for i := digits - 1; i >= 0; i-- {
+		to[i] = '0' + byte(n&7)
+		n >>= 3
+	}
 }
 
 // appendPAX appends a record "<length> <key>=<value>\n"; the length counts its own digits.
@@ -73,7 +91,8 @@ func appendPAX(b []byte, key, value string) []byte {
 	rest := len(key) + len(value) + 3
 	n := rest + len(strconv.Itoa(rest))
 	n = rest + len(strconv.Itoa(n))
-	return fmt.Appendf(b, "%d %s=%s\n", n, key, value)
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(append(append(append(append(b, ' '), key...), '='), value...), '\n')
 }
 
 // parseTarHeaders reads what T decodes to. It accepts exactly one regular file,

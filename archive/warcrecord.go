@@ -29,21 +29,27 @@ type warcHead struct {
 	length                     int64     // of the block: HTTP header and body
 }
 
-func (h *warcHead) bytes() []byte {
-	var b bytes.Buffer
+func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
+
+// appendTo appends what bytes gives, which is less than warcHeadRest and twice the URL.
+func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+			b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
 		}
+	}
+	date := func(name string, t time.Time) {
+		b = append(append(b, name...), ": "...)
+		b = append(t.UTC().AppendFormat(b, time.RFC3339Nano), "\r\n"...)
 	}
 	typ := "response"
 	if h.kind == Revisit {
 		typ = "revisit"
 	}
-	b.WriteString("WARC/1.1\r\n")
+	b = append(b, "WARC/1.1\r\n"...)
 	line("WARC-Type", typ)
 	line("WARC-Record-ID", recordID(typ, h.url, h.time, h.payloadDigest))
-	line("WARC-Date", h.time.UTC().Format(time.RFC3339Nano))
+	date("WARC-Date", h.time)
 	line("WARC-Target-URI", h.url)
 	line("WARC-IP-Address", h.ip)
 	line("WARC-Payload-Digest", h.payloadDigest)
@@ -53,14 +59,16 @@ func (h *warcHead) bytes() []byte {
 		line("WARC-Profile", h.profile)
 		line("WARC-Refers-To-Target-URI", h.url)
 		if !h.refersDate.IsZero() {
-			line("WARC-Refers-To-Date", h.refersDate.UTC().Format(time.RFC3339Nano))
+			date("WARC-Refers-To-Date", h.refersDate)
 		}
 	}
 	line("Content-Type", "application/http;msgtype=response")
 	line("Content-Length", strconv.FormatInt(h.length, 10))
-	b.WriteString("\r\n")
-	return b.Bytes()
+	return append(b, "\r\n"...)
 }
+
+// warcHeadRest is more than all of a record's head but for its URLs.
+const warcHeadRest = 1 << 10
 
 // recordID derives a UUID (version 8) from what makes the record what it is.
 func recordID(typ, url string, t time.Time, digest string) string {

@@ -27,6 +27,9 @@ type scratch struct {
 	links    []byte // one record's
 	copying  []byte // through which bodies go
 	whole    []byte // a small cell
+	head     []byte // of one record,
+	wp       []byte // the same deflated,
+	extra    []byte // and as it stands in the file's member
 	back     *walker
 }
 

@@ -238,6 +238,9 @@ func (w *summedWriter) Write(p []byte) (int, error) {
 // trimHTTP drops header lines from the end until the head surely fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	const slack = 256 // digests are not known yet; they hardly deflate
+	if warcHeadRest+2*len(h.url)+len(http)+slack <= maxWP {
+		return http, nil // as nearly all
+	}
 	trial := *h
 	sum := sha256.Sum256(http)
 	trial.payloadDigest = digestString(sum[:])
@@ -341,14 +344,17 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	if err := h.fillCell(&c, w.host, block[:httpEnd]); err != nil {
 		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
 	}
-	head := append(h.bytes(), block...)
-	wp := append([]byte(gzipPlainStart), w.compress.blocks(head)...)
+	w.head = append(h.appendTo(w.head[:0]), block...)
+	head := w.head
+	w.wp = append(append(w.wp[:0], gzipPlainStart...), w.compress.blocks(head)...)
+	wp := w.wp
 	if len(wp) > maxWP {
 		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
 	}
 	whole := crcJoin(crcJoin(crcOf(head), file.crc, file.n), crcOf([]byte(crlf2)), 4)
 	ws := appendTrailer([]byte(recordEnd), whole, int64(len(head))+file.n+4)
-	extra := appendField(appendField(nil, "WS", ws), "WP", wp)
+	w.extra = appendField(appendField(w.extra[:0], "WS", ws), "WP", wp)
+	extra := w.extra
 	c.HeadLen = int64(len(wp))
 
 	var headers []byte
