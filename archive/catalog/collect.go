@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,6 +25,8 @@ type CollectOptions struct {
 	Claims func(context.Context) (func(key string) bool, error)
 	// Retention lets old editions expire; the zero value keeps all for ever.
 	Retention Retention
+	// Annexes are collected too: what they do not need any more.
+	Annexes []Annex
 	// DryRun says what would be condemned and deleted, and writes nothing.
 	DryRun bool
 }
@@ -35,6 +38,7 @@ const (
 	WhyMerged      Why = "merged"      // a run of which another holds the rows
 	WhyUnpublished Why = "unpublished" // of an attempt that failed, or of a batch that will not be published
 	WhyTakenDown   Why = "taken-down"  // all that it holds is taken down
+	WhyUnused      Why = "unused"      // of an annex that does not need it any more
 	WhyExpired     Why = "expired"     // all that it holds is older than what is kept, and needed no more
 )
 
@@ -119,6 +123,7 @@ type collector struct {
 	claimed func(key string) bool
 	head    *state
 	pinned  map[string]bool // names of runs
+	annexes []annexNeeds
 	report  *Collection
 
 	needed   *sorter  // rows of reference
@@ -167,6 +172,9 @@ func (k *collector) collect(ctx context.Context) (err error) {
 		return err
 	}
 	if err := k.readLines(ctx); err != nil {
+		return err
+	}
+	if err := k.askAnnexes(ctx); err != nil {
 		return err
 	}
 	if err := k.walk(ctx); err != nil {
@@ -232,7 +240,12 @@ func (k *collector) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, prefix := range []string{"packs/", runPrefix, "segments/"} { // in the order of keys
+	prefixes := []string{"packs/", runPrefix, "segments/"} // in the order of keys
+	for _, a := range k.annexes {
+		prefixes = append(prefixes, a.prefix)
+	}
+	slices.Sort(prefixes)
+	for _, prefix := range prefixes {
 		for info, err := range k.lib.store.List(ctx, prefix, "") {
 			if err != nil {
 				return err

@@ -20,6 +20,8 @@ type FsckOptions struct {
 	// Verify, where set, is called by a deep check for every line in place of
 	// the comparison: it reads the segment and says what is wrong with it.
 	Verify func(context.Context, Line) error
+	// Annexes are checked too.
+	Annexes []CheckedAnnex
 	// TempDir is where lists are sorted that do not fit in memory.
 	TempDir string
 }
@@ -49,6 +51,11 @@ type Report struct {
 	Orphans     int64    `json:"orphans"`
 	OrphanBytes int64    `json:"orphan_bytes"`
 	OrphanKeys  []string `json:"orphan_keys,omitempty"` // the first thousand
+
+	// LeftOver are objects of annexes that these do not need any more, or not yet. They are
+	// no fault either.
+	LeftOver      int64 `json:"left_over"`
+	LeftOverBytes int64 `json:"left_over_bytes"`
 }
 
 // maxListed is how many problems and orphans a report names.
@@ -83,7 +90,7 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 		objects: newSorter(opt.TempDir, sortMemory),
 	}
 	defer func() { err = errors.Join(err, f.objects.close()) }()
-	if err := errors.Join(f.checkLog(), f.checkObjects()); err != nil {
+	if err := errors.Join(f.checkLog(), f.checkAnnexes(), f.checkObjects()); err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
 	return f.report, nil
@@ -350,7 +357,7 @@ func (f *fsck) checkObjects() error {
 			if err := f.takeNeeded(needed, &info); err != nil {
 				return err
 			}
-		} else if !slices.ContainsFunc([]string{manifestPrefix, listPrefix, releasesPrefix}, func(p string) bool { return strings.HasPrefix(info.Key, p) }) {
+		} else if !f.leftOver(info) && !slices.ContainsFunc([]string{manifestPrefix, listPrefix, releasesPrefix}, func(p string) bool { return strings.HasPrefix(info.Key, p) }) {
 			f.orphan(info)
 		}
 	}

@@ -48,6 +48,16 @@ func takeKey(ctx context.Context, r rows, key string) (of []string, err error) {
 // lines are those of an object that is taken down.
 func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (Why, []Line, error) {
 	young := info.Modified.After(k.now.Add(-k.opt.Delay))
+	if a := k.annexOf(info.Key); a != nil {
+		switch {
+		case a.needs(info.Key):
+			return "", nil, nil
+		case young:
+			k.report.Young++
+			return "", nil, nil
+		}
+		return WhyUnused, nil, nil
+	}
 	if strings.HasPrefix(info.Key, runPrefix) {
 		why, err := k.judgeRun(ctx, info.Key)
 		if why == WhyUnpublished && young {

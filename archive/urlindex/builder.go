@@ -35,8 +35,8 @@ type Builder struct {
 	store   store.Store
 	states  states
 
-	updating sync.Mutex // one Update at a time here
-	known    int64      // a state that exists
+	updating sync.Mutex // one Update at a time here; guards what follows
+	checked  *entry     // the newest state seen, found to be of this catalog
 }
 
 // NewBuilder makes a builder over a catalog and the store that it and its segments lie in.
@@ -88,11 +88,9 @@ func (b *Builder) Update(ctx context.Context) error {
 	}
 }
 
-// Reset makes the index cover nothing, so that the next Update makes it anew from the
-// segments. Readers go on with those, and those that hold a view with that.
+// Reset makes the index cover nothing, so that the next Update, or the one under way, makes it
+// anew from the segments. Readers go on with those.
 func (b *Builder) Reset(ctx context.Context) error {
-	b.updating.Lock()
-	defer b.updating.Unlock()
 	for {
 		if err := b.reset(ctx); !errors.Is(err, errLost) {
 			return err
@@ -101,22 +99,40 @@ func (b *Builder) Reset(ctx context.Context) error {
 }
 
 func (b *Builder) reset(ctx context.Context) error {
-	e, err := b.newest(ctx)
-	if err != nil && (e == nil || !errors.Is(err, ErrCorrupt)) {
+	n, err := b.states.last(ctx, 0)
+	if err != nil {
+		return err
+	}
+	e, err := b.states.read(ctx, n)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
 	_, err = b.append(ctx, e, state{Kind: kindReset})
 	return err
 }
 
-// newest gives the newest state.
+// newest gives the newest state, which is of this catalog.
 func (b *Builder) newest(ctx context.Context) (*entry, error) {
-	n, err := b.states.last(ctx, b.known)
+	known := int64(0)
+	if b.checked != nil {
+		known = b.checked.N
+	}
+	n, err := b.states.last(ctx, known)
 	if err != nil {
 		return nil, err
 	}
-	b.known = n
-	return b.states.read(ctx, n)
+	if b.checked != nil && n == known {
+		return b.checked, nil
+	}
+	e, err := b.states.read(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCatalog(ctx, b.store, &e.state); err != nil {
+		return nil, err
+	}
+	b.checked = e
+	return e, nil
 }
 
 // maxAge is how long after its first object was stored a run may be named by a state. Collection
@@ -145,9 +161,6 @@ func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry
 func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	e, err := b.newest(ctx)
 	if err != nil {
-		return false, err
-	}
-	if err := checkCatalog(ctx, b.store, &e.state); err != nil {
 		return false, err
 	}
 	snap, err := b.catalog.Pin(ctx)

@@ -29,16 +29,17 @@ type site struct {
 	catalog *catalog.Catalog
 	now     time.Time
 	batches int
+	sealed  string // where segments are made
 	opt     urlindex.Options
 }
 
-func newSite(t testing.TB) *site {
+func newSite(t testing.TB) *site { return newSiteIn(t, newMemory()) }
+
+func newSiteIn(t testing.TB, st store.Store) *site {
 	t.Helper()
-	st, err := store.OpenFS(t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { _ = st.Close() })
-	s := &site{t: t, store: st, now: noon}
+	s := &site{t: t, store: st, now: noon, sealed: t.TempDir()}
 	s.opt = urlindex.Options{TempDir: t.TempDir(), Fanout: 3, SortMemory: 4 << 10, Log: slog.New(slog.DiscardHandler)}
+	var err error
 	s.catalog, err = catalog.Open(t.Context(), st, catalog.Options{Now: func() time.Time { return s.now }, TempDir: t.TempDir(), Fanout: 3})
 	must(t, err)
 	return s
@@ -85,7 +86,8 @@ func (s *site) publish(records ...*archive.Record) string {
 // segment seals and stores one host's records.
 func (s *site) segment(batch catalog.Batch, host string, records []*archive.Record) catalog.Line {
 	s.t.Helper()
-	path := filepath.Join(s.t.TempDir(), "segment")
+	path := filepath.Join(s.sealed, "segment")
+	defer os.Remove(path)
 	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
 	must(s.t, err)
 	for _, r := range records {

@@ -63,7 +63,7 @@ func (w *withdrawn) has(line []byte) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1 {
+		if w.isExpired(seq) {
 			return true, nil
 		}
 	}
@@ -79,6 +79,11 @@ func (w *withdrawn) has(line []byte) (bool, error) {
 		return false, err
 	}
 	return covered(r, stones), nil
+}
+
+// isExpired reports whether a line has expired.
+func (w *withdrawn) isExpired(seq int64) bool {
+	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }
 
 // covered reports whether an erasure covers the row.

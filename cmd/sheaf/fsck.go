@@ -12,6 +12,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service"
 )
 
@@ -67,8 +68,9 @@ func fsck(ctx context.Context, cfg service.Config, deep bool) (_ *catalog.Report
 	}
 	defer func() { err = errors.Join(err, objects.Close()) }()
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
-		Deep:   deep,
-		Verify: func(ctx context.Context, l catalog.Line) error { return verifyLine(ctx, objects, l) },
+		Deep:    deep,
+		Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, "")},
+		Verify:  func(ctx context.Context, l catalog.Line) error { return verifyLine(ctx, objects, l) },
 	})
 }
 
@@ -120,7 +122,8 @@ func printReport(w io.Writer, r *catalog.Report) error {
 	_, err := fmt.Fprintf(w, `versions %d, runs %d, editions %d, batches %d
 segments %d of %d bytes, %d of them read and verified
 objects  %d, of which %d (%d bytes) are not published (batches under way, failed attempts)
+         %d (%d bytes) the URL-level index does not need any more, or not yet
 problems %d
-`, r.Versions, r.Runs, r.Editions, r.Batches, r.Segments, r.Bytes, r.Verified, r.Objects, r.Orphans, r.OrphanBytes, r.Found)
+`, r.Versions, r.Runs, r.Editions, r.Batches, r.Segments, r.Bytes, r.Verified, r.Objects, r.Orphans, r.OrphanBytes, r.LeftOver, r.LeftOverBytes, r.Found)
 	return err
 }

@@ -31,7 +31,7 @@ func rootCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
-		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
+		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
 		mirrorCommand(), watchCommand())
 	return root
 }

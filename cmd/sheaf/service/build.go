@@ -157,7 +157,8 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	if err != nil {
 		return err
 	}
-	s.keeper = &keeper{catalog: c.catalog, claims: s.ingest.Claims, collect: s.cfg.Collect, needs: library.Expendable,
+	s.indexer = newIndexer(c, s.cfg.Poll, s.leases, s.log)
+	s.keeper = &keeper{catalog: c.catalog, annexes: []catalog.Annex{urlindex.NewAnnex(c.objects, "")}, claims: s.ingest.Claims, collect: s.cfg.Collect, needs: library.Expendable,
 		merge: s.cfg.Poll, leases: s.leases, log: s.log}
 	local, ok := s.cfg.StoreDir()
 	if !ok {
@@ -178,6 +179,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	}
 	s.ingest.Register(s.router, c.operator)
 	s.keeper.Register(s.router, c.operator)
+	s.indexer.Register(s.router, c.operator)
 	return s.receiver.Register(s.router)
 }
 
@@ -229,7 +231,7 @@ func (s *Service) work() (all []func(context.Context) error) {
 		all = append(all, s.manager.Run)
 	}
 	if s.cfg.has(roleIngest) {
-		all = append(all, s.ingest.Run, s.keeper.Run, s.receiver.Run)
+		all = append(all, s.ingest.Run, s.keeper.Run, s.indexer.Run, s.receiver.Run)
 	}
 	if s.cfg.has(roleServe) {
 		watch := func(ctx context.Context) error { return s.accounts.Watch(ctx, s.log) }

@@ -20,6 +20,7 @@ import (
 // runs, collects what nothing needs, and records take-downs.
 type keeper struct {
 	catalog *catalog.Catalog
+	annexes []catalog.Annex
 	claims  func(context.Context) (func(key string) bool, error)
 	collect Collect
 	needs   func(ctx context.Context, lines []catalog.Line, n int) (expendable []bool, err error)
@@ -88,7 +89,7 @@ func (k *keeper) Collect(ctx context.Context, dryRun bool) (r *catalog.Collectio
 }
 
 func (k *keeper) collectOnce(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
-	opt := catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, DryRun: dryRun}
+	opt := catalog.CollectOptions{Delay: k.collect.Delay, Claims: k.claims, Annexes: k.annexes, DryRun: dryRun}
 	if k.collect.Keep > 0 {
 		opt.Retention = catalog.Retention{Keep: k.collect.Keep, Expendable: k.needs, Since: k.retainedUntil()}
 	}

@@ -28,6 +28,7 @@ const (
 const (
 	leaseKeeper  = "keeper"  // merging runs, and collecting when it is due
 	leaseCollect = "collect" // each collection, an operator's too
+	leaseURLs    = "urls"    // keeping the URL-level index
 )
 
 // Lease is how several processes agree on who publishes, who collects and who plans.

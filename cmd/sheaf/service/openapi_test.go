@@ -212,6 +212,7 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c.ask(200, "GET", "/v1/admin/takedowns", "")
 	c.ask(200, "POST", "/v1/admin/takedowns/lift", `{"host":"www.example.jp","reason":"lifted"}`)
 	c.ask(200, "POST", "/v1/admin/gc", `{"dry_run":true}`)
+	c.ask(202, "POST", "/v1/admin/urls/rebuild", "")
 	c.ask(200, "POST", "/v1/admin/publish", "")
 	c.ask(404, "GET", "/v1/admin/batches/none", "")
 	for _, path := range []string{

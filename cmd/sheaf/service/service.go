@@ -52,6 +52,7 @@ type Service struct {
 	ingest   *ingest.Ingest
 	receiver *receive.Receiver
 	keeper   *keeper
+	indexer  *indexer
 	accounts *serve.Accounts
 	recorder *transfers.Buffer
 	jobs     *jobs.Jobs

@@ -1,0 +1,242 @@
+package urlindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+)
+
+// Check checks that the index in the store is whole: the log without gaps and chained; that it is of
+// the catalog beside it; the live runs' objects by their digests, every block by its place,
+// checksum and order, the lists against the blocks. A deep check compares the rows
+// with the segments' own indexes, each line's with each line's; it holds some 100 bytes a line.
+func (a *Annex) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
+	c := &check{Annex: a, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
+	if err := c.log(ctx); err != nil {
+		return fmt.Errorf("URL index: %w", err)
+	}
+	return nil
+}
+
+// check is one check under way.
+type check struct {
+	*Annex
+	deep    bool
+	need    func(key string, size int64) error
+	problem func(where, detail string)
+
+	sums map[int64]lineSum // by line: what the rows have more than the segments; of a deep check
+}
+
+// lineSum sums up rows whatever their order.
+type lineSum struct {
+	rows int64
+	sum  uint64
+}
+
+// add adds n times a row, without the place in the edition's file, which is as of when the row was made.
+func (s lineSum) add(r Row, n int64) lineSum {
+	r.Filename, r.FileOffset = warcSuffix, 0
+	h := fnv.New64a()
+	_, _ = h.Write(appendRow(nil, &r)) // never fails
+	return lineSum{s.rows + n, s.sum + uint64(n)*h.Sum64()}
+}
+
+// failed notes a problem, unless the check itself was cut off.
+func (c *check) failed(ctx context.Context, where string, err error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.problem(where, err.Error())
+	return nil
+}
+
+// log checks the states, and the runs of the last.
+func (c *check) log(ctx context.Context) error {
+	log := states{c.store}
+	prev := &entry{}
+	for info, err := range c.store.List(ctx, statePrefix, "") {
+		if err != nil {
+			return err
+		}
+		if info.Key != stateKey(prev.N+1) {
+			c.problem(info.Key, fmt.Sprintf("follows on state %d", prev.N))
+			return nil
+		}
+		if err := c.need(info.Key, info.Size); err != nil {
+			return err
+		}
+		e, err := log.read(ctx, prev.N+1)
+		if err != nil && e == nil {
+			return c.failed(ctx, info.Key, err)
+		}
+		switch {
+		case err != nil:
+			c.problem(info.Key, err.Error())
+		case e.Prev != prev.digest:
+			c.problem(info.Key, fmt.Sprintf("says that the state before has SHA-256 %q, it has %q", e.Prev, prev.digest))
+		}
+		prev = e
+	}
+	if err := checkCatalog(ctx, c.store, &prev.state); err != nil {
+		return c.failed(ctx, stateKey(prev.N), err)
+	}
+	for _, ref := range prev.Runs {
+		for _, o := range ref.objects() {
+			if err := c.need(o.Key, o.Size); err != nil {
+				return err
+			}
+		}
+		if err := c.run(ctx, ref); err != nil {
+			if err := c.failed(ctx, ref.Name, err); err != nil {
+				return err
+			}
+		}
+	}
+	if c.deep {
+		return c.compare(ctx, &prev.state)
+	}
+	return nil
+}
+
+// run reads all of a run.
+func (c *check) run(ctx context.Context, ref runRef) error {
+	for name, f := range map[string]file{fileRows: ref.Cdx, fileBlocks: ref.Idx} {
+		if err := c.digest(ctx, ref.Name+"/"+name, f); err != nil {
+			return err
+		}
+	}
+	if data, err := readAll(ctx, c.store, ref.Name+"/"+filePlaces, 0, -1); err != nil {
+		return err
+	} else if string(data) != places {
+		return fmt.Errorf("%s holds %q, want %q", filePlaces, data, places)
+	}
+	r, err := openRun(ctx, c.store, newCache(defaultCache/8), ref)
+	if err != nil {
+		return err
+	}
+	var last []byte
+	at, n := int64(0), int64(0)
+	for i := range ref.Blocks {
+		b, err := r.block(ctx, i)
+		if err != nil {
+			return err
+		}
+		if b.offset != at {
+			return fmt.Errorf("%s: block %d lies at %d, want %d", fileBlocks, b.number, b.offset, at)
+		}
+		at += b.length
+		l, err := r.lines(ctx, i)
+		if err != nil {
+			return err
+		}
+		if l.len() > blockRows || l.len() < blockRows && i < ref.Blocks-1 {
+			return fmt.Errorf("%s: block %d has %d rows", fileRows, b.number, l.len())
+		}
+		for k := range l.len() {
+			row, err := parseRow(l.line(k))
+			if err != nil {
+				return fmt.Errorf("%s, block %d: %w", fileRows, b.number, err)
+			}
+			if last != nil && compareLines(l.line(k), last) <= 0 {
+				return fmt.Errorf("%s, block %d: row of %.100q after %.100q", fileRows, b.number, head(l.line(k)), head(last))
+			}
+			last = append(last[:0], l.line(k)...)
+			if c.deep {
+				c.sums[row.Seq] = c.sums[row.Seq].add(*row, 1)
+			}
+		}
+		n += int64(l.len())
+	}
+	if n != ref.Rows || at != ref.Cdx.Size {
+		return fmt.Errorf("holds %d rows in %d bytes, the state says %d in %d", n, at, ref.Rows, ref.Cdx.Size)
+	}
+	return nil
+}
+
+// digest compares an object's SHA-256.
+func (c *check) digest(ctx context.Context, key string, f file) error {
+	r, err := c.store.Open(ctx, key, 0, f.Size)
+	if err != nil {
+		return err
+	}
+	h := newHashed(io.Discard)
+	_, err = io.Copy(h, r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	got, err := h.finish()
+	if err == nil && got.SHA256 != f.SHA256 {
+		err = fmt.Errorf("%s: SHA-256 is %s, the state says %s", key[strings.LastIndexByte(key, '/')+1:], got.SHA256, f.SHA256)
+	}
+	return err
+}
+
+// compare compares the rows of each line with its segment's own index.
+func (c *check) compare(ctx context.Context, s *state) error {
+	cat, err := catalog.Open(ctx, c.store, catalog.Options{TempDir: c.tempDir})
+	if err != nil {
+		return c.failed(ctx, KeyPrefix, err)
+	}
+	snap, err := cat.Pin(ctx)
+	if err != nil {
+		return c.failed(ctx, KeyPrefix, err)
+	}
+	defer snap.Release()
+	gone, err := loadWithdrawn(ctx, snap)
+	if err != nil {
+		return c.failed(ctx, KeyPrefix, err)
+	}
+	for change, err := range snap.Since(ctx, 0) {
+		if err != nil {
+			return c.failed(ctx, KeyPrefix, err)
+		}
+		l := change.Line
+		if l == nil || !s.covers(l.Seq) {
+			continue
+		}
+		pieces, _, err := rowsOf(ctx, c.store, *l, archive.WARCStart())
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			delete(c.sums, l.Seq) // the segment is wrong, and is reported as such
+			continue
+		}
+		c.compareLine(*l, pieces, gone)
+		delete(c.sums, l.Seq)
+	}
+	for seq, have := range c.sums {
+		if !s.covers(seq) || s.Swept == snap.Last() && !gone.isExpired(seq) {
+			c.problem(KeyPrefix, fmt.Sprintf("line %d: has %d rows, and should have none", seq, have.rows))
+		}
+	}
+	return ctx.Err()
+}
+
+// compareLine takes the rows that a line should have off those that the index has.
+func (c *check) compareLine(l catalog.Line, pieces [][]byte, gone *withdrawn) {
+	have, sum := c.sums[l.Seq], lineSum{}
+	for _, piece := range pieces {
+		for line := range strings.Lines(string(piece)) {
+			withdrawn, err := gone.has([]byte(line))
+			row, perr := parseRow([]byte(line))
+			if err := errors.Join(err, perr); err != nil {
+				c.problem(l.Object, err.Error())
+				return
+			}
+			if !withdrawn {
+				sum = sum.add(*row, 1)
+			}
+		}
+	}
+	if have != sum {
+		c.problem(KeyPrefix, fmt.Sprintf("line %d, of %s in %s: has %d rows (sum %016x), the segment %d (sum %016x)", l.Seq, l.Host, l.Object, have.rows, have.sum, sum.rows, sum.sum))
+	}
+}

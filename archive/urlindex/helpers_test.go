@@ -1,0 +1,18 @@
+package urlindex_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// rounds is SHEAF_TEST_ROUNDS, or few.
+func rounds(testing.TB) int { return fromEnv("SHEAF_TEST_ROUNDS", 3) }
+
+// fromEnv is a positive number in the environment.
+func fromEnv(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+		return n
+	}
+	return otherwise
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/operator"
+)
+
+// indexCommand is about the URL-level index, which the service keeps by itself.
+func indexCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "index", Short: "The index of all records by URL, which the service keeps by itself"}
+	cmd.AddCommand(operatorFlags(&cobra.Command{
+		Use:   "rebuild",
+		Short: "Make the index anew from the segments, such as where fsck found it wrong",
+		Long: "Make the URL-level index anew from the segments, in the background. What is asked meanwhile is read out of the\n" +
+			"segments, which is slower. An index that the service itself finds damaged it makes anew by itself.",
+		Args: cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/urls/rebuild", nil, nil); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being made anew")
+			return err
+		}),
+	}))
+	return cmd
+}
