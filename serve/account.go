@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,9 +21,34 @@ type Account struct {
 	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
 	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
+
+	// Each is what each address gets of Anonymous' rate at the most; nil: no limit.
+	Each *bandwidth.Rates `json:"-"`
+	from netip.Prefix     // see From
 }
 
-func (a *Account) limits() bandwidth.Limits { return bandwidth.Limits{Rate: a.Rate, Quota: a.Quota} }
+func (a *Account) limits() bandwidth.Limits {
+	return bandwidth.Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
+}
+
+// From is the account as somebody at an address ("192.0.2.1:7") has it. Those who are
+// Anonymous share what that gets by their addresses: an IPv4 address is one, and so is
+// an IPv6 /64 network, which one customer has whole. Loopback, where a proxy may stand,
+// is none: what comes from there is shared by transfers, as every other account's is.
+func (a *Account) From(remote string) *Account {
+	at, err := netip.ParseAddrPort(remote)
+	addr := at.Addr().Unmap().WithZone("")
+	if a.Name != Anonymous || err != nil || addr.IsLoopback() {
+		return a
+	}
+	bits := 32
+	if addr.Is6() {
+		bits = 64
+	}
+	there := *a
+	there.from, _ = addr.Prefix(bits) // fails only for other numbers of bits
+	return &there
+}
 
 var (
 	accountName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)

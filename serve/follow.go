@@ -32,7 +32,7 @@ type Following struct {
 // Follow keeps up with an account until Close.
 func (a *Accounts) Follow(account *Account) *Following {
 	f := &Following{account: account}
-	if account == a.anonymous {
+	if account.Name == Anonymous {
 		return f
 	}
 	f.of = &a.following

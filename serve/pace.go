@@ -40,7 +40,7 @@ func (l *Library) Begin(ctx context.Context, a *Account) (*Permit, error) {
 	if err := l.Admit(a); err != nil {
 		return nil, err
 	}
-	flow, err := l.Meter.Begin(ctx, a.Name, a.limits())
+	flow, err := l.Meter.BeginFrom(ctx, a.Name, a.from, a.limits())
 	if err != nil {
 		return nil, err
 	}

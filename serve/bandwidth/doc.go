@@ -10,7 +10,10 @@
 // Two gates follow one another:
 //
 //   - the account's rate. All its transfers queue for it in turn, a piece each, so
-//     each gets as much as the others, however many there are;
+//     each gets as much as the others, however many there are. Of an account that
+//     is many people's, anonymous, those from one address (of IPv6, a /64 network)
+//     queue among themselves first, one behind the other, and at a rate of the address's
+//     own where there is one. So addresses get as much as one another, at both gates;
 //   - the line's rate, where there is one. Here the accounts take turns, not
 //     their transfers: who opens ten connections gets no more than who opens one.
 //     This is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2):

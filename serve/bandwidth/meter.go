@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -12,6 +13,7 @@ import (
 // Limits are an account's own.
 type Limits struct {
 	Rate  *Rates // nil: none
+	Each  *Rates // of what each address gets of it, where addresses are known; nil: no limit
 	Quota int64  // bytes a day; 0: none
 }
 
@@ -47,14 +49,16 @@ type Meter struct {
 // account is what the transfers of one account share. It is kept for as long as
 // there are any, or bytes of theirs that have not been counted in the database.
 type account struct {
-	name  string
-	turn  chan struct{} // holds one element while a transfer waits at the account's gate
-	flows int           // guarded by Meter.mu
+	name string
+	gate
+
+	flows   int                      // guarded by Meter.mu, as what follows
+	origins map[netip.Prefix]*origin // where addresses are known
+	sweep   int                      // of so many origins, those that are idle go
 
 	counting sync.Mutex // held while the counts go to the database
 
 	mu      sync.Mutex // guards what follows
-	free    time.Time  // when the next piece may go
 	day     string     // that the counts are of
 	counted int64      // of the day, by all processes, when the database was last asked
 	fresh   int64      // moved since
@@ -78,20 +82,31 @@ func New(opt Options) *Meter {
 type Flow struct {
 	meter   *Meter
 	account *account
+	origin  *origin // nil where no address is known
 	closed  sync.Once
 }
 
 // Begin admits a transfer of an account, or fails with a *QuotaError.
 func (m *Meter) Begin(ctx context.Context, name string, l Limits) (*Flow, error) {
+	return m.BeginFrom(ctx, name, netip.Prefix{}, l)
+}
+
+// BeginFrom is Begin for an account that is many people's: the addresses share what it
+// gets evenly, however many transfers each has. The zero prefix is no address.
+func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l Limits) (*Flow, error) {
 	m.mu.Lock()
 	a := m.accounts[name]
 	if a == nil {
-		a = &account{name: name, turn: make(chan struct{}, 1)}
+		a = &account{name: name, gate: newGate()}
 		m.accounts[name] = a
 	}
 	a.flows++
-	m.mu.Unlock()
 	f := &Flow{meter: m, account: a}
+	if from.IsValid() {
+		f.origin = a.origin(from)
+		f.origin.flows++
+	}
+	m.mu.Unlock()
 	if l.Quota > 0 {
 		if err := m.ask(ctx, a); err != nil {
 			// Without its database the service still serves: what is counted here is what is known.
@@ -111,6 +126,9 @@ func (f *Flow) Close() error {
 		f.meter.mu.Lock()
 		defer f.meter.mu.Unlock()
 		f.account.flows--
+		if f.origin != nil {
+			f.origin.flows--
+		}
 		f.meter.forget(f.account)
 	})
 	return nil
@@ -121,7 +139,7 @@ func (m *Meter) forget(a *account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// Without a database the day's count has no other place.
-	if a.flows == 0 && a.fresh == 0 && m.DB != nil && !time.Now().Before(a.free) {
+	if a.flows == 0 && a.fresh == 0 && m.DB != nil && a.idle(time.Now()) {
 		delete(m.accounts, a.name)
 	}
 }
@@ -145,6 +163,8 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	now := time.Now()
 	own, limited := l.Rate.At(now)
 	all, lined := m.Line.At(now)
+	each, bounded := l.Each.At(now)
+	bounded = bounded && f.origin != nil
 	n = min(n, largest)
 	if limited {
 		n = min(n, piece(own))
@@ -152,12 +172,27 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	if lined {
 		n = min(n, piece(all))
 	}
+	if bounded {
+		n = min(n, piece(each))
+	}
 	if l.Quota > 0 {
 		used := m.used(a)
 		if used >= 2*l.Quota {
 			return 0, m.usedUp(l.Quota, used)
 		}
 		n = min(n, 2*l.Quota-used)
+	}
+	if f.origin != nil && (limited || lined || bounded) {
+		// So one piece of an address at a time is in the queues behind.
+		if err := f.origin.enter(ctx); err != nil {
+			return 0, err
+		}
+		defer f.origin.leave()
+	}
+	if bounded {
+		if err := f.origin.pass(ctx, n, each); err != nil {
+			return 0, err
+		}
 	}
 	if limited {
 		if err := a.wait(ctx, n, own); err != nil {
@@ -178,27 +213,13 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 
 func piece(rate int64) int64 { return min(max(rate/perSecond, smallest), largest) }
 
-// burst is for how long an account that was idle may exceed its rate.
-const burst = 250 * time.Millisecond
-
 // wait lets n bytes through at rate bytes a second, one transfer after the other.
-// Only the first in the queue has its time set, so a change of the rate holds at once.
 func (a *account) wait(ctx context.Context, n, rate int64) error {
-	select {
-	case a.turn <- struct{}{}: // those who wait get it in the order in which they came
-		defer func() { <-a.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := a.enter(ctx); err != nil {
+		return err
 	}
-	now := time.Now()
-	a.mu.Lock()
-	if early := now.Add(-burst); a.free.Before(early) {
-		a.free = early
-	}
-	at := a.free
-	a.free = a.free.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
-	a.mu.Unlock()
-	return sleep(ctx, at.Sub(now))
+	defer a.leave()
+	return a.pass(ctx, n, rate)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -63,7 +63,7 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
 	}
-	return &session{handler: h, name: account.Name, account: h.Accounts.Follow(account), remote: remote.String()}, nil
+	return &session{handler: h, name: account.Name, account: h.Accounts.Follow(account.From(remote.String())), remote: remote.String()}, nil
 }
 
 // session is one account's connection.

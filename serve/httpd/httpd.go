@@ -136,7 +136,7 @@ func (s *server) login(r *http.Request) (*serve.Account, error) {
 	name, password, given := r.BasicAuth()
 	if !given {
 		if a := s.Accounts.Anonymous(); a != nil {
-			return a, nil
+			return a.From(r.RemoteAddr), nil
 		}
 		return nil, serve.ErrCredentials
 	}
@@ -147,7 +147,10 @@ func (s *server) login(r *http.Request) (*serve.Account, error) {
 	if errors.Is(err, serve.ErrCredentials) {
 		s.guesses.wrong(r.RemoteAddr)
 	}
-	return account, err
+	if err != nil {
+		return nil, err
+	}
+	return account.From(r.RemoteAddr), nil
 }
 
 func tooManyGuesses(wait time.Duration) error {

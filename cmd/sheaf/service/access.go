@@ -18,8 +18,12 @@ type Access struct {
 	// Rate is how many bytes a second all downloads together may have, such as 100MiB or
 	// "20MiB Mon-Fri 09:00-18:00 | 100MiB"; accounts share it evenly. Empty: no limit.
 	Rate string `mapstructure:"rate"`
-	// AnonymousRate is the same for all those without an account together.
+	// AnonymousRate is the same for all those without an account together; addresses share it
+	// evenly, whatever the number of their connections. An IPv6 /64 network counts as one
+	// address; loopback, where a proxy may stand, as none: transfers from there share evenly.
 	AnonymousRate string `mapstructure:"anonymous_rate"`
+	// AddressRate is the same for each address of those without an account. It does not hold for loopback.
+	AddressRate string `mapstructure:"address_rate"`
 	// Contact is whom consumers may ask, such as ops@example.jp; it stands in /README
 	// and in what FTP tells those whom it turns away.
 	Contact string `mapstructure:"contact"`
@@ -27,7 +31,7 @@ type Access struct {
 
 // check names the settings that cannot be.
 func (a *Access) check(bad func(key string, value any, why string) error) (errs []error) {
-	for key, text := range map[string]string{"access.rate": a.Rate, "access.anonymous_rate": a.AnonymousRate} {
+	for key, text := range map[string]string{"access.rate": a.Rate, "access.anonymous_rate": a.AnonymousRate, "access.address_rate": a.AddressRate} {
 		if _, err := rates(text); err != nil {
 			errs = append(errs, bad(key, text, "is no rate: "+err.Error()))
 		}
@@ -43,8 +47,9 @@ func (a *Access) account() *serve.Account {
 	if len(a.Anonymous) == 0 {
 		return nil
 	}
-	rate, _ := rates(a.AnonymousRate) // was checked
-	return &serve.Account{Name: serve.Anonymous, Domains: a.Anonymous, Rate: rate}
+	rate, _ := rates(a.AnonymousRate) // was checked, as the next
+	each, _ := rates(a.AddressRate)
+	return &serve.Account{Name: serve.Anonymous, Domains: a.Anonymous, Rate: rate, Each: each}
 }
 
 // rates reads a rate; the empty text is no limit.

@@ -84,7 +84,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)
-	for _, key := range []string{"rate", "anonymous_rate", "contact"} {
+	for _, key := range []string{"rate", "anonymous_rate", "address_rate", "contact"} {
 		v.SetDefault("access."+key, "")
 	}
 	v.SetDefault("poll", 30*time.Second)
