@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/archive/store"
 	"sheaf/ingest/foreign"
 )
 
@@ -63,33 +62,12 @@ func (i *Ingest) convert(ctx context.Context, up Upload, f *os.File, hosts forei
 	if err != nil {
 		return nil, err
 	}
-	if err := i.keepOthers(ctx, othersKey(string(m.Batch)), others, result); err != nil {
+	if err := i.keepOthers(ctx, m.Batch, others, result); err != nil {
 		return nil, err
 	}
 	i.log.Info("foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
 		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "took", time.Since(start))
 	return &Found{Manifest: m, Path: out.Name(), Converted: result}, nil
-}
-
-// othersKey names the object with a foreign file's records that are in no segment.
-func othersKey(batch string) string { return "batches/" + batch + ".others.warc.gz" }
-
-func (i *Ingest) keepOthers(ctx context.Context, key string, f *os.File, result *foreign.Result) error {
-	if result.Others == 0 {
-		return nil
-	}
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	// The name follows from the file, so what is there already is the same.
-	if err := i.opt.Store.Put(ctx, key, f, size); err != nil && !errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("store %s: %w", key, err)
-	}
-	return nil
 }
 
 // converting is where conversions are under way.

@@ -10,9 +10,6 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/gorilla/mux"
-
-	"sheaf/archive/store"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
@@ -116,20 +113,4 @@ func (i *Ingest) importPart(ctx context.Context, w http.ResponseWriter, part *mu
 		return err
 	}
 	return answer(w, done)
-}
-
-// serveOthers gives the records of an imported file that are in no segment, as a .warc.gz.
-func (i *Ingest) serveOthers(w http.ResponseWriter, r *http.Request) error {
-	id := mux.Vars(r)["id"]
-	in, err := i.opt.Store.Open(r.Context(), othersKey(id), 0, -1)
-	if errors.Is(err, store.ErrNotExist) {
-		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("nothing is kept beside the batch %q: it is none of an imported WARC with records that are neither pages nor answers", id))
-	}
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	w.Header().Set("Content-Type", "application/gzip")
-	_, err = io.Copy(w, in)
-	return err
 }

@@ -111,7 +111,11 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 
 	plan := i.opt.Packs.plan(m, func(n int) string { return i.packKey(b, m.Created, n) })
 	in := &input{r: io.LimitReader(f, m.Size+1), hash: sha256.New(), ahead: bufio.NewReaderSize(nil, readAhead)}
-	wrong := i.splitHosts(ctx, b, m, plan, in)
+	others, err := i.otherRecords(ctx, b.Batch)
+	if err != nil {
+		return err
+	}
+	wrong := i.splitHosts(ctx, b, m, plan, others, in)
 	var refusal *Refusal
 	if wrong != nil && !errors.As(wrong, &refusal) {
 		return wrong
@@ -191,7 +195,7 @@ const stagedAtOnce = 200
 
 // splitHosts verifies and stores host after host and stages their lines, then
 // checks how the batch ends. Hosts that go into packs are not stored yet.
-func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, in *input) error {
+func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, others map[string]catalog.View, in *input) error {
 	var lines []catalog.Line
 	for n, h := range m.Hosts {
 		if err := ctx.Err(); err != nil {
@@ -200,6 +204,9 @@ func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, pla
 		line, err := i.splitHost(ctx, b, m, h, plan.places[n], in)
 		if err != nil {
 			return err
+		}
+		if view, ok := others[h.Name]; ok {
+			line.Views[wire.ViewOthers] = view
 		}
 		if lines = append(lines, line); len(lines) < stagedAtOnce && n < len(m.Hosts)-1 {
 			continue

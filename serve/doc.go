@@ -18,6 +18,7 @@
 //	    current.tar.gz, .warc.gz     the latest version of every page
 //	    all.tar.gz, .warc.gz         everything, in order of publication
 //	    20261121.links.gz, all.…     where its pages lead: source, target, kind; if robots wrote that down
+//	    20261121.others.warc.gz, all.…   records of imported files that are no answers
 //	    MANIFEST, SHA256SUMS
 //
 // Three more forms of each archive, and current.links.gz, are there for who asks by name, and not listed,

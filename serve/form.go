@@ -21,11 +21,12 @@ const (
 )
 
 // formWARC is the form that .cdxj is the index of.
-const formWARC = 2
+const formWARC = 3
 
 var forms = [...]form{
 	{".members.tar.gz", archive.Members, "application/gzip", false}, // before .tar.gz, which it ends with
 	{".tar.gz", archive.Single, "application/gzip", true},
+	{".others.warc.gz", viewOthers, "application/gzip", true}, // before .warc.gz, likewise
 	formWARC: {".warc.gz", archive.WARC, "application/gzip", true},
 	{formCDXJ, "", "text/plain; charset=utf-8", false},
 	{formWACZ, "", "application/wacz", false},

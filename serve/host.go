@@ -135,6 +135,8 @@ func (h *host) anyFile(ctx context.Context, name string) (*entry, error) {
 		return h.document(ctx, a.key(), name, f.media, a.modified(), a.writeCDXJ)
 	case f.kind == archive.Links:
 		return a.links(ctx, name, f)
+	case f.kind == viewOthers:
+		return a.others(ctx, name, f)
 	}
 	return a.file(ctx, name, f)
 }

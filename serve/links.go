@@ -20,10 +20,16 @@ import (
 // hasLinks reports whether a robot wrote down the links of a segment.
 func hasLinks(l catalog.Line) bool { _, ok := l.Views[string(archive.Links)]; return ok }
 
-// offers reports whether the archive is listed in a form. Links that must be chosen from
-// those of the segments are not: their size is known only when they are written.
+// offers reports whether the archive is listed in a form. Links and other records that must be chosen from
+// those that are stored are not: their size is known only when they are written.
 func (s selection) offers(f form) bool {
-	return f.listed && (f.kind != archive.Links || s.anyLinks() && s.wholeLinks())
+	switch f.kind {
+	case archive.Links:
+		return s.anyLinks() && s.wholeLinks()
+	case viewOthers:
+		return s.anyOthers() && s.wholeOthers()
+	}
+	return f.listed
 }
 
 func (s selection) anyLinks() bool {

@@ -38,6 +38,8 @@ Every archive comes in these forms
   .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
   .links.gz         where the pages lead, a line a link: source, target, kind, with
                     tabs between; if it was collected (current's is not listed)
+  .others.warc.gz   of imported archives: requests, metadata and all other records
+                    that are no answers; if there were any (not of current)
   .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)
   .cdxj             the index of the records in the .warc.gz (not listed)
   .wacz             records, index and pages, for ReplayWeb.page (not listed)

@@ -94,8 +94,11 @@ type sized interface {
 
 // content is what is in the archive's file of a form.
 func (s selection) content(ctx context.Context, f form) (sized, error) {
-	if f.suffix == formWACZ {
+	switch {
+	case f.suffix == formWACZ:
 		return s.wacz(ctx)
+	case f.kind == viewOthers:
+		return s.joinOthers(), nil
 	}
 	return s.assemble(ctx, f.kind)
 }

@@ -55,6 +55,7 @@ type View struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	ETag   string `json:"etag"`
+	Offset int64  `json:"offset,omitempty"` // where it begins in an object of its own kind; 0 for those of the segment
 }
 
 // Batch names what a robot sent: its ID, and the digest of its bytes.

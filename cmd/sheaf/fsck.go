@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/wire"
 )
 
 // fsckCommand checks what is published against what is stored. It only reads,
@@ -83,13 +86,37 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err e
 	defer func() { err = errors.Join(err, r.Close()) }()
 	opt := archive.VerifyOptions{Host: l.Host}
 	for name := range l.Views {
-		opt.Views = append(opt.Views, archive.ViewKind(name))
+		if name != wire.ViewOthers { // which is not of the segment
+			opt.Views = append(opt.Views, archive.ViewKind(name))
+		}
 	}
 	found, err := archive.VerifySegment(r, opt)
 	if err != nil {
 		return err
 	}
-	return compareLine(l, found)
+	return errors.Join(compareLine(l, found), verifyOthers(ctx, objects, l))
+}
+
+// verifyOthers reads what lies of a host beside its batch.
+func verifyOthers(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
+	want, ok := l.Views[wire.ViewOthers]
+	if !ok {
+		return nil
+	}
+	key := wire.OthersKey(wire.BatchID(l.Batch))
+	r, err := objects.Open(ctx, key, want.Offset, want.Size)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, r); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want.SHA256 {
+		return fmt.Errorf("%d bytes at %d of %s have SHA-256 %s, the catalog says %s", want.Size, want.Offset, key, got, want.SHA256)
+	}
+	return nil
 }
 
 func compareLine(l catalog.Line, found *archive.Summary) error {
@@ -104,6 +131,9 @@ func compareLine(l catalog.Line, found *archive.Summary) error {
 			found.Records, found.Revisits, found.Files, l.Records, l.Revisits, l.Files)
 	}
 	for name, want := range l.Views {
+		if name == wire.ViewOthers {
+			continue
+		}
 		got := found.Views[archive.ViewKind(name)]
 		if got.Size != want.Size || got.SHA256 != want.SHA256 || got.ETag != want.ETag {
 			return fmt.Errorf("view %s is %d bytes of SHA-256 %s, ETag %s; the catalog says %d, %s, %s",

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sheaf/archive"
 	"sheaf/internal/testneed"
 )
 
@@ -93,12 +99,79 @@ func TestImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.othersComeOut(url, host, data)
 	cut := filepath.Join(dir, "cut.warc.gz")
 	if err := os.WriteFile(cut, data[:len(data)*2/3], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := c.try("archive", "import", cut); err == nil || !strings.Contains(err.Error(), "the file ends here") || !strings.Contains(err.Error(), "offset ") {
 		t.Errorf("%v %s", err, out)
+	}
+}
+
+// othersComeOut looks whether a consumer gets every record of a file that was imported: those that are no answers beside the
+// host's archive, byte for byte, and what is taken down nowhere.
+func (c console) othersComeOut(url, host string, imported []byte) {
+	c.Helper()
+	records := func(packed []byte) (all []string) {
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			c.Fatal(err)
+		}
+		text, err := io.ReadAll(z)
+		if err != nil {
+			c.Fatal(err)
+		}
+		return strings.Split(strings.TrimSuffix(string(text), "\r\n\r\n"), "\r\n\r\nWARC/1.")[0:]
+	}
+	kind := func(record string) string {
+		_, rest, _ := strings.Cut(record, "WARC-Type: ")
+		kind, _, _ := strings.Cut(rest, "\r\n")
+		return kind
+	}
+	var want []string
+	kinds := make(map[string]bool)
+	for _, r := range records(imported) {
+		if kind(r) != "response" {
+			want, kinds[kind(r)] = append(want, strings.TrimPrefix(r, "WARC/1.")), true
+		}
+	}
+	if !kinds["request"] || !kinds["metadata"] || !kinds["warcinfo"] || !kinds["resource"] {
+		c.Fatalf("wget wrote records of types %v", kinds)
+	}
+	path := "/" + archive.HostPath(host)
+	listing := string(c.fetch("/pub" + path + "/"))
+	edition, _, _ := strings.Cut(listing[strings.Index(listing, "others.warc.gz")-9:], ".")
+	edition = strings.TrimLeft(edition, "\"/ >")
+	for _, name := range []string{"/pub" + path + "/" + edition + ".others.warc.gz", "/a/" + host + "/all.others.warc.gz"} {
+		got := records(c.fetch(name))
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], "WARC/1.")
+		}
+		if !slices.Equal(got, want) {
+			c.Errorf("%s holds %d records, want the %d that are no answers", name, len(got), len(want))
+		}
+	}
+	sums := string(c.fetch("/pub" + path + "/SHA256SUMS"))
+	sum := sha256.Sum256(c.fetch("/pub" + path + "/" + edition + ".others.warc.gz"))
+	if !strings.Contains(sums, hex.EncodeToString(sum[:])+"  "+edition+".others.warc.gz\n") {
+		c.Errorf("its digest is not in\n%s", sums)
+	}
+	var report bytes.Buffer
+	fsck := fsckCommand()
+	fsck.SetOut(&report)
+	fsck.SetArgs([]string{"--deep", "--data", c.data})
+	if err := fsck.ExecuteContext(c.Context()); err != nil {
+		c.Errorf("fsck: %v\n%s", err, &report)
+	}
+	c.run(nil, "host", "takedown", host, "--url-prefix", url+"/a.html", "--reason", "a letter")
+	left := strings.Join(records(c.fetch("/a/"+host+"/"+edition+".others.warc.gz")), "")
+	if strings.Contains(left, "/a.html") || !strings.Contains(left, url+"/new") || !strings.Contains(left, "GET /new ") {
+		c.Errorf("after the take-down of one URL there is\n%s", left)
+	}
+	c.run(nil, "host", "takedown", host, "--reason", "another letter")
+	if status, _ := c.consume("/a/" + host + "/" + edition + ".others.warc.gz"); status != http.StatusNotFound {
+		c.Errorf("after the take-down of the host: status %d", status)
 	}
 }
 
@@ -119,7 +192,18 @@ func (c console) until(batch, state string) {
 // fetch gets a path as a consumer of everything.
 func (c console) fetch(path string) []byte {
 	c.Helper()
-	made := c.run(nil, "account", "add", "reader"+strings.Map(letters, path), "--domain", "*", "--json")
+	status, body := c.consume(path)
+	if status != http.StatusOK {
+		c.Fatalf("%s: status %d %.300s", path, status, body)
+	}
+	return body
+}
+
+// consume asks for a path as a new consumer of everything.
+func (c console) consume(path string) (status int, body []byte) {
+	c.Helper()
+	name := fmt.Sprintf("reader%d", time.Now().UnixNano())
+	made := c.run(nil, "account", "add", name, "--domain", "*", "--json")
 	_, rest, _ := strings.Cut(made, `"password": "`)
 	password, _, ok := strings.Cut(rest, `"`)
 	if !ok {
@@ -129,22 +213,14 @@ func (c console) fetch(path string) []byte {
 	if err != nil {
 		c.Fatal(err)
 	}
-	req.SetBasicAuth("reader"+strings.Map(letters, path), password)
+	req.SetBasicAuth(name, password)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		c.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		c.Fatalf("%s: %s %v %.300s", path, resp.Status, err, body)
+	if body, err = io.ReadAll(resp.Body); err != nil {
+		c.Fatal(err)
 	}
-	return body
-}
-
-func letters(c rune) rune {
-	if 'a' <= c && c <= 'z' {
-		return c
-	}
-	return -1
+	return resp.StatusCode, body
 }

@@ -38,7 +38,8 @@ type Result struct {
 	Pages     int64
 	Responses int64
 	Revisits  int64
-	Others    int64 // records that are no segment's to hold
+	Others    int64     // records that are no segment's to hold
+	OthersOf  []Stretch // in the order of what went to Options.Others, all of it
 }
 
 // Is looks whether a file is one that Convert takes; empty where it is not, such as a batch of ours.
@@ -209,7 +210,7 @@ func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	if _, _, err := w.Finish(inner); err != nil {
 		return err
 	}
-	c.result.Batch, c.result.Hosts = m.Batch, len(m.Hosts)
+	c.result.Batch, c.result.Hosts, c.result.OthersOf = m.Batch, len(m.Hosts), c.others.assign(m.Hosts)
 	if err := buffered.Flush(); err != nil {
 		return fmt.Errorf("write the batch: %w", err)
 	}

@@ -76,6 +76,7 @@ type converted struct {
 	*Result
 	batch  []byte
 	others string
+	packed int64             // bytes of others, in gzip
 	pages  map[string]string // by URL
 	cells  []archive.Cell
 }
@@ -97,7 +98,7 @@ func convert(t testing.TB, data string, hosts HostMap) (*converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &converted{Result: res, batch: out.Bytes(), pages: make(map[string]string)}
+	c := &converted{Result: res, batch: out.Bytes(), packed: int64(others.Len()), pages: make(map[string]string)}
 	if others.Len() > 0 {
 		zr, err := gzip.NewReader(&others)
 		if err != nil {
@@ -185,6 +186,39 @@ func TestWARC(t *testing.T) {
 					t.Errorf("the same file gave another batch: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// Records beside the batch are their hosts', by URL or by the name that was looked up; what is of no host is that of the only
+// one, and nobody's where there are several.
+func TestWhoseOthers(t *testing.T) {
+	const a = "a.example.jp"
+	info := rec("1.1", "warcinfo", "", "", "software: other\r\n")
+	elsewhere := rec("1.1", "request", "http://elsewhere.example.jp/", "", "GET / HTTP/1.1\r\n\r\n")
+	ours := []string{rec("1.1", "request", "http://A.example.jp:80/x", "", "GET /x HTTP/1.1\r\n\r\n"), rec("1.1", "response", "dns:a.example.jp", "", "192.0.2.7\n")}
+	page := rec("1.1", "response", "http://a.example.jp/", answer, "HTTP/1.1 200 OK\r\n\r\n<p>a")
+	other := rec("1.1", "response", "http://b.example.jp/", answer, "HTTP/1.1 200 OK\r\n\r\n<p>b")
+	for name, c := range map[string]struct {
+		file []string
+		want []Stretch // without places
+	}{
+		"one host":  {[]string{info, page, ours[0], ours[1], elsewhere}, []Stretch{{Host: a, Records: 3}, {Records: 1}}},
+		"two hosts": {[]string{info, ours[0], page, elsewhere, other, ours[1]}, []Stretch{{Records: 1}, {Host: a, Records: 1}, {Records: 1}, {Host: a, Records: 1}}},
+	} {
+		got, err := convert(t, strings.Join(c.file, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := int64(0)
+		for i, s := range got.OthersOf {
+			if s.Offset != at || s.Size <= 0 || i >= len(c.want) || s.Host != c.want[i].Host || s.Records != c.want[i].Records {
+				t.Errorf("%s: stretch %d is %+v, want %+v at %d", name, i, s, c.want, at)
+			}
+			at += s.Size
+		}
+		if len(got.OthersOf) != len(c.want) || at != got.packed {
+			t.Errorf("%s: %d stretches of %d bytes, want %d of %d", name, len(got.OthersOf), at, len(c.want), got.packed)
 		}
 	}
 }

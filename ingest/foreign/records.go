@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
 )
 
 // original names a page by what a revisit says of it.
@@ -196,21 +197,96 @@ func (c *conversion) revisit(r *warcRecord) error {
 	return err
 }
 
+// Stretch is a run of records among those that no segment holds.
+type Stretch struct {
+	Host    string // whose they are; empty: of no host that the batch brings
+	Offset  int64
+	Size    int64
+	Records int64
+}
+
 // others writes records as they came, a gzip member each.
 type others struct {
 	out io.Writer
+	n   int64
 	z   *gzip.Writer
+	of  []Stretch // one record's, or that of several of a host in a row; until assign of any host
 }
 
 func newOthers(out io.Writer) *others {
 	if out == nil {
 		out = io.Discard
 	}
-	return &others{out, gzip.NewWriter(out)}
+	return &others{out: out, z: gzip.NewWriter(nil)}
+}
+
+// Write counts what goes out.
+func (o *others) Write(p []byte) (int, error) {
+	n, err := o.out.Write(p)
+	o.n += int64(n)
+	return n, err
+}
+
+// noHost stands for the host of records that are not of the web's, until assign.
+const noHost = "-"
+
+// hostOfOther tells whose a record is: by its URL, or by the name that a look-up was for.
+func hostOfOther(target string) string {
+	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
+		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // RFC 4501: an authority may stand before the name
+	}
+	url, err := weburl.Parse("", target, nil)
+	if err != nil {
+		return noHost
+	}
+	host, err := archive.HostOf(url)
+	if err != nil {
+		return noHost
+	}
+	return host
+}
+
+// assign leaves the records to the hosts that the batch brings. What is of no host at all, such as a crawler's own notes,
+// is the host's if there is but one; it may tell of every host of the file.
+func (o *others) assign(hosts []wire.Host) []Stretch {
+	brought := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		brought[h.Name] = true
+	}
+	var of []Stretch
+	for _, s := range o.of {
+		switch {
+		case s.Host == noHost && len(hosts) == 1:
+			s.Host = hosts[0].Name
+		case !brought[s.Host]:
+			s.Host = ""
+		}
+		of = appendStretch(of, s)
+	}
+	return of
+}
+
+// appendStretch joins what follows on one another.
+func appendStretch(of []Stretch, s Stretch) []Stretch {
+	if n := len(of) - 1; n >= 0 && of[n].Host == s.Host {
+		of[n].Size += s.Size
+		of[n].Records += s.Records
+		return of
+	}
+	return append(of, s)
 }
 
 func (o *others) write(r *warcRecord, b *block) error {
-	o.z.Reset(o.out)
+	at := o.n
+	if err := o.member(r, b); err != nil {
+		return err
+	}
+	o.of = appendStretch(o.of, Stretch{hostOfOther(r.url()), at, o.n - at, 1})
+	return nil
+}
+
+func (o *others) member(r *warcRecord, b *block) error {
+	o.z.Reset(o)
 	if _, err := o.z.Write(r.head); err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
+	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/jobs"
 )
@@ -39,6 +40,9 @@ type Site struct {
 	Log      *transfers.Log
 	Jobs     *jobs.Jobs // nobody works on them; Run does
 	DB       *sql.DB
+
+	// Others are gzip members of records that lie beside the batches which Publish makes, by host.
+	Others map[string]string
 
 	t       testing.TB
 	batches int
@@ -145,11 +149,30 @@ func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Ba
 		}
 		lines = append(lines, line)
 	}
+	s.beside(batch, lines)
 	if s.batches%2 == 1 {
 		pack = append(pack, "and more of them"...)
 		must(s.t, s.Store.Put(ctx, "packs/"+batch.ID+".tar.gz", bytes.NewReader(pack), int64(len(pack))))
 	}
 	return batch, lines
+}
+
+// beside stores what lies beside the batch, as ingest does it.
+func (s *Site) beside(batch catalog.Batch, lines []catalog.Line) {
+	s.t.Helper()
+	object := []byte("records of no host")
+	for i := range lines {
+		data, ok := s.Others[lines[i].Host]
+		if !ok {
+			continue
+		}
+		sum := SHA256([]byte(data))
+		lines[i].Views[wire.ViewOthers] = catalog.View{Size: int64(len(data)), SHA256: sum, ETag: `"` + sum[:32] + `"`, Offset: int64(len(object))}
+		object = append(object, data...)
+	}
+	if len(s.Others) > 0 {
+		must(s.t, s.Store.Put(context.Background(), wire.OthersKey(wire.BatchID(batch.ID)), bytes.NewReader(object), int64(len(object))))
+	}
 }
 
 // segment seals one host's records and describes them as an object of their own.
