@@ -3,12 +3,12 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"sheaf/archive"
-	"sheaf/archive/catalog"
 )
 
 // Match says which records belong to a Target.
@@ -56,6 +56,7 @@ type Search struct {
 	Targets  []Target
 	From, To time.Time // of the fetch, both inclusive; zero: open
 	After    *Position // go on behind it; nil: from the beginning
+	Until    *Position // end before it, which goes on forwards only; nil: at the end
 	Reverse  bool      // sites from their last record to their first
 
 	// Pace, where it is set, is told from time to time how far the search has come:
@@ -66,6 +67,9 @@ type Search struct {
 
 // endKey lies behind all URL keys of a host.
 const endKey = "\x7f"
+
+// errPast ends a search that has come to where it is to end.
+var errPast = errors.New("all that is wanted has been searched")
 
 // stride is how many records are looked at between calls of Pace.
 const stride = 1024
@@ -107,6 +111,9 @@ func (r *Results) Each(ctx context.Context, f func(*Capture, Position) error) er
 			after = nil
 		}
 		if err := r.target(ctx, n, after, f); err != nil {
+			if r.search.Until != nil && errors.Is(err, errPast) {
+				return nil
+			}
 			return err
 		}
 		if n+1 < len(r.search.Targets) {
@@ -162,87 +169,4 @@ func (s *Search) fetched(t time.Time) bool {
 // spans reports whether something of a crawl span may be wanted.
 func (s *Search) spans(first, last time.Time) bool {
 	return (s.From.IsZero() || last.IsZero() || !last.Before(s.From)) && (s.To.IsZero() || first.IsZero() || !first.After(s.To))
-}
-
-// walk goes through the hosts at and below a place, on every port, as far as the
-// account sees them.
-func (r *Results) walk(ctx context.Context, place string, at Position, after *Position, f func(*Capture, Position) error) error {
-	from := ""
-	if after != nil {
-		from = after.Host
-	}
-	for _, root := range r.scope.under(place) {
-		for _, prefix := range subtree(root) {
-			if g := from + " "; from != "" && g > prefix && !strings.HasPrefix(g, prefix) {
-				continue // all of it lies before
-			}
-			if err := r.walkUnder(ctx, root, prefix, from, at, after, f); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// walkUnder goes through the hosts within root whose keys, each with a blank
-// behind it, begin with prefix, from the host whose key is from on.
-func (r *Results) walkUnder(ctx context.Context, root, prefix, from string, at Position, after *Position, f func(*Capture, Position) error) error {
-	visitHost := func(h catalog.HostInfo) error {
-		place := archive.HostPath(h.Host)
-		if !within(place, root) || !r.search.spans(h.First, h.Last) {
-			return nil
-		}
-		found, err := r.host(ctx, place)
-		if err != nil || found == nil {
-			return err
-		}
-		at.Host = h.SURT
-		var behind *Position
-		if after != nil && after.Host == h.SURT {
-			behind = after
-		}
-		if err := r.stream(ctx, []*host{found}, siteKeys(h.Host), at, behind, f); err != nil {
-			return err
-		}
-		return r.pace(Position{Target: at.Target, Host: h.SURT, Key: endKey})
-	}
-	last := ""
-	if from != "" && strings.HasPrefix(from+" ", prefix) {
-		last = from
-		place := strings.ReplaceAll(from, ",", "/")
-		if name, err := archive.HostFromPath(place); err == nil {
-			if err := visitHost(catalog.HostInfo{Host: name, SURT: from}); err != nil {
-				return err
-			}
-		}
-	}
-	for {
-		some, err := r.snap.Hosts(ctx, prefix, last, page)
-		if err != nil {
-			return fmt.Errorf("search: %w", err)
-		}
-		for _, h := range some {
-			if err := visitHost(h); err != nil {
-				return err
-			}
-			last = h.SURT
-		}
-		if len(some) < page {
-			return nil
-		}
-		if err := r.pace(Position{Target: at.Target, Host: last, Key: endKey}); err != nil {
-			return err
-		}
-	}
-}
-
-// subtree gives, in their order, what the keys of the hosts at and below a place
-// begin with: its own, those below, those on other ports. What else begins with
-// the last is not within the place.
-func subtree(place string) []string {
-	if place == "" {
-		return []string{""}
-	}
-	key := strings.ReplaceAll(place, "/", ",")
-	return []string{key + " ", key + ",", key + "_"}
 }

@@ -20,6 +20,9 @@ func (r *Results) stream(ctx context.Context, hosts []*host, keys keyRange, at P
 	return s.each(ctx, func(is *found) error {
 		pos := is.at
 		pos.Target, pos.Host = at.Target, at.Host
+		if until := r.search.Until; until != nil && until.Target == pos.Target && until.Host == pos.Host && is.at.compare(*until) >= 0 {
+			return errPast
+		}
 		r.scanned++
 		if r.search.fetched(is.cell.Time) {
 			if c := is.capture(); c != nil {

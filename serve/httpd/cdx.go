@@ -38,7 +38,11 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	if err != nil {
 		return err
 	}
-	if q.Limit == 0 {
+	switch {
+	case q.Limit > 0:
+	case q.Paged():
+		q.Limit = query.MaxLimit
+	default:
 		q.Limit = defaultLines
 	}
 	leave, err := s.searches.enter(a.Name)
@@ -46,6 +50,9 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 		return err
 	}
 	defer leave()
+	if q.CountsPages() {
+		return s.countPages(w, r, a, q)
+	}
 	body := newSpool()
 	defer body.Close()
 	coded := coder{to: body, gzip: q.Gzip() && takesGzip(r)}
@@ -84,6 +91,22 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	}
 	http.ServeContent(w, r, "", time.Time{}, body.content())
 	return nil
+}
+
+// countPages tells how many pages an answer has: as pywb does, in JSON, and as text the
+// number alone, as the Internet Archive does.
+func (s *server) countPages(w http.ResponseWriter, r *http.Request, a *serve.Account, q *query.Query) error {
+	pages, err := q.Pages(r.Context(), s.Library, a)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Cache-Control", "private, no-cache")
+	if q.Output != query.Text {
+		return answerJSON(w, http.StatusOK, pages)
+	}
+	w.Header().Set("Content-Type", q.Output.ContentType())
+	_, err = fmt.Fprintln(w, pages.Pages)
+	return err
 }
 
 // coder compresses an answer, if it may and it is worth it.

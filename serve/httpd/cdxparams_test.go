@@ -209,3 +209,76 @@ func TestCompressedAnswer(t *testing.T) {
 		t.Errorf("a short one: %v", short.Header)
 	}
 }
+
+// Pages hold together what the whole answer holds, in its order, whatever the size of a page, and
+// whether or not the URL index covers them; showNumPages tells how many there are.
+func TestPagesOfAnswers(t *testing.T) {
+	c := newKnown(t, query.Budget{})
+	hosts := map[string][]*archive.Record{}
+	for n := range 14_000 {
+		host := "www.large.jp"
+		if n%3 == 0 {
+			host = fmt.Sprintf("h%d.small.jp", n%90)
+		}
+		hosts[host] = append(hosts[host], servetest.Answer(fmt.Sprintf("http://%s/%05d", host, n), 404, day))
+	}
+	c.Publish("20261103", hosts)
+	for _, indexed := range []bool{false, true} {
+		if indexed {
+			c.Index()
+		}
+		for _, ask := range []struct {
+			url   string
+			least [2]int // pages of one block, without and with the index
+		}{{"*.jp", [2]int{3, 5}}, {"*.large.jp", [2]int{1, 3}}, {"large.jp/*", [2]int{1, 3}}, {"www.large.jp/1*", [2]int{1, 1}}, {"*.small.jp", [2]int{2, 2}}, {"example.jp/a", [2]int{1, 1}}, {"nothing.jp", [2]int{1, 1}}} {
+			path := "/v1/cdx?output=text&fl=url,timestamp&pageSize=1&url=" + ask.url
+			_, whole := c.do(t, "GET", "all", path+"&limit=100000", "")
+			_, body := c.do(t, "GET", "all", path+"&showNumPages=true", "")
+			var pages int
+			if _, err := fmt.Sscan(body, &pages); err != nil || pages < 1 {
+				t.Fatalf("%s: %q", ask.url, body)
+			}
+			if least := ask.least[map[bool]int{false: 0, true: 1}[indexed]]; pages < least {
+				t.Errorf("%s, index %t: %d pages, want %d at least", ask.url, indexed, pages, least)
+			}
+			got := ""
+			for n := range pages {
+				at := fmt.Sprintf("%s&page=%d", path, n)
+				if n%2 == 0 {
+					at += "&limit=700" // a page may come in parts itself
+				}
+				for at != "" {
+					resp, body := c.do(t, "GET", "all", at, "")
+					got += body
+					at, _, _ = strings.Cut(strings.TrimPrefix(resp.Header.Get("Link"), "<"), ">")
+				}
+			}
+			if got != whole {
+				t.Errorf("%s, index %t: %d bytes in %d pages, want %d\n%s", ask.url, indexed, len(got), pages, len(whole), difference(strings.Split(got, "\n"), strings.Split(whole, "\n")))
+			}
+			if resp, body := c.do(t, "GET", "all", fmt.Sprintf("%s&page=%d", path, pages), ""); resp.StatusCode != http.StatusOK || body != "" {
+				t.Errorf("%s: behind the last page: %d %.100q", ask.url, resp.StatusCode, body)
+			}
+		}
+	}
+	var told query.Pages
+	_, body := c.do(t, "GET", "all", "/v1/cdx?url=*.jp&showNumPages=true", "")
+	if err := json.Unmarshal([]byte(body), &told); err != nil || told.PageSize != 5 || told.Blocks != 5 || told.Pages < 1 || told.Pages > 2 {
+		t.Errorf("%v: %s", err, body)
+	}
+	for ask, want := range map[string]string{
+		"url=*.jp&page=first": "page", "url=*.jp&pageSize=0": "pageSize", "url=*.jp&pageSize=34": "pageSize", "url=*.jp&showNumPages=2": "showNumPages",
+		"url=*.jp&page=0&latest=true": "page", "url=example.jp/a&page=0&closest=2026": "page", "url=example.jp/a&showNumPages=1&sort=reverse": "showNumPages",
+	} {
+		resp, body := c.do(t, "GET", "all", "/v1/cdx?"+ask, "")
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, want+"=") {
+			t.Errorf("%s: %d %s, want 400 that names %s", ask, resp.StatusCode, body, want)
+		}
+	}
+	if resp, body := c.do(t, "GET", "all", "/v1/cdx?url=example.jp/a&page=-1&limit=1", ""); resp.StatusCode != http.StatusOK || body == "" {
+		t.Errorf("page=-1: %d %s", resp.StatusCode, body)
+	}
+	if resp, body := c.do(t, "POST", "all", "/v1/cdx?page=0", "a.jp\nb.jp\n"); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("pages of a list: %d %s", resp.StatusCode, body)
+	}
+}

@@ -20,7 +20,7 @@ const PathPages = "/v1/pages"
 const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 
 // lineParameters say how lines of an index look, and nothing about which records are wanted.
-var lineParameters = []string{"output", "fl", "fields", "showResumeKey", "resolveRevisits", "showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip"}
+var lineParameters = []string{"output", "fl", "fields", "showResumeKey", "resolveRevisits", "showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "page", "pageSize", "showNumPages"}
 
 // pages serves GET /v1/pages<form>: the records that a query asks for, as one file
 // that is never compressed anew, with its size, a strong ETag and Range. The file is

@@ -32,6 +32,28 @@ type Cursor struct {
 	Offset int64     `json:"o,omitempty"`
 	Marks  []string  `json:"m,omitempty"` // of each collapse
 	Skip   int       `json:"n,omitempty"` // records that are still to be passed over
+	Until  *PageEnd  `json:"u,omitempty"` // where the page ends that it is of
+}
+
+// PageEnd is the position behind the last of a page.
+type PageEnd struct {
+	Host string    `json:"h,omitempty"`
+	Key  string    `json:"k,omitempty"`
+	Time time.Time `json:"w,omitzero"`
+}
+
+func (e *PageEnd) position() *serve.Position {
+	if e == nil {
+		return nil
+	}
+	return &serve.Position{Host: e.Host, Key: e.Key, Time: e.Time}
+}
+
+func pageEnd(p *serve.Position) *PageEnd {
+	if p == nil {
+		return nil
+	}
+	return &PageEnd{p.Host, p.Key, p.Time}
 }
 
 func (c *Cursor) String() string {

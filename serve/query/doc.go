@@ -18,6 +18,10 @@
 //	originals   of files: whether a revisit brings the page that it refers to. True unless
 //	            said otherwise in a tar, where a revisit itself is no file; false in a WARC
 //	cursor      where to go on; resumeKey is the same, and showResumeKey puts it at the end
+//	page        from 0: one part of the answer, of about pageSize blocks of 3000 records that are looked
+//	            at; behind the last there is nothing. Parts are searched at once, or by many machines
+//	pageSize    1 to 33, 5 where none is given
+//	showNumPages  true: only how many pages there are, as pywb's JSON, and the number alone in output=text
 //	gzip        false: the answer is not compressed, not even for who takes that
 //
 //	resolveRevisits    true: orig.length, orig.offset and orig.filename tell where the page lies that a revisit refers to
@@ -26,6 +30,9 @@
 //	lastSkipTimestamp  true: endtimestamp tells when the last of these was fetched
 //
 // Where an answer ends before its query does, the last line's skipcount is that up to there.
+//
+// Pages are cut between hosts, and within a host where the URL index covers it. They are cut anew whenever
+// something is published: who must miss nothing walks by cursor.
 //
 // A cursor is a place in the order of records (serve.Position): it belongs to what
 // is searched and not to the fields, the form or the limit.

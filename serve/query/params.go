@@ -33,6 +33,7 @@ type Query struct {
 	skip      int       // records that are passed over before the first
 	counters  counters  // what is counted for each record
 	resolve   bool      // tell where the pages lie that revisits refer to
+	pages     paging    // which part of the answer
 	gzip      *bool     // whether the answer may be compressed; nil: where the client takes it
 	originals *bool     // whether revisits bring what they refer to; nil: as suits the file
 	showKey   bool      // the cursor stands at the end, as the Internet Archive has it
@@ -42,7 +43,7 @@ type Query struct {
 // it, and changes nothing here.
 var parameters = []string{
 	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
-	"offset", "fastLatest", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
+	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
 
@@ -64,7 +65,7 @@ func Parse(values url.Values, list []serve.Target) (*Query, error) {
 	p := parser{values: values, query: q}
 	for _, step := range []func() error{
 		func() error { return p.targets(list) },
-		p.times, p.conditions, p.order, p.limit, p.form, p.count, p.cursor,
+		p.times, p.conditions, p.order, p.limit, p.form, p.count, p.paging, p.cursor,
 	} {
 		if err := step(); err != nil {
 			return nil, err

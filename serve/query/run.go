@@ -70,6 +70,9 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
 	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
+	if ok, err := q.bound(ctx, l, a, &search); err != nil || !ok {
+		return nil, err
+	}
 	if q.Cursor != nil {
 		r.done, r.skip = *q.Cursor.position(), q.Cursor.Skip
 		copy(r.marks, q.Cursor.Marks)
@@ -117,7 +120,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	if enough && err == nil {
 		return &Cursor{
 			Query: q.id(), Issued: time.Now().Unix(), Target: r.done.Target, Host: r.done.Host, Key: r.done.Key,
-			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip,
+			Time: r.done.Time, Seq: r.done.Seq, Offset: r.done.Offset, Marks: r.marks, Skip: r.skip, Until: pageEnd(search.Until),
 		}, nil
 	}
 	return nil, err

@@ -1,0 +1,118 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"sheaf/serve"
+)
+
+// A page is pageSize blocks of so many records that are looked at, as in a ZipNum index
+// of the Internet Archive's; these are the bounds of pageSize, and what it is where none is given.
+const (
+	blockRecords = 3000
+	defaultPage  = 5
+	maxPage      = 33 // so that MaxLimit lines hold one
+)
+
+// paging is which page is asked for.
+type paging struct {
+	one    bool // only the page of the number, from 0
+	number int
+	size   int // blocks
+	count  bool
+}
+
+// Pages tells how an answer is divided, as pywb tells it.
+type Pages struct {
+	Blocks   int64 `json:"blocks"`
+	Pages    int   `json:"pages"`
+	PageSize int   `json:"pageSize"`
+}
+
+// CountsPages reports whether only the number of pages is asked for.
+func (q *Query) CountsPages() bool { return q.pages.count }
+
+// Paged reports whether one page is asked for.
+func (q *Query) Paged() bool { return q.pages.one }
+
+func (p *parser) paging() error {
+	of := &p.query.pages
+	of.size = defaultPage
+	if err := errors.Join(p.get("page", func(text string) (err error) {
+		if of.number, err = strconv.Atoi(text); err != nil {
+			return errors.New("want a number, from 0")
+		}
+		of.one = of.number >= 0 // below 0, as the Internet Archive has it: no pages
+		return nil
+	}), p.get("pageSize", func(text string) (err error) {
+		if of.size, err = strconv.Atoi(text); err != nil || of.size < 1 || of.size > maxPage {
+			return fmt.Errorf("want a number from 1 to %d, of blocks of %d records", maxPage, blockRecords)
+		}
+		return nil
+	}), p.flag("showNumPages", &of.count)); err != nil {
+		return err
+	}
+	for name, asked := range map[string]bool{"page": of.one, "showNumPages": of.count} {
+		if !asked {
+			continue
+		}
+		if err := p.get(name, func(string) error {
+			switch q := p.query; {
+			case len(q.Search.Targets) != 1:
+				return errors.New("is not for a list")
+			case q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes:
+				return errors.New("does not go with sort, closest, latest, showDupeCount and the last lines")
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pages tells how many pages the query has, of what may be looked at and before any
+// of it is: filters do not make it less.
+func (q *Query) Pages(ctx context.Context, l *serve.Library, a *serve.Account) (Pages, error) {
+	cuts, total, err := q.cut(ctx, l, a)
+	if err != nil {
+		return Pages{}, err
+	}
+	return Pages{Blocks: (total + blockRecords - 1) / blockRecords, Pages: len(cuts) + 1, PageSize: q.pages.size}, nil
+}
+
+func (q *Query) cut(ctx context.Context, l *serve.Library, a *serve.Account) (cuts []serve.Position, total int64, err error) {
+	results, err := l.Search(ctx, a, q.Search)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer results.Close()
+	return results.Cuts(ctx, 0, int64(q.pages.size)*blockRecords)
+}
+
+// bound confines a search to the page that is asked for; there is none of a higher
+// number. A cursor has its page's end with it.
+func (q *Query) bound(ctx context.Context, l *serve.Library, a *serve.Account, search *serve.Search) (ok bool, err error) {
+	if q.Cursor != nil {
+		search.Until = q.Cursor.Until.position()
+		return true, nil
+	}
+	if !q.Paged() {
+		return true, nil
+	}
+	cuts, _, err := q.cut(ctx, l, a)
+	n := q.pages.number
+	if err != nil || n > len(cuts) {
+		return false, err
+	}
+	if n > 0 {
+		search.After = &cuts[n-1]
+	}
+	if n < len(cuts) {
+		search.Until = &cuts[n]
+	}
+	return true, nil
+}
