@@ -31,7 +31,7 @@ var (
 func Check(pathQuery string, now time.Time) (why string) {
 	path, query, _ := strings.Cut(pathQuery, "?")
 	switch {
-	case repeats(strings.Split(strings.Trim(path, "/"), "/")):
+	case strings.Count(path, "/") >= maxRepeats && repeats(strings.Split(strings.Trim(path, "/"), "/")):
 		return "path_repeats"
 	case endlessCalendar(path, query, now):
 		return "calendar"
@@ -69,16 +69,34 @@ func endlessCalendar(path, query string, now time.Time) bool {
 		year, err := strconv.Atoi(text)
 		return err != nil || year < firstYear || year > now.Year()+yearsAhead
 	}
-	if m := pathDate.FindStringSubmatch(path); m != nil {
-		month, _ := strconv.Atoi(m[2])
-		if month >= 1 && month <= 12 && beyond(m[1]) && plausible(m[1], now) {
-			return true
+	if hasYear(path) {
+		if m := pathDate.FindStringSubmatch(path); m != nil {
+			month, _ := strconv.Atoi(m[2])
+			if month >= 1 && month <= 12 && beyond(m[1]) && plausible(m[1], now) {
+				return true
+			}
 		}
+	}
+	if !hasYear(query) {
+		return false
 	}
 	for p := range strings.SplitSeq(strings.ToLower(query), "&") {
 		if m := queryYear.FindStringSubmatch(p); m != nil && beyond(m[1]) {
 			return true
 		} else if m := queryDate.FindStringSubmatch(p); m != nil && beyond(m[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasYear reports whether there are four digits in a row: most links have none, and are not worth an expression.
+func hasYear(text string) bool {
+	run := 0
+	for i := range len(text) {
+		if c := text[i]; c < '0' || c > '9' {
+			run = 0
+		} else if run++; run == 4 {
 			return true
 		}
 	}
