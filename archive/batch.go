@@ -21,12 +21,13 @@ type BatchWriter struct {
 	out io.Writer
 	sum hash.Hash
 	n   int64
+	buf []byte // through which segments go
 }
 
 // NewBatchWriter begins a batch that goes to w.
 func NewBatchWriter(w io.Writer) *BatchWriter {
 	sum := sha256.New()
-	return &BatchWriter{out: io.MultiWriter(w, sum), sum: sum}
+	return &BatchWriter{out: io.MultiWriter(w, sum), sum: sum, buf: make([]byte, 64<<10)}
 }
 
 // AddSegment copies a segment's cells and index cell and says how the manifest
@@ -42,8 +43,10 @@ func (b *BatchWriter) AddSegment(ctx context.Context, src Source, idx *Index) (w
 	}
 	defer rc.Close()
 	sum := sha256.New()
-	n, err := io.CopyN(io.MultiWriter(b.out, sum), rc, h.Length)
-	b.n += n
+	n, err := io.CopyBuffer(io.MultiWriter(b.out, sum), io.LimitReader(rc, h.Length), b.buf)
+	if b.n += n; err == nil && n < h.Length {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return wire.Host{}, fmt.Errorf("copy segment %s of %s at %d: %w", idx.Segment, idx.Host, n, err)
 	}

@@ -168,8 +168,12 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 		return 0, err
 	}
 	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
 	last := int64(-1)
-	for in := bufio.NewReaderSize(f, 64<<10); ; {
+	for in := bufio.NewReaderSize(f, int(min(st.Size(), readBack))); ; {
 		head, err := in.ReadString('\n')
 		if err != nil && err != io.EOF {
 			return whole, err

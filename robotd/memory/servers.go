@@ -162,10 +162,26 @@ func (s *Servers) Save() error {
 	if !s.dirty {
 		return nil
 	}
-	var text bytes.Buffer
+	temp := s.path + durable.TempSuffix
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f) // not all at once: it is much larger than what is in memory
 	for name, p := range s.all {
-		text.WriteString(p.line(name))
+		if _, err = w.WriteString(p.line(name)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(temp))
 	}
 	s.dirty = false
-	return durable.WriteFile(s.path, text.Bytes())
+	return durable.Disk{System: durable.Host{}}.Move(temp, s.path)
 }
