@@ -161,6 +161,8 @@ func (c *content) sendTo(w extent.Writer, n int64) (int64, error) {
 	case err != nil:
 		c.err = err
 		return 0, err
+	case from == nil && n == 0: // a file may be empty
+		return 0, nil
 	case from == nil:
 		return io.CopyBuffer(struct{ io.Writer }{w}, io.LimitReader(c, n), make([]byte, min(n, copyBuffer)))
 	}

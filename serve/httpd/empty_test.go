@@ -1,0 +1,24 @@
+package httpd_test
+
+import (
+	"testing"
+
+	"sheaf/archive/catalog"
+)
+
+// TestEmptyFile fetches a file that has nothing in it: the digests of an edition of which a page is
+// taken down, so that no digest is known any more.
+func TestEmptyFile(t *testing.T) {
+	s := newSite(t)
+	for _, stone := range []catalog.Tombstone{{Host: "www.keio.ac.jp"}, {Host: host, URLPrefix: "http://" + host + "/big.html"}} {
+		stone.Reason, stone.By = "r", "b"
+		if _, err := s.Catalog.Remove(t.Context(), stone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		if resp, body := s.do(t, method, "jp", "/pub/editions/20261121/SHA256SUMS"); resp.StatusCode != 200 || resp.ContentLength != 0 || len(body) != 0 {
+			t.Errorf("%s: %s, %d of %d bytes: %s", method, resp.Status, len(body), resp.ContentLength, body)
+		}
+	}
+}
