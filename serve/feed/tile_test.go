@@ -55,3 +55,20 @@ func TestNoTiles(t *testing.T) {
 		t.Error("a tile in another's shelf")
 	}
 }
+
+// FuzzParseTile reads names: what is taken for a tile is named so, and lies on that shelf.
+func FuzzParseTile(f *testing.F) {
+	f.Add("000000", "000000000001-000000000010.ndjson.gz")
+	f.Add("000001", "000000010001-000000020000.ndjson.gz")
+	f.Add("000000", "000000000002-000000000011.ndjson.gz")
+	f.Add("..", "999999999999-000000000000.ndjson.gz")
+	f.Fuzz(func(t *testing.T, shelf, name string) {
+		tile, ok := feed.ParseTile(shelf, name)
+		if ok && (tile.Shelf() != shelf || tile.Name() != name || !tile.Valid() || !slices.Equal(feed.Tiles(tile.From-1, tile.To), []feed.Tile{tile})) {
+			t.Errorf("%q %q is taken for %+v", shelf, name, tile)
+		}
+		if from, to, ok := feed.ParseShelf(shelf); ok && (from < 1 || to < from || feed.Shelves(to)-feed.Shelves(from-1) != 1) {
+			t.Errorf("shelf %q holds %d to %d", shelf, from, to)
+		}
+	})
+}
