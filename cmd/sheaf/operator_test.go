@@ -2,15 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"log/slog"
-	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"sheaf/cmd/sheaf/service"
 	"sheaf/robotd"
+	"sheaf/test/servicetest"
 )
 
 // console is an operator's terminal beside a running service.
@@ -22,29 +19,8 @@ type console struct {
 // startService starts a service with these settings beside those that a test has.
 func startService(t *testing.T, settings map[string]any) console {
 	t.Helper()
-	data := t.TempDir()
-	all := map[string]any{
-		"data": data, "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
-	}
-	maps.Copy(all, settings)
-	cfg, err := service.Load("", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("service: %v", err)
-		}
-	})
-	return console{t, s.Addresses().HTTP, data, s.Addresses().Drop}
+	s := servicetest.Start(t, settings)
+	return console{t, s.At.HTTP, s.Data, s.At.Drop}
 }
 
 func (c console) try(args ...string) (string, error) {

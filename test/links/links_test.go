@@ -5,13 +5,10 @@ package links
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,13 +18,9 @@ import (
 	"github.com/jlaffaye/ftp"
 
 	"sheaf/archive/catalog"
-	"sheaf/cmd/sheaf/operator"
-	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/robotd"
-	"sheaf/serve"
-	"sheaf/serve/httpd"
+	"sheaf/test/servicetest"
 )
 
 const (
@@ -94,79 +87,22 @@ func TestGraphOfASite(t *testing.T) {
 	h.same(t, "current", lines(slices.Concat(top, frames, b)...))
 
 	// A page that is taken down takes its links along.
-	h.do(t, "/v1/admin/takedowns", catalog.Tombstone{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
+	h.Operate(http.MethodPost, "/v1/admin/takedowns", catalog.Tombstone{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
 	h.same(t, second, lines(moved[0], "~/s.css > ~/i.gif > css"))
 	h.same(t, "all", lines(slices.Concat(top, frames, moved, []string{"~/s.css > ~/i.gif > css"})...))
 }
 
 // house is a service with one robot and one consumer.
 type house struct {
-	operator *operator.Client
-	at       service.Addresses
+	*servicetest.Service
 	robot    *robotd.Robot
 	password string
 }
 
 func start(t *testing.T, web string) *house {
 	t.Helper()
-	data := t.TempDir()
-	cfg, err := service.Load("", map[string]any{
-		"data": filepath.Join(data, "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"publish.window": "never", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("service: %v", err)
-		}
-	})
-	h := &house{operator: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, at: s.Addresses()}
-	var admitted manager.AdmitResponse
-	h.do(t, manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
-	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
-	h.do(t, httpd.PathAccounts, made, &made)
-	h.password = made.Password
-
-	robot := robotd.Default()
-	robot.DataDir, robot.Contact = filepath.Join(data, "robot"), "https://robots.example.ac.jp/"
-	robot.Once, robot.Interval, robot.Window = true, time.Millisecond, "always"
-	robot.Adapt.Max = 0
-	robot.Network.Hosts = map[string]string{host: web}
-	robot.Network.AllowPrivate = true
-	robot.Upload.Poll = 50 * time.Millisecond
-	if _, err := robotd.Join(t.Context(), h.at.HTTP, admitted.Token, robot.DataDir); err != nil {
-		t.Fatal(err)
-	}
-	if h.robot, err = robotd.New(robot, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.robot.Subscribe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	h.do(t, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}}, nil)
-	t.Cleanup(func() {
-		if err := h.robot.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
-}
-
-func (h *house) do(t *testing.T, path string, in, out any) {
-	t.Helper()
-	if err := h.operator.Do(t.Context(), http.MethodPost, path, in, out); err != nil {
-		t.Fatal(err)
-	}
+	s := servicetest.Start(t, servicetest.Quiet())
+	return &house{Service: s, robot: s.Robot("r1", host, web), password: s.Consumer("c1")}
 }
 
 // day has the robot collect and the service publish, and gives the edition's name.
@@ -180,7 +116,7 @@ func (h *house) day(t *testing.T) string {
 	var edition string
 	for {
 		var list struct{ Batches []struct{ State wire.State } }
-		if err := h.operator.Do(t.Context(), http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
+		if err := h.Do(t.Context(), http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
 			t.Fatal(err)
 		}
 		ready := false
@@ -196,7 +132,7 @@ func (h *house) day(t *testing.T) string {
 		time.Sleep(50 * time.Millisecond)
 	}
 	var published struct{ Edition string }
-	if err := h.operator.Do(t.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+	if err := h.Do(t.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
 		t.Fatal(err)
 	}
 	edition = published.Edition
@@ -228,7 +164,7 @@ func (h *house) same(t *testing.T, name string, want []string) {
 
 func (h *house) byHTTP(t *testing.T, name string) []byte {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/a/%s/%s.links.gz", h.at.HTTP, host, name), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/a/%s/%s.links.gz", h.At.HTTP, host, name), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +183,7 @@ func (h *house) byHTTP(t *testing.T, name string) []byte {
 
 func (h *house) byFTP(t *testing.T, name string) []byte {
 	t.Helper()
-	conn, err := ftp.Dial(h.at.Download, ftp.DialWithTimeout(20*time.Second))
+	conn, err := ftp.Dial(h.At.Download, ftp.DialWithTimeout(20*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

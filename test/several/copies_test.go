@@ -74,7 +74,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 		}
 		robots[name] = r
 	}
-	h.do(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 3}, nil)
+	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 3}, nil)
 	collect := func(name string) {
 		t.Helper()
 		if err := robots[name].Cycle(t.Context()); err != nil {
@@ -86,7 +86,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 	}
 	var answer manager.CopiesResponse
 	odd := func() (names []string) {
-		h.do(http.MethodGet, manager.PathAdminCopies, nil, &answer)
+		h.Operate(http.MethodGet, manager.PathAdminCopies, nil, &answer)
 		for _, c := range answer.Copies {
 			if c.Odd {
 				names = append(names, c.Robot)
@@ -113,11 +113,11 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 		t.Errorf("after the pages have changed odd are %v: %+v", got, answer.Copies)
 	}
 	var shown manager.RobotsResponse
-	h.do(http.MethodGet, manager.PathAdminRobots, nil, &shown)
+	h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &shown)
 	if len(shown.Odd) != 1 || shown.Odd[0].Robot != "r2" {
 		t.Errorf("shown with the robots: %+v", shown.Odd)
 	}
-	h.do(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 1}, nil)
+	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 1}, nil)
 	if got := odd(); len(got) != 0 || len(answer.Copies) != 0 {
 		t.Errorf("with one robot again: %+v", answer.Copies)
 	}

@@ -3,20 +3,15 @@
 package several
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"sheaf/cmd/sheaf/operator"
-	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/robotd"
+	"sheaf/test/servicetest"
 )
 
 // site is one host. It notes when each page was asked for, and by whom.
@@ -91,63 +86,20 @@ func (s *site) gaps(interval time.Duration) (requests, early int, least time.Dur
 }
 
 // house is a service and those who work with it.
-type house struct {
-	t        *testing.T
-	operator *operator.Client
-	http     string
-}
+type house struct{ *servicetest.Service }
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	cfg, err := service.Load("", map[string]any{
-		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"publish.window": "always", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, "service", s.Run)
-	return &house{t, &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, s.Addresses().HTTP}
-}
-
-// run runs a daemon until the test ends.
-func run(t *testing.T, what string, f func(context.Context) error) {
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- f(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	})
-}
-
-func (h *house) do(method, path string, in, out any) {
-	h.t.Helper()
-	if err := h.operator.Do(h.t.Context(), method, path, in, out); err != nil {
-		h.t.Fatal(err)
-	}
+	settings := servicetest.Quiet()
+	settings["publish.window"] = "always"
+	return &house{servicetest.Start(t, settings)}
 }
 
 // robot joins one, which works by its settings.
 func (h *house) robot(name string, web map[string]string) robotd.Config {
-	h.t.Helper()
-	var admitted manager.AdmitResponse
-	h.do(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
-	cfg := robotd.Default()
-	cfg.DataDir, cfg.Contact = filepath.Join(h.t.TempDir(), name), "https://robots.example.ac.jp/"
-	cfg.Window, cfg.Adapt.Max = "always", 0
-	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
-	cfg.Page.Probe, cfg.Upload.Poll = false, 50*time.Millisecond
+	cfg := h.Join(name, web)
+	cfg.Page.Probe = false
 	cfg.Poll, cfg.Heartbeat = time.Second, time.Second
-	if _, err := robotd.Join(h.t.Context(), h.http, admitted.Token, cfg.DataDir); err != nil {
-		h.t.Fatal(err)
-	}
 	return cfg
 }
 
@@ -169,7 +121,7 @@ func (h *house) quarantined() (refused []string) {
 			State wire.State
 		}
 	}
-	h.do(http.MethodGet, "/v1/admin/batches", nil, &list)
+	h.Operate(http.MethodGet, "/v1/admin/batches", nil, &list)
 	for _, b := range list.Batches {
 		if b.State == wire.StateQuarantined {
 			refused = append(refused, b.ID)

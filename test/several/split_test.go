@@ -10,6 +10,7 @@ import (
 
 	"sheaf/manager"
 	"sheaf/robotd"
+	"sheaf/test/servicetest"
 )
 
 // Two robots share a host's URLs by their hash: every page is visited exactly once, though each
@@ -28,18 +29,18 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 	for _, name := range []string{"r1", "r2"} {
 		cfg := h.robot(name, at)
 		cfg.Interval = interval
-		run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
+		servicetest.Run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
 	}
 	// A host that comes before is one robot's at first, who begins with all of it.
 	var robots manager.RobotsResponse
 	waitFor(t, "both robots have said that they work by shares", func() bool {
-		h.do(http.MethodGet, manager.PathAdminRobots, nil, &robots)
+		h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &robots)
 		return robots.Robots[0].Shares && robots.Robots[1].Shares
 	})
-	h.do(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
+	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
 	var hosts manager.HostsResponse
 	waitFor(t, "the host is with both robots", func() bool {
-		h.do(http.MethodGet, manager.PathAdminHosts, nil, &hosts)
+		h.Operate(http.MethodGet, manager.PathAdminHosts, nil, &hosts)
 		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == 2
 	})
 	waitFor(t, "every page is visited", func() bool {

@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path"
@@ -23,13 +22,13 @@ import (
 	"github.com/jlaffaye/ftp"
 
 	"sheaf/archive/catalog"
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
+	"sheaf/test/servicetest"
 )
 
 const (
@@ -41,7 +40,7 @@ const (
 type house struct {
 	*testing.T
 	addr   service.Addresses
-	admin  operator.Client
+	admin  *servicetest.Service
 	robot  *batchtest.Robots
 	secret string
 	server ed25519.PublicKey
@@ -50,24 +49,8 @@ type house struct {
 }
 
 func start(t *testing.T) *house {
-	cfg, err := service.Load("", map[string]any{
-		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"access.anonymous": "*", "poll": "50ms", "stop": "1s",
-	})
-	check(t, err)
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	check(t, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("service: %v", err)
-		}
-	})
-	h := &house{T: t, addr: s.Addresses(), robot: batchtest.NewRobots(t)}
-	h.admin = operator.Client{URL: h.addr.HTTP, Token: s.OperatorToken()}
+	s := servicetest.Start(t, map[string]any{"access.anonymous": "*", "poll": "50ms"})
+	h := &house{T: t, addr: s.At, admin: s, robot: batchtest.NewRobots(t)}
 	h.join()
 	return h
 }

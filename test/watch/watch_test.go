@@ -8,22 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"sheaf/cmd/sheaf/operator"
-	"sheaf/cmd/sheaf/service"
-	"sheaf/manager"
 	"sheaf/robotd"
-	"sheaf/serve"
-	"sheaf/serve/httpd"
 	"sheaf/serve/watch"
+	"sheaf/test/servicetest"
 )
 
 const (
@@ -200,62 +194,9 @@ func TestNoticeOfAChange(t *testing.T) {
 // start begins a service that publishes nothing of itself, a robot with one host, and a consumer's account.
 func start(t *testing.T, c *consumer, web string) *robotd.Robot {
 	t.Helper()
-	data := t.TempDir()
-	cfg, err := service.Load("", map[string]any{
-		"data": filepath.Join(data, "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"publish.window": "never", "poll": "100ms", "stop": "1s", "balance.at": "", "balance.during": false, "watch.private_webhooks": true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("service: %v", err)
-		}
-	})
-	op := &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}
-	do := func(path string, in, out any) {
-		t.Helper()
-		if err := op.Do(t.Context(), http.MethodPost, path, in, out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var admitted manager.AdmitResponse
-	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
-	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
-	do(httpd.PathAccounts, made, &made)
-	c.url, c.password = s.Addresses().HTTP, made.Password
-
-	rc := robotd.Default()
-	rc.DataDir, rc.Contact = filepath.Join(data, "robot"), "https://robots.example.ac.jp/"
-	rc.Once, rc.Interval, rc.Window = true, time.Millisecond, "always"
-	rc.Adapt.Max = 0
-	rc.Network.Hosts = map[string]string{host: web}
-	rc.Network.AllowPrivate = true
-	rc.Upload.Poll = 50 * time.Millisecond
-	if _, err := robotd.Join(t.Context(), s.Addresses().HTTP, admitted.Token, rc.DataDir); err != nil {
-		t.Fatal(err)
-	}
-	robot, err := robotd.New(rc, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := robot.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := robot.Subscribe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	do(manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}}, nil)
-	return robot
+	settings := servicetest.Quiet()
+	settings["watch.private_webhooks"] = true
+	s := servicetest.Start(t, settings)
+	c.url, c.password = s.At.HTTP, s.Consumer("c1")
+	return s.Robot("r1", host, web)
 }

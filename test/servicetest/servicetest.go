@@ -1,0 +1,119 @@
+// Package servicetest runs a service as a whole, with its robots and consumers beside
+// it, for tests of a whole way. Everything is real, and in one process.
+package servicetest
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/manager"
+	"sheaf/robotd"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+)
+
+// Service is a running service. Its operator's token is in the client.
+type Service struct {
+	*operator.Client
+	Data string // its data directory
+	At   service.Addresses
+
+	t testing.TB
+}
+
+// Start runs a service until the test ends. It has a directory and addresses of its
+// own; settings may name all others, and these.
+func Start(t testing.TB, settings map[string]any) *Service {
+	t.Helper()
+	all := map[string]any{
+		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
+	}
+	maps.Copy(all, settings)
+	cfg, err := service.Load("", all)
+	must(t, err)
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	must(t, err)
+	Run(t, "service", s.Run)
+	return &Service{Client: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, Data: cfg.Data, At: s.Addresses(), t: t}
+}
+
+// Quiet are the settings of a service that does nothing of itself: it publishes when it is
+// told to, and plans no robots' shares anew.
+func Quiet() map[string]any {
+	return map[string]any{"publish.window": "never", "poll": "100ms", "balance.at": "", "balance.during": false}
+}
+
+// Run runs a daemon until the test ends.
+func Run(t testing.TB, what string, f func(context.Context) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	})
+}
+
+// Operate does something as an operator, which has to succeed.
+func (s *Service) Operate(method, path string, in, out any) {
+	s.t.Helper()
+	must(s.t, s.Do(s.t.Context(), method, path, in, out))
+}
+
+// Consumer makes an account that sees everything, and gives its password.
+func (s *Service) Consumer(name string) (password string) {
+	s.t.Helper()
+	made := httpd.NewAccount{Account: serve.Account{Name: name, Domains: []string{"*"}}}
+	s.Operate(http.MethodPost, httpd.PathAccounts, made, &made)
+	return made.Password
+}
+
+// Join admits a robot and has it join. It may visit the hosts that web names, which are at the
+// addresses given, always, and sends its batches soon.
+func (s *Service) Join(name string, web map[string]string) robotd.Config {
+	s.t.Helper()
+	var admitted manager.AdmitResponse
+	s.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
+	cfg := robotd.Default()
+	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
+	cfg.Window, cfg.Adapt.Max = "always", 0
+	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
+	cfg.Upload.Poll = 50 * time.Millisecond
+	_, err := robotd.Join(s.t.Context(), s.At.HTTP, admitted.Token, cfg.DataDir)
+	must(s.t, err)
+	return cfg
+}
+
+// Robot joins a robot that does one cycle when it is told to, as fast as it can, and gives
+// it a host.
+func (s *Service) Robot(name, host, at string) *robotd.Robot {
+	s.t.Helper()
+	cfg := s.Join(name, map[string]string{host: at})
+	cfg.Once, cfg.Interval = true, time.Millisecond
+	robot, err := robotd.New(cfg, slog.New(slog.DiscardHandler))
+	must(s.t, err)
+	s.t.Cleanup(func() {
+		if err := robot.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	must(s.t, robot.Subscribe(s.t.Context()))
+	s.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}}, nil)
+	return robot
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
