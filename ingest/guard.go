@@ -17,11 +17,11 @@ type Full struct {
 
 func (f *Full) Error() string { return f.Detail }
 
-// Shares of a disk at which uploads stop, and at which they go on again.
-const (
-	stopAt   = 0.85
-	resumeAt = 0.75
-)
+// Marks are the shares of a disk at which uploads stop, and at which they go on again.
+type Marks struct{ Full, Drained float64 }
+
+// DefaultMarks leave a disk room for what else is written to it.
+func DefaultMarks() Marks { return Marks{Full: 0.85, Drained: 0.75} }
 
 // Disk is a file system that batches fill.
 type Disk struct {
@@ -61,10 +61,11 @@ func (c Claim) alone(d *Disk, room Room) float64 {
 // is a local directory its copy of the batch is set aside with them, for the
 // split deletes nothing: until the batch is published and collected it lies there twice. A disk
 // without room for another file is as full as one without room for another byte. Once the guard has
-// refused, it refuses until the disk is at 75 %, so that robots do not all push at the
+// refused, it refuses until the disk is at the lower mark, so that robots do not all push at the
 // brim; what was begun goes on meanwhile. Its methods may be called at once.
 type Guard struct {
 	disks   []Disk
+	marks   Marks
 	again   time.Duration
 	unsplit func() (int64, error) // bytes of batches that came whole and are still to be copied into the store
 
@@ -73,10 +74,13 @@ type Guard struct {
 	draining bool
 }
 
-// NewGuard guards the disks. Who is refused is told to come again after one to
+// NewGuard guards the disks, by DefaultMarks where marks is zero. Who is refused is told to come again after one to
 // three times the given time; unsplit tells what the split still owes a local store.
-func NewGuard(disks []Disk, again time.Duration, unsplit func() (int64, error)) *Guard {
-	return &Guard{disks: disks, again: again, unsplit: unsplit, claims: make(map[string]Claim)}
+func NewGuard(disks []Disk, marks Marks, again time.Duration, unsplit func() (int64, error)) *Guard {
+	if marks == (Marks{}) {
+		marks = DefaultMarks()
+	}
+	return &Guard{disks: disks, marks: marks, again: again, unsplit: unsplit, claims: make(map[string]Claim)}
 }
 
 // Later says after how long one that was refused shall come again: not all at once.
@@ -84,7 +88,7 @@ func (g *Guard) Later() time.Duration { return g.again + rand.N(2*g.again) }
 
 // Reserve sets room aside for an upload that is to begin, in place of what was
 // set aside under its name before. It fails with *Full where a disk, with all that
-// is set aside, would pass 85 %, and while one drains.
+// is set aside, would pass the upper mark, and while one drains.
 func (g *Guard) Reserve(name string, c Claim) error { return g.reserve(name, c, false) }
 
 // Extend is Reserve for an upload that has begun: it goes on while the disk drains.
@@ -117,14 +121,14 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 		files := share(float64(room.Files-room.FreeFiles), room.Files)
 		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
 		after := max(share(taken+c.on(d), room.Bytes), files)
-		drained = drained && before <= resumeAt
-		if alone := c.alone(d, room); alone > stopAt && !c.Guess {
+		drained = drained && before <= g.marks.Drained
+		if alone := c.alone(d, room); alone > g.marks.Full && !c.Guess {
 			return &Full{Never: true, Detail: fmt.Sprintf("a batch of %d bytes is too large for the service: it would take %.0f %% of %s, %d bytes, and uploads stop at %.0f %%; make smaller batches",
-				c.Whole, 100*alone, d.Name, room.Bytes, 100*stopAt)}
+				c.Whole, 100*alone, d.Name, room.Bytes, 100*g.marks.Full)}
 		}
-		if full == nil && (after > stopAt || g.draining && !begun && before > resumeAt) {
+		if full == nil && (after > g.marks.Full || g.draining && !begun && before > g.marks.Drained) {
 			full = g.refuse(d, c, before, after)
-			g.draining = g.draining || before > resumeAt
+			g.draining = g.draining || before > g.marks.Drained
 		}
 	}
 	if drained {
@@ -147,7 +151,7 @@ func share(part float64, whole int64) float64 {
 func (g *Guard) refuse(d *Disk, c Claim, before, after float64) *Full {
 	f := &Full{Draining: g.draining, RetryAfter: g.Later()}
 	f.Detail = fmt.Sprintf("no room for %.0f bytes: %s is %.0f %% full, with what is set aside, and this batch would make it %.0f %%; uploads stop at %.0f %% and go on at %.0f %%; keep the batch and try again",
-		c.on(d), d.Name, 100*before, 100*after, 100*stopAt, 100*resumeAt)
+		c.on(d), d.Name, 100*before, 100*after, 100*g.marks.Full, 100*g.marks.Drained)
 	return f
 }
 

@@ -41,12 +41,22 @@ func TestGuard(t *testing.T) {
 	unsplit := int64(0)
 	guard := func(disks ...ingest.Disk) *ingest.Guard {
 		*buffers, *objects, unsplit = disk{}, disk{}, 0
-		return ingest.NewGuard(disks, time.Minute, func() (int64, error) { return unsplit, nil })
+		return ingest.NewGuard(disks, ingest.Marks{}, time.Minute, func() (int64, error) { return unsplit, nil })
 	}
 	one := ingest.Disk{Name: "one", Space: buffers.space, Buffers: true}
 	both := ingest.Disk{Name: "both", Space: buffers.space, Buffers: true, Store: true}
 	other := ingest.Disk{Name: "other", Space: objects.space, Store: true}
 	batch := func(n int64) ingest.Claim { return ingest.Claim{Coming: n, Whole: n} }
+
+	t.Run("stops and goes on where it is told to", func(t *testing.T) {
+		*buffers = disk{}
+		g := ingest.NewGuard([]ingest.Disk{one}, ingest.Marks{Full: 0.5, Drained: 0.4}, time.Minute, func() (int64, error) { return 0, nil })
+		must(t, g.Reserve("a", batch(450)))
+		wantFull(t, g.Reserve("b", batch(51)), false)
+		wantFull(t, g.Reserve("c", batch(1)), true)
+		g.Release("a")
+		must(t, g.Reserve("b", batch(51)))
+	})
 
 	t.Run("stops at 85 and goes on at 75", func(t *testing.T) {
 		g := guard(one)

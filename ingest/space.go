@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room is the size of a file system and how much of it an ordinary user can
-// still write. Files is zero where it can hold any number.
+// Room is the size of a file system, as far as ordinary users can fill it, and how much of
+// it they can still write: what is kept for root belongs to neither, as df has it.
+// Files is zero where it can hold any number.
 type Room struct {
 	Bytes, Free      int64
 	Files, FreeFiles int64
@@ -26,7 +27,7 @@ func DiskSpace(dir string) Space {
 			return Room{}, fmt.Errorf("statfs %s: %w", dir, err)
 		}
 		return Room{
-			Bytes: int64(st.Blocks) * st.Bsize, Free: int64(st.Bavail) * st.Bsize,
+			Bytes: int64(st.Blocks-st.Bfree+st.Bavail) * st.Bsize, Free: int64(st.Bavail) * st.Bsize,
 			Files: int64(st.Files), FreeFiles: int64(st.Ffree),
 		}, nil
 	}

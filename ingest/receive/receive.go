@@ -61,6 +61,7 @@ type Options struct {
 	Log       *slog.Logger
 
 	Disks []ingest.Disk // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
+	Marks ingest.Marks  // of those; zero: the usual ones
 	Again time.Duration // after how long one whose batch has no room shall come again, and up to three times that; 0 is a minute
 	Keep  time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
 	Yield time.Duration // after how long without a byte it makes way for others where room is short; 0 is 6 hours
@@ -115,7 +116,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	up := &uploads{
 		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
-		guard: ingest.NewGuard(opt.Disks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
+		guard: ingest.NewGuard(opt.Disks, opt.Marks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
 		open:  make(map[string]*upload),
 	}
 	r := &Receiver{opt: opt, log: opt.Log, uploads: up}

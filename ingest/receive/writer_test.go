@@ -12,13 +12,9 @@ import (
 // TestLateConnection: a PATCH that was begun, and then overtaken by another of the same
 // robot, cannot cut back what that one has brought. REST to an earlier byte can.
 func TestLateConnection(t *testing.T) {
-	disks, err := ingest.Disks(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	us := &uploads{
 		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, open: map[string]*upload{},
-		guard: ingest.NewGuard(disks, time.Minute, func() (int64, error) { return 0, nil }),
+		guard: ingest.NewGuard(nil, ingest.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
 	}
 	u, err := us.create(status{Batch: "waseda-20261120T150405Z-1", Robot: "waseda", Protocol: overHTTP, Size: 1000})
 	if err != nil {

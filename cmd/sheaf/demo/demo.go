@@ -58,6 +58,7 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	settings := map[string]any{
 		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
 		"http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"uploads.full": 98, "uploads.drained": 97, // it is small, and whose disk it runs on may be fuller than a service's should be
 		"publish.window": "never", // the demo publishes when a day's batches are all there
 		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
 		"poll":           "200ms", "stop": "2s",

@@ -169,7 +169,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		return err
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks, Shared: s.cfg.Database.URL != "",
+		Disks: disks, Marks: s.cfg.Uploads.marks(), Shared: s.cfg.Database.URL != "",
 		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),

@@ -50,11 +50,8 @@ type Config struct {
 	// Drop is the FTP server that robots may upload batches to.
 	Drop Drop `mapstructure:"drop"`
 
-	Uploads struct {
-		// Least is how many bytes a second an upload must bring, on an average of
-		// five minutes, or it is let go and goes on later; 0: any number.
-		Least int `mapstructure:"least"`
-	} `mapstructure:"uploads"`
+	// Uploads bounds what robots upload, by either protocol.
+	Uploads Uploads `mapstructure:"uploads"`
 
 	// Watch is how consumers are told of changes.
 	Watch Watch `mapstructure:"watch"`
@@ -170,9 +167,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Packs.check(bad)...)
 	errs = append(errs, c.Collect.check(bad)...)
 	errs = append(errs, c.Watch.check(bad)...)
-	if c.Uploads.Least < 0 {
-		errs = append(errs, bad("uploads.least", c.Uploads.Least, "is negative"))
-	}
+	errs = append(errs, c.Uploads.check(bad)...)
 	if c.Hosts.PerDomain < 0 {
 		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
 	}

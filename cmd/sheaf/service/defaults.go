@@ -65,6 +65,8 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("drop.quiet", 10*time.Minute)
 	v.SetDefault("drop.cut_off", 24*time.Hour)
 	v.SetDefault("uploads.least", 10)
+	v.SetDefault("uploads.full", 85)
+	v.SetDefault("uploads.drained", 75)
 	v.SetDefault("publish.window", "12:00-13:00")
 	v.SetDefault("packs.below", "0")
 	v.SetDefault("packs.size", "256MiB")
