@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -153,5 +154,25 @@ func TestNoRanges(t *testing.T) {
 	}
 	if resp, body := s.do(t, "GET", "jp", ofDay(22, "id_", "http://"+host+"/empty.html"), "Range", "bytes=0-"); resp.StatusCode/100 != 2 && resp.StatusCode != 416 || len(body) > 0 && resp.StatusCode != 416 {
 		t.Errorf("a range of nothing: %s %q", resp.Status, body)
+	}
+}
+
+// A type that can be read in two ways is sent in one: what leaves without a policy is PDF for every browser.
+func TestTypeReadTwice(t *testing.T) {
+	s := newSite(t)
+	url := func(n int) string { return fmt.Sprintf("http://%s/%d.pdf", host, n) }
+	types := []string{"application/pdf", "Application/PDF; charset=x", "application/pdf;, text/html", "application/pdf, text/html", "application/pdf;x=\",text/html"}
+	var records []*archive.Record
+	for i, t := range types {
+		records = append(records, answer(archive.Page, url(i), "HTTP/1.1 200 OK\nContent-Type: "+t, "<script>1</script>", at(22, 1)))
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: records})
+	for i, stored := range types {
+		for _, mode := range []string{"", "if_", "id_"} {
+			resp, _ := s.do(t, "GET", "jp", ofDay(22, mode, url(i)))
+			if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "application/pdf" && !strings.Contains(resp.Header.Get("Content-Security-Policy"), "script-src 'none'") {
+				t.Errorf("stored as %q, in mode %q: %s, sent as %q with %q", stored, mode, resp.Status, got, resp.Header.Get("Content-Security-Policy"))
+			}
+		}
 	}
 }

@@ -120,11 +120,14 @@ func plain(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f })
 }
 
+const pdf = "application/pdf"
+
 // policy sets what a browser may do with a stored body. Chromium shows PDF outside
-// of the page's origin, and not at all in a sandbox.
+// of the page's origin, and not at all in a sandbox: what may do without a policy leaves
+// as PDF and nothing else, since of a stored "application/pdf;, text/html" browsers take the last.
 func policy(h http.Header, contentType string, framed bool) {
 	switch {
-	case replay.MediaType(contentType) == "application/pdf":
+	case replay.MediaType(contentType) == pdf:
 		h.Set("X-Content-Type-Options", "nosniff")
 	case framed:
 		h.Set("Content-Security-Policy", replay.FramePolicy)
@@ -144,6 +147,9 @@ func storedType(answer *serve.Response) string {
 // setType sets a Content-Type; without one browsers judge by the bytes, as they did then.
 func setType(h http.Header, contentType string) {
 	h["Content-Type"] = nil // net/http would guess
+	if replay.MediaType(contentType) == pdf {
+		contentType = pdf
+	}
 	if contentType != "" {
 		h.Set("Content-Type", contentType)
 	}

@@ -20,6 +20,8 @@ package replay
 const Policy = "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; " + FramePolicy
 
 // FramePolicy is that of rewritten pages in frames. A page in a sandbox cannot lead another frame
-// anywhere, and that is what the menus of old pages do; scripts and what lies elsewhere are forbidden all the same.
-const FramePolicy = "default-src 'self' data:; script-src 'none'; style-src 'self' 'unsafe-inline' data:; connect-src 'none'; " +
+// anywhere, and that is what the menus of old pages do; scripts and what lies elsewhere are forbidden all the same. No
+// sandbox attribute of a frame would do better: it binds all frames within, those menus too. test/replay tries in Chromium
+// what such a frame might do.
+const FramePolicy = "default-src 'self' data:; script-src 'none'; frame-src 'self'; style-src 'self' 'unsafe-inline' data:; connect-src 'none'; " +
 	"worker-src 'none'; manifest-src 'none'; form-action 'none'; base-uri 'none'"
