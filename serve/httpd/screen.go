@@ -85,13 +85,14 @@ const (
 <html lang="{{.Lang}}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{template "title" .}}</title>
 <style>
-body{margin:0 auto;padding:1em 1.5em;max-width:64em;font:15px/1.6 "Hiragino Sans","Noto Sans JP","Noto Sans CJK JP","IPAGothic",sans-serif;color:#222;background:#fdfcf8}
+body{margin:0 auto;padding:1em 1.5em;max-width:64em;font:15px/1.6 "Helvetica Neue",Arial,"Liberation Sans","Hiragino Sans","Noto Sans JP","Noto Sans CJK JP",Meiryo,IPAPGothic,IPAGothic,sans-serif;color:#222;background:#fdfcf8}
 h1{font-size:1.3em;margin:.2em 0}h2{font-size:1.05em;margin:1.6em 0 .3em;border-bottom:1px solid #d8d2bd}
 .url{word-break:break-all;font-family:monospace;color:#555}
 table{border-collapse:collapse;width:100%}td,th{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #ebe6d6}th{font-weight:normal;color:#666}
 .versions th:nth-child(-n+2){width:3.5em}.versions th:nth-child(3){width:14em}.versions th:nth-child(4),.versions th:nth-child(5){width:7em}
 a{color:#0645ad}.note,.same{color:#777}button{font:inherit}
-ins{background:#d4f2d0;text-decoration:none}del{background:#fbd7d4;text-decoration:line-through}
+ins{background:#d4f2d0;text-decoration:none}del{background:#fbd7d4;text-decoration:none}
+.hunk del{text-decoration:line-through 1px #d1615d}
 .hunk{margin:.5em 0;padding:.3em .8em;border-left:4px solid #ddd;overflow-wrap:anywhere}.hunk p{margin:.3em 0}
 .added{border-color:#59a14f}.removed{border-color:#d1615d}.changed{border-color:#d0a83c}
 details{margin:.5em 0;color:#777}summary{cursor:pointer}
