@@ -85,7 +85,7 @@ const (
 <html lang="{{.Lang}}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{{template "title" .}}</title>
 <style>
-body{margin:0 auto;padding:1em 1.5em;max-width:64em;font:15px/1.6 "Helvetica Neue",Arial,"Liberation Sans","Hiragino Sans","Noto Sans JP","Noto Sans CJK JP",Meiryo,IPAPGothic,IPAGothic,sans-serif;color:#222;background:#fdfcf8}
+body{margin:0 auto;padding:1em 1.5em;max-width:64em;font:15px/1.6 "Helvetica Neue",Arial,"Liberation Sans","Hiragino Sans","Noto Sans JP","Noto Sans CJK JP",Meiryo,IPAGothic,sans-serif;color:#222;background:#fdfcf8}
 h1{font-size:1.3em;margin:.2em 0}h2{font-size:1.05em;margin:1.6em 0 .3em;border-bottom:1px solid #d8d2bd}
 .url{word-break:break-all;font-family:monospace;color:#555}
 table{border-collapse:collapse;width:100%}td,th{padding:.2em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #ebe6d6}th{font-weight:normal;color:#666}
