@@ -36,7 +36,7 @@ type Builder struct {
 	states  states
 
 	updating sync.Mutex // one Update at a time here; guards what follows
-	checked  *entry     // the newest state seen, found to be of this catalog
+	checked  *entry     // the newest state seen, found to be of this catalog and to have its runs
 }
 
 // NewBuilder makes a builder over a catalog and the store that it and its segments lie in.
@@ -111,7 +111,7 @@ func (b *Builder) reset(ctx context.Context) error {
 	return err
 }
 
-// newest gives the newest state, which is of this catalog.
+// newest gives the newest state, which is of this catalog and has its runs.
 func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	known := int64(0)
 	if b.checked != nil {
@@ -131,8 +131,31 @@ func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	if err := checkCatalog(ctx, b.store, &e.state); err != nil {
 		return nil, err
 	}
+	for _, r := range e.Runs {
+		if err := b.present(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	b.checked = e
 	return e, nil
+}
+
+// present fails with ErrCorrupt where a run's objects are not there, whole; those that were
+// there when the state before was looked at are not asked for again.
+func (b *Builder) present(ctx context.Context, r runRef) error {
+	if b.checked != nil && slices.ContainsFunc(b.checked.Runs, func(o runRef) bool { return o.Name == r.Name }) {
+		return nil
+	}
+	for _, o := range r.objects() {
+		info, err := b.store.Stat(ctx, o.Key)
+		if err != nil {
+			return damaged(err)
+		}
+		if info.Size != o.Size {
+			return fmt.Errorf("%s: has %d bytes, the state says %d: %w", o.Key, info.Size, o.Size, ErrCorrupt)
+		}
+	}
+	return nil
 }
 
 // maxAge is how long after its first object was stored a run may be named by a state. Collection

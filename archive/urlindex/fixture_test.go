@@ -30,7 +30,11 @@ type site struct {
 	now     time.Time
 	batches int
 	sealed  string // where segments are made
-	opt     urlindex.Options
+
+	waiting       []*archive.Record // of the next batch
+	sealedBatches []catalog.Batch   // not yet published
+	sealedLines   []catalog.Line
+	opt           urlindex.Options
 }
 
 func newSite(t testing.TB) *site { return newSiteIn(t, newMemory()) }
@@ -66,20 +70,40 @@ func (s *site) view() *urlindex.View {
 // publish seals the records by host and publishes them as one batch. It returns the edition's name.
 func (s *site) publish(records ...*archive.Record) string {
 	s.t.Helper()
+	s.publishLater(records...)
+	return s.publishAll()
+}
+
+// publishLater takes records of the next batch.
+func (s *site) publishLater(records ...*archive.Record) { s.waiting = append(s.waiting, records...) }
+
+// sealLater ends the batch; it is published with the next.
+func (s *site) sealLater() {
+	s.t.Helper()
 	hosts := make(map[string][]*archive.Record)
-	for _, r := range records {
+	for _, r := range s.waiting {
 		host, err := archive.HostOf(r.URL)
 		must(s.t, err)
 		hosts[host] = append(hosts[host], r)
 	}
+	s.waiting = nil
 	s.batches++
 	batch := catalog.Batch{ID: fmt.Sprintf("r1-20261121T000000Z-%d", s.batches), SHA256: fmt.Sprintf("%064d", s.batches)}
-	var lines []catalog.Line
+	s.sealedBatches = append(s.sealedBatches, batch)
 	for host, of := range hosts {
-		lines = append(lines, s.segment(batch, host, of))
+		s.sealedLines = append(s.sealedLines, s.segment(batch, host, of))
 	}
-	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: []catalog.Batch{batch}, Lines: catalog.Lines(lines...)})
+}
+
+// publishAll publishes what waits, as one edition.
+func (s *site) publishAll() string {
+	s.t.Helper()
+	if len(s.waiting) > 0 {
+		s.sealLater()
+	}
+	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: s.sealedBatches, Lines: catalog.Lines(s.sealedLines...)})
 	must(s.t, err)
+	s.sealedBatches, s.sealedLines = nil, nil
 	return v.Edition
 }
 

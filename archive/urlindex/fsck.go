@@ -60,7 +60,7 @@ func (c *check) failed(ctx context.Context, where string, err error) error {
 // log checks the states, and the runs of the last.
 func (c *check) log(ctx context.Context) error {
 	log := states{c.store}
-	prev := &entry{}
+	prev, broken := &entry{}, error(nil) // why prev is no good
 	for info, err := range c.store.List(ctx, statePrefix, "") {
 		if err != nil {
 			return err
@@ -76,13 +76,19 @@ func (c *check) log(ctx context.Context) error {
 		if err != nil && e == nil {
 			return c.failed(ctx, info.Key, err)
 		}
+		if broken != nil && e.Kind != kindReset { // a reset follows on what is no good, and needs nothing of it
+			c.problem(stateKey(prev.N), broken.Error())
+		}
+		broken = err
 		switch {
 		case err != nil:
-			c.problem(info.Key, err.Error())
 		case e.Prev != prev.digest:
 			c.problem(info.Key, fmt.Sprintf("says that the state before has SHA-256 %q, it has %q", e.Prev, prev.digest))
 		}
 		prev = e
+	}
+	if broken != nil {
+		c.problem(stateKey(prev.N), broken.Error())
 	}
 	if err := checkCatalog(ctx, c.store, &prev.state); err != nil {
 		return c.failed(ctx, stateKey(prev.N), err)

@@ -1,0 +1,187 @@
+package urlindex
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+)
+
+// BenchmarkIndex makes an index of made-up records and looks URLs up in it. They lie in as many runs as
+// thirty days leave, a day's record of every page in each. SHEAF_BENCH_RECORDS is how many,
+// 100,000 by default; CPU is the process's own, in user and system mode.
+func BenchmarkIndex(b *testing.B) {
+	ctx := b.Context()
+	records := number("SHEAF_BENCH_RECORDS", 100_000)
+	const runs = 9 // after 30 publications: three merged ones, six of a day
+	sizes := []int{8, 8, 8, 1, 1, 1, 1, 1, 1}
+	for b.Loop() {
+		fs, err := store.OpenFS(b.TempDir())
+		must(b, err)
+		cat, err := catalog.Open(ctx, fs, catalog.Options{})
+		must(b, err)
+		snap, err := cat.Pin(ctx)
+		must(b, err)
+		builder := NewBuilder(cat, fs, Options{TempDir: b.TempDir(), Log: slog.New(slog.DiscardHandler)})
+		s := state{Kind: kindBuild}
+		day, pages := 0, max(records/30, 1)
+		began, cpu := time.Now(), used()
+		for i := range runs {
+			j := &job{Builder: builder, snap: snap, prev: &entry{state: state{N: int64(i)}}, gone: &withdrawn{}}
+			sorter := newSorter(b.TempDir(), builder.opt.SortMemory)
+			var line []byte
+			for range sizes[i] {
+				day++
+				for p := range pages {
+					line = appendRow(line[:0], madeUp(p, day))
+					must(b, sorter.add(line))
+				}
+			}
+			sorted, err := sorter.sorted(ctx)
+			must(b, err)
+			ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
+			must(b, err)
+			must(b, sorter.close())
+			s.Runs = append(s.Runs, ref)
+		}
+		_, err = builder.append(ctx, &entry{}, s)
+		must(b, err)
+		rows := float64(day * pages)
+		cpu = used() - cpu
+		b.ReportMetric(time.Since(began).Seconds(), "build-s")
+		b.ReportMetric(float64(cpu.Microseconds())/rows, "build-cpu-µs/row")
+		var cdx, idx, list int64
+		for _, r := range s.Runs {
+			cdx, idx, list = cdx+r.Cdx.Size, idx+r.Idx.Size, list+r.Pages.Size
+		}
+		b.ReportMetric(float64(cdx)/rows, "cdx-B/row")
+		b.ReportMetric(float64(idx)/rows, "idx-B/row")
+		b.ReportMetric(float64(list)/rows*1e6, "memory-B/1e6rows")
+
+		began = time.Now()
+		_, err = NewReader(fs, ReaderOptions{}).Current(ctx)
+		must(b, err)
+		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "open-ms")
+		b.ReportMetric(lookUps(b, fs, pages, 300, true), "cold-cpu-ms/look-up")
+		b.ReportMetric(lookUps(b, fs, pages, 3000, false), "warm-cpu-ms/look-up")
+
+		began, cpu = time.Now(), used()
+		j := &job{Builder: builder, snap: snap, prev: &entry{state: state{N: runs}}, gone: &withdrawn{}}
+		_, err = j.rewrite(ctx, kindMerge, 1, s.Runs[1:]...)
+		must(b, err)
+		b.ReportMetric(float64((used()-cpu).Microseconds())/(rows-float64(s.Runs[0].Rows)), "merge-cpu-µs/row")
+		must(b, fs.Close())
+	}
+}
+
+// lookUps looks pages up, each by a reader of its own where cold, else of few pages; it reports the
+// 50th and 99th percentile of the time and gives the CPU of one.
+func lookUps(b *testing.B, st store.Store, pages, n int, cold bool) float64 {
+	ctx := b.Context()
+	name := "warm"
+	hot := min(pages, 200)
+	if cold {
+		name, hot = "cold", pages
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	took := make([]time.Duration, n)
+	reader := NewReader(st, ReaderOptions{Lag: time.Hour})
+	look := func() {
+		if cold {
+			reader = NewReader(st, ReaderOptions{})
+		}
+		v, err := reader.Current(ctx)
+		must(b, err)
+		found := 0
+		for _, err := range v.Rows(ctx, Exact(archive.SURT(madeUpURL(random.IntN(hot))))) {
+			must(b, err)
+			found++
+		}
+		if found != 30 {
+			b.Fatalf("%d records found, want 30", found)
+		}
+	}
+	if !cold {
+		for range 4 * hot {
+			look()
+		}
+	}
+	before := used()
+	for i := range took {
+		began := time.Now()
+		look()
+		took[i] = time.Since(began)
+	}
+	cpu := used() - before
+	slices.Sort(took)
+	for _, p := range []int{50, 99} {
+		b.ReportMetric(float64(took[n*p/100].Microseconds())/1000, fmt.Sprintf("%s-p%d-ms", name, p))
+	}
+	return float64(cpu.Microseconds()) / 1000 / float64(n)
+}
+
+func madeUpURL(p int) string {
+	return fmt.Sprintf("http://www.%s.co.jp/%s/%s/page-%d.html", word(p/1000), word(p/50), word(p*7), p)
+}
+
+// word is a name of its own for each number, which looks like a word and scatters.
+func word(i int) string {
+	const syllables = "kasatanahamayarawakisitinihimirikusutunuhumuyuruketesenehemere"
+	n := uint64(i)*2654435761%(1<<32) | 1<<32
+	var w []byte
+	for ; n > 0; n /= 31 {
+		w = append(w, syllables[n%31*2:][:2]...)
+	}
+	return string(w)
+}
+
+// madeUp is a day's record of a page.
+func madeUp(p, day int) *Row {
+	u := madeUpURL(p)
+	sum := sha256.Sum256(fmt.Append(nil, p, day))
+	crc := func(i int) uint32 { return binary.LittleEndian.Uint32(sum[i:]) }
+	body := int64(5000 + crc(0)%50_000)
+	host, _ := archive.HostOf(u)
+	before := int64(p%1000) * 12_000
+	r := &Row{Seq: int64(day)*100_000 + int64(p/1000), Before: before, FileOffset: archive.WARCStart() + before,
+		Filename: archive.HostPath(host) + fmt.Sprintf("/202611%02d.warc.gz", day)}
+	r.Cell = archive.Cell{Kind: archive.Page, URLKey: archive.SURT(u), URL: u, MIME: "text/html", Status: 200,
+		Time:   time.Date(2026, 11, day, 2, 3, 4, int(crc(4)%1000)*1e6, time.UTC).Add(time.Duration(p%80_000) * time.Second),
+		Digest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]),
+		Offset: before, TLen: 300 + int64(crc(8)%40), BLen: 700 + body/4, HeaderLen: 1536, HeaderCRC: crc(12),
+		HeadLen: 480, BodyLen: body, BodyCRC: crc(16), RecordCRC: crc(20)}
+	return r
+}
+
+// used is the CPU time of the process.
+func used() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

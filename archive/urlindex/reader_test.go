@@ -1,0 +1,211 @@
+package urlindex_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+)
+
+// cdxj are the fields of a line that other programs read.
+type cdxj struct{ URL, Filename, Offset, Length string }
+
+func parse(t testing.TB, line string) (f cdxj) {
+	t.Helper()
+	must(t, json.Unmarshal([]byte(strings.SplitN(line, " ", 3)[2]), &f))
+	return f
+}
+
+// The place that a row names in its edition's file is the record's: as that file is handed out, of
+// several batches of a host in one edition too.
+func TestFilePlaces(t *testing.T) {
+	s := newSite(t)
+	for i := range 3 {
+		s.publishLater(page("http://a.jp/", fmt.Sprint(i), noon.Add(time.Duration(i))), page(fmt.Sprintf("http://a.jp/%d", i), "x", noon))
+		s.sealLater()
+	}
+	edition := s.publishAll()
+	s.update()
+	snap, err := s.catalog.Pin(t.Context())
+	must(t, err)
+	defer snap.Release()
+	lines, err := snap.HostEdition(t.Context(), "a.jp", edition)
+	must(t, err)
+	var parts []archive.Part
+	for _, l := range lines {
+		src := store.Source(s.store, l.Object, l.Offset)
+		index, err := archive.ReadIndexAt(t.Context(), src, l.IndexOffset, l.IndexLength)
+		must(t, err)
+		parts = append(parts, archive.Part{Source: src, Index: index, Digest: l.SHA256})
+	}
+	file, err := archive.NewView(archive.WARC, parts)
+	must(t, err)
+	n := 0
+	for r, err := range s.view().Rows(t.Context(), urlindex.Range{}) {
+		must(t, err)
+		if r.Filename != "jp/a/"+edition+".warc.gz" {
+			t.Errorf("%s lies in %s", r.URL, r.Filename)
+		}
+		rc, err := file.OpenRange(t.Context(), r.FileOffset, r.WARCLength())
+		must(t, err)
+		z, err := gzip.NewReader(rc)
+		must(t, err)
+		record, err := io.ReadAll(z)
+		must(t, err)
+		if !bytes.Contains(record, []byte("WARC-Target-URI: "+r.URL+"\r\n")) {
+			t.Errorf("at %d lies %.200q, want %s", r.FileOffset, record, r.URL)
+		}
+		n++
+	}
+	if n != 6 {
+		t.Errorf("%d rows, want 6", n)
+	}
+}
+
+// What is erased is in no run soon, and after collection in no object of the index.
+func TestErasedContentGoes(t *testing.T) {
+	h := withErased(t)
+	h.update()
+	holds := func(keys []string) (holding int) {
+		for _, key := range keys {
+			o, err := h.store.(*memory).get(key)
+			must(t, err)
+			z, err := gzip.NewReader(bytes.NewReader(o.data))
+			must(t, err)
+			text, err := io.ReadAll(z)
+			must(t, err)
+			if bytes.Contains(text, []byte("secret")) {
+				holding++
+			}
+		}
+		return holding
+	}
+	rows := func() (keys []string) {
+		for _, key := range h.store.(*memory).keys("urls/runs/") {
+			if strings.HasSuffix(key, "cdx.gz") {
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+	if holds(rows()) == 0 {
+		t.Fatal("nothing to erase")
+	}
+	_, err := h.catalog.Remove(t.Context(), catalog.Tombstone{Host: "bad.jp", Reason: "a letter"})
+	must(t, err)
+	h.update()
+	if holds(rows()) == 0 {
+		t.Error("rows of what may be restored are gone")
+	}
+	h.erase("bad.jp")
+	h.update()
+	for r, err := range h.view().Rows(t.Context(), urlindex.Range{}) {
+		must(t, err)
+		if strings.Contains(r.URL, "secret") {
+			t.Errorf("%s of line %d is still there", r.URL, r.Seq)
+		}
+	}
+	h.onlyLive()
+	if n := holds(rows()); n > 0 {
+		t.Errorf("%d objects hold what was erased", n)
+	}
+}
+
+// A view is the one in hand for as long as the lag says; a store that fails leaves it in hand.
+func TestReaderLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		r := urlindex.NewReader(s.store, urlindex.ReaderOptions{Lag: time.Second})
+		through := func() int64 {
+			v, err := r.Current(t.Context())
+			must(t, err)
+			return v.Through()
+		}
+		through()
+		s.publish(page("http://a.jp/", "a", noon))
+		s.update()
+		if n := through(); n != 0 {
+			t.Errorf("through %d before the lag has passed", n)
+		}
+		time.Sleep(time.Second)
+		if n := through(); n != 1 {
+			t.Errorf("through %d after the lag", n)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(time.Second)
+		if v, err := r.Current(ctx); err == nil && v.Through() != 1 || v == nil || v.Through() != 1 {
+			t.Errorf("with the store away: %v, %v", v, err)
+		}
+	})
+}
+
+// Readers, builders and publishers at once see whole things.
+func TestAtOnce(t *testing.T) {
+	h := newHistory(t, 3)
+	reader := urlindex.NewReader(h.store, urlindex.ReaderOptions{CacheBytes: 64 << 10})
+	done := make(chan struct{})
+	var work sync.WaitGroup
+	for range 2 {
+		work.Go(func() {
+			b := urlindex.NewBuilder(h.catalog, h.store, h.opt)
+			for through := int64(0); through < 40; {
+				if err := b.Update(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				v, err := reader.Current(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				through = v.Through()
+			}
+		})
+		work.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				v, err := reader.Current(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n := int64(0)
+				for _, err := range v.Rows(t.Context(), urlindex.Range{}) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					n++
+				}
+				if n != v.Records() {
+					t.Errorf("%d rows, want %d", n, v.Records())
+				}
+			}
+		})
+	}
+	for range 40 {
+		h.publish(page("http://a.jp/", fmt.Sprint(h.batches), h.now.Add(time.Duration(h.batches)*time.Second)))
+	}
+	h.update()
+	close(done)
+	work.Wait()
+	h.check("at the end")
+	h.clean()
+}
