@@ -27,7 +27,7 @@ type awaited struct {
 
 const (
 	// comeBackEvery is how often the robot looks whether a watched page is due.
-	comeBackEvery = 5 * time.Second
+	comeBackEvery = 2 * time.Second
 	// maxAttended pages of a host come more often than once a cycle. Whoever watches a host of a
 	// million pages hears of most of them once a cycle.
 	maxAttended = 1000

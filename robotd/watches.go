@@ -272,7 +272,7 @@ func (c *crawl) pushWatched(h *host) error {
 }
 
 // expressEvery is how often the robot looks whether a change is to be handed in.
-const expressEvery = 5 * time.Second
+const expressEvery = 2 * time.Second
 
 // handInExpress makes a batch of the hosts with a change that somebody waits for, unless the last one
 // is less than rest ago.

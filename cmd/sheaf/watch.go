@@ -96,7 +96,7 @@ func watchAddCommand() *cobra.Command {
 
 func watchListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Short: "List what the account watches", Args: cobra.NoArgs,
+		Use: "ls", Aliases: []string{"list"}, Short: "List what the account watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var list httpd.WatchList
 			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/watches", nil, &list); err != nil {
@@ -110,18 +110,51 @@ func watchListCommand() *cobra.Command {
 					switch {
 					case w.Waiting:
 						by = append(by, w.Email+" (not confirmed)")
+					case w.Email != "" && w.MailStopped != "":
+						by = append(by, w.Email+" (stopped)")
 					case w.Email != "":
 						by = append(by, w.Email+" each "+string(w.Every))
 					}
-					if w.Webhook != "" {
+					switch {
+					case w.Webhook != "" && w.HookStopped != "":
+						by = append(by, w.Webhook+" (stopped)")
+					case w.Webhook != "":
 						by = append(by, w.Webhook)
 					}
 					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", w.ID, w.Kind, w.Title(), strings.Join(by, ", "))
 				}
-				return tw.Flush()
+				if err := tw.Flush(); err != nil {
+					return err
+				}
+				return watchTroubles(out, list.Watches)
 			})
 		}),
 	}
+}
+
+// watchTroubles tells what could not be told, and why. The other side's words stand quoted: they are not the service's.
+func watchTroubles(out io.Writer, list []*watch.Watch) (err error) {
+	say := func(format string, args ...any) {
+		if err == nil {
+			_, err = fmt.Fprintf(out, format, args...)
+		}
+	}
+	for _, w := range list {
+		for _, stopped := range []struct{ by, to, why string }{{"mails", w.Email, w.MailStopped}, {"calls", w.Webhook, w.HookStopped}} {
+			if stopped.why != "" {
+				say("%s: no more %s to %s, which refused them: %q\n", w.ID, stopped.by, stopped.to, stopped.why)
+			}
+		}
+		for _, f := range w.Failing {
+			if f.Waiting > 0 {
+				say("%s: %d not told by %s yet, next try %s: %q\n", w.ID, f.Waiting, f.By, f.Next.Local().Format(time.RFC3339), f.Error)
+			}
+			if f.GivenUp > 0 {
+				say("%s: %d given up by %s: %q\n", w.ID, f.GivenUp, f.By, f.Error)
+			}
+		}
+	}
+	return err
 }
 
 func watchShowCommand() *cobra.Command {
@@ -146,7 +179,7 @@ func watchShowCommand() *cobra.Command {
 
 func watchRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm ID...", Short: "End watches", Args: cobra.MinimumNArgs(1),
+		Use: "rm ID...", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			for _, id := range args {
 				if err := c.Do(cmd.Context(), http.MethodDelete, "/v1/watches/"+id, nil, nil); err != nil {

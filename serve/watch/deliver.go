@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"sheaf/internal/db"
 )
 
@@ -42,8 +44,11 @@ func enter(ctx context.Context, tx *sql.Tx, d delivery) error {
 }
 
 const (
-	// claimFor is how long what one process has begun to send is its own.
-	claimFor = 10 * time.Minute
+	// claimFor is how long what one process has begun to send is its own, beyond what sending may take: when the
+	// process is killed, another goes on that much later.
+	claimFor = 30 * time.Second
+	// sendAtOnce is how many calls and mails are under way at a time: one that hangs holds up no other.
+	sendAtOnce = 8
 	// claimed is how many deliveries are begun at a time.
 	claimed = 100
 	// giveUp is how often it is tried: with the pauses below, over some three days.
@@ -84,6 +89,9 @@ func (s *Watches) deliverDue(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	letters := make(map[letterKey]*letter)
+	var sending errgroup.Group
+	sending.SetLimit(sendAtOnce)
+	defer func() { err = errors.Join(err, sending.Wait()) }()
 	for _, d := range due {
 		w, err := s.byID(ctx, d.watch)
 		if errors.Is(err, ErrNoWatch) {
@@ -93,7 +101,13 @@ func (s *Watches) deliverDue(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 		if d.channel == byWebhook {
-			s.settle(ctx, d, s.call(ctx, w, d))
+			sending.Go(func() error {
+				mine, err := s.hold(ctx, hookTime, d)
+				if mine {
+					s.settle(ctx, d, s.call(ctx, w, d))
+				}
+				return err
+			})
 			continue
 		}
 		key := letterKey{w.Account, w.Email, d.notice == "", ""}
@@ -108,13 +122,39 @@ func (s *Watches) deliverDue(ctx context.Context) (n int, err error) {
 		}
 	}
 	for _, l := range letters {
-		err := s.send(ctx, l)
-		for _, d := range l.of {
-			s.settle(ctx, d, err)
-		}
+		sending.Go(func() error {
+			mine, err := s.hold(ctx, s.opt.Mail.patience(), l.of...)
+			if !mine {
+				return err
+			}
+			err = s.send(ctx, l)
+			for _, d := range l.of {
+				s.settle(ctx, d, err)
+			}
+			return nil
+		})
 	}
 	return len(due), nil
 }
+
+// hold renews the claims to deliveries that are sent now, and reports whether all are still this process's: its
+// turn may have come late.
+func (s *Watches) hold(ctx context.Context, long time.Duration, list ...delivery) (mine bool, err error) {
+	until := s.opt.Now().Add(long + claimFor)
+	for _, d := range list {
+		res, err := s.opt.DB.ExecContext(ctx, `UPDATE watch_deliveries SET due = ? WHERE id = ? AND state = ? AND attempts = ?`, db.Millis(until), d.id, waiting, d.attempts)
+		if err != nil {
+			return false, err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// turn is how long a delivery that was taken may wait to be sent.
+func (s *Watches) turn() time.Duration { return max(hookTime, s.opt.Mail.patience()) }
 
 // claim takes deliveries that are due, so that no other process sends them.
 func (s *Watches) claim(ctx context.Context) ([]delivery, error) {
@@ -140,7 +180,7 @@ func (s *Watches) claim(ctx context.Context) ([]delivery, error) {
 	mine := list[:0]
 	for _, d := range list {
 		res, err := s.opt.DB.ExecContext(ctx, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
-			db.Millis(now.Add(claimFor)), d.id, waiting, d.attempts)
+			db.Millis(now.Add(s.turn()+claimFor)), d.id, waiting, d.attempts)
 		if err != nil {
 			return nil, err
 		}
@@ -162,16 +202,30 @@ func (s *Watches) settle(ctx context.Context, d delivery, cause error) {
 	switch {
 	case cause == nil:
 	case errors.As(cause, &final) || d.attempts >= giveUp:
-		to, text = dead, cause.Error()
+		to, text = dead, oneLine(cause.Error())
 		s.opt.Log.WarnContext(ctx, "watch: a notice could not be delivered and is given up", "watch", d.watch, "channel", d.channel, "attempts", d.attempts, "err", cause)
 	default:
-		to, due, text = waiting, now.Add(pause(d.attempts)), cause.Error()
+		to, due, text = waiting, now.Add(pause(d.attempts)), oneLine(cause.Error())
 		s.opt.Log.InfoContext(ctx, "watch: a notice could not be delivered and will be again", "watch", d.watch, "channel", d.channel, "at", due, "err", cause)
 	}
 	_, err := s.opt.DB.ExecContext(context.WithoutCancel(ctx), `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE id = ?`, to, db.Millis(due), text, d.id)
+	if err == nil && final != nil {
+		err = s.stopped(context.WithoutCancel(ctx), d, text)
+	}
 	if err != nil {
 		s.opt.Log.ErrorContext(ctx, "watch: a delivery was not noted and may come twice", "id", d.id, "err", err)
 	}
+}
+
+// stopped ends a watch's mails, or its webhook's calls, that were refused for good. The watch says why, and goes on otherwise.
+func (s *Watches) stopped(ctx context.Context, d delivery, why string) error {
+	column := map[channel]string{byMail: "mail_stopped", byWebhook: "hook_stopped"}[d.channel]
+	if _, err := s.opt.DB.ExecContext(ctx, `UPDATE watches SET `+column+` = ? WHERE id = ?`, why, d.watch); err != nil {
+		return err
+	}
+	_, err := s.opt.DB.ExecContext(ctx, `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE watch = ? AND channel = ? AND state = ?`,
+		dead, db.Millis(s.opt.Now()), why, d.watch, d.channel, waiting)
+	return err
 }
 
 // refusal is a failure that will be the same the next time.

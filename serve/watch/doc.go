@@ -12,8 +12,10 @@
 //     name follows from watch, page and time: there is one, whoever finds it how often.
 //   - With the notice come its deliveries, a row for mail and one for the webhook.
 //   - A Deliverer sends what is due and tries again what failed, for days, then gives it
-//     up. A kill between sending and noting that sends it once more, under the same name
-//     (Message-ID, webhook-id), by which receivers tell.
+//     up; what the other side refuses for good (a 5xx at the address or the letter, a webhook's 410) ends that way of
+//     telling, and the list of watches says why. It is told at least once: a kill between sending and noting that
+//     sends it once more, a minute or two later. A call then has the same webhook-id and the same
+//     notice ID; a mail has the same Message-ID, unless more has become due meanwhile and comes with it.
 //
 // Robots learn of watches from the manager, which reads the same table: see
 // manager/PROTOCOL.md. A form's answer is kept under the form's address and its fields, as

@@ -182,10 +182,10 @@ func (s *Watches) advance(ctx context.Context, from, to int64, notices []*found)
 
 // deliveries are those that a notice asks for.
 func (s *Watches) deliveries(n *found) (list []delivery) {
-	if n.of.Email != "" && !n.of.Waiting {
+	if n.of.Email != "" && !n.of.Waiting && n.of.MailStopped == "" {
 		list = append(list, delivery{id: n.ID + "-mail", watch: n.Watch, notice: n.ID, channel: byMail, due: s.nextMail(n.of.Every, n.Found)})
 	}
-	if n.of.Webhook != "" {
+	if n.of.Webhook != "" && n.of.HookStopped == "" {
 		list = append(list, delivery{id: n.ID + "-hook", watch: n.Watch, notice: n.ID, channel: byWebhook, due: n.Found})
 	}
 	return list

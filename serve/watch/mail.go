@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/textproto"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -184,19 +184,33 @@ func (s *Watches) send(ctx context.Context, l *letter) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opt.Mail.patience())
 	defer cancel()
-	err = client.DialAndSendWithContext(ctx, m)
-	var protocol *textproto.Error
+	if err := client.DialWithContext(ctx); err != nil {
+		return err
+	}
+	err = client.Send(m)
+	if bye := client.Close(); bye != nil {
+		s.opt.Log.DebugContext(ctx, "watch: the mail server did not take its leave", "err", bye)
+	}
+	if m.IsDelivered() { // the server has taken it, whatever it did thereafter
+		return nil
+	}
 	var failed *mail.SendError
-	switch {
-	case errors.As(err, &failed) && !failed.IsTemp() && failed.Reason == mail.ErrSMTPRcptTo:
-		return &refusal{err} // there is no such mailbox
-	case errors.As(err, &protocol) && protocol.Code == 550:
+	if errors.As(err, &failed) && failed.ErrorCode()/100 == 5 && slices.Contains(lettersFault, failed.Reason) {
 		return &refusal{err}
 	}
 	return err
 }
 
-func (m *Mail) patience() time.Duration { return cmp.Or(m.Patience, defaultPatience) }
+// lettersFault are the steps at which a server that refuses for good (5xx, RFC 5321 4.2.1) means this letter. What it
+// refuses before, the login or the sender, is for the operator to mend: such letters wait.
+var lettersFault = []mail.SendErrReason{mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose}
+
+func (m *Mail) patience() time.Duration {
+	if m == nil {
+		return 0
+	}
+	return cmp.Or(m.Patience, defaultPatience)
+}
 
 func (m *Mail) client() (*mail.Client, error) {
 	host, port, err := net.SplitHostPort(m.Server)

@@ -52,7 +52,21 @@ type Watch struct {
 	Secret  string    `json:"secret,omitempty"` // that the webhook's calls are signed with
 	Created time.Time `json:"created"`
 
+	// Why no more mails, or calls, come: the other side has refused them for good. A new watch tries again.
+	MailStopped string    `json:"mail_stopped,omitempty"`
+	HookStopped string    `json:"webhook_stopped,omitempty"`
+	Failing     []Failing `json:"failing,omitempty"` // what could not be told yet, or was given up
+
 	confirm string
+}
+
+// Failing is what of a watch could not be told by one way, of late.
+type Failing struct {
+	By      string    `json:"by"`            // mail or webhook
+	Waiting int       `json:"waiting"`       // notices that will be tried again
+	GivenUp int       `json:"given_up"`      // that will not: after some three days, or because they were refused
+	Next    time.Time `json:"next,omitzero"` // when
+	Error   string    `json:"error"`         // the last
 }
 
 // Wish is what a consumer asks for.

@@ -69,14 +69,14 @@ func New(opt Options) (*Watches, error) {
 	return &Watches{opt: opt, hook: newHooks(opt.PrivateHooks)}, nil
 }
 
-const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created`
+const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped`
 
 type scanner interface{ Scan(...any) error }
 
 func scanWatch(r scanner) (*Watch, error) {
 	var w Watch
 	var created int64
-	if err := r.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created); err != nil {
+	if err := r.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped); err != nil {
 		return nil, err
 	}
 	w.Waiting, w.Created = w.confirm != "", db.Time(created)
@@ -116,7 +116,7 @@ func (s *Watches) Add(ctx context.Context, a *serve.Account, wish Wish) (*Watch,
 	case known > 0:
 		w.confirm = "" // the address has been confirmed for another watch
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO watches (`+watchColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = tx.ExecContext(ctx, `INSERT INTO watches (`+watchColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')`,
 		w.ID, w.Account, w.Kind, w.Host, w.URL, w.Address, w.Body, w.Media, w.Email, w.Every, w.confirm, w.Webhook, w.Secret, db.Millis(w.Created))
 	if err == nil && w.confirm != "" {
 		err = enter(ctx, tx, delivery{id: w.ID + "-confirm", watch: w.ID, channel: byMail, due: w.Created})
@@ -133,7 +133,54 @@ func (s *Watches) Add(ctx context.Context, a *serve.Account, wish Wish) (*Watch,
 
 // List gives an account's watches, oldest first.
 func (s *Watches) List(ctx context.Context, account string) ([]*Watch, error) {
-	return s.query(ctx, `account = ? ORDER BY created, id`, account)
+	list, err := s.query(ctx, `account = ? ORDER BY created, id`, account)
+	if err != nil {
+		return nil, err
+	}
+	return list, s.addFailing(ctx, account, list)
+}
+
+// addFailing tells of what could not be delivered.
+func (s *Watches) addFailing(ctx context.Context, account string, list []*Watch) error {
+	byID := make(map[string]*Watch, len(list))
+	for _, w := range list {
+		byID[w.ID] = w
+	}
+	rows, err := s.opt.DB.QueryContext(ctx, `
+		SELECT d.watch, d.channel, d.state, d.due, d.error FROM watch_deliveries d JOIN watches w ON w.id = d.watch
+		WHERE w.account = ? AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, account, sent)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, why string
+		var by channel
+		var is state
+		var due int64
+		if err := rows.Scan(&id, &by, &is, &due, &why); err != nil {
+			return err
+		}
+		w := byID[id]
+		if w == nil {
+			continue
+		}
+		n := len(w.Failing)
+		if n == 0 || w.Failing[n-1].By != string(by) {
+			w.Failing = append(w.Failing, Failing{By: string(by)})
+			n++
+		}
+		f := &w.Failing[n-1]
+		f.Error = why
+		if is == dead {
+			f.GivenUp++
+			continue
+		}
+		if f.Waiting++; f.Next.IsZero() {
+			f.Next = db.Time(due)
+		}
+	}
+	return rows.Err()
 }
 
 // OfHost gives the watches of a host's pages.
@@ -160,7 +207,11 @@ func (s *Watches) query(ctx context.Context, where string, args ...any) ([]*Watc
 
 // Get finds an account's watch.
 func (s *Watches) Get(ctx context.Context, account, id string) (*Watch, error) {
-	return one(s.query(ctx, `account = ? AND id = ?`, account, id))
+	list, err := s.query(ctx, `account = ? AND id = ?`, account, id)
+	if err == nil {
+		err = s.addFailing(ctx, account, list)
+	}
+	return one(list, err)
 }
 
 func (s *Watches) byID(ctx context.Context, id string) (*Watch, error) {

@@ -30,7 +30,7 @@ func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	const offline = 25 * time.Second
 	cluster := dbtest.Start(t)
-	s := newSplit(t, build(t, "sheaf"), cluster.URL, offline)
+	s := newSplit(t, build(t, "sheaf"), cluster.URL, offline, nil)
 	r := s.join("waseda", 2)
 	s.fetchList(r)
 	spool := newSpool(t)
@@ -106,9 +106,10 @@ type split struct {
 	nodes  []*running
 }
 
-func newSplit(t *testing.T, sheaf, database string, offline time.Duration) *split {
+func newSplit(t *testing.T, sheaf, database string, offline time.Duration, more map[string]any) *split {
 	t.Helper()
 	s := &split{house: newHouse(t, "")}
+	maps.Copy(s.settings, more)
 	s.settings["database.url"], s.settings["access.offline"] = database, offline.String()
 	delete(s.settings, "access.anonymous")
 	for n, roles := range []string{"manager,ingest", "serve", "serve"} {

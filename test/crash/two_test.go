@@ -30,17 +30,19 @@ func TestTwoServices(t *testing.T) {
 	sheaf := build(t, "sheaf")
 	for name, settings := range map[string]func(*testing.T) map[string]any{
 		"fs": func(*testing.T) map[string]any { return nil },
-		"s3": func(t *testing.T) map[string]any {
-			o := storetest.StartVersity(t).Options(t)
-			return map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket,
-				"store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
-		},
+		"s3": s3Settings,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testTwoServices(t, newPair(t, sheaf, settings(t)))
 		})
 	}
+}
+
+// s3Settings are a service's whose store is a versitygw of the test's own.
+func s3Settings(t *testing.T) map[string]any {
+	o := storetest.StartVersity(t).Options(t)
+	return map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket, "store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
 }
 
 // pair is two services that share everything but their addresses.

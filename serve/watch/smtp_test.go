@@ -1,0 +1,346 @@
+package watch_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/serve/servetest"
+	"sheaf/serve/watch"
+)
+
+// scripted is a mail server that answers as a test says: to "greeting", to each command by its first word, and to
+// "message", a letter's end. No answer is silence.
+type scripted struct {
+	*watch.Mail
+
+	mu      sync.Mutex
+	answer  func(verb, line string) string
+	letters []string
+	lines   []string // that were sent as commands
+}
+
+func newScripted(t *testing.T) *scripted {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	s := &scripted{Mail: &watch.Mail{Server: l.Addr().String(), From: "archive@example.jp", TLS: watch.NoTLS, Patience: 10 * time.Second}}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(conn)
+		}
+	}()
+	return s
+}
+
+func (s *scripted) set(answer func(verb, line string) string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+func (s *scripted) say(conn net.Conn, verb, line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb]
+	if text == "" {
+		text = "250 fine"
+	}
+	if s.answer != nil {
+		if other := s.answer(verb, line); other != "" {
+			text = other
+		}
+	}
+	if text != silence {
+		fmt.Fprintf(conn, "%s\r\n", text)
+	}
+}
+
+const silence = "silence"
+
+func (s *scripted) serve(conn net.Conn) {
+	defer conn.Close()
+	s.say(conn, "greeting", "")
+	for in := bufio.NewReader(conn); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimRight(line, "\r\n")
+		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
+		s.mu.Lock()
+		s.lines = append(s.lines, line)
+		s.mu.Unlock()
+		s.say(conn, verb, line)
+		if verb != "DATA" {
+			continue
+		}
+		var letter strings.Builder
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return
+			}
+			if line == ".\r\n" {
+				break
+			}
+			letter.WriteString(line)
+		}
+		s.mu.Lock()
+		s.letters = append(s.letters, letter.String())
+		s.mu.Unlock()
+		s.say(conn, "message", "")
+	}
+}
+
+// mailed is a bench whose watch of a page tells by mail, with a change that is due.
+func mailed(t *testing.T, s *scripted) (*bench, *watch.Watch) {
+	b := newBench(t, func(o *watch.Options) { o.Mail = s.Mail })
+	b.look()
+	w := b.add(watch.Wish{URL: page, Email: "reader@example.jp", Webhook: b.hook})
+	b.changes(1)
+	return b, w
+}
+
+// changes publishes another version of the page.
+func (b *bench) changes(n int) {
+	b.t.Helper()
+	b.Publish(b.day(n).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, fmt.Sprint("version ", b.day(n)), b.day(n))}})
+	b.look()
+}
+
+// failing gives what the account's list says of a watch.
+func (b *bench) failing(id string) (*watch.Watch, watch.Failing) {
+	b.t.Helper()
+	list, err := b.List(b.t.Context(), "jp")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, w := range list {
+		if w.ID != id {
+			continue
+		}
+		for _, f := range w.Failing {
+			if f.By == "mail" {
+				return w, f
+			}
+		}
+		return w, watch.Failing{}
+	}
+	b.t.Fatalf("no watch %s", id)
+	return nil, watch.Failing{}
+}
+
+// TestMailServerHangs: whatever it does not answer, it is left after the patience; what others wait for goes out
+// meanwhile, and the mail comes later.
+func TestMailServerHangs(t *testing.T) {
+	for _, at := range []string{"greeting", "EHLO", "RCPT", "DATA", "message", "QUIT"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s := newScripted(t)
+			s.Patience = 2 * time.Second
+			s.set(func(verb, _ string) string { return map[bool]string{true: silence}[verb == at] })
+			b, w := mailed(t, s)
+			began := time.Now()
+			b.deliver()
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("it held up the others for %v", took)
+			}
+			if len(b.calls) != 1 {
+				t.Errorf("%d calls of the webhook while the mail server hung, want 1", len(b.calls))
+			}
+			if at == "QUIT" { // it has the letter
+				b.now = b.now.Add(time.Hour)
+				b.deliver()
+				if _, f := b.failing(w.ID); len(s.letters) != 1 || f.Error != "" {
+					t.Errorf("%d letters came, and the list says %+v", len(s.letters), f)
+				}
+				return
+			}
+			if _, f := b.failing(w.ID); f.Waiting != 1 || f.Error == "" || !f.Next.After(b.now) {
+				t.Errorf("the list says %+v", f)
+			}
+			s.set(nil)
+			s.Patience = 10 * time.Second
+			b.now = b.now.Add(time.Hour)
+			b.deliver()
+			if _, f := b.failing(w.ID); f.Waiting+f.GivenUp != 0 {
+				t.Errorf("once the server answers the list says %+v", f)
+			}
+		})
+	}
+}
+
+// TestMailIsGivenUp: what a server refuses for now (4xx) is tried again with longer and longer pauses, and given up after
+// some three days; the list says why. The watch goes on.
+func TestMailIsGivenUp(t *testing.T) {
+	s := newScripted(t)
+	tries := 0
+	s.set(func(verb, _ string) string {
+		if verb == "RCPT" {
+			tries++
+			return "451 4.7.1 greylisted, come again"
+		}
+		return ""
+	})
+	b, w := mailed(t, s)
+	began := b.now
+	last, pause := b.now, time.Duration(0)
+	for range 200 {
+		before := tries
+		b.deliver()
+		if tries > before {
+			if now := b.now.Sub(last); now < pause {
+				t.Errorf("it was tried again after %v, and before that after %v", now, pause)
+			} else {
+				last, pause = b.now, now
+			}
+		}
+		_, f := b.failing(w.ID)
+		if f.GivenUp > 0 {
+			break
+		}
+		if f.Waiting != 1 || !strings.Contains(f.Error, "greylisted") {
+			t.Fatalf("after %v the list says %+v", b.now.Sub(began), f)
+		}
+		b.now = f.Next
+	}
+	got, f := b.failing(w.ID)
+	if took := b.now.Sub(began); f.GivenUp != 1 || !strings.Contains(f.Error, "greylisted") || took < 48*time.Hour || took > 4*24*time.Hour || tries < 10 || tries > 20 {
+		t.Errorf("after %v and %d tries the list says %+v", took, tries, f)
+	}
+	if got.MailStopped != "" {
+		t.Errorf("the watch's mails were stopped: %s", got.MailStopped)
+	}
+	s.set(nil)
+	b.changes(2)
+	b.deliver()
+	if len(s.letters) != 1 {
+		t.Errorf("%d letters came of the next change, want 1", len(s.letters))
+	}
+}
+
+// TestMailIsStopped: what a server refuses for good (5xx) at the address or the letter ends the mails of the watch, and the list says
+// why; its webhook goes on. What it refuses of the service itself, its login or sender, is tried again.
+func TestMailIsStopped(t *testing.T) {
+	for at, says := range map[string]string{"RCPT": "550 5.1.1 no such mailbox", "message": "554 5.7.1 we take no such letters", "DATA": "552 5.2.2 mailbox full"} {
+		t.Run(at, func(t *testing.T) {
+			s := newScripted(t)
+			s.set(func(verb, _ string) string { return map[bool]string{true: says}[verb == at] })
+			b, w := mailed(t, s)
+			b.deliver()
+			got, f := b.failing(w.ID)
+			if f.GivenUp != 1 || f.Waiting != 0 || !strings.Contains(got.MailStopped, says[4:]) {
+				t.Fatalf("the list says %+v, stopped because %q", f, got.MailStopped)
+			}
+			sent := len(s.lines)
+			b.changes(2)
+			b.deliver()
+			b.now = b.now.Add(24 * time.Hour)
+			b.deliver()
+			if len(s.lines) != sent {
+				t.Errorf("the server was asked again: %q", s.lines[sent:])
+			}
+			if len(b.calls) != 2 {
+				t.Errorf("%d calls of the webhook, want 2", len(b.calls))
+			}
+		})
+	}
+	s := newScripted(t)
+	s.set(func(verb, _ string) string {
+		return map[bool]string{true: "553 5.7.1 not your address"}[verb == "MAIL"]
+	})
+	b, w := mailed(t, s)
+	b.deliver()
+	if got, f := b.failing(w.ID); f.Waiting != 1 || got.MailStopped != "" {
+		t.Errorf("the sender was refused, and the list says %+v, stopped because %q", f, got.MailStopped)
+	}
+}
+
+// TestNothingIsInjected: no address and no text of a consumer's becomes a line of the dialogue, or of the letter's header.
+func TestNothingIsInjected(t *testing.T) {
+	s := newScripted(t)
+	b := newBench(t, func(o *watch.Options) { o.Mail, o.Unconfirmed = s.Mail, false })
+	b.look()
+	for _, email := range []string{
+		"a@example.jp\r\nRCPT TO:<b@example.jp>", "a@example.jp\nBcc: b@example.jp", "a@example.jp, b@example.jp", "<a@example.jp>", "a@example.jp>\r\nDATA",
+		"\"a\r\nb\"@example.jp", "a b@example.jp", "a@example.jp (b)", "@example.jp", "a@", "a@exa mple.jp", "a@example.jp\x00", strings.Repeat("a", 300) + "@example.jp",
+	} {
+		if _, err := b.Add(t.Context(), b.jp, watch.Wish{URL: page, Email: email}); err == nil {
+			t.Errorf("%q is taken for an address", email)
+		}
+	}
+	b.add(watch.Wish{URL: page + "search", Body: "q=1\r\nBcc: b@example.jp\r\n.\r\nMAIL FROM:<c@example.jp>\r\n", Email: "reader@example.jp"})
+	b.deliver()
+	if len(s.letters) != 1 {
+		t.Fatalf("%d letters, want the one that asks to confirm", len(s.letters))
+	}
+	head, _, _ := strings.Cut(s.letters[0], "\r\n\r\n")
+	for _, line := range strings.Split(head, "\r\n") {
+		if name, _, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Bcc") {
+			t.Errorf("the header has %q", line)
+		}
+	}
+	for _, line := range s.lines {
+		if strings.Contains(line, "b@example.jp") || strings.Contains(line, "c@example.jp") {
+			t.Errorf("the server was told %q", line)
+		}
+	}
+}
+
+// TestSlowWebhooksHoldUpNobody: calls that hang are bounded, and others are made meanwhile.
+func TestSlowWebhooksHoldUpNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(io.Discard, conn)
+		}
+	}()
+	b := newBench(t, nil)
+	b.look()
+	for range 3 {
+		b.add(watch.Wish{URL: page, Webhook: "http://" + l.Addr().String()})
+	}
+	b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.changes(1)
+	done := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(done)
+		_ = watch.DeliverAll(ctx, b.Watches) // it is cut short
+	}()
+	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		b.mu.Lock()
+		n := len(b.calls)
+		b.mu.Unlock()
+		if n == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a webhook waits for others that hang")
+		}
+	}
+	stop()
+	<-done
+}

@@ -1,0 +1,225 @@
+package watch
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/cmd/sheaf/operator"
+	"sheaf/cmd/sheaf/service"
+	"sheaf/manager"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+	"sheaf/serve/watch"
+)
+
+// TestMain puts what the tests write into memory where there is such a file system: a disk that is nearly full, as a
+// busy machine's may be, takes no uploads.
+func TestMain(m *testing.M) {
+	const memory = "/dev/shm"
+	if st, err := os.Stat(memory); err == nil && st.IsDir() && os.Getenv("TMPDIR") == "" {
+		os.Setenv("TMPDIR", memory)
+	}
+	os.Exit(m.Run())
+}
+
+// TestThreeChangesInACycle: the installed programs, sheaf and robotd, as processes of their own. A page changes three
+// times while the robot is in one cycle, and each change is told, the publish window being shut all the time. The
+// robot is killed in between and goes on.
+func TestThreeChangesInACycle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute, mostly waiting")
+	}
+	t.Parallel()
+	pages := &site{words: "a crane"}
+	web := httptest.NewServer(pages)
+	defer web.Close()
+	c := &consumer{t: t}
+	c.hook = httptest.NewServer(c)
+	defer c.hook.Close()
+	dir := t.TempDir()
+
+	listen := freeAddress(t)
+	data := filepath.Join(dir, "service")
+	run(t, filepath.Join(dir, "sheaf.log"), build(t, dir, "sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+listen, "--set", "download.listen="+freeAddress(t),
+		"--set", "drop.listen="+freeAddress(t), "--set", "publish.window=never", "--set", "poll=200ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
+	c.url = "http://" + listen
+	var op *operator.Client
+	soon(t, "the service comes up", func() error {
+		token, err := service.ReadToken(data)
+		if err != nil {
+			return err
+		}
+		op = &operator.Client{URL: c.url, Token: token}
+		return op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, nil)
+	})
+	do := func(path string, in, out any) {
+		t.Helper()
+		if err := op.Do(t.Context(), http.MethodPost, path, in, out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var admitted manager.AdmitResponse
+	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
+	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
+	do(httpd.PathAccounts, made, &made)
+	c.password = made.Password
+
+	robotd, robot, settings := build(t, dir, "robotd"), filepath.Join(dir, "robot"), filepath.Join(dir, "robotd.yaml")
+	if out, err := exec.CommandContext(t.Context(), robotd, "join", c.url, admitted.Token, "--data", robot).CombinedOutput(); err != nil {
+		t.Fatalf("robotd join: %v: %s", err, out)
+	}
+	text := fmt.Sprintf(`data: %s
+contact: https://robots.example.ac.jp/
+interval: 100ms
+window: always
+cycle: 20s
+heartbeat: 1s
+express: 1s
+watch: {every: 2s}
+upload: {poll: 200ms, back_off: 200ms}
+network: {allow_private: true, hosts: {%s: "%s"}}
+`, robot, host, web.Listener.Addr())
+	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kill := run(t, robot+".log", robotd, "--config", settings)
+	soon(t, "the robot subscribes", func() error {
+		var list manager.RobotsResponse
+		if err := op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, &list); err != nil {
+			return err
+		}
+		if len(list.Robots) != 1 || !list.Robots[0].Subscribed {
+			return fmt.Errorf("%+v", list.Robots)
+		}
+		return nil
+	})
+	do(manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}, Addresses: map[string][]string{host: {"127.0.0.1"}}}, nil)
+	if status, text := c.do(http.MethodPost, c.url+"/v1/watches", watch.Wish{URL: base + "/news.html", Webhook: c.hook.URL}); status != http.StatusCreated {
+		t.Fatalf("%d %s", status, text)
+	}
+
+	told := len(c.wait(1)) // that it is new
+	change := func() watch.Notice {
+		t.Helper()
+		pages.say(fmt.Sprint("change ", told))
+		all := c.wait(told + 1)
+		told++
+		return all[told-1]
+	}
+	change() // this one the next cycle finds: nothing is known of the page's ways yet
+	cycle := func() (n int64) {
+		t.Helper()
+		soon(t, "the robot tells its cycle", func() error {
+			text, err := os.ReadFile(filepath.Join(robot, "cycle.json"))
+			if err != nil {
+				return err
+			}
+			var saved struct{ Number int64 }
+			err = json.Unmarshal(text, &saved)
+			n = saved.Number
+			return err
+		})
+		return n
+	}
+	kill()
+	run(t, robot+".log", robotd, "--config", settings)
+	for tries := 1; ; tries++ {
+		before := cycle()
+		began := time.Now()
+		for range 3 {
+			n := change()
+			if n.What != watch.PageChanged || n.URL != base+"/news.html" {
+				t.Fatalf("%+v", n)
+			}
+		}
+		if after := cycle(); after == before {
+			t.Logf("three changes were told within %v of cycle %d, at try %d", time.Since(began).Round(time.Second), after, tries)
+			break
+		}
+		if tries == 8 {
+			t.Fatalf("three changes never came in one cycle, in eight tries")
+		}
+	}
+	seen := map[string]bool{}
+	for _, n := range c.wait(told) {
+		if seen[n.ID] {
+			t.Errorf("%s was told twice", n.ID)
+		}
+		seen[n.ID] = true
+		if status, text := c.do(http.MethodGet, strings.Replace(n.Page, "/http", "id_/http", 1), nil); status != http.StatusOK {
+			t.Errorf("%s: %d %s", n.Page, status, text)
+		}
+	}
+	if len(seen) != told {
+		t.Errorf("%d notices of %d changes", len(seen), told)
+	}
+}
+
+// build gives a program as `go build` makes it.
+func build(t *testing.T, dir, name string) string {
+	t.Helper()
+	out := filepath.Join(dir, name)
+	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", out, "sheaf/cmd/"+name).CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	return out
+}
+
+// run starts a program; it is killed at the test's end, or before.
+func run(t *testing.T, log, path string, args ...string) (kill func()) {
+	t.Helper()
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := exec.Command(path, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	kill = func() { cmd.Process.Kill(); <-ended }
+	t.Cleanup(func() {
+		kill()
+		if t.Failed() {
+			text, _ := os.ReadFile(log)
+			t.Logf("the end of %s:\n%s", log, text[max(0, len(text)-4000):])
+		}
+	})
+	return kill
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// soon repeats try until it gives no error.
+func soon(t *testing.T, what string, try func() error) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
