@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,16 +65,24 @@ type consumer struct {
 	hook     *httptest.Server
 	mu       sync.Mutex
 	told     []watch.Notice
+	calls    []call
+}
+
+// call is one of the webhook's calls as it came.
+type call struct {
+	header http.Header
+	body   []byte
 }
 
 func (c *consumer) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	var call struct{ Data watch.Notice }
-	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+	body, err := io.ReadAll(r.Body)
+	var doc struct{ Data watch.Notice }
+	if err := errors.Join(err, json.Unmarshal(body, &doc)); err != nil {
 		c.t.Error(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told = append(c.told, call.Data)
+	c.told, c.calls = append(c.told, doc.Data), append(c.calls, call{r.Header, body})
 }
 
 func (c *consumer) do(method, url string, body any) (int, string) {
