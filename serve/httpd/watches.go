@@ -162,7 +162,7 @@ func (s *server) watchAtom(w http.ResponseWriter, r *http.Request, a *serve.Acco
 	}
 	w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, no-cache")
-	return watch.WriteAtom(w, s.origin(r)+r.URL.Path, title, created, notices)
+	return watch.WriteAtom(w, watch.FeedID(a.Name, id), s.origin(r)+r.URL.Path, title, created, notices)
 }
 
 // buttonPage is what a link in a mail leads to.

@@ -3,6 +3,7 @@ package watch
 import (
 	"encoding/xml"
 	"io"
+	"net/url"
 	"time"
 )
 
@@ -34,14 +35,23 @@ type (
 	}
 )
 
-// WriteAtom writes notices, newest first, as an Atom feed. Self is the feed's own address; title what it is of.
-func WriteAtom(w io.Writer, self, title string, created time.Time, notices []*Notice) error {
-	f := atomFeed{ID: self, Title: title, Updated: stamp(created), Author: atomAuthor{"Sheaf"}, Links: []atomLink{{Rel: "self", Href: self}}}
+// FeedID is the name for good of the feed of an account, or of one of its watches, at whatever address it is read
+// (RFC 4287, 4.2.6).
+func FeedID(account, watch string) string {
+	if watch != "" {
+		return "urn:sheaf:" + watch
+	}
+	return "urn:sheaf:watches:" + url.PathEscape(account)
+}
+
+// WriteAtom writes notices, newest first, as an Atom feed of the given name (FeedID). Self is its address; title what it is of.
+func WriteAtom(w io.Writer, id, self, title string, created time.Time, notices []*Notice) error {
+	f := atomFeed{ID: id, Title: title, Updated: stamp(created), Author: atomAuthor{"Sheaf"}, Links: []atomLink{{Rel: "self", Href: self}}}
 	if len(notices) > 0 {
 		f.Updated = stamp(notices[0].Found)
 	}
 	for _, n := range notices {
-		e := atomEntry{ID: "urn:sheaf:" + n.ID, Title: string(n.What) + ": " + n.URL, Updated: stamp(n.Found), Summary: n.summary()}
+		e := atomEntry{ID: "urn:sheaf:" + n.ID, Title: string(n.What) + ": " + n.name(), Updated: stamp(n.Found), Summary: n.summary()}
 		if n.Page != "" {
 			e.Links = append(e.Links, atomLink{Rel: "alternate", Href: n.Page})
 		} else {

@@ -138,6 +138,9 @@ func (s *Watches) lookFor(ctx context.Context, w *Watch, a *serve.Account, line 
 		if what == PageNew {
 			n.Before = time.Time{}
 		}
+		if what != PageGone {
+			n.Title = titleOf(ctx, c, captures)
+		}
 		if notices = append(notices, n); len(notices) == mostOf {
 			break
 		}
@@ -160,8 +163,8 @@ func (s *Watches) advance(ctx context.Context, from, to int64, notices []*found)
 		return err // another process was quicker
 	}
 	for _, n := range notices {
-		res, err := tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			n.ID, n.Watch, n.Account, n.What, n.URL, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found))
+		res, err := tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found))
 		if err != nil {
 			return err
 		}

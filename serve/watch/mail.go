@@ -14,6 +14,7 @@ import (
 	"strings"
 	"text/template"
 	"time"
+	"unicode"
 
 	"github.com/wneessen/go-mail"
 )
@@ -56,7 +57,7 @@ type letter struct {
 
 type item struct {
 	*Notice        // nil: asks to confirm
-	Title   string // of the watch
+	Watch   string // its title
 	Link    string // that ends the mails, or confirms
 }
 
@@ -64,14 +65,14 @@ type item struct {
 func (s *Watches) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
 	l.of = append(l.of, d)
 	if d.notice == "" {
-		l.items = append(l.items, item{Title: w.Title(), Link: s.opt.Base + "/v1/watches/" + w.ID + "/confirm/" + w.confirm})
+		l.items = append(l.items, item{Watch: oneLine(w.Title()), Link: s.opt.Base + "/v1/watches/" + w.ID + "/confirm/" + w.confirm})
 		return nil
 	}
 	n, err := s.notice(ctx, d.notice)
 	if err != nil || n == nil {
 		return err
 	}
-	l.items = append(l.items, item{n, w.Title(), s.opt.Base + "/v1/watches/" + w.ID + "/stop/" + w.token(purposeStop)})
+	l.items = append(l.items, item{n, oneLine(w.Title()), s.opt.Base + "/v1/watches/" + w.ID + "/stop/" + w.token(purposeStop)})
 	return nil
 }
 
@@ -80,7 +81,8 @@ const shown = 100
 
 var noticeText = template.Must(template.New("notice").Funcs(template.FuncMap{
 	"time": func(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") },
-}).Parse(`{{range .Shown}}{{.What}}: {{.URL}}
+}).Parse(`{{range .Shown}}{{with .Title}}{{.}}
+{{end}}{{.What}}: {{.URL}}
   visited {{time .At}}{{if not .Before.IsZero}}, before that {{time .Before}}{{end}}
 {{with .Page}}  page        {{.}}
 {{end}}{{with .Diff}}  differences {{.}}
@@ -88,7 +90,7 @@ var noticeText = template.Must(template.New("notice").Funcs(template.FuncMap{
 
 {{end}}{{with .More}}and {{.}} more
 
-{{end}}{{range .Stop}}No more mails about {{.Title}}:
+{{end}}{{range .Stop}}No more mails about {{.Watch}}:
   {{.Link}}
 {{end}}`))
 
@@ -122,12 +124,12 @@ func (s *Watches) compose(l *letter) (*mail.Msg, error) {
 	m.SetMessageIDWithValue(l.of[0].id + "." + strconv.Itoa(len(l.of)) + "@" + domain)
 	first := l.items[0]
 	if first.Notice == nil {
-		m.Subject("Please confirm: mails about " + oneLine(first.Title))
-		return m, m.SetBodyTextTemplate(confirmText, map[string]string{"Base": s.opt.Base, "Title": first.Title, "Link": first.Link})
+		m.Subject("Please confirm: mails about " + first.Watch)
+		return m, m.SetBodyTextTemplate(confirmText, map[string]string{"Base": s.opt.Base, "Title": first.Watch, "Link": first.Link})
 	}
-	subject := string(first.What) + ": " + first.URL
+	subject := string(first.What) + ": " + first.name()
 	if len(l.items) > 1 {
-		subject = fmt.Sprintf("%d changes, among them %s", len(l.items), first.URL)
+		subject = fmt.Sprintf("%d changes, among them %s", len(l.items), first.name())
 	}
 	m.Subject(oneLine(subject))
 	if l.sameWatch() { // RFC 8058: one click ends it
@@ -150,9 +152,22 @@ func inZone(t time.Time, zone *time.Location) time.Time {
 	return t.In(zone)
 }
 
+// oneLine is a text that fits into a line, in whole characters of which none controls anything.
 func oneLine(s string) string {
 	const most = 200
-	return strings.Join(strings.Fields(s[:min(len(s), most)]), " ")
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	for i := range s {
+		if i > most {
+			s = s[:i] + "…"
+			break
+		}
+	}
+	return strings.Join(strings.Fields(s), " ")
 }
 
 func (l *letter) sameWatch() bool { return len(l.ends()) == 1 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"sheaf/archive"
@@ -30,6 +32,7 @@ type Notice struct {
 	Account string    `json:"-"`
 	What    What      `json:"what"`
 	URL     string    `json:"url"`
+	Title   string    `json:"title,omitempty"`  // the page's own, where it has one
 	At      time.Time `json:"at"`               // of the visit
 	Before  time.Time `json:"before,omitzero"`  // of the version before
 	Edition string    `json:"edition"`          // that brought it
@@ -37,6 +40,37 @@ type Notice struct {
 	Page    string    `json:"page,omitempty"`   // link to the page as it was at the visit
 	Diff    string    `json:"diff,omitempty"`   // link to what is different from before
 	Stored  string    `json:"stored,omitempty"` // link to all versions
+}
+
+// name is what the notice's page is called where people read.
+func (n *Notice) name() string {
+	if n.Title != "" {
+		return n.Title
+	}
+	return n.URL
+}
+
+// titleWithin is how many bytes of a page are read for its title.
+const titleWithin = 64 << 10
+
+// titleOf reads a page's title, whatever its encoding; empty where it has none, or cannot be read: a notice does not wait for it.
+func titleOf(ctx context.Context, cell *archive.Cell, captures []*serve.Capture) string {
+	i := slices.IndexFunc(captures, func(c *serve.Capture) bool {
+		return c.URL == cell.URL && c.Time.Equal(cell.Time) && c.Kind == archive.Page
+	})
+	if i < 0 {
+		return ""
+	}
+	answer, err := captures[i].Response(ctx)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	content, err := replay.Read(io.LimitReader(answer.Body, titleWithin), answer.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return oneLine(content.Title)
 }
 
 // link fills the links in.
@@ -91,7 +125,7 @@ func isGone(c *archive.Cell) bool {
 	return c.Kind == archive.Response && (c.Status == 404 || c.Status == 410)
 }
 
-const noticeColumns = `id, watch, account, what, url, at, before, edition, found`
+const noticeColumns = `id, watch, account, what, url, title, at, before, edition, found`
 
 // Notices gives the latest of an account's notices, newest first; of one watch where that is named.
 func (s *Watches) Notices(ctx context.Context, account, watch string, limit int) ([]*Notice, error) {
@@ -118,7 +152,7 @@ func (s *Watches) Notices(ctx context.Context, account, watch string, limit int)
 func (s *Watches) scanNotice(r scanner) (*Notice, error) {
 	var n Notice
 	var at, before, found int64
-	if err := r.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &at, &before, &n.Edition, &found); err != nil {
+	if err := r.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &n.Title, &at, &before, &n.Edition, &found); err != nil {
 		return nil, err
 	}
 	n.At, n.Found = db.Time(at), db.Time(found)

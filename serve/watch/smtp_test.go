@@ -5,11 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"mime"
+	"mime/quotedprintable"
 	"net"
+	"net/mail"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
 	"sheaf/serve/servetest"
@@ -297,6 +302,52 @@ func TestNothingIsInjected(t *testing.T) {
 	for _, line := range s.lines {
 		if strings.Contains(line, "b@example.jp") || strings.Contains(line, "c@example.jp") {
 			t.Errorf("the server was told %q", line)
+		}
+	}
+}
+
+// TestJapaneseMail: a page's title, in whatever encoding, is the subject; the letter is UTF-8, and links to the page as it was
+// and to what is different.
+func TestJapaneseMail(t *testing.T) {
+	s := newScripted(t)
+	b := newBench(t, func(o *watch.Options) { o.Mail = s.Mail })
+	b.look()
+	b.add(watch.Wish{URL: page, Email: "reader@example.jp"})
+	for n, words := range []string{"休館", "開館"} {
+		body, err := japanese.ShiftJIS.NewEncoder().String("<html><head><meta charset=Shift_JIS><title>早稲田大学　図書館だより ― 新着のお知らせ</title></head><body>本日" + words + "</body></html>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Publish(b.day(n+1).Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, body, b.day(n+1))}})
+		b.look()
+		b.deliver()
+	}
+	if len(s.letters) != 2 {
+		t.Fatalf("%d letters", len(s.letters))
+	}
+	m, err := mail.ReadMessage(strings.NewReader(s.letters[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	if err != nil || !strings.HasPrefix(subject, "changed: 早稲田大学 図書館だより") || !strings.HasSuffix(subject, "新着のお知らせ") {
+		t.Errorf("subject %q, %v", subject, err)
+	}
+	for _, line := range strings.Split(strings.SplitN(s.letters[1], "\r\n\r\n", 2)[0], "\r\n") {
+		if len(line) > 998 || strings.ContainsFunc(line, func(c rune) bool { return c > '~' }) {
+			t.Errorf("the header has %q", line)
+		}
+	}
+	if kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type")); kind != "text/plain" || !strings.EqualFold(params["charset"], "utf-8") || err != nil {
+		t.Errorf("%s %v %v", kind, params, err)
+	}
+	text, err := io.ReadAll(quotedprintable.NewReader(m.Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"早稲田大学 図書館だより", base + "/web/20261122103000/" + page, base + "/diff/20261121103000/20261122103000/" + page} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the letter lacks %q:\n%s", want, text)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -306,41 +307,81 @@ func TestForm(t *testing.T) {
 	}
 }
 
+// TestAtom: a feed has what RFC 4287 asks of it (4.1.1, 4.1.2), and keeps its names at whatever address it is read.
 func TestAtom(t *testing.T) {
 	b := newBench(t, nil)
 	b.look()
 	w := b.add(watch.Wish{Host: "www.waseda.ac.jp"})
-	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page+"?a=1&b=<2>", "x", b.day(1)), servetest.Page(page, "x", b.day(1))}})
+	b.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {
+		servetest.Page(page+"?a=1&b=<2>", "<title>Tom &amp; \x01 &lt;Jerry&gt;</title>", b.day(1)), servetest.Page(page, "x", b.day(1)), servetest.Page(page+"gone", "x", b.day(1)),
+	}})
+	b.look()
+	b.Publish("20261122", map[string][]*archive.Record{"www.waseda.ac.jp": {servetest.Page(page, "y", b.day(2)), servetest.Answer(page+"gone", 404, b.day(2))}})
 	b.look()
 	notices, err := b.Notices(t.Context(), "jp", w.ID, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	if err := watch.WriteAtom(&out, base+"/v1/watches.atom", "mine & <yours>", b.now, notices); err != nil {
-		t.Fatal(err)
+	type link struct {
+		Rel  string `xml:"rel,attr"`
+		Href string `xml:"href,attr"`
 	}
-	var feed struct {
+	type common struct { // lists, so that one too many shows
+		ID      []string `xml:"http://www.w3.org/2005/Atom id"`
+		Title   []string `xml:"http://www.w3.org/2005/Atom title"`
+		Updated []string `xml:"http://www.w3.org/2005/Atom updated"`
+		Authors []string `xml:"http://www.w3.org/2005/Atom author>name"`
+		Links   []link   `xml:"http://www.w3.org/2005/Atom link"`
+	}
+	type feed struct {
 		XMLName xml.Name `xml:"http://www.w3.org/2005/Atom feed"`
-		ID      string   `xml:"id"`
-		Title   string   `xml:"title"`
-		Updated string   `xml:"updated"`
-		Entries []struct {
-			ID      string `xml:"id"`
-			Title   string `xml:"title"`
-			Updated string `xml:"updated"`
-		} `xml:"entry"`
+		common
+		Entries []common `xml:"http://www.w3.org/2005/Atom entry"`
 	}
-	if err := xml.Unmarshal([]byte(out.String()), &feed); err != nil {
-		t.Fatal(err)
-	}
-	if feed.ID == "" || feed.Title != "mine & <yours>" || len(feed.Entries) != 2 || feed.Entries[0].ID == feed.Entries[1].ID {
-		t.Errorf("%+v\n%s", feed, out.String())
-	}
-	for _, at := range []string{feed.Updated, feed.Entries[0].Updated} {
-		if _, err := time.Parse(time.RFC3339, at); err != nil {
-			t.Error(err)
+	read := func(self string) (f feed) {
+		t.Helper()
+		var out strings.Builder
+		if err := watch.WriteAtom(&out, watch.FeedID("jp", w.ID), self, "mine & <yours>", b.now, notices); err != nil {
+			t.Fatal(err)
 		}
+		if err := xml.Unmarshal([]byte(out.String()), &f); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		return f
+	}
+	f := read(base + "/v1/watches.atom")
+	if len(f.Entries) != 5 || f.Title[0] != "mine & <yours>" || len(f.Authors) == 0 || f.Authors[0] == "" {
+		t.Errorf("%+v", f)
+	}
+	ids, titles := make(map[string]bool), make(map[string]bool)
+	for _, e := range append(f.Entries, f.common) {
+		if len(e.ID) != 1 || len(e.Title) != 1 || len(e.Updated) != 1 {
+			t.Fatalf("want one id, title and updated: %+v", e)
+		}
+		if id, err := url.Parse(e.ID[0]); err != nil || !id.IsAbs() || ids[e.ID[0]] {
+			t.Errorf("%q is no name of its own", e.ID[0])
+		}
+		if _, err := time.Parse(time.RFC3339, e.Updated[0]); err != nil || strings.ToUpper(e.Updated[0]) != e.Updated[0] {
+			t.Errorf("updated %q: %v", e.Updated[0], err)
+		}
+		ids[e.ID[0]], titles[e.Title[0]] = true, true
+		rels := make(map[string]int)
+		for _, l := range e.Links {
+			rels[l.Rel]++
+			if u, err := url.Parse(l.Href); err != nil || !u.IsAbs() {
+				t.Errorf("link %+v: %v", l, err)
+			}
+		}
+		if rels["alternate"] > 1 || rels["alternate"]+rels["self"] != 1 { // an entry without content has one alternate, a feed its self
+			t.Errorf("%+v", e.Links)
+		}
+	}
+	if !titles["new: Tom & <Jerry>"] || !titles["gone: "+page+"gone"] || !titles["changed: "+page] {
+		t.Errorf("%v", titles)
+	}
+	again := read("https://other.example.jp/v1/watches.atom")
+	if again.ID[0] != f.ID[0] || again.Entries[0].ID[0] != f.Entries[0].ID[0] {
+		t.Error("the feed has other names at another address")
 	}
 }
 
