@@ -146,7 +146,7 @@ func unescapeUnreserved(s string) string {
 		case !ok:
 			out = append(out, s[i])
 			continue
-		case plain(c) || c == '.' || c == '~':
+		case (plain(c) || c == '.' || c == '~') && !joins(out, c):
 			out = append(out, c)
 		default:
 			out = append(out, '%', hexDigits[c>>4], hexDigits[c&15])
@@ -154,6 +154,14 @@ func unescapeUnreserved(s string) string {
 		i += 2
 	}
 	return string(out)
+}
+
+// joins reports whether a byte, written behind out, might be read together with a lone
+// percent sign before it: "%%66" is not "%f", which another 6 behind it makes an escape.
+func joins(out []byte, c byte) bool {
+	hex := func(c byte) bool { return strings.IndexByte(hexDigits, upper(c)) >= 0 }
+	n := len(out)
+	return hex(c) && (n > 0 && out[n-1] == '%' || n > 1 && out[n-2] == '%' && hex(out[n-1]))
 }
 
 // unhex reads a leading %XX.
