@@ -6,6 +6,7 @@
 //
 //	/README                          what is where, for people
 //	/LATEST                          the name of the newest edition
+//	/ls-lR.gz                        every edition's files of every host; for who asks by name, not listed
 //	/editions/20261121/HOSTS         the hosts of which the edition brought something
 //	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; a JSON object a line
 //	/editions/20261121/SHA256SUMS    its files' digests, for sha256sum -c

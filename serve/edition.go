@@ -115,7 +115,7 @@ func (v *visit) editionFile(ctx context.Context, ed catalog.Edition, part span, 
 		case fileManifest:
 			return h.writeFiles(ctx, w, ed.Name, root+place+"/")
 		case fileLong:
-			return h.writeLong(ctx, w, ed.Name, place)
+			return h.writeLong(ctx, w, place, ed.Name)
 		}
 		return h.writeFileSums(ctx, w, ed.Name, root+place+"/")
 	}
@@ -171,6 +171,9 @@ func (v *visit) rootFile(ctx context.Context, name string) (*entry, error) {
 	}
 	if len(editions) == 0 {
 		return nil, ErrNotFound
+	}
+	if name == fileLong {
+		return v.longOfAll(ctx)
 	}
 	newest := editions[len(editions)-1]
 	return v.document(ctx, newest.Name, name, media, newest.Published, func(_ context.Context, w io.Writer) error {

@@ -48,7 +48,9 @@ const (
 // ErrNotFound.
 type Library struct {
 	Options
-	cache *cache
+	cache    *cache
+	spools   *cache
+	spooling chan struct{} // holds an element for each spool that is being written
 }
 
 // NewLibrary makes a library over a catalog and the store that its segments lie in.
@@ -71,7 +73,7 @@ func NewLibrary(opt Options) (*Library, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
 	}
-	return &Library{Options: opt, cache: newCache(opt.CacheBytes)}, nil
+	return &Library{Options: opt, cache: newCache(opt.CacheBytes), spools: newCache(spoolBytes), spooling: make(chan struct{}, 1)}, nil
 }
 
 // visit is one account's look at one version of the catalog.
@@ -184,7 +186,7 @@ func (v *visit) find(ctx context.Context, name string) (*entry, error) {
 	switch {
 	case name == "/":
 		return v.directory("/", v.snap.Published()), nil
-	case dir == "" && (base == fileReadme || base == fileLatest):
+	case dir == "" && (base == fileReadme || base == fileLatest || base == fileLong):
 		return v.rootFile(ctx, base)
 	case dir == "" && base == dirEditions:
 		return v.directory(base, v.snap.Published()), nil

@@ -19,6 +19,8 @@ What is where
   /LATEST                      the name of the newest edition
   /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS,
                                ls-lR.gz; of very many hosts, in shards 00001, 00002, …
+  /ls-lR.gz                    every edition's files of every host, as ls -lR lists
+                               them (made when it is asked for, and not listed)
   /feed/                       what was published, taken down or has expired, in
                                numbered files; sheaf mirror follows them
   /jp/ac/waseda/www/           a host, by its reversed name: www.waseda.ac.jp

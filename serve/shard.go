@@ -65,6 +65,11 @@ func (v *visit) shard(ctx context.Context, ed catalog.Edition, name string) (spa
 // editionHosts yields the hosts of an edition's shard within the scope, in the order of
 // their keys, each with what the edition brought of it.
 func (v *visit) editionHosts(ctx context.Context, edition string, within span) iter.Seq2[*host, error] {
+	return v.hostsOf(v.editionLines(ctx, edition, within))
+}
+
+// hostsOf yields the hosts that lines are of, each with its lines, which follow one another.
+func (v *visit) hostsOf(all iter.Seq2[catalog.Line, error]) iter.Seq2[*host, error] {
 	return func(yield func(*host, error) bool) {
 		var lines []catalog.Line // of one host
 		flush := func() bool {
@@ -76,7 +81,7 @@ func (v *visit) editionHosts(ctx context.Context, edition string, within span) i
 			lines = nil
 			return ok
 		}
-		for l, err := range v.editionLines(ctx, edition, within) {
+		for l, err := range all {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -79,9 +79,14 @@ func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byt
 // lines walks the lines whose rows begin with prefix and lie at or behind start,
 // without those that are taken down or, in this version, expired.
 func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[Line, error] {
+	return s.linesOf(ctx, scanFrom(ctx, runs, prefix, start))
+}
+
+// linesOf gives the lines of rows, without those that are taken down or, in this version, expired.
+func (s *Snapshot) linesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		expired := openExpiries(s.state.runs)
-		for row, err := range scanFrom(ctx, runs, prefix, start) {
+		for row, err := range rows {
 			if err != nil {
 				yield(Line{}, err)
 				return

@@ -1,0 +1,28 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// Lines walks all that is published of the hosts whose keys, each with a blank behind it,
+// begin with surtPrefix: host by host in the order of their keys, each host's in the order
+// of publication. It is for who reads all of it once, and holds a block of each run.
+func (s *Snapshot) Lines(ctx context.Context, surtPrefix string) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		runs, err := s.live()
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		for l, err := range s.linesOf(ctx, pass(ctx, runs, tableHost+surtPrefix)) {
+			if err != nil {
+				err = fmt.Errorf("catalog: lines under %q: %w", surtPrefix, err)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
