@@ -113,11 +113,11 @@ func (v *visit) editionFile(ctx context.Context, ed catalog.Edition, part span, 
 		}
 		switch name {
 		case fileManifest:
-			return h.writeFiles(ctx, w, ed.Name, root+place+"/")
+			return h.archive(ed.Name).writeFiles(ctx, w, root+place+"/")
 		case fileLong:
-			return h.writeLong(ctx, w, place, ed.Name)
+			return h.writeLong(ctx, w, place, h.archive(ed.Name))
 		}
-		return h.writeFileSums(ctx, w, ed.Name, root+place+"/")
+		return h.archive(ed.Name).writeFileSums(ctx, w, root+place+"/")
 	}
 	switch name {
 	case fileHosts:

@@ -47,29 +47,39 @@ func (v *visit) hostOf(name, place string, lines []catalog.Line) *host {
 
 func (h *host) modified() time.Time { return h.lines[len(h.lines)-1].Published }
 
-// editions returns the names of the editions that brought something of the host, oldest first.
-func (h *host) editions() []string {
-	var names []string
-	for _, l := range h.lines {
-		if len(names) == 0 || names[len(names)-1] != l.Edition {
-			names = append(names, l.Edition)
-		}
-	}
-	return names
-}
-
-// fileNames lists the host's archives: editions, current, all.
-func (h *host) fileNames() []string {
-	var names []string
-	for _, base := range append(h.editions(), baseCurrent, baseAll) {
-		for _, f := range forms {
-			if h.archive(base).offers(f) {
-				names = append(names, base+f.suffix)
+// archives yields the host's archives: editions, oldest first, current, all. It looks at
+// each line once, however many editions there are.
+func (h *host) archives() iter.Seq[selection] {
+	return func(yield func(selection) bool) {
+		for a := range h.brought() {
+			if !yield(a) {
+				return
 			}
 		}
+		if yield(h.archive(baseCurrent)) {
+			yield(h.archive(baseAll))
+		}
 	}
-	return names
 }
+
+// brought yields what each edition brought of the host, oldest first.
+func (h *host) brought() iter.Seq[selection] {
+	return func(yield func(selection) bool) {
+		for from := 0; from < len(h.lines); {
+			edition, to := h.lines[from].Edition, from+1
+			for to < len(h.lines) && h.lines[to].Edition == edition {
+				to++
+			}
+			if !yield(selection{host: h, base: edition, lines: h.lines[from:to]}) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// isEdition reports whether the archive is what one edition brought.
+func (s selection) isEdition() bool { return s.base != baseCurrent && s.base != baseAll }
 
 func (v *visit) hostFiles(ctx context.Context, place string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
@@ -78,10 +88,33 @@ func (v *visit) hostFiles(ctx context.Context, place string) iter.Seq2[Node, err
 			yield(Node{}, err)
 			return
 		}
-		if h == nil {
-			return
+		if h != nil {
+			h.files(ctx)(yield)
 		}
-		for _, name := range append(h.fileNames(), fileManifest, fileSums) {
+	}
+}
+
+// files yields the host's files, of which there may be tens of thousands: nothing of
+// what it yields is held.
+func (h *host) files(ctx context.Context) iter.Seq2[Node, error] {
+	return func(yield func(Node, error) bool) {
+		for a := range h.archives() {
+			for _, f := range forms {
+				if !a.offers(f) {
+					continue
+				}
+				e, err := a.file(ctx, a.base+f.suffix, f) // links that are listed are files, too
+				if err != nil {
+					yield(Node{}, fmt.Errorf("%s: %w", a.base+f.suffix, err))
+					return
+				}
+				e.Fixed = a.isEdition()
+				if !yield(e.Node, nil) {
+					return
+				}
+			}
+		}
+		for _, name := range []string{fileManifest, fileSums} {
 			e, err := h.file(ctx, name)
 			if err != nil {
 				yield(Node{}, fmt.Errorf("%s: %w", name, err))
@@ -109,7 +142,7 @@ func (v *visit) hostFile(ctx context.Context, place, name string) (*entry, error
 func (h *host) file(ctx context.Context, name string) (*entry, error) {
 	e, err := h.anyFile(ctx, name)
 	if base, _, ok := cutForm(name); ok && err == nil {
-		e.Fixed = slices.Contains(h.editions(), base)
+		e.Fixed = slices.ContainsFunc(h.lines, func(l catalog.Line) bool { return l.Edition == base })
 	}
 	return e, err
 }

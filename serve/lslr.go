@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/pgzip"
 )
@@ -29,17 +30,16 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 // writeLong writes the part of an ls -lR that is of some archives of the host, under
 // the path that listings show. Every file's year stands in the place of its hour, so
 // that the text does not depend on when it is read.
-func (h *host) writeLong(ctx context.Context, w io.Writer, place string, bases ...string) error {
+func (h *host) writeLong(ctx context.Context, w io.Writer, place string, archives ...selection) error {
 	if _, err := fmt.Fprintf(w, "./%s:\ntotal 0\n", place); err != nil {
 		return err
 	}
-	for _, base := range bases {
-		a := h.archive(base)
+	for _, a := range archives {
 		for _, f := range forms {
 			if !a.offers(f) {
 				continue
 			}
-			e, err := a.file(ctx, base+f.suffix, f)
+			e, err := a.file(ctx, a.base+f.suffix, f)
 			if err != nil {
 				return err
 			}
@@ -112,7 +112,7 @@ func (v *visit) writeLongOfAll(ctx context.Context, w io.Writer) error {
 				if err != nil {
 					return err
 				}
-				if err := h.writeLong(ctx, out, place, h.editions()...); err != nil {
+				if err := h.writeLong(ctx, out, place, slices.Collect(h.brought())...); err != nil {
 					return err
 				}
 			}

@@ -35,8 +35,8 @@ type Segment struct {
 
 // writeManifest writes the MANIFEST of the host's directory.
 func (h *host) writeManifest(ctx context.Context, w io.Writer) error {
-	for _, base := range append(h.editions(), baseCurrent, baseAll) {
-		if err := h.writeFiles(ctx, w, base, ""); err != nil {
+	for a := range h.archives() {
+		if err := a.writeFiles(ctx, w, ""); err != nil {
 			return err
 		}
 	}
@@ -46,35 +46,34 @@ func (h *host) writeManifest(ctx context.Context, w io.Writer) error {
 // writeSums writes the SHA256SUMS of the host's directory. Only editions are in
 // it: current and all change, and a digest of what they were yesterday misleads.
 func (h *host) writeSums(ctx context.Context, w io.Writer) error {
-	for _, edition := range h.editions() {
-		if err := h.writeFileSums(ctx, w, edition, ""); err != nil {
+	for a := range h.brought() {
+		if err := a.writeFileSums(ctx, w, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeFiles writes the manifest's lines of one archive, its path from the
+// writeFiles writes the manifest's lines of the archive, its path from the
 // manifest's directory being prefix.
-func (h *host) writeFiles(ctx context.Context, w io.Writer, base, prefix string) error {
+func (s selection) writeFiles(ctx context.Context, w io.Writer, prefix string) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	a := h.archive(base)
 	for _, f := range forms {
-		if !a.offers(f) {
+		if !s.offers(f) {
 			continue
 		}
-		e, err := a.file(ctx, base+f.suffix, f)
+		e, err := s.file(ctx, s.base+f.suffix, f)
 		if err != nil {
 			return err
 		}
 		line := ManifestLine{
-			Path: prefix + e.Name, Host: h.name,
+			Path: prefix + e.Name, Host: s.name,
 			Size: e.Size, SHA256: e.SHA256, ETag: e.ETag, Modified: e.Modified,
 		}
-		if base != baseCurrent && base != baseAll {
-			line.Edition = base
-			for _, l := range a.lines {
+		if s.isEdition() {
+			line.Edition = s.base
+			for _, l := range s.lines {
 				line.Segments = append(line.Segments, Segment{
 					SHA256: l.SHA256, Batch: l.Batch, BatchSHA256: l.BatchSHA256, Robot: l.Robot,
 					First: l.First.UTC(), Last: l.Last.UTC(), Records: l.Records, Revisits: l.Revisits, Files: l.Files,
@@ -88,14 +87,13 @@ func (h *host) writeFiles(ctx context.Context, w io.Writer, base, prefix string)
 	return nil
 }
 
-// writeFileSums writes the digests of one archive that are known.
-func (h *host) writeFileSums(ctx context.Context, w io.Writer, base, prefix string) error {
-	a := h.archive(base)
+// writeFileSums writes the digests of the archive that are known.
+func (s selection) writeFileSums(ctx context.Context, w io.Writer, prefix string) error {
 	for _, f := range forms {
-		if !a.offers(f) {
+		if !s.offers(f) {
 			continue
 		}
-		e, err := a.file(ctx, base+f.suffix, f)
+		e, err := s.file(ctx, s.base+f.suffix, f)
 		if err != nil {
 			return err
 		}
