@@ -45,7 +45,13 @@ func newSite(t *testing.T) (*servetest.Site, string) {
 		host:          {servetest.Page("http://"+host+"/", strings.Repeat("home ", 40_000), day)},
 		"example.com": {servetest.Page("http://example.com/", "not japan", day)},
 	})
-	h, err := ftpd.New(ftpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log})
+	return s, serveLibrary(t, s, s.Library)
+}
+
+// serveLibrary serves a site by a library, and returns where.
+func serveLibrary(t *testing.T, s *servetest.Site, library *serve.Library) string {
+	t.Helper()
+	h, err := ftpd.New(ftpd.Options{Library: library, Accounts: s.Accounts, Recorder: s.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +68,7 @@ func newSite(t *testing.T) (*servetest.Site, string) {
 			t.Error(err)
 		}
 	})
-	return s, l.Addr().String()
+	return l.Addr().String()
 }
 
 func login(t *testing.T, addr, name string) *client.ServerConn {

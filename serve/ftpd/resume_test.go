@@ -16,6 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testneed"
+	"sheaf/serve"
 	"sheaf/serve/servetest"
 )
 
@@ -100,5 +101,59 @@ func TestClientsDoNotJoinVersions(t *testing.T) {
 			}
 			t.Logf("kept the old one: %v; %s", bytes.Equal(got, old), out)
 		})
+	}
+}
+
+// Several processes over one store give the same bytes under the same tags. What one has
+// sent another does not know: it goes on in files of editions, which never change, and
+// refuses to in those that do until it has sent their beginning itself. By HTTP, where the
+// client says what it has the beginning of, the tags tell.
+func TestResumeAtAnotherNode(t *testing.T) {
+	s, one := newSite(t)
+	other, err := catalog.Open(t.Context(), s.Store, catalog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := serve.NewLibrary(serve.Options{Catalog: other, Store: s.Store, Accounts: s.Accounts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := serveLibrary(t, s, library)
+	tags := func(name string) (here, there string) {
+		t.Helper()
+		a, errA := s.Library.Stat(t.Context(), account, name)
+		b, errB := library.Stat(t.Context(), account, name)
+		if err := errors.Join(errA, errB); err != nil {
+			t.Fatal(err)
+		}
+		return a.ETag, b.ETag
+	}
+	const edition = dir + "20261121.tar.gz"
+	was := make(map[string]string)
+	for _, name := range []string{dir + "all.tar.gz", dir + "current.warc.gz"} {
+		whole := retr(t, login(t, one, "jp"), name, 0)
+		refused(t, login(t, two, "jp"), name, 100, "not known")
+		if again := retr(t, login(t, two, "jp"), name, 0); !bytes.Equal(again, whole) {
+			t.Errorf("%s differs between nodes", name)
+		}
+		if rest := retr(t, login(t, two, "jp"), name, 100); !bytes.Equal(rest, whole[100:]) {
+			t.Errorf("%s does not go on where it was begun", name)
+		}
+		here, there := tags(name)
+		if here != there {
+			t.Errorf("%s has the tags %s and %s", name, here, there)
+		}
+		was[name] = here
+	}
+	whole := retr(t, login(t, one, "jp"), edition, 0)
+	if rest := retr(t, login(t, two, "jp"), edition, 100); !bytes.Equal(rest, whole[100:]) {
+		t.Error("the file of an edition does not go on at another node")
+	}
+	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/new", noise(1000), day.AddDate(0, 0, 1))}})
+	for name, tag := range was {
+		refused(t, login(t, two, "jp"), name, 100, "has changed")
+		if here, there := tags(name); here != there || here == tag {
+			t.Errorf("%s had the tag %s, now %s and %s", name, tag, here, there)
+		}
 	}
 }
