@@ -143,9 +143,11 @@ func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Ca
 	return fmt.Errorf("search: match %d", t.Match)
 }
 
-// keys are those of the target, a site.
+// keys are those of the target's URLs, given a host that it holds.
 func (t Target) keys() keyRange {
 	switch t.Match {
+	case MatchDomain, MatchAll:
+		return keyRange{}
 	case MatchExact:
 		return keyRange{t.Key, true}
 	case MatchPrefix:
