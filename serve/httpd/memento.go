@@ -48,6 +48,9 @@ func (s *server) timeGate(w http.ResponseWriter, r *http.Request, a *serve.Accou
 
 // uri writes a URL for between "<" and ">": a stored one may hold these.
 func uri(s string) string {
+	if !strings.ContainsAny(s, `<>"`) {
+		return s
+	}
 	return strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22").Replace(s)
 }
 
