@@ -1,0 +1,63 @@
+package takedown
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+)
+
+// The service keeps the index of records by URL behind what it publishes. A take-down leaves the rows,
+// as it may be lifted, and an operator has all made anew.
+func TestIndexFollows(t *testing.T) {
+	h := start(t)
+	h.bring(1)
+	objects, err := store.OpenFS(filepath.Join(h.admin.Data, "store"))
+	check(t, err)
+	defer objects.Close()
+	reader := urlindex.NewReader(objects, urlindex.ReaderOptions{})
+	covered := func(least int64) *urlindex.View {
+		t.Helper()
+		for {
+			v, err := reader.Current(t.Context())
+			check(t, err)
+			if v.State() >= least && v.Through() >= 2 { // a segment of each host
+				return v
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	look := func(v *urlindex.View) {
+		t.Helper()
+		for _, host := range []string{bad, good} {
+			n := 0
+			for r, err := range v.Rows(t.Context(), urlindex.Prefix(archive.SURT("http://"+host+"/"))) {
+				check(t, err)
+				if r.Host() != host || !v.Covers(r.Seq) {
+					t.Errorf("%s is of %s, line %d", r.URL, r.Host(), r.Seq)
+				}
+				n++
+			}
+			if n == 0 {
+				t.Errorf("the index has nothing of %s", host)
+			}
+		}
+		report, err := catalog.Fsck(t.Context(), objects, catalog.FsckOptions{Deep: true, TempDir: t.TempDir(),
+			Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, t.TempDir())}})
+		check(t, err)
+		for _, p := range report.Problems {
+			t.Errorf("fsck: %s: %s", p.Where, p.Detail)
+		}
+	}
+	v := covered(1)
+	look(v)
+	h.operate(http.MethodPost, "/v1/admin/takedowns", map[string]string{"host": bad, "reason": "a letter"}, nil)
+	look(covered(1))
+	h.operate(http.MethodPost, "/v1/admin/urls/rebuild", nil, nil)
+	look(covered(v.State() + 2)) // what began it anew, and what was built
+}
