@@ -94,7 +94,7 @@ func TestKilledAnywhere(t *testing.T) {
 
 // Writes that fail, and those that fail though they happened, lose and spoil nothing; neither do reads.
 func TestFaults(t *testing.T) {
-	for seed := range rounds(t) {
+	for seed := range rounds() {
 		h := newHistory(t, uint64(100+seed))
 		random := rand.New(rand.NewPCG(uint64(seed), 9))
 		failed := 0

@@ -7,7 +7,12 @@ import (
 )
 
 // rounds is SHEAF_TEST_ROUNDS, or few.
-func rounds(testing.TB) int { return fromEnv("SHEAF_TEST_ROUNDS", 3) }
+func rounds() int {
+	if testing.Short() {
+		return 1
+	}
+	return fromEnv("SHEAF_TEST_ROUNDS", 3)
+}
 
 // fromEnv is a positive number in the environment.
 func fromEnv(name string, otherwise int) int {
