@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,9 +98,12 @@ func TestFaults(t *testing.T) {
 	for seed := range rounds() {
 		h := newHistory(t, uint64(100+seed))
 		random := rand.New(rand.NewPCG(uint64(seed), 9))
+		var mu sync.Mutex // guards random and failed
 		failed := 0
 		decide := func(outcomes ...storetest.Outcome) func(op, key string) storetest.Outcome {
 			return func(_, key string) storetest.Outcome {
+				mu.Lock()
+				defer mu.Unlock()
 				if !strings.HasPrefix(key, urlindex.KeyPrefix) && !strings.HasPrefix(key, "segments/") || random.IntN(20) > 0 {
 					return storetest.Works
 				}
