@@ -52,7 +52,13 @@ func (r *Reader) Current(ctx context.Context) (*View, error) {
 	if v, err, fresh := r.held(); fresh {
 		return v, err
 	}
-	r.refreshing.Lock()
+	if !r.refreshing.TryLock() {
+		// Another is asking. Who takes what is a little old does not wait for a store that is slow.
+		if v, err, ok := r.settled(); ok {
+			return v, err
+		}
+		r.refreshing.Lock()
+	}
 	defer r.refreshing.Unlock()
 	held, err, fresh := r.held() // another may have asked meanwhile
 	if fresh {
@@ -77,6 +83,13 @@ func (r *Reader) held() (*View, error, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, r.err, r.opt.Lag > 0 && time.Since(r.seen) < r.opt.Lag && !r.seen.IsZero()
+}
+
+// settled gives the view in hand where there is one and a lag is allowed.
+func (r *Reader) settled() (*View, error, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.view, r.err, r.opt.Lag > 0 && !r.seen.IsZero()
 }
 
 // refresh opens the newest state, if it is not the one held.
