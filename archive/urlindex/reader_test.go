@@ -16,6 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/archive/store/storetest"
 	"sheaf/archive/urlindex"
 )
 
@@ -208,4 +209,33 @@ func TestAtOnce(t *testing.T) {
 	work.Wait()
 	h.check("at the end")
 	h.clean()
+}
+
+// While one asks a store that does not answer, the others go on with what is in hand.
+func TestSlowStoreHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		s.publish(page("http://a.jp/", "a", noon))
+		s.update()
+		stalls := false
+		slow := &storetest.Fault{Store: s.store, DecideRead: func(string, string) storetest.Outcome {
+			if stalls {
+				return storetest.Stalls
+			}
+			return storetest.Works
+		}}
+		r := urlindex.NewReader(slow, urlindex.ReaderOptions{Lag: time.Second})
+		_, err := r.Current(t.Context())
+		must(t, err)
+		stalls = true
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.Current(ctx)
+		synctest.Wait() // it hangs in the store
+		v, err := r.Current(t.Context())
+		if err != nil || v.Through() != 1 {
+			t.Errorf("beside one who waits: through %d, %v", v.Through(), err)
+		}
+		cancel()
+	})
 }
