@@ -170,8 +170,12 @@ func (c *crawl) cameAlready(h *host, e frontier.Entry) bool {
 // due again until they have come, or the least interval has passed in vain.
 func (r *Robot) due(now time.Time) (map[string][]frontier.Entry, error) {
 	w := r.watches
+	names := w.names()
+	if len(names) == 0 { // the list of hosts may be long
+		return nil, nil
+	}
 	hosts := r.assigned()
-	for _, name := range w.names() {
+	for _, name := range names {
 		if hosts[name] == nil {
 			continue
 		}
@@ -228,7 +232,7 @@ func (r *Robot) comeBack(ctx context.Context) error {
 		return nil
 	}
 	due, err := r.pushDue(now)
-	if err != nil {
+	if err != nil || len(due) == 0 {
 		return err
 	}
 	late := make(map[string][]string) // of a short crawl that did not begin with them
