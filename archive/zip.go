@@ -38,20 +38,11 @@ func zipTime(t time.Time) (date, clock uint16) {
 	return date, clock
 }
 
-// localHeader is what stands before the entry's bytes. Sizes stand in the zip64
-// field where they do not fit.
-func (e *zipEntry) localHeader(modified time.Time) []byte {
+// common appends what both headers of the entry have, up to the lengths of its name and of the
+// extra fields behind it.
+func (e *zipEntry) common(b []byte, modified time.Time, size uint32, extra int) []byte {
 	le := binary.LittleEndian
 	date, clock := zipTime(modified)
-	size, extra := uint32(e.size), []byte(nil)
-	if e.size >= zip32Most {
-		size = zip32Most
-		extra = le.AppendUint16(extra, zip64Extra)
-		extra = le.AppendUint16(extra, 16)
-		extra = le.AppendUint64(extra, uint64(e.size))
-		extra = le.AppendUint64(extra, uint64(e.size))
-	}
-	b := []byte("PK\x03\x04")
 	b = le.AppendUint16(b, zipVersion)
 	b = le.AppendUint16(b, zipUTF8)
 	b = le.AppendUint16(b, 0) // stored
@@ -61,7 +52,22 @@ func (e *zipEntry) localHeader(modified time.Time) []byte {
 	b = le.AppendUint32(b, size)
 	b = le.AppendUint32(b, size)
 	b = le.AppendUint16(b, uint16(len(e.name)))
-	b = le.AppendUint16(b, uint16(len(extra)))
+	return le.AppendUint16(b, uint16(extra))
+}
+
+// localHeader is what stands before the entry's bytes. Sizes stand in the zip64
+// field where they do not fit.
+func (e *zipEntry) localHeader(modified time.Time) []byte {
+	le := binary.LittleEndian
+	size, extra := uint32(e.size), []byte(nil)
+	if e.size >= zip32Most {
+		size = zip32Most
+		extra = le.AppendUint16(extra, zip64Extra)
+		extra = le.AppendUint16(extra, 16)
+		extra = le.AppendUint64(extra, uint64(e.size))
+		extra = le.AppendUint64(extra, uint64(e.size))
+	}
+	b := e.common([]byte("PK\x03\x04"), modified, size, len(extra))
 	b = append(b, e.name...)
 	return append(b, extra...)
 }
@@ -69,7 +75,6 @@ func (e *zipEntry) localHeader(modified time.Time) []byte {
 // directoryHeader is the entry's line in the central directory.
 func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	le := binary.LittleEndian
-	date, clock := zipTime(modified)
 	size, offset := uint32(e.size), uint32(e.offset)
 	var wide []byte
 	if e.size >= zip32Most {
@@ -88,17 +93,7 @@ func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 		extra = append(extra, wide...)
 	}
 	b := []byte("PK\x01\x02")
-	b = le.AppendUint16(b, zipMadeBy)
-	b = le.AppendUint16(b, zipVersion)
-	b = le.AppendUint16(b, zipUTF8)
-	b = le.AppendUint16(b, 0) // stored
-	b = le.AppendUint16(b, clock)
-	b = le.AppendUint16(b, date)
-	b = le.AppendUint32(b, e.crc)
-	b = le.AppendUint32(b, size)
-	b = le.AppendUint32(b, size)
-	b = le.AppendUint16(b, uint16(len(e.name)))
-	b = le.AppendUint16(b, uint16(len(extra)))
+	b = e.common(le.AppendUint16(b, zipMadeBy), modified, size, len(extra))
 	b = append(b, 0, 0, 0, 0, 0, 0) // comment, disk, internal attributes
 	b = le.AppendUint32(b, zipFileMode)
 	b = le.AppendUint32(b, offset)
