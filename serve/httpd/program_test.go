@@ -17,12 +17,20 @@ import (
 	"sheaf/internal/db"
 	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
+	"sheaf/serve/query"
 	"sheaf/serve/servetest"
 )
 
+// The program as operators run it, over archives that are there already.
+func TestProgram(t *testing.T) {
+	program := buildSheaf(t)
+	t.Run("killed in a job", func(t *testing.T) { testJobOutlivesTheService(t, program) })
+	t.Run("with the URL index", func(t *testing.T) { testServiceAnswersByTheIndex(t, program) })
+}
+
 // `sheaf serve`, killed in the middle of a job, gathers the right file in its next life,
 // and leaves nothing in the store that is not the job's.
-func TestJobOutlivesTheService(t *testing.T) {
+func testJobOutlivesTheService(t *testing.T, program string) {
 	const pages = 6000
 	s := servetest.New(t, nil)
 	var records []*archive.Record
@@ -34,7 +42,7 @@ func TestJobOutlivesTheService(t *testing.T) {
 	}
 	slices.Sort(want)
 	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
-	data, program := filepath.Dir(s.Dir), buildSheaf(t)
+	data := filepath.Dir(s.Dir)
 	p := serveSheaf(t, program, data)
 	at := postJob(t, p, strings.Join(list, "\n"))
 	id := strings.TrimPrefix(at, httpd.PathJobs+"/")
@@ -78,6 +86,39 @@ func TestJobOutlivesTheService(t *testing.T) {
 	}
 	if len(left) != 2 || !slices.Contains(left, jobs.Prefix+id+"/list") || slices.Contains(left, key) {
 		t.Errorf("in the store: %v; want the job's list and its result", left)
+	}
+}
+
+// `sheaf serve` makes the URL index of what is published by itself, and answers out of it: the
+// same as before, which shows as that a host can be divided into pages then.
+func testServiceAnswersByTheIndex(t *testing.T, program string) {
+	s := servetest.New(t, nil)
+	var records []*archive.Record
+	for n := range 7000 {
+		records = append(records, servetest.Answer(fmt.Sprintf("http://www.example.jp/%04d", n), 404, day))
+	}
+	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": records})
+	p := serveSheaf(t, program, filepath.Dir(s.Dir), "poll=1s")
+	const ask = "/v1/cdx?url=example.jp/*&output=text&fl=url,timestamp,filename,offset,length&limit=100000"
+	before := get(t, p, ask)
+	var told query.Pages
+	for end := time.Now().Add(3 * time.Minute); told.Pages < 3; time.Sleep(100 * time.Millisecond) {
+		if err := json.Unmarshal(get(t, p, "/v1/cdx?url=example.jp/*&pageSize=1&showNumPages=true"), &told); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no index after three minutes: %+v", told)
+		}
+	}
+	if after := get(t, p, ask); !bytes.Equal(after, before) || bytes.Count(after, []byte("\n")) != len(records) {
+		t.Errorf("%d lines by the index, %d without it", bytes.Count(after, []byte("\n")), bytes.Count(before, []byte("\n")))
+	}
+	paged := 0
+	for n := range told.Pages {
+		paged += bytes.Count(get(t, p, fmt.Sprintf("%s&pageSize=1&page=%d", ask, n)), []byte("\n"))
+	}
+	if paged != len(records) {
+		t.Errorf("%d lines in %d pages, want %d", paged, told.Pages, len(records))
 	}
 }
 
