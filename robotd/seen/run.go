@@ -8,15 +8,11 @@ import (
 	"os"
 	"slices"
 	"sort"
-
-	"github.com/bits-and-blooms/bloom/v3"
 )
 
 const (
-	keyBytes   = 8
-	blockKeys  = 512 // 4 KiB, a page of the system's cache
-	filterBits = 10  // for each key: one in a hundred that are not there passes
-	filterHash = 7
+	keyBytes  = 8
+	blockKeys = 512 // 4 KiB, a page of the system's cache
 )
 
 // run is a file of sorted keys that no directory knows.
@@ -24,7 +20,7 @@ type run struct {
 	file   *os.File
 	keys   int64
 	firsts []uint64 // first key of each block
-	filter *bloom.BloomFilter
+	filter filter
 }
 
 // has looks a key up in the file; block is room for one block.
@@ -95,7 +91,7 @@ func writeRun(dir string, total int64, sources []source) (r *run, err error) {
 	r = &run{
 		file:   f,
 		firsts: make([]uint64, 0, total/blockKeys+1),
-		filter: bloom.New(uint(total*filterBits), filterHash),
+		filter: newFilter(total),
 	}
 	w := bufio.NewWriterSize(f, 64<<10)
 	err = merge(sources, func(key uint64) error {
@@ -103,9 +99,9 @@ func writeRun(dir string, total int64, sources []source) (r *run, err error) {
 			r.firsts = append(r.firsts, key)
 		}
 		r.keys++
+		r.filter.add(key)
 		var bytes [keyBytes]byte
 		binary.BigEndian.PutUint64(bytes[:], key)
-		r.filter.Add(bytes[:])
 		_, err := w.Write(bytes[:])
 		return err
 	})

@@ -1,7 +1,6 @@
 package seen
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,10 +50,8 @@ func (s *Set) has(key uint64) (bool, error) {
 	if *slot == key && key != 0 { // 0 is what an empty slot holds
 		return true, nil
 	}
-	var bytes [keyBytes]byte
-	binary.BigEndian.PutUint64(bytes[:], key)
 	for _, r := range s.runs {
-		if !r.filter.Test(bytes[:]) {
+		if !r.filter.has(key) {
 			continue
 		}
 		found, err := r.has(key, s.block[:])
