@@ -148,7 +148,7 @@ func get(t *testing.T, addr, path string) string {
 // Where visits are due and nothing moves, the robot says so.
 func TestNoProgress(t *testing.T) {
 	now := time.Now()
-	m := module{passed: new(meter)}
+	m := newModule("fetch", 0, nil)
 	if m.stuck(0, now.Add(-time.Hour), time.Minute, now) {
 		t.Error("an empty queue is stuck")
 	}
@@ -158,7 +158,7 @@ func TestNoProgress(t *testing.T) {
 	if !m.stuck(3, now.Add(-time.Hour), time.Minute, now) {
 		t.Error("three wait and nothing passed for an hour")
 	}
-	m.passed.Add(1)
+	m.count(time.Now())
 	if m.stuck(3, now.Add(-time.Hour), time.Minute, time.Now()) {
 		t.Error("stuck though something passed just now")
 	}
