@@ -204,7 +204,8 @@ func TestKill(t *testing.T) {
 	}
 	s := newService(t, seeds...)
 	cfg := testConfig(t, s, w.addrs)
-	cfg.Batch.Size = size // some batches are made under way
+	cfg.Batch.Size = size      // some batches are made under way
+	cfg.Cycle = 24 * time.Hour // no midnight ends it
 	cfg.Concurrency = hosts
 	cfg.Once = false
 	for life := range kills {
