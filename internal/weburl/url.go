@@ -37,14 +37,14 @@ func New(s string, enc encoding.Encoding) (*URL, error) {
 // Resolve resolves ref against u. The query is percent-encoded in enc; nil
 // stands for UTF-8.
 func (u *URL) Resolve(ref string, enc encoding.Encoding) (string, error) {
-	if abs, ok := u.resolvePlain(ref); ok {
-		return abs, nil
+	abs, ok := u.resolvePlain(ref)
+	if !ok {
+		r, err := parse(u, ref, enc)
+		if err != nil {
+			return "", err
+		}
+		abs = r.String()
 	}
-	r, err := parse(u, ref, enc)
-	if err != nil {
-		return "", err
-	}
-	abs := r.String()
 	if len(abs) > MaxLength {
 		return "", &Error{ref, ErrTooLong}
 	}

@@ -80,6 +80,10 @@ func TestParseFails(t *testing.T) {
 	if _, err := Parse("http://h/", strings.Repeat("a", MaxLength), nil); !errors.Is(err, ErrTooLong) {
 		t.Errorf("a long reference: %v, want %v", err, ErrTooLong)
 	}
+	half := strings.Repeat("a", MaxLength/2)
+	if _, err := Parse("http://h/"+half+"/", half, nil); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a reference that makes its base too long: %v, want %v", err, ErrTooLong)
+	}
 	if got, err := Parse("git://h", "x", nil); err != nil || got != "git://h/x" {
 		t.Errorf("a reference to a base without path gave %q, %v", got, err)
 	}
