@@ -35,14 +35,14 @@ type measured struct {
 func (v *visit) document(ctx context.Context, key, name, media string, modified time.Time, write func(context.Context, io.Writer) error) (*entry, error) {
 	key = "document " + key + " " + name
 	var d document
-	if known, ok := v.cache.get(key); ok {
+	if known, ok := v.cache.Get(key); ok {
 		d = document{known.(measured), write}
 	} else {
 		m, err := measure(ctx, write)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		v.cache.add(key, m, int64(len(m.body))+256)
+		v.cache.Add(key, m, int64(len(m.body))+256)
 		d = document{m, write}
 	}
 	return &entry{

@@ -59,7 +59,7 @@ func (h *host) writeLong(ctx context.Context, w io.Writer, place string, archive
 // MANIFEST) is not in it: to know its size, all segments' indexes would have to be read.
 func (v *visit) longOfAll(ctx context.Context) (*entry, error) {
 	key := func(v *visit) string { return fmt.Sprintf("%d %q", v.snap.Version(), v.scope) }
-	made, ok := v.spools.get(key(v))
+	made, ok := v.spools.Get(key(v))
 	if !ok {
 		// Who gives up leaves the work to go on, and what it looks at is its own.
 		done := v.spools.flight.DoChan(key(v), func() (any, error) {
@@ -77,7 +77,7 @@ func (v *visit) longOfAll(ctx context.Context) (*entry, error) {
 			if err != nil {
 				return nil, err
 			}
-			v.spools.add(key(v), s, s.size)
+			v.spools.Add(key(v), s, s.size)
 			return s, nil
 		})
 		select {

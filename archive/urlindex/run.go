@@ -40,13 +40,13 @@ func openRun(ctx context.Context, st store.Store, c *cache, ref runRef) (*run, e
 func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	p.run = r.Name
 	if r.cache != nil {
-		if v, ok := r.cache.get(p); ok {
+		if v, ok := r.cache.Get(p); ok {
 			return v.(T), nil
 		}
 	}
 	v, cost, err := read()
 	if err == nil && r.cache != nil {
-		r.cache.add(p, v, cost+256)
+		r.cache.Add(p, v, cost+256)
 	}
 	return v, err
 }
