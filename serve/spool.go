@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"sheaf/internal/scratch"
 )
 
 // spoolBytes bounds what lies in temporary files.
@@ -23,7 +25,7 @@ type spool struct {
 }
 
 func newSpool(at time.Time, write func(io.Writer) error) (_ *spool, err error) {
-	f, err := os.CreateTemp("", "sheaf-serve-")
+	f, err := scratch.File("")
 	if err != nil {
 		return nil, err
 	}
@@ -32,9 +34,6 @@ func newSpool(at time.Time, write func(io.Writer) error) (_ *spool, err error) {
 			f.Close()
 		}
 	}()
-	if err := os.Remove(f.Name()); err != nil { // gone when it is closed, however the process ends
-		return nil, err
-	}
 	digest := sha256.New()
 	if err := write(io.MultiWriter(f, digest)); err != nil {
 		return nil, err

@@ -5,18 +5,18 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/scratch"
 )
 
 // buildRun writes a run to a temporary file, row by row as fill adds them, and
 // stores it under a name that no other attempt has. Until a version names the
 // run nobody looks at it.
 func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
-	f, err := tempFile(c.opt.TempDir)
+	f, err := scratch.File(c.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}
@@ -46,16 +46,4 @@ func (c *Catalog) storeRun(ctx context.Context, f io.ReaderAt, ref runRef) error
 		return failed
 	}
 	return nil
-}
-
-// tempFile makes a file that is gone when it is closed, however the process ends.
-func tempFile(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "sheaf-catalog-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }

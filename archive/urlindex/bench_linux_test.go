@@ -46,14 +46,14 @@ func BenchmarkIndex(b *testing.B) {
 				day++
 				for p := range pages {
 					line = appendRow(line[:0], madeUp(p, day))
-					must(b, sorter.add(line))
+					must(b, sorter.Add(line))
 				}
 			}
-			sorted, err := sorter.sorted(ctx)
+			sorted, err := sorter.sorted()
 			must(b, err)
 			ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
 			must(b, err)
-			must(b, sorter.close())
+			must(b, sorter.Close())
 			s.Runs = append(s.Runs, ref)
 		}
 		_, err = builder.append(ctx, &entry{}, s)

@@ -20,7 +20,7 @@ import (
 // erasures as rewritten runs. Each is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &collected{job: j, sorter: newSorter(j.opt.TempDir, j.opt.SortMemory), memory: semaphore.NewWeighted(indexMemory)}
-	defer func() { err = errors.Join(err, c.sorter.close()) }()
+	defer func() { err = errors.Join(err, c.sorter.Close()) }()
 	through, erased, err := c.collect(ctx)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (c *collected) readLine(ctx context.Context, l catalog.Line, first int64) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, some := range rows {
-		if err := c.sorter.add(some); err != nil {
+		if err := c.sorter.Add(some); err != nil {
 			return 0, err
 		}
 	}
@@ -246,7 +246,7 @@ func (c *collected) build(ctx context.Context, through int64, swept bool) (*entr
 	if next.Record, err = catalog.RecordDigest(ctx, c.store, next.Version); err != nil {
 		return nil, err
 	}
-	sorted, err := c.sorter.sorted(ctx)
+	sorted, err := c.sorter.sorted()
 	if err != nil {
 		return nil, err
 	}

@@ -15,17 +15,19 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"sheaf/archive/store"
+	"sheaf/internal/linesort"
+	"sheaf/internal/scratch"
 )
 
 // makeRun writes rows to temporary files, and stores them as a run under a name that no other
 // attempt has. Until a state names it nobody looks at it. Where there are no rows nothing is stored.
 func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref runRef, err error) {
-	cdx, err := tempFile(j.opt.TempDir)
+	cdx, err := scratch.File(j.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}
 	defer func() { err = errors.Join(err, cdx.Close()) }()
-	idx, err := tempFile(j.opt.TempDir)
+	idx, err := scratch.File(j.opt.TempDir)
 	if err != nil {
 		return ref, err
 	}
@@ -84,7 +86,7 @@ func (b *Builder) put(ctx context.Context, o store.Info, data io.ReaderAt) error
 type stream struct {
 	ref    runRef
 	object io.ReadCloser
-	lines  inFile
+	lines  *linesort.Lines
 	rows   int64
 }
 
@@ -100,27 +102,27 @@ func openStream(ctx context.Context, st store.Store, ref runRef) (*stream, error
 	if err != nil {
 		return nil, errors.Join(s.failed(err), object.Close())
 	}
-	s.lines.r = bufio.NewReaderSize(z, 64<<10)
+	s.lines = linesort.From(z)
 	if err := s.next(ctx); err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
 	return s, nil
 }
 
-func (s *stream) line() []byte { return s.lines.at }
+func (s *stream) line() []byte { return s.lines.Line() }
 
 func (s *stream) next(ctx context.Context) error {
-	if err := s.lines.next(ctx); err != nil {
+	if err := s.lines.Next(); err != nil {
 		return s.failed(err)
 	}
-	if s.lines.at == nil {
+	if s.lines.Line() == nil {
 		if s.rows != s.ref.Rows {
 			return fmt.Errorf("%s/%s: has %d rows, the state says %d: %w", s.ref.Name, fileRows, s.rows, s.ref.Rows, ErrCorrupt)
 		}
 		return nil
 	}
 	s.rows++
-	if err := checkLine(s.lines.at); err != nil {
+	if err := checkLine(s.lines.Line()); err != nil {
 		return fmt.Errorf("%s/%s, row %d: %w", s.ref.Name, fileRows, s.rows, err)
 	}
 	return nil

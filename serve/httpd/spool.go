@@ -7,6 +7,8 @@ import (
 	"hash"
 	"io"
 	"os"
+
+	"sheaf/internal/scratch"
 )
 
 // spoolMemory is how much of an answer is held in memory, in bytes; the rest lies in a temporary file.
@@ -30,14 +32,11 @@ func (s *spool) Write(p []byte) (int, error) {
 		return s.head.Write(p)
 	}
 	if s.rest == nil {
-		f, err := os.CreateTemp("", "sheaf-answer-")
+		f, err := scratch.File("")
 		if err != nil {
 			return 0, err
 		}
 		s.rest = f
-		if err := os.Remove(f.Name()); err != nil { // gone when it is closed, however the process ends
-			return 0, err
-		}
 		if _, err := f.Write(s.head.Bytes()); err != nil {
 			return 0, err
 		}
