@@ -103,7 +103,7 @@ func Open(ctx context.Context, st store.Store, opt Options) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{opt: opt, log: logbook{st}, lib: lib, pins: make(map[*Snapshot]struct{})}
+	c := &Catalog{opt: opt, log: newLogbook(st), lib: lib, pins: make(map[*Snapshot]struct{})}
 	if _, err := c.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}
@@ -136,7 +136,7 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 		known = held.N
 	}
 	asked := time.Now()
-	n, err := c.log.last(ctx, known)
+	n, err := c.log.Last(ctx, known)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)
 			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Added.Name, age)
 		}
 		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.entry, *r) })
-		if errors.Is(err, errLost) {
+		if errors.Is(err, store.ErrTaken) {
 			continue
 		}
 		if err != nil {

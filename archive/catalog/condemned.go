@@ -48,7 +48,7 @@ func (k *collector) readLists(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		data, err := readAll(ctx, k.lib.store, info.Key, 0, -1)
+		data, err := store.ReadAll(ctx, k.lib.store, info.Key, 0, -1)
 		if errors.Is(err, store.ErrNotExist) {
 			continue // done with by another collector
 		}

@@ -86,7 +86,7 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 		return nil, err
 	}
 	f := &fsck{
-		ctx: ctx, opt: opt, lib: lib, log: logbook{st}, report: &Report{Problems: []Problem{}},
+		ctx: ctx, opt: opt, lib: lib, log: newLogbook(st), report: &Report{Problems: []Problem{}},
 		objects: newSorter(opt.TempDir, sortMemory),
 	}
 	defer func() { err = errors.Join(err, f.objects.close()) }()
@@ -154,7 +154,7 @@ func (f *fsck) failed(where string, err error) bool {
 // lastVersion finds the last entry by listing, which finds it behind gaps too.
 func (f *fsck) lastVersion() (*entry, error) {
 	last := ""
-	for info, err := range f.log.store.List(f.ctx, logPrefix, "") {
+	for info, err := range f.log.Store.List(f.ctx, logPrefix, "") {
 		if err != nil {
 			return nil, err
 		}

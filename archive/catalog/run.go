@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"sort"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -31,28 +30,9 @@ type run struct {
 	blocks []block
 }
 
-// readAll reads a range of an object into memory.
-func readAll(ctx context.Context, st store.Store, key string, off, n int64) (data []byte, err error) {
-	r, err := st.Open(ctx, key, off, n)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	if n < 0 {
-		data, err = io.ReadAll(r)
-	} else {
-		data = make([]byte, n)
-		_, err = io.ReadFull(r, data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	return data, nil
-}
-
 // open reads a run's block index.
 func (l *library) open(ctx context.Context, ref runRef) (*run, error) {
-	tail, err := readAll(ctx, l.store, ref.Name, ref.Index, ref.Size-ref.Index)
+	tail, err := store.ReadAll(ctx, l.store, ref.Name, ref.Index, ref.Size-ref.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +74,7 @@ func (r *run) load(ctx context.Context, i int, keep bool) ([]byte, error) {
 		return data, nil
 	}
 	b := r.blocks[i]
-	frame, err := readAll(ctx, r.lib.store, r.Name, b.offset, int64(b.length))
+	frame, err := store.ReadAll(ctx, r.lib.store, r.Name, b.offset, int64(b.length))
 	if err != nil {
 		return nil, err
 	}

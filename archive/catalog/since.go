@@ -136,7 +136,7 @@ func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 // ErrNotExist. As each record holds the digest of the one before, two logs with the same
 // digest of a version are the same log up to there.
 func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) {
-	data, err := readAll(ctx, st, versionKey(n), 0, -1)
+	data, err := store.ReadAll(ctx, st, versionKey(n), 0, -1)
 	if errors.Is(err, store.ErrNotExist) {
 		return "", fmt.Errorf("catalog: version %d: %w", n, ErrNotExist)
 	}

@@ -25,8 +25,8 @@ func (a *Annex) Prefix() string { return KeyPrefix }
 // Needs tells which objects are needed: the log, and the runs of its newest state. A builder names a
 // run within hours of storing it, or never.
 func (a *Annex) Needs(ctx context.Context) (func(key string) bool, error) {
-	log := states{a.store}
-	n, err := log.last(ctx, 0)
+	log := statesOf(a.store)
+	n, err := log.Last(ctx, 0)
 	if err != nil {
 		return nil, fmt.Errorf("URL index: %w", err)
 	}

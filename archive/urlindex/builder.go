@@ -59,7 +59,7 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}
-	return &Builder{opt: opt, catalog: c, store: st, states: states{st}}
+	return &Builder{opt: opt, catalog: c, store: st, states: statesOf(st)}
 }
 
 // Update brings the index to what is published now: it takes up new lines, rewrites runs that hold
@@ -72,12 +72,12 @@ func (b *Builder) Update(ctx context.Context) error {
 	for {
 		more, err := b.step(ctx)
 		switch {
-		case errors.Is(err, errLost):
+		case errors.Is(err, store.ErrTaken):
 			b.opt.Log.Info("URL index: another process was first; going on from there")
 		case (errors.Is(err, ErrCorrupt) || errors.Is(err, ErrOther)) && !reset:
 			b.opt.Log.Error("URL index: is no good, and is made anew from the segments", "err", err)
 			reset = true
-			if err := b.reset(ctx); err != nil && !errors.Is(err, errLost) {
+			if err := b.reset(ctx); err != nil && !errors.Is(err, store.ErrTaken) {
 				return fmt.Errorf("URL index: %w", err)
 			}
 		case err != nil:
@@ -92,14 +92,14 @@ func (b *Builder) Update(ctx context.Context) error {
 // anew from the segments. Readers go on with those.
 func (b *Builder) Reset(ctx context.Context) error {
 	for {
-		if err := b.reset(ctx); !errors.Is(err, errLost) {
+		if err := b.reset(ctx); !errors.Is(err, store.ErrTaken) {
 			return err
 		}
 	}
 }
 
 func (b *Builder) reset(ctx context.Context) error {
-	n, err := b.states.last(ctx, 0)
+	n, err := b.states.Last(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	if b.checked != nil {
 		known = b.checked.N
 	}
-	n, err := b.states.last(ctx, known)
+	n, err := b.states.Last(ctx, known)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 )
 
 // Check checks that the index in the store is whole: the log without gaps and chained; that it is of
@@ -59,7 +60,7 @@ func (c *check) failed(ctx context.Context, where string, err error) error {
 
 // log checks the states, and the runs of the last.
 func (c *check) log(ctx context.Context) error {
-	log := states{c.store}
+	log := statesOf(c.store)
 	prev, broken := &entry{}, error(nil) // why prev is no good
 	for info, err := range c.store.List(ctx, statePrefix, "") {
 		if err != nil {
@@ -118,7 +119,7 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 			return err
 		}
 	}
-	if data, err := readAll(ctx, c.store, ref.Name+"/"+filePlaces, 0, -1); err != nil {
+	if data, err := store.ReadAll(ctx, c.store, ref.Name+"/"+filePlaces, 0, -1); err != nil {
 		return err
 	} else if string(data) != places {
 		return fmt.Errorf("%s holds %q, want %q", filePlaces, data, places)

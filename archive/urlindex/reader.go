@@ -41,7 +41,7 @@ func NewReader(st store.Store, opt ReaderOptions) *Reader {
 	if opt.CacheBytes <= 0 {
 		opt.CacheBytes = defaultCache
 	}
-	return &Reader{opt: opt, states: states{st}, cache: newCache(opt.CacheBytes), view: &View{}}
+	return &Reader{opt: opt, states: statesOf(st), cache: newCache(opt.CacheBytes), view: &View{}}
 }
 
 // Current gives the index as it is now. The view is never nil: where there is no index, or the newest state of it
@@ -94,7 +94,7 @@ func (r *Reader) settled() (*View, error, bool) {
 
 // refresh opens the newest state, if it is not the one held.
 func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
-	n, err := r.states.last(ctx, held.state.N)
+	n, err := r.states.Last(ctx, held.state.N)
 	if err != nil || n == held.state.N {
 		return held, err
 	}
@@ -102,7 +102,7 @@ func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
 	if err != nil {
 		return held, err
 	}
-	if err := checkCatalog(ctx, r.states.store, &e.state); err != nil {
+	if err := checkCatalog(ctx, r.states.Store, &e.state); err != nil {
 		return held, err
 	}
 	v, err := r.open(ctx, &e.state, held)
@@ -141,7 +141,7 @@ func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) 
 			continue
 		}
 		load.Go(func() (err error) {
-			v.runs[i], err = openRun(ctx, r.states.store, r.cache, ref)
+			v.runs[i], err = openRun(ctx, r.states.Store, r.cache, ref)
 			return err
 		})
 	}

@@ -23,7 +23,7 @@ type run struct {
 // openRun reads the list of a run's pages.
 func openRun(ctx context.Context, st store.Store, c *cache, ref runRef) (*run, error) {
 	r := &run{runRef: ref, store: st, cache: c}
-	data, err := readAll(ctx, st, ref.Name+"/"+filePages, 0, ref.Pages.Size)
+	data, err := store.ReadAll(ctx, st, ref.Name+"/"+filePages, 0, ref.Pages.Size)
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -55,7 +55,7 @@ func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 func (r *run) blocks(ctx context.Context, i int) ([]block, error) {
 	return recall(r, part{page: true, number: int64(i)}, func() ([]block, int64, error) {
 		p := r.pages[i]
-		data, err := readAll(ctx, r.store, r.Name+"/"+fileBlocks, p.offset, p.length)
+		data, err := store.ReadAll(ctx, r.store, r.Name+"/"+fileBlocks, p.offset, p.length)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -101,7 +101,7 @@ func (r *run) lines(ctx context.Context, n int64) (*lines, error) {
 			return nil, 0, err
 		}
 		key := r.Name + "/" + fileRows
-		data, err := readAll(ctx, r.store, key, b.offset, b.length)
+		data, err := store.ReadAll(ctx, r.store, key, b.offset, b.length)
 		if err != nil {
 			return nil, 0, err
 		}

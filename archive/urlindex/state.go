@@ -1,7 +1,6 @@
 package urlindex
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -76,28 +74,10 @@ func (s *state) covers(seq int64) bool {
 	return !hole
 }
 
-// states is the log of states in the store. They count from 1 without gaps, so the last is
-// found by probing.
-type states struct{ store store.Store }
+// states is the log of states in the store.
+type states struct{ store.Numbered }
 
-// last gives the number of the last state, knowing that state n exists (0: nothing known).
-func (l states) last(ctx context.Context, n int64) (int64, error) {
-	var failed error
-	exists := func(n int64) bool {
-		_, err := l.store.Stat(ctx, stateKey(n))
-		if err != nil && !errors.Is(err, store.ErrNotExist) {
-			failed = errors.Join(failed, err)
-		}
-		return err == nil
-	}
-	step := int64(1)
-	for exists(n+step) && failed == nil {
-		n += step
-		step *= 2
-	}
-	more := sort.Search(int(step-1), func(i int) bool { return failed != nil || !exists(n+int64(i)+1) })
-	return n + int64(more), failed
-}
+func statesOf(st store.Store) states { return states{store.Numbered{Store: st, Key: stateKey}} }
 
 // read gives state n; that of 0 covers nothing. Of a state that is no good the error is
 // ErrCorrupt, and number and digest are given all the same: another can follow on it.
@@ -105,7 +85,7 @@ func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	if n == 0 {
 		return &entry{}, nil
 	}
-	data, err := readAll(ctx, l.store, stateKey(n), 0, -1)
+	data, err := store.ReadAll(ctx, l.Store, stateKey(n), 0, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -137,26 +117,15 @@ func parseState(data []byte, n int64) (s state, err error) {
 	return s, nil
 }
 
-// errLost says that another got the state's number.
-var errLost = errors.New("state was taken by another")
-
-// append adds the state that follows on prev, and gives it. It fails with errLost where another was first. A
-// put that failed may have happened, so what is there decides.
+// append adds the state that follows on prev, as Append does, and gives it.
 func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error) {
 	s.Format, s.N, s.Prev = stateFormat, prev.N+1, prev.digest
 	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := putAgain(ctx, l.store, stateKey(s.N), bytes.NewReader(data), int64(len(data))); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := l.Append(ctx, s.N, data); err != nil {
 		return nil, err
-	}
-	there, err := readAll(ctx, l.store, stateKey(s.N), 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(there, data) {
-		return nil, errLost
 	}
 	return &entry{s, digest(data)}, nil
 }
@@ -173,25 +142,6 @@ func putAgain(ctx context.Context, st store.Store, key string, r io.ReaderAt, si
 		return failed
 	}
 	return nil
-}
-
-// readAll reads a range of an object into memory; n < 0 is all to its end.
-func readAll(ctx context.Context, st store.Store, key string, off, n int64) (data []byte, err error) {
-	r, err := st.Open(ctx, key, off, n)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	if n < 0 {
-		data, err = io.ReadAll(r)
-	} else {
-		data = make([]byte, n)
-		_, err = io.ReadFull(r, data)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	return data, nil
 }
 
 func digest(data []byte) string {
