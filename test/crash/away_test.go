@@ -15,6 +15,7 @@ import (
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testneed"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -117,7 +118,7 @@ func newSplit(t *testing.T, sheaf, database string, offline time.Duration, more 
 		h.settings = maps.Clone(s.settings)
 		h.settings["roles"] = roles
 		if n > 0 {
-			listen := freeAddresses(t, 2)
+			listen := testneed.Addresses(t, 2)
 			h.settings["http.listen"], h.settings["download.listen"] = listen[0], listen[1]
 		}
 		h.log = fmt.Sprint(s.log, n)

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/demo/sites"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testneed"
 	"sheaf/manager"
 )
 
@@ -86,7 +87,7 @@ func serveWeb(t *testing.T) *web {
 	check(t, err)
 	w := &web{saved, map[string]string{}}
 	for _, host := range saved.Hosts() {
-		w.at[host] = freeAddresses(t, 1)[0]
+		w.at[host] = testneed.Addresses(t, 1)[0]
 		l, err := net.Listen("tcp", w.at[host])
 		check(t, err)
 		server := &http.Server{Handler: sites.NewHandler(saved)}

@@ -7,17 +7,16 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/testneed"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/test/batchtest"
@@ -42,7 +41,7 @@ func newHouse(t testing.TB, from string) *house {
 	if from != "" {
 		copyTree(t, from, h.data)
 	}
-	listen := freeAddresses(t, 3)
+	listen := testneed.Addresses(t, 3)
 	h.settings = map[string]any{
 		"data": h.data, "http.listen": listen[0], "download.listen": listen[1], "drop.listen": listen[2],
 		"publish.window": "always", "access.anonymous": "*", "poll": "1s", "stop": "1s",
@@ -53,27 +52,6 @@ func newHouse(t testing.TB, from string) *house {
 		}
 	})
 	return h
-}
-
-// lives counts the loopback addresses that were given out, so that of tests that run at once
-// none takes another's port while its service is dead.
-var lives atomic.Uint32
-
-// freeAddresses gives host:port pairs that nobody listens on.
-func freeAddresses(t testing.TB, n int) (list []string) {
-	t.Helper()
-	k := lives.Add(1)
-	ip := fmt.Sprintf("127.%d.%d.%d", 80+k>>14&63, os.Getpid()&255, k&255)
-	for range n {
-		l, err := net.Listen("tcp", ip+":0")
-		if err != nil {
-			l, err = net.Listen("tcp", "127.0.0.1:0") // a system with one loopback address
-		}
-		check(t, err)
-		defer l.Close()
-		list = append(list, l.Addr().String())
-	}
-	return list
 }
 
 // start begins the next life; die is where it ends by itself, nil: nowhere.

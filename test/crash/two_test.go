@@ -13,6 +13,7 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testneed"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
@@ -74,7 +75,7 @@ func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
 			h.settings[key] = value
 		}
 		if n > 0 {
-			listen := freeAddresses(t, 3)
+			listen := testneed.Addresses(t, 3)
 			h.settings["http.listen"], h.settings["download.listen"], h.settings["drop.listen"] = listen[0], listen[1], listen[2]
 		}
 		h.log = fmt.Sprint(p.log, n)

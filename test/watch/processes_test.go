@@ -2,8 +2,8 @@ package watch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +15,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testneed"
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -47,11 +48,11 @@ func TestThreeChangesInACycle(t *testing.T) {
 	defer c.hook.Close()
 	dir := t.TempDir()
 
-	listen := freeAddress(t)
+	at := testneed.Addresses(t, 3)
 	data := filepath.Join(dir, "service")
-	run(t, filepath.Join(dir, "sheaf.log"), build(t, dir, "sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+listen, "--set", "download.listen="+freeAddress(t),
-		"--set", "drop.listen="+freeAddress(t), "--set", "publish.window=never", "--set", "poll=200ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
-	c.url = "http://" + listen
+	run(t, filepath.Join(dir, "sheaf.log"), build(t, dir, "sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+at[0], "--set", "download.listen="+at[1],
+		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=200ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
+	c.url = "http://" + at[0]
 	var op *operator.Client
 	soon(t, "the service comes up", func() error {
 		token, err := service.ReadToken(data)
@@ -81,7 +82,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 contact: https://robots.example.ac.jp/
 interval: 100ms
 window: always
-cycle: 20s
+cycle: 30s
 heartbeat: 1s
 express: 1s
 watch: {every: 2s}
@@ -134,6 +135,13 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 	run(t, robot+".log", robotd, "--config", settings)
 	for tries := 1; ; tries++ {
 		before := cycle()
+		soon(t, "a cycle begins", func() error { // the changes have all of it then
+			if cycle() == before {
+				return errors.New("it has not")
+			}
+			return nil
+		})
+		before++
 		began := time.Now()
 		for range 3 {
 			n := change()
@@ -145,8 +153,8 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 			t.Logf("three changes were told within %v of cycle %d, at try %d", time.Since(began).Round(time.Second), after, tries)
 			break
 		}
-		if tries == 8 {
-			t.Fatalf("three changes never came in one cycle, in eight tries")
+		if tries == 4 {
+			t.Fatalf("three changes never came in one cycle, in four tries")
 		}
 	}
 	seen := map[string]bool{}
@@ -198,16 +206,6 @@ func run(t *testing.T, log, path string, args ...string) (kill func()) {
 		}
 	})
 	return kill
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // soon repeats try until it gives no error.

@@ -3,7 +3,6 @@ package storetest
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,14 +64,7 @@ func StartMinIO(t testing.TB) *S3Server {
 func newS3Server(t testing.TB, program string) *S3Server {
 	t.Helper()
 	path := testneed.Tool(t, program)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &S3Server{Address: l.Addr().String(), Root: filepath.Join(t.TempDir(), "objects"), program: path}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &S3Server{Address: testneed.Addresses(t, 1)[0], Root: filepath.Join(t.TempDir(), "objects"), program: path}
 	if err := os.Mkdir(s.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}

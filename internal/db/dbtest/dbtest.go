@@ -82,16 +82,17 @@ func Postgres(t testing.TB) string {
 type Cluster struct {
 	URL string
 
-	bin, dir, port string
-	attr           *syscall.SysProcAttr
-	server         *exec.Cmd // nil: stopped
+	bin, dir, host, port string
+	attr                 *syscall.SysProcAttr
+	server               *exec.Cmd // nil: stopped
 }
 
 // Start runs a server on loopback until the test ends. It needs Debian's postgresql.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	c := &Cluster{bin: programs(t), port: freePort(t)}
-	c.URL = "postgres://sheaf@127.0.0.1:" + c.port + "/postgres?sslmode=disable"
+	at := testneed.Addresses(t, 1)[0]
+	c := &Cluster{bin: programs(t), URL: "postgres://sheaf@" + at + "/postgres?sslmode=disable"}
+	c.host, c.port, _ = net.SplitHostPort(at) // it has both
 	// Not t.TempDir, whose parents only root may enter: PostgreSQL does not run as root.
 	var err error
 	if c.dir, err = os.MkdirTemp("", "sheaf-postgres-"); err != nil {
@@ -115,7 +116,7 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 // Start runs the server again after Stop.
 func (c *Cluster) Start(t testing.TB) {
 	t.Helper()
-	server := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", c.port, "-c", "listen_addresses=127.0.0.1",
+	server := exec.Command(filepath.Join(c.bin, "postgres"), "-D", c.data(), "-p", c.port, "-c", "listen_addresses="+c.host,
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=200")
 	server.SysProcAttr, server.Dir = c.attr, c.dir
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -203,14 +204,4 @@ func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	}
 	attr.Credential = &syscall.Credential{Uid: uint32(ids[0]), Gid: uint32(ids[1])}
 	return attr
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"sheaf/internal/testneed"
 )
 
 // memberEnv holds a member's settings where the test's program is to be one.
@@ -129,19 +130,10 @@ func (m *Member) Kill(t testing.TB) {
 	m.proc.Wait() // says that it was killed
 }
 
-// freeURL gives a loopback address that nobody listens on at the moment.
-func freeURL(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
-
 // NewMember gives one that is not started.
 func NewMember(t testing.TB, name string) *Member {
-	return &Member{Name: name, Dir: t.TempDir(), Client: freeURL(t), Peer: freeURL(t)}
+	at := testneed.Addresses(t, 2)
+	return &Member{Name: name, Dir: t.TempDir(), Client: "http://" + at[0], Peer: "http://" + at[1]}
 }
 
 // Cluster is members on loopback, and a client that works on the cluster itself. It is

@@ -1,0 +1,28 @@
+package testneed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// Addresses gives host:port pairs that nobody listens on, for servers that are told where to listen.
+// They are on a loopback address drawn for them, so that nothing else takes a port before its
+// server listens there, or while that is dead.
+func Addresses(t testing.TB, n int) (list []string) {
+	t.Helper()
+	ip := fmt.Sprintf("127.%d.%d.%d", 128+rand.N(64), rand.N(256), 1+rand.N(254))
+	for range n {
+		l, err := net.Listen("tcp", ip+":0")
+		if err != nil {
+			l, err = net.Listen("tcp", "127.0.0.1:0") // a system with one loopback address
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
