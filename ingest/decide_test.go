@@ -121,19 +121,19 @@ func TestKilledWhileDeciding(t *testing.T) {
 				b := h.quarantined()
 				h.stop()
 				release := write == "restore" || write == "release"
-				decide := func() (err error) {
+				decide := func(in *ingest.Ingest) (err error) {
 					if release {
-						_, err = h.in.Release(t.Context(), string(b.ID), word)
+						_, err = in.Release(t.Context(), string(b.ID), word)
 					} else {
-						_, err = h.in.Discard(t.Context(), string(b.ID), word)
+						_, err = in.Discard(t.Context(), string(b.ID), word)
 					}
 					return err
 				}
 				h.robots.Foreign = nil
-				h.bury(write, when, func() { decide() })
+				h.bury(write, when, func(in *ingest.Ingest) { decide(in) })
 				h.open().run()
 				var no *ingest.Undecidable
-				if err := decide(); err != nil && !errors.As(err, &no) {
+				if err := decide(h.in); err != nil && !errors.As(err, &no) {
 					t.Fatal("the second try:", err)
 				}
 				if release {

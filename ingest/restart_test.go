@@ -47,14 +47,14 @@ func (g *grave) boundary(write, when string) {
 	g.mu.Unlock()
 }
 
-// bury starts the service, lets act run, and abandons it when it dies at the boundary.
-func (h *house) bury(write, when string, act func()) {
+// bury starts the service, lets act use it, and abandons it when it dies at the boundary.
+func (h *house) bury(write, when string, act func(*ingest.Ingest)) {
 	h.t.Helper()
 	g := &grave{write: write, when: when, died: make(chan struct{})}
 	h.opt.Boundary = g.boundary
 	h.open()
 	go h.in.Run(context.Background())
-	go act()
+	go act(h.in) // which may run when h has another
 	<-g.died
 	g.under.Wait() // what was being written when it died is written
 	h.in.Die()
@@ -84,7 +84,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 				var up ingest.Upload
 				h.open()
 				up = h.upload(b)
-				h.bury(write, when, func() { h.in.Accept(context.Background(), up, b.Signed) })
+				h.bury(write, when, func(in *ingest.Ingest) { in.Accept(context.Background(), up, b.Signed) })
 
 				h.open().run()
 				if _, err := os.Stat(up.Path); err != nil {
