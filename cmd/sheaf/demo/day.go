@@ -129,6 +129,9 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 		g.Go(func() error { return r.Drain(draining) })
 	}
 	g.Go(func() error {
+		waiting, done := context.WithCancel(draining)
+		defer done()
+		go d.trouble(waiting, n)
 		edition, err = d.publish(draining, n)
 		return err
 	})

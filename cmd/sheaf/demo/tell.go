@@ -12,7 +12,7 @@ import (
 
 // Event is a step of the demo.
 type Event struct {
-	Kind     string        `json:"event"` // ready, collecting, progress, collected, published, checked
+	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, checked
 	Text     string        `json:"text"`  // the same for people
 	Day      int           `json:"day,omitempty"`
 	Edition  string        `json:"edition,omitempty"`
