@@ -13,7 +13,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/ingest"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -28,7 +28,7 @@ func BenchmarkSplit(b *testing.B) {
 	size := int64(64 << 20)
 	if s := os.Getenv("SHEAF_BENCH_BYTES"); s != "" {
 		n, err := strconv.ParseInt(s, 10, 64)
-		must(b, err)
+		testkit.Must(b, err)
 		size = n
 	}
 	h := newHouse(b)
@@ -43,9 +43,9 @@ func BenchmarkSplit(b *testing.B) {
 		}
 		b.ReportMetric(seconds(func() { run(b, "cp", path, filepath.Join(h.dir, "copy")) }), "s-cp")
 		b.ReportMetric(seconds(func() { tarPerHost(b, path, filepath.Join(h.dir, "tar")) }), "s-tar")
-		must(b, resetPeak())
+		testkit.Must(b, resetPeak())
 		_, _, err := h.in.Accept(b.Context(), up, batch.Signed)
-		must(b, err)
+		testkit.Must(b, err)
 		b.ReportMetric(seconds(func() {
 			h.run()
 			h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
@@ -65,13 +65,13 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 	robots := batchtest.NewRobots(b)
 	made := filepath.Join(b.TempDir(), "batch")
 	f, err := os.Create(made)
-	must(b, err)
+	testkit.Must(b, err)
 	var sites []batchtest.Host
 	for i := range hosts {
 		sites = append(sites, batchtest.Site("h"+strconv.Itoa(i)+".example.jp", 1))
 	}
 	batch := batchtest.MakeTo(b, f, robots, 1, sites...)
-	must(b, f.Close())
+	testkit.Must(b, f.Close())
 	for name, below := range map[string]int64{"own": 0, "packs": 1 << 20} {
 		b.Run(name, func(b *testing.B) {
 			h := newHouse(b)
@@ -86,9 +86,9 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 				if b.N > 1 {
 					b.Fatal("one batch is split once: use -benchtime 1x")
 				}
-				must(b, resetPeak())
+				testkit.Must(b, resetPeak())
 				_, _, err := h.in.Accept(b.Context(), ingest.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}, batch.Signed)
-				must(b, err)
+				testkit.Must(b, err)
 				b.ReportMetric(seconds(func() {
 					h.run()
 					h.awaitFor(batch.ID, wire.StatePostSplit, time.Hour)
@@ -113,7 +113,7 @@ func bigBatch(b *testing.B, h *house, size int64) (*batchtest.Batch, string) {
 	const hosts, ratio = 50, 3
 	path := filepath.Join(h.opt.Dir, "upload")
 	f, err := os.Create(path)
-	must(b, err)
+	testkit.Must(b, err)
 	w := bufio.NewWriterSize(f, 1<<20)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var list []batchtest.Host
@@ -130,9 +130,9 @@ func bigBatch(b *testing.B, h *house, size int64) (*batchtest.Batch, string) {
 		}})
 	}
 	batch := batchtest.MakeTo(b, w, h.robots, 1, list...)
-	must(b, w.Flush())
-	must(b, f.Sync())
-	must(b, f.Close())
+	testkit.Must(b, w.Flush())
+	testkit.Must(b, f.Sync())
+	testkit.Must(b, f.Close())
 	return batch, path
 }
 
@@ -148,10 +148,10 @@ func words(rnd *rand.Rand, n int) []byte {
 
 // tarPerHost does the split as the 1999 distributor did: unpack, pack each host.
 func tarPerHost(b *testing.B, batch, dir string) {
-	must(b, os.MkdirAll(dir, 0o750))
+	testkit.Must(b, os.MkdirAll(dir, 0o750))
 	run(b, "tar", "xzf", batch, "-C", dir)
 	hosts, err := os.ReadDir(dir)
-	must(b, err)
+	testkit.Must(b, err)
 	for _, host := range hosts {
 		if !strings.HasPrefix(host.Name(), "_") {
 			run(b, "tar", "czf", filepath.Join(dir, host.Name()+".tar.gz"), "-C", dir, host.Name())
@@ -161,7 +161,7 @@ func tarPerHost(b *testing.B, batch, dir string) {
 
 func run(b testing.TB, name string, args ...string) {
 	b.Helper()
-	if out, err := exec.Command(testneed.Tool(b, name), args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(testkit.Tool(b, name), args...).CombinedOutput(); err != nil {
 		b.Fatalf("%s: %v: %s", name, err, out)
 	}
 }
@@ -172,11 +172,11 @@ func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"
 // peakMB is the most memory that was resident since, in MB.
 func peakMB(b *testing.B) float64 {
 	data, err := os.ReadFile("/proc/self/status")
-	must(b, err)
+	testkit.Must(b, err)
 	for line := range strings.Lines(string(data)) {
 		if f := strings.Fields(line); f[0] == "VmHWM:" {
 			kb, err := strconv.ParseFloat(f[1], 64)
-			must(b, err)
+			testkit.Must(b, err)
 			return kb * 1024 / 1e6
 		}
 	}

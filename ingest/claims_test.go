@@ -7,6 +7,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -29,9 +30,9 @@ func TestCollectionKeepsClaims(t *testing.T) {
 			h.await(wrong.ID, wire.StateQuarantined)
 			collect := func(days int) *catalog.Collection {
 				c, err := catalog.Open(t.Context(), h.store, catalog.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, days) }})
-				must(t, err)
+				testkit.Must(t, err)
 				r, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: h.in.Claims})
-				must(t, err)
+				testkit.Must(t, err)
 				return r
 			}
 			for days := range 4 {
@@ -40,13 +41,13 @@ func TestCollectionKeepsClaims(t *testing.T) {
 				}
 			}
 			for info, err := range h.store.List(t.Context(), "", "") {
-				must(t, err)
+				testkit.Must(t, err)
 				if strings.Contains(info.Key, string(wrong.ID)) {
 					t.Errorf("%s is left", info.Key)
 				}
 			}
 			_, _, err := h.in.PublishNow(t.Context())
-			must(t, err)
+			testkit.Must(t, err)
 			for days := range 3 {
 				collect(10 + 2*days)
 			}
@@ -61,11 +62,11 @@ func TestCollectionKeepsClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 			c, err := catalog.Open(t.Context(), h.store, catalog.Options{})
-			must(t, err)
+			testkit.Must(t, err)
 			h.stop()
 			h.opt.Catalog = c
 			in, err := ingest.New(t.Context(), h.opt)
-			must(t, err)
+			testkit.Must(t, err)
 			if _, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: in.Claims}); err == nil || !strings.Contains(err.Error(), "record is lost") {
 				t.Errorf("with the newest version lost: %v", err)
 			}

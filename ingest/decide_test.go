@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 
@@ -36,16 +37,16 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 	b := h.quarantined()
 	h.signed(b, wire.ReasonClock)
 	row, err := h.in.Release(t.Context(), string(b.ID), word)
-	must(t, err)
+	testkit.Must(t, err)
 	if row.Decision != ingest.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
 		t.Errorf("row %+v", row)
 	}
-	eventually(t, "the next judgement stops it", func() bool {
+	testkit.Until(t, "the next judgement stops it", func() bool {
 		r, _ := h.in.Receipt(t.Context(), b.ID)
 		return r.State == wire.StateQuarantined && r.Reason == wire.ReasonHostNotAssigned
 	})
 	_, err = h.in.Release(t.Context(), string(b.ID), word)
-	must(t, err)
+	testkit.Must(t, err)
 	if r := h.await(b.ID, wire.StatePublished); r.Reason != "" || r.Detail != "" {
 		t.Errorf("receipt %+v", r)
 	}
@@ -66,13 +67,13 @@ func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
 	b.Data[100] ^= 1
 	h.accept(b)
 	for range 2 {
-		eventually(t, "it is quarantined", func() bool {
+		testkit.Until(t, "it is quarantined", func() bool {
 			r, _ := h.in.Receipt(t.Context(), b.ID)
 			return r.State == wire.StateQuarantined
 		})
 		h.kept(string(b.ID), b, wire.ReasonSHAMismatch)
 		row, err := h.in.Release(t.Context(), string(b.ID), word)
-		must(t, err)
+		testkit.Must(t, err)
 		if row.Waived != "" {
 			t.Errorf("waived %q: bytes are no matter of opinion", row.Waived)
 		}
@@ -85,7 +86,7 @@ func TestDiscard(t *testing.T) {
 	h := newHouse(t).open().run()
 	b := h.quarantined()
 	row, err := h.in.Discard(t.Context(), string(b.ID), word)
-	must(t, err)
+	testkit.Must(t, err)
 	if row.Decision != ingest.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
 		t.Errorf("row %+v", row)
 	}
@@ -97,7 +98,7 @@ func TestDiscard(t *testing.T) {
 		t.Errorf("detail %q", r.Detail)
 	}
 	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
-	must(t, err)
+	testkit.Must(t, err)
 	if fresh || r.State != wire.StateQuarantined {
 		t.Errorf("the same again: fresh %v, %+v", fresh, r)
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 )
 
 // disk is a file system of 1000 bytes and as many files.
@@ -51,23 +52,23 @@ func TestGuard(t *testing.T) {
 	t.Run("stops and goes on where it is told to", func(t *testing.T) {
 		*buffers = disk{}
 		g := ingest.NewGuard([]ingest.Disk{one}, ingest.Marks{Full: 0.5, Drained: 0.4}, time.Minute, func() (int64, error) { return 0, nil })
-		must(t, g.Reserve("a", batch(450)))
+		testkit.Must(t, g.Reserve("a", batch(450)))
 		wantFull(t, g.Reserve("b", batch(51)), false)
 		wantFull(t, g.Reserve("c", batch(1)), true)
 		g.Release("a")
-		must(t, g.Reserve("b", batch(51)))
+		testkit.Must(t, g.Reserve("b", batch(51)))
 	})
 
 	t.Run("stops at 85 and goes on at 75", func(t *testing.T) {
 		g := guard(one)
-		must(t, g.Reserve("a", batch(400)))
-		must(t, g.Reserve("b", batch(400)))
+		testkit.Must(t, g.Reserve("a", batch(400)))
+		testkit.Must(t, g.Reserve("b", batch(400)))
 		wantFull(t, g.Reserve("c", batch(51)), false)
-		must(t, g.Extend("a", batch(450))) // what was begun goes on
+		testkit.Must(t, g.Extend("a", batch(450))) // what was begun goes on
 		wantFull(t, g.Extend("a", batch(451)), true)
 		wantFull(t, g.Reserve("c", batch(1)), true)
 		g.Release("b")
-		must(t, g.Reserve("c", batch(1))) // 450 are left
+		testkit.Must(t, g.Reserve("c", batch(1))) // 450 are left
 		g.Release("a")
 		g.Release("c")
 		buffers.used = 760
@@ -75,13 +76,13 @@ func TestGuard(t *testing.T) {
 		buffers.used = 751
 		wantFull(t, g.Reserve("c", batch(1)), true)
 		buffers.used = 750
-		must(t, g.Reserve("c", batch(1)))
+		testkit.Must(t, g.Reserve("c", batch(1)))
 	})
 	t.Run("one too large does not stop the others", func(t *testing.T) {
 		g := guard(one)
 		wantNever(t, g.Reserve("a", batch(851)))
 		wantNever(t, g.Extend("a", ingest.Claim{Coming: 1, Whole: 851})) // of unknown size, and almost here
-		must(t, g.Reserve("b", batch(850)))
+		testkit.Must(t, g.Reserve("b", batch(850)))
 		g.Release("b")
 		buffers.used = 10
 		wantNever(t, g.Reserve("c", batch(math.MaxInt64))) // with what is there it is no small number
@@ -89,20 +90,20 @@ func TestGuard(t *testing.T) {
 	t.Run("the store's copy counts", func(t *testing.T) {
 		g := guard(both)
 		wantNever(t, g.Reserve("a", batch(426)))
-		must(t, g.Reserve("a", batch(425)))
+		testkit.Must(t, g.Reserve("a", batch(425)))
 		g.Release("a") // came whole: on disk, and to be copied
 		buffers.used, unsplit = 400, 400
 		wantFull(t, g.Reserve("b", batch(26)), false)
 		buffers.used, unsplit = 800, 0 // copied
 		wantFull(t, g.Reserve("b", batch(20)), true)
 		buffers.used = 400 // collected
-		must(t, g.Reserve("b", ingest.Claim{Coming: 100, Whole: 300}))
+		testkit.Must(t, g.Reserve("b", ingest.Claim{Coming: 100, Whole: 300}))
 	})
 	t.Run("a store on a disk of its own", func(t *testing.T) {
 		g := guard(one, other)
 		objects.used, unsplit = 500, 200
 		wantFull(t, g.Reserve("a", ingest.Claim{Coming: 10, Whole: 151}), false)
-		must(t, g.Reserve("a", ingest.Claim{Coming: 10, Whole: 150}))
+		testkit.Must(t, g.Reserve("a", ingest.Claim{Coming: 10, Whole: 150}))
 	})
 	t.Run("files", func(t *testing.T) {
 		g := guard(one)
@@ -111,7 +112,7 @@ func TestGuard(t *testing.T) {
 		buffers.files = 760
 		wantFull(t, g.Reserve("a", batch(1)), true)
 		buffers.files = 740
-		must(t, g.Reserve("a", batch(1)))
+		testkit.Must(t, g.Reserve("a", batch(1)))
 	})
 	t.Run("full all the same", func(t *testing.T) {
 		g := guard(one)

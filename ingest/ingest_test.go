@@ -20,6 +20,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -44,12 +45,12 @@ func newHouse(t testing.TB) *house {
 	h := &house{t: t, dir: t.TempDir(), robots: batchtest.NewRobots(t), stop: func() {}}
 	_, h.key, _ = ed25519.GenerateKey(nil)
 	fsStore, err := store.OpenFS(filepath.Join(h.dir, "objects"))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { h.stop(); fsStore.Close() })
 	h.store = fsStore
 	h.source = dbtest.Source(t)
 	h.db, err = db.Open(t.Context(), h.source)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { h.db.Close() })
 	h.opt = ingest.Options{
 		DB: h.db, Dir: filepath.Join(h.dir, "buffers"), Robots: h.robots, Key: h.key,
@@ -63,10 +64,10 @@ func (h *house) open() *house {
 	h.t.Helper()
 	var err error
 	h.cat, err = catalog.Open(h.t.Context(), h.store, catalog.Options{Location: h.opt.Zone, Now: h.opt.Now})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.opt.Store, h.opt.Catalog = h.store, h.cat
 	h.in, err = ingest.New(h.t.Context(), h.opt)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return h
 }
 
@@ -87,14 +88,14 @@ func (h *house) run() *house {
 // upload lays a batch's bytes down as a receiver does.
 func (h *house) upload(b *batchtest.Batch) ingest.Upload {
 	path := filepath.Join(h.opt.Dir, "upload-"+wire.Digest(b.Data)[:8])
-	must(h.t, os.WriteFile(path, b.Data, 0o600))
+	testkit.Must(h.t, os.WriteFile(path, b.Data, 0o600))
 	return ingest.Upload{Batch: b.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
 }
 
 func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
 	h.t.Helper()
 	r, fresh, err := h.in.Accept(h.t.Context(), h.upload(b), b.Signed)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if !fresh || r.State != wire.StateReceived {
 		h.t.Fatalf("fresh %v, receipt %+v", fresh, r)
 	}
@@ -113,7 +114,7 @@ func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration)
 	deadline := time.Now().Add(atMost)
 	for {
 		r, err := h.in.Receipt(h.t.Context(), id)
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		if r != nil && r.State == want {
 			return r
 		}
@@ -128,10 +129,10 @@ func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration)
 func (h *house) lines(host string) []catalog.Line {
 	h.t.Helper()
 	s, err := h.cat.Pin(h.t.Context())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Release()
 	lines, err := s.Host(h.t.Context(), host)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return lines
 }
 
@@ -139,10 +140,10 @@ func (h *house) lines(host string) []catalog.Line {
 func (h *house) verify(l catalog.Line) {
 	h.t.Helper()
 	r, err := h.store.Open(h.t.Context(), l.Object, l.Offset, l.Length)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer r.Close()
 	sum, err := archive.VerifySegment(r, archive.VerifyOptions{Host: l.Host})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if sum.SHA256 != l.SHA256 || sum.Records != l.Records || sum.IndexOffset != l.IndexOffset || sum.IndexLength != l.IndexLength || sum.Files != l.Files {
 		h.t.Errorf("%s: stored %+v, line %+v", l.Host, sum, l)
 	}
@@ -150,13 +151,6 @@ func (h *house) verify(l catalog.Line) {
 		if v.Size <= 0 || len(v.SHA256) != 64 || v.ETag == "" {
 			h.t.Errorf("%s: view %s is %+v", l.Host, kind, v)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -182,33 +176,24 @@ func TestBatchIsPublished(t *testing.T) {
 			t.Errorf("line %+v", l)
 		}
 		stored, err := h.store.Open(t.Context(), l.Object, 0, b.Manifest.Hosts[i].Length)
-		must(t, err)
+		testkit.Must(t, err)
 		got, err := io.ReadAll(stored)
-		must(t, err)
+		testkit.Must(t, err)
 		stored.Close()
 		if !bytes.Equal(got, b.Data[b.Manifest.Hosts[i].Offset:][:len(got)]) {
 			t.Errorf("%s: the stored range is not the batch's", name)
 		}
 	}
 	kept, err := h.store.Open(t.Context(), "batches/"+string(b.ID)+".manifest", 0, -1)
-	must(t, err)
+	testkit.Must(t, err)
 	defer kept.Close()
 	if data, _ := io.ReadAll(kept); !bytes.Equal(data, b.Signed) {
 		t.Error("the manifest that is kept is not the one that was signed")
 	}
-	eventually(t, "the batch's file is collected", func() bool {
+	testkit.Until(t, "the batch's file is collected", func() bool {
 		_, err := os.Stat(filepath.Join(h.opt.Dir, "batches", string(b.ID)))
 		return os.IsNotExist(err)
 	})
-}
-
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("does not come about: " + what)
-		}
-	}
 }
 
 func TestSameBatchAgain(t *testing.T) {
@@ -217,7 +202,7 @@ func TestSameBatchAgain(t *testing.T) {
 	h.accept(b)
 	h.await(b.ID, wire.StatePublished)
 	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
-	must(t, err)
+	testkit.Must(t, err)
 	if fresh || r.State != wire.StatePublished {
 		t.Errorf("fresh %v, receipt %+v; want the old one, published", fresh, r)
 	}
@@ -327,7 +312,7 @@ func TestQuarantine(t *testing.T) {
 				t.Error("a host of a quarantined batch is public")
 			}
 			dir := filepath.Join(h.opt.Dir, "quarantine", string(bad.ID))
-			eventually(t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
+			testkit.Until(t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
 			for file, want := range map[string][]byte{"batch.tar.gz": bad.Data, "manifest": bad.Signed} {
 				if data, err := os.ReadFile(filepath.Join(dir, file)); !bytes.Equal(data, want) {
 					t.Errorf("%s in quarantine is not what came (%v)", file, err)
@@ -372,7 +357,7 @@ func TestPublishWindow(t *testing.T) {
 		t.Fatal("published outside the window")
 	}
 	v, n, err := h.in.PublishNow(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	a, b := h.await(one.ID, wire.StatePublished), h.await(two.ID, wire.StatePublished)
 	if n != 2 || a.Edition != v.Edition || b.Edition != v.Edition || a.Version != b.Version {
 		t.Errorf("%d batches, %+v, %+v; want both in one edition %+v", n, a, b, v)

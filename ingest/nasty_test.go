@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -257,7 +258,7 @@ func TestNastyBatches(t *testing.T) {
 func (h *house) kept(id string, b *batchtest.Batch, want wire.Reason) {
 	h.t.Helper()
 	dir := filepath.Join(h.opt.Dir, "quarantine", id)
-	eventually(h.t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
+	testkit.Until(h.t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
 	for file, want := range map[string][]byte{"batch.tar.gz": b.Data, "manifest": b.Signed} {
 		if data, err := os.ReadFile(filepath.Join(dir, file)); !bytes.Equal(data, want) {
 			h.t.Errorf("%s in quarantine is not what came (%v)", file, err)
@@ -272,11 +273,11 @@ func (h *house) kept(id string, b *batchtest.Batch, want wire.Reason) {
 func (h *house) signed(b *batchtest.Batch, want wire.Reason) *wire.Receipt {
 	h.t.Helper()
 	r, err := h.in.ReceiptFor(h.t.Context(), b.ID, b.Manifest.SHA256)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	data, err := h.in.Sign(r)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	r, err = wire.OpenReceipt(data, h.key.Public().(ed25519.PublicKey))
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if r.State != wire.StateQuarantined || r.Reason != want || r.SHA256 != b.Manifest.SHA256 || r.Detail == "" {
 		h.t.Errorf("the robot's receipt is %+v", r)
 	}
@@ -305,7 +306,7 @@ func TestRefusedAtTheDoor(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 		_, err = h.in.Discard(t.Context(), id, ingest.Word{By: "op"})
-		must(t, err)
+		testkit.Must(t, err)
 		if c.want == wire.ReasonBadSignature {
 			h.accept(first)
 			h.await(first.ID, wire.StatePublished)

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -91,7 +92,7 @@ func (h *house) checkPacks(packs map[string][]catalog.Line, b *batchtest.Batch, 
 			at += l.Length
 		}
 		info, err := h.store.Stat(h.t.Context(), object)
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		if info.Size != at || size > 0 && at > size {
 			h.t.Errorf("%s has %d bytes, its lines %d, allowed are %d", object, info.Size, at, size)
 		}
@@ -105,7 +106,7 @@ func (h *house) checkPacks(packs map[string][]catalog.Line, b *batchtest.Batch, 
 func (h *house) fsck() {
 	h.t.Helper()
 	report, err := catalog.Fsck(h.t.Context(), h.store, catalog.FsckOptions{Deep: true, TempDir: h.t.TempDir()})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if !report.OK() || report.Verified != report.Segments {
 		h.t.Errorf("fsck: %+v", report)
 	}
@@ -127,7 +128,7 @@ func TestPackIsTarGz(t *testing.T) {
 			continue
 		}
 		got, err := os.ReadFile(filepath.Join(dir, archive.HostDir(site.Name), "0.html"))
-		must(t, err)
+		testkit.Must(t, err)
 		for page := range site.Each {
 			if !bytes.Equal(got, page.Body) {
 				t.Errorf("%s: page is %q", site.Name, got)
@@ -148,7 +149,7 @@ func TestRefusedBatchStoresNoPack(t *testing.T) {
 	h.accept(b)
 	h.await(b.ID, wire.StateQuarantined)
 	for info, err := range h.store.List(t.Context(), "", "") {
-		must(t, err)
+		testkit.Must(t, err)
 		t.Errorf("%s is stored", info.Key)
 	}
 }
@@ -202,7 +203,7 @@ func TestBatchFileChangesBeforeItIsPacked(t *testing.T) {
 		t.Errorf("receipt %+v", r)
 	}
 	for info, err := range h.store.List(t.Context(), "packs/", "") {
-		must(t, err)
+		testkit.Must(t, err)
 		t.Errorf("%s is stored", info.Key)
 	}
 }

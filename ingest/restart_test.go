@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -101,7 +102,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 				for _, l := range lines {
 					h.verify(l)
 				}
-				eventually(t, "the batch leaves the buffers", func() bool {
+				testkit.Until(t, "the batch leaves the buffers", func() bool {
 					left, err := os.ReadDir(h.opt.Dir + "/batches")
 					return err == nil && len(left) == 0
 				})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -20,9 +21,9 @@ func clocked(t *testing.T, zone, publish, begin string, f func(t *testing.T, c *
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(moment(t, begin))) // a bubble begins in 2000
 		location, err := time.LoadLocation(zone)
-		must(t, err)
+		testkit.Must(t, err)
 		w, err := window.Parse(publish)
-		must(t, err)
+		testkit.Must(t, err)
 		c := &clock{house: newHouse(t)}
 		c.opt.Zone, c.opt.Window, c.opt.Now = location, w, c.now
 		c.opt.Limits.Poll, c.opt.Limits.BackoffMin, c.opt.Limits.BackoffMax = time.Minute, time.Second, time.Minute
@@ -71,7 +72,7 @@ func (c *clock) bring() *batchtest.Batch {
 func (c *clock) receipt(b *batchtest.Batch) *wire.Receipt {
 	c.t.Helper()
 	r, err := c.in.Receipt(c.t.Context(), b.ID)
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return r
 }
 
@@ -92,7 +93,7 @@ func (c *clock) published(b *batchtest.Batch, edition string) {
 func moment(t testing.TB, text string) time.Time {
 	t.Helper()
 	m, err := time.Parse(time.RFC3339, text)
-	must(t, err)
+	testkit.Must(t, err)
 	return m
 }
 

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/ingest"
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -28,10 +29,10 @@ func (h *house) beside() *house {
 	other := *h
 	var err error
 	other.db, err = db.Open(h.t.Context(), h.source)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { other.db.Close() })
 	other.store, err = store.OpenFS(filepath.Join(h.dir, "objects"))
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	other.opt.DB = other.db
 	return other.open()
 }
@@ -162,7 +163,7 @@ func TestTwoProcesses(t *testing.T) {
 // row tells what the ledger has of a batch.
 func (h *house) row(id wire.BatchID) (b ingest.Batch) {
 	h.t.Helper()
-	must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
+	testkit.Must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
 	return b
 }
 
@@ -199,7 +200,7 @@ func TestSlowSplitterIsFenced(t *testing.T) {
 	h.opt.Now = func() time.Time { return time.Now().Add(90 * time.Minute) } // by the other's clock the lease is over
 	other := h.beside().run()
 	defer other.stop()
-	eventually(t, "the other splits it", func() bool { return other.row(b.ID).State != wire.StatePreSplit })
+	testkit.Until(t, "the other splits it", func() bool { return other.row(b.ID).State != wire.StatePreSplit })
 	let()
 	other.once(b)
 	lines := other.lines("a1.example.jp")
@@ -225,11 +226,11 @@ func TestLeaseIsPutOff(t *testing.T) {
 	h.run()
 	h.await(b.ID, wire.StatePreSplit)
 	end := func() (until int64) {
-		must(t, h.db.QueryRowContext(t.Context(), `SELECT lease_until FROM ingest_batches WHERE id = ?`, b.ID).Scan(&until))
+		testkit.Must(t, h.db.QueryRowContext(t.Context(), `SELECT lease_until FROM ingest_batches WHERE id = ?`, b.ID).Scan(&until))
 		return until
 	}
 	first := end()
-	eventually(t, "the lease is put off", func() bool { return end() > first })
+	testkit.Until(t, "the lease is put off", func() bool { return end() > first })
 	h.once(b)
 }
 
@@ -337,7 +338,7 @@ func TestFencedPublisher(t *testing.T) {
 func (h *house) publishElsewhere(token int64) {
 	h.t.Helper()
 	_, err := h.cat.Publish(h.t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "import-1", SHA256: "00"}}, Token: token})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 }
 
 // everybody gives the lease to all who ask, at once: the worst that leases can do.

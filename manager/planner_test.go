@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 )
@@ -47,25 +48,18 @@ func newPlanners(t *testing.T, source string, leases func(*sql.DB) lease.Locker)
 	m := p.all[0]
 	for _, robot := range []string{"r1", "r2"} {
 		token, _, err := m.Admit(t.Context(), robot)
-		check(t, err)
+		testkit.Must(t, err)
 		_, err = m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
-		check(t, err)
-		check(t, m.Subscribe(t.Context(), robot))
+		testkit.Must(t, err)
+		testkit.Must(t, m.Subscribe(t.Context(), robot))
 	}
 	var urls []string
 	for i := range 8 {
 		urls = append(urls, fmt.Sprintf("http://h%d.test/", i))
 	}
 	_, err := m.AddHosts(t.Context(), urls, nil)
-	check(t, err)
+	testkit.Must(t, err)
 	return p
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // turnCosts lets the robots hand in logs by which the hosts lie with the wrong one: a plan moves some.
@@ -81,9 +75,9 @@ func (p *planners) turnCosts() {
 			lines.WriteString(exchange(fmt.Sprintf("h%d.test", h), 100, ms[(i+p.next)%2]))
 		}
 		_, err := p.db.ExecContext(p.t.Context(), `DELETE FROM costs WHERE robot = ?`, robot) // of former nights
-		check(p.t, err)
+		testkit.Must(p.t, err)
 		_, err = p.all[0].SubmitLog(p.t.Context(), robot, bytes.NewReader(append([]byte(fmt.Sprintf("%s.%d\n", robot, p.next)), zip(lines.String())...)))
-		check(p.t, err)
+		testkit.Must(p.t, err)
 	}
 }
 
@@ -195,12 +189,12 @@ func TestStalePlanner(t *testing.T) {
 }
 
 func (broken) token(t *testing.T, d *sql.DB) (n int64) {
-	check(t, d.QueryRowContext(t.Context(), `SELECT token FROM plans`).Scan(&n))
+	testkit.Must(t, d.QueryRowContext(t.Context(), `SELECT token FROM plans`).Scan(&n))
 	return n
 }
 
 func (broken) generation(t *testing.T, d *sql.DB) (n int64) {
-	check(t, d.QueryRowContext(t.Context(), `SELECT number FROM generation`).Scan(&n))
+	testkit.Must(t, d.QueryRowContext(t.Context(), `SELECT number FROM generation`).Scan(&n))
 	return n
 }
 
@@ -208,7 +202,7 @@ func (broken) generation(t *testing.T, d *sql.DB) (n int64) {
 func TestPlannerRaisesLeases(t *testing.T) {
 	p := newPlanners(t, dbtest.Source(t), func(d *sql.DB) lease.Locker { return lease.NewDB(d, nil, lease.Options{}) })
 	_, err := p.db.ExecContext(t.Context(), `UPDATE plans SET token = 1000`)
-	check(t, err)
+	testkit.Must(t, err)
 	if _, err := p.all[0].Rebalance(t.Context(), false); !errors.Is(err, manager.ErrFenced) {
 		t.Errorf("the first: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // benchPages names how many pages each of the 100 hosts has that robot and peers crawl; default 200.
@@ -119,7 +119,7 @@ var peers = []struct {
 }{
 	// It writes the pages to files.
 	{"wget2", func(b *testing.B) func(string) *exec.Cmd {
-		wget := testneed.Tool(b, "wget2")
+		wget := testkit.Tool(b, "wget2")
 		return func(seeds string) *exec.Cmd {
 			return exec.Command(wget, "--quiet", "--recursive", "--level=0", "--max-threads=100", "-P", b.TempDir(), "-i", seeds)
 		}
@@ -130,13 +130,13 @@ var peers = []struct {
 		build := exec.Command("go", "build", "-o", bin, "./colly")
 		build.Dir = filepath.Join("..", "test", "bench")
 		if out, err := build.CombinedOutput(); err != nil {
-			testneed.Missing(b, "colly, which test/bench gets as a module, does not build: %v\n%s", err, out)
+			testkit.Missing(b, "colly, which test/bench gets as a module, does not build: %v\n%s", err, out)
 		}
 		return func(seeds string) *exec.Cmd { return exec.Command(bin, seeds) }
 	}},
 	// It keeps nothing.
 	{"scrapy", func(b *testing.B) func(string) *exec.Cmd {
-		scrapy := testneed.Tool(b, "scrapy")
+		scrapy := testkit.Tool(b, "scrapy")
 		spider := filepath.Join("..", "test", "bench", "spider.py")
 		return func(seeds string) *exec.Cmd { return exec.Command(scrapy, "runspider", spider, "-a", "seeds="+seeds) }
 	}},

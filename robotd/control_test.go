@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/localsock"
 )
 
@@ -31,16 +32,6 @@ func runDaemon(t *testing.T, cfg Config) (stop func()) {
 	}
 }
 
-// eventually waits for what a busy machine may take long for.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not reached: %s", what)
-		}
-	}
-}
-
 // The operator pauses a robot: visits end, what is collected is handed in, a restart changes
 // nothing; then it is resumed, and the crawl comes to its end.
 func TestPause(t *testing.T) {
@@ -55,7 +46,7 @@ func TestPause(t *testing.T) {
 	cfg.Metrics = "127.0.0.1:" + freePort(t)
 	monitor := NewMonitor(cfg.DataDir)
 	stop := runDaemon(t, cfg)
-	eventually(t, "a crawl", func() bool {
+	testkit.Until(t, "a crawl", func() bool {
 		st, running, err := monitor.Status(t.Context(), -1)
 		return err == nil && running && st.Pages.Total > 20
 	})
@@ -78,9 +69,9 @@ func TestPause(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "batches while paused", func() bool { return arrived() > 0 })
+	testkit.Until(t, "batches while paused", func() bool { return arrived() > 0 })
 	st, _, err := monitor.Status(t.Context(), -1)
-	eventually(t, "the page in hand", func() bool {
+	testkit.Until(t, "the page in hand", func() bool {
 		st, _, err = monitor.Status(t.Context(), -1)
 		return st.Visited == 0
 	})
@@ -110,7 +101,7 @@ func TestPause(t *testing.T) {
 	}
 	before := fetched()
 	stop = runDaemon(t, cfg)
-	eventually(t, "the second start", func() bool {
+	testkit.Until(t, "the second start", func() bool {
 		st, running, err := monitor.Status(t.Context(), 0)
 		return err == nil && running && st.Waiting == 1
 	})
@@ -121,7 +112,7 @@ func TestPause(t *testing.T) {
 	if running, err := monitor.SetPaused(t.Context(), false); err != nil || !running {
 		t.Fatalf("resume: %t, %v", running, err)
 	}
-	eventually(t, "all pages", func() bool { return arrived() == pages })
+	testkit.Until(t, "all pages", func() bool { return arrived() == pages })
 	stop()
 	if running, err := monitor.SetPaused(t.Context(), true); err != nil || running {
 		t.Errorf("pause without a daemon: %t, %v", running, err)
@@ -181,7 +172,7 @@ func TestTapIsTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	eventually(t, "the consumer", r.tap.Active)
+	testkit.Until(t, "the consumer", r.tap.Active)
 	live := make(chan []byte, 1)
 	go func() {
 		data, err := io.ReadAll(conn)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/fetch"
@@ -182,7 +183,7 @@ func TestFirstStart(t *testing.T) {
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
 	ended := make(chan error, 1)
 	go func() { ended <- Run(t.Context(), cfg, testLog(t)) }()
-	eventually(t, "questions to the dead service", func() bool {
+	testkit.Until(t, "questions to the dead service", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.calls[wire.PathSubscribe] > 1

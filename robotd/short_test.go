@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/room"
 )
 
@@ -138,7 +138,7 @@ func TestSpoolBound(t *testing.T) {
 
 // On a small disk the robot stops before it is full, and goes on when batches are published.
 func TestSmallDisk(t *testing.T) {
-	dir := testneed.SmallDisk(t, "size=8m")
+	dir := testkit.SmallDisk(t, "size=8m")
 	if dir == "" {
 		return
 	}
@@ -171,7 +171,7 @@ func TestSmallDisk(t *testing.T) {
 // Another program fills the disk to the last byte. The robot waits, loses nothing, and goes
 // on when there is room.
 func TestFullDisk(t *testing.T) {
-	dir := testneed.SmallDisk(t, "size=24m")
+	dir := testkit.SmallDisk(t, "size=24m")
 	if dir == "" {
 		return
 	}

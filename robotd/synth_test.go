@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // synthweb is the shared folder's synthetic web, run as a process of its own.
@@ -50,7 +50,7 @@ type tracks struct {
 // buildShared builds a program of the shared folder.
 func buildShared(t testing.TB, name string) string {
 	t.Helper()
-	dir := filepath.Join(testneed.Shared(t), name)
+	dir := filepath.Join(testkit.Shared(t), name)
 	bin := filepath.Join(t.TempDir(), name)
 	cmd := exec.Command("go", "build", "-o", bin, ".")
 	cmd.Dir = dir

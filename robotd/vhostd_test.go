@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // corpus is the shared corpus of real pages, unpacked and served by the shared
@@ -43,9 +43,9 @@ const wholeCorpus = "SHEAF_TEST_CORPUS"
 // newCorpus unpacks the corpus, without the hosts left out, and starts vhostd.
 func newCorpus(t *testing.T, leftOut ...string) *corpus {
 	t.Helper()
-	shared := testneed.Shared(t)
-	tar := testneed.Tool(t, "tar")
-	testneed.Tool(t, "xz")
+	shared := testkit.Shared(t)
+	tar := testkit.Tool(t, "tar")
+	testkit.Tool(t, "xz")
 	c := &corpus{dir: filepath.Join(t.TempDir(), "corpus"), addr: make(map[string]string)}
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 )
 
 // BenchmarkIndex makes an index of made-up records and looks URLs up in it. They lie in as many runs as
@@ -29,11 +30,11 @@ func BenchmarkIndex(b *testing.B) {
 	sizes := []int{8, 8, 8, 1, 1, 1, 1, 1, 1}
 	for b.Loop() {
 		fs, err := store.OpenFS(b.TempDir())
-		must(b, err)
+		testkit.Must(b, err)
 		cat, err := catalog.Open(ctx, fs, catalog.Options{})
-		must(b, err)
+		testkit.Must(b, err)
 		snap, err := cat.Pin(ctx)
-		must(b, err)
+		testkit.Must(b, err)
 		builder := NewBuilder(cat, fs, Options{TempDir: b.TempDir(), Log: slog.New(slog.DiscardHandler)})
 		s := state{Kind: kindBuild}
 		day, pages := 0, max(records/30, 1)
@@ -46,18 +47,18 @@ func BenchmarkIndex(b *testing.B) {
 				day++
 				for p := range pages {
 					line = appendRow(line[:0], madeUp(p, day))
-					must(b, sorter.Add(line))
+					testkit.Must(b, sorter.Add(line))
 				}
 			}
 			sorted, err := sorter.sorted()
-			must(b, err)
+			testkit.Must(b, err)
 			ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
-			must(b, err)
-			must(b, sorter.Close())
+			testkit.Must(b, err)
+			testkit.Must(b, sorter.Close())
 			s.Runs = append(s.Runs, ref)
 		}
 		_, err = builder.append(ctx, &entry{}, s)
-		must(b, err)
+		testkit.Must(b, err)
 		rows := float64(day * pages)
 		cpu = used() - cpu
 		b.ReportMetric(time.Since(began).Seconds(), "build-s")
@@ -72,7 +73,7 @@ func BenchmarkIndex(b *testing.B) {
 
 		began = time.Now()
 		_, err = NewReader(fs, ReaderOptions{}).Current(ctx)
-		must(b, err)
+		testkit.Must(b, err)
 		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "open-ms")
 		b.ReportMetric(lookUps(b, fs, pages, 300, true), "cold-cpu-ms/look-up")
 		b.ReportMetric(lookUps(b, fs, pages, 3000, false), "warm-cpu-ms/look-up")
@@ -80,9 +81,9 @@ func BenchmarkIndex(b *testing.B) {
 		cpu = used()
 		j := &job{Builder: builder, snap: snap, prev: &entry{state: state{N: runs}}, gone: &withdrawn{}}
 		_, err = j.rewrite(ctx, kindMerge, 1, s.Runs[1:]...)
-		must(b, err)
+		testkit.Must(b, err)
 		b.ReportMetric(float64((used()-cpu).Microseconds())/(rows-float64(s.Runs[0].Rows)), "merge-cpu-µs/row")
-		must(b, fs.Close())
+		testkit.Must(b, fs.Close())
 	}
 }
 
@@ -103,10 +104,10 @@ func lookUps(b *testing.B, st store.Store, pages, n int, cold bool) float64 {
 			reader = NewReader(st, ReaderOptions{})
 		}
 		v, err := reader.Current(ctx)
-		must(b, err)
+		testkit.Must(b, err)
 		found := 0
 		for _, err := range v.Rows(ctx, Exact(archive.SURT(madeUpURL(random.IntN(hot))))) {
-			must(b, err)
+			testkit.Must(b, err)
 			found++
 		}
 		if found != 30 {
@@ -177,11 +178,4 @@ func number(name string, otherwise int) int {
 		return n
 	}
 	return otherwise
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }

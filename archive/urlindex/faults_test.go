@@ -13,6 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store/storetest"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 )
 
 // killed is what a builder dies of.
@@ -35,7 +36,7 @@ func withErased(t *testing.T) *history {
 func (h *history) erase(host string) {
 	h.t.Helper()
 	_, err := h.catalog.Remove(h.t.Context(), catalog.Tombstone{Host: host, Reason: "test"})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	for range 2 {
 		h.now = h.now.Add(60 * time.Hour)
 		h.collect(0)
@@ -60,7 +61,7 @@ func (h *history) run(die func(write, when string) bool) (at string) {
 			panic(dead)
 		}
 	}()
-	must(h.t, urlindex.NewBuilder(h.catalog, h.store, opt).Update(h.t.Context()))
+	testkit.Must(h.t, urlindex.NewBuilder(h.catalog, h.store, opt).Update(h.t.Context()))
 	return ""
 }
 
@@ -159,7 +160,7 @@ func TestDamageHeals(t *testing.T) {
 					m.spoil(key, change)
 				}
 				report, err := catalog.Fsck(t.Context(), h.store, catalog.FsckOptions{TempDir: t.TempDir(), Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(h.store, t.TempDir())}})
-				must(t, err)
+				testkit.Must(t, err)
 				if report.OK() {
 					t.Error("fsck found nothing")
 				}
@@ -168,7 +169,7 @@ func TestDamageHeals(t *testing.T) {
 						t.Errorf("a reader said: %v", err)
 					}
 				}
-				must(t, h.builder().Reset(t.Context()))
+				testkit.Must(t, h.builder().Reset(t.Context()))
 				h.update()
 				h.check("healed")
 				h.clean()
@@ -198,7 +199,7 @@ func TestUpdateHeals(t *testing.T) {
 		h.publish(page("http://a.jp/", fmt.Sprint(i), h.now))
 		if i == 3 {
 			for _, key := range h.store.(*memory).keys("urls/runs/") {
-				must(t, h.store.Delete(t.Context(), key))
+				testkit.Must(t, h.store.Delete(t.Context(), key))
 			}
 		}
 		h.update()
@@ -214,7 +215,7 @@ func TestOtherCatalog(t *testing.T) {
 	h.update()
 	m := h.store.(*memory)
 	for _, key := range m.keys("catalog/") {
-		must(t, m.Delete(t.Context(), key))
+		testkit.Must(t, m.Delete(t.Context(), key))
 	}
 	o := newSiteIn(t, h.store)
 	o.batches, o.now = 10, noon.Add(time.Hour)

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 )
 
 // noon is when the tests crawl and publish.
@@ -45,7 +46,7 @@ func newSiteIn(t testing.TB, st store.Store) *site {
 	s.opt = urlindex.Options{TempDir: t.TempDir(), Fanout: 3, SortMemory: 4 << 10, Log: slog.New(slog.DiscardHandler)}
 	var err error
 	s.catalog, err = catalog.Open(t.Context(), st, catalog.Options{Now: func() time.Time { return s.now }, TempDir: t.TempDir(), Fanout: 3})
-	must(t, err)
+	testkit.Must(t, err)
 	return s
 }
 
@@ -53,7 +54,7 @@ func (s *site) builder() *urlindex.Builder { return urlindex.NewBuilder(s.catalo
 
 func (s *site) update() {
 	s.t.Helper()
-	must(s.t, s.builder().Update(s.t.Context()))
+	testkit.Must(s.t, s.builder().Update(s.t.Context()))
 }
 
 func (s *site) reader() *urlindex.Reader {
@@ -63,7 +64,7 @@ func (s *site) reader() *urlindex.Reader {
 func (s *site) view() *urlindex.View {
 	s.t.Helper()
 	v, err := s.reader().Current(s.t.Context())
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	return v
 }
 
@@ -83,7 +84,7 @@ func (s *site) sealLater() {
 	hosts := make(map[string][]*archive.Record)
 	for _, r := range s.waiting {
 		host, err := archive.HostOf(r.URL)
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		hosts[host] = append(hosts[host], r)
 	}
 	s.waiting = nil
@@ -102,7 +103,7 @@ func (s *site) publishAll() string {
 		s.sealLater()
 	}
 	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: s.sealedBatches, Lines: catalog.Lines(s.sealedLines...)})
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	s.sealedBatches, s.sealedLines = nil, nil
 	return v.Edition
 }
@@ -113,21 +114,21 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	path := filepath.Join(s.sealed, "segment")
 	defer os.Remove(path)
 	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for _, r := range records {
 		if r.Body != nil {
 			_, err := r.Body.(io.Seeker).Seek(0, io.SeekStart)
-			must(s.t, err)
+			testkit.Must(s.t, err)
 		}
 		_, err := w.Append(r)
-		must(s.t, err)
+		testkit.Must(s.t, err)
 	}
 	_, err = w.Seal()
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	data, err := os.ReadFile(path)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{Host: host, Views: []archive.ViewKind{archive.WARC}})
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	l := catalog.Line{
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
@@ -137,7 +138,7 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	for kind, v := range sum.Views {
 		l.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
 	}
-	must(s.t, s.store.Put(s.t.Context(), l.Object, bytes.NewReader(data), l.Length))
+	testkit.Must(s.t, s.store.Put(s.t.Context(), l.Object, bytes.NewReader(data), l.Length))
 	return l
 }
 
@@ -158,17 +159,17 @@ func again(url, body string, first, at time.Time) *archive.Record {
 func (s *site) visible() []*urlindex.Row {
 	s.t.Helper()
 	snap, err := s.catalog.Pin(s.t.Context())
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	defer snap.Release()
 	hosts, err := snap.Hosts(s.t.Context(), "", "", 0)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	var all []*urlindex.Row
 	for _, h := range hosts {
 		lines, err := snap.Host(s.t.Context(), h.Host)
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		for _, l := range lines {
 			index, err := archive.ReadIndexAt(s.t.Context(), store.Source(s.store, l.Object, l.Offset), l.IndexOffset, l.IndexLength)
-			must(s.t, err)
+			testkit.Must(s.t, err)
 			before := int64(0)
 			for _, c := range index.Cells {
 				all = append(all, &urlindex.Row{Cell: c, Seq: l.Seq, Before: before})
@@ -186,7 +187,7 @@ func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
 	shown := s.shown()
 	var all []*urlindex.Row
 	for r, err := range v.Rows(s.t.Context(), in) {
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		if shown[r.Seq] {
 			all = append(all, r)
 		}
@@ -198,14 +199,14 @@ func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
 func (s *site) shown() map[int64]bool {
 	s.t.Helper()
 	snap, err := s.catalog.Pin(s.t.Context())
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	defer snap.Release()
 	hosts, err := snap.Hosts(s.t.Context(), "", "", 0)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	shown := make(map[int64]bool)
 	for _, h := range hosts {
 		lines, err := snap.Host(s.t.Context(), h.Host)
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		for _, l := range lines {
 			shown[l.Seq] = true
 		}
@@ -227,12 +228,5 @@ func same(t testing.TB, what string, got, want []*urlindex.Row) {
 		} else if g.Time, g.RefersDate = w.Time, w.RefersDate; g != w {
 			t.Fatalf("%s: row %d is\n%+v, want\n%+v", what, i, g, w)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

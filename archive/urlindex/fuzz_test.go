@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"sheaf/internal/testkit"
 )
 
 // What a row is read as is written as what is read as the same row.
@@ -72,18 +74,18 @@ func FuzzScanRow(f *testing.F) {
 func FuzzLists(f *testing.F) {
 	var cdx, idx bytes.Buffer
 	w, err := newRunWriter(&cdx, &idx, 2)
-	must(f, err)
+	testkit.Must(f, err)
 	for p := range 300 {
-		must(f, w.add(bytes.TrimSuffix(appendRow(nil, madeUp(1000*p, 1)), []byte("\n"))))
+		testkit.Must(f, w.add(bytes.TrimSuffix(appendRow(nil, madeUp(1000*p, 1)), []byte("\n"))))
 		if p%100 == 0 {
 			break
 		}
 	}
 	ref, pages, err := w.finish()
-	must(f, err)
+	testkit.Must(f, err)
 	ref.Name = runPrefix + "x"
 	s, err := json.Marshal(state{Format: stateFormat, N: 1, Runs: []runRef{ref}})
-	must(f, err)
+	testkit.Must(f, err)
 	f.Add(pages, idx.Bytes(), s, cdx.Bytes())
 	f.Fuzz(func(t *testing.T, pages, idx, record, member []byte) {
 		if s, err := parseState(record, 1); err == nil && (s.N != 1 || s.Through < 0) {
@@ -107,7 +109,7 @@ func FuzzLists(f *testing.F) {
 		var z bytes.Buffer
 		zw := gzip.NewWriter(&z)
 		_, err := zw.Write(member)
-		must(t, errors.Join(err, zw.Close()))
+		testkit.Must(t, errors.Join(err, zw.Close()))
 		for _, m := range [][]byte{member, z.Bytes()} {
 			first, _, _ := strings.Cut(string(member), "\n")
 			if checkLine([]byte(first)) == nil {
@@ -115,7 +117,7 @@ func FuzzLists(f *testing.F) {
 			}
 			if l, err := parseLines(m, first); err == nil {
 				for i := range l.len() {
-					must(t, checkLine(l.line(i)))
+					testkit.Must(t, checkLine(l.line(i)))
 				}
 			}
 		}

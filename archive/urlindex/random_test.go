@@ -11,6 +11,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 )
 
 // history does random things to a site: what is published, taken down, lifted, erased, and
@@ -58,7 +59,7 @@ func (h *history) act() {
 		h.publish(h.records()...)
 	case n < 7:
 		host, err := archive.HostOf(h.url())
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		t := catalog.Tombstone{Host: host, Reason: "test"}
 		if h.rand.IntN(2) == 0 {
 			t.Edition = h.now.Add(-time.Duration(h.rand.IntN(40)) * time.Hour).Format("20060102")
@@ -67,12 +68,12 @@ func (h *history) act() {
 			return
 		}
 		_, err = h.catalog.Remove(ctx, t)
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		h.down = append(h.down, t)
 	case n < 8 && len(h.down) > 0:
 		i := h.rand.IntN(len(h.down))
 		_, err := h.catalog.Restore(ctx, h.down[i])
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		h.down = slices.Delete(h.down, i, i+1)
 	default: // erasures and expiries come of collections
 		h.now = h.now.Add(30 * time.Hour)
@@ -93,7 +94,7 @@ func (h *history) collect(keep time.Duration) *catalog.Collection {
 			return some, nil
 		}},
 	})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return r
 }
 
@@ -145,7 +146,7 @@ func (h *history) clean() *catalog.Report {
 	r, err := catalog.Fsck(h.t.Context(), h.store, catalog.FsckOptions{
 		TempDir: h.t.TempDir(), Deep: true, Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(h.store, h.t.TempDir())},
 	})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	for _, p := range r.Problems {
 		h.t.Errorf("fsck: %s: %s", p.Where, p.Detail)
 	}

@@ -18,6 +18,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 )
 
 // cdxj are the fields of a line that other programs read.
@@ -25,7 +26,7 @@ type cdxj struct{ URL, Filename, Offset, Length string }
 
 func parse(t testing.TB, line string) (f cdxj) {
 	t.Helper()
-	must(t, json.Unmarshal([]byte(strings.SplitN(line, " ", 3)[2]), &f))
+	testkit.Must(t, json.Unmarshal([]byte(strings.SplitN(line, " ", 3)[2]), &f))
 	return f
 }
 
@@ -40,31 +41,31 @@ func TestFilePlaces(t *testing.T) {
 	edition := s.publishAll()
 	s.update()
 	snap, err := s.catalog.Pin(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	defer snap.Release()
 	lines, err := snap.HostEdition(t.Context(), "a.jp", edition)
-	must(t, err)
+	testkit.Must(t, err)
 	var parts []archive.Part
 	for _, l := range lines {
 		src := store.Source(s.store, l.Object, l.Offset)
 		index, err := archive.ReadIndexAt(t.Context(), src, l.IndexOffset, l.IndexLength)
-		must(t, err)
+		testkit.Must(t, err)
 		parts = append(parts, archive.Part{Source: src, Index: index, Digest: l.SHA256})
 	}
 	file, err := archive.NewView(archive.WARC, parts)
-	must(t, err)
+	testkit.Must(t, err)
 	n := 0
 	for r, err := range s.view().Rows(t.Context(), urlindex.Range{}) {
-		must(t, err)
+		testkit.Must(t, err)
 		if r.Filename != "jp/a/"+edition+".warc.gz" {
 			t.Errorf("%s lies in %s", r.URL, r.Filename)
 		}
 		rc, err := file.OpenRange(t.Context(), r.FileOffset, r.WARCLength())
-		must(t, err)
+		testkit.Must(t, err)
 		z, err := gzip.NewReader(rc)
-		must(t, err)
+		testkit.Must(t, err)
 		record, err := io.ReadAll(z)
-		must(t, err)
+		testkit.Must(t, err)
 		if !bytes.Contains(record, []byte("WARC-Target-URI: "+r.URL+"\r\n")) {
 			t.Errorf("at %d lies %.200q, want %s", r.FileOffset, record, r.URL)
 		}
@@ -82,11 +83,11 @@ func TestErasedContentGoes(t *testing.T) {
 	holds := func(keys []string) (holding int) {
 		for _, key := range keys {
 			o, err := h.store.(*memory).get(key)
-			must(t, err)
+			testkit.Must(t, err)
 			z, err := gzip.NewReader(bytes.NewReader(o.data))
-			must(t, err)
+			testkit.Must(t, err)
 			text, err := io.ReadAll(z)
-			must(t, err)
+			testkit.Must(t, err)
 			if bytes.Contains(text, []byte("secret")) {
 				holding++
 			}
@@ -105,7 +106,7 @@ func TestErasedContentGoes(t *testing.T) {
 		t.Fatal("nothing to erase")
 	}
 	_, err := h.catalog.Remove(t.Context(), catalog.Tombstone{Host: "bad.jp", Reason: "a letter"})
-	must(t, err)
+	testkit.Must(t, err)
 	h.update()
 	if holds(rows()) == 0 {
 		t.Error("rows of what may be restored are gone")
@@ -113,7 +114,7 @@ func TestErasedContentGoes(t *testing.T) {
 	h.erase("bad.jp")
 	h.update()
 	for r, err := range h.view().Rows(t.Context(), urlindex.Range{}) {
-		must(t, err)
+		testkit.Must(t, err)
 		if strings.Contains(r.URL, "secret") {
 			t.Errorf("%s of line %d is still there", r.URL, r.Seq)
 		}
@@ -131,7 +132,7 @@ func TestReaderLag(t *testing.T) {
 		r := urlindex.NewReader(s.store, urlindex.ReaderOptions{Lag: time.Second})
 		through := func() int64 {
 			v, err := r.Current(t.Context())
-			must(t, err)
+			testkit.Must(t, err)
 			return v.Through()
 		}
 		through()
@@ -226,7 +227,7 @@ func TestSlowStoreHoldsNobodyUp(t *testing.T) {
 		}}
 		r := urlindex.NewReader(slow, urlindex.ReaderOptions{Lag: time.Second})
 		_, err := r.Current(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		stalls = true
 		time.Sleep(2 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())

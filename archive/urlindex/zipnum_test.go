@@ -10,16 +10,16 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // Another program, which follows the published description of ZipNum, finds in the runs as they lie in
 // the store what the index itself finds.
 func TestOtherReader(t *testing.T) {
-	python := testneed.Tool(t, "python3")
+	python := testkit.Tool(t, "python3")
 	dir := t.TempDir()
 	st, err := store.OpenFS(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
 	s := newSiteIn(t, st)
 	for day := range 2 {
@@ -32,7 +32,7 @@ func TestOtherReader(t *testing.T) {
 		s.update()
 	}
 	runs, err := filepath.Glob(filepath.Join(dir, "urls/runs/*/cluster.idx"))
-	must(t, err)
+	testkit.Must(t, err)
 	if len(runs) != 2 {
 		t.Fatalf("runs %v", runs)
 	}
@@ -43,7 +43,7 @@ func TestOtherReader(t *testing.T) {
 	} {
 		want := make(map[string]int)
 		for r, err := range v.Rows(t.Context(), in) {
-			must(t, err)
+			testkit.Must(t, err)
 			want[fmt.Sprintf("%s %s %d %d", r.URL, r.Filename, r.FileOffset, r.WARCLength())]++
 		}
 		for _, run := range runs {

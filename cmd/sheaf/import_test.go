@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // otherSite is a site that another's program has crawled.
@@ -56,7 +56,7 @@ func otherSite(t *testing.T) (url, host string, pages map[string]string) {
 func TestImport(t *testing.T) {
 	url, host, pages := otherSite(t)
 	dir := t.TempDir()
-	wget := exec.CommandContext(t.Context(), testneed.Tool(t, "wget"), "-q", "-r", "-l", "3", "-e", "robots=off", "--compression=gzip",
+	wget := exec.CommandContext(t.Context(), testkit.Tool(t, "wget"), "-q", "-r", "-l", "3", "-e", "robots=off", "--compression=gzip",
 		"--warc-file=crawl", "--delete-after", url+"/")
 	wget.Dir = dir
 	if out, err := wget.CombinedOutput(); err != nil && wget.ProcessState.ExitCode() != 8 { // 8: the server sent a 404

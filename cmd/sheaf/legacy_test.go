@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -20,7 +20,7 @@ import (
 // TestBatchesWithoutManifest puts batches as robots of old do, by curl and by lftp under any name
 // and nothing more, and sees them published, flagged; a foreign tar.gz is kept and says why.
 func TestBatchesWithoutManifest(t *testing.T) {
-	curl, lftp := testneed.Tool(t, "curl"), testneed.Tool(t, "lftp")
+	curl, lftp := testkit.Tool(t, "curl"), testkit.Tool(t, "lftp")
 	c := startService(t, map[string]any{"drop.quiet": "1s"})
 	token := strings.Fields(c.run(nil, "robot", "add", batchtest.Robot))[3]
 	robot := batchtest.NewRobots(t)
@@ -91,7 +91,7 @@ func foreignTarGz(t *testing.T) []byte {
 	if err := os.WriteFile(filepath.Join(dir, "index.html"), []byte("<html>"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), testneed.Tool(t, "tar"), "-C", dir, "-cz", "index.html").Output()
+	out, err := exec.CommandContext(t.Context(), testkit.Tool(t, "tar"), "-C", dir, "-cz", "index.html").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/test/batchtest"
 )
 
@@ -28,8 +29,8 @@ func BenchmarkSmallBatches(b *testing.B) {
 				c := h.dial()
 				defer c.Quit()
 				send = func(one *batchtest.Batch) {
-					must(b, c.Stor(string(one.ID)+".tar.gz", bytes.NewReader(one.Data)))
-					must(b, c.Stor(string(one.ID)+".manifest", bytes.NewReader(one.Signed)))
+					testkit.Must(b, c.Stor(string(one.ID)+".tar.gz", bytes.NewReader(one.Data)))
+					testkit.Must(b, c.Stor(string(one.ID)+".manifest", bytes.NewReader(one.Signed)))
 				}
 			}
 			b.ResetTimer()

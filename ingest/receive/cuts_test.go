@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -77,7 +78,7 @@ func TestHTTPCuts(t *testing.T) {
 	h := newHouse(t)
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 12), batchtest.Site("b.example.jp", 5))
 	server, err := url.Parse(h.url)
-	must(t, err)
+	testkit.Must(t, err)
 	points := cutPoints(b, leastCuts)
 	h.want(h.create(b), 201)
 	for i, to := range points {
@@ -87,7 +88,7 @@ func TestHTTPCuts(t *testing.T) {
 		at := h.offset(b)
 		how := httpCuts[i%len(httpCuts)]
 		c, err := net.Dial("tcp", server.Host)
-		must(t, err)
+		testkit.Must(t, err)
 		c.SetDeadline(time.Now().Add(30 * time.Second))
 		h.beginPatch(c, b, at)
 		c.Write(b.Data[at:to])
@@ -105,7 +106,7 @@ func TestHTTPCuts(t *testing.T) {
 func (h *house) beginPatch(c net.Conn, b *batchtest.Batch, at int) {
 	h.t.Helper()
 	req, err := http.NewRequest("PATCH", h.url+wire.PathUploads+string(b.ID), nil)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
 	fmt.Fprintf(c, "PATCH %s HTTP/1.1\r\nHost: %s\r\nAuthorization: %s\r\nTus-Resumable: 1.0.0\r\nContent-Type: application/offset+octet-stream\r\nUpload-Offset: %d\r\nContent-Length: %d\r\n\r\n",
 		req.URL.Path, req.Host, req.Header.Get("Authorization"), at, len(b.Data)-at)
@@ -127,7 +128,7 @@ func (h *house) finish(b *batchtest.Batch) {
 	at := h.offset(b)
 	h.want(h.patch(b, at, bytes.NewReader(b.Data[at:])), 204)
 	kept, err := os.ReadFile(filepath.Join(h.opt.Dir, "receive", string(b.ID)))
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if !bytes.Equal(kept, b.Data) {
 		h.t.Error("the bytes that are kept are not those that were sent")
 	}
@@ -140,7 +141,7 @@ func (h *house) finish(b *batchtest.Batch) {
 func (h *house) wantOnce(b *batchtest.Batch) {
 	h.t.Helper()
 	s, err := h.cat.Pin(h.t.Context())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Release()
 	for _, host := range b.Manifest.Hosts {
 		if lines, err := s.Host(h.t.Context(), host.Name); err != nil || len(lines) != 1 {
@@ -159,7 +160,7 @@ type dialogue struct {
 func dialFTP(t testing.TB, addr string) *dialogue {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	must(t, err)
+	testkit.Must(t, err)
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	d := &dialogue{t: t, ctrl: c, text: textproto.NewReader(bufio.NewReader(c))}
 	d.reply(2)
@@ -172,7 +173,7 @@ func dialFTP(t testing.TB, addr string) *dialogue {
 func (d *dialogue) reply(class int) string {
 	d.t.Helper()
 	_, text, err := d.text.ReadResponse(class)
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	return text
 }
 
@@ -189,7 +190,7 @@ func (d *dialogue) stor(name string, at int) net.Conn {
 	port := text[strings.Index(text, "|||")+3 : strings.LastIndex(text, "|")]
 	host, _, _ := net.SplitHostPort(d.ctrl.RemoteAddr().String())
 	data, err := net.Dial("tcp", net.JoinHostPort(host, port))
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	if at > 0 {
 		d.cmd(3, "REST "+strconv.Itoa(at))
 	}

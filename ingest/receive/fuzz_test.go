@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 
@@ -26,7 +27,7 @@ func FuzzHTTP(f *testing.F) {
 	h := newBare(f, time.Hour)
 	h.openOnly()
 	router := mux.NewRouter()
-	must(f, h.rec.Register(router))
+	testkit.Must(f, h.rec.Register(router))
 	b := batchtest.Make(f, h.robots, 1, batchtest.Site("a.example.jp", 2))
 	name := "batch " + base64Of(b.ID)
 	f.Add(name, strconv.Itoa(len(b.Data)), "0", b.Data, marshal(f, b.Manifest))
@@ -60,11 +61,11 @@ func FuzzHTTP(f *testing.F) {
 			t.Errorf("%d bytes are kept; there were %d, and %d came at %q: %d", kept, from, len(body), offset, w.Code)
 		}
 		signed, err := h.robots.Envelope(manifest)
-		must(t, err)
+		testkit.Must(t, err)
 		do("PUT", strings.Replace(wire.PathManifest, "{batch}", string(b.ID), 1), signed)
 		do("PUT", strings.Replace(wire.PathManifest, "{batch}", string(b.ID), 1), manifest)
 		left, err := os.ReadDir(filepath.Join(h.opt.Dir, "receive"))
-		must(t, err)
+		testkit.Must(t, err)
 		for _, e := range left {
 			if ingest.Owner(wire.BatchID(strings.TrimSuffix(e.Name(), ".info"))) != batchtest.Robot {
 				t.Errorf("%q is kept", e.Name())
@@ -75,6 +76,6 @@ func FuzzHTTP(f *testing.F) {
 
 func marshal(t testing.TB, v any) []byte {
 	data, err := json.Marshal(v)
-	must(t, err)
+	testkit.Must(t, err)
 	return data
 }

@@ -23,6 +23,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 
@@ -52,23 +53,23 @@ func (d *drop) start() {
 	d.t.Helper()
 	var err error
 	d.rec, err = receive.New(d.t.Context(), d.opt)
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	ctx, cancel := context.WithCancel(d.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { d.rec.Run(ctx) })
 	d.stop = func() { cancel(); running.Wait() }
 	d.session, err = d.rec.FTP().Login(d.t.Context(), batchtest.Robot, batchtest.Secret, &net.TCPAddr{})
-	must(d.t, err)
+	testkit.Must(d.t, err)
 }
 
 // put stores a file, or a part of it: whole as far as FTP can tell.
 func (d *drop) put(name string, offset int64, data []byte) {
 	d.t.Helper()
 	up, err := d.session.Create(d.t.Context(), "/"+name, offset)
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	_, err = up.Write(data)
-	must(d.t, err)
-	must(d.t, up.Commit())
+	testkit.Must(d.t, err)
+	testkit.Must(d.t, up.Commit())
 }
 
 // pass lets time pass, and what is due in it happen.
@@ -85,7 +86,7 @@ func (d *drop) batches() []ingest.Batch {
 	w := httptest.NewRecorder()
 	router.ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), "GET", "/v1/admin/batches?limit=10000", nil))
 	var doc struct{ Batches []ingest.Batch }
-	must(d.t, json.NewDecoder(w.Body).Decode(&doc))
+	testkit.Must(d.t, json.NewDecoder(w.Body).Decode(&doc))
 	return doc.Batches
 }
 
@@ -112,7 +113,7 @@ func (d *drop) here(name string) int64 {
 func (d *drop) quarantined(id string) []byte {
 	d.t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.opt.Dir, "quarantine", id, "batch.tar.gz"))
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	return data
 }
 
@@ -120,10 +121,10 @@ func (d *drop) quarantined(id string) []byte {
 func (d *drop) wantLines(id string, host string, want int) {
 	d.t.Helper()
 	s, err := d.cat.Pin(d.t.Context())
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	defer s.Release()
 	lines, err := s.Host(d.t.Context(), host)
-	must(d.t, err)
+	testkit.Must(d.t, err)
 	n := 0
 	for _, l := range lines {
 		if l.Batch == id {
@@ -157,7 +158,7 @@ func TestWithoutManifest(t *testing.T) {
 			t.Errorf("taken is %+v", got)
 		}
 		r, err := d.in.Receipt(t.Context(), b.ID)
-		must(t, err)
+		testkit.Must(t, err)
 		if !r.Inferred {
 			t.Errorf("receipt %+v", r)
 		}
@@ -175,9 +176,9 @@ func TestWithoutManifest(t *testing.T) {
 		}
 		// Its manifest after all: the robot learns that the batch is public.
 		up, err := d.session.Create(t.Context(), "/"+string(b.ID)+".manifest", 0)
-		must(t, err)
+		testkit.Must(t, err)
 		up.Write(b.Signed)
-		must(t, up.Commit())
+		testkit.Must(t, up.Commit())
 	})
 }
 
@@ -201,12 +202,12 @@ func TestHeldOpen(t *testing.T) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 3))
 		d.put("held.tar.gz", 0, b.Data) // whole, but that is not known to its writer
 		up, err := d.session.Create(t.Context(), "/held.tar.gz", ftp.Append)
-		must(t, err)
+		testkit.Must(t, err)
 		d.pass(time.Hour)
 		if list := d.batches(); len(list) != 0 {
 			t.Errorf("taken from under its writer: %+v", list)
 		}
-		must(t, up.Commit())
+		testkit.Must(t, up.Commit())
 		d.pass(11 * time.Minute)
 		if got := d.one(); got.State != wire.StatePublished {
 			t.Errorf("%+v", got)
@@ -267,11 +268,11 @@ func tarGz(t testing.TB, dir string) []byte {
 	w := tar.NewWriter(z)
 	for n := range 20 {
 		body := strings.Repeat(fmt.Sprint("page ", n), 100)
-		must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("%s/%d.html", dir, n), Format: tar.FormatGNU, Mode: 0o644, Size: int64(len(body)), ModTime: time.Unix(920_000_000, 0)}))
+		testkit.Must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("%s/%d.html", dir, n), Format: tar.FormatGNU, Mode: 0o644, Size: int64(len(body)), ModTime: time.Unix(920_000_000, 0)}))
 		w.Write([]byte(body))
 	}
-	must(t, w.Close())
-	must(t, z.Close())
+	testkit.Must(t, w.Close())
+	testkit.Must(t, z.Close())
 	return out.Bytes()
 }
 
@@ -353,11 +354,11 @@ func TestTreeOf1999(t *testing.T) {
 			}
 		}
 		s, err := d.cat.Pin(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		defer s.Release()
 		for _, host := range []string{"www.example.jp", "hashed.example.jp"} {
 			lines, err := s.Host(t.Context(), host)
-			must(t, err)
+			testkit.Must(t, err)
 			if len(lines) != 1 || lines[0].Files != 20 {
 				t.Errorf("%s: %+v", host, lines)
 			}

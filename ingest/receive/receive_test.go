@@ -26,6 +26,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -60,11 +61,11 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	h := &house{t: t, robots: batchtest.NewRobots(t), free: disk}
 	dir := t.TempDir()
 	st, err := store.OpenFS(filepath.Join(dir, "objects"))
-	must(t, err)
+	testkit.Must(t, err)
 	database, err := db.Open(t.Context(), dbtest.Source(t))
-	must(t, err)
+	testkit.Must(t, err)
 	cat, err := catalog.Open(t.Context(), st, catalog.Options{})
-	must(t, err)
+	testkit.Must(t, err)
 	h.cat = cat
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key, h.log = public, transfers.New(database)
@@ -73,7 +74,7 @@ func newBare(t testing.TB, poll time.Duration) *house {
 		DB:           database, Dir: filepath.Join(dir, "buffers"), Store: st, Catalog: cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: poll},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { h.in.Run(ctx) })
@@ -100,7 +101,7 @@ func (h *house) openOnly() {
 	h.t.Helper()
 	var err error
 	h.rec, err = receive.New(h.t.Context(), h.opt)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 }
 
 // open makes the receiver anew, as a start of the service does.
@@ -111,7 +112,7 @@ func (h *house) open() *house {
 	}
 	h.openOnly()
 	router := mux.NewRouter()
-	must(h.t, h.rec.Register(router))
+	testkit.Must(h.t, h.rec.Register(router))
 	h.server = httptest.NewServer(router)
 	h.t.Cleanup(h.server.Close)
 	h.url = h.server.URL
@@ -121,15 +122,15 @@ func (h *house) open() *house {
 func (h *house) do(method, path string, body io.Reader, header ...string) *http.Response {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, body)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	data, err := io.ReadAll(res.Body)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	res.Body.Close()
 	res.Body = io.NopCloser(bytes.NewReader(data))
 	return res
@@ -158,7 +159,7 @@ func (h *house) offset(b *batchtest.Batch) int {
 	h.t.Helper()
 	res := h.want(h.do("HEAD", wire.PathUploads+string(b.ID), nil, tus()...), 200)
 	n, err := strconv.Atoi(res.Header.Get("Upload-Offset"))
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return n
 }
 
@@ -173,9 +174,9 @@ func (h *house) putManifest(b *batchtest.Batch) *http.Response {
 func (h *house) receipt(data io.Reader) *wire.Receipt {
 	h.t.Helper()
 	raw, err := io.ReadAll(data)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	r, err := wire.OpenReceipt(raw, h.key)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return r
 }
 
@@ -189,13 +190,6 @@ func (h *house) awaitPublished(b *batchtest.Batch) {
 		if time.Now().After(deadline) {
 			h.t.Fatalf("receipt stays %+v", r)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -225,7 +219,7 @@ func (c torn) Read(p []byte) (int, error) {
 func (h *house) cut(b *batchtest.Batch, from, to int) {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), "PATCH", h.url+wire.PathUploads+string(b.ID), torn{bytes.NewReader(b.Data[from:to])})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	req.ContentLength = int64(len(b.Data) - from)
 	req.SetBasicAuth(batchtest.Robot, batchtest.Secret)
 	req.Header.Set("Tus-Resumable", "1.0.0")
@@ -278,7 +272,7 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("receipt of the second time %+v", r)
 	}
 	list, err := h.log.List(t.Context(), transfers.Filter{Who: batchtest.Robot})
-	must(t, err)
+	testkit.Must(t, err)
 	var sum int64
 	for _, x := range list {
 		sum += x.Bytes
@@ -313,7 +307,7 @@ func TestHTTPRefuses(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 4))
 	t.Run("wrong secret", func(t *testing.T) {
 		res, err := http.Get(h.url + "/v1/batches/" + string(b.ID) + "/receipt")
-		must(t, err)
+		testkit.Must(t, err)
 		res.Body.Close()
 		if res.StatusCode != 401 || res.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s %v", res.Status, res.Header)
@@ -348,7 +342,7 @@ func TestHTTPRefuses(t *testing.T) {
 func (h *house) serveFTP(cfg ftp.Config) (addr string) {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	cfg.Listener, cfg.StopTimeout, cfg.Log = l, time.Millisecond, slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -360,8 +354,8 @@ func (h *house) serveFTP(cfg ftp.Config) (addr string) {
 func (h *house) dial() *ftpclient.ServerConn {
 	h.t.Helper()
 	c, err := ftpclient.Dial(h.serveFTP(ftp.Config{}), ftpclient.DialWithTimeout(5*time.Second))
-	must(h.t, err)
-	must(h.t, c.Login(batchtest.Robot, batchtest.Secret))
+	testkit.Must(h.t, err)
+	testkit.Must(h.t, c.Login(batchtest.Robot, batchtest.Secret))
 	return c
 }
 
@@ -371,33 +365,33 @@ func TestFTP(t *testing.T) {
 	defer c.Quit()
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 40))
 	name, half := string(b.ID)+".tar.gz", len(b.Data)/2
-	must(t, c.Stor(name, bytes.NewReader(b.Data[:half])))
+	testkit.Must(t, c.Stor(name, bytes.NewReader(b.Data[:half])))
 	if err := c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)); err == nil {
 		t.Fatal("half a batch was accepted")
 	}
 	n, err := c.FileSize(name)
-	must(t, err)
+	testkit.Must(t, err)
 	if n != int64(half) {
 		t.Fatalf("SIZE %d, want %d", n, half)
 	}
-	must(t, c.StorFrom(name, bytes.NewReader(b.Data[half:half+100]), uint64(half)))
-	must(t, c.Append(name, bytes.NewReader(b.Data[half+100:])))
+	testkit.Must(t, c.StorFrom(name, bytes.NewReader(b.Data[half:half+100]), uint64(half)))
+	testkit.Must(t, c.Append(name, bytes.NewReader(b.Data[half+100:])))
 	if _, err := c.Retr(name); err == nil {
 		t.Error("the drop can be read")
 	}
 	if err := c.Stor("other-20261120T150405Z-1.tar.gz", bytes.NewReader(b.Data)); err == nil {
 		t.Error("another robot's batch was accepted")
 	}
-	must(t, c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)))
+	testkit.Must(t, c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)))
 	h.awaitPublished(b)
 	res, err := c.Retr(string(b.ID) + ".receipt")
-	must(t, err)
+	testkit.Must(t, err)
 	if r := h.receipt(res); r.State != wire.StatePublished {
 		t.Errorf("receipt %+v", r)
 	}
-	must(t, res.Close())
+	testkit.Must(t, res.Close())
 	totals, err := h.log.Totals(t.Context(), transfers.Filter{Who: batchtest.Robot})
-	must(t, err)
+	testkit.Must(t, err)
 	if len(totals) != 1 || totals[0].Bytes != int64(len(b.Data)) || totals[0].Protocol != "ftp" {
 		t.Errorf("totals %+v of %d bytes", totals, len(b.Data))
 	}
@@ -411,7 +405,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 4))
 	h.want(h.create(b), 201)
 	h.want(h.patch(b, 0, bytes.NewReader(b.Data)), 204)
-	must(t, c.Stor(string(b.ID)+".tar.gz", bytes.NewReader(b.Data)))
+	testkit.Must(t, c.Stor(string(b.ID)+".tar.gz", bytes.NewReader(b.Data)))
 	var both sync.WaitGroup
 	both.Go(func() {
 		if err := c.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 
@@ -50,7 +51,7 @@ func TestSlowSenders(t *testing.T) {
 		send := map[string]func(t *testing.T, h *house, b *batchtest.Batch) (kept int, err string){
 			"http": func(t *testing.T, h *house, b *batchtest.Batch) (int, string) {
 				router := mux.NewRouter()
-				must(t, h.rec.Register(router))
+				testkit.Must(t, h.rec.Register(router))
 				do := func(method string, body io.Reader, header ...string) *httptest.ResponseRecorder {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel() // as a server does when the request is over
@@ -76,14 +77,14 @@ func TestSlowSenders(t *testing.T) {
 					}
 				}
 				kept, err := strconv.Atoi(do("HEAD", nil, tus()...).Header().Get("Upload-Offset"))
-				must(t, err)
+				testkit.Must(t, err)
 				return kept, text
 			},
 			"ftp": func(t *testing.T, h *house, b *batchtest.Batch) (int, string) {
 				session, err := h.rec.FTP().Login(t.Context(), batchtest.Robot, batchtest.Secret, &net.TCPAddr{})
-				must(t, err)
+				testkit.Must(t, err)
 				up, err := session.Create(t.Context(), "/"+string(b.ID)+".tar.gz", 0)
-				must(t, err)
+				testkit.Must(t, err)
 				text := ""
 				if _, err := io.Copy(struct{ io.Writer }{up}, &trickle{bytes.NewReader(b.Data), c.bytes, c.every}); err != nil {
 					up.Abort(err)
@@ -92,10 +93,10 @@ func TestSlowSenders(t *testing.T) {
 						t.Errorf("%v", err)
 					}
 				} else {
-					must(t, up.Commit())
+					testkit.Must(t, up.Commit())
 				}
 				e, err := session.Stat(t.Context(), "/"+string(b.ID)+".tar.gz")
-				must(t, err)
+				testkit.Must(t, err)
 				return int(e.Size), text
 			},
 		}

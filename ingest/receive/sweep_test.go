@@ -14,6 +14,7 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -23,13 +24,13 @@ func (h *house) age(name string, by time.Duration) {
 	h.t.Helper()
 	path := filepath.Join(h.opt.Dir, "receive", name+".info")
 	data, err := os.ReadFile(path)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	var status map[string]any
-	must(h.t, json.Unmarshal(data, &status))
+	testkit.Must(h.t, json.Unmarshal(data, &status))
 	status["touched"] = time.Now().Add(-by)
 	data, err = json.Marshal(status)
-	must(h.t, err)
-	must(h.t, os.WriteFile(path, data, 0o600))
+	testkit.Must(h.t, err)
+	testkit.Must(h.t, os.WriteFile(path, data, 0o600))
 }
 
 // TestBootSweep: a start clears away what a killed process has left half made and
@@ -54,7 +55,7 @@ func TestBootSweep(t *testing.T) {
 	h.age(string(live.ID), 13*24*time.Hour)
 	dir := filepath.Join(h.opt.Dir, "receive")
 	status, err := os.ReadFile(filepath.Join(dir, string(live.ID)+".info"))
-	must(t, err)
+	testkit.Must(t, err)
 	ofTaken := strings.ReplaceAll(string(status), string(live.ID), string(taken.ID))
 	for name, content := range map[string]string{
 		"waseda-20261120T150405Z-4":           "bytes whose status was never written",
@@ -68,18 +69,18 @@ func TestBootSweep(t *testing.T) {
 		"waseda-20261120T150405Z-8.ftp.tmp":   "",
 		"waseda-20261120T150405Z-8.manifest~": "whatever it is",
 	} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	// Written, but never promised: it does not count.
 	f, err := os.OpenFile(filepath.Join(dir, string(live.ID)), os.O_APPEND|os.O_WRONLY, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = f.WriteString("a torn tail")
-	must(t, err)
-	must(t, f.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, f.Close())
 
 	h.open()
 	left, err := os.ReadDir(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	var names []string
 	for _, e := range left {
 		names = append(names, e.Name())
@@ -117,7 +118,7 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	cancel()
-	must(t, <-done)
+	testkit.Must(t, <-done)
 	h.want(h.do("HEAD", wire.PathUploads+string(old.ID), nil, tus()...), 404)
 	data.Write(held.Data[100:])
 	data.Close()
@@ -164,7 +165,7 @@ func TestStalledConnections(t *testing.T) {
 	}
 
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-	must(t, err)
+	testkit.Must(t, err)
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	h.beginPatch(c, b, 0)

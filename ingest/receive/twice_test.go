@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -30,11 +30,11 @@ func rounds() int64 {
 func (h *house) curl(b *batchtest.Batch) string {
 	dir := h.t.TempDir()
 	data, manifest := filepath.Join(dir, "data"), filepath.Join(dir, "manifest")
-	must(h.t, os.WriteFile(data, b.Data, 0o600))
-	must(h.t, os.WriteFile(manifest, b.Signed, 0o600))
+	testkit.Must(h.t, os.WriteFile(data, b.Data, 0o600))
+	testkit.Must(h.t, os.WriteFile(manifest, b.Signed, 0o600))
 	call := func(args ...string) string {
 		args = append([]string{"--silent", "--user", batchtest.Robot + ":" + batchtest.Secret, "--output", filepath.Join(dir, "answer"), "--write-out", "%{http_code}"}, args...)
-		out, err := exec.Command(testneed.Tool(h.t, "curl"), args...).CombinedOutput()
+		out, err := exec.Command(testkit.Tool(h.t, "curl"), args...).CombinedOutput()
 		if err != nil {
 			h.t.Errorf("curl %q: %v: %s", args, err, out)
 		}
@@ -82,10 +82,10 @@ func (h *house) race(byHTTP, byFTP *batchtest.Batch) (status, reply string) {
 func (h *house) published(host string) (digests []string) {
 	h.t.Helper()
 	s, err := h.cat.Pin(h.t.Context())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Release()
 	lines, err := s.Host(h.t.Context(), host)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	for _, l := range lines {
 		digests = append(digests, l.BatchSHA256)
 	}

@@ -18,7 +18,7 @@ import (
 
 	client "github.com/jlaffaye/ftp"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // run runs a program in dir and gives what it printed.
@@ -26,7 +26,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, testneed.Tool(t, name), args...)
+	cmd := exec.CommandContext(ctx, testkit.Tool(t, name), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir)
 	out, err := cmd.CombinedOutput()

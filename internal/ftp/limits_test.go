@@ -7,7 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -103,7 +103,7 @@ func TestForeignDataPeer(t *testing.T) {
 	thief := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
 	stolen, err := thief.Dial("tcp", to.String())
 	if err != nil {
-		testneed.Missing(t, "no second loopback address: %v", err)
+		testkit.Missing(t, "no second loopback address: %v", err)
 	}
 	defer stolen.Close()
 	c.cmd("150", "RETR x")

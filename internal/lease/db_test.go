@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
 )
 
 func openDB(t *testing.T, source string) *sql.DB {
@@ -55,7 +56,7 @@ func TestDBPassesOverWhoStandsStill(t *testing.T) {
 	d := openDB(t, dbtest.Source(t))
 	j := &judge{t: t}
 	stale := still(t, d, "publish", "still")
-	must(t, j.write("still", stale))
+	testkit.Must(t, j.write("still", stale))
 	still(t, d, "publish", "waits, and stands still too")
 	began := time.Now()
 	const ttl = 500 * time.Millisecond
@@ -74,13 +75,13 @@ func TestDBKnowsTheDead(t *testing.T) {
 	d := openDB(t, dbtest.Source(t))
 	dir := t.TempDir()
 	here, err := lease.Appear(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	dead, err := lease.Appear(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	alive, err := lease.Appear(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	elsewhere, err := lease.Appear(t.TempDir())
-	must(t, err)
+	testkit.Must(t, err)
 	l := lease.NewDB(d, here, lease.Options{TTL: time.Hour})
 	take := func(name string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -93,9 +94,9 @@ func TestDBKnowsTheDead(t *testing.T) {
 	still(t, d, "of-the-dead", dead.Name())
 	still(t, d, "of-the-living", alive.Name())
 	still(t, d, "of-another-place", elsewhere.Name())
-	must(t, dead.Close())
-	must(t, elsewhere.Close())
-	must(t, take("of-the-dead"))
+	testkit.Must(t, dead.Close())
+	testkit.Must(t, elsewhere.Close())
+	testkit.Must(t, take("of-the-dead"))
 	for _, name := range []string{"of-the-living", "of-another-place"} {
 		if err := take(name); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)
@@ -113,7 +114,7 @@ func TestDBTellsOfLoss(t *testing.T) {
 			d := openDB(t, dbtest.Source(t))
 			l := lease.NewDB(d, nil, lease.Options{TTL: 300 * time.Millisecond})
 			err := l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
-				must(t, lose(d))
+				testkit.Must(t, lose(d))
 				<-ctx.Done()
 				if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
 					t.Errorf("the context ended for %v", cause)
@@ -131,9 +132,9 @@ func TestDBTellsOfLoss(t *testing.T) {
 func TestDBPutsOff(t *testing.T) {
 	d := openDB(t, dbtest.Source(t))
 	l := lease.NewDB(d, nil, lease.Options{TTL: 3 * time.Second})
-	must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
+	testkit.Must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
 		beat := func() (n int64) {
-			must(t, d.QueryRowContext(ctx, `SELECT beat FROM lease_queue`).Scan(&n))
+			testkit.Must(t, d.QueryRowContext(ctx, `SELECT beat FROM lease_queue`).Scan(&n))
 			return n
 		}
 		for beat() < 3 && ctx.Err() == nil {

@@ -15,6 +15,7 @@ import (
 
 	"sheaf/internal/lease"
 	"sheaf/internal/lease/etcdtest"
+	"sheaf/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -69,7 +70,7 @@ func testEtcdLost(t *testing.T, c *cluster) {
 			t.Fatalf("queue %v, %v", keys, err)
 		}
 		_, err = c.Client.Revoke(ctx, clientv3.LeaseID(keys.Kvs[0].Lease))
-		must(t, err)
+		testkit.Must(t, err)
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
 			t.Errorf("the context ended for %v", cause)
@@ -87,8 +88,8 @@ func testEtcdStale(t *testing.T, c *cluster) {
 	j := &judge{t: t}
 	cut := c.open(t)
 	err := cut.Do(t.Context(), "publish", func(ctx context.Context, token int64) error {
-		must(t, j.write("cut off", token))
-		must(t, cut.Close())
+		testkit.Must(t, j.write("cut off", token))
+		testkit.Must(t, cut.Close())
 		j.contend(t.Context(), "next", c.open(t), 1)
 		if err := j.write("cut off", token); !errors.Is(err, errRefused) {
 			t.Errorf("the stale holder gets %v", err)

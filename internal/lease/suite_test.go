@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/lease"
+	"sheaf/internal/testkit"
 )
 
 // suite is what every engine passes. open gives one more process's view of it.
@@ -52,7 +53,7 @@ func suite(t *testing.T, open func(*testing.T) lease.Locker) {
 		l := open(t)
 		var last int64
 		take := func() (token int64) {
-			must(t, l.Do(t.Context(), "raise", func(_ context.Context, n int64) error { token = n; return nil }))
+			testkit.Must(t, l.Do(t.Context(), "raise", func(_ context.Context, n int64) error { token = n; return nil }))
 			if token <= last {
 				t.Errorf("token %d after %d", token, last)
 			}
@@ -61,7 +62,7 @@ func suite(t *testing.T, open func(*testing.T) lease.Locker) {
 		}
 		take()
 		for _, least := range []int64{1_000_000, 10, 2_000_000} { // 10 changes nothing
-			must(t, l.Raise(t.Context(), "raise", least))
+			testkit.Must(t, l.Raise(t.Context(), "raise", least))
 			if n := take(); n <= least {
 				t.Errorf("token %d, raised to %d", n, least)
 			}
@@ -78,13 +79,13 @@ func testOrder(t *testing.T, open func(*testing.T) lease.Locker) {
 	holding := make(chan struct{})
 	first := open(t)
 	all.Go(func() {
-		must(t, first.Do(t.Context(), "order", func(context.Context, int64) error { close(holding); <-go1; return nil }))
+		testkit.Must(t, first.Do(t.Context(), "order", func(context.Context, int64) error { close(holding); <-go1; return nil }))
 	})
 	<-holding
 	for n := range 4 {
 		l := open(t)
 		all.Go(func() {
-			must(t, l.Do(t.Context(), "order", func(context.Context, int64) error {
+			testkit.Must(t, l.Do(t.Context(), "order", func(context.Context, int64) error {
 				mu.Lock()
 				defer mu.Unlock()
 				order = append(order, n)
@@ -115,13 +116,6 @@ func testCancel(t *testing.T, open func(*testing.T) lease.Locker) {
 		}
 		return nil
 	})
-	must(t, err)
-	must(t, next.Do(t.Context(), "cancel", func(context.Context, int64) error { return nil }))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, next.Do(t.Context(), "cancel", func(context.Context, int64) error { return nil }))
 }

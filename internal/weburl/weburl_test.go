@@ -13,7 +13,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -172,9 +172,9 @@ func TestCanonicalWithoutSessions(t *testing.T) {
 // TestCorpus resolves the edge cases of the shared corpus, whose answers come
 // from another implementation of the standard.
 func TestCorpus(t *testing.T) {
-	corpus := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
-	tar := testneed.Tool(t, "tar")
-	testneed.Tool(t, "xz")
+	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
+	tar := testkit.Tool(t, "tar")
+	testkit.Tool(t, "xz")
 	out, err := exec.Command(tar, "-xJOf", corpus, "--wildcards", "--occurrence=1", "*edge-urls.expected.jsonl").Output()
 	if err != nil {
 		t.Fatalf("tar -xJOf %s: %v", corpus, err)

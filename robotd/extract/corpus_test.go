@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // One site of the shared corpus stands there in every encoding, declared rightly,
 // wrongly and not at all. Each copy must read as the original does, links and all.
 func TestCorpus(t *testing.T) {
-	corpus := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
-	tar := testneed.Tool(t, "tar")
-	testneed.Tool(t, "xz")
+	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
+	tar := testkit.Tool(t, "tar")
+	testkit.Tool(t, "xz")
 	dir := t.TempDir()
 	if out, err := exec.Command(tar, "-xJf", corpus, "-C", dir, "./sites/faq.debian.jp.test", "./derived").CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, out)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/extract"
 )
 
@@ -116,9 +116,9 @@ func TestSketch(t *testing.T) {
 // No page of the shared corpus, 38 sites, is taken for anything but a page. The three
 // largest, 200 MB, are tried where SHEAF_TEST_CORPUS is set.
 func TestCorpus(t *testing.T) {
-	corpus := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
-	tar := testneed.Tool(t, "tar")
-	testneed.Tool(t, "xz")
+	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
+	tar := testkit.Tool(t, "tar")
+	testkit.Tool(t, "xz")
 	dir, least := t.TempDir(), 4000
 	args := []string{"-xJf", corpus, "-C", dir, "./sites", "./derived"}
 	if os.Getenv("SHEAF_TEST_CORPUS") == "" {

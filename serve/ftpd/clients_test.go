@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/servetest"
 )
@@ -65,7 +65,7 @@ func TestRclone(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	rclone := testneed.Tool(t, "rclone")
+	rclone := testkit.Tool(t, "rclone")
 	secret, err := exec.CommandContext(t.Context(), rclone, "obscure", "jp").Output()
 	if err != nil {
 		t.Fatal(err)

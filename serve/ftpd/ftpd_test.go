@@ -19,7 +19,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/ftp"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/ftpd"
@@ -237,7 +237,7 @@ func TestPublishDuringDownload(t *testing.T) {
 
 func run(t *testing.T, dir, tool string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(testneed.Tool(t, tool), args...)
+	cmd := exec.Command(testkit.Tool(t, tool), args...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", tool, args, err, out)

@@ -15,7 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/servetest"
 )
@@ -92,7 +92,7 @@ func TestClientsDoNotJoinVersions(t *testing.T) {
 			if err := os.WriteFile(file, old, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.CommandContext(t.Context(), testneed.Tool(t, tool), args...)
+			cmd := exec.CommandContext(t.Context(), testkit.Tool(t, tool), args...)
 			cmd.Dir = to
 			out, _ := cmd.CombinedOutput()
 			got, err := os.ReadFile(file)

@@ -22,7 +22,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/internal/ftp"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/ftpd"
@@ -41,8 +41,8 @@ import (
 // It runs as root, because vsftpd does; SHEAF_BENCH_MIB (64) is the file's size and
 // SHEAF_BENCH_ROUNDS (5) how often the pairs are repeated.
 func BenchmarkAgainstVsftpd(b *testing.B) {
-	vsftpd := testneed.Tool(b, "vsftpd")
-	lftp := testneed.Tool(b, "lftp")
+	vsftpd := testkit.Tool(b, "vsftpd")
+	lftp := testkit.Tool(b, "lftp")
 	if os.Geteuid() != 0 {
 		b.Skip("vsftpd must be started by root")
 	}

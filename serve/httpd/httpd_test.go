@@ -19,7 +19,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/serve"
@@ -394,7 +394,7 @@ func TestPublishDuringDownload(t *testing.T) {
 
 func run(t *testing.T, dir, tool string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(testneed.Tool(t, tool), args...)
+	cmd := exec.Command(testkit.Tool(t, tool), args...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {

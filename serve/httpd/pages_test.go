@@ -18,7 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve/query"
 )
 
@@ -201,7 +201,7 @@ func TestGatheredPagesObeyTheWindow(t *testing.T) {
 
 // GNU tar must take the files without a word.
 func TestGatheredPagesInTar(t *testing.T) {
-	tarPath := testneed.Tool(t, "tar")
+	tarPath := testkit.Tool(t, "tar")
 	c := newCrawl(t, 3, 200, query.Budget{})
 	for _, form := range []string{".tar.gz", ".members.tar.gz"} {
 		_, body := c.do(t, "GET", "all", "/v1/pages"+form+"?url=*.jp&from=2026", "")

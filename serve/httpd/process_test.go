@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -24,7 +24,7 @@ import (
 func buildSheaf(t testing.TB) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "sheaf")
-	if text, err := exec.Command(testneed.Tool(t, "go"), "build", "-o", out, "sheaf/cmd/sheaf").CombinedOutput(); err != nil {
+	if text, err := exec.Command(testkit.Tool(t, "go"), "build", "-o", out, "sheaf/cmd/sheaf").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
 	return out
@@ -80,7 +80,7 @@ func serveSheaf(t testing.TB, program, data string, settings ...string) *servete
 // what Debian's configuration sets for files: sendfile and tcp_nopush.
 func serveNginx(t testing.TB, root string) *servetest.Process {
 	t.Helper()
-	program := testneed.Tool(t, "nginx")
+	program := testkit.Tool(t, "nginx")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // corpus unpacks some of the shared corpus of real pages.
 func corpus(t testing.TB, parts ...string) string {
 	t.Helper()
-	archive := filepath.Join(testneed.Shared(t), "corpus", "dev.tar.xz")
-	tar := testneed.Tool(t, "tar")
-	testneed.Tool(t, "xz")
+	archive := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
+	tar := testkit.Tool(t, "tar")
+	testkit.Tool(t, "xz")
 	dir := t.TempDir()
 	if out, err := exec.Command(tar, append([]string{"-xJf", archive, "-C", dir}, parts...)...).CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v\n%s", err, out)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // Process is a server under measurement, by its processes: one, or the workers of one.
@@ -22,11 +24,11 @@ func (p *Process) CPU(t testing.TB) time.Duration {
 	ticks := 0
 	for _, pid := range p.PIDs {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		must(t, err)
+		testkit.Must(t, err)
 		_, rest, _ := strings.Cut(string(text), ") ")
 		for _, field := range strings.Fields(rest)[11:15] { // utime, stime, cutime, cstime
 			n, err := strconv.Atoi(field)
-			must(t, err)
+			testkit.Must(t, err)
 			ticks += n
 		}
 	}

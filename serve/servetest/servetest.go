@@ -23,6 +23,7 @@ import (
 	"sheaf/archive/urlindex"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -54,19 +55,19 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "store")
 	st, err := store.OpenFS(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { st.Close() })
 	cat, err := catalog.Open(ctx, st, catalog.Options{})
-	must(t, err)
+	testkit.Must(t, err)
 	database, err := db.Open(ctx, dbtest.Source(t))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { database.Close() })
 	accounts, err := serve.NewAccounts(database, anonymous)
-	must(t, err)
+	testkit.Must(t, err)
 	library, err := serve.NewLibrary(serve.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, t: t}
 }
 
@@ -74,9 +75,9 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 func (s *Site) Account(name, opening string, domains ...string) *serve.Account {
 	s.t.Helper()
 	w, err := window.Parse(opening)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	a, _, err := s.Accounts.Create(context.Background(), serve.Account{Name: name, Domains: domains, Window: w}, name)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	return &a
 }
 
@@ -84,7 +85,7 @@ func (s *Site) Account(name, opening string, domains ...string) *serve.Account {
 func (s *Site) Index() {
 	s.t.Helper()
 	b := urlindex.NewBuilder(s.Catalog, s.Store, urlindex.Options{TempDir: s.t.TempDir(), Fanout: 3, Log: slog.New(slog.DiscardHandler)})
-	must(s.t, b.Update(context.Background()))
+	testkit.Must(s.t, b.Update(context.Background()))
 }
 
 // Page is a full record of a page.
@@ -127,7 +128,7 @@ func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) stri
 	}
 	p.Lines = catalog.Lines(lines...)
 	v, err := s.Catalog.Publish(context.Background(), p)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	return v.Edition
 }
 
@@ -145,14 +146,14 @@ func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Ba
 			line.Object, line.Offset = "packs/"+batch.ID+".tar.gz", int64(len(pack))
 			pack = append(pack, data...)
 		} else {
-			must(s.t, s.Store.Put(ctx, line.Object, bytes.NewReader(data), int64(len(data))))
+			testkit.Must(s.t, s.Store.Put(ctx, line.Object, bytes.NewReader(data), int64(len(data))))
 		}
 		lines = append(lines, line)
 	}
 	s.beside(batch, lines)
 	if s.batches%2 == 1 {
 		pack = append(pack, "and more of them"...)
-		must(s.t, s.Store.Put(ctx, "packs/"+batch.ID+".tar.gz", bytes.NewReader(pack), int64(len(pack))))
+		testkit.Must(s.t, s.Store.Put(ctx, "packs/"+batch.ID+".tar.gz", bytes.NewReader(pack), int64(len(pack))))
 	}
 	return batch, lines
 }
@@ -171,7 +172,7 @@ func (s *Site) beside(batch catalog.Batch, lines []catalog.Line) {
 		object = append(object, data...)
 	}
 	if len(s.Others) > 0 {
-		must(s.t, s.Store.Put(context.Background(), wire.OthersKey(wire.BatchID(batch.ID)), bytes.NewReader(object), int64(len(object))))
+		testkit.Must(s.t, s.Store.Put(context.Background(), wire.OthersKey(wire.BatchID(batch.ID)), bytes.NewReader(object), int64(len(object))))
 	}
 }
 
@@ -180,19 +181,19 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "segment")
 	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for _, r := range records {
 		_, err := w.Append(r)
-		must(s.t, err)
+		testkit.Must(s.t, err)
 	}
 	_, err = w.Seal()
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	data, err := os.ReadFile(path)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{
 		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC, archive.Links},
 	})
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	line := catalog.Line{
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
@@ -216,11 +217,4 @@ func Digest(body string) string {
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

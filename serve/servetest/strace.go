@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 var returned = regexp.MustCompile(`(?m)^\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed).* = (\d+)$`)
@@ -20,20 +20,20 @@ var returned = regexp.MustCompile(`(?m)^\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed).*
 func (p *Process) Moved(t testing.TB, calls []string, f func()) map[string]int {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "calls")
-	cmd := exec.Command(testneed.Tool(t, "strace"), "-f", "-e", "trace="+strings.Join(calls, ","), "-o", log, "-p", strconv.Itoa(p.PIDs[0]))
+	cmd := exec.Command(testkit.Tool(t, "strace"), "-f", "-e", "trace="+strings.Join(calls, ","), "-o", log, "-p", strconv.Itoa(p.PIDs[0]))
 	says, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	if line, err := bufio.NewReader(says).ReadString('\n'); err != nil || !strings.Contains(line, "attached") {
 		cmd.Process.Kill()
 		cmd.Wait()
-		testneed.Missing(t, "strace may not attach to a process here: %s, %v", line, err)
+		testkit.Missing(t, "strace may not attach to a process here: %s, %v", line, err)
 	}
 	f()
 	cmd.Process.Signal(os.Interrupt) // it detaches
 	cmd.Wait()
 	text, err := os.ReadFile(log)
-	must(t, err)
+	testkit.Must(t, err)
 	moved := make(map[string]int)
 	for _, m := range returned.FindAllStringSubmatch(string(text), -1) {
 		n, _ := strconv.Atoi(m[3]) // digits

@@ -25,7 +25,7 @@ import (
 	"mime/quotedprintable"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 )
@@ -40,7 +40,7 @@ type postOffice struct {
 func newPostOffice(t *testing.T) *postOffice {
 	const python = "/usr/bin/python3" // Debian's, which Debian's packages are for
 	if err := exec.CommandContext(t.Context(), python, "-c", "import aiosmtpd").Run(); err != nil {
-		testneed.Missing(t, "%s has no aiosmtpd (Debian: python3-aiosmtpd)", python)
+		testkit.Missing(t, "%s has no aiosmtpd (Debian: python3-aiosmtpd)", python)
 	}
 	dir := t.TempDir()
 	cert, key := certificate(t, dir)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -90,9 +91,9 @@ func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch
 		m.Hosts = append(m.Hosts, addHost(t, bw, h))
 	}
 	inner, err := json.Marshal(m)
-	check(t, err)
+	testkit.Must(t, err)
 	m.Size, m.SHA256, err = bw.Finish(inner)
-	check(t, err)
+	testkit.Must(t, err)
 	return r.Sign(t, &Batch{ID: m.Batch, Manifest: m})
 }
 
@@ -101,7 +102,7 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "segment")
 	w, err := archive.Create(path, h.Name, "test-"+strings.ReplaceAll(h.Name, ":", "_"), archive.WriterOptions{})
-	check(t, err)
+	testkit.Must(t, err)
 	at := crawled
 	if !h.Start.IsZero() {
 		at = h.Start
@@ -111,17 +112,17 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 			Kind: archive.Page, URL: "http://" + h.Name + p.Path, Time: at, IP: "192.0.2.1",
 			HTTP: []byte("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"), Body: bytes.NewReader(p.Body),
 		})
-		check(t, err)
+		testkit.Must(t, err)
 		at = at.Add(time.Millisecond)
 	}
 	idx, err := w.Seal()
-	check(t, err)
+	testkit.Must(t, err)
 	f, err := os.Open(path)
-	check(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	defer os.Remove(path)
 	host, err := bw.AddSegment(t.Context(), archive.FileSource(f, 0), idx)
-	check(t, err)
+	testkit.Must(t, err)
 	return host
 }
 
@@ -137,7 +138,7 @@ type Robots struct {
 // NewRobots makes the robot's key.
 func NewRobots(t testing.TB) *Robots {
 	_, key, err := ed25519.GenerateKey(nil)
-	check(t, err)
+	testkit.Must(t, err)
 	return &Robots{Name: Robot, Key: key, Generation: 1}
 }
 
@@ -145,7 +146,7 @@ func NewRobots(t testing.TB) *Robots {
 func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
 	t.Helper()
 	signed, err := b.Manifest.Sign(r.Key)
-	check(t, err)
+	testkit.Must(t, err)
 	b.Signed = signed
 	return b
 }
@@ -184,11 +185,4 @@ func (r *Robots) NotAssigned(_ context.Context, _ string, _ int64, hosts []strin
 		}
 	}
 	return foreign, nil
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

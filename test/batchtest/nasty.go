@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -111,7 +112,7 @@ func (r *Robots) Reframe(t testing.TB, b *Batch, ranges ...[]byte) *Batch {
 	}
 	m.Size, m.SHA256 = 0, ""
 	inner, err := json.Marshal(m)
-	check(t, err)
+	testkit.Must(t, err)
 	return r.Resign(t, &Batch{ID: b.ID, Data: append(data, Tail(t, inner)...), Manifest: &m})
 }
 
@@ -120,7 +121,7 @@ func Tail(t testing.TB, manifest []byte) []byte {
 	t.Helper()
 	var tail bytes.Buffer
 	_, _, err := archive.NewBatchWriter(&tail).Finish(manifest)
-	check(t, err)
+	testkit.Must(t, err)
 	return tail.Bytes()
 }
 

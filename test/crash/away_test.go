@@ -15,7 +15,7 @@ import (
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -37,13 +37,13 @@ func TestDatabaseAway(t *testing.T) {
 	spool := newSpool(t)
 	bring := func(n int64) *cargo {
 		c := r.make(t, n, 2, 4<<10, r.hosts[0])
-		check(t, spool.add(c))
-		check(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
+		testkit.Must(t, spool.add(c))
+		testkit.Must(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
 		return c
 	}
 	first := bring(1)
 	for _, name := range []string{"alice", "bob"} {
-		check(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts,
+		testkit.Must(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts,
 			httpd.NewAccount{Account: serve.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
 	}
 	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
@@ -55,13 +55,13 @@ func TestDatabaseAway(t *testing.T) {
 
 	cluster.Stop()
 	gone := time.Now()
-	check(t, s.nodes[0].wants(200, path, "alice", "alice's"))
+	testkit.Must(t, s.nodes[0].wants(200, path, "alice", "alice's"))
 	for _, name := range []string{"alice", "bob"} {
-		check(t, s.nodes[1].wants(200, path, name, name+"'s"))
-		check(t, s.nodes[1].wants(401, path, name, "a guess"))
+		testkit.Must(t, s.nodes[1].wants(200, path, name, name+"'s"))
+		testkit.Must(t, s.nodes[1].wants(401, path, name, "a guess"))
 		s.nodes[1].retrieve(path, name, name+"'s", first)
 	}
-	check(t, s.nodes[1].wants(401, path, "carol", ""))
+	testkit.Must(t, s.nodes[1].wants(401, path, "carol", ""))
 	for h, want := range map[*running]int{s.head: 503, s.nodes[0]: 200, s.nodes[1]: 200} {
 		if status, health := h.health(); status != want || health.Database != "away" {
 			t.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
@@ -118,7 +118,7 @@ func newSplit(t *testing.T, sheaf, database string, offline time.Duration, more 
 		h.settings = maps.Clone(s.settings)
 		h.settings["roles"] = roles
 		if n > 0 {
-			listen := testneed.Addresses(t, 2)
+			listen := testkit.Addresses(t, 2)
 			h.settings["http.listen"], h.settings["download.listen"] = listen[0], listen[1]
 		}
 		h.log = fmt.Sprint(s.log, n)
@@ -189,14 +189,14 @@ func (h *running) wants(status int, path, name, password string) error {
 func (h *running) retrieve(path, name, password string, sent *cargo) {
 	h.t.Helper()
 	conn, err := ftp.Dial(h.settings["download.listen"].(string), ftp.DialWithTimeout(patience))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer conn.Quit()
-	check(h.t, conn.Login(name, password))
+	testkit.Must(h.t, conn.Login(name, password))
 	r, err := conn.Retr(path)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	data, err := io.ReadAll(r)
-	check(h.t, err)
-	check(h.t, r.Close())
+	testkit.Must(h.t, err)
+	testkit.Must(h.t, r.Close())
 	want := map[string][]byte{}
 	for _, p := range sent.pages {
 		want[archive.FileName(p.host, p.url)] = p.body

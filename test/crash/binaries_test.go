@@ -17,7 +17,7 @@ import (
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/demo/sites"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 )
 
@@ -35,10 +35,10 @@ func (p *program) start() {
 	p.t.Helper()
 	p.cmd = exec.Command(p.path, p.args...)
 	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	check(p.t, err)
+	testkit.Must(p.t, err)
 	defer out.Close()
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	check(p.t, p.cmd.Start())
+	testkit.Must(p.t, p.cmd.Start())
 	cmd, ended := p.cmd, make(chan error, 1)
 	p.ended = ended
 	go func() { ended <- cmd.Wait() }()
@@ -81,15 +81,15 @@ type web struct {
 
 func serveWeb(t *testing.T) *web {
 	packed, err := zip.OpenReader("../../cmd/sheaf/demo/sites.zip")
-	check(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { packed.Close() })
 	saved, err := sites.Open(packed)
-	check(t, err)
+	testkit.Must(t, err)
 	w := &web{saved, map[string]string{}}
 	for _, host := range saved.Hosts() {
-		w.at[host] = testneed.Addresses(t, 1)[0]
+		w.at[host] = testkit.Addresses(t, 1)[0]
 		l, err := net.Listen("tcp", w.at[host])
-		check(t, err)
+		testkit.Must(t, err)
 		server := &http.Server{Handler: sites.NewHandler(saved)}
 		go server.Serve(l)
 		t.Cleanup(func() { server.Close() })
@@ -102,9 +102,9 @@ func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 	all := map[string]map[string][]byte{}
 	for _, page := range w.Pages(1) {
 		u, err := url.Parse(page)
-		check(t, err)
+		testkit.Must(t, err)
 		body, _, err := w.Body(1, u.Host, u.Path)
-		check(t, err)
+		testkit.Must(t, err)
 		if all[u.Host] == nil {
 			all[u.Host] = map[string][]byte{}
 		}
@@ -141,13 +141,13 @@ func TestBinaries(t *testing.T) {
 	add := manager.HostsRequest{Hosts: w.Seeds(), Addresses: map[string][]string{}}
 	for host, at := range w.at {
 		ip, _, err := net.SplitHostPort(at)
-		check(t, err)
+		testkit.Must(t, err)
 		add.Addresses[host] = []string{ip}
 	}
 	var robots []*program
 	for _, by := range []string{"http", "ftp"} {
 		var admitted manager.AdmitResponse
-		check(t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
+		testkit.Must(t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
 		data := filepath.Join(t.TempDir(), "robot")
 		if out, err := exec.Command(robotd, "join", h.url(), admitted.Token, "--data", data).CombinedOutput(); err != nil {
 			t.Fatalf("robotd join: %v: %s", err, out)
@@ -174,7 +174,7 @@ func TestBinaries(t *testing.T) {
 	for _, p := range robots { // a robot that is to run once ends where its list is empty
 		p.kill()
 	}
-	check(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	testkit.Must(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
 	for _, p := range robots {
 		p.start()
 	}
@@ -220,6 +220,6 @@ network:
 		text += fmt.Sprintf("    %s: %s\n", host, at)
 	}
 	file := data + ".yaml"
-	check(t, os.WriteFile(file, []byte(text), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }

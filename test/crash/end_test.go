@@ -21,6 +21,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 )
 
 // checkEnd is what must hold in the end, whatever happened before: it looks at the
@@ -73,7 +74,7 @@ func (h *house) checkBuffers(cargoes []*cargo) {
 	if len(kept) > 0 {
 		h.t.Errorf("in the quarantine lies what nobody sent: %s", kept)
 	}
-	check(h.t, filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(h.t, filepath.WalkDir(h.data, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && (strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".new")) && filepath.Base(path) != ".tmp" {
 			h.t.Errorf("%s was left by a life before", path)
 		}
@@ -102,15 +103,15 @@ func (h *house) checkDownloads(cargoes []*cargo, only ...string) {
 		}
 	}
 	conn, err := ftp.Dial(h.Download, ftp.DialWithTimeout(patience))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer conn.Quit()
-	check(h.t, conn.Login("anonymous", "test@example.jp"))
+	testkit.Must(h.t, conn.Login("anonymous", "test@example.jp"))
 	for host, pages := range want {
 		path := "/" + archive.HostPath(host) + "/all.tar.gz"
 		r, err := conn.Retr(path)
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		data, err := io.ReadAll(r)
-		check(h.t, errors.Join(err, r.Close()))
+		testkit.Must(h.t, errors.Join(err, r.Close()))
 		h.comparePages("ftp", host, data, pages)
 		h.comparePages("http", host, h.get("/pub"+path), pages)
 	}
@@ -123,7 +124,7 @@ func (h *house) checkDownloads(cargoes []*cargo, only ...string) {
 func (h *house) checkMembers(c *cargo, only []string) {
 	h.t.Helper()
 	var row struct{ Edition string }
-	check(h.t, h.operate(http.MethodGet, "/v1/admin/batches/"+string(c.ID), nil, &row))
+	testkit.Must(h.t, h.operate(http.MethodGet, "/v1/admin/batches/"+string(c.ID), nil, &row))
 	for i, host := range c.Manifest.Hosts {
 		if len(only) > 0 && !slices.Contains(only, host.Name) {
 			continue
@@ -138,23 +139,23 @@ func (h *house) get(path string) []byte {
 	h.t.Helper()
 	resp := h.ask(http.MethodGet, path, nil, nil, nil)
 	data, err := io.ReadAll(resp.Body)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	return data
 }
 
 func (h *house) comparePages(protocol, host string, tarGz []byte, want map[string][]byte) {
 	h.t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(tarGz))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	seen := map[string]bool{}
 	for files := tar.NewReader(z); ; {
 		f, err := files.Next()
 		if err == io.EOF {
 			break
 		}
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		body, err := io.ReadAll(files)
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		switch page, ok := want[f.Name]; {
 		case strings.Contains(f.Name, "/_meta/"):
 		case !ok:
@@ -177,7 +178,7 @@ func (h *house) comparePages(protocol, host string, tarGz []byte, want map[strin
 func (h *house) checkCatalog(cargoes []*cargo) {
 	h.t.Helper()
 	objects, err := store.OpenFS(filepath.Join(h.data, "store"))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer objects.Close()
 	h.checkCatalogIn(objects, cargoes)
 }
@@ -185,16 +186,16 @@ func (h *house) checkCatalog(cargoes []*cargo) {
 func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
 	h.t.Helper()
 	c, err := catalog.Open(h.t.Context(), objects, catalog.Options{})
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	s, err := c.Pin(h.t.Context())
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Release()
 	lines := map[string][]catalog.Line{} // by batch
 	hosts, err := s.Hosts(h.t.Context(), "", "", 0)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	for _, info := range hosts {
 		list, err := s.Host(h.t.Context(), info.Host)
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		for _, l := range list {
 			lines[l.Batch] = append(lines[l.Batch], l)
 		}
@@ -243,6 +244,6 @@ func (h *house) fsck(sheaf string, settings ...string) (report catalog.Report) {
 	if err != nil {
 		h.t.Fatalf("sheaf fsck: %v\n%s", err, out)
 	}
-	check(h.t, json.Unmarshal(out, &report))
+	testkit.Must(h.t, json.Unmarshal(out, &report))
 	return report
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/lease/etcdtest"
+	"sheaf/internal/testkit"
 )
 
 // TestEtcdLeaderKilled has two `sheaf serve` publish and collect under leases of an etcd
@@ -48,7 +49,7 @@ func TestEtcdLeaderKilled(t *testing.T) {
 			at.restart()
 			dead[1].Kill(t)
 		}
-		check(t, p.services[len(kills)%2].operate(http.MethodPost, "/v1/admin/gc", nil, nil))
+		testkit.Must(t, p.services[len(kills)%2].operate(http.MethodPost, "/v1/admin/gc", nil, nil))
 		at.stop("collected")
 		eventually(t, "publishing goes on", p.services[0].log, func() error { return at.reachedSince("published") })
 		kills = append(kills, at.since())

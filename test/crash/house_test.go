@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"sheaf/cmd/sheaf/operator"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/test/batchtest"
@@ -41,7 +41,7 @@ func newHouse(t testing.TB, from string) *house {
 	if from != "" {
 		copyTree(t, from, h.data)
 	}
-	listen := testneed.Addresses(t, 3)
+	listen := testkit.Addresses(t, 3)
 	h.settings = map[string]any{
 		"data": h.data, "http.listen": listen[0], "download.listen": listen[1], "drop.listen": listen[2],
 		"publish.window": "always", "access.anonymous": "*", "poll": "1s", "stop": "1s",
@@ -83,7 +83,7 @@ func (h *house) join(name string, n int) *robot {
 	r := &robot{Robots: batchtest.NewRobots(h.t)}
 	r.Name = name
 	var admitted manager.AdmitResponse
-	check(h.t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
+	testkit.Must(h.t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
 	var joined wire.JoinResponse
 	h.ask(http.MethodPost, wire.PathJoin, nil, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)}, &joined)
 	r.secret, r.server = joined.Secret, joined.ServerKey
@@ -95,7 +95,7 @@ func (h *house) join(name string, n int) *robot {
 		add.Addresses[host] = []string{fmt.Sprintf("198.18.%d.%d", h.robots, i+1)} // no look-up, and none shares one
 	}
 	h.robots++
-	check(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	testkit.Must(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
 	return r
 }
 
@@ -105,12 +105,12 @@ func (h *house) fetchList(r *robot) {
 	resp := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", r.Name), r, nil, nil)
 	var err error
 	r.Generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	r.hosts = nil
 	for l, err := range wire.ReadHostList(resp.Body, 1<<20) {
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		_, host, err := wire.NormalizeURL(l.URL)
-		check(h.t, err)
+		testkit.Must(h.t, err)
 		r.hosts = append(r.hosts, host)
 	}
 	if len(r.hosts) < 2 {
@@ -122,20 +122,20 @@ func (h *house) fetchList(r *robot) {
 func (h *house) ask(method, path string, as *robot, in, out any) *http.Response {
 	h.t.Helper()
 	body, err := json.Marshal(in)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url()+path, bytes.NewReader(body))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	if as != nil {
 		req.SetBasicAuth(as.Name, as.secret)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode >= 300 {
 		h.t.Fatalf("%s %s: %s", method, path, resp.Status)
 	}
 	if out != nil {
-		check(h.t, json.NewDecoder(resp.Body).Decode(out))
+		testkit.Must(h.t, json.NewDecoder(resp.Body).Decode(out))
 	}
 	return resp
 }
@@ -147,25 +147,25 @@ func (h *house) ledger(query string, each func(scan func(...any) error) error) {
 	dir := h.t.TempDir()
 	defer os.RemoveAll(dir)
 	files, err := filepath.Glob(filepath.Join(h.data, "sheaf.db*"))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	for _, f := range files {
 		if strings.HasSuffix(f, "-shm") {
 			continue // an index of the -wal, made anew
 		}
 		data, err := os.ReadFile(f)
-		check(h.t, err)
-		check(h.t, os.WriteFile(filepath.Join(dir, filepath.Base(f)), data, 0o600))
+		testkit.Must(h.t, err)
+		testkit.Must(h.t, os.WriteFile(filepath.Join(dir, filepath.Base(f)), data, 0o600))
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, "sheaf.db"))
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer db.Close()
 	rows, err := db.Query(query)
-	check(h.t, err)
+	testkit.Must(h.t, err)
 	defer rows.Close()
 	for rows.Next() {
-		check(h.t, each(rows.Scan))
+		testkit.Must(h.t, each(rows.Scan))
 	}
-	check(h.t, rows.Err())
+	testkit.Must(h.t, rows.Err())
 }
 
 // state gives the state of a batch in the ledger of the dead service; empty where it has no row.

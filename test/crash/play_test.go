@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -65,7 +66,7 @@ func (s *scene) load(damage bool, more ...string) *cargo {
 	if damage {
 		c.damage()
 	}
-	check(s.t, s.spool.add(c))
+	testkit.Must(s.t, s.spool.add(c))
 	s.cargoes = append(s.cargoes, c)
 	return c
 }
@@ -122,12 +123,12 @@ func (s *scene) uploadWithoutStore() {
 	s.t.Helper()
 	s.load(false)
 	segments := filepath.Join(s.data, "store", "segments")
-	check(s.t, os.MkdirAll(segments, 0o755))
-	check(s.t, os.WriteFile(filepath.Join(segments, "jp"), nil, 0o644))
+	testkit.Must(s.t, os.MkdirAll(segments, 0o755))
+	testkit.Must(s.t, os.WriteFile(filepath.Join(segments, "jp"), nil, 0o644))
 	s.start(s.die)
 	done := s.drain()
 	s.died()
-	check(s.t, os.Remove(filepath.Join(segments, "jp")))
+	testkit.Must(s.t, os.Remove(filepath.Join(segments, "jp")))
 	s.start(nil)
 	s.drained(done)
 }
@@ -177,7 +178,7 @@ func (s *scene) putAside() {
 	s.load(true)
 	s.start(s.die)
 	batches, _ := s.spool.Spool()
-	check(s.t, (&barer{addr: s.settings["drop.listen"].(string), robot: s.robot}).Send(s.t.Context(), batches[0]))
+	testkit.Must(s.t, (&barer{addr: s.settings["drop.listen"].(string), robot: s.robot}).Send(s.t.Context(), batches[0]))
 	s.died()
 	s.start(nil)
 }
@@ -223,7 +224,7 @@ func (s *scene) keep() {
 		s.drained(s.drain())
 	}
 	s.kill()
-	check(s.t, os.WriteFile(s.orphan(), []byte("of an attempt that failed"), 0o644))
+	testkit.Must(s.t, os.WriteFile(s.orphan(), []byte("of an attempt that failed"), 0o644))
 	down, up := s.robot.hosts[0], s.robot.hosts[1]
 	s.process = start(s.t, order{Settings: s.settings, Keep: keeping, Host: down, Die: s.die}, s.log)
 	s.died()
@@ -288,7 +289,7 @@ func (s *scene) orphan() string { return filepath.Join(s.data, "store", "segment
 func (s *scene) shows(host string) bool {
 	s.t.Helper()
 	resp, err := http.Get(s.url() + "/a/" + host + "/all.tar.gz")
-	check(s.t, err)
+	testkit.Must(s.t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		s.t.Errorf("GET of a host: %s", resp.Status)
@@ -309,7 +310,7 @@ func (s *scene) discarded(sheaf string) {
 		s.t.Errorf("of a discarded batch is kept %s; want the manifest and not the file", names(s.t, dir))
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "reason.json"))
-	check(s.t, errors.Join(err, json.Unmarshal(text, new(map[string]string))))
+	testkit.Must(s.t, errors.Join(err, json.Unmarshal(text, new(map[string]string))))
 	s.kill()
 	if r := s.fsck(sheaf); r.Versions != 0 {
 		s.t.Errorf("%d versions were published", r.Versions)

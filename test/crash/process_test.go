@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // patience is how long anything may take that ought to be over in moments: the
@@ -29,18 +31,18 @@ type process struct {
 func start(t testing.TB, o order, log string) *process {
 	t.Helper()
 	text, err := json.Marshal(o)
-	check(t, err)
+	testkit.Must(t, err)
 	p := &process{cmd: exec.Command(os.Args[0]), died: make(chan string, 1)}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	stderr, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	check(t, err)
+	testkit.Must(t, err)
 	defer stderr.Close()
 	p.cmd.Stderr = stderr
 	p.in, err = p.cmd.StdinPipe()
-	check(t, err)
+	testkit.Must(t, err)
 	out, err := p.cmd.StdoutPipe()
-	check(t, err)
-	check(t, p.cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, p.cmd.Start())
 	greeted := make(chan bool, 1)
 	go p.listen(out, greeted)
 	t.Cleanup(func() { p.kill(); p.in.Close() })
@@ -109,19 +111,12 @@ func tail(log string) string {
 	return fmt.Sprintf("the end of its log:\n%s", text)
 }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // copyTree copies a directory that nobody writes to.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
-	check(t, os.CopyFS(to, os.DirFS(from)))
+	testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
 	// What is private stays so, or the service would have to wonder.
-	check(t, os.Chmod(to, 0o700))
+	testkit.Must(t, os.Chmod(to, 0o700))
 }
 
 // eventually repeats try until it gives no error.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func runTime(t testing.TB) time.Duration {
 		return 15 * time.Second
 	}
 	n, err := strconv.Atoi(text)
-	check(t, err)
+	testkit.Must(t, err)
 	return time.Duration(n) * time.Second
 }
 

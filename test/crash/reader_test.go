@@ -18,6 +18,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -29,9 +30,9 @@ import (
 // ends them after one more look.
 func (f *fleet) read(t *testing.T) (end func()) {
 	objects, err := store.OpenFS(filepath.Join(f.data, "store"))
-	check(t, err)
+	testkit.Must(t, err)
 	c, err := catalog.Open(t.Context(), objects, catalog.Options{})
-	check(t, err)
+	testkit.Must(t, err)
 	over := make(chan struct{})
 	var g sync.WaitGroup
 	every := func(look func() error) {
@@ -60,7 +61,7 @@ func (f *fleet) read(t *testing.T) (end func()) {
 		close(over)
 		g.Wait()
 		f.inStore, f.overHTTP = len(node.seen), len(consumer.manifests)
-		check(t, objects.Close())
+		testkit.Must(t, objects.Close())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/db/dbtest"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
@@ -75,7 +75,7 @@ func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
 			h.settings[key] = value
 		}
 		if n > 0 {
-			listen := testneed.Addresses(t, 3)
+			listen := testkit.Addresses(t, 3)
 			h.settings["http.listen"], h.settings["download.listen"], h.settings["drop.listen"] = listen[0], listen[1], listen[2]
 		}
 		h.log = fmt.Sprint(p.log, n)
@@ -192,7 +192,7 @@ func (p *pair) listFrom(dead int, at *stopwatch) {
 	m := p.members[0]
 	for try := dead; ; try++ {
 		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.services[try%2].url()+strings.ReplaceAll(wire.PathList, "{robot}", m.Name), nil)
-		check(p.t, err)
+		testkit.Must(p.t, err)
 		req.SetBasicAuth(m.Name, m.secret)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -297,9 +297,9 @@ func (p *pair) checkTwo(t *testing.T) {
 		p.kill(n)
 	}
 	cfg, err := service.Load("", p.services[0].settings)
-	check(t, err)
+	testkit.Must(t, err)
 	objects, err := service.OpenStore(t.Context(), cfg)
-	check(t, err)
+	testkit.Must(t, err)
 	defer objects.Close()
 	p.checkCatalogIn(objects, cargoes)
 	report := p.fsck(p.sheaf, p.services[0].flags()...)

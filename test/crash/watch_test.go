@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
 	"sheaf/serve/watch"
@@ -53,15 +54,15 @@ func TestWatchAtTwoNodes(t *testing.T) {
 				}
 			}
 		}})
-		check(t, spool.add(&cargo{Batch: b}))
-		check(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
+		testkit.Must(t, spool.add(&cargo{Batch: b}))
+		testkit.Must(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
 	}
-	check(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts, httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}, Password: "c1's"}, nil))
+	testkit.Must(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts, httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}, Password: "c1's"}, nil))
 	wish, err := json.Marshal(watch.Wish{Host: host, Email: "reader@example.jp", Webhook: told.hook.URL})
-	check(t, err)
+	testkit.Must(t, err)
 	eventually(t, "the watch begins", s.nodes[1].log, func() error { // the second node learns of the account in a moment
 		req, err := http.NewRequest(http.MethodPost, s.nodes[1].url()+"/v1/watches", bytes.NewReader(wish))
-		check(t, err)
+		testkit.Must(t, err)
 		req.SetBasicAuth("c1", "c1's")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -152,7 +153,7 @@ func newListener(t *testing.T) *listener {
 	l.hook = httptest.NewServer(l)
 	t.Cleanup(l.hook.Close)
 	post, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { post.Close() })
 	l.post = post.Addr().String()
 	go func() {

@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // TestForeignReaders shows every file to every reader. With SHEAF_TEST_FULL=1, as in CI, there are bodies as
@@ -57,7 +57,7 @@ type command struct {
 
 func program(t *testing.T, name string, args ...string) *command {
 	t.Helper()
-	c := &command{Cmd: exec.CommandContext(t.Context(), testneed.Tool(t, name), args...)}
+	c := &command{Cmd: exec.CommandContext(t.Context(), testkit.Tool(t, name), args...)}
 	c.Stderr = &c.stderr
 	return c
 }

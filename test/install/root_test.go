@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // root is a file system with nothing in it but busybox and the few programs that the
@@ -21,10 +21,10 @@ type root struct {
 func newRoot(t *testing.T) *root {
 	t.Helper()
 	if os.Getuid() != 0 {
-		testneed.Missing(t, "needs root, for chroot and for a user of the robot's own")
+		testkit.Missing(t, "needs root, for chroot and for a user of the robot's own")
 	}
-	testneed.Tool(t, "chroot")
-	testneed.Tool(t, "unshare") // for /proc, which goes with the last process in it
+	testkit.Tool(t, "chroot")
+	testkit.Tool(t, "unshare") // for /proc, which goes with the last process in it
 	r := &root{t, t.TempDir()}
 	for _, dir := range []string{"bin", "usr/bin", "usr/sbin", "usr/local", "etc/init.d", "var/lib", "tmp", "dev", "proc", "root"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, dir), 0o755); err != nil {
@@ -34,11 +34,11 @@ func newRoot(t *testing.T) *root {
 	if err := os.Chmod(filepath.Join(r.dir, "tmp"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	busybox := testneed.Tool(t, "busybox")
+	busybox := testkit.Tool(t, "busybox")
 	r.program(busybox, "bin/busybox")
 	r.must("/bin/busybox", "--install", "-s", "/bin")
 	for _, name := range []string{"curl", "setpriv", "useradd", "userdel"} {
-		r.program(testneed.Tool(t, name), "usr/bin/"+name)
+		r.program(testkit.Tool(t, name), "usr/bin/"+name)
 	}
 	r.write("usr/bin/sudo", "#!/bin/sh\nexec \"$@\"\n", 0o755)
 	r.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n", 0o644)

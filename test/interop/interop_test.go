@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 const host = "www.site.test:8080"
@@ -134,7 +134,7 @@ func (f *fixture) view(t *testing.T, name string, kind archive.ViewKind, parts .
 // run runs a program, which must succeed and say nothing on its standard error.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(testneed.Tool(t, name), args...)
+	cmd := exec.Command(testkit.Tool(t, name), args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -239,7 +239,7 @@ json.dump(out, sys.stdout)`
 
 func TestWarcio(t *testing.T) {
 	f := build(t)
-	npm, node := testneed.Tool(t, "npm"), testneed.Tool(t, "node")
+	npm, node := testkit.Tool(t, "npm"), testkit.Tool(t, "node")
 	dir := t.TempDir()
 	install := exec.Command(npm, "install", "--no-audit", "--no-fund", "--silent", "warcio@2.4.11")
 	install.Dir = dir
@@ -247,7 +247,7 @@ func TestWarcio(t *testing.T) {
 		if os.Getenv("SHEAF_TEST_REQUIRE") == "all" {
 			t.Fatalf("npm install warcio: %v\n%s", err, out)
 		}
-		testneed.Missing(t, "npm install warcio: %v\n%.300s", err, out)
+		testkit.Missing(t, "npm install warcio: %v\n%.300s", err, out)
 	}
 	const script = `import { WARCParser } from "warcio";
 import fs from "node:fs";

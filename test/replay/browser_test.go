@@ -16,7 +16,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -33,7 +33,7 @@ var then = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 // newBrowser starts a browser for the test.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
-	program := testneed.Tool(t, "chromium")
+	program := testkit.Tool(t, "chromium")
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
 		chromedp.WSURLReadTimeout(2*time.Minute))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)

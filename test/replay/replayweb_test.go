@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // replayWebPage is the version that is tried. It is under the AGPL: fetched for the test, and never kept here.
@@ -19,7 +19,7 @@ const replayWebPage = "replaywebpage@2.5.3"
 // replayFiles puts ReplayWeb.page's two files into a directory, as an operator would.
 func replayFiles(t *testing.T) string {
 	t.Helper()
-	npm, tar := testneed.Tool(t, "npm"), testneed.Tool(t, "tar")
+	npm, tar := testkit.Tool(t, "npm"), testkit.Tool(t, "tar")
 	dir := t.TempDir()
 	run := func(name string, args ...string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -27,7 +27,7 @@ func replayFiles(t *testing.T) string {
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			testneed.Missing(t, "needs %s from npm's registry: %v\n%s", replayWebPage, err, out)
+			testkit.Missing(t, "needs %s from npm's registry: %v\n%s", replayWebPage, err, out)
 		}
 	}
 	run(npm, "pack", "--silent", replayWebPage)

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/serve"
@@ -37,9 +38,9 @@ func Start(t testing.TB, settings map[string]any) *Service {
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
-	must(t, err)
+	testkit.Must(t, err)
 	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must(t, err)
+	testkit.Must(t, err)
 	Run(t, "service", s.Run)
 	return &Service{Client: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, Data: cfg.Data, At: s.Addresses(), t: t}
 }
@@ -66,7 +67,7 @@ func Run(t testing.TB, what string, f func(context.Context) error) {
 // Operate does something as an operator, which has to succeed.
 func (s *Service) Operate(method, path string, in, out any) {
 	s.t.Helper()
-	must(s.t, s.Do(s.t.Context(), method, path, in, out))
+	testkit.Must(s.t, s.Do(s.t.Context(), method, path, in, out))
 }
 
 // Consumer makes an account that sees everything, and gives its password.
@@ -89,7 +90,7 @@ func (s *Service) Join(name string, web map[string]string) robotd.Config {
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true
 	cfg.Upload.Poll = 50 * time.Millisecond
 	_, err := robotd.Join(s.t.Context(), s.At.HTTP, admitted.Token, cfg.DataDir)
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	return cfg
 }
 
@@ -100,20 +101,13 @@ func (s *Service) Robot(name, host, at string) *robotd.Robot {
 	cfg := s.Join(name, map[string]string{host: at})
 	cfg.Once, cfg.Interval = true, time.Millisecond
 	robot, err := robotd.New(cfg, slog.New(slog.DiscardHandler))
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	s.t.Cleanup(func() {
 		if err := robot.Close(); err != nil {
 			s.t.Error(err)
 		}
 	})
-	must(s.t, robot.Subscribe(s.t.Context()))
+	testkit.Must(s.t, robot.Subscribe(s.t.Context()))
 	s.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}}, nil)
 	return robot
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -103,16 +103,6 @@ func (h *house) robot(name string, web map[string]string) robotd.Config {
 	return cfg
 }
 
-// waitFor waits until something holds, for as long as the machine may need.
-func waitFor(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // quarantined gives the batches that were refused.
 func (h *house) quarantined() (refused []string) {
 	var list struct {

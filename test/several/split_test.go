@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/test/servicetest"
@@ -33,17 +34,17 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 	}
 	// A host that comes before is one robot's at first, who begins with all of it.
 	var robots manager.RobotsResponse
-	waitFor(t, "both robots have said that they work by shares", func() bool {
+	testkit.Until(t, "both robots have said that they work by shares", func() bool {
 		h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &robots)
 		return robots.Robots[0].Shares && robots.Robots[1].Shares
 	})
 	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
 	var hosts manager.HostsResponse
-	waitFor(t, "the host is with both robots", func() bool {
+	testkit.Until(t, "the host is with both robots", func() bool {
 		h.Operate(http.MethodGet, manager.PathAdminHosts, nil, &hosts)
 		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == 2
 	})
-	waitFor(t, "every page is visited", func() bool {
+	testkit.Until(t, "every page is visited", func() bool {
 		once, more := large.visits()
 		return once+more == pages
 	})

@@ -10,6 +10,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 )
 
 // The service keeps the index of records by URL behind what it publishes. A take-down leaves the rows,
@@ -18,14 +19,14 @@ func TestIndexFollows(t *testing.T) {
 	h := start(t)
 	h.bring(1)
 	objects, err := store.OpenFS(filepath.Join(h.admin.Data, "store"))
-	check(t, err)
+	testkit.Must(t, err)
 	defer objects.Close()
 	reader := urlindex.NewReader(objects, urlindex.ReaderOptions{})
 	covered := func(least int64) *urlindex.View {
 		t.Helper()
 		for {
 			v, err := reader.Current(t.Context())
-			check(t, err)
+			testkit.Must(t, err)
 			if v.State() >= least && v.Through() >= 2 { // a segment of each host
 				return v
 			}
@@ -37,7 +38,7 @@ func TestIndexFollows(t *testing.T) {
 		for _, host := range []string{bad, good} {
 			n := 0
 			for r, err := range v.Rows(t.Context(), urlindex.Prefix(archive.SURT("http://"+host+"/"))) {
-				check(t, err)
+				testkit.Must(t, err)
 				if r.Host() != host || !v.Covers(r.Seq) {
 					t.Errorf("%s is of %s, line %d", r.URL, r.Host(), r.Seq)
 				}
@@ -49,7 +50,7 @@ func TestIndexFollows(t *testing.T) {
 		}
 		report, err := catalog.Fsck(t.Context(), objects, catalog.FsckOptions{Deep: true, TempDir: t.TempDir(),
 			Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, t.TempDir())}})
-		check(t, err)
+		testkit.Must(t, err)
 		for _, p := range report.Problems {
 			t.Errorf("fsck: %s: %s", p.Where, p.Detail)
 		}

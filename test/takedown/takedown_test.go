@@ -23,6 +23,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd/batch"
@@ -71,30 +72,30 @@ func (h *house) join() {
 	h.operate(http.MethodPost, manager.PathAdminHosts, add, nil)
 	list := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", h.robot.Name), nil, nil)
 	_, err := fmt.Sscan(list.Header.Get(wire.HeaderGeneration), &h.robot.Generation)
-	check(h, err)
+	testkit.Must(h, err)
 }
 
 func (h *house) operate(method, path string, in, out any) {
 	h.Helper()
-	check(h, h.admin.Do(h.Context(), method, path, in, out))
+	testkit.Must(h, h.admin.Do(h.Context(), method, path, in, out))
 }
 
 // ask sends a robot's request.
 func (h *house) ask(method, path string, in, out any) *http.Response {
 	h.Helper()
 	text, err := json.Marshal(in)
-	check(h, err)
+	testkit.Must(h, err)
 	req, err := http.NewRequestWithContext(h.Context(), method, h.addr.HTTP+path, bytes.NewReader(text))
-	check(h, err)
+	testkit.Must(h, err)
 	req.SetBasicAuth(h.robot.Name, h.secret)
 	resp, err := http.DefaultClient.Do(req)
-	check(h, err)
+	testkit.Must(h, err)
 	h.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode >= 300 {
 		h.Fatalf("%s %s: %s", method, path, resp.Status)
 	}
 	if out != nil {
-		check(h, json.NewDecoder(resp.Body).Decode(out))
+		testkit.Must(h, json.NewDecoder(resp.Body).Decode(out))
 	}
 	return resp
 }
@@ -104,7 +105,7 @@ func (h *house) bring(n int64) {
 	h.Helper()
 	b := batchtest.Make(h, h.robot, n, batchtest.Site(bad, 4), batchtest.Site(good, 4))
 	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
-	check(h, os.WriteFile(s.b.Path, b.Data, 0o600))
+	testkit.Must(h, os.WriteFile(s.b.Path, b.Data, 0o600))
 	desk := &upload.Service{Base: h.addr.HTTP, Robot: h.robot.Name, Secret: h.secret, Key: h.server, Client: http.DefaultClient}
 	u := upload.New(upload.Options{Spool: s, Targets: []upload.Target{desk}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
@@ -113,10 +114,10 @@ func (h *house) bring(n int64) {
 	go func() { done <- u.Drain(ctx) }()
 	for published := 0; published == 0; time.Sleep(20 * time.Millisecond) {
 		var p struct{ Batches int }
-		check(h, h.admin.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &p))
+		testkit.Must(h, h.admin.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &p))
 		published = p.Batches
 	}
-	check(h, <-done)
+	testkit.Must(h, <-done)
 	if s.ended != "published" {
 		h.Fatalf("batch %s ended as %q", b.ID, s.ended)
 	}
@@ -143,14 +144,14 @@ func (s *spool) Quarantine(_ wire.BatchID, why string) error { s.ended = why; re
 func (h *house) tree() map[string]string {
 	h.Helper()
 	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(time.Minute))
-	check(h, err)
+	testkit.Must(h, err)
 	defer conn.Quit()
-	check(h, conn.Login("anonymous", "reader@example.jp"))
+	testkit.Must(h, conn.Login("anonymous", "reader@example.jp"))
 	files := map[string]string{}
 	var walk func(dir string)
 	walk = func(dir string) {
 		entries, err := conn.List(dir)
-		check(h, err)
+		testkit.Must(h, err)
 		for _, e := range entries {
 			p := path.Join(dir, e.Name)
 			if e.Type == ftp.EntryTypeFolder {
@@ -158,10 +159,10 @@ func (h *house) tree() map[string]string {
 				continue
 			}
 			r, err := conn.Retr(p)
-			check(h, err)
+			testkit.Must(h, err)
 			data, err := io.ReadAll(r)
-			check(h, err)
-			check(h, r.Close())
+			testkit.Must(h, err)
+			testkit.Must(h, r.Close())
 			files["ftp "+p] = inflated(h, data)
 			names := []string{p}
 			if base, ok := strings.CutSuffix(p, ".warc.gz"); ok {
@@ -212,10 +213,10 @@ func (h *house) brought(feed string) (rest string) {
 func (h *house) get(path string) (text string, status int) {
 	h.Helper()
 	resp, err := http.Get(h.addr.HTTP + path)
-	check(h, err)
+	testkit.Must(h, err)
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	check(h, err)
+	testkit.Must(h, err)
 	return inflated(h, data), resp.StatusCode
 }
 
@@ -224,9 +225,9 @@ func inflated(t testing.TB, data []byte) string {
 		return string(data)
 	}
 	r, err := gzip.NewReader(bytes.NewReader(data))
-	check(t, err)
+	testkit.Must(t, err)
 	out, err := io.ReadAll(r)
-	check(t, err)
+	testkit.Must(t, err)
 	return string(out)
 }
 
@@ -239,13 +240,6 @@ func holding(files map[string]string, word string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestTakedown(t *testing.T) {

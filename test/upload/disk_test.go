@@ -19,7 +19,7 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
@@ -47,7 +47,7 @@ func soon(o *receive.Options) { o.Again = 50 * time.Millisecond }
 func shut(t *testing.T) func(*ingest.Options) {
 	at := time.Now().UTC().Add(12 * time.Hour)
 	w, err := window.Parse(at.Format("15:04") + "-" + at.Add(time.Minute).Format("15:04") + " UTC")
-	must(t, err)
+	testkit.Must(t, err)
 	return func(o *ingest.Options) { o.Window = w }
 }
 
@@ -77,9 +77,9 @@ var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep th
 // TestSmallDisk: batches that are more than the disk holds all get through, by
 // both ways, though nothing leaves the disk until the operator publishes.
 func TestSmallDisk(t *testing.T) {
-	dir, store := testneed.SmallDisk(t, "size=40m"), ""
+	dir, store := testkit.SmallDisk(t, "size=40m"), ""
 	if dir != "" { // the store has a disk of its own too: the machine's may be nearly full
-		store = testneed.SmallDisk(t, "size=400m")
+		store = testkit.SmallDisk(t, "size=400m")
 	}
 	if store == "" {
 		return
@@ -94,8 +94,8 @@ func TestSmallDisk(t *testing.T) {
 	other := &house{t: t, robots: h.robots, spool: t.TempDir()}
 	for _, b := range all[6:] {
 		for _, suffix := range []string{".tar.gz", ".manifest"} {
-			must(t, os.MkdirAll(filepath.Join(other.spool, "spool"), 0o755))
-			must(t, os.Rename(filepath.Join(h.spool, "spool", string(b.ID)+suffix), filepath.Join(other.spool, "spool", string(b.ID)+suffix)))
+			testkit.Must(t, os.MkdirAll(filepath.Join(other.spool, "spool"), 0o755))
+			testkit.Must(t, os.Rename(filepath.Join(h.spool, "spool", string(b.ID)+suffix), filepath.Join(other.spool, "spool", string(b.ID)+suffix)))
 		}
 	}
 	seen := &answers{seen: make(map[int]int)}
@@ -120,11 +120,11 @@ func TestSmallDisk(t *testing.T) {
 	peak, spaces := 0.0, ingest.DiskSpace(dir)
 	for published := int64(0); published < int64(len(all)) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		room, err := spaces()
-		must(t, err)
+		testkit.Must(t, err)
 		peak = max(peak, float64(room.Bytes-room.Free)/float64(room.Bytes))
 		if refused() {
 			_, n, err := h.in.PublishNow(ctx)
-			must(t, err)
+			testkit.Must(t, err)
 			published += int64(n)
 		}
 	}
@@ -146,7 +146,7 @@ func TestSmallDisk(t *testing.T) {
 
 // TestStoreOnTheSameDisk: the copy that the split makes is set aside with the batch.
 func TestStoreOnTheSameDisk(t *testing.T) {
-	dir := testneed.SmallDisk(t, "size=48m")
+	dir := testkit.SmallDisk(t, "size=48m")
 	if dir == "" {
 		return
 	}
@@ -155,7 +155,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 	h.put(first)
 	h.put(second)
 	spooled := h.spooled()
-	must(t, h.service().Send(t.Context(), spooled[0]))
+	testkit.Must(t, h.service().Send(t.Context(), spooled[0]))
 	err := h.service().Send(t.Context(), spooled[1])
 	h.wantLater(err)
 	if !strings.Contains(err.Error(), ": 507 ") {
@@ -165,7 +165,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for { // until the copy is made: nothing failed for want of room
 		b, err := h.in.Buffers(t.Context())
-		must(t, err)
+		testkit.Must(t, err)
 		if b[2].State == wire.StatePostSplit && b[2].Batches == 1 {
 			break
 		}
@@ -175,7 +175,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	_, _, err = h.in.PublishNow(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	// The store keeps 14 MiB; the second takes 9 and 9.
 	for h.service().Send(t.Context(), spooled[1]) != nil {
 		if time.Now().After(deadline) {
@@ -188,9 +188,9 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 // TestDiskFilledByOthers: another program fills the disk while a batch comes. What
 // has come is kept, what was told stays true, and the rest follows when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
-	dir, store := testneed.SmallDisk(t, "size=64m"), ""
+	dir, store := testkit.SmallDisk(t, "size=64m"), ""
 	if dir != "" {
-		store = testneed.SmallDisk(t, "size=400m")
+		store = testkit.SmallDisk(t, "size=400m")
 	}
 	if store == "" {
 		return
@@ -214,7 +214,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 			t.Errorf("%s: what came is not kept: %v", by.Name(), kept)
 		}
 		h.wantLater(by.Send(t.Context(), h.spooled()[0])) // it is still full
-		must(t, os.Remove(filler))
+		testkit.Must(t, os.Remove(filler))
 		h.drain(by)
 		h.wantPublished(b)
 	}
@@ -223,7 +223,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 // fillOnce waits until a file has got its first bytes, and fills the disk to the brim.
 func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string) {
 	f, err := os.Create(filler)
-	must(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	for begun := false; !begun; time.Sleep(100 * time.Microsecond) {
 		select {
@@ -247,7 +247,7 @@ func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string)
 
 // TestNoMoreFiles: a disk without room for another file is full.
 func TestNoMoreFiles(t *testing.T) {
-	dir := testneed.SmallDisk(t, "size=16m,nr_inodes=200")
+	dir := testkit.SmallDisk(t, "size=16m,nr_inodes=200")
 	if dir == "" {
 		return
 	}
@@ -255,13 +255,13 @@ func TestNoMoreFiles(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 2))
 	h.put(b)
 	crowd := filepath.Join(dir, "crowd")
-	must(t, os.Mkdir(crowd, 0o755))
+	testkit.Must(t, os.Mkdir(crowd, 0o755))
 	for i := range 170 {
-		must(t, os.WriteFile(filepath.Join(crowd, strconv.Itoa(i)), nil, 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(crowd, strconv.Itoa(i)), nil, 0o600))
 	}
 	h.wantLater(h.service().Send(t.Context(), h.spooled()[0]))
 	h.wantLater(h.drop().Send(t.Context(), h.spooled()[0]))
-	must(t, os.RemoveAll(crowd))
+	testkit.Must(t, os.RemoveAll(crowd))
 	h.drain(h.service())
 	h.wantPublished(b)
 }
@@ -270,10 +270,10 @@ func TestNoMoreFiles(t *testing.T) {
 func (h *house) spooled() []batch.Spooled {
 	h.t.Helper()
 	s, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Close()
 	list, err := s.Spool()
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return list
 }
 

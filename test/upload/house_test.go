@@ -26,6 +26,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
@@ -67,11 +68,11 @@ func newHouse(t testing.TB, s setup) *house {
 		objects = filepath.Join(dir, "objects")
 	}
 	st, err := store.OpenFS(objects)
-	must(t, err)
+	testkit.Must(t, err)
 	database, err := db.Open(t.Context(), dbtest.Source(t))
-	must(t, err)
+	testkit.Must(t, err)
 	h.cat, err = catalog.Open(t.Context(), st, catalog.Options{})
-	must(t, err)
+	testkit.Must(t, err)
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key = public
 	buffers := filepath.Join(dir, "buffers")
@@ -83,22 +84,22 @@ func newHouse(t testing.TB, s setup) *house {
 		s.ingest(&in)
 	}
 	h.in, err = ingest.New(t.Context(), in)
-	must(t, err)
+	testkit.Must(t, err)
 	disks, err := ingest.Disks(buffers, objects)
-	must(t, err)
+	testkit.Must(t, err)
 	opt := receive.Options{Dir: buffers, Batches: h.in, Robots: h.robots, Disks: disks}
 	if s.receiver != nil {
 		s.receiver(&opt)
 	}
 	h.rec, err = receive.New(t.Context(), opt)
-	must(t, err)
+	testkit.Must(t, err)
 
 	router := mux.NewRouter()
-	must(t, h.rec.Register(router))
+	testkit.Must(t, h.rec.Register(router))
 	h.router = router
 	server := httptest.NewServer(router)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { h.in.Run(ctx) })
@@ -110,20 +111,13 @@ func newHouse(t testing.TB, s setup) *house {
 	return h
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // put lays a batch into the robot's spool.
 func (h *house) put(b *batchtest.Batch) {
 	h.t.Helper()
 	dir := filepath.Join(h.spool, "spool")
-	must(h.t, os.MkdirAll(dir, 0o755))
-	must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".tar.gz"), b.Data, 0o644))
-	must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
+	testkit.Must(h.t, os.MkdirAll(dir, 0o755))
+	testkit.Must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".tar.gz"), b.Data, 0o644))
+	testkit.Must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
 }
 
 func (h *house) service() *upload.Service {
@@ -144,7 +138,7 @@ type way interface {
 func (h *house) uploader(ways ...way) *upload.Uploader {
 	h.t.Helper()
 	spool, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { spool.Close() })
 	opt := upload.Options{
 		Spool: spool, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
@@ -176,7 +170,7 @@ func (h *house) aside(id wire.BatchID) string {
 	if os.IsNotExist(err) {
 		return ""
 	}
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	for _, suffix := range []string{".tar.gz", ".manifest"} {
 		if _, err := os.Stat(path + suffix); err != nil {
 			h.t.Errorf("put aside, but not kept: %v", err)
@@ -189,16 +183,16 @@ func (h *house) aside(id wire.BatchID) string {
 func (h *house) wantPublished(b *batchtest.Batch) {
 	h.t.Helper()
 	r, err := h.in.Receipt(h.t.Context(), b.ID)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if r == nil || r.State != wire.StatePublished {
 		h.t.Fatalf("batch %s: receipt %+v", b.ID, r)
 	}
 	s, err := h.cat.Pin(h.t.Context())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer s.Release()
 	for _, host := range b.Manifest.Hosts {
 		got, err := s.Host(h.t.Context(), host.Name)
-		must(h.t, err)
+		testkit.Must(h.t, err)
 		n := 0
 		for _, line := range got {
 			if line.Batch == string(b.ID) {

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
 )
@@ -35,7 +36,7 @@ const proxyUser, proxyPassword = "robot", "pass:word"
 
 func newRelay(t *testing.T, serve func(*relay, net.Conn)) *relay {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	r := &relay{Listener: l}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -158,10 +159,10 @@ func TestProxies(t *testing.T) {
 					setting = ""
 				}
 				proxies, err := upload.Proxies(setting)
-				must(t, err)
+				testkit.Must(t, err)
 				at := func(addr string) string {
 					_, port, err := net.SplitHostPort(addr)
-					must(t, err)
+					testkit.Must(t, err)
 					return net.JoinHostPort(serviceName, port)
 				}
 				service := h.service()
@@ -173,7 +174,7 @@ func TestProxies(t *testing.T) {
 				for _, f := range []*upload.FTP{plain, secure} {
 					f.Addr = at(h.ftp)
 					f.Proxy, err = proxies(&url.URL{Scheme: "ftp", Host: f.Addr})
-					must(t, err)
+					testkit.Must(t, err)
 				}
 				secure.TLS = client
 				for n, way := range []way{service, plain, secure} {
@@ -211,12 +212,12 @@ func TestProxySettings(t *testing.T) {
 		"https://nearby.example:80/": "http://web.example:3128",
 	} {
 		u, err := url.Parse(target)
-		must(t, err)
+		testkit.Must(t, err)
 		for setting, want := range map[string]string{"": want, "direct": "", "http://one.example:8080": "http://one.example:8080"} {
 			proxies, err := upload.Proxies(setting)
-			must(t, err)
+			testkit.Must(t, err)
 			got, err := proxies(u)
-			must(t, err)
+			testkit.Must(t, err)
 			if got == nil && want != "" || got != nil && got.String() != want {
 				t.Errorf("setting %q: %s goes by %v, want %q", setting, target, got, want)
 			}

@@ -15,7 +15,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/serve/httpd"
@@ -48,7 +48,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 	defer c.hook.Close()
 	dir := t.TempDir()
 
-	at := testneed.Addresses(t, 3)
+	at := testkit.Addresses(t, 3)
 	data := filepath.Join(dir, "service")
 	run(t, filepath.Join(dir, "sheaf.log"), build(t, dir, "sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+at[0], "--set", "download.listen="+at[1],
 		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=200ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")

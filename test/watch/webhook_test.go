@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"testing"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve/watch"
 )
 
@@ -20,7 +20,7 @@ var script = regexp.MustCompile("(?s)```sh (\\w+\\.sh)\n(.*?)```")
 // comes and is found to be the service's, and one that was forged is not.
 func TestWebhookExamples(t *testing.T) {
 	for _, program := range []string{"sh", "curl", "openssl", "od", "tr"} {
-		testneed.Tool(t, program)
+		testkit.Tool(t, program)
 	}
 	text, err := os.ReadFile("../../serve/watch/WEBHOOKS.md")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"sheaf/archive/store"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // S3Server is a program that serves S3 on loopback out of a directory.
@@ -63,8 +63,8 @@ func StartMinIO(t testing.TB) *S3Server {
 
 func newS3Server(t testing.TB, program string) *S3Server {
 	t.Helper()
-	path := testneed.Tool(t, program)
-	s := &S3Server{Address: testneed.Addresses(t, 1)[0], Root: filepath.Join(t.TempDir(), "objects"), program: path}
+	path := testkit.Tool(t, program)
+	s := &S3Server{Address: testkit.Addresses(t, 1)[0], Root: filepath.Join(t.TempDir(), "objects"), program: path}
 	if err := os.Mkdir(s.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}

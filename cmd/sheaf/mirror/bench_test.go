@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // BenchmarkMirror mirrors 2,000 archives of some kilobytes, four at once, and compares with lftp, which
 // gets the same files of the same service by FTP. Figures above 1 say that sheaf mirror is faster.
 // With news it is the second run: one host of the 2,000 has something new.
 func BenchmarkMirror(b *testing.B) {
-	lftp := testneed.Tool(b, "lftp")
+	lftp := testkit.Tool(b, "lftp")
 	s := newSite(b)
 	hosts := make([]string, 2000)
 	for i := range hosts {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // childOptions is set in a process that is to mirror and nothing else.
@@ -145,7 +145,7 @@ func (s *site) partlyEqual(dir string) {
 // TestDiskFull mirrors onto a disk that is too small: it says so, keeps what it has, and goes
 // on when there is room.
 func TestDiskFull(t *testing.T) {
-	disk := testneed.SmallDisk(t, "size=700k,mode=777")
+	disk := testkit.SmallDisk(t, "size=700k,mode=777")
 	if disk == "" {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/client"
 )
@@ -52,7 +52,7 @@ func TestMirror(t *testing.T) {
 		s.mirror(opt)
 		s.equal(dir, japan)
 
-		sums := exec.CommandContext(t.Context(), testneed.Tool(t, "sha256sum"), "-c", "SHA256SUMS")
+		sums := exec.CommandContext(t.Context(), testkit.Tool(t, "sha256sum"), "-c", "SHA256SUMS")
 		sums.Dir = filepath.Join(dir, "jp/ac/keio/www")
 		if out, err := sums.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 4 {
 			t.Errorf("sha256sum: %v\n%s", err, out)

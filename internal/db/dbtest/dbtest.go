@@ -20,7 +20,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx", for what is done to the server itself
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // Environment of the tests.
@@ -90,7 +90,7 @@ type Cluster struct {
 // Start runs a server on loopback until the test ends. It needs Debian's postgresql.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	at := testneed.Addresses(t, 1)[0]
+	at := testkit.Addresses(t, 1)[0]
 	c := &Cluster{bin: programs(t), URL: "postgres://sheaf@" + at + "/postgres?sslmode=disable"}
 	c.host, c.port, _ = net.SplitHostPort(at) // it has both
 	// Not t.TempDir, whose parents only root may enter: PostgreSQL does not run as root.
@@ -177,7 +177,7 @@ func programs(t testing.TB) string {
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {
-		testneed.Missing(t, "needs PostgreSQL's initdb (Debian: postgresql), which is not installed")
+		testkit.Missing(t, "needs PostgreSQL's initdb (Debian: postgresql), which is not installed")
 	}
 	return filepath.Dir(found[len(found)-1])
 }
@@ -191,7 +191,7 @@ func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		testneed.Missing(t, "needs the user postgres, as PostgreSQL does not run as root: %v", err)
+		testkit.Missing(t, "needs the user postgres, as PostgreSQL does not run as root: %v", err)
 	}
 	ids := [2]int{}
 	for n, text := range []string{u.Uid, u.Gid} {

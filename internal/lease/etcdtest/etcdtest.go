@@ -19,7 +19,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"sheaf/internal/testneed"
+	"sheaf/internal/testkit"
 )
 
 // memberEnv holds a member's settings where the test's program is to be one.
@@ -132,7 +132,7 @@ func (m *Member) Kill(t testing.TB) {
 
 // NewMember gives one that is not started.
 func NewMember(t testing.TB, name string) *Member {
-	at := testneed.Addresses(t, 2)
+	at := testkit.Addresses(t, 2)
 	return &Member{Name: name, Dir: t.TempDir(), Client: "http://" + at[0], Peer: "http://" + at[1]}
 }
 

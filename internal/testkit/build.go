@@ -1,0 +1,84 @@
+package testkit
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// builds has a func() (string, error) for each program that this test process has asked for, by
+// folder, package and flags.
+var builds sync.Map
+
+// Build returns the path of a program that `go build` makes of one of the project's packages with
+// the flags, such as Build(t, "sheaf/cmd/sheaf"). The file lies in the user's cache folder and is
+// the same for all test processes: only the first one after a change of the source has to link it.
+func Build(t testing.TB, pkg string, flags ...string) string {
+	t.Helper()
+	return build(t, Root(t), pkg, flags)
+}
+
+// BuildShared is Build for a program of the shared folder, such as vhostd.
+func BuildShared(t testing.TB, name string) string {
+	t.Helper()
+	return build(t, filepath.Join(Shared(t), name), ".", []string{"-mod=mod"})
+}
+
+func build(t testing.TB, dir, pkg string, flags []string) string {
+	t.Helper()
+	once, _ := builds.LoadOrStore(fmt.Sprint(dir, " ", pkg, flags), sync.OnceValues(func() (string, error) {
+		return goBuild(dir, pkg, flags)
+	}))
+	program, err := once.(func() (string, error))()
+	Must(t, err)
+	return program
+}
+
+// goBuild runs go build in dir. Go itself leaves the program alone if it is up to date.
+func goBuild(dir, pkg string, flags []string) (string, error) {
+	name := path.Base(pkg)
+	if pkg == "." {
+		name = filepath.Base(dir)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil { // no HOME
+		cache = os.TempDir()
+	}
+	key := sha256.Sum256(fmt.Append(nil, dir, pkg, flags, os.Getenv("GOFLAGS"), os.Getenv("CGO_ENABLED")))
+	folder := filepath.Join(cache, "sheaf-test", fmt.Sprintf("%x", key[:8]))
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	unlock, err := lock(filepath.Join(folder, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	out := filepath.Join(folder, name)
+	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "TMPDIR=") // a test's own TMPDIR may be small
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, text)
+	}
+	return out, nil
+}
+
+// lock waits until no other process builds into the folder.
+func lock(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil // closing gives the lock back
+}

@@ -1,0 +1,83 @@
+// Package testkit is what tests of all rooms share: finding programs they need, waiting for events,
+// starting processes, building Sheaf's own programs, and addresses and disks of a test's own.
+//
+// A test that needs something from outside the project (a program, the shared folder beside the
+// checkout) asks for it here. Where it is missing the test is skipped, with a message that names
+// the Debian package. With SHEAF_TEST_REQUIRE=all, as in CI, a missing program fails the test.
+package testkit
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:embed tools.txt
+var tools string
+
+// Missing ends a test that lacks what the message says: a skip, or a failure in CI. Like all of
+// t's methods that end a test, it must be called from the test's own goroutine.
+func Missing(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("SHEAF_TEST_REQUIRE") == "all" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// Tool returns the path of the program called name. Call it before the test starts goroutines.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		MissingTool(t, name)
+	}
+	return path
+}
+
+// MissingTool is Missing for a program, with the name of its Debian package where tools.txt has it.
+func MissingTool(t testing.TB, name string) {
+	t.Helper()
+	if pkg := debianPackage(name); pkg != "" {
+		Missing(t, "needs the program %s (Debian: apt-get install %s)", name, pkg)
+	}
+	Missing(t, "needs the program %s", name)
+}
+
+// debianPackage returns the package that has a program, or "" for one that Debian does not have.
+func debianPackage(program string) string {
+	for line := range strings.Lines(tools) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == program {
+			return f[1]
+		}
+	}
+	return ""
+}
+
+// Shared returns the shared folder beside the project's checkout.
+func Shared(t testing.TB) string {
+	t.Helper()
+	shared := filepath.Join(filepath.Dir(Root(t)), "shared")
+	if _, err := os.Stat(filepath.Join(shared, "DESIGN.md")); err != nil {
+		t.Skipf("needs the shared folder beside the project, which nothing can install: %v", err)
+	}
+	return shared
+}
+
+// Root returns the directory of the project's go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	start, err := os.Getwd()
+	Must(t, err)
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatalf("no go.mod in %s or above it", start)
+		}
+	}
+}

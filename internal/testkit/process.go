@@ -1,0 +1,98 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+var errNotYet = errors.New("it does not hold yet")
+
+// Process is a program that runs beside a test. Its output goes to the file Log.
+type Process struct {
+	*exec.Cmd
+	Log string
+
+	ended chan struct{} // closed when the process has ended and was waited for
+	err   error         // what Wait gave; read after ended
+}
+
+// Start runs cmd until the test ends; then it is killed. It also dies with the test's process. Where
+// cmd has no Stdout or Stderr these are appended to the file log; with an empty name that is a file
+// of the test's own. The log's end is printed if the test fails.
+func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
+	t.Helper()
+	if log == "" {
+		log = filepath.Join(t.TempDir(), "log")
+	}
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	Must(t, err)
+	defer out.Close()
+	if cmd.Stdout == nil {
+		cmd.Stdout = out
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = out
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	Must(t, cmd.Start())
+	p := &Process{Cmd: cmd, Log: log, ended: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Log(Tail(log))
+		}
+	})
+	return p
+}
+
+// Kill ends the process as a power cut would, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// Stop asks the process to end, with SIGTERM, and returns how it did.
+func (p *Process) Stop() error {
+	_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
+	return p.Ended()
+}
+
+// Ended waits for the process's end and returns how it ended, as exec.Cmd.Wait does.
+func (p *Process) Ended() error {
+	<-p.ended
+	return p.err
+}
+
+// Ready waits until try returns nil, and fails the test at once if the process ends before that.
+func (p *Process) Ready(t testing.TB, try func() error) {
+	t.Helper()
+	Eventually(t, p.Path+" is ready", func() error {
+		select {
+		case <-p.ended:
+			t.Fatalf("%s has ended: %v\n%s", p.Path, p.err, Tail(p.Log))
+		default:
+		}
+		return try()
+	})
+}
+
+// Tail returns the end of a log, for messages of failed tests.
+func Tail(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("the end of %s:\n%s", log, text[max(0, len(text)-4000):])
+}

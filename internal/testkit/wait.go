@@ -1,0 +1,58 @@
+package testkit
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for something that takes moments on an idle machine. It is
+// long, because the machine may be busy; a hang still ends.
+const Patience = 2 * time.Minute
+
+// Must fails the test at once if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually repeats try until it returns nil, and fails the test with the last error if it does
+// not within Patience. What says what is waited for.
+func Eventually(t testing.TB, what string, try func() error) {
+	t.Helper()
+	pause := time.Millisecond
+	for end := time.Now().Add(Patience); ; time.Sleep(pause) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v: %v", what, Patience, err)
+		}
+		pause = min(2*pause, 20*time.Millisecond)
+	}
+}
+
+// Until is Eventually for a condition that has no error to tell.
+func Until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	Eventually(t, what, func() error {
+		if holds() {
+			return nil
+		}
+		return errNotYet
+	})
+}
+
+// Receive returns the next value of a channel, and fails the test if there is none within Patience.
+func Receive[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(Patience):
+		t.Fatalf("%s: not within %v", what, Patience)
+		panic("not reached")
+	}
+}
