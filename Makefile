@@ -1,0 +1,28 @@
+# The usual commands. Everything also works without make.
+
+.PHONY: all build demo test short long check ci
+
+all: build
+
+build: ## both programs, into bin/
+	go build -o bin/ ./cmd/sheaf ./cmd/robotd
+
+demo: ## the whole service on loopback
+	go run ./cmd/sheaf demo
+
+test: ## what every change must pass before it is sent
+	go test ./...
+
+short: ## the same, in a minute
+	go test -short ./...
+
+long: ## with all inputs; see test/README.md
+	SHEAF_TEST_FULL=1 go test -timeout 60m ./...
+
+check: ## format, vet, staticcheck
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	go run honnef.co/go/tools/cmd/staticcheck@v0.7.0 ./...
+
+ci: ## everything, with the programs that tests need (installs Debian packages)
+	bash .ci/run
