@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
+
+	"sheaf/internal/settings"
 )
 
 // delimiter joins the keys of nested settings. A dot cannot: it stands in the
@@ -21,7 +23,7 @@ func Load(file string) (Config, error) {
 	cfg := Default()
 	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter), viper.EnvKeyReplacer(strings.NewReplacer(delimiter, "_")))
 	v.SetEnvPrefix("ROBOTD")
-	for _, key := range keys(reflect.TypeFor[Config](), "") {
+	for _, key := range settings.Keys(reflect.TypeFor[Config](), delimiter) {
 		if err := v.BindEnv(key); err != nil {
 			return cfg, err
 		}
@@ -33,27 +35,15 @@ func Load(file string) (Config, error) {
 			return cfg, fmt.Errorf("settings: %w", err)
 		}
 	}
+	if err := settings.CheckKeys(v.AllKeys(), reflect.TypeFor[Config](), delimiter); err != nil {
+		return cfg, err
+	}
 	err := v.UnmarshalExact(&cfg, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
 		parseDuration, parseHosts, parseList)))
 	if err != nil {
 		return cfg, fmt.Errorf("settings: %w", err)
 	}
 	return cfg, nil
-}
-
-// keys lists the settings' keys.
-func keys(t reflect.Type, prefix string) []string {
-	var all []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key := prefix + f.Tag.Get("mapstructure")
-		if f.Type.Kind() == reflect.Struct {
-			all = append(all, keys(f.Type, key+delimiter)...)
-		} else {
-			all = append(all, key)
-		}
-	}
-	return all
 }
 
 // parseDuration reads a duration; its error shows the value, as the library's does not.

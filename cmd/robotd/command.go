@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/commandline"
 	"sheaf/robotd"
 )
 
@@ -19,18 +20,15 @@ func command() *cobra.Command {
 		Long: "robotd collects the pages of the hosts that a service assigns to it. Without a\n" +
 			"command it runs. Settings come from the file given by --config, from ROBOTD_…\n" +
 			"in the environment, and from flags, each over the one before.",
-		Version: robotd.Version,
-		Args:    cobra.NoArgs,
-		RunE:    run.RunE,
-
-		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+		RunE: run.RunE,
 	}
 	root.PersistentFlags().String("config", "", "file with settings (YAML)")
 	root.PersistentFlags().String("data", "", "the robot's folder")
 	root.Flags().AddFlagSet(run.Flags())
 	root.AddCommand(run, joinCommand(), leaveCommand(), statusCommand(), pauseCommand(), resumeCommand(), tapCommand(), checkCommand(),
 		superviseCommand(), verifyReleaseCommand())
-	return root
+	return commandline.Prepare(root, robotd.Version)
 }
 
 // settings loads the settings and puts the flags that were given over them.

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 	_ "time/tzdata"
+
+	"sheaf/internal/commandline"
 )
 
 func main() {
@@ -20,7 +22,7 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "robotd:", err)
-	code := 1
+	code := commandline.Code(err)
 	if e, ok := errors.AsType[*exitError](err); ok {
 		code = e.code
 	}

@@ -12,6 +12,9 @@ import (
 	_ "time/tzdata" // windows are in named zones, on machines without zone files too
 
 	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/commandline"
 )
 
 func main() {
@@ -19,19 +22,17 @@ func main() {
 	defer stop()
 	if err := rootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "sheaf:", err)
-		os.Exit(1)
+		os.Exit(commandline.Code(err))
 	}
 }
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "sheaf",
-		Short:         "A distribution and archive service for collected web pages",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "sheaf",
+		Short: "A distribution and archive service for collected web pages",
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
 		mirrorCommand(), watchCommand())
-	return root
+	return commandline.Prepare(root, service.Version())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/viper"
 
 	"sheaf/internal/db"
+	"sheaf/internal/settings"
 	"sheaf/internal/window"
 )
 
@@ -110,6 +111,9 @@ func Load(file string, overrides map[string]any) (Config, error) {
 		v.Set(key, value)
 	}
 	var c Config
+	if err := settings.CheckKeys(v.AllKeys(), reflect.TypeFor[Config](), "."); err != nil {
+		return c, err
+	}
 	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
 		parse, size, mapstructure.StringToSliceHookFunc(","))))
 	if err != nil {

@@ -1,0 +1,78 @@
+// Package commandline gives Sheaf's programs the same manners: a command that does not exist, a
+// missing argument or an unknown flag is said with a suggestion and ends the program with code 2;
+// any other error ends it with code 1.
+package commandline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// UsageError is an error of what was typed, not of what was then tried.
+type UsageError struct{ error }
+
+// Unwrap returns what was wrong.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Code returns the exit code for an error of a command: 0 for nil, 2 for a UsageError, and else 1.
+func Code(err error) int {
+	if err == nil {
+		return 0
+	}
+	if _, wrong := errors.AsType[UsageError](err); wrong {
+		return 2
+	}
+	return 1
+}
+
+// Prepare makes root and all commands below it refuse what they do not know. Call it once, after
+// the last command has been added.
+func Prepare(root *cobra.Command, version string) *cobra.Command {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Version = version
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return UsageError{fmt.Errorf("%w%s", err, seeHelp(cmd))}
+	})
+	prepare(root)
+	return root
+}
+
+func prepare(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		cmd.Args = cobra.ArbitraryArgs // looked at below
+	}
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if cmd.HasSubCommands() && len(args) > 0 {
+			return unknown(cmd, args[0])
+		}
+		if check == nil {
+			return nil
+		}
+		if err := check(cmd, args); err != nil {
+			return UsageError{fmt.Errorf("%s: %w; usage: %s%s", cmd.CommandPath(), err, cmd.UseLine(), seeHelp(cmd))}
+		}
+		return nil
+	}
+	for _, c := range cmd.Commands() {
+		prepare(c)
+	}
+}
+
+// unknown is the error for a command that does not exist.
+func unknown(cmd *cobra.Command, name string) error {
+	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), name)
+	if like := cmd.SuggestionsFor(name); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
+	} else {
+		text += seeHelp(cmd)
+	}
+	return UsageError{errors.New(text)}
+}
+
+func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("; see %s --help", cmd.CommandPath()) }
