@@ -57,6 +57,22 @@ type HostsResponse struct {
 	Next  string `json:"next,omitempty"`
 }
 
+// DecideRequest is the body of POST /v1/admin/hosts/decide: what becomes of hosts that robots found and
+// that are Pending. They are those named, and those that All, Domain or FoundBy choose; of the latter
+// two both must hold where both are given.
+type DecideRequest struct {
+	State   State    `json:"state"` // Accepted or Refused
+	Hosts   []string `json:"hosts,omitempty"`
+	All     bool     `json:"all,omitempty"`
+	Domain  string   `json:"domain,omitempty"`   // this host and all below it
+	FoundBy string   `json:"found_by,omitempty"` // a robot
+}
+
+// DecideResponse answers it.
+type DecideResponse struct {
+	Hosts int `json:"hosts"` // how many were decided about
+}
+
 // RestartResponse answers POST /v1/admin/robots/{name}/restart.
 type RestartResponse struct {
 	Generation int64 `json:"generation"`
@@ -82,6 +98,7 @@ func (m *Manager) registerAdmin(r *mux.Router) {
 		{http.MethodGet, PathAdminHosts, m.adminHosts},
 		{http.MethodGet, PathAdminHosts + "/{host}/costs", m.adminHostCosts},
 		{http.MethodPost, PathAdminHosts, m.adminAddHosts},
+		{http.MethodPost, PathAdminHosts + "/decide", m.adminDecide},
 		{http.MethodDelete, PathAdminHosts + "/{host}", m.adminRemoveHost},
 	} {
 		r.Handle(route.path, m.opt.Operator(m.plain(route.handler))).Methods(route.method)
@@ -119,7 +136,11 @@ func (m *Manager) adminAdmit(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (m *Manager) adminRevoke(w http.ResponseWriter, r *http.Request) error {
-	if err := m.Revoke(r.Context(), mux.Vars(r)["name"]); err != nil {
+	end := m.Revoke
+	if r.URL.Query().Has("forget") {
+		end = m.Forget
+	}
+	if err := end(r.Context(), mux.Vars(r)["name"]); err != nil {
 		return adminError(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -176,6 +197,18 @@ func (m *Manager) adminAddHosts(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, report)
 }
 
+func (m *Manager) adminDecide(w http.ResponseWriter, r *http.Request) error {
+	var req DecideRequest
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	n, err := m.Decide(r.Context(), req)
+	if err != nil {
+		return adminError(err)
+	}
+	return writeJSON(w, http.StatusOK, DecideResponse{n})
+}
+
 func (m *Manager) adminRemoveHost(w http.ResponseWriter, r *http.Request) error {
 	if err := m.RemoveHost(r.Context(), mux.Vars(r)["host"]); err != nil {
 		return adminError(err)
@@ -193,7 +226,9 @@ func adminError(err error) error {
 		return problem.New(http.StatusBadRequest, "bad_name", err.Error())
 	case errors.Is(err, ErrRobotExists):
 		return problem.New(http.StatusConflict, "robot_exists", err.Error())
-	case errors.Is(err, ErrUnknownRobot):
+	case errors.Is(err, ErrActive):
+		return problem.New(http.StatusConflict, "robot_active", err.Error())
+	case errors.Is(err, ErrUnknownRobot), errors.Is(err, ErrNoRobot):
 		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
 	case errors.Is(err, ErrUnknownHost):
 		return problem.New(http.StatusNotFound, "unknown_host", err.Error())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -61,7 +62,10 @@ func (m *Manager) AddHostsTo(ctx context.Context, urls []string, addresses map[s
 	}
 	lines := make([]wire.HostLine, len(urls))
 	for i, u := range urls {
-		normal, _, err := wire.NormalizeURL(u)
+		normal, host, err := wire.NormalizeURL(u)
+		if err == nil {
+			err = checkName(host)
+		}
 		if err != nil {
 			return Report{}, badHosts{fmt.Errorf("hosts[%d]: %w", i, err)}
 		}
@@ -70,6 +74,22 @@ func (m *Manager) AddHostsTo(ctx context.Context, urls []string, addresses map[s
 	return m.admitHosts(ctx, lines, found{
 		judge: func(string) State { return Accepted }, maxSeeds: math.MaxInt64, addresses: given, promote: true, several: how,
 	})
+}
+
+// checkName refuses names that no robot at another site can reach. An IP address passes: whether a
+// robot may visit it is the robot's setting.
+func checkName(host string) error {
+	name := withoutPort(host)
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return nil
+	}
+	switch {
+	case name == "localhost" || strings.HasSuffix(name, ".localhost"):
+		return fmt.Errorf("%q is each machine's own name for itself; robots elsewhere cannot visit it", host)
+	case !strings.Contains(strings.TrimSuffix(name, "."), "."):
+		return fmt.Errorf("%q has no domain; write the whole name, such as www.example.jp", host)
+	}
+	return nil
 }
 
 // Discover takes what a robot has found: new hosts become what the policy says, and

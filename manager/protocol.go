@@ -44,7 +44,11 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 		}
 		if errors.Is(err, ErrUnauthorized) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
-			return problem.New(http.StatusUnauthorized, "unauthorized", "send the robot's name and secret by HTTP Basic; robotd join URL TOKEN gets them")
+			detail := "send the robot's name and secret by HTTP Basic; robotd join URL TOKEN gets them"
+			if ok {
+				detail = "the name or the secret is wrong, or the robot was revoked; robotd join URL TOKEN gets new ones"
+			}
+			return problem.New(http.StatusUnauthorized, "unauthorized", detail)
 		}
 		if err != nil {
 			return err

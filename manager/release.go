@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -59,6 +60,7 @@ type Installable struct {
 	Script  string `json:"script"`            // SHA-256 of /install.sh
 	Counter int64  `json:"counter,omitempty"` // 0: nothing is released yet
 	Release string `json:"release,omitempty"` // SHA-256 of its text
+	Missing string `json:"missing,omitempty"` // where Counter is 0: the operators' command that there must be first
 }
 
 func (m *Manager) registerReleases(r *mux.Router) {
@@ -149,11 +151,24 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	if err := m.looked(r.Context(), robot); err != nil {
 		return err
 	}
-	if offer == nil {
+	var answer wire.ReportAnswer
+	if offer != nil {
+		answer.Offer = *offer
+	}
+	if req.NoKey {
+		key, err := m.releases.Key(r.Context())
+		if err != nil {
+			return err
+		}
+		if key != "" {
+			answer.Key = wire.SignReleaseKey(robot, key, m.opt.Key)
+		}
+	}
+	if answer == (wire.ReportAnswer{}) {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return writeJSON(w, http.StatusOK, offer)
+	return writeJSON(w, http.StatusOK, answer)
 }
 
 // notBelowFloor keeps robots from new work whose program is too old to go on with.
@@ -177,7 +192,8 @@ func (m *Manager) installable(r *http.Request) (Installable, error) {
 	in := Installable{Script: hex.EncodeToString(script[:])}
 	signed, err := m.releases.Get(r.Context(), 0)
 	if errors.Is(err, rollout.ErrUnknown) {
-		return in, nil
+		in.Missing, err = m.missingForInstall(r.Context())
+		return in, err
 	}
 	if err != nil {
 		return in, err
@@ -185,6 +201,25 @@ func (m *Manager) installable(r *http.Request) (Installable, error) {
 	text := sha256.Sum256(signed.Text)
 	in.Counter, in.Release = signed.Counter, hex.EncodeToString(text[:])
 	return in, nil
+}
+
+// missingForInstall returns the operators' command after which every robot may have a release.
+func (m *Manager) missingForInstall(ctx context.Context) (string, error) {
+	const publish = "sheaf release publish --key KEYFILE ROBOTD…"
+	key, err := m.releases.Key(ctx)
+	if err != nil {
+		return "", err
+	}
+	list, err := m.releases.List(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case key == "":
+		return "sheaf release key KEYFILE, then " + publish, nil
+	case len(list) == 0 || !time.Now().Before(list[0].Expires):
+		return publish, nil
+	}
+	return fmt.Sprintf("sheaf release rollout %d --percent 100", list[0].Counter), nil
 }
 
 func (m *Manager) adminReleases(w http.ResponseWriter, r *http.Request) error {

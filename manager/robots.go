@@ -22,6 +22,10 @@ var (
 	ErrUnauthorized = errors.New("robot's name or secret is wrong, or the robot was revoked")
 	// ErrUnknownRobot says that there is no such robot, or that it has not joined, or was revoked.
 	ErrUnknownRobot = errors.New("no such robot has joined")
+	// ErrNoRobot says that no robot of a name was ever admitted.
+	ErrNoRobot = errors.New("no robot of this name was admitted; sheaf robot ls lists them")
+	// ErrActive says that a robot is not to be forgotten while it may log in.
+	ErrActive = errors.New("it has joined; sheaf robot revoke takes its credentials away and hands its hosts on, and then it can be removed")
 	// ErrToken says that a one-time token is not one that waits to be used.
 	ErrToken = errors.New("the token is unknown, used or expired; ask the operator for a new one")
 	// ErrRobotExists says that a robot of that name has joined and was not revoked.
@@ -48,8 +52,10 @@ type Robot struct {
 	Restart      bool      `json:"restart_pending"` // asked for and not yet answered
 	Lapsed       time.Time `json:"lapsed,omitzero"` // it had been silent for too long then, and its hosts were handed on
 	Paused       bool      `json:"paused"`
-	Shares       bool      `json:"shares"`        // its program works by shares of hosts, as it last asked for its list
-	Look         time.Time `json:"look,omitzero"` // it was told then to look for its release, and has not looked yet
+	Shares       bool      `json:"shares"`           // its program works by shares of hosts, as it last asked for its list
+	Look         time.Time `json:"look,omitzero"`    // it was told then to look for its release, and has not looked yet
+	Release      int64     `json:"release"`          // counter of the release that it runs; 0: none, such as a program built by hand
+	Behind       int64     `json:"behind,omitempty"` // counter of a newer release that every robot has been offered for a day
 }
 
 // secret makes 256 random bits in a form that fits HTTP Basic, and a command line,
@@ -170,6 +176,29 @@ func (m *Manager) Revoke(ctx context.Context, robot string) error {
 	})
 }
 
+// Forget takes a robot that has not joined, or was revoked, off the list of robots. What it collected stays.
+func (m *Manager) Forget(ctx context.Context, robot string) error {
+	return m.transact(ctx, nil, func(tx *sql.Tx) error {
+		var active bool
+		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL FROM robots WHERE name = ?`, robot).Scan(&active)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
+		case err != nil:
+			return fmt.Errorf("robot %s: %w", robot, err)
+		case active:
+			return fmt.Errorf("robot %s: %w", robot, ErrActive)
+		}
+		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {
+				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
+			}
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
+		return err
+	})
+}
+
 // Restart asks the robot to drop its list and fetch it anew (P4). It begins a
 // generation, which it returns, so that the robot's list is newer than the one it has.
 func (m *Manager) Restart(ctx context.Context, robot string) (generation int64, err error) {
@@ -254,9 +283,21 @@ func (m *Manager) Unsubscribe(ctx context.Context, robot string) error {
 
 // Robots gives all robots by name.
 func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
+	newest, err := m.releases.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
+	var due int64 // the newest release that every robot should run by now
+	for _, l := range newest {
+		if l.Percent == 100 && l.Stopped == "" && time.Since(l.Since) > 24*time.Hour {
+			due = l.Counter
+			break
+		}
+	}
 	rows, err := m.db.QueryContext(ctx, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
 			restart_generation > restart_answered, lapsed, paused, look, shares,
+			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
 			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
 		FROM robots ORDER BY name`)
 	if err != nil {
@@ -267,10 +308,13 @@ func (m *Manager) Robots(ctx context.Context) ([]Robot, error) {
 	for rows.Next() {
 		var r Robot
 		var created, expires, joined, seen, revoked, lapsed, look int64
-		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &look, &r.Shares, &r.Hosts); err != nil {
+		if err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation, &r.Restart, &lapsed, &r.Paused, &look, &r.Shares, &r.Release, &r.Hosts); err != nil {
 			return nil, fmt.Errorf("robots: %w", err)
 		}
 		r.Created, r.TokenExpires, r.Joined, r.Seen, r.Revoked, r.Lapsed, r.Look = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen), db.Time(revoked), db.Time(lapsed), db.Time(look)
+		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
+			r.Behind = due
+		}
 		robots = append(robots, r)
 	}
 	return robots, rows.Err()

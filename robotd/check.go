@@ -1,15 +1,13 @@
 package robotd
 
 import (
-	"errors"
 	"fmt"
-	"net/mail"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
 	"sheaf/internal/window"
+	"sheaf/internal/wire"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/schedule"
 )
@@ -36,7 +34,7 @@ func (c *Config) Check() error {
 }
 
 func (c *Config) check() error {
-	if err := checkContact(c.Contact); err != nil {
+	if err := wire.CheckContact(c.Contact); err != nil {
 		return wrong("contact", c.Contact, err.Error())
 	}
 	for _, s := range []struct {
@@ -154,38 +152,6 @@ func optionalURL(s string, schemes ...string) bool {
 		}
 	}
 	return false
-}
-
-// checkContact refuses a contact that nobody can be reached at. Robots with
-// placeholder contacts have been banned, and their owners never learned why.
-func checkContact(contact string) error {
-	if contact == "" {
-		return errors.New("it is required: a URL or a mail address at which webmasters reach you")
-	}
-	domain := ""
-	if u, err := url.Parse(contact); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
-		domain = u.Hostname()
-	} else if a, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:")); err == nil {
-		domain = a.Address[strings.LastIndexByte(a.Address, '@')+1:]
-	}
-	domain = strings.ToLower(domain)
-	switch {
-	case strings.ContainsAny(contact, "\r\n()"):
-		return errors.New("it holds a line end or parentheses")
-	case !strings.Contains(domain, "."):
-		return errors.New("it is neither a URL nor a mail address with a domain")
-	}
-	for _, placeholder := range []string{"example.com", "example.org", "example.net", "example.jp", "yourdomain.com", "your-domain.com"} {
-		if domain == placeholder || strings.HasSuffix(domain, "."+placeholder) {
-			return errors.New("it is a placeholder; give an address at which webmasters reach you")
-		}
-	}
-	for _, ending := range []string{".example", ".invalid", ".localhost"} {
-		if strings.HasSuffix(domain, ending) {
-			return errors.New("it is a placeholder; give an address at which webmasters reach you")
-		}
-	}
-	return nil
 }
 
 // userAgent names the robot in every request.

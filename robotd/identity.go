@@ -61,11 +61,16 @@ func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	if err := id.joinAny(ctx, urls, wire.JoinRequest{Token: token, Version: Version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
+	return id.Robot, id.save(dir)
+}
+
+// save writes what loadIdentity reads, but for the key, which has a file of its own.
+func (id *identity) save(dir string) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
-		return "", err
+		return err
 	}
-	return id.Robot, replaceFile(filepath.Join(dir, identityFile), append(data, '\n'), 0o600)
+	return replaceFile(filepath.Join(dir, identityFile), append(data, '\n'), 0o600)
 }
 
 // joinAny joins at the first of the URLs that can be connected to.

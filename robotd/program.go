@@ -32,14 +32,16 @@ func (r *Robot) keepProgram(ctx context.Context) error {
 	}
 	for {
 		wait := r.cfg.Poll
-		offer, err := r.reportProgram(ctx, u)
+		answer, err := r.reportProgram(ctx, u)
 		if err == nil {
 			err = u.Parent.Reported()
 		}
 		if err != nil {
 			wait = min(wait, reportAgain)
-		} else if offer != nil {
-			err = r.takeRelease(ctx, u, *offer)
+		} else if answer != nil {
+			if err = r.learnReleaseKey(u, answer.Key); err == nil && answer.Release != "" {
+				err = r.takeRelease(ctx, u, answer.Offer)
+			}
 			if errors.Is(err, update.ErrStaged) {
 				r.log.Info("ending, for a new program", "release", err)
 				return err
@@ -88,6 +90,29 @@ func (r *Robot) updater() (*update.Updater, error) {
 
 func (r *Robot) releaseKey() string { return cmp.Or(r.cfg.Update.Key, r.id.ReleaseKey) }
 
+// learnReleaseKey takes the release key that the manager sends a robot that joined before there was one.
+// It must be signed by the service that was joined. A key that is known is never replaced.
+func (r *Robot) learnReleaseKey(u *update.Updater, signed *wire.SignedReleaseKey) error {
+	if signed == nil || r.releaseKey() != "" {
+		return nil
+	}
+	if !signed.Verify(r.id.Robot, r.id.ServerKey) {
+		return errors.New("the manager sent a release key that the service which was joined did not sign; it is not taken")
+	}
+	key, err := release.ParseKey(signed.Key)
+	if err != nil {
+		return fmt.Errorf("the manager's release key: %w", err)
+	}
+	learnt := *r.id
+	learnt.ReleaseKey = signed.Key
+	if err := learnt.save(r.cfg.DataDir); err != nil {
+		return err
+	}
+	r.id.ReleaseKey, u.Key = signed.Key, key
+	r.log.Info("learnt the key that releases are signed with", "key", signed.Key)
+	return nil
+}
+
 func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.Offer) error {
 	switch {
 	case !r.cfg.Update.Enabled:
@@ -96,7 +121,7 @@ func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.O
 		r.log.Warn("a release waits, but is not taken: robotd supervise does not run this program")
 		return nil
 	case r.releaseKey() == "":
-		return errors.New("a release waits, but there is no key to verify it with; the service had none when this robot joined: set update.key")
+		return errors.New("a release waits, but there is no key to verify it with, and the manager sent none: set update.key")
 	}
 	u.Base = r.manager.at.current() // which made the offer
 	return u.Take(ctx, offer)
@@ -111,11 +136,12 @@ func (r *Robot) warnStale(u *update.Updater) error {
 	return err
 }
 
-func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.Offer, error) {
+func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.ReportAnswer, error) {
 	report, err := u.Report(Version)
 	if err != nil {
 		return nil, err
 	}
+	report.NoKey = r.releaseKey() == ""
 	body, err := json.Marshal(report)
 	if err != nil {
 		return nil, err
@@ -128,11 +154,11 @@ func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.Off
 	if resp.StatusCode == http.StatusNoContent {
 		return nil, nil
 	}
-	offer := new(wire.Offer)
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 4*release.MaxText)).Decode(offer); err != nil {
+	answer := new(wire.ReportAnswer)
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 4*release.MaxText)).Decode(answer); err != nil {
 		return nil, fmt.Errorf("report: answer: %w", err)
 	}
-	return offer, nil
+	return answer, nil
 }
 
 // VerifyRelease verifies a release's text and signature with the key that the robot in

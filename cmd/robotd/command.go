@@ -94,7 +94,8 @@ func joinCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Lookup("config").Changed { // what would not work is told before the token is used
+			// What would not work is told before the token is used.
+			if cmd.Flags().Lookup("config").Changed || cfg.Contact != "" {
 				if err := cfg.Check(); err != nil {
 					return err
 				}

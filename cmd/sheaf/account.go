@@ -40,7 +40,7 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().StringSliceVar(&f.domains, "domain", domains, `domains that it may fetch; "*" is every host`)
 	cmd.Flags().StringVar(&f.window, "window", "", "when it may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; or always, or never")
 	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
-	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: any number")
+	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, with a unit, such as 50GiB; 0: any number")
 	cmd.Flags().StringVar(&f.password, "password", "", password)
 }
 
@@ -61,7 +61,7 @@ func (f *accountFlags) change(cmd *cobra.Command) (c serve.Change, err error) {
 		}
 	}
 	if given("quota") {
-		n, err := bandwidth.ParseSize(f.quota)
+		n, err := parseQuota(f.quota)
 		if err != nil {
 			return c, fmt.Errorf("--quota: %w", err)
 		}
@@ -71,6 +71,17 @@ func (f *accountFlags) change(cmd *cobra.Command) (c serve.Change, err error) {
 		c.Password = &f.password
 	}
 	return c, nil
+}
+
+// parseQuota reads a number of bytes, with its unit: 50 is more probably meant as 50GiB than as 50 bytes.
+func parseQuota(text string) (int64, error) {
+	n, err := bandwidth.ParseSize(strings.TrimSuffix(text, "B"))
+	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
+		return bandwidth.ParseSize(text)
+	} else if unit == "" && n != 0 {
+		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
+	}
+	return n, nil
 }
 
 func accountAddCommand() *cobra.Command {

@@ -17,6 +17,7 @@ import (
 func operatorFlags(cmd *cobra.Command) *cobra.Command {
 	cmd.PersistentFlags().String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
 	cmd.PersistentFlags().String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which holds the operators' token (SHEAF_DATA)")
+	cmd.PersistentFlags().String("config", "", "the service's settings file, which names its address and data directory; the flags above come before it")
 	cmd.PersistentFlags().String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, where the data directory is elsewhere (SHEAF_TOKEN)")
 	cmd.PersistentFlags().Bool("json", false, "print JSON")
 	return cmd
@@ -29,17 +30,41 @@ func envOr(name, fallback string) string {
 	return fallback
 }
 
+// newClient returns a client of the service that the flags name.
 func newClient(cmd *cobra.Command) (*operator.Client, error) {
-	url, _ := cmd.Flags().GetString("url")
+	url, data, err := whichService(cmd)
+	if err != nil {
+		return nil, err
+	}
 	token, _ := cmd.Flags().GetString("token")
 	if token == "" {
-		data, _ := cmd.Flags().GetString("data")
-		var err error
 		if token, err = service.ReadToken(data); err != nil {
-			return nil, fmt.Errorf("no operators' token: %w; name the service's --data directory, or give --token", err)
+			return nil, fmt.Errorf("no operators' token: %w; name the service's --data directory or its --config file, or give --token", err)
 		}
 	}
 	return &operator.Client{URL: strings.TrimSuffix(url, "/"), Token: token}, nil
+}
+
+// whichService returns the service's address and its data directory: those of the flags, of the
+// settings file that --config names, of the environment, or the defaults, in this order.
+func whichService(cmd *cobra.Command) (url, data string, err error) {
+	url, _ = cmd.Flags().GetString("url")
+	data, _ = cmd.Flags().GetString("data")
+	file, _ := cmd.Flags().GetString("config")
+	if file == "" {
+		return url, data, nil
+	}
+	cfg, err := service.Load(file, nil)
+	if err != nil {
+		return "", "", err
+	}
+	if !cmd.Flags().Changed("url") {
+		url = cfg.HTTP.URL()
+	}
+	if !cmd.Flags().Changed("data") {
+		data = cfg.Data
+	}
+	return url, data, nil
 }
 
 // asOperator makes a command's function of one that speaks to the service.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,14 +17,61 @@ import (
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand(), &cobra.Command{
-		Use:   "rm HOST",
-		Short: "Collect a host no more",
-		Args:  cobra.ExactArgs(1),
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(),
+		hostDecideCommand("accept", "Have hosts collected that robots found and that wait for a decision", manager.Accepted),
+		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", manager.Refused),
+		hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
+	return cmd
+}
+
+func hostRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm HOST…",
+		Short: "Collect hosts no more; what is archived of them stays",
+		Args:  cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(args[0]), nil, nil)
+			return forEach(args, func(host string) error {
+				return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(host), nil, nil)
+			})
 		}),
-	})
+	}
+}
+
+// forEach does something with each name. What fails does not keep it from the others.
+func forEach(names []string, do func(name string) error) error {
+	var errs []error
+	for _, name := range names {
+		if err := do(name); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hostDecideCommand decides about hosts that are pending.
+func hostDecideCommand(verb, short string, state manager.State) *cobra.Command {
+	decision := manager.DecideRequest{State: state}
+	cmd := &cobra.Command{
+		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT",
+		Short: short,
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			decision.Hosts = args
+			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" {
+				return fmt.Errorf("which hosts? Name them, or give --all, --domain or --found-by; sheaf host ls --state pending lists those that wait")
+			}
+			var done manager.DecideResponse
+			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts+"/decide", decision, &done); err != nil {
+				return err
+			}
+			return show(cmd, done, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%d hosts %s\n", done.Hosts, state)
+				return err
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&decision.All, "all", false, "all that wait")
+	cmd.Flags().StringVar(&decision.Domain, "domain", "", "those of this domain, such as ac.jp")
+	cmd.Flags().StringVar(&decision.FoundBy, "found-by", "", "those that this robot found")
 	return cmd
 }
 

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd"
 	"sheaf/test/servicetest"
 )
@@ -77,6 +80,35 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run([]string{`"condemned"`}, "gc", "--json")
 	c.run(nil, "robot", "revoke", "waseda")
 	c.run([]string{"revoked"}, "robot", "ls")
+	c.run(nil, "robot", "rm", "waseda")
+	if out := c.run(nil, "robot", "ls"); strings.Contains(out, "waseda") {
+		t.Errorf("the removed robot is listed: %s", out)
+	}
+	c.run(nil, "host", "add", "http://www.a.jp/", "http://www.b.jp/", "http://www.c.jp/")
+	if _, err := c.try("host", "rm", "www.a.jp", "www.typo.jp", "www.b.jp"); err == nil || !strings.Contains(err.Error(), "www.typo.jp") {
+		t.Errorf("host rm of an unknown host: %v", err)
+	}
+	if out := c.run([]string{"www.c.jp"}, "host", "ls", "--state", "accepted"); strings.Contains(out, "www.a.jp") || strings.Contains(out, "www.b.jp") {
+		t.Errorf("hosts beside an unknown one were not removed: %s", out)
+	}
+	c.run([]string{"0 hosts accepted"}, "host", "accept", "--all")
+}
+
+// TestConfigNamesTheService shows that operators' commands find the service by its settings file, and
+// that no SHEAF_URL of another service leads them astray.
+func TestConfigNamesTheService(t *testing.T) {
+	c := startService(t, nil)
+	t.Setenv("SHEAF_URL", "http://127.0.0.1:1")
+	file := filepath.Join(t.TempDir(), "sheaf.yaml")
+	text := fmt.Sprintf("data: %s\nhttp: {listen: %q}\n", c.data, strings.TrimPrefix(c.url, "http://"))
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+	root := rootCommand()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"robot", "ls", "--config", file})
+	if err := root.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "robot") {
+		t.Errorf("sheaf robot ls --config: %v\n%s", err, out.String())
+	}
 }
 
 func TestOperatorsMistakes(t *testing.T) {
@@ -96,7 +128,14 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"no host", []string{"host", "takedown", "http://www.example.jp/", "--reason", "x"}},
 		{"does not begin with", []string{"host", "takedown", "www.example.jp", "--url-prefix", "/secret", "--reason", "x"}},
 		{"no take-down", []string{"host", "restore", "www.example.jp", "--reason", "x"}},
-		{"operators", []string{"robot", "ls", "--token", "wrong"}},
+		{"the token is wrong", []string{"robot", "ls", "--token", "wrong"}},
+		{"has no unit; write 50GiB", []string{"account", "add", "bob", "--quota", "50"}},
+		{"placeholder", []string{"robot", "add", "waseda", "--contact", "https://robots.example.com/"}},
+		{"neither a URL nor a mail address", []string{"robot", "add", "waseda", "--contact", "me"}},
+		{"has no domain", []string{"host", "add", "http://intranet/"}},
+		{"which hosts?", []string{"host", "accept"}},
+		{"www.example.jp does not wait", []string{"host", "refuse", "www.example.jp"}},
+		{"no robot of this name", []string{"robot", "rm", "waseda"}},
 	} {
 		if _, err := c.try(m.args...); err == nil || !strings.Contains(err.Error(), m.says) {
 			t.Errorf("sheaf %s: error %v; want one that says %q", strings.Join(m.args, " "), err, m.says)

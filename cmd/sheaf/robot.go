@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -33,9 +34,9 @@ func robotCommand() *cobra.Command {
 				}
 				return show(cmd, answer, func(w io.Writer) error {
 					tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-					fmt.Fprintln(tw, "robot\tstate\thosts\tgeneration\tversion\tlast seen")
+					fmt.Fprintln(tw, "robot\tstate\thosts\tgeneration\tversion\trelease\tlast seen")
 					for _, r := range answer.Robots {
-						fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, robotState(r), r.Hosts, r.Generation, r.Version, moment(r.Seen))
+						fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Name, robotState(r), r.Hosts, r.Generation, r.Version, robotRelease(r), moment(r.Seen))
 					}
 					return errors.Join(tw.Flush(), showOdd(w, answer.Odd))
 				})
@@ -46,6 +47,7 @@ func robotCommand() *cobra.Command {
 		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
 		robotAction("upgrade NAME", "Let a robot look for its release now, and not at its next poll; the roll-out says which it is", http.MethodPost, "/upgrade"),
 		robotAction("revoke NAME", "Take a robot's credentials away; its hosts go to others", http.MethodDelete, ""),
+		robotAction("rm NAME", "Take a robot that was revoked, or has not joined, off the list; what it collected stays", http.MethodDelete, "?forget"),
 	)
 	return cmd
 }
@@ -59,6 +61,11 @@ func robotAddCommand() *cobra.Command {
 	contact := cmd.Flags().String("contact", "", "URL or mail address of the people at the robot's site; without it they are asked")
 	public := cmd.Flags().String("public", "", "URL under which the robot reaches the service (the service's setting http.public)")
 	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		if *contact != "" {
+			if err := wire.CheckContact(*contact); err != nil {
+				return fmt.Errorf("--contact %s: %w", *contact, err)
+			}
+		}
 		var answer manager.AdmitResponse
 		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
 			return err
@@ -66,8 +73,8 @@ func robotAddCommand() *cobra.Command {
 		answer.URL = strings.TrimRight(cmp.Or(*public, answer.URL, c.URL), "/")
 		return show(cmd, answer, func(w io.Writer) error {
 			if answer.Install.Counter == 0 {
-				_, err := fmt.Fprintf(w, "robotd join %s %s\n\nRun this once at the robot's site, until %s. For a command that installs the robot too, publish its program first: sheaf release publish\n",
-					answer.URL, answer.Token, answer.Expires.Local().Format(time.DateTime))
+				_, err := fmt.Fprintf(w, "robotd join %s %s\n\nRun this at the robot's site, until %s; its token works once.\nFor a command that installs the robot too, run this first: %s\n",
+					answer.URL, answer.Token, answer.Expires.Local().Format(time.DateTime), answer.Install.Missing)
 				return err
 			}
 			_, err := fmt.Fprintf(w, "%s\n\nRun this at the robot's site, until %s; its token works once.\n",
@@ -129,6 +136,18 @@ func robotState(r manager.Robot) string {
 		return "paused"
 	}
 	return "subscribed"
+}
+
+// robotRelease names the release that a robot runs, and the newer one that it should have had by now.
+func robotRelease(r manager.Robot) string {
+	running := "none"
+	if r.Release > 0 {
+		running = strconv.FormatInt(r.Release, 10)
+	}
+	if r.Behind > 0 {
+		return fmt.Sprintf("%s, not %d", running, r.Behind)
+	}
+	return running
 }
 
 func moment(t time.Time) string {

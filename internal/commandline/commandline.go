@@ -55,7 +55,10 @@ func prepare(cmd *cobra.Command) {
 			return nil
 		}
 		if err := check(cmd, args); err != nil {
-			return UsageError{fmt.Errorf("%s: %w; usage: %s%s", cmd.CommandPath(), err, cmd.UseLine(), seeHelp(cmd))}
+			if len(args) > 0 && takesNone(check, cmd) {
+				err = fmt.Errorf("it takes no argument, but was given %q", args)
+			}
+			return UsageError{fmt.Errorf("%w; usage: %s%s", err, cmd.UseLine(), seeHelp(cmd))}
 		}
 		return nil
 	}
@@ -66,7 +69,7 @@ func prepare(cmd *cobra.Command) {
 
 // unknown is the error for a command that does not exist.
 func unknown(cmd *cobra.Command, name string) error {
-	text := fmt.Sprintf("%s has no command %q", cmd.CommandPath(), name)
+	text := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+name, cmd.Root().Name()+" "))
 	if like := cmd.SuggestionsFor(name); len(like) > 0 {
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	} else {
@@ -76,3 +79,8 @@ func unknown(cmd *cobra.Command, name string) error {
 }
 
 func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("; see %s --help", cmd.CommandPath()) }
+
+// takesNone reports whether a command takes no arguments at all.
+func takesNone(check cobra.PositionalArgs, cmd *cobra.Command) bool {
+	return check(cmd, nil) == nil && check(cmd, []string{""}) != nil
+}

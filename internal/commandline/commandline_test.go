@@ -31,12 +31,12 @@ func TestWrongWords(t *testing.T) {
 		says string // "" where nothing is said
 	}{
 		{"host takedown www.example.jp", 0, ""},
-		{"host takedwn www.example.jp", 2, `prog host has no command "takedwn"; did you mean takedown?`},
-		{"hots ls", 2, `prog has no command "hots"; did you mean host?`},
-		{"host xyzzy", 2, `prog host has no command "xyzzy"; see prog host --help`},
+		{"host takedwn www.example.jp", 2, `there is no command "host takedwn"; did you mean takedown?`},
+		{"hots ls", 2, `there is no command "hots"; did you mean host?`},
+		{"host xyzzy", 2, `there is no command "host xyzzy"; see prog host --help`},
 		{"host takedown", 2, "usage: prog host takedown HOST"},
 		{"host takedown a b", 2, "usage: prog host takedown HOST"},
-		{"host ls x", 2, "usage: prog host ls"},
+		{"host ls x", 2, `takes no argument, but was given ["x"]; usage: prog host ls`},
 		{"host takedown --froce x", 2, "unknown flag: --froce"},
 		{"host", 0, ""},
 		{"", 0, ""},

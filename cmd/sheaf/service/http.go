@@ -22,6 +22,23 @@ type HTTP struct {
 	PerAddress int `mapstructure:"per_address"`
 }
 
+// URL returns an address at which operators on this machine reach the service: Listen's, with loopback in
+// place of "all addresses".
+func (h *HTTP) URL() string {
+	scheme := "http"
+	if h.Cert != "" {
+		if h.Public != "" {
+			return h.Public // the certificate's name
+		}
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(h.Listen) // was checked
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
 // check names the settings that cannot be.
 func (h *HTTP) check(bad func(key string, value any, why string) error) (errs []error) {
 	if !isAddress(h.Listen) {

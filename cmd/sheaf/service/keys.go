@@ -93,8 +93,11 @@ func operatorsOnly(token string) func(http.Handler) http.Handler {
 			got := sha256.Sum256([]byte(given))
 			if !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
-				problem.Write(w, wire.Problem{Title: "For operators", Status: http.StatusUnauthorized,
-					Detail: "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer"})
+				detail := "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer"
+				if given != "" {
+					detail = "the token is wrong; it stands in the service's data directory, " + tokenFile
+				}
+				problem.Write(w, wire.Problem{Title: "For operators", Status: http.StatusUnauthorized, Detail: detail})
 				return
 			}
 			next.ServeHTTP(w, r)

@@ -1,0 +1,158 @@
+package manager_test
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+)
+
+// TestDecideInBulk shows that an operator can decide about many hosts that robots found at once, and that
+// hosts outside the choice go on waiting.
+func TestDecideInBulk(t *testing.T) {
+	t.Parallel()
+	s := start(t, dns{"www.a.example.com": "192.0.2.1", "www.b.example.com": "192.0.2.1"})
+	s.join("r1")
+	s.join("r2")
+	for robot, urls := range map[string][]string{
+		"r1": {"http://www.a.example.com/", "http://www.b.example.com/", "http://www.c.example.org/"},
+		"r2": {"http://www.d.example.org/", "http://www.e.example.net:8080/"},
+	} {
+		var lines []wire.HostLine
+		for _, u := range urls {
+			lines = append(lines, wire.HostLine{URL: u})
+		}
+		report, err := s.Discover(t.Context(), robot, lines)
+		if err != nil || report.Pending != len(urls) {
+			t.Fatalf("%+v, %v", report, err)
+		}
+	}
+	decide := func(req manager.DecideRequest, want int) {
+		t.Helper()
+		if n, err := s.Decide(t.Context(), req); err != nil || n != want {
+			t.Errorf("%+v: %d hosts, %v; want %d", req, n, err, want)
+		}
+	}
+	waiting := func() (names string) {
+		t.Helper()
+		hosts, err := s.Hosts(t.Context(), manager.Pending, "", 100)
+		testkit.Must(t, err)
+		for _, h := range hosts {
+			names += h.Name + " "
+		}
+		return names
+	}
+	if _, err := s.Decide(t.Context(), manager.DecideRequest{State: manager.Accepted, Hosts: []string{"www.a.example.com", "www.unknown.example.com"}}); err == nil ||
+		!strings.Contains(err.Error(), "www.unknown.example.com") {
+		t.Errorf("an unknown host: %v", err)
+	}
+	if got := waiting(); len(strings.Fields(got)) != 5 {
+		t.Fatalf("after a refused decision %s wait", got)
+	}
+	decide(manager.DecideRequest{State: manager.Refused, Domain: "example.org", FoundBy: "r2"}, 1)
+	decide(manager.DecideRequest{State: manager.Accepted, Domain: "example.com"}, 2)
+	if got := waiting(); got != "www.c.example.org www.e.example.net:8080 " {
+		t.Errorf("%s wait", got)
+	}
+	a, err := s.Hosts(t.Context(), manager.Accepted, "", 100)
+	testkit.Must(t, err)
+	if len(a) != 2 || len(a[0].Robots) != 1 || a[0].Group != a[1].Group {
+		t.Errorf("accepted %+v; want two hosts of one address, at one robot", a)
+	}
+	decide(manager.DecideRequest{State: manager.Refused, Hosts: []string{"www.e.example.net:8080"}}, 1)
+	decide(manager.DecideRequest{State: manager.Accepted, All: true}, 1)
+	if got := waiting(); got != "" {
+		t.Errorf("%s wait", got)
+	}
+	if _, err := s.Decide(t.Context(), manager.DecideRequest{State: manager.Pending, All: true}); err == nil {
+		t.Error("state pending was taken as a decision")
+	}
+}
+
+// TestUnreachableNames shows that a host that no robot elsewhere can visit is refused when it is added.
+func TestUnreachableNames(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for url, bad := range map[string]bool{
+		"http://localhost/": true, "http://LOCALHOST:8080/": true, "http://www.localhost/": true, "http://intranet/": true,
+		"http://intranet./": true, "http://www.a.jp/": false, "http://192.0.2.7/": false, "http://[2001:db8::1]:81/": false,
+	} {
+		if _, err := s.AddHosts(t.Context(), []string{url}, nil); (err != nil) != bad {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// TestForget shows that a robot admitted under a wrong name can be taken off the list, and a working one cannot.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.join("r1")
+	if _, _, err := s.Admit(t.Context(), "tpyo"); err != nil {
+		t.Fatal(err)
+	}
+	forget := func(name string) int {
+		t.Helper()
+		resp, _ := s.do("DELETE", "/v1/admin/robots/"+name+"?forget", "", "", nil, "X-Operator", "1")
+		return resp.StatusCode
+	}
+	for _, c := range []struct {
+		name string
+		want int
+	}{{"tpyo", http.StatusNoContent}, {"tpyo", http.StatusNotFound}, {"r1", http.StatusConflict}} {
+		if got := forget(c.name); got != c.want {
+			t.Errorf("forget %s: %d, want %d", c.name, got, c.want)
+		}
+	}
+	testkit.Must(t, s.Revoke(t.Context(), "r1"))
+	if got := forget("r1"); got != http.StatusNoContent {
+		t.Errorf("forget the revoked robot: %d", got)
+	}
+	if robots, err := s.Robots(t.Context()); err != nil || len(robots) != 0 {
+		t.Errorf("left: %+v, %v", robots, err)
+	}
+	s.join("r1") // its name is free again
+}
+
+// TestReleaseKeyForEarlierRobots shows that a robot that joined before the operators had a release key gets the
+// key with its report, signed by the service that it knows.
+func TestReleaseKeyForEarlierRobots(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	secret := s.join("r1")
+	report := func(body string) (int, wire.ReportAnswer) {
+		t.Helper()
+		resp, text := s.do("POST", "/v1/robots/r1/report", "r1", secret, []byte(body))
+		var offer wire.ReportAnswer
+		if resp.StatusCode == http.StatusOK {
+			testkit.Must(t, json.Unmarshal([]byte(text), &offer))
+		}
+		return resp.StatusCode, offer
+	}
+	const keyless = `{"version":"1.0.0","platform":"linux-amd64","no_key":true}`
+	if status, _ := report(keyless); status != http.StatusNoContent {
+		t.Errorf("without a key there is an answer: %d", status)
+	}
+	public, _, err := minisign.GenerateKey(nil)
+	testkit.Must(t, err)
+	body, err := json.Marshal(manager.ReleaseKeyRequest{Key: public.String()})
+	testkit.Must(t, err)
+	if resp, text := s.do("PUT", "/v1/admin/releases/key", "", "", body, "X-Operator", "1"); resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	status, offer := report(keyless)
+	service := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
+	if status != http.StatusOK || offer.Release != "" || offer.Key == nil || !offer.Key.Verify("r1", service) || offer.Key.Verify("r2", service) {
+		t.Errorf("%d %+v; want the key, signed for r1 alone", status, offer)
+	}
+	if status, _ := report(`{"version":"1.0.0","platform":"linux-amd64"}`); status != http.StatusNoContent {
+		t.Errorf("a robot that knows the key is sent it again: %d", status)
+	}
+}
