@@ -99,6 +99,7 @@ func (m *Manager) registerAdmin(r *mux.Router) {
 		{http.MethodGet, PathAdminHosts + "/{host}/costs", m.adminHostCosts},
 		{http.MethodPost, PathAdminHosts, m.adminAddHosts},
 		{http.MethodPost, PathAdminHosts + "/decide", m.adminDecide},
+		{http.MethodPost, PathAdminHosts + "/visit", m.adminVisit},
 		{http.MethodDelete, PathAdminHosts + "/{host}", m.adminRemoveHost},
 	} {
 		r.Handle(route.path, m.opt.Operator(m.plain(route.handler))).Methods(route.method)
@@ -207,6 +208,18 @@ func (m *Manager) adminDecide(w http.ResponseWriter, r *http.Request) error {
 		return adminError(err)
 	}
 	return writeJSON(w, http.StatusOK, DecideResponse{n})
+}
+
+func (m *Manager) adminVisit(w http.ResponseWriter, r *http.Request) error {
+	var req VisitRequest
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	robots, err := m.Visit(r.Context(), req.Hosts)
+	if err != nil {
+		return adminError(err)
+	}
+	return writeJSON(w, http.StatusAccepted, VisitResponse{robots})
 }
 
 func (m *Manager) adminRemoveHost(w http.ResponseWriter, r *http.Request) error {

@@ -29,7 +29,7 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	if err != nil {
 		return err
 	}
-	if len(orders.Directives) == 0 && len(orders.Probes) == 0 {
+	if len(orders.Directives) == 0 && len(orders.Probes) == 0 && len(orders.Visits) == 0 {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -45,6 +45,9 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 		if n < 0 {
 			return fmt.Errorf("%s %d is below 0", name, n)
 		}
+	}
+	if len(hb.Taken) > wire.MaxVisits {
+		return fmt.Errorf("%d visits taken; at most %d are ordered at once", len(hb.Taken), wire.MaxVisits)
 	}
 	if len(hb.Hosts) > wire.MaxHeartbeatHosts {
 		return fmt.Errorf("%d hosts; tell at most %d at once", len(hb.Hosts), wire.MaxHeartbeatHosts)
@@ -98,6 +101,9 @@ func (m *Manager) orders(ctx context.Context, robot string, hb wire.Heartbeat, o
 	order(paused && !hb.Held, wire.DirectivePause)
 	order(!paused && hb.Held, wire.DirectiveResume)
 	order(look, wire.DirectiveUpgrade)
+	if orders.Visits, err = m.visitsFor(ctx, robot, hb.Taken); err != nil {
+		return err
+	}
 	orders.Probes, err = m.probesFor(ctx, robot)
 	return err
 }

@@ -47,9 +47,12 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 	if r.cfg.Express > 0 {
 		chore(every(expressEvery), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
 	}
-	if r.attends() {
-		chore(every(comeBackEvery), r.comeBack)
-	}
+	chore(every(comeBackEvery), func(ctx context.Context) error {
+		if r.attends() || len(r.orders.hosts()) > 0 {
+			return r.comeBack(ctx)
+		}
+		return nil
+	})
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
 	chore(every(sizeEvery), r.sealBySize)
 	chore(every(roomEvery), r.lookForRoom)

@@ -166,13 +166,18 @@ func (c *crawl) cameAlready(h *host, e frontier.Entry) bool {
 	return ok && (!at.Before(c.round.began) || time.Since(at) < c.cfg.Watch.Every)
 }
 
-// due gives the watched pages that should come now, by host, of hosts that may be visited. They are not
+// due gives the watched pages that should come now, by host, of hosts that may be visited, and those of
+// hosts whose visit was ordered. They are not
 // due again until they have come, or the least interval has passed in vain.
 func (r *Robot) due(now time.Time) (map[string][]frontier.Entry, error) {
+	due := make(map[string][]frontier.Entry)
+	if err := r.ordered(now, due); err != nil {
+		return nil, err
+	}
 	w := r.watches
 	names := w.names()
-	if len(names) == 0 { // the list of hosts may be long
-		return nil, nil
+	if len(names) == 0 || !r.attends() { // the list of hosts may be long
+		return due, nil
 	}
 	hosts := r.assigned()
 	for _, name := range names {
@@ -185,7 +190,6 @@ func (r *Robot) due(now time.Time) (map[string][]frontier.Entry, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	due := make(map[string][]frontier.Entry)
 	for name, a := range w.hosts {
 		if hosts[name] == nil || !r.mayCome(name, now) {
 			continue

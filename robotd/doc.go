@@ -35,6 +35,7 @@
 //	discovered/            hosts found outside the assignment, and URLs of other robots' shares
 //	coverage.tsv           package coverage
 //	usage.json             bytes that the day and the month have used
+//	ordered.json           hosts that an operator has ordered to be visited now
 //	paused.json            while the robot is paused by its site
 //	held.json              while it is by the manager's order
 //	robotd.sock            where the running daemon answers robotd's commands

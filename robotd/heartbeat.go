@@ -142,7 +142,13 @@ func (r *Robot) heartbeat() (wire.Heartbeat, func() bool, error) {
 	for _, b := range batches {
 		hb.Spool += b.Size
 	}
-	return hb, r.progress.fill(&hb), err
+	filled := r.progress.fill(&hb)
+	taken, told := r.orders.tell()
+	hb.Taken = taken
+	return hb, func() bool {
+		told()
+		return filled()
+	}, err
 }
 
 func (r *Robot) phase(c *crawl, now time.Time) wire.Phase {
@@ -241,6 +247,12 @@ func (r *Robot) obey(ctx context.Context, orders wire.Orders) error {
 	}
 	if len(orders.Probes) > 0 {
 		r.probeLater(orders.Probes)
+	}
+	if len(orders.Visits) > 0 {
+		if err := r.orders.add(orders.Visits); err != nil {
+			return err
+		}
+		return r.comeBack(ctx)
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ type Robot struct {
 	asks     chan []wire.ProbeAsk // distances to measure
 	turned   chan struct{}        // tells that held has changed
 	gained   chan struct{}        // tells that the list has got hosts between two cycles
-	wanted   chan struct{}        // tells between two cycles that watched pages may be due
+	wanted   chan struct{}        // tells between two cycles that watched pages may be due, or a visit was ordered
+	orders   *orderedVisits
 
 	mu    sync.Mutex // guards all below
 	askAt time.Time  // when the manager is asked for changes
@@ -128,6 +129,9 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	if r.pause, err = openPause(r.path(pauseFile)); err != nil {
+		return err
+	}
+	if r.orders, err = openOrdered(r.path("ordered.json")); err != nil {
 		return err
 	}
 	if r.watches, err = openWatches(r.path("watches.json")); err != nil {

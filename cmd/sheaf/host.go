@@ -17,7 +17,7 @@ import (
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
-	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(),
+	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Have hosts collected that robots found and that wait for a decision", manager.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", manager.Refused),
 		hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
@@ -46,6 +46,34 @@ func forEach(names []string, do func(name string) error) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func hostCrawlCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "crawl HOST…",
+		Short: "Have hosts visited now, by the robots that have them",
+		Long: "The robot is told with its next heartbeat. It visits the host's start pages and up to 1,000 known ones before\n" +
+			"all others, as soon as its hours and the interval allow it.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			var answer manager.VisitResponse
+			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts+"/visit", manager.VisitRequest{Hosts: args}, &answer); err != nil {
+				return err
+			}
+			return show(cmd, answer, func(w io.Writer) error {
+				for _, host := range args {
+					robots := strings.Join(answer.Robots[host], " and ")
+					if robots == "" {
+						robots = "the robot that gets it; no robot has it now"
+					}
+					if _, err := fmt.Fprintf(w, "%s: ordered of %s\n", host, robots); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}),
+	}
 }
 
 // hostDecideCommand decides about hosts that are pending.

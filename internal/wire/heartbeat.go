@@ -55,6 +55,7 @@ type Heartbeat struct {
 	All   bool                    `json:"all,omitempty"`
 
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // by host, what the manager asked to have measured
+	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has noted
 }
 
 // HostState is how far a robot is with a host in this cycle. A host that is not told of
@@ -102,7 +103,14 @@ type Orders struct {
 	List       string      `json:"list"` // ETag of the robot's list as it is now
 	Directives []Directive `json:"directives,omitempty"`
 	Probes     []ProbeAsk  `json:"probes,omitempty"`
+
+	// Visits are hosts of the robot's that an operator wants visited now, at most MaxVisits. They are
+	// repeated until a heartbeat has them in Taken.
+	Visits []string `json:"visits,omitempty"`
 }
+
+// MaxVisits is how many hosts an answer to a heartbeat orders to be visited at most.
+const MaxVisits = 1000
 
 // ProbeAsk asks a robot to measure its distance to a host, by fetching up to Files files from
 // URL on, at the usual interval and as robots.txt allows (paper 001, 4.2.5).
