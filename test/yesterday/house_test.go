@@ -1,0 +1,241 @@
+package yesterday
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/ingest"
+	"sheaf/internal/wire"
+	"sheaf/robotd"
+	"sheaf/test/servicetest"
+)
+
+// names leads from the services' names, with a port, to the addresses at which they listen. A fixture's robots
+// know their service by name: an upload that was begun is at that name, and goes on there.
+var names sync.Map
+
+// TestMain lets the names lead to loopback, and asks no name server and no proxy.
+func TestMain(m *testing.M) {
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("these tests ask no name server")
+	}}
+	t := http.DefaultTransport.(*http.Transport)
+	t.Proxy = nil
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if at, ok := names.Load(address); ok {
+			address = at.(string)
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	os.Exit(m.Run())
+}
+
+// house is a data directory with the folders of its robots, in use: the service runs, the robots can be opened.
+type house struct {
+	*testing.T
+	dir     string // holds service/ and robots/
+	name    string // of the service, as a host
+	service *servicetest.Service
+	web     *web
+	client  *http.Client
+}
+
+// hostOf is the name of the service of a fixture.
+func hostOf(fixture string) string { return "archive-" + fixture + ".example.jp" }
+
+// settings are those of the service: of the fixture when it was made, and of today's program that opens it.
+func settings(dir, name string) map[string]any {
+	all := servicetest.Quiet()
+	maps.Copy(all, map[string]any{
+		"data": filepath.Join(dir, "service"), "http.public": "http://" + name, "zone": "Asia/Tokyo",
+		"packs.below": "8KiB", "hosts.suffixes": []string{"ac.jp"},
+		"balance.lease": "0s", // yesterday's robots have been silent for long
+		"uploads.full":  100, "uploads.drained": 100,
+	})
+	return all
+}
+
+// live starts the service on a data directory, and the web as it is on a day.
+func live(t *testing.T, dir, fixture string, day int) *house {
+	h := &house{T: t, dir: dir, name: hostOf(fixture), web: newWeb(t, day)}
+	h.service = servicetest.Start(t, settings(dir, h.name))
+	names.Store(h.name+":80", strings.TrimPrefix(h.service.At.HTTP, "http://"))
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression, transport.MaxIdleConnsPerHost = true, fetchers
+	h.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	})
+	return h
+}
+
+// url is the service's.
+func (h *house) url() string { return "http://" + h.name }
+
+// robot gives the settings of one of its robots.
+func (h *house) robot(name string) robotd.Config {
+	cfg := robotd.Default()
+	cfg.DataDir, cfg.Contact = filepath.Join(h.dir, "robots", name), "https://robots.example.ac.jp/"
+	cfg.Once, cfg.Interval, cfg.Window, cfg.Adapt.Max = true, time.Millisecond, "always", 0
+	cfg.Express = 0                            // what is watched comes with the other pages, so that the editions are counted
+	cfg.Page.Full = 100 * 365 * 24 * time.Hour // by default every page is taken in full after 30 days
+	cfg.Disk.Free, cfg.Tap.Socket = 0, "none"
+	cfg.Network.Hosts, cfg.Network.AllowPrivate = h.web.hosts(), true
+	cfg.Upload.Poll, cfg.Upload.BackOff, cfg.Upload.Proxy = 20*time.Millisecond, 20*time.Millisecond, "direct"
+	if name == second {
+		cfg.Upload.By, cfg.Upload.FTP = "ftp", h.service.At.Drop
+	}
+	return cfg
+}
+
+// open opens a robot's folder until the test ends.
+func (h *house) open(name string) *robotd.Robot {
+	h.Helper()
+	r, err := robotd.New(h.robot(name), slog.New(slog.DiscardHandler))
+	check(h, err)
+	h.Cleanup(func() { check(h, r.Close()) })
+	return r
+}
+
+// Robots. The first two are real; what the third sends is made up.
+const (
+	first  = "waseda" // uploads by HTTP
+	second = "jaist"  // uploads by FTP
+	third  = "etl"
+)
+
+// patience is how long anything may take that is waited for.
+const patience = time.Minute
+
+// until waits for something to come about.
+func (h *house) until(what string, done func() bool) {
+	h.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.Fatalf("within %v it did not come about that %s", patience, what)
+		}
+	}
+}
+
+// batches lists the batches that the service knows, in some states.
+func (h *house) batches(states ...wire.State) (found []ingest.Batch) {
+	h.Helper()
+	var list struct {
+		Batches []ingest.Batch `json:"batches"`
+	}
+	h.service.Operate(http.MethodGet, "/v1/admin/batches?limit=1000", nil, &list)
+	return slices.DeleteFunc(list.Batches, func(b ingest.Batch) bool { return !slices.Contains(states, b.State) })
+}
+
+// publish waits until n batches can be published, and publishes them while the robots upload. It gives
+// the edition's name.
+func (h *house) publish(n int, robots ...*robotd.Robot) string {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range robots {
+		g.Go(func() error { return r.Drain(ctx) })
+	}
+	h.until("all batches wait to be published", func() bool { return len(h.batches(wire.StatePostSplit)) == n })
+	var done struct {
+		Batches int
+		Edition string
+	}
+	h.service.Operate(http.MethodPost, "/v1/admin/publish", nil, &done)
+	if done.Batches != n {
+		h.Fatalf("%d batches were published, want %d", done.Batches, n)
+	}
+	check(h, g.Wait())
+	return done.Edition
+}
+
+// fsck reads and verifies everything that is published.
+func (h *house) fsck(when string) {
+	h.Helper()
+	fsck(h.T, h.dir, h.name, when)
+}
+
+func fsck(t *testing.T, dir, name, when string) {
+	t.Helper()
+	cfg, err := service.Load("", settings(dir, name))
+	check(t, err)
+	report, err := service.Fsck(t.Context(), cfg, true)
+	check(t, err)
+	for _, p := range report.Problems {
+		t.Errorf("fsck %s: %s: %s", when, p.Where, p.Detail)
+	}
+	if report.Verified == 0 { // what is taken down is not read
+		t.Errorf("fsck %s: none of %d segments was verified", when, report.Segments)
+	}
+}
+
+// do asks the service over HTTP as an account, or as the operator where there is no name.
+func (h *house) do(ctx context.Context, who, method, path string, body io.Reader) (*http.Response, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, h.url()+path, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if who == operatorName {
+		req.Header.Set("Authorization", "Bearer "+h.service.Token)
+	} else {
+		req.SetBasicAuth(who, password(who))
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	return resp, data, err
+}
+
+// get asks for what must be there.
+func (h *house) get(who, path string) []byte {
+	h.Helper()
+	resp, data, err := h.do(h.Context(), who, http.MethodGet, path, nil)
+	check(h, err)
+	if resp.StatusCode != http.StatusOK {
+		h.Fatalf("%s: %s: %s: %.300s", who, path, resp.Status, data)
+	}
+	return data
+}
+
+func (h *house) getJSON(who, path string, v any) {
+	h.Helper()
+	check(h, json.Unmarshal(h.get(who, path), v))
+}
+
+// Accounts.
+const (
+	operatorName = ""
+	reader       = "reader" // sees everything
+	student      = "alice"  // sees some, at some hours, slowly
+)
+
+// password is the one of an account. It is for tests alone, as every secret of a fixture.
+func password(who string) string { return "for tests alone: " + who }
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,233 @@
+// Package yesterday opens data directories that former versions of the program wrote, with today's: a consumer gets
+// the same files with the same bytes, and a robot goes on where it was. Each fixture is a folder of testdata;
+// testdata/README.md tells what is in it and how the next one is made.
+package yesterday
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	neturl "net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
+	"sheaf/serve/httpd"
+)
+
+func TestYesterday(t *testing.T) {
+	fixtures, err := filepath.Glob("testdata/*/" + dataFile)
+	check(t, err)
+	if len(fixtures) == 0 {
+		t.Fatal("there are no fixtures in testdata")
+	}
+	for _, name := range fixtures {
+		dir := filepath.Dir(name)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			reopen(t, dir)
+		})
+	}
+}
+
+// The files of a fixture.
+const (
+	dataFile      = "data.tar.gz"   // the service's data directory and its robots' folders
+	consumersFile = "consumers.txt" // what consumers got of the program that wrote it
+	answersFile   = "answers.json"  // what it answered
+)
+
+// reopen opens a fixture with today's program, as consumers, operators and robots meet it.
+func reopen(t *testing.T, fixture string) {
+	files, err := readConsumers(filepath.Join(fixture, consumersFile))
+	check(t, err)
+	answers, err := readAnswers(filepath.Join(fixture, answersFile))
+	check(t, err)
+	dir, name := unpack(t, filepath.Join(fixture, dataFile)), filepath.Base(fixture)
+	touch(t, dir)
+	fsck(t, dir, hostOf(name), "before the service ran")
+
+	h := live(t, dir, name, today)
+	h.sameAnswers(answers) // first: they tell of transfers, too
+	h.sameListing(files)
+	h.compare("as it was", files)
+	h.studentsScope()
+	if t.Failed() {
+		return // what follows would only fail for the same reasons
+	}
+
+	before := h.editions()
+	edition := h.goOn()
+	h.thirdEdition(edition)
+	h.compare("after another edition", slices.DeleteFunc(files, func(f file) bool { return !ofEditions(f, before) }))
+	h.fsck("after another edition")
+	h.watchesGoOn(edition)
+}
+
+// editions are the names of those that are published.
+func (h *house) editions() (published []string) {
+	h.Helper()
+	var list httpd.EditionList
+	h.getJSON(reader, "/v1/editions", &list)
+	for _, e := range list.Editions {
+		published = append(published, e.Name)
+	}
+	return published
+}
+
+// ofEditions reports whether a file belongs to one of the editions, or is a stored page. What is published later changes
+// neither.
+func ofEditions(f file, editions []string) bool {
+	return slices.ContainsFunc(editions, func(e string) bool {
+		return strings.HasPrefix(f.path, "/editions/"+e+"/") || strings.HasPrefix(f.path[strings.LastIndexByte(f.path, '/')+1:], e+".") || strings.HasPrefix(f.path, "/web/")
+	})
+}
+
+// studentsScope checks that the account that may see some hosts sees these and no others.
+func (h *house) studentsScope() {
+	h.Helper()
+	seen := map[string]bool{}
+	for _, f := range h.walk(student) {
+		if place, ok := strings.CutPrefix(f.path, "/jp/"); ok {
+			seen[place[:strings.LastIndexByte(place, '/')]] = true
+		}
+	}
+	want := map[string]bool{"ac/example/kawa/www": true, "ac/example/nagai/www": true}
+	if len(seen) != len(want) || !seen["ac/example/kawa/www"] || !seen["ac/example/nagai/www"] {
+		h.Errorf("account %s sees %v, want %v", student, seen, want)
+	}
+}
+
+// goOn lets the robots do a cycle more, and the operator publish what they bring and what has waited.
+func (h *house) goOn() (edition string) {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	defer cancel()
+	for _, b := range h.batches(wire.StateQuarantined) {
+		h.service.Operate(http.MethodPost, "/v1/admin/batches/"+b.ID+"/release", map[string]string{"by": "op", "note": "it was ours after all"}, nil)
+	}
+	waiting := len(h.batches(wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit))
+	one, two := h.open(first), h.open(second)
+	check(h, one.Cycle(ctx))
+	check(h, two.Cycle(ctx))
+	// The first robot has the batch in its spool and today's, the second one the batch of the cycle that it was stopped in.
+	return h.publish(waiting+3, one, two)
+}
+
+// cdxLine is what is asked of an index line.
+type cdxLine struct {
+	URL      string `json:"url"`
+	MIME     string `json:"mime"`
+	Status   string `json:"status"`
+	Filename string `json:"filename"`
+}
+
+// thirdEdition compares what the robots brought with what the web shows. There must be a version of a page for each of
+// its changes that they had not seen, and a revisit for each visit that found no change.
+func (h *house) thirdEdition(edition string) {
+	h.Helper()
+	full, again := map[string]int{}, map[string]int{}
+	for _, l := range h.records() {
+		place := strings.TrimPrefix(l.URL, "http://")
+		switch {
+		case !strings.HasSuffix(l.Filename, "/"+edition+".warc.gz"):
+		case l.MIME == "warc/revisit":
+			again[place]++
+		case l.Status == "200":
+			full[place]++
+		}
+	}
+	for place := range pages(today) {
+		p := pages(today)[place]
+		host, _, _ := strings.Cut(place, "/")
+		visits, wanted := 2, changes(place, secondDay, today)
+		if host == long { // the second robot has done one cycle since the second day, the first one two
+			visits = 1
+		}
+		if host == down || strings.HasPrefix(place, part+"/secret/") || p.moved != "" {
+			visits, wanted = 0, 0 // what is taken down is not found, whoever brings it
+		}
+		if full[place] != wanted || again[place] != visits-wanted {
+			h.Errorf("edition %s has %d versions and %d revisits of %s, want %d and %d", edition, full[place], again[place], place, wanted, visits-wanted)
+		}
+		if visits > 0 {
+			if body := h.get(reader, "/web/"+h.newest("http://"+place)+"id_/http://"+place); string(body) != p.body {
+				h.Errorf("%s reads %.200q today, want %.200q", place, body, p.body)
+			}
+		}
+	}
+	h.resumed()
+}
+
+// records gives the index lines of all that the reader sees.
+func (h *house) records() (lines []cdxLine) {
+	h.Helper()
+	for line := range strings.Lines(string(h.get(reader, "/v1/cdx?output=ndjson&fl=url,mime,status,filename"))) {
+		var l cdxLine
+		check(h, json.Unmarshal([]byte(line), &l))
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// newest is the time of a page's newest version, or visit.
+func (h *house) newest(url string) string {
+	h.Helper()
+	var l struct{ Timestamp string }
+	h.getJSON(reader, "/v1/cdx?output=ndjson&fl=timestamp&limit=-1&url="+neturl.QueryEscape(url), &l)
+	return l.Timestamp
+}
+
+// resumed checks that the robot went on with the upload that it had begun yesterday: every byte of its batches came once.
+func (h *house) resumed() {
+	h.Helper()
+	var moved transfers.Document
+	h.getJSON(operatorName, transfers.Path+"?direction=upload&limit=1000&who="+first, &moved)
+	var bytes, parts = map[string]int64{}, map[string]int{}
+	for _, t := range moved.Transfers {
+		bytes[t.Name] += t.Bytes
+		parts[t.Name]++
+	}
+	several := 0
+	for _, b := range h.batches(wire.StatePublished) {
+		if b.Robot != first {
+			continue
+		}
+		if bytes[b.ID] != b.Size {
+			h.Errorf("batch %s has %d bytes, of which %d were moved", b.ID, b.Size, bytes[b.ID])
+		}
+		if parts[b.ID] > 1 {
+			several++
+		}
+	}
+	if several != 1 {
+		h.Errorf("%d batches of robot %s came in parts, want the one that yesterday's program had begun to send", several, first)
+	}
+}
+
+// watchesGoOn checks that each watch finds the one change that the edition brought of its pages.
+func (h *house) watchesGoOn(edition string) {
+	h.Helper()
+	var list httpd.WatchList
+	h.getJSON(reader, "/v1/watches", &list)
+	for _, w := range list.Watches {
+		found := 0
+		h.until("the watch of "+w.Title()+" has found something", func() bool {
+			var doc httpd.WatchDocument
+			h.getJSON(reader, "/v1/watches/"+w.ID, &doc)
+			found = 0
+			for _, n := range doc.Notices {
+				if n.Edition == edition {
+					found++
+				}
+			}
+			return found > 0
+		})
+		if found != 1 {
+			h.Errorf("the watch of %s found %d changes in edition %s, want 1", w.Title(), found, edition)
+		}
+	}
+}
