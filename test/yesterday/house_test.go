@@ -122,7 +122,7 @@ const (
 )
 
 // patience is how long anything may take that is waited for.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // until waits for something to come about.
 func (h *house) until(what string, done func() bool) {
