@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
-	os.Exit(m.Run())
+	testkit.InMemory(m)
 }
 
 // cluster is one whose members come and go.

@@ -24,7 +24,7 @@ const childOptions = "SHEAF_TEST_MIRROR"
 func TestMain(m *testing.M) {
 	text := os.Getenv(childOptions)
 	if text == "" {
-		os.Exit(m.Run())
+		testkit.InMemory(m)
 	}
 	var opt Options
 	if err := json.Unmarshal([]byte(text), &opt); err != nil {

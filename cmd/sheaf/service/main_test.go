@@ -1,0 +1,9 @@
+package service
+
+import (
+	"testing"
+
+	"sheaf/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.InMemory(m) }

@@ -1,0 +1,77 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is a folder that Linux systems keep in memory.
+const memory = "/dev/shm"
+
+// roomInMemory is how many free bytes memory must have to be used. A container's may be small.
+const roomInMemory = 1 << 30
+
+// InMemory is the TestMain of packages whose tests make many files durable: it runs the tests with
+// their temporary folders in memory, where a sync costs nothing, and ends the process. It uses the
+// disk if there is no such memory or the environment names a TMPDIR.
+func InMemory(m *testing.M) {
+	remove := useMemory()
+	code := m.Run()
+	remove()
+	os.Exit(code)
+}
+
+// useMemory sets TMPDIR to a new folder in memory, and removes what test processes that were
+// killed have left there.
+func useMemory() (remove func()) {
+	nothing := func() {}
+	var fs unix.Statfs_t
+	if os.Getenv("TMPDIR") != "" || unix.Statfs(memory, &fs) != nil || fs.Bavail*uint64(fs.Bsize) < roomInMemory {
+		return nothing
+	}
+	const prefix = "sheaf-test-"
+	left, _ := filepath.Glob(filepath.Join(memory, prefix+"*")) // the pattern is sound
+	for _, dir := range left {
+		if f, err := lockDir(dir); err == nil {
+			os.RemoveAll(dir)
+			f.Close()
+		}
+	}
+	dir, err := os.MkdirTemp(memory, prefix)
+	if err != nil {
+		return nothing
+	}
+	f, err := lockDir(dir)
+	if err == nil {
+		err = os.Chmod(dir, 0o711) // PostgreSQL runs as another user
+	}
+	if err == nil {
+		err = os.Setenv("TMPDIR", dir)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nothing
+	}
+	return func() {
+		os.RemoveAll(dir)
+		f.Close()
+	}
+}
+
+// lockDir locks a folder until the file is closed or this process ends. It fails at once if
+// another process has the lock.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
