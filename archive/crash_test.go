@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // TestReopenAtEveryByte cuts an unsealed segment at every byte of its last cell,
 // as a crash may: what was whole stays, and appending the lost record again gives the same segment.
 func TestReopenAtEveryByte(t *testing.T) {
+	testkit.Slow(t)
 	records := func() []*Record {
 		return []*Record{
 			page("/a.html", "text/html", []byte("first"), 0),
@@ -60,6 +63,7 @@ func checkReopened(t *testing.T, path string, want []byte, lost *Record) {
 
 // TestReopenWhileSealing cuts at every byte of the index cell and the end member.
 func TestReopenWhileSealing(t *testing.T) {
+	testkit.Slow(t)
 	want, x := seal(t, []*Record{page("/a.html", "text/html", []byte("one"), 0)}, "crash")
 	path := filepath.Join(t.TempDir(), "segment")
 	for cut := x.CellsEnd; cut <= int64(len(want)); cut++ {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 func gunzip(t *testing.T, b []byte) string {
@@ -85,6 +87,7 @@ func TestNoLinksNoCell(t *testing.T) {
 // TestLinksAfterACrash cuts the log of links at every byte, and the segment at a cell: the links of whole
 // cells whose groups are whole are there, once, and no others.
 func TestLinksAfterACrash(t *testing.T) {
+	testkit.Slow(t)
 	records := func() (all []*Record) {
 		for i, name := range []string{"/a.html", "/b.html", "/c.html"} {
 			r := page(name, "text/html", []byte(name), i)

@@ -226,6 +226,7 @@ const maxBody = 72 << 20
 
 // TestNastyBatches sends one bad batch after another, each followed by a good one.
 func TestNastyBatches(t *testing.T) {
+	testkit.Slow(t)
 	h := newHouse(t)
 	h.robots.Foreign = []string{foreignHost}
 	h.opt.Limits.MaxBody = maxBody

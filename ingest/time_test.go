@@ -18,6 +18,12 @@ import (
 // the zone, with the publish window, has just begun its work at the given moment.
 // The clock on its wall can be set by jump; what elapses is not touched by that.
 func clocked(t *testing.T, zone, publish, begin string, f func(t *testing.T, c *clock)) {
+	t.Helper()
+	polled(t, time.Minute, zone, publish, begin, f)
+}
+
+// polled is clocked for an installation that looks for work so often.
+func polled(t *testing.T, poll time.Duration, zone, publish, begin string, f func(t *testing.T, c *clock)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(moment(t, begin))) // a bubble begins in 2000
 		location, err := time.LoadLocation(zone)
@@ -26,7 +32,7 @@ func clocked(t *testing.T, zone, publish, begin string, f func(t *testing.T, c *
 		testkit.Must(t, err)
 		c := &clock{house: newHouse(t)}
 		c.opt.Zone, c.opt.Window, c.opt.Now = location, w, c.now
-		c.opt.Limits.Poll, c.opt.Limits.BackoffMin, c.opt.Limits.BackoffMax = time.Minute, time.Second, time.Minute
+		c.opt.Limits.Poll, c.opt.Limits.BackoffMin, c.opt.Limits.BackoffMax = poll, time.Second, time.Minute
 		c.open().run()
 		f(t, c)
 		c.stop()
@@ -100,6 +106,7 @@ func moment(t testing.TB, text string) time.Time {
 // The window opens by itself, to the second, and is shut again at its end; the
 // edition is named by the day in the service's zone.
 func TestWindowOpensAndShuts(t *testing.T) {
+	testkit.Slow(t)
 	for _, c := range []struct {
 		name, zone, window string
 		begin              string // the first batch comes
@@ -132,7 +139,8 @@ func TestWindowOpensAndShuts(t *testing.T) {
 			"2026-11-20T21:00:00-05:00", "2026-11-21T20:00:00-05:00", "20261122"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			clocked(t, c.zone, c.window, c.begin, func(t *testing.T, k *clock) {
+			t.Parallel()
+			polled(t, 10*time.Minute, c.zone, c.window, c.begin, func(t *testing.T, k *clock) {
 				first := k.bring()
 				k.until(moment(t, c.opens).Add(-time.Second).Format(time.RFC3339))
 				k.waits(first)

@@ -117,6 +117,7 @@ func (b broken) Raise(context.Context, string, int64) error { return nil }
 // Two managers that plan at once never both change one assignment: under a lease they take
 // turns, and where the lease fails the database refuses one of them.
 func TestTwoPlanners(t *testing.T) {
+	testkit.Slow(t)
 	engines := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
 	for engine, source := range engines {
 		for _, kind := range []string{"lease", "broken lease"} {
@@ -157,6 +158,7 @@ func TestTwoPlanners(t *testing.T) {
 // A planner that stands still while another takes its turn changes nothing afterwards, and
 // is no hindrance: its next plan is accepted.
 func TestStalePlanner(t *testing.T) {
+	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
 		t.Run(engine, func(t *testing.T) {
 			b := broken{new(atomic.Int64)}

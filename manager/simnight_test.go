@@ -20,6 +20,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 )
@@ -146,6 +147,7 @@ func (r *simulated) night(over func() bool) {
 // as long, as the paper saw, and each line is up to 30 % off. The manager gives what was not begun to
 // those who have nothing left. SHEAF_TEST_FULL=1 plays 32 robots and 2,000 hosts.
 func TestNightWithWrongPredictions(t *testing.T) {
+	testkit.Slow(t)
 	robots, hosts := 8, 320
 	if os.Getenv("SHEAF_TEST_FULL") != "" {
 		robots, hosts = 32, 2000

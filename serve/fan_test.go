@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/servetest"
 )
@@ -65,7 +66,8 @@ func crowd(t testing.TB, s *servetest.Site, n int) []string {
 // comes before the level has been read. By default the level is of 5,000 hosts;
 // SHEAF_TEST_LEVEL=1000000 makes it of a million (a minute or two).
 func TestWideLevelsFanOut(t *testing.T) {
-	n, widest := 5_000, 200
+	testkit.Slow(t)
+	n, widest := testkit.Size(2_000, 5_000), 200
 	if text := os.Getenv("SHEAF_TEST_LEVEL"); text != "" {
 		n, _ = strconv.Atoi(text)
 		widest = 0 // the default

@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/feed"
 	"sheaf/serve/servetest"
@@ -91,6 +92,7 @@ func editionFiles(t *testing.T, l *serve.Library, a *serve.Account, dir string) 
 // kind, liftings and expiries. Who follows, from the beginning or from wherever it was, whatever it
 // selects and in whatever pages, has what the tree shows it; so has who reads the files below /feed.
 func TestFeed(t *testing.T) {
+	testkit.Slow(t)
 	now := &passing{}
 	s := history(t, now, 0)
 	random := rand.New(rand.NewPCG(7, 1))
@@ -107,7 +109,7 @@ func TestFeed(t *testing.T) {
 	}
 	var down []catalog.Tombstone
 	start := now.now().UTC().Truncate(time.Second)
-	for step := range 36 {
+	for step := range testkit.Size(18, 36) {
 		now.ahead += 12 * time.Hour
 		at := start.Add(now.ahead)
 		host := hosts[random.IntN(len(hosts))]

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/servetest"
 )
@@ -154,7 +155,8 @@ func whole(t *testing.T, c *serve.Capture) string {
 // as without it, and a place that one gave leads on in the other. SHEAF_TEST_QUERIES is how
 // many searches are tried; 200 by default.
 func TestIndexMakesNoDifference(t *testing.T) {
-	searches := servetest.Number("SHEAF_TEST_QUERIES", 200)
+	testkit.Slow(t)
+	searches := servetest.Number("SHEAF_TEST_QUERIES", testkit.Size(60, 200))
 	for seed := range uint64(3) {
 		s := newScene(t, rand.New(rand.NewPCG(seed, 11)))
 		s.publish()
@@ -331,6 +333,7 @@ func (o *opens) Open(ctx context.Context, key string, off, n int64) (io.ReadClos
 // With the index, a walk over very many tiny hosts does not read an object for each of them,
 // and one URL of a host of many segments is not looked for in each of these.
 func TestIndexSparesReads(t *testing.T) {
+	testkit.Slow(t)
 	const hosts, editions = 400, 12
 	s := servetest.New(t, nil)
 	tiny := make(map[string][]*archive.Record)

@@ -12,6 +12,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 )
 
 // damaged is a store in which one object reads as other bytes; nil bytes mean that it is missing.
@@ -69,6 +70,7 @@ func content(t *testing.T, st store.Store, key string) []byte {
 
 // Whatever object of a published catalog is missing, cut short or changed, fsck says which.
 func TestFsckFindsDamage(t *testing.T) {
+	testkit.Slow(t)
 	st := newStore(t)
 	c := openWith(t, st, catalog.Options{Fanout: 3, BlockSize: 1000})
 	for i := range 4 {

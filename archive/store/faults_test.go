@@ -21,13 +21,15 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 )
 
 // Over a store whose every method fails in every way by chance, nothing that was
 // acknowledged is lost or changed, and what was not is whole or absent.
 func TestFaultsLoseNothing(t *testing.T) {
-	t.Run("fs", func(t *testing.T) { loseNothing(t, openFS(t, t.TempDir())) })
-	t.Run("versitygw", func(t *testing.T) { loseNothing(t, openS3(t, storetest.StartVersity(t).Options(t))) })
+	testkit.Slow(t)
+	t.Run("fs", func(t *testing.T) { t.Parallel(); loseNothing(t, openFS(t, t.TempDir())) })
+	t.Run("versitygw", func(t *testing.T) { t.Parallel(); loseNothing(t, openS3(t, storetest.StartVersity(t).Options(t))) })
 }
 
 func loseNothing(t *testing.T, bare store.Store) {
@@ -49,7 +51,7 @@ func loseNothing(t *testing.T, bare store.Store) {
 	for n := range 400 {
 		key := fmt.Sprintf("k/%d", chance.IntN(40))
 		data := strings.Repeat(fmt.Sprintf("%d of %s ", n, key), 1+chance.IntN(2000))
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // what stalls ends
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond) // what stalls ends
 		switch chance.IntN(4) {
 		case 0:
 			if err := s.Delete(ctx, key); err == nil {
@@ -118,6 +120,7 @@ func fetch(ctx context.Context, s store.Store, key string) (string, error) {
 // A service that stops answering holds nobody whose context ends, and nobody else for
 // longer than the connection may stall.
 func TestS3Stalls(t *testing.T) {
+	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
 	stalls, end := new(atomic.Bool), make(chan struct{})
 	proxy(t, &o, func(r *http.Request) {
@@ -128,7 +131,7 @@ func TestS3Stalls(t *testing.T) {
 			}
 		}
 	}, func(*http.Request) bool { return false })
-	defer close(end)
+	t.Cleanup(func() { close(end) })
 	patient := openS3(t, o)
 	o.Stall = 300 * time.Millisecond
 	hasty := openS3(t, o)
@@ -148,18 +151,21 @@ func TestS3Stalls(t *testing.T) {
 			return err
 		},
 	} {
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		if err := do(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s, cancelled: %v", name, err)
-		}
-		cancel()
-		if err := do(t.Context(), hasty); err == nil || errors.Is(err, store.ErrNotExist) {
-			t.Errorf("%s, stalled: %v", name, err)
-		}
-		if took := time.Since(began); took > time.Minute {
-			t.Errorf("%s held its caller for %s", name, took)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			if err := do(ctx, patient); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("cancelled: %v", err)
+			}
+			cancel()
+			if err := do(t.Context(), hasty); err == nil || errors.Is(err, store.ErrNotExist) {
+				t.Errorf("stalled: %v", err)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("it held its caller for %s", took)
+			}
+		})
 	}
 }
 
@@ -202,6 +208,7 @@ func TestS3CutBody(t *testing.T) {
 
 // A service killed in the middle of puts, again and again, has all that it acknowledged.
 func TestS3Killed(t *testing.T) {
+	testkit.Slow(t)
 	g := storetest.StartVersity(t)
 	s := store.NewRetry(openS3(t, g.Options(t)), store.RetryOptions{Attempts: 100, First: 20 * time.Millisecond, Most: 500 * time.Millisecond})
 	const kills, writers = 5, 4

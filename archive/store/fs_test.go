@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 )
 
 func openFS(t *testing.T, dir string) *store.FS {
@@ -31,6 +32,17 @@ func TestFaultThatWorks(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		return &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	})
+}
+
+// A key of as many parts as its length allows is kept in as many folders.
+func TestFSDeepKey(t *testing.T) {
+	t.Parallel()
+	s, key := openFS(t, t.TempDir()), strings.Repeat("d/", 511)+"k"
+	testkit.Must(t, s.Put(t.Context(), key, strings.NewReader("data"), 4))
+	if got, err := fetch(t.Context(), s, key); err != nil || got != "data" {
+		t.Errorf("%q, %v", got, err)
+	}
+	testkit.Must(t, s.Delete(t.Context(), key))
 }
 
 // A dead process's temporary files are swept; a living one's are left alone.

@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/durable"
 	"sheaf/internal/powerloss"
+	"sheaf/internal/testkit"
 )
 
 // promise is what a store acknowledged of a key: that from some operation of the
@@ -209,6 +210,7 @@ func (w *work) checkAll(t *testing.T) (states int, err error) {
 // it looks at all states that the model gives, otherwise at the extreme ones after every
 // operation and at a fifth of those between.
 func TestFSPowerLoss(t *testing.T) {
+	testkit.Slow(t)
 	w := record(t, func(disk *powerloss.Recorder) durable.System { return disk })
 	states, err := w.checkAll(t)
 	if err != nil {

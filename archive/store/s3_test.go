@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 )
 
 func openS3(t *testing.T, o store.S3Options) *store.S3 {
@@ -52,6 +53,7 @@ func TestS3Wrapped(t *testing.T) {
 
 // Objects that go in parts are put only where the key is free, too.
 func TestS3Parts(t *testing.T) {
+	testkit.Slow(t)
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) { testParts(t, g.Options(t)) })
 }
 
@@ -256,6 +258,7 @@ func TestS3IgnoredCondition(t *testing.T) {
 // The reply to a Put is lost: it finds its own object. If that look fails too the
 // outcome is unknown, which Retry settles.
 func TestS3LostReply(t *testing.T) {
+	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
 	var puts, heads atomic.Int64 // replies to lose
 	proxy(t, &o, func(*http.Request) {}, func(r *http.Request) bool {

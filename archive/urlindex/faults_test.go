@@ -67,6 +67,7 @@ func (h *history) run(die func(write, when string) bool) (at string) {
 
 // Whoever dies before or after a write, the next goes on from there.
 func TestKilledAnywhere(t *testing.T) {
+	testkit.Slow(t)
 	died := make(map[string]bool)
 	for _, write := range urlindex.Boundaries() {
 		if strings.HasPrefix(write, "reset") {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // rounds is SHEAF_TEST_ROUNDS, or few.
@@ -11,7 +13,7 @@ func rounds() int {
 	if testing.Short() {
 		return 1
 	}
-	return fromEnv("SHEAF_TEST_ROUNDS", 3)
+	return fromEnv("SHEAF_TEST_ROUNDS", testkit.Size(1, 3))
 }
 
 // fromEnv is a positive number in the environment.

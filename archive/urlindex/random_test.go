@@ -156,6 +156,7 @@ func (h *history) clean() *catalog.Report {
 // Whatever happens to what is published, the index says what the segments say. SHEAF_TEST_ROUNDS
 // is how many histories are tried, 3 by default.
 func TestIndexIsSegments(t *testing.T) {
+	testkit.Slow(t)
 	for seed := range rounds() {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			h := newHistory(t, uint64(seed))

@@ -16,6 +16,7 @@ import (
 // Another program, which follows the published description of ZipNum, finds in the runs as they lie in
 // the store what the index itself finds.
 func TestOtherReader(t *testing.T) {
+	testkit.Slow(t)
 	python := testkit.Tool(t, "python3")
 	dir := t.TempDir()
 	st, err := store.OpenFS(dir)

@@ -15,6 +15,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -86,6 +87,7 @@ func (c console) takePart(name string) string {
 // TestBackupAndRestore loses an installation, and puts its backup into new ones of both kinds:
 // robots and consumers go on with what they have, and operators with their token.
 func TestBackupAndRestore(t *testing.T) {
+	testkit.Slow(t)
 	c := startService(t, nil)
 	secret := c.takePart("waseda")
 	c.run(nil, "host", "add", "http://127.0.0.1:81/", "http://127.0.0.1:82/start")

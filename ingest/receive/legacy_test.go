@@ -218,6 +218,7 @@ func TestHeldOpen(t *testing.T) {
 // TestCutOffIsNeverTaken: a batch that ends at, before or behind any member's end stays in
 // the drop and is put aside after a day, whole; one that grows to its end is taken.
 func TestCutOffIsNeverTaken(t *testing.T) {
+	testkit.Slow(t)
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 4), batchtest.Site("b.example.jp", 2))
 		points := cutPoints(b, 0)[1:] // of no byte there is nothing to tell
@@ -279,6 +280,7 @@ func tarGz(t testing.TB, dir string) []byte {
 // TestNotTaken: what is no good batch goes into the quarantine as it came, says why,
 // and stands in no other batch's way.
 func TestNotTaken(t *testing.T) {
+	testkit.Slow(t)
 	foreign := tarGz(t, "pages")
 	for _, c := range []struct {
 		name    string
@@ -385,6 +387,7 @@ func TestOfAnotherRobot(t *testing.T) {
 
 // TestCutBatchWaits: under a batch's name the bytes are kept for the robot, which goes on after days.
 func TestCutBatchWaits(t *testing.T) {
+	testkit.Slow(t)
 	inDrop(t, func(t *testing.T, d *drop) {
 		b := batchtest.Make(t, d.robots, 1, batchtest.Site("a.example.jp", 12))
 		name, half := string(b.ID)+".tar.gz", len(b.Data)/2
@@ -404,6 +407,7 @@ func TestCutBatchWaits(t *testing.T) {
 
 // TestManifestNeeded: where quiet files are not taken, there are only batches with manifests.
 func TestManifestNeeded(t *testing.T) {
+	testkit.Slow(t)
 	inDrop(t, func(t *testing.T, d *drop) {
 		d.stop()
 		d.opt.Quiet = 0

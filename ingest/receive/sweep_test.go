@@ -148,6 +148,7 @@ func TestRoomIsMade(t *testing.T) {
 // TestStalledConnections: who sends nothing is let go after the configured time, by
 // either protocol, and what came is kept.
 func TestStalledConnections(t *testing.T) {
+	testkit.Slow(t)
 	h := newHouse(t)
 	h.opt.Stall = time.Second
 	h.open()

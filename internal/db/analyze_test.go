@@ -8,7 +8,6 @@ import (
 
 // A transaction that has entered many rows can have the statements that follow planned by them.
 func TestAnalyzeSeesTheTransactionsRows(t *testing.T) {
-	oneServer(t)
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
 		tx, err := d.Begin()

@@ -8,21 +8,14 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 )
-
-// oneServer lets the test's databases be of one PostgreSQL server.
-func oneServer(t *testing.T) {
-	if os.Getenv(dbtest.Server) == "" {
-		t.Setenv(dbtest.Server, dbtest.Start(t).URL)
-	}
-}
 
 // dump gives the tables of a dump as text.
 func dump(t *testing.T, d *sql.DB) (schema int64, all map[string]string) {
@@ -50,7 +43,7 @@ func fill(ctx context.Context, source string, schema int64, all map[string]strin
 
 // What one kind of database dumps, either takes, value for value: a dump of the copy is the same.
 func TestDumpAndFill(t *testing.T) {
-	oneServer(t)
+	testkit.Slow(t)
 	kinds := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
 	for from, source := range kinds {
 		d := open(t, source(t))
@@ -110,7 +103,7 @@ func sorted(text string) string {
 
 // A dump that is damaged changes nothing; one of an older schema is brought up to this one.
 func TestFillRefusesAndBringsUp(t *testing.T) {
-	oneServer(t)
+	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {
 		schema, all := dump(t, open(t, dbtest.SQLite(t)))
 		all["robots"] += `["cut", 1` + "\n"

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 )
 
 // both runs a test on each kind of database.
@@ -148,6 +149,7 @@ func generation(t *testing.T, q interface {
 
 // Several processes that start on one empty database bring its schema up once.
 func TestBothOpenAtOnce(t *testing.T) {
+	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {
 		if !db.IsPostgres(source) {
 			t.Skip("one process owns a SQLite file")

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/testkit"
 )
 
 // inUse is the memory of the process, stacks and all, in bytes.
@@ -98,6 +100,7 @@ func TestUnusedDataChannels(t *testing.T) {
 
 // A client that takes next to nothing is let go, though a byte moves now and then.
 func TestTricklingReader(t *testing.T) {
+	testkit.Slow(t)
 	name := filepath.Join(t.TempDir(), "big")
 	if err := os.WriteFile(name, make([]byte, 64<<20), 0o600); err != nil {
 		t.Fatal(err)

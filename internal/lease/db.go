@@ -227,7 +227,7 @@ func (w *waiter) keep(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(last, errPassedOver) || last != nil && time.Now().After(end):
+		case errors.Is(last, errPassedOver) || last != nil && !time.Now().Before(end):
 			return fmt.Errorf("lease %s: %w: %w", w.name, ErrLost, last)
 		case last != nil:
 			w.opt.Log.Warn("lease: cannot be put off", "name", w.name, "left", time.Until(end), "err", last)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sheaf/internal/db"
@@ -25,12 +26,20 @@ func openDB(t *testing.T, source string) *sql.DB {
 
 func TestDB(t *testing.T) {
 	for name, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
-		t.Run(name, func(t *testing.T) { testDB(t, source(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testDB(t, source(t))
+		})
 	}
 }
 
 func testDB(t *testing.T, source string) {
-	suite(t, func(t *testing.T) lease.Locker {
+	d := openDB(t, source)
+	asked := func(name string) (n int) {
+		testkit.Must(t, d.QueryRowContext(t.Context(), `SELECT count(*) FROM lease_queue WHERE name = ?`, name).Scan(&n))
+		return n
+	}
+	suite(t, asked, func(t *testing.T) lease.Locker {
 		return lease.NewDB(openDB(t, source), nil, lease.Options{TTL: 5 * time.Second})
 	})
 }
@@ -53,55 +62,63 @@ func still(t *testing.T, d *sql.DB, name, holder string) (token int64) {
 // One who stands still is passed over once its time to live has gone by, and the
 // guarded thing refuses what it writes later.
 func TestDBPassesOverWhoStandsStill(t *testing.T) {
-	d := openDB(t, dbtest.Source(t))
-	j := &judge{t: t}
-	stale := still(t, d, "publish", "still")
-	testkit.Must(t, j.write("still", stale))
-	still(t, d, "publish", "waits, and stands still too")
-	began := time.Now()
-	const ttl = 500 * time.Millisecond
-	j.contend(t.Context(), "next", lease.NewDB(d, nil, lease.Options{TTL: ttl}), 1)
-	if took := time.Since(began); took < ttl {
-		t.Errorf("passed over after %v", took)
-	}
-	if err := j.write("still", stale); !errors.Is(err, errRefused) {
-		t.Errorf("the stale holder gets %v", err)
-	}
+	t.Parallel()
+	source := dbtest.Source(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := openDB(t, source)
+		j := &judge{t: t}
+		stale := still(t, d, "publish", "still")
+		testkit.Must(t, j.write("still", stale))
+		still(t, d, "publish", "waits, and stands still too")
+		began := time.Now()
+		const ttl = 500 * time.Millisecond
+		j.contend(t.Context(), "next", lease.NewDB(d, nil, lease.Options{TTL: ttl}), 1)
+		if took := time.Since(began); took < ttl {
+			t.Errorf("passed over after %v", took)
+		}
+		if err := j.write("still", stale); !errors.Is(err, errRefused) {
+			t.Errorf("the stale holder gets %v", err)
+		}
+	})
 }
 
 // A process that has ended keeps nobody waiting who shares its directory; one that
 // lives, or that is elsewhere, keeps its lease.
 func TestDBKnowsTheDead(t *testing.T) {
-	d := openDB(t, dbtest.Source(t))
-	dir := t.TempDir()
-	here, err := lease.Appear(dir)
-	testkit.Must(t, err)
-	dead, err := lease.Appear(dir)
-	testkit.Must(t, err)
-	alive, err := lease.Appear(dir)
-	testkit.Must(t, err)
-	elsewhere, err := lease.Appear(t.TempDir())
-	testkit.Must(t, err)
-	l := lease.NewDB(d, here, lease.Options{TTL: time.Hour})
-	take := func(name string) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if name == "of-the-dead" {
-			ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Parallel()
+	source := dbtest.Source(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := openDB(t, source)
+		dir := t.TempDir()
+		here, err := lease.Appear(dir)
+		testkit.Must(t, err)
+		dead, err := lease.Appear(dir)
+		testkit.Must(t, err)
+		alive, err := lease.Appear(dir)
+		testkit.Must(t, err)
+		elsewhere, err := lease.Appear(t.TempDir())
+		testkit.Must(t, err)
+		l := lease.NewDB(d, here, lease.Options{TTL: time.Hour})
+		take := func(name string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			if name == "of-the-dead" {
+				ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
+			}
+			defer cancel()
+			return l.Do(ctx, name, func(context.Context, int64) error { return nil })
 		}
-		defer cancel()
-		return l.Do(ctx, name, func(context.Context, int64) error { return nil })
-	}
-	still(t, d, "of-the-dead", dead.Name())
-	still(t, d, "of-the-living", alive.Name())
-	still(t, d, "of-another-place", elsewhere.Name())
-	testkit.Must(t, dead.Close())
-	testkit.Must(t, elsewhere.Close())
-	testkit.Must(t, take("of-the-dead"))
-	for _, name := range []string{"of-the-living", "of-another-place"} {
-		if err := take(name); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", name, err)
+		still(t, d, "of-the-dead", dead.Name())
+		still(t, d, "of-the-living", alive.Name())
+		still(t, d, "of-another-place", elsewhere.Name())
+		testkit.Must(t, dead.Close())
+		testkit.Must(t, elsewhere.Close())
+		testkit.Must(t, take("of-the-dead"))
+		for _, name := range []string{"of-the-living", "of-another-place"} {
+			if err := take(name); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-	}
+	})
 }
 
 // A holder that others took for dead, and one whose database is gone, learn of it.
@@ -111,35 +128,42 @@ func TestDBTellsOfLoss(t *testing.T) {
 		"no database": func(d *sql.DB) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := openDB(t, dbtest.Source(t))
-			l := lease.NewDB(d, nil, lease.Options{TTL: 300 * time.Millisecond})
-			err := l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
-				testkit.Must(t, lose(d))
-				<-ctx.Done()
-				if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
-					t.Errorf("the context ended for %v", cause)
+			source := dbtest.Source(t)
+			synctest.Test(t, func(t *testing.T) {
+				d := openDB(t, source)
+				l := lease.NewDB(d, nil, lease.Options{TTL: 300 * time.Millisecond})
+				err := l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
+					testkit.Must(t, lose(d))
+					<-ctx.Done()
+					if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
+						t.Errorf("the context ended for %v", cause)
+					}
+					return ctx.Err()
+				})
+				if !errors.Is(err, lease.ErrLost) {
+					t.Errorf("got %v", err)
 				}
-				return ctx.Err()
 			})
-			if !errors.Is(err, lease.ErrLost) {
-				t.Errorf("got %v", err)
-			}
 		})
 	}
 }
 
 // A holder at work keeps its lease, however long the work takes.
 func TestDBPutsOff(t *testing.T) {
-	d := openDB(t, dbtest.Source(t))
-	l := lease.NewDB(d, nil, lease.Options{TTL: 3 * time.Second})
-	testkit.Must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
-		beat := func() (n int64) {
-			testkit.Must(t, d.QueryRowContext(ctx, `SELECT beat FROM lease_queue`).Scan(&n))
-			return n
-		}
-		for beat() < 3 && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
-		}
-		return ctx.Err()
-	}))
+	t.Parallel()
+	source := dbtest.Source(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := openDB(t, source)
+		l := lease.NewDB(d, nil, lease.Options{TTL: 10 * time.Second})
+		testkit.Must(t, l.Do(t.Context(), "publish", func(ctx context.Context, _ int64) error {
+			beat := func() (n int64) {
+				testkit.Must(t, d.QueryRowContext(ctx, `SELECT beat FROM lease_queue`).Scan(&n))
+				return n
+			}
+			for beat() < 3 && ctx.Err() == nil {
+				time.Sleep(20 * time.Millisecond)
+			}
+			return ctx.Err()
+		}))
+	})
 }

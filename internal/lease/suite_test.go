@@ -12,8 +12,9 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// suite is what every engine passes. open gives one more process's view of it.
-func suite(t *testing.T, open func(*testing.T) lease.Locker) {
+// suite is what every engine passes. open gives one more process's view of it, and asked tells how
+// many hold a name or wait for it.
+func suite(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	t.Run("turns", func(t *testing.T) {
 		j := &judge{t: t}
 		var all sync.WaitGroup
@@ -38,7 +39,7 @@ func suite(t *testing.T, open func(*testing.T) lease.Locker) {
 			t.Errorf("got %v, want the work's own error", err)
 		}
 	})
-	t.Run("order", func(t *testing.T) { testOrder(t, open) })
+	t.Run("order", func(t *testing.T) { testOrder(t, asked, open) })
 	t.Run("names", func(t *testing.T) {
 		l := open(t)
 		err := l.Do(t.Context(), "one", func(ctx context.Context, _ int64) error {
@@ -71,7 +72,7 @@ func suite(t *testing.T, open func(*testing.T) lease.Locker) {
 }
 
 // testOrder: who asks first comes first.
-func testOrder(t *testing.T, open func(*testing.T) lease.Locker) {
+func testOrder(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	var mu sync.Mutex // guards order
 	var order []int
 	var all sync.WaitGroup
@@ -92,7 +93,7 @@ func testOrder(t *testing.T, open func(*testing.T) lease.Locker) {
 				return nil
 			}))
 		})
-		time.Sleep(700 * time.Millisecond) // until it has asked; more than that only makes the test more certain
+		testkit.Until(t, "the next has asked", func() bool { return asked("order") == n+2 })
 	}
 	close(go1)
 	all.Wait()

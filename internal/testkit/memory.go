@@ -3,6 +3,7 @@ package testkit
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -20,9 +21,33 @@ const roomInMemory = 1 << 30
 // disk if there is no such memory or the environment names a TMPDIR.
 func InMemory(m *testing.M) {
 	remove := useMemory()
+	exits.Lock()
+	exits.called = true
+	exits.Unlock()
 	code := m.Run()
+	for _, f := range exits.list { // no test runs any more
+		f()
+	}
 	remove()
 	os.Exit(code)
+}
+
+// exits are the functions that InMemory calls after the tests.
+var exits struct {
+	sync.Mutex // guards what follows
+	called     bool
+	list       []func()
+}
+
+// AtExit has f called after the package's last test, for what its tests share. It does nothing and
+// returns false if the package's TestMain is not InMemory.
+func AtExit(f func()) bool {
+	exits.Lock()
+	defer exits.Unlock()
+	if exits.called {
+		exits.list = append(exits.list, f)
+	}
+	return exits.called
 }
 
 // useMemory sets TMPDIR to a new folder in memory, and removes what test processes that were

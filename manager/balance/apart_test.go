@@ -4,13 +4,15 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager/balance"
 )
 
 // Every fifth host is to be with three robots: three different ones, and each copy counts as a whole host's work.
 func TestApartItemsGoToDifferentRobots(t *testing.T) {
+	testkit.Slow(t)
 	const robots, hosts, copies = 8, 150, 3
-	for seed := range 3 {
+	for seed := range testkit.Size(1, 3) {
 		r := rand.New(rand.NewPCG(uint64(seed), 41))
 		rows := world(r, robots, hosts)
 		var apart [][]int

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager/balance"
 )
 
@@ -56,7 +57,8 @@ func costsOf(t testing.TB, rows [][]float64) *balance.Costs {
 }
 
 func TestOptimalNearTheBound(t *testing.T) {
-	instances := bounded(t, "SHEAF_BALANCE_INSTANCES", 2)
+	testkit.Slow(t)
+	instances := bounded(t, "SHEAF_BALANCE_INSTANCES", testkit.Size(1, 2))
 	var ratios []float64
 	for seed := range instances {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))

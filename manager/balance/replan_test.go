@@ -6,12 +6,13 @@ import (
 	"slices"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager/balance"
 )
 
 func TestReplanMovesFew(t *testing.T) {
 	var ratios, moves []float64
-	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", 2) {
+	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", testkit.Size(1, 2)) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
 		today := world(r, 7, 103)
 		from := balance.Optimal(costsOf(t, today)).Plan

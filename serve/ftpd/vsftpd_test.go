@@ -218,22 +218,16 @@ func serveVsftpd(b *testing.B, program, root string) *process {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(program, config)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	p := testkit.Start(b, "", exec.Command(program, config))
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	for range 100 {
-		if c, err := net.Dial("tcp", addr); err == nil {
+	p.Ready(b, func() error {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
 			c.Close()
-			return &process{servetest.Process{Addr: addr, PIDs: []int{cmd.Process.Pid}}, "anonymous"}
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	b.Fatal("vsftpd does not listen")
-	return nil
+		return err
+	})
+	return &process{servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}}, "anonymous"}
 }
 
 const (

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve/query"
 )
@@ -85,6 +86,7 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 // Whatever is asked, in whatever parts, must be what a straightforward search over
 // the same records gives. SHEAF_TEST_QUERIES is how many random questions; 150 by default.
 func TestQueriesAgainstReference(t *testing.T) {
+	testkit.Slow(t)
 	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
 	r := rand.New(rand.NewPCG(1, 9))
 	questions := 150

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
@@ -213,6 +214,7 @@ func TestCompressedAnswer(t *testing.T) {
 // Pages hold together what the whole answer holds, in its order, whatever the size of a page, and
 // whether or not the URL index covers them; showNumPages tells how many there are.
 func TestPagesOfAnswers(t *testing.T) {
+	testkit.Slow(t)
 	c := newKnown(t, query.Budget{})
 	hosts := map[string][]*archive.Record{}
 	for n := range 14_000 {

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve"
 	"sheaf/serve/feed"
@@ -98,6 +99,7 @@ func TestChanges(t *testing.T) {
 // TestChangesAreWaitedFor holds that who waits is answered when there is something, when it has
 // waited for long enough, and when the service stops; not at once.
 func TestChangesAreWaitedFor(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	stopping := make(chan struct{})
 	router := mux.NewRouter()

@@ -11,6 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
@@ -176,6 +177,7 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 
 // A job that kills who works on it is given up, and does not kill for ever.
 func TestDeadlyJob(t *testing.T) {
+	testkit.Slow(t)
 	c := newCrawl(t, 1, 50, query.Budget{})
 	at := c.post(t, "all", "/v1/pages.warc.gz", "")
 	die := func(worker string) {

@@ -11,6 +11,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -31,7 +32,7 @@ func BenchmarkAgainstNginx(b *testing.B) {
 		records[i] = servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 256<<10), day)
 	}
 	s.Publish("20261121", map[string][]*archive.Record{host: records})
-	ours, root := serveSheaf(b, buildSheaf(b), filepath.Dir(s.Dir)), b.TempDir()
+	ours, root := serveSheaf(b, testkit.Build(b, "sheaf/cmd/sheaf"), filepath.Dir(s.Dir)), b.TempDir()
 	size := map[string]int64{}
 	for _, form := range []string{".members.tar.gz", ".tar.gz"} {
 		size[form] = mirrorFile(b, ours, edition+form, root)
@@ -63,7 +64,7 @@ func BenchmarkThirtySegments(b *testing.B) {
 		}
 		s.Publish(at.Format("20060102"), map[string][]*archive.Record{host: of})
 	}
-	program, root := buildSheaf(b), b.TempDir()
+	program, root := testkit.Build(b, "sheaf/cmd/sheaf"), b.TempDir()
 	files := serveSheaf(b, program, filepath.Dir(s.Dir))
 	versity := storetest.StartVersity(b)
 	objects := versity.Options(b)

@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,42 +20,19 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// buildSheaf makes the program that operators run.
-func buildSheaf(t testing.TB) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "sheaf")
-	if text, err := exec.Command(testkit.Tool(t, "go"), "build", "-o", out, "sheaf/cmd/sheaf").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
-	return out
-}
-
 // startServer runs a program until the test's end, and waits until it is ready.
 func startServer(t testing.TB, ready func(log string) bool, program string, args ...string) (pid int) {
 	t.Helper()
-	log := filepath.Join(t.TempDir(), "log")
-	f, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Stderr = f
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Signal(syscall.SIGTERM); cmd.Wait() })
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		text, err := os.ReadFile(log)
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case ready(string(text)):
-			return cmd.Process.Pid
-		case time.Now().After(deadline):
-			t.Fatalf("%s does not begin:\n%s", program, text)
+	p := testkit.Start(t, "", exec.Command(program, args...))
+	t.Cleanup(func() { p.Stop() }) // so that it ends its own processes
+	p.Ready(t, func() error {
+		text, err := os.ReadFile(p.Log)
+		if err == nil && !ready(string(text)) {
+			err = errors.New("it does not say so")
 		}
-	}
+		return err
+	})
+	return p.Cmd.Process.Pid
 }
 
 // serveSheaf runs `sheaf serve` over a data directory; everybody may fetch what is of jp.

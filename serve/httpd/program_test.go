@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
@@ -23,7 +24,8 @@ import (
 
 // The program as operators run it, over archives that are there already.
 func TestProgram(t *testing.T) {
-	program := buildSheaf(t)
+	testkit.Slow(t)
+	program := testkit.Build(t, "sheaf/cmd/sheaf")
 	t.Run("killed in a job", func(t *testing.T) { testJobOutlivesTheService(t, program) })
 	t.Run("with the URL index", func(t *testing.T) { testServiceAnswersByTheIndex(t, program) })
 }

@@ -10,11 +10,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // TestStandstill: who asks and then takes nothing is let go, whether the bytes come from
 // memory or are sent by the kernel; who goes on taking gets all, however long it takes.
 func TestStandstill(t *testing.T) {
+	testkit.Slow(t)
 	const size = 64 << 20 // more than the kernel takes in for a reader
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -76,6 +77,7 @@ func (l link) is(rel string) bool {
 // A page of very many versions has an index of TimeMaps (RFC 7089, 5.1.1); in these, followed as a client does,
 // each version stands once, in order, within the times that are told of its TimeMap.
 func TestPagedTimeMap(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	const count = 10_998 // pages of 5,001, as three of a second stay together, again, and of 996
 	newOften(t, s.Site, count)

@@ -50,6 +50,7 @@ func shown(t *testing.T, body []byte, contentType string) *Content {
 // One site stands in the corpus in every encoding, declared rightly, wrongly and not at
 // all: each copy is shown with the same words, in the title and in the text.
 func TestEncodingsOfCorpus(t *testing.T) {
+	testkit.Slow(t)
 	dir := corpus(t, "./sites/faq.debian.jp.test", "./derived")
 	originals, err := filepath.Glob(filepath.Join(dir, "sites", "faq.debian.jp.test", "*.html"))
 	if err != nil || len(originals) != 17 {

@@ -57,10 +57,11 @@ func (s *scripted) set(answer func(verb, line string) string) {
 	s.answer = answer
 }
 
-func (s *scripted) say(conn net.Conn, verb, line string) {
+// say answers a command, and returns what it said.
+func (s *scripted) say(conn net.Conn, verb, line string) (text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb]
+	text = map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb]
 	if text == "" {
 		text = "250 fine"
 	}
@@ -72,6 +73,7 @@ func (s *scripted) say(conn net.Conn, verb, line string) {
 	if text != silence {
 		fmt.Fprintf(conn, "%s\r\n", text)
 	}
+	return text
 }
 
 const silence = "silence"
@@ -89,8 +91,7 @@ func (s *scripted) serve(conn net.Conn) {
 		s.mu.Lock()
 		s.lines = append(s.lines, line)
 		s.mu.Unlock()
-		s.say(conn, verb, line)
-		if verb != "DATA" {
+		if said := s.say(conn, verb, line); verb != "DATA" || !strings.HasPrefix(said, "354") {
 			continue
 		}
 		var letter strings.Builder

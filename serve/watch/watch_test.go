@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -387,6 +388,7 @@ func TestAtom(t *testing.T) {
 
 // TestTwoFollow: two processes that follow at once make each notice once, and deliver it once.
 func TestTwoFollow(t *testing.T) {
+	testkit.Slow(t)
 	b := newBench(t, nil)
 	b.look()
 	w := b.add(watch.Wish{Host: "www.waseda.ac.jp", Webhook: b.hook})

@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 )
 
@@ -40,6 +41,7 @@ func (k *kept) Report(r Report) {
 // their own and in packs: what `sheaf demo --once` checks, that it was checked, and
 // where the archives then lie. With SHEAF_TEST_FULL=1 it goes every way.
 func TestOnce(t *testing.T) {
+	testkit.Slow(t)
 	for _, c := range []struct {
 		name       string
 		start      func(testing.TB) *storetest.S3Server // nil: a directory
@@ -50,7 +52,7 @@ func TestOnce(t *testing.T) {
 		{"own objects", nil, "0", true, false, false},
 		{"packs", nil, "256MiB", false, true, false},
 		{"mixed", nil, "64KiB", true, true, true},
-		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, true},
+		{"versitygw mixed", storetest.StartVersity, "64KiB", true, true, false},
 		{"minio own objects", storetest.StartMinIO, "0", true, false, false},
 	} {
 		if os.Getenv("SHEAF_TEST_FULL") == "" && !c.always {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 )
 
 // impatient ends the demo when it has told of all robots that they wait.
@@ -33,6 +34,7 @@ func (i *impatient) Tell(e Event) {
 
 // A demo on a disk that is too full says why nothing arrives.
 func TestDiskTooFull(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
 	room, err := ingest.DiskSpace(dir)()

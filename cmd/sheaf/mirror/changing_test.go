@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 )
 
@@ -94,6 +95,7 @@ func anyOf(files map[string][]byte, data []byte) bool {
 // TestChangingIsResumed cuts a run off in the midst of a file that changes: the next one goes on
 // where it has the same ETag, and begins anew where it has another.
 func TestChangingIsResumed(t *testing.T) {
+	testkit.Slow(t)
 	each(t, func(t *testing.T, scheme string) {
 		for _, changed := range []bool{false, true} {
 			s := newSite(t)
@@ -156,16 +158,17 @@ func (began) Note(Note)                           {}
 // TestTakeDownOfAPageDoesNotWait holds that what holds a page that is taken down while files are refused goes
 // at once, and that what is only out of date stays.
 func TestTakeDownOfAPageDoesNotWait(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	s.publish(day, 2, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
 	opt := s.options("http", t.TempDir())
-	opt.aside, opt.Poll, opt.Forms = time.Second, 100*time.Millisecond, []string{"all.tar.gz"}
+	opt.aside, opt.Poll, opt.Forms = 200*time.Millisecond, 50*time.Millisecond, []string{"all.tar.gz"}
 	s.mirror(opt)
 	s.publish(day.AddDate(0, 0, 1), 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
 	var open atomic.Bool
 	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if strings.HasPrefix(r.URL.Path, "/pub/") && !open.Load() {
-			w.Header().Set("Retry-After", "5")
+			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 )
 
 // isFile reports whether a request is for an edition's file.
@@ -139,6 +140,7 @@ func TestChangesUnderTheMirror(t *testing.T) {
 // TestResumesOverRuns stops a run in the midst of a file; the next goes on there, unless the file
 // has changed meanwhile.
 func TestResumesOverRuns(t *testing.T) {
+	testkit.Slow(t)
 	each(t, func(t *testing.T, scheme string) {
 		for _, changed := range []bool{false, true} {
 			s := newSite(t)
@@ -185,6 +187,7 @@ func (a *after) Add(n int64) {
 // TestComesBackLater holds that a mirror stays away for as long as it is asked to, with
 // every request, and that it does not wait for what never comes, or comes too late.
 func TestComesBackLater(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
@@ -195,11 +198,11 @@ func TestComesBackLater(t *testing.T) {
 			if isFile(r) && files.Add(1) == 2 {
 				now := time.Now()
 				asked.Store(&now)
-				w.Header().Set("Retry-After", "2")
+				w.Header().Set("Retry-After", "1")
 				w.WriteHeader(status)
 				return
 			}
-			if at := asked.Load(); at != nil && time.Since(*at) > 500*time.Millisecond && time.Since(*at) < 1900*time.Millisecond {
+			if at := asked.Load(); at != nil && time.Since(*at) > 300*time.Millisecond && time.Since(*at) < 900*time.Millisecond {
 				early.Add(1)
 			}
 			next.ServeHTTP(w, r)
@@ -231,16 +234,17 @@ func TestComesBackLater(t *testing.T) {
 
 // TestTakeDownsDoNotWait holds that what is taken down while files are refused goes at once.
 func TestTakeDownsDoNotWait(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	opt := s.options("http", t.TempDir())
-	opt.aside, opt.Poll = time.Second, 100*time.Millisecond
+	opt.aside, opt.Poll = 200*time.Millisecond, 50*time.Millisecond
 	s.mirror(opt)
 	s.publish(day.AddDate(0, 0, 1), 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp")
 	var open atomic.Bool
 	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if isFile(r) && !open.Load() {
-			w.Header().Set("Retry-After", "5")
+			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -267,6 +271,7 @@ func TestTakeDownsDoNotWait(t *testing.T) {
 // TestServiceRestarts takes the service away in the midst of a transfer and brings it back at
 // the same address a while later.
 func TestServiceRestarts(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	s.publish(day, 2, 100_000, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp", "a.jp", "b.jp")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

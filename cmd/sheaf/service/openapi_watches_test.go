@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -20,6 +21,7 @@ import (
 
 // TestWatchesAreAnsweredAsDescribed goes through the life of watches: begun, told, failing, ended.
 func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
+	testkit.Slow(t)
 	s := servetest.New(t, nil)
 	s.Account("alice", "always", "jp")
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))

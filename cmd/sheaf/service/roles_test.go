@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
 )
 
 func TestSplitRolesNeedPostgres(t *testing.T) {
@@ -63,6 +64,7 @@ func run(t *testing.T, settings map[string]any) *Service {
 
 // Each process listens, answers and writes as its role has it, and no further.
 func TestRoles(t *testing.T) {
+	testkit.Slow(t)
 	database, shared := dbtest.Postgres(t), t.TempDir()
 	paths := map[string]string{ // a path of each role, which answers 401 where it is
 		roleManager: "/v1/admin/robots", roleIngest: "/v1/admin/batches", roleServe: "/pub/",
@@ -125,6 +127,7 @@ func checkHealth(t *testing.T, url, role string) {
 // A serve node needs no key of the service's and makes none; one that signs with
 // another key than the robots know does not start.
 func TestKeysOfSeveral(t *testing.T) {
+	testkit.Slow(t)
 	database := dbtest.Postgres(t)
 	settings := func(roles string) map[string]any {
 		return map[string]any{

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 // Environment of the tests.
 const (
 	// Server is the URL of a PostgreSQL server that tests may make databases in;
-	// without it each test that needs one starts its own.
+	// without it the tests of a package start one.
 	Server = "SHEAF_TEST_POSTGRES"
 	// Engine set to postgres lets the rooms' tests run on PostgreSQL.
 	Engine = "SHEAF_TEST_DATABASE"
@@ -50,7 +51,7 @@ func Postgres(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Server)
 	if server == "" {
-		server = Start(t).URL
+		server = one(t)
 	}
 	admin, err := sql.Open("pgx", server)
 	if err != nil {
@@ -78,6 +79,31 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
+// shared is the server of this process's tests, once there is one.
+var shared struct {
+	sync.Mutex // guards what follows
+	*Cluster
+}
+
+// one returns the URL of the server that all tests of the process share. It ends after the last of
+// them, or with the test if the package's TestMain is not testkit.InMemory.
+func one(t testing.TB) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.Cluster == nil {
+		c := newCluster(t)
+		if !testkit.AtExit(c.remove) {
+			t.Cleanup(c.remove)
+			c.begin(t)
+			return c.URL
+		}
+		c.begin(t)
+		shared.Cluster = c
+	}
+	return shared.URL
+}
+
 // Cluster is a PostgreSQL server of a test's own. It is for one goroutine.
 type Cluster struct {
 	URL string
@@ -90,6 +116,15 @@ type Cluster struct {
 // Start runs a server on loopback until the test ends. It needs Debian's postgresql.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	c := newCluster(t)
+	t.Cleanup(c.remove)
+	c.begin(t)
+	return c
+}
+
+// newCluster makes a folder for a server that is not started.
+func newCluster(t testing.TB) *Cluster {
+	t.Helper()
 	at := testkit.Addresses(t, 1)[0]
 	c := &Cluster{bin: programs(t), URL: "postgres://sheaf@" + at + "/postgres?sslmode=disable"}
 	c.host, c.port, _ = net.SplitHostPort(at) // it has both
@@ -98,17 +133,26 @@ func Start(t testing.TB) *Cluster {
 	if c.dir, err = os.MkdirTemp("", "sheaf-postgres-"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(c.dir) })
 	c.attr = account(t, c.dir)
+	return c
+}
+
+// remove ends the server and removes its folder.
+func (c *Cluster) remove() {
+	c.end(syscall.SIGQUIT) // at once: the databases are thrown away
+	os.RemoveAll(c.dir)
+}
+
+// begin makes the databases' folder and starts the server.
+func (c *Cluster) begin(t testing.TB) {
+	t.Helper()
 	initdb := exec.Command(filepath.Join(c.bin, "initdb"), "--pgdata="+c.data(), "--username=sheaf", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	initdb.SysProcAttr, initdb.Dir = c.attr, c.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 	c.attr.Pdeathsig = syscall.SIGKILL
-	t.Cleanup(func() { c.end(syscall.SIGQUIT) }) // at once: the databases are thrown away
 	c.Start(t)
-	return c
 }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }

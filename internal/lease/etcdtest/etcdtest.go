@@ -71,7 +71,8 @@ func beMember(text string) error {
 	if m.Existing {
 		c.ClusterState = embed.ClusterStateFlagExisting
 	}
-	c.UnsafeNoFsync = true // kill -9 loses no page that was written
+	c.TickMs, c.ElectionMs = 50, 500 // half of what is usual: tests wait for elections
+	c.UnsafeNoFsync = true           // kill -9 loses no page that was written
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	e, err := embed.StartEtcd(c)
 	if err != nil {

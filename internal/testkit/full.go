@@ -1,0 +1,25 @@
+package testkit
+
+import (
+	"os"
+	"testing"
+)
+
+// Full reports whether the tests run in their long form, as they do with SHEAF_TEST_FULL=1.
+func Full() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
+
+// Size returns the size of a test's input: full in the long form, otherwise usual.
+func Size(usual, full int) int {
+	if Full() {
+		return full
+	}
+	return usual
+}
+
+// Slow skips a test that takes a second or more if only the quick ones are asked for (-short).
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a second or more, which -short leaves out")
+	}
+}
