@@ -156,7 +156,7 @@ func whole(t *testing.T, c *serve.Capture) string {
 // many searches are tried; 200 by default.
 func TestIndexMakesNoDifference(t *testing.T) {
 	testkit.Slow(t)
-	searches := servetest.Number("SHEAF_TEST_QUERIES", testkit.Size(60, 200))
+	searches := servetest.Number("SHEAF_TEST_QUERIES", 200)
 	for seed := range uint64(3) {
 		s := newScene(t, rand.New(rand.NewPCG(seed, 11)))
 		s.publish()

@@ -23,7 +23,6 @@ func TestStandstill(t *testing.T) {
 	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	failed := make(chan error, 1)
 	for kind, send := range map[string]func(*staller) error{
 		"memory": func(s *staller) error {
 			_, err := s.Write(make([]byte, size))
@@ -40,8 +39,10 @@ func TestStandstill(t *testing.T) {
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			failed := make(chan error, 1)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				failed <- send(&staller{ResponseWriter: w, deadline: http.NewResponseController(w), patience: 2 * time.Second})
+				failed <- send(&staller{ResponseWriter: w, deadline: http.NewResponseController(w), patience: time.Second})
 			}))
 			defer server.Close()
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
