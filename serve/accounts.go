@@ -59,7 +59,7 @@ func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: db, verified: verified, hashing: make(chan struct{}, runtime.GOMAXPROCS(0)), decoy: hashPassword("")}
+	a := &Accounts{db: db, verified: verified, hashing: make(chan struct{}, runtime.GOMAXPROCS(0)), decoy: decoyHash()}
 	rand.Read(a.key[:])
 	if anonymous != nil {
 		copied := *anonymous

@@ -27,7 +27,18 @@ const maxHashMemory = 256 << 10
 func hashPassword(password string) string {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
-	key := argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashKey)
+	return phcString(salt, argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashKey))
+}
+
+// decoyHash returns a PHC string that no password is known for. Checking a password against it takes
+// as long as against a stored one.
+func decoyHash() string {
+	random := make([]byte, hashSalt+hashKey)
+	rand.Read(random)
+	return phcString(random[:hashSalt], random[hashSalt:])
+}
+
+func phcString(salt, key []byte) string {
 	b64 := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
 		argon2.Version, hashMemory, hashTime, hashThreads, b64(salt), b64(key))

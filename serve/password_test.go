@@ -27,3 +27,14 @@ func TestPassword(t *testing.T) {
 		}
 	}
 }
+
+// TestDecoy: a name that nobody has takes as long to refuse as a wrong password, and no password fits.
+func TestDecoy(t *testing.T) {
+	decoy, real := strings.Split(decoyHash(), "$"), strings.Split(hashPassword(""), "$")
+	if len(decoy) != len(real) || strings.Join(decoy[:4], "$") != strings.Join(real[:4], "$") || len(decoy[4]) != len(real[4]) || len(decoy[5]) != len(real[5]) {
+		t.Errorf("decoy %q has another cost than %q", decoy, real)
+	}
+	if ok, err := checkPassword(decoyHash(), ""); ok || err != nil {
+		t.Errorf("the empty password: %t, %v", ok, err)
+	}
+}
