@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -50,12 +51,21 @@ func Start(t testing.TB, log string, cmd *exec.Cmd) *Process {
 	}()
 	t.Cleanup(func() {
 		p.Kill()
-		if t.Failed() {
+		if _, again := shown.LoadOrStore(logOf{t, log}, true); t.Failed() && !again {
 			t.Log(Tail(log))
 		}
 	})
 	return p
 }
+
+// logOf is a log that a test's processes write to: one after the other where a program is started again.
+type logOf struct {
+	t    testing.TB
+	name string
+}
+
+// shown has the logs whose ends were printed.
+var shown sync.Map
 
 // Kill ends the process as a power cut would, and waits for its end.
 func (p *Process) Kill() {

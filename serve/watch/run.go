@@ -7,17 +7,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// poll is how soon what was published is noticed, and what is due is sent.
-const poll = 2 * time.Second
-
 // sweepEvery is how often what is old is forgotten.
 const sweepEvery = 6 * time.Hour
 
 // Run follows and delivers until ctx ends.
 func (s *Watches) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.Follow(ctx, poll) })
-	g.Go(func() error { return s.Deliver(ctx, poll) })
+	g.Go(func() error { return s.Follow(ctx, s.opt.Poll) })
+	g.Go(func() error { return s.Deliver(ctx, s.opt.Poll) })
 	g.Go(func() error {
 		for ctx.Err() == nil {
 			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {

@@ -36,11 +36,15 @@ type Options struct {
 	PrivateHooks bool  // webhooks may be at private and loopback addresses
 
 	Zone *time.Location // of the hours and days of mails; default UTC
+	Poll time.Duration  // how soon what was published is noticed, and what is due is sent; default 2 s
 	Log  *slog.Logger
 	Now  func() time.Time // default time.Now
 }
 
 const defaultLimit = 1000
+
+// MaxPoll is Options.Poll's default. A notice should not come later than that.
+const MaxPoll = 2 * time.Second
 
 // Watches keeps the watches. Its methods may be called from many goroutines, and
 // in many processes on one database, at once.
@@ -59,6 +63,9 @@ func New(opt Options) (*Watches, error) {
 	}
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
+	}
+	if opt.Poll == 0 {
+		opt.Poll = MaxPoll
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)

@@ -24,14 +24,16 @@ import (
 // TestDatabaseAway stops PostgreSQL under a process that manages and ingests and two that
 // only serve. Consumers whose accounts were known go on at both nodes, by HTTP and FTP, for the
 // configured time; what they fetched is noted once the database is back, and all goes on.
+// The time that is waited for is 6 s, and in the long form 25 s.
 func TestDatabaseAway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the better part of a minute")
-	}
+	notShort(t)
 	t.Parallel()
-	const offline = 25 * time.Second
+	offline := []time.Duration{6 * time.Second, 25 * time.Second} // of the nodes
+	if long() {
+		offline[0] = offline[1]
+	}
 	cluster := dbtest.Start(t)
-	s := newSplit(t, build(t, "sheaf"), cluster.URL, offline, nil)
+	s := newSplit(t, testkit.Build(t, "sheaf/cmd/sheaf"), cluster.URL, offline, nil)
 	r := s.join("waseda", 2)
 	s.fetchList(r)
 	spool := newSpool(t)
@@ -48,13 +50,14 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
 	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute
-		eventually(t, "the batch is there for alice", n.log, func() error { return n.wants(200, path, "alice", "alice's") })
+		testkit.Eventually(t, "the batch is there for alice", func() error { return n.wants(200, path, "alice", "alice's") })
 	}
 	s.nodes[1].program.kill() // it learns of all accounts when it starts
 	s.nodes[1].up()
 
+	testkit.Must(t, s.nodes[0].wants(200, path, "alice", "alice's"))
+	heard := time.Now()
 	cluster.Stop()
-	gone := time.Now()
 	testkit.Must(t, s.nodes[0].wants(200, path, "alice", "alice's"))
 	for _, name := range []string{"alice", "bob"} {
 		testkit.Must(t, s.nodes[1].wants(200, path, name, name+"'s"))
@@ -67,10 +70,10 @@ func TestDatabaseAway(t *testing.T) {
 			t.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
 		}
 	}
-	eventually(t, "known accounts go on for the configured time only", s.nodes[1].log, func() error {
-		return s.nodes[1].wants(503, path, "alice", "alice's")
+	testkit.Eventually(t, "known accounts go on for the configured time only", func() error {
+		return s.nodes[0].wants(503, path, "alice", "alice's")
 	})
-	if spent := time.Since(gone); spent < offline/2 { // since the database was last heard of
+	if spent := time.Since(heard); spent < offline[0]/2 {
 		t.Errorf("accounts went on for %v only", spent)
 	}
 
@@ -79,9 +82,9 @@ func TestDatabaseAway(t *testing.T) {
 	bring(2)
 	t.Logf("with the database back, a batch is published after %.2f s", time.Since(back).Seconds())
 	for _, n := range s.nodes {
-		eventually(t, "alice is let in again", n.log, func() error { return n.wants(200, path, "alice", "alice's") })
+		testkit.Eventually(t, "alice is let in again", func() error { return n.wants(200, path, "alice", "alice's") })
 	}
-	eventually(t, "what was fetched meanwhile is noted", s.nodes[1].log, func() error {
+	testkit.Eventually(t, "what was fetched meanwhile is noted", func() error {
 		var list transfers.Document
 		if err := s.head.operate(http.MethodGet, transfers.Path+"?who=bob&direction=download", nil, &list); err != nil {
 			return err
@@ -107,17 +110,19 @@ type split struct {
 	nodes  []*running
 }
 
-func newSplit(t *testing.T, sheaf, database string, offline time.Duration, more map[string]any) *split {
+// newSplit starts one process that manages and ingests, and two that serve. offline is these two's access.offline.
+func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, more map[string]any) *split {
 	t.Helper()
 	s := &split{house: newHouse(t, "")}
 	maps.Copy(s.settings, more)
-	s.settings["database.url"], s.settings["access.offline"] = database, offline.String()
+	s.settings["database.url"] = database
 	delete(s.settings, "access.anonymous")
 	for n, roles := range []string{"manager,ingest", "serve", "serve"} {
 		h := *s.house
 		h.settings = maps.Clone(s.settings)
 		h.settings["roles"] = roles
 		if n > 0 {
+			h.settings["access.offline"] = offline[n-1].String()
 			listen := testkit.Addresses(t, 2)
 			h.settings["http.listen"], h.settings["download.listen"] = listen[0], listen[1]
 		}
@@ -138,7 +143,7 @@ func newSplit(t *testing.T, sheaf, database string, offline time.Duration, more 
 func (h *running) up() {
 	h.t.Helper()
 	h.program.start()
-	eventually(h.t, "a process comes up", h.log, func() error {
+	h.program.life.Ready(h.t, func() error {
 		token, err := service.ReadToken(h.data)
 		if err != nil {
 			return err
@@ -188,7 +193,7 @@ func (h *running) wants(status int, path, name, password string) error {
 // retrieve fetches a file by FTP, and compares it with what was sent.
 func (h *running) retrieve(path, name, password string, sent *cargo) {
 	h.t.Helper()
-	conn, err := ftp.Dial(h.settings["download.listen"].(string), ftp.DialWithTimeout(patience))
+	conn, err := ftp.Dial(h.settings["download.listen"].(string), ftp.DialWithTimeout(testkit.Patience))
 	testkit.Must(h.t, err)
 	defer conn.Quit()
 	testkit.Must(h.t, conn.Login(name, password))

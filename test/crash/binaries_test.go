@@ -23,53 +23,40 @@ import (
 
 // program is one of ours as it is installed, started again and again.
 type program struct {
-	t     *testing.T
-	path  string
-	args  []string
-	log   string
-	cmd   *exec.Cmd
-	ended chan error // of this life
+	t    *testing.T
+	path string
+	args []string
+	log  string
+	life *testkit.Process // the one that runs now, or the last one
 }
 
 func (p *program) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(p.path, p.args...)
-	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	testkit.Must(p.t, err)
-	defer out.Close()
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	testkit.Must(p.t, p.cmd.Start())
-	cmd, ended := p.cmd, make(chan error, 1)
-	p.ended = ended
-	go func() { ended <- cmd.Wait() }()
-	p.t.Cleanup(func() { cmd.Process.Kill() })
+	p.life = testkit.Start(p.t, p.log, exec.Command(p.path, p.args...))
 }
 
 // kill ends this life, if it has not ended.
 func (p *program) kill() {
 	p.t.Helper()
-	_ = p.cmd.Process.Kill()
+	p.life.Kill()
 	p.wait()
 }
 
 // wait waits for the end of this life, and reports whether the program came to its own good end.
 func (p *program) wait() bool {
 	p.t.Helper()
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		switch {
-		case err == nil:
-			return true
-		case strings.Contains(err.Error(), "killed"):
-			return false
-		case strings.HasSuffix(tail(p.log), "the manager has not given a list of hosts yet\n"): // a new robot that found the service dead
-			return false
-		}
-		p.t.Fatalf("%s ended by itself: %v; %s", filepath.Base(p.path), err, tail(p.log))
-	case <-time.After(patience):
-		p.t.Fatalf("%s does not come to its end; %s", filepath.Base(p.path), tail(p.log))
+	ended := make(chan error, 1)
+	go func() { ended <- p.life.Ended() }()
+	err := testkit.Receive(p.t, "the end of "+p.path, ended)
+	switch {
+	case err == nil:
+		return true
+	case strings.Contains(err.Error(), "killed"):
+		return false
+	case strings.HasSuffix(testkit.Tail(p.log), "the manager has not given a list of hosts yet\n"): // a new robot that found the service dead
+		return false
 	}
+	p.t.Fatalf("%s ended by itself: %v", p.path, err)
 	return false
 }
 
@@ -116,8 +103,9 @@ func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 // TestBinaries kills the installed programs, the service and two robots, while the
 // robots crawl and hand in. In the end every page of every site is in the archives, once.
 func TestBinaries(t *testing.T) {
+	notShort(t)
 	t.Parallel()
-	sheaf, robotd := build(t, "sheaf"), build(t, "robotd")
+	sheaf, robotd := testkit.Build(t, "sheaf/cmd/sheaf"), testkit.Build(t, "sheaf/cmd/robotd")
 	w := serveWeb(t)
 	want := w.pages(t)
 	most := 0
@@ -130,7 +118,7 @@ func TestBinaries(t *testing.T) {
 		server.args = append(server.args, "--set", fmt.Sprintf("%s=%v", key, value))
 	}
 	server.start()
-	eventually(t, "the service comes up", h.log, func() error { // its token is there from the first moment, its answer later
+	testkit.Eventually(t, "the service comes up", func() error { // its token is there from the first moment, its answer later
 		token, err := service.ReadToken(h.data)
 		if err != nil {
 			return err
@@ -154,14 +142,9 @@ func TestBinaries(t *testing.T) {
 		}
 		p := &program{t: t, path: robotd, log: data + ".log", args: []string{"--once", "--config", robotSettings(t, w, data, by, runTime(t)/time.Duration(2*most))}}
 		p.start()
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Log(tail(p.log))
-			}
-		})
 		robots = append(robots, p)
 	}
-	eventually(t, "both robots subscribe", h.log, func() error {
+	testkit.Eventually(t, "both robots subscribe", func() error {
 		var list manager.RobotsResponse
 		err := h.operate(http.MethodGet, manager.PathAdminRobots, nil, &list)
 		for _, r := range list.Robots {

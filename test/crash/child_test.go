@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		os.Setenv("TMPDIR", memory)
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil { // the cases wait for disks and one another, not for processors
+	if err := flag.Set("test.parallel", "10"); err != nil { // the cases wait for disks and one another, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())

@@ -47,7 +47,7 @@ func published(cargoes []*cargo) []*cargo {
 func (h *house) checkBuffers(cargoes []*cargo) {
 	h.t.Helper()
 	buffers := filepath.Join(h.data, "buffers")
-	eventually(h.t, "the buffers are emptied", h.log, func() error {
+	testkit.Eventually(h.t, "the buffers are emptied", func() error {
 		if left := append(names(h.t, buffers+"/batches"), names(h.t, buffers+"/receive")...); len(left) > 0 {
 			return fmt.Errorf("there is still %s", left)
 		}
@@ -102,7 +102,7 @@ func (h *house) checkDownloads(cargoes []*cargo, only ...string) {
 			want[p.host][archive.FileName(p.host, p.url)] = p.body
 		}
 	}
-	conn, err := ftp.Dial(h.Download, ftp.DialWithTimeout(patience))
+	conn, err := ftp.Dial(h.Download, ftp.DialWithTimeout(testkit.Patience))
 	testkit.Must(h.t, err)
 	defer conn.Quit()
 	testkit.Must(h.t, conn.Login("anonymous", "test@example.jp"))

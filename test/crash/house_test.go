@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,11 +43,11 @@ func newHouse(t testing.TB, from string) *house {
 	listen := testkit.Addresses(t, 3)
 	h.settings = map[string]any{
 		"data": h.data, "http.listen": listen[0], "download.listen": listen[1], "drop.listen": listen[2],
-		"publish.window": "always", "access.anonymous": "*", "poll": "1s", "stop": "1s",
+		"publish.window": "always", "access.anonymous": "*", "poll": "200ms", "stop": "1s",
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(tail(h.log))
+		if t.Failed() && exists(h.log) {
+			t.Log(testkit.Tail(h.log))
 		}
 	})
 	return h
@@ -173,16 +172,4 @@ func (h *house) state(id wire.BatchID) (state wire.State) {
 	h.t.Helper()
 	h.ledger(`SELECT state FROM ingest_batches WHERE id = '`+string(id)+`'`, func(scan func(...any) error) error { return scan(&state) })
 	return state
-}
-
-// build gives a program as `go build` makes it.
-func build(t testing.TB, name string) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", out, "sheaf/cmd/"+name)
-	cmd.Env = append(os.Environ(), "TMPDIR=")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
-	return out
 }

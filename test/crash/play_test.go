@@ -75,7 +75,7 @@ func (s *scene) load(damage bool, more ...string) *cargo {
 func (s *scene) drain() <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+		ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 		defer cancel()
 		done <- s.uploader(s.robot, s.spool, s.play.way).Drain(ctx)
 	}()
@@ -86,7 +86,7 @@ func (s *scene) drain() <-chan error {
 func (s *scene) drained(done <-chan error) {
 	s.t.Helper()
 	if err := <-done; err != nil {
-		s.t.Fatalf("the robot: %v; %s", err, tail(s.log))
+		s.t.Fatalf("the robot: %v; %s", err, testkit.Tail(s.log))
 	}
 	for _, c := range s.cargoes {
 		if good, bad := s.spool.published[c.ID], s.spool.aside[c.ID]; good+bad != 1 {
@@ -99,7 +99,7 @@ func (s *scene) drained(done <-chan error) {
 func (s *scene) died() {
 	s.t.Helper()
 	if at := s.await(s.t, s.log); at != s.die.String() {
-		s.t.Fatalf("the service died at %q, not %s; %s", at, s.die, tail(s.log))
+		s.t.Fatalf("the service died at %q, not %s; %s", at, s.die, testkit.Tail(s.log))
 	}
 	if state := s.house.state(s.cargoes[0].ID); s.state != anyhow && state != s.state {
 		s.t.Errorf("the dead service's batch is in state %q, want %q", state, s.state)
@@ -145,7 +145,7 @@ func (s *scene) decide(c *cargo, decision string, done func(ingest.Batch) bool) 
 	}
 	s.died()
 	s.start(nil)
-	eventually(s.t, decision, s.log, func() error {
+	testkit.Eventually(s.t, decision, func() error {
 		var b ingest.Batch
 		if err := s.operate(http.MethodGet, path, nil, &b); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (s *scene) putAside() {
 func (s *scene) asidePut(sheaf string) {
 	s.t.Helper()
 	buffers := filepath.Join(s.data, "buffers")
-	eventually(s.t, "the file is put aside", s.log, func() error {
+	testkit.Eventually(s.t, "the file is put aside", func() error {
 		if left := append(names(s.t, buffers+"/batches"), names(s.t, buffers+"/receive")...); len(left) > 0 {
 			return fmt.Errorf("there is still %s", left)
 		}
@@ -236,7 +236,7 @@ func (s *scene) keep() {
 	s.kill()
 	p := start(s.t, order{Settings: s.settings, Keep: keeping, Ahead: 100 * time.Hour, Host: down}, s.log)
 	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
-		s.t.Errorf("%s: %s; %s", keeping, at, tail(s.log))
+		s.t.Errorf("%s: %s; %s", keeping, at, testkit.Tail(s.log))
 	}
 	s.start(nil)
 }
@@ -261,7 +261,7 @@ func (s *scene) age() {
 	s.kill()
 	p := start(s.t, order{Settings: s.settings, Keep: retaining, Ahead: 300 * time.Hour}, s.log)
 	if at := p.await(s.t, s.log); at != "ended by itself: <nil>" {
-		s.t.Errorf("%s: %s; %s", retaining, at, tail(s.log))
+		s.t.Errorf("%s: %s; %s", retaining, at, testkit.Tail(s.log))
 	}
 	s.start(nil)
 }

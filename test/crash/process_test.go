@@ -15,10 +15,6 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// patience is how long anything may take that ought to be over in moments: the
-// machine may be busy, and a hang must not take all night.
-const patience = 2 * time.Minute
-
 // process is one life of the service.
 type process struct {
 	hello
@@ -48,8 +44,8 @@ func start(t testing.TB, o order, log string) *process {
 	t.Cleanup(func() { p.kill(); p.in.Close() })
 	select {
 	case <-greeted:
-	case <-time.After(patience):
-		t.Fatalf("a child did not come up; %s", tail(log))
+	case <-time.After(testkit.Patience):
+		t.Fatalf("a child did not come up; %s", testkit.Tail(log))
 	}
 	return p
 }
@@ -79,8 +75,8 @@ func (p *process) await(t testing.TB, log string) string {
 	case at := <-p.died:
 		p.died <- at
 		return at
-	case <-time.After(patience):
-		t.Fatalf("the service lives on; %s", tail(log))
+	case <-time.After(testkit.Patience):
+		t.Fatalf("the service lives on; %s", testkit.Tail(log))
 		return ""
 	}
 }
@@ -102,35 +98,12 @@ func (p *process) doom(d death) {
 	fmt.Fprintln(p.in, string(text)) // in vain where it has died meanwhile
 }
 
-// tail gives the end of a log, for failures.
-func tail(log string) string {
-	text, _ := os.ReadFile(log)
-	if n := len(text); n > 4000 {
-		text = text[n-4000:]
-	}
-	return fmt.Sprintf("the end of its log:\n%s", text)
-}
-
 // copyTree copies a directory that nobody writes to.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
 	// What is private stays so, or the service would have to wonder.
 	testkit.Must(t, os.Chmod(to, 0o700))
-}
-
-// eventually repeats try until it gives no error.
-func eventually(t testing.TB, what string, log string, try func() error) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: %v; %s", what, err, tail(log))
-		}
-	}
 }
 
 func exists(path string) bool {

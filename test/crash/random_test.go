@@ -15,20 +15,38 @@ import (
 	"sheaf/internal/wire"
 )
 
-// atLeast is how many kills must meet each state of a batch.
-const atLeast = 10
+// long reports whether the tests are to take as long as in CI. They say of themselves what is less by default.
+func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" || os.Getenv("SHEAF_CRASH_SECONDS") != "" }
 
-// runTime is how long the robots work while the service is killed: 15 s, or as many
-// seconds as SHEAF_CRASH_SECONDS says. Where a busy machine has not met every state by
-// then, it goes on for a longest time, and fails after that.
+// notShort skips a test that takes many seconds.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes many seconds")
+	}
+}
+
+// atLeast returns how many kills must meet each state of a batch: 2, and 10 in the long form.
+func atLeast() int {
+	if long() {
+		return 10
+	}
+	return 2
+}
+
+// runTime returns how long the robots work while programs are killed: 3 s, in the long form 15 s, or
+// as many seconds as SHEAF_CRASH_SECONDS says. TestKilledAtRandom goes on where a busy machine has not
+// met every state by then, for a longest time, and fails after that.
 func runTime(t testing.TB) time.Duration {
-	text := os.Getenv("SHEAF_CRASH_SECONDS")
-	if text == "" {
+	switch text := os.Getenv("SHEAF_CRASH_SECONDS"); {
+	case text != "":
+		n, err := strconv.Atoi(text)
+		testkit.Must(t, err)
+		return time.Duration(n) * time.Second
+	case long():
 		return 15 * time.Second
 	}
-	n, err := strconv.Atoi(text)
-	testkit.Must(t, err)
-	return time.Duration(n) * time.Second
+	return 3 * time.Second
 }
 
 // states are those of a batch that a kill can meet, with the writes at which it is sure to.
@@ -55,8 +73,9 @@ var states = []struct {
 // HTTP and FTP, over connections that break, and with bad batches among the good. Half
 // of the kills come at any moment; half at a write of the state that was met least.
 func TestKilledAtRandom(t *testing.T) {
+	notShort(t)
 	t.Parallel()
-	sheaf := build(t, "sheaf")
+	sheaf := testkit.Build(t, "sheaf/cmd/sheaf")
 	h := newHouse(t, "").start(nil)
 	f := &fleet{house: h}
 	for _, r := range []struct {
@@ -76,8 +95,8 @@ func TestKilledAtRandom(t *testing.T) {
 	tally := newTally()
 	for began := time.Now(); ; {
 		spent := time.Since(began)
-		if least, n := tally.least(); spent > runTime(t) && (n >= atLeast || spent > longest) {
-			if n < atLeast {
+		if least, n := tally.least(); spent > runTime(t) && (n >= atLeast() || spent > longest) {
+			if n < atLeast() {
 				t.Errorf("after %s only %d kills have met a batch %s", spent.Round(time.Second), n, states[least].name)
 			}
 			break

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
@@ -139,7 +140,7 @@ func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
 // desk gives the robot's way to receipts.
 func (h *house) desk(r *robot) *upload.Service {
 	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
-		Transport: &http.Transport{ResponseHeaderTimeout: patience}, Timeout: patience,
+		Transport: &http.Transport{ResponseHeaderTimeout: testkit.Patience}, Timeout: testkit.Patience,
 	}}
 }
 
@@ -148,14 +149,14 @@ func (h *house) target(r *robot, desk *upload.Service, by way) upload.Target {
 	drop := h.settings["drop.listen"].(string)
 	switch by {
 	case byFTP:
-		return &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: patience}
+		return &upload.FTP{Addr: drop, Robot: r.Name, Secret: r.secret, Timeout: testkit.Patience}
 	case byBareFTP:
 		return &barer{addr: drop, robot: r}
 	case byAppend:
 		return &appender{addr: drop, robot: r}
 	case cutHTTP:
 		cut := *desk
-		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: patience}
+		cut.Client = &http.Client{Transport: &http.Transport{DialContext: (&cutter{left: 1}).dial, DisableKeepAlives: true}, Timeout: testkit.Patience}
 		return &cut
 	}
 	return desk
@@ -223,7 +224,7 @@ type appender struct {
 func (a *appender) Name() string { return "ftp append" }
 
 func (a *appender) Send(ctx context.Context, b batch.Spooled) error {
-	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))
+	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ type barer struct {
 func (a *barer) Name() string { return "ftp bare" }
 
 func (a *barer) Send(ctx context.Context, b batch.Spooled) error {
-	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))
+	conn, err := ftp.Dial(a.addr, ftp.DialWithContext(ctx), ftp.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		return err
 	}

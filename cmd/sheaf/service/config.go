@@ -86,7 +86,8 @@ type Config struct {
 
 	Access Access `mapstructure:"access"`
 
-	// Poll is how often the ingest looks for work that nothing has told it of.
+	// Poll is how often the ingest looks for work that nothing has told it of, and, at least every
+	// 2 s, the watches.
 	Poll time.Duration `mapstructure:"poll"`
 	// Stop is how long running transfers may take to finish when the service stops.
 	Stop time.Duration `mapstructure:"stop"`

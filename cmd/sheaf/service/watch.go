@@ -66,7 +66,7 @@ func (s *Service) buildWatches(c common, library *serve.Library) (err error) {
 	opt := watch.Options{
 		DB: s.db, Library: library, Account: s.accounts.Find,
 		Base:  strings.TrimSuffix(s.cfg.HTTP.Public, "/"),
-		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks, Zone: c.zone, Log: s.log,
+		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks, Zone: c.zone, Poll: min(s.cfg.Poll, watch.MaxPoll), Log: s.log,
 	}
 	if opt.Base == "" {
 		opt.Base = s.Addresses().HTTP
