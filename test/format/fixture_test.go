@@ -47,11 +47,15 @@ type segment struct {
 const maxBody = 64 << 20
 
 // fixture makes the files that every reader is shown. With full, which takes minutes, there are
-// bodies of 64 MiB and a segment of 100,000 cells too.
+// bodies of 20 MB and of 64 MiB and a segment of 100,000 cells too, without it none above 3 MB.
 func fixture(t *testing.T, full bool) []*file {
 	t.Helper()
 	dir := t.TempDir()
-	awkward := seal(t, dir, awkwardSite())
+	largest := 1_000_000
+	if full {
+		largest = 20_000_000
+	}
+	awkward := seal(t, dir, awkwardSite(largest))
 	awkward.meetsCap(t)
 	others := []*segment{awkward}
 	for _, s := range otherSites() {

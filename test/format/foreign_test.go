@@ -42,6 +42,10 @@ func TestForeignReaders(t *testing.T) {
 		{"reader.py", ownReader},
 	} {
 		t.Run(reader.name, func(t *testing.T) {
+			if testing.Short() && (reader.name == "java" || reader.name == "node") {
+				t.Skip("takes seconds")
+			}
+			t.Parallel()
 			for _, f := range files {
 				t.Run(filepath.Base(f.path), func(t *testing.T) { reader.check(t, f) })
 			}

@@ -66,8 +66,8 @@ func noise(n int, seed uint64) []byte {
 	return b
 }
 
-// awkwardSite has the bodies, headers and names at which archives go wrong.
-func awkwardSite() *site {
+// awkwardSite has the bodies, headers and names at which archives go wrong. Its largest body has so many bytes.
+func awkwardSite(largest int) *site {
 	s := &site{host: "www.site.test:8080"}
 	s.page("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65\x83\x58\x83\x67</title>"))
 	for _, n := range []int{0, 1, 2, 3, 254, 255, 256, 257, 258, 259, 260, 508, 509, 510, 511, 512, 513, 1024, 65535, 65536, 65537} {
@@ -77,7 +77,7 @@ func awkwardSite() *site {
 		s.page(fmt.Sprintf("/zeros/%d.bin", n), "", make([]byte, n))
 	}
 	s.page("/noise/3000000", "application/octet-stream", noise(3_000_000, 9))
-	s.page("/zeros/20000000", "application/octet-stream", make([]byte, 20_000_000))
+	s.page("/zeros/large", "application/octet-stream", make([]byte, largest))
 	s.addNames()
 	s.addHeaders()
 	s.add(archive.Response, "/moved", "HTTP/1.1 301 Moved Permanently\r\nLocation: /\r\n\r\n", nil)

@@ -3,7 +3,9 @@
 package install
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,79 +16,46 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 )
 
-// patience is for what takes seconds on an idle machine.
-const patience = 2 * time.Minute
-
 // operator runs a service, and speaks to it by its commands.
 type operator struct {
-	t    *testing.T
-	bin  string // folder with sheaf, robotd-1 and robotd-2
-	data string
-	url  string
+	t       *testing.T
+	program string
+	data    string
+	url     string
 }
 
-// build makes a program; a robotd without C, as releases are, and in a version that it says of itself.
-func build(t *testing.T, out, pkg, version string) {
+// release builds a robotd that says of itself that it is of a version. It is without C, as releases are,
+// and with paths, as the version is not in a program built without them.
+func release(t *testing.T, version string) string {
 	t.Helper()
-	cmd := exec.Command("go", "build", "-o", out, pkg)
-	if version != "" {
-		cmd.Args = append(cmd.Args[:2:2], append([]string{"-ldflags", "-X sheaf/robotd.Version=" + version}, cmd.Args[2:]...)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	}
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, text)
-	}
+	return testkit.Build(t, "sheaf/cmd/robotd", "-trimpath=false", "-ldflags", "-s -w -X sheaf/robotd.Version="+version)
 }
 
 func serve(t *testing.T) *operator {
 	t.Helper()
-	o := &operator{t: t, bin: t.TempDir(), data: t.TempDir()}
-	build(t, o.path("sheaf"), "sheaf/cmd/sheaf", "")
-	for _, v := range []string{"1", "2"} {
-		build(t, o.path("robotd-"+v), "sheaf/cmd/robotd", "9."+v+".0")
-	}
-	log := o.path("log")
-	f, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(o.path("sheaf"), "serve", "--data", o.data, "--set", "http.listen=127.0.0.1:0", "--set", "download.listen=", "--set", "drop.listen=", "--set", "publish.window=always")
-	cmd.Stderr = f
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait()
-		f.Close()
-		if text, err := os.ReadFile(log); err == nil && t.Failed() {
-			t.Logf("the service's log:\n%s", text)
-		}
-	})
-	o.until("the service serves", func() bool {
-		text, _ := os.ReadFile(log)
+	o := &operator{t: t, program: testkit.Build(t, "sheaf/cmd/sheaf"), data: t.TempDir()}
+	service := testkit.Start(t, "", exec.Command(o.program, "serve", "--data", o.data, "--set", "http.listen=127.0.0.1:0",
+		"--set", "download.listen=", "--set", "drop.listen=", "--set", "publish.window=always", "--set", "poll=100ms"))
+	service.Ready(t, func() error {
+		text, err := os.ReadFile(service.Log)
 		_, after, ok := strings.Cut(string(text), "http=")
-		if ok {
-			o.url, _, _ = strings.Cut(after, " ")
+		o.url, _, _ = strings.Cut(after, " ")
+		if !ok {
+			return cmp.Or(err, errors.New("it has not told its address"))
 		}
-		return ok
+		return nil
 	})
-	if _, err := service.ReadToken(o.data); err != nil {
-		t.Fatal(err)
-	}
 	return o
 }
-
-func (o *operator) path(name string) string { return filepath.Join(o.bin, name) }
 
 // sheaf runs an operators' command.
 func (o *operator) sheaf(args ...string) string {
 	o.t.Helper()
-	cmd := exec.Command(o.path("sheaf"), append(args, "--url", o.url, "--data", o.data)...)
+	cmd := exec.Command(o.program, append(args, "--url", o.url, "--data", o.data)...)
 	cmd.Env = append(os.Environ(), "SHEAF_RELEASE_PASSWORD=correct horse")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -110,13 +79,13 @@ func (o *operator) robot(name string) manager.Robot {
 	return manager.Robot{}
 }
 
-func (o *operator) until(what string, ok func() bool) {
+// until waits for something that is seen by running programs, so it looks seldom.
+func (o *operator) until(what string, holds func() bool) {
 	o.t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			o.t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
+	testkit.Until(o.t, what, func() bool {
+		time.Sleep(100 * time.Millisecond)
+		return holds()
+	})
 }
 
 // TestPartnerSite walks a robot's life on a bare machine: installed by the printed
@@ -124,11 +93,13 @@ func (o *operator) until(what string, ok func() bool) {
 func TestPartnerSite(t *testing.T) {
 	r := newRoot(t)
 	o := serve(t)
+	t.Setenv("CGO_ENABLED", "0") // of the robots' programs
+	key := filepath.Join(t.TempDir(), "release.key")
 	if line := o.sheaf("robot", "add", "early"); !strings.HasPrefix(line, "robotd join "+o.url+" ") {
 		t.Errorf("without a release, robot add prints %q", line)
 	}
-	o.sheaf("release", "key", o.path("release.key"))
-	o.sheaf("release", "publish", o.path("robotd-1"), "--key", o.path("release.key"))
+	o.sheaf("release", "key", key)
+	o.sheaf("release", "publish", release(t, "9.1.0"), "--key", key)
 
 	line, _, _ := strings.Cut(o.sheaf("robot", "add", "waseda", "--contact", "mailto:robots@waseda.ac.jp"), "\n")
 	line = "cd /root && " + line
@@ -157,7 +128,7 @@ func TestPartnerSite(t *testing.T) {
 		t.Errorf("after a second installation the supervisor is process %d, before it was %d", again, first)
 	}
 
-	o.sheaf("release", "publish", o.path("robotd-2"), "--key", o.path("release.key"), "--soak", "0s")
+	o.sheaf("release", "publish", release(t, "9.2.0"), "--key", key, "--soak", "0s")
 	r.must("sheaf-robot", "restart") // reports at its start; else once in a poll
 	o.until("the robot upgrades itself", func() bool { return o.robot("waseda").Version == "9.2.0" })
 	o.until("after its only robot has reported in, the release is for everybody", func() bool {
@@ -171,13 +142,13 @@ func TestPartnerSite(t *testing.T) {
 	}
 
 	// One that works but for its reports: the manager refuses a version of that length.
-	build(t, o.path("robotd-3"), "sheaf/cmd/robotd", strings.Repeat("9", 200))
+	mute := release(t, strings.Repeat("9", 200))
 	settings, err := os.ReadFile(r.path("etc/sheaf-robot/robotd.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.write("etc/sheaf-robot/robotd.yaml", string(settings)+"update: {trial: 5s}\n", 0o644)
-	o.sheaf("release", "publish", o.path("robotd-3"), "--version", "9.3.0", "--key", o.path("release.key"))
+	r.write("etc/sheaf-robot/robotd.yaml", string(settings)+"update: {trial: 1s}\n", 0o644)
+	o.sheaf("release", "publish", mute, "--version", "9.3.0", "--key", key)
 	r.must("sheaf-robot", "restart")
 	o.until("the robot puts a program back that cannot report, and the roll-out stops", func() bool {
 		return strings.Contains(o.sheaf("release", "ls"), "1 of 1 robots put it back")

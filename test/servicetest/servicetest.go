@@ -48,7 +48,7 @@ func Start(t testing.TB, settings map[string]any) *Service {
 // Quiet are the settings of a service that does nothing of itself: it publishes when it is
 // told to, and plans no robots' shares anew.
 func Quiet() map[string]any {
-	return map[string]any{"publish.window": "never", "poll": "100ms", "balance.at": "", "balance.during": false}
+	return map[string]any{"publish.window": "never", "poll": "50ms", "balance.at": "", "balance.during": false}
 }
 
 // Run runs a daemon until the test ends.

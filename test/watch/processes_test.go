@@ -2,7 +2,6 @@ package watch
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 // robot is killed in between and goes on.
 func TestThreeChangesInACycle(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute, mostly waiting")
+		t.Skip("takes twenty seconds, mostly waiting")
 	}
 	t.Parallel()
 	pages := &site{words: "a crane"}
@@ -50,11 +49,12 @@ func TestThreeChangesInACycle(t *testing.T) {
 
 	at := testkit.Addresses(t, 3)
 	data := filepath.Join(dir, "service")
-	run(t, filepath.Join(dir, "sheaf.log"), build(t, dir, "sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+at[0], "--set", "download.listen="+at[1],
-		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=200ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
+	program := exec.Command(testkit.Build(t, "sheaf/cmd/sheaf"), "serve", "--set", "data="+data, "--set", "http.listen="+at[0], "--set", "download.listen="+at[1],
+		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=50ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
+	running := testkit.Start(t, "", program)
 	c.url = "http://" + at[0]
 	var op *operator.Client
-	soon(t, "the service comes up", func() error {
+	running.Ready(t, func() error {
 		token, err := service.ReadToken(data)
 		if err != nil {
 			return err
@@ -74,26 +74,26 @@ func TestThreeChangesInACycle(t *testing.T) {
 	do(httpd.PathAccounts, made, &made)
 	c.password = made.Password
 
-	robotd, robot, settings := build(t, dir, "robotd"), filepath.Join(dir, "robot"), filepath.Join(dir, "robotd.yaml")
+	robotd, robot, settings := testkit.Build(t, "sheaf/cmd/robotd"), filepath.Join(dir, "robot"), filepath.Join(dir, "robotd.yaml")
 	if out, err := exec.CommandContext(t.Context(), robotd, "join", c.url, admitted.Token, "--data", robot).CombinedOutput(); err != nil {
 		t.Fatalf("robotd join: %v: %s", err, out)
 	}
 	text := fmt.Sprintf(`data: %s
 contact: https://robots.example.ac.jp/
-interval: 100ms
+interval: 10ms
 window: always
-cycle: 30s
+cycle: 10s
 heartbeat: 1s
 express: 1s
-watch: {every: 2s}
-upload: {poll: 200ms, back_off: 200ms}
+watch: {every: 1s}
+upload: {poll: 50ms, back_off: 50ms}
 network: {allow_private: true, hosts: {%s: "%s"}}
 `, robot, host, web.Listener.Addr())
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	kill := run(t, robot+".log", robotd, "--config", settings)
-	soon(t, "the robot subscribes", func() error {
+	life := testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
+	testkit.Eventually(t, "the robot subscribes", func() error {
 		var list manager.RobotsResponse
 		if err := op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, &list); err != nil {
 			return err
@@ -119,7 +119,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 	change() // this one the next cycle finds: nothing is known of the page's ways yet
 	cycle := func() (n int64) {
 		t.Helper()
-		soon(t, "the robot tells its cycle", func() error {
+		testkit.Eventually(t, "the robot tells its cycle", func() error {
 			text, err := os.ReadFile(filepath.Join(robot, "cycle.json"))
 			if err != nil {
 				return err
@@ -131,17 +131,14 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		})
 		return n
 	}
-	kill()
-	run(t, robot+".log", robotd, "--config", settings)
+	life.Kill()
+	testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
 	for tries := 1; ; tries++ {
-		before := cycle()
-		soon(t, "a cycle begins", func() error { // the changes have all of it then
-			if cycle() == before {
-				return errors.New("it has not")
-			}
-			return nil
-		})
-		before++
+		before := cycle() // at the first try it has found the change, and most of it is left
+		if tries > 1 {
+			testkit.Until(t, "a cycle begins", func() bool { return cycle() > before })
+			before = cycle()
+		}
 		began := time.Now()
 		for range 3 {
 			n := change()
@@ -169,55 +166,5 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 	}
 	if len(seen) != told {
 		t.Errorf("%d notices of %d changes", len(seen), told)
-	}
-}
-
-// build gives a program as `go build` makes it.
-func build(t *testing.T, dir, name string) string {
-	t.Helper()
-	out := filepath.Join(dir, name)
-	if text, err := exec.CommandContext(t.Context(), "go", "build", "-o", out, "sheaf/cmd/"+name).CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, text)
-	}
-	return out
-}
-
-// run starts a program; it is killed at the test's end, or before.
-func run(t *testing.T, log, path string, args ...string) (kill func()) {
-	t.Helper()
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	cmd := exec.Command(path, args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { cmd.Wait(); close(ended) }()
-	kill = func() { cmd.Process.Kill(); <-ended }
-	t.Cleanup(func() {
-		kill()
-		if t.Failed() {
-			text, _ := os.ReadFile(log)
-			t.Logf("the end of %s:\n%s", log, text[max(0, len(text)-4000):])
-		}
-	})
-	return kill
-}
-
-// soon repeats try until it gives no error.
-func soon(t *testing.T, what string, try func() error) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: %v", what, err)
-		}
 	}
 }

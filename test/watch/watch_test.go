@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd"
 	"sheaf/serve/watch"
 	"sheaf/test/servicetest"
@@ -115,20 +116,20 @@ func (c *consumer) do(method, url string, body any) (int, string) {
 // wait gives the notices once there are n.
 func (c *consumer) wait(n int) []watch.Notice {
 	c.t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	var told []watch.Notice
+	testkit.Eventually(c.t, "the notices", func() error {
 		c.mu.Lock()
-		told := c.told
-		c.mu.Unlock()
-		if len(told) >= n {
-			return told
+		defer c.mu.Unlock()
+		if told = c.told; len(told) < n {
+			return fmt.Errorf("%d came, want %d: %+v", len(told), n, told)
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%d notices within two minutes, want %d: %+v", len(told), n, told)
-		}
-	}
+		return nil
+	})
+	return told
 }
 
 func TestNoticeOfAChange(t *testing.T) {
+	t.Parallel()
 	pages := &site{words: "a crane"}
 	web := httptest.NewServer(pages)
 	defer web.Close()

@@ -19,6 +19,7 @@ var script = regexp.MustCompile("(?s)```sh (\\w+\\.sh)\n(.*?)```")
 // TestWebhookExamples does what WEBHOOKS.md tells consumers to do, with curl and openssl: a watch begins, its call
 // comes and is found to be the service's, and one that was forged is not.
 func TestWebhookExamples(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"sh", "curl", "openssl", "od", "tr"} {
 		testkit.Tool(t, program)
 	}
