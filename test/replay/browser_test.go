@@ -3,14 +3,19 @@ package replay
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/mux"
 	"golang.org/x/text/encoding/japanese"
@@ -30,25 +35,47 @@ const (
 
 var then = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// newBrowser starts a browser for the test.
+// shared is the browser of all tests. It ends with the last of them.
+var shared struct {
+	once sync.Once
+	ctx  context.Context
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.ctx != nil {
+		_ = chromedp.Cancel(shared.ctx) // it may have ended
+	}
+	os.Exit(code)
+}
+
+// newBrowser opens a window of its own for the test, which shares neither cookies nor storage with others.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	program := testkit.Tool(t, "chromium")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.WSURLReadTimeout(2*time.Minute))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			t.Logf("end of the browser: %v", err)
-		}
-		cancel()
+	shared.once.Do(func() {
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
+			chromedp.WSURLReadTimeout(testkit.Patience))
+		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
+		shared.ctx, _ = chromedp.NewContext(ctx)
+		shared.err = chromedp.Run(shared.ctx)
 	})
+	if shared.err != nil {
+		t.Fatalf("start of the browser: %v", shared.err)
+	}
+	all := cdp.WithExecutor(shared.ctx, chromedp.FromContext(shared.ctx).Browser)
+	own, err := target.CreateBrowserContext().Do(all)
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = target.DisposeBrowserContext(own).Do(all) }) // the browser is about to end anyway
+	window, err := target.CreateTarget("about:blank").WithBrowserContextID(own).WithNewWindow(true).Do(all)
+	testkit.Must(t, err)
+	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithTargetID(window))
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
+	t.Cleanup(cancel)
 	if err := chromedp.Run(ctx); err != nil {
-		t.Fatalf("start of the browser: %v", err)
+		t.Fatalf("a new window: %v", err)
 	}
 	return ctx
 }
@@ -118,25 +145,23 @@ func look(t *testing.T, ctx context.Context, url, expression, want string) {
 	watch(t, ctx, expression, want)
 }
 
-// watch evaluates an expression until it is what is wanted, for a minute at most.
+// watch evaluates an expression until it is what is wanted.
 func watch(t *testing.T, ctx context.Context, expression, want string) {
 	t.Helper()
-	var got string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	testkit.Eventually(t, expression, func() error {
+		var got string
 		err := chromedp.Run(ctx, chromedp.Evaluate("(() => { try { return String("+expression+") } catch (e) { return String(e) } })()", &got))
-		if err == nil && got == want {
-			return
+		if err == nil && got != want {
+			err = fmt.Errorf("it is %s, want %s", got, want)
 		}
-		if err != nil { // between two pages there is nothing to ask
-			got = err.Error()
-		}
-	}
-	t.Fatalf("%s is %s, want %s", expression, got, want)
+		return err // between two pages there is nothing to ask
+	})
 }
 
 // A page is shown with its own parts, in its own encoding, to a reader who had to log in; nothing
 // runs, and nothing is asked of other servers: neither of the rewritten page nor of its bytes.
 func TestStaysWithin(t *testing.T) {
+	t.Parallel()
 	ctx := newBrowser(t)
 	out, visits, last := outside(t)
 	sjis, err := japanese.ShiftJIS.NewEncoder().String(wanting(out))
@@ -177,6 +202,7 @@ func TestStaysWithin(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
+	t.Parallel()
 	ctx := newBrowser(t)
 	base := site(t, ctx, "", record("/", "text/html", `<frameset cols="50%,50%"><frame name=menu src=menu.html><frame name=main src=main.html></frameset>`),
 		record("/menu.html", "text/html", "<a id=other target=main href=other.html>menu</a>"), record("/main.html", "text/html", "<p>main"), record("/other.html", "text/html", "<p>other"))
@@ -190,6 +216,7 @@ func TestFrames(t *testing.T) {
 
 // The list of versions leads to what changed without scripts.
 func TestCompareByForm(t *testing.T) {
+	t.Parallel()
 	ctx := newBrowser(t)
 	later := record("/", "text/html", "<p>火曜日に開きます")
 	later.Time = then.Add(time.Hour)

@@ -28,6 +28,10 @@ func silence(seconds int) string {
 
 // A player of a stored sound goes to a place near its end by a range, without what lies before.
 func TestSoundSeeks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
 	ctx := newBrowser(t)
 	const seconds = 300 // 53 MB: more than browsers read ahead
 	base := site(t, ctx, "", record("/", "text/html", `<title>sound</title><audio id=a src=sound.wav preload=metadata controls></audio>`), record("/sound.wav", "audio/wav", silence(seconds)))

@@ -56,9 +56,14 @@ func shows(text string) string { return strings.ReplaceAll(deep, "TEXT", strconv
 
 // ReplayWeb.page reads the host's archives out of the service, by ranges, and runs the page's script.
 func TestReplayWebPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
 	dir := replayFiles(t)
 	for _, form := range []string{".wacz", ".warc.gz"} {
 		t.Run(form, func(t *testing.T) {
+			t.Parallel()
 			ctx := newBrowser(t)
 			page := `<html><head><meta charset=utf-8><title>page</title></head><body><p>` + prose + `</p><script>document.body.append("a script " + "ran")</script></body></html>`
 			base := site(t, ctx, dir, record("/", "text/html", page))
