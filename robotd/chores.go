@@ -45,9 +45,9 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		chore(every(r.cfg.Heartbeat), r.askWatches)
 	}
 	if r.cfg.Express > 0 {
-		chore(every(expressEvery), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
+		chore(every(min(expressEvery, r.cfg.Express)), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
 	}
-	chore(every(comeBackEvery), func(ctx context.Context) error {
+	chore(every(r.lookForVisits()), func(ctx context.Context) error {
 		if r.attends() || len(r.orders.hosts()) > 0 {
 			return r.comeBack(ctx)
 		}
@@ -69,6 +69,14 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		return fn(ctx)
 	})
 	return g.Wait()
+}
+
+// lookForVisits is how often the robot looks whether a watched page is due or a visit was ordered.
+func (r *Robot) lookForVisits() time.Duration {
+	if r.attends() {
+		return min(comeBackEvery, r.cfg.Watch.Every)
+	}
+	return comeBackEvery
 }
 
 func every(d time.Duration) func(time.Time) time.Time {

@@ -26,7 +26,8 @@ type awaited struct {
 }
 
 const (
-	// comeBackEvery is how often the robot looks whether a watched page is due.
+	// comeBackEvery is how often the robot looks whether a watched page is due, if watch.every is
+	// not less.
 	comeBackEvery = 2 * time.Second
 	// maxAttended pages of a host come more often than once a cycle. Whoever watches a host of a
 	// million pages hears of most of them once a cycle.

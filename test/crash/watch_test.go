@@ -186,7 +186,7 @@ type listener struct {
 
 	mu     sync.Mutex
 	calls  map[string]int  // by webhook-id
-	mails  map[string]int  // by the link to the page's version
+	mails  map[string]int  // by the path of the link to the page's version
 	before func(id string) // is called once, before a call is answered
 }
 
@@ -236,7 +236,8 @@ func (l *listener) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var pageLink = regexp.MustCompile(`(?m)^  page +(\S+)`)
+// pageLink finds the links in a mail. The nodes name them by their own addresses, so these are left out.
+var pageLink = regexp.MustCompile(`(?m)^  page +https?://[^/]+(\S+)`)
 
 // receive is a mail server that takes everything (RFC 5321).
 func (l *listener) receive(conn net.Conn) {

@@ -1,4 +1,4 @@
-package takedown
+package whole
 
 import (
 	"net/http"
@@ -16,7 +16,8 @@ import (
 // The service keeps the index of records by URL behind what it publishes. A take-down leaves the rows,
 // as it may be lifted, and an operator has all made anew.
 func TestIndexFollows(t *testing.T) {
-	h := start(t)
+	t.Parallel()
+	h := startWithdrawer(t)
 	h.bring(1)
 	objects, err := store.OpenFS(filepath.Join(h.admin.Data, "store"))
 	testkit.Must(t, err)

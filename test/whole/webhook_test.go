@@ -1,4 +1,4 @@
-package watch
+package whole
 
 import (
 	"bytes"
@@ -33,13 +33,13 @@ func TestWebhookExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages := &site{words: "a crane"}
+	pages := &newsSite{words: "a crane"}
 	web := httptest.NewServer(pages)
 	defer web.Close()
 	c := &consumer{t: t}
 	c.hook = httptest.NewServer(c)
 	defer c.hook.Close()
-	robot := start(t, c, web.Listener.Addr().String())
+	robot := startWatch(t, c, web.Listener.Addr().String())
 
 	out, err := exec.CommandContext(t.Context(), "sh", filepath.Join(dir, "watch.sh"), c.url, "c1:"+c.password, base+"/news.html", c.hook.URL).Output()
 	var w watch.Watch

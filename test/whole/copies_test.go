@@ -1,4 +1,4 @@
-package several
+package whole
 
 import (
 	"bytes"
@@ -21,9 +21,10 @@ import (
 // pages: after a night, in which pages changed too, that robot is shown, and no other. Every robot's batch is
 // published: Drain waits for that.
 func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
+	t.Parallel()
 	const host = "www.copied.example.jp"
 	night := 0
-	origin := &site{pages: 30, body: func(path string, n int) string {
+	origin := &sharedSite{pages: 30, body: func(path string, n int) string {
 		if n%5 == 0 {
 			return fmt.Sprintf("<p>news of %d", time.Now().UnixNano()) // changes all the time
 		}
@@ -50,7 +51,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 	line := httptest.NewServer(proxy)
 	defer line.Close()
 
-	h := newHouse(t)
+	h := newSharing(t)
 	robots := map[string]*robotd.Robot{}
 	names := []string{"r1", "r2", "r3"}
 	for _, name := range names {

@@ -1,6 +1,4 @@
-// Package several holds hosts that the manager gives to several robots, the whole way: robots that share a
-// large host's URLs, and robots whose copies of a host are compared.
-package several
+package whole
 
 import (
 	"fmt"
@@ -14,8 +12,8 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// site is one host. It notes when each page was asked for, and by whom.
-type site struct {
+// sharedSite is one host. It notes when each page was asked for, and by whom.
+type sharedSite struct {
 	pages int
 	body  func(path string, n int) string // nil: a title and links
 
@@ -24,7 +22,7 @@ type site struct {
 	hits  map[string]int
 }
 
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *sharedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.begun = append(s.begun, time.Now())
 	if s.hits == nil {
@@ -47,8 +45,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// path of a page.
-func path(n int) string {
+// pagePath is the path of a page.
+func pagePath(n int) string {
 	if n == 0 {
 		return "/"
 	}
@@ -56,11 +54,11 @@ func path(n int) string {
 }
 
 // visits tells how many of the pages were visited, and how many of those more than once.
-func (s *site) visits() (once, more int) {
+func (s *sharedSite) visits() (once, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := range s.pages {
-		switch hits := s.hits[path(n)]; {
+		switch hits := s.hits[pagePath(n)]; {
 		case hits == 1:
 			once++
 		case hits > 1:
@@ -71,7 +69,7 @@ func (s *site) visits() (once, more int) {
 }
 
 // gaps counts the requests that came sooner than an interval after the one before, and gives the shortest gap.
-func (s *site) gaps(interval time.Duration) (requests, early int, least time.Duration) {
+func (s *sharedSite) gaps(interval time.Duration) (requests, early int, least time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	least = time.Hour
@@ -85,26 +83,26 @@ func (s *site) gaps(interval time.Duration) (requests, early int, least time.Dur
 	return len(s.begun), early, least
 }
 
-// house is a service and those who work with it.
-type house struct{ *servicetest.Service }
+// sharing is a service and those who work with it.
+type sharing struct{ *servicetest.Service }
 
-func newHouse(t *testing.T) *house {
+func newSharing(t *testing.T) *sharing {
 	t.Helper()
 	settings := servicetest.Quiet()
 	settings["publish.window"] = "always"
-	return &house{servicetest.Start(t, settings)}
+	return &sharing{servicetest.Start(t, settings)}
 }
 
 // robot joins one, which works by its settings.
-func (h *house) robot(name string, web map[string]string) robotd.Config {
+func (h *sharing) robot(name string, web map[string]string) robotd.Config {
 	cfg := h.Join(name, web)
 	cfg.Page.Probe = false
-	cfg.Poll, cfg.Heartbeat = time.Second, time.Second
+	cfg.Poll, cfg.Heartbeat = time.Second, 200*time.Millisecond
 	return cfg
 }
 
 // quarantined gives the batches that were refused.
-func (h *house) quarantined() (refused []string) {
+func (h *sharing) quarantined() (refused []string) {
 	var list struct {
 		Batches []struct {
 			ID    string

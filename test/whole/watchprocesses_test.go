@@ -1,4 +1,4 @@
-package watch
+package whole
 
 import (
 	"encoding/json"
@@ -39,7 +39,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 		t.Skip("takes twenty seconds, mostly waiting")
 	}
 	t.Parallel()
-	pages := &site{words: "a crane"}
+	pages := &newsSite{words: "a crane"}
 	web := httptest.NewServer(pages)
 	defer web.Close()
 	c := &consumer{t: t}
@@ -82,16 +82,14 @@ func TestThreeChangesInACycle(t *testing.T) {
 contact: https://robots.example.ac.jp/
 interval: 10ms
 window: always
-cycle: 10s
+cycle: 8s
 heartbeat: 1s
-express: 1s
-watch: {every: 1s}
+express: 500ms
+watch: {every: 500ms}
 upload: {poll: 50ms, back_off: 50ms}
 network: {allow_private: true, hosts: {%s: "%s"}}
 `, robot, host, web.Listener.Addr())
-	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(settings, []byte(text), 0o600))
 	life := testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
 	testkit.Eventually(t, "the robot subscribes", func() error {
 		var list manager.RobotsResponse
@@ -116,7 +114,9 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		told++
 		return all[told-1]
 	}
-	change() // this one the next cycle finds: nothing is known of the page's ways yet
+	life.Kill()
+	testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
+	change() // this one the next cycle finds: too little is known of the page's ways yet
 	cycle := func() (n int64) {
 		t.Helper()
 		testkit.Eventually(t, "the robot tells its cycle", func() error {
@@ -131,8 +131,6 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		})
 		return n
 	}
-	life.Kill()
-	testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
 	for tries := 1; ; tries++ {
 		before := cycle() // at the first try it has found the change, and most of it is left
 		if tries > 1 {

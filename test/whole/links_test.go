@@ -1,6 +1,4 @@
-// Package links holds the link structure's whole way: a robot collects a site, the service publishes it, and a
-// consumer fetches who leads where, by host and edition (paper 000, 3.2.2).
-package links
+package whole
 
 import (
 	"bytes"
@@ -23,15 +21,10 @@ import (
 	"sheaf/test/servicetest"
 )
 
-const (
-	host = "www.site.example.jp"
-	base = "http://" + host
-)
+// linkedSite is what the host answers; day 2 has another /b.html.
+type linkedSite struct{ second atomic.Bool }
 
-// site is what the host answers; day 2 has another /b.html.
-type site struct{ second atomic.Bool }
-
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *linkedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=Shift_JIS")
 	switch r.URL.Path {
 	case "/":
@@ -67,10 +60,11 @@ func lines(text ...string) []string {
 }
 
 func TestGraphOfASite(t *testing.T) {
-	pages := new(site)
+	t.Parallel()
+	pages := new(linkedSite)
 	web := httptest.NewServer(pages)
 	defer web.Close()
-	h := start(t, web.Listener.Addr().String())
+	h := startGraphs(t, web.Listener.Addr().String())
 
 	first := h.day(t)
 	top := []string{"~/ > ~/a.html > a", "~/ > ~/b.html > a", "~/ > ~/i.gif > img", "~/ > ~/moved > a", "~/ > https://elsewhere.example/?q=%83e > a nofollow"}
@@ -92,21 +86,21 @@ func TestGraphOfASite(t *testing.T) {
 	h.same(t, "all", lines(slices.Concat(top, frames, moved, []string{"~/s.css > ~/i.gif > css"})...))
 }
 
-// house is a service with one robot and one consumer.
-type house struct {
+// graphs is a service with one robot and one consumer.
+type graphs struct {
 	*servicetest.Service
 	robot    *robotd.Robot
 	password string
 }
 
-func start(t *testing.T, web string) *house {
+func startGraphs(t *testing.T, web string) *graphs {
 	t.Helper()
 	s := servicetest.Start(t, servicetest.Quiet())
-	return &house{Service: s, robot: s.Robot("r1", host, web), password: s.Consumer("c1")}
+	return &graphs{Service: s, robot: s.Robot("r1", host, web), password: s.Consumer("c1")}
 }
 
 // day has the robot collect and the service publish, and gives the edition's name.
-func (h *house) day(t *testing.T) string {
+func (h *graphs) day(t *testing.T) string {
 	t.Helper()
 	if err := h.robot.Cycle(t.Context()); err != nil {
 		t.Fatal(err)
@@ -143,7 +137,7 @@ func (h *house) day(t *testing.T) string {
 }
 
 // same fetches an archive's links by HTTP and by FTP and compares their lines.
-func (h *house) same(t *testing.T, name string, want []string) {
+func (h *graphs) same(t *testing.T, name string, want []string) {
 	t.Helper()
 	for way, fetch := range map[string]func(*testing.T, string) []byte{"HTTP": h.byHTTP, "FTP": h.byFTP} {
 		zr, err := gzip.NewReader(bytes.NewReader(fetch(t, name)))
@@ -162,7 +156,7 @@ func (h *house) same(t *testing.T, name string, want []string) {
 	}
 }
 
-func (h *house) byHTTP(t *testing.T, name string) []byte {
+func (h *graphs) byHTTP(t *testing.T, name string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("%s/a/%s/%s.links.gz", h.At.HTTP, host, name), nil)
 	if err != nil {
@@ -181,7 +175,7 @@ func (h *house) byHTTP(t *testing.T, name string) []byte {
 	return body
 }
 
-func (h *house) byFTP(t *testing.T, name string) []byte {
+func (h *graphs) byFTP(t *testing.T, name string) []byte {
 	t.Helper()
 	conn, err := ftp.Dial(h.At.Download, ftp.DialWithTimeout(20*time.Second))
 	if err != nil {

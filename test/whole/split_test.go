@@ -1,10 +1,11 @@
-package several
+package whole
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -17,15 +18,18 @@ import (
 // Two robots share a host's URLs by their hash: every page is visited exactly once, though each
 // knows only what its own pages lead to, and the server is never visited again within the interval.
 func TestTwoRobotsShareAHost(t *testing.T) {
-	const interval = 200 * time.Millisecond
-	pages := 40
-	if testing.Short() {
+	t.Parallel()
+	interval, pages := 100*time.Millisecond, 20
+	switch {
+	case testing.Short():
 		pages = 12
+	case os.Getenv("SHEAF_TEST_FULL") != "":
+		interval, pages = 200*time.Millisecond, 40
 	}
-	large := &site{pages: pages}
+	large := &sharedSite{pages: pages}
 	web := httptest.NewServer(large)
 	defer web.Close()
-	h := newHouse(t)
+	h := newSharing(t)
 	at := map[string]string{"www.large.example.jp": web.Listener.Addr().String()}
 	for _, name := range []string{"r1", "r2"} {
 		cfg := h.robot(name, at)

@@ -1,6 +1,4 @@
-// Package watch holds the way of a change that somebody waits for (paper 004): a consumer names a page and a form, a
-// robot visits them, and the notice comes while the publish window is shut, with links that work.
-package watch
+package whole
 
 import (
 	"bytes"
@@ -27,14 +25,14 @@ const (
 	base = "http://" + host
 )
 
-// site is a web server with a page that changes and a form.
-type site struct {
+// newsSite is a web server with a page that changes and a form.
+type newsSite struct {
 	mu    sync.Mutex
 	words string
 	posts []string // fields that were sent to the form
 }
 
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *newsSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -52,7 +50,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *site) say(words string) {
+func (s *newsSite) say(words string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.words = words
@@ -130,13 +128,13 @@ func (c *consumer) wait(n int) []watch.Notice {
 
 func TestNoticeOfAChange(t *testing.T) {
 	t.Parallel()
-	pages := &site{words: "a crane"}
+	pages := &newsSite{words: "a crane"}
 	web := httptest.NewServer(pages)
 	defer web.Close()
 	c := &consumer{t: t}
 	c.hook = httptest.NewServer(c)
 	defer c.hook.Close()
-	robot := start(t, c, web.Listener.Addr().String())
+	robot := startWatch(t, c, web.Listener.Addr().String())
 	ctx, stop := context.WithCancel(t.Context())
 	var draining sync.WaitGroup
 	defer draining.Wait()
@@ -168,6 +166,7 @@ func TestNoticeOfAChange(t *testing.T) {
 	}
 	cycle()
 	pages.say("a tortoise")
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // links tell versions apart by the second
 	cycle()
 	told := c.wait(4)
 	if len(told) > 4 {
@@ -201,8 +200,8 @@ func TestNoticeOfAChange(t *testing.T) {
 	}
 }
 
-// start begins a service that publishes nothing of itself, a robot with one host, and a consumer's account.
-func start(t *testing.T, c *consumer, web string) *robotd.Robot {
+// startWatch begins a service that publishes nothing of itself, a robot with one host, and a consumer's account.
+func startWatch(t *testing.T, c *consumer, web string) *robotd.Robot {
 	t.Helper()
 	settings := servicetest.Quiet()
 	settings["watch.private_webhooks"] = true

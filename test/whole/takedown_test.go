@@ -1,6 +1,4 @@
-// Package takedown tries a take-down on the whole service: what a robot had
-// brought before and what it brings afterwards, as readers see it by FTP and HTTP.
-package takedown
+package whole
 
 import (
 	"bytes"
@@ -37,8 +35,8 @@ const (
 	good = "www.good.example.jp"
 )
 
-// house is a running service with one robot.
-type house struct {
+// withdrawer is a running service with one robot.
+type withdrawer struct {
 	*testing.T
 	addr   service.Addresses
 	admin  *servicetest.Service
@@ -49,15 +47,15 @@ type house struct {
 	withdrawn int // events of the feed that say that something went
 }
 
-func start(t *testing.T) *house {
+func startWithdrawer(t *testing.T) *withdrawer {
 	s := servicetest.Start(t, map[string]any{"access.anonymous": "*", "poll": "50ms"})
-	h := &house{T: t, addr: s.At, admin: s, robot: batchtest.NewRobots(t)}
+	h := &withdrawer{T: t, addr: s.At, admin: s, robot: batchtest.NewRobots(t)}
 	h.join()
 	return h
 }
 
 // join admits the robot, with both hosts.
-func (h *house) join() {
+func (h *withdrawer) join() {
 	var admitted manager.AdmitResponse
 	h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: h.robot.Name}, &admitted)
 	var joined wire.JoinResponse
@@ -75,13 +73,13 @@ func (h *house) join() {
 	testkit.Must(h, err)
 }
 
-func (h *house) operate(method, path string, in, out any) {
+func (h *withdrawer) operate(method, path string, in, out any) {
 	h.Helper()
 	testkit.Must(h, h.admin.Do(h.Context(), method, path, in, out))
 }
 
 // ask sends a robot's request.
-func (h *house) ask(method, path string, in, out any) *http.Response {
+func (h *withdrawer) ask(method, path string, in, out any) *http.Response {
 	h.Helper()
 	text, err := json.Marshal(in)
 	testkit.Must(h, err)
@@ -101,7 +99,7 @@ func (h *house) ask(method, path string, in, out any) *http.Response {
 }
 
 // bring uploads a batch of both hosts by robotd's own uploader, and publishes it.
-func (h *house) bring(n int64) {
+func (h *withdrawer) bring(n int64) {
 	h.Helper()
 	b := batchtest.Make(h, h.robot, n, batchtest.Site(bad, 4), batchtest.Site(good, 4))
 	s := &spool{b: batch.Spooled{ID: b.ID, Path: filepath.Join(h.TempDir(), "batch"), Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}}
@@ -141,7 +139,7 @@ func (s *spool) Quarantine(_ wire.BatchID, why string) error { s.ended = why; re
 
 // tree fetches every file that a reader finds, by FTP, and again by HTTP, with
 // the forms that are not listed. What is compressed is given inflated.
-func (h *house) tree() map[string]string {
+func (h *withdrawer) tree() map[string]string {
 	h.Helper()
 	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(time.Minute))
 	testkit.Must(h, err)
@@ -189,7 +187,7 @@ func (h *house) tree() map[string]string {
 
 // brought gives a feed's lines without those that say what went: by these a mirror knows what to
 // delete, so they name it, and nothing more of it.
-func (h *house) brought(feed string) (rest string) {
+func (h *withdrawer) brought(feed string) (rest string) {
 	h.Helper()
 	for line := range strings.Lines(feed) {
 		var e struct {
@@ -210,7 +208,7 @@ func (h *house) brought(feed string) (rest string) {
 	return rest
 }
 
-func (h *house) get(path string) (text string, status int) {
+func (h *withdrawer) get(path string) (text string, status int) {
 	h.Helper()
 	resp, err := http.Get(h.addr.HTTP + path)
 	testkit.Must(h, err)
@@ -243,7 +241,8 @@ func holding(files map[string]string, word string) (names []string) {
 }
 
 func TestTakedown(t *testing.T) {
-	h := start(t)
+	t.Parallel()
+	h := startWithdrawer(t)
 	h.bring(1)
 	const badPath, page = "/jp/example/bad/", "http://" + good + "/1.html"
 	before := h.tree()
