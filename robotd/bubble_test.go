@@ -42,6 +42,14 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.close(); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
+// fewRounds are a daemon's whose days last a second: what a round finds is found early enough.
+func fewRounds() rounds {
+	return rounds{
+		status: time.Hour, size: time.Minute, room: 10 * time.Minute,
+		express: 10 * time.Second, comeBack: 10 * time.Second, checkpoint: 10 * time.Minute,
+	}
+}
+
 // away is a manager that cannot be reached.
 type away struct{}
 
@@ -68,6 +76,7 @@ func nights(t *testing.T, cfg Config, days int, server http.HandlerFunc, each fu
 				t.Error(err)
 			}
 		}()
+		r.rounds = fewRounds()
 		network := newPipes()
 		srv := &http.Server{Handler: server}
 		go srv.Serve(network)

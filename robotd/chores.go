@@ -9,12 +9,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What is done beside the crawl, and how often.
-const (
-	statusEvery     = time.Minute // the daemon itself tells the present
-	sizeEvery       = 2 * time.Second
-	checkpointEvery = 30 * time.Second
-)
+// rounds are the times between two rounds of the chores that no setting names.
+type rounds struct {
+	status     time.Duration // the status is written to its file; the daemon itself tells the present
+	size       time.Duration // a batch that has reached its size is sealed
+	room       time.Duration // disk and spool are measured
+	express    time.Duration // changes that somebody waits for are handed in
+	comeBack   time.Duration // watched pages that are due are queued
+	checkpoint time.Duration // what was collected is made durable
+}
+
+// usualRounds are every daemon's. Tests of whole days make fewer rounds.
+func usualRounds() rounds {
+	return rounds{
+		status: time.Minute, size: 2 * time.Second, room: 2 * time.Second,
+		express: 2 * time.Second, comeBack: 2 * time.Second, checkpoint: 30 * time.Second,
+	}
+}
 
 // withChores runs fn with the daemon's chores beside it: the questions to the
 // manager, the log's hour, batches by size, checkpoints, the status file. The
@@ -45,7 +56,7 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		chore(every(r.cfg.Heartbeat), r.askWatches)
 	}
 	if r.cfg.Express > 0 {
-		chore(every(min(expressEvery, r.cfg.Express)), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
+		chore(every(min(r.rounds.express, r.cfg.Express)), func(ctx context.Context) error { return r.handInExpress(ctx, r.cfg.Express) })
 	}
 	chore(every(r.lookForVisits()), func(ctx context.Context) error {
 		if r.attends() || len(r.orders.hosts()) > 0 {
@@ -54,11 +65,11 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 		return nil
 	})
 	chore(r.plan.NextLog, func(ctx context.Context) error { r.handIn(ctx); return nil })
-	chore(every(sizeEvery), r.sealBySize)
-	chore(every(roomEvery), r.lookForRoom)
-	chore(every(checkpointEvery), r.checkpoint)
+	chore(every(r.rounds.size), r.sealBySize)
+	chore(every(r.rounds.room), r.lookForRoom)
+	chore(every(r.rounds.checkpoint), r.checkpoint)
 	chore(every(time.Hour), func(context.Context) error { return r.servers.Save() })
-	chore(every(statusEvery), func(context.Context) error { return r.saveStatus() })
+	chore(every(r.rounds.status), func(context.Context) error { return r.saveStatus() })
 	if r.cfg.Statistics > 0 {
 		chore(every(r.cfg.Statistics), r.logStatistics)
 	}
@@ -74,9 +85,9 @@ func (r *Robot) withChores(ctx context.Context, fn func(context.Context) error) 
 // lookForVisits is how often the robot looks whether a watched page is due or a visit was ordered.
 func (r *Robot) lookForVisits() time.Duration {
 	if r.attends() {
-		return min(comeBackEvery, r.cfg.Watch.Every)
+		return min(r.rounds.comeBack, r.cfg.Watch.Every)
 	}
-	return comeBackEvery
+	return r.rounds.comeBack
 }
 
 func every(d time.Duration) func(time.Time) time.Time {

@@ -25,14 +25,9 @@ type awaited struct {
 	next  time.Time      // when the page should come; zero: at once
 }
 
-const (
-	// comeBackEvery is how often the robot looks whether a watched page is due, if watch.every is
-	// not less.
-	comeBackEvery = 2 * time.Second
-	// maxAttended pages of a host come more often than once a cycle. Whoever watches a host of a
-	// million pages hears of most of them once a cycle.
-	maxAttended = 1000
-)
+// maxAttended pages of a host come more often than once a cycle. Whoever watches a host of a
+// million pages hears of most of them once a cycle.
+const maxAttended = 1000
 
 func (r *Robot) attention() schedule.Attention {
 	return schedule.Attention{Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)}

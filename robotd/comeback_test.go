@@ -93,6 +93,7 @@ func days(t *testing.T, cfg Config, long time.Duration, kills []time.Duration, o
 			if err != nil {
 				t.Fatal(err)
 			}
+			r.rounds = fewRounds()
 			opt := r.fetching(nil, t.TempDir())
 			opt.Dial = network.dial
 			r.fetcher = fetch.New(opt)

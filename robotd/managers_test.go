@@ -260,6 +260,7 @@ func TestManagerAwayForDays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.rounds = fewRounds()
 		network := newPipes()
 		web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == "/robots.txt" {

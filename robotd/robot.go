@@ -31,11 +31,12 @@ import (
 // Robot is a daemon with its data folder open. Its methods are not to be called
 // at the same time.
 type Robot struct {
-	cfg  Config
-	plan schedule.Plan
-	id   *identity
-	log  *slog.Logger
-	lock *os.File
+	cfg    Config
+	plan   schedule.Plan
+	rounds rounds
+	id     *identity
+	log    *slog.Logger
+	lock   *os.File
 
 	manager *manager
 	fetcher *fetch.Fetcher
@@ -99,7 +100,7 @@ func New(cfg Config, log *slog.Logger) (*Robot, error) {
 		return nil, err
 	}
 	cfg.Manager = id.managers(&cfg)
-	r := &Robot{cfg: cfg, plan: plan, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
+	r := &Robot{cfg: cfg, plan: plan, rounds: usualRounds(), id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
 		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())

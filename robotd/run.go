@@ -11,11 +11,16 @@ import (
 
 // Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
 // until one cycle is published.
-func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
 	}
+	return r.run(ctx)
+}
+
+// run is Run of a robot that is open, and closes it.
+func (r *Robot) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	stop, err := r.serveControl()
 	if err != nil {
@@ -26,7 +31,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
 		return err
 	}
-	if cfg.Once {
+	if r.cfg.Once {
 		if err := r.awaitList(ctx, onceWait); err != nil {
 			return err
 		}

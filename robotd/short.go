@@ -2,13 +2,9 @@ package robotd
 
 import (
 	"context"
-	"time"
 
 	"sheaf/robotd/room"
 )
-
-// roomEvery lies between two looks at disk and spool.
-const roomEvery = 2 * time.Second
 
 // openRoom makes the guard of disk and spool, which looks at once.
 func (r *Robot) openRoom() error {

@@ -271,10 +271,6 @@ func (c *crawl) pushWatched(h *host) error {
 	return nil
 }
 
-// expressEvery is how often the robot looks whether a change is to be handed in, if express is not
-// less.
-const expressEvery = 2 * time.Second
-
 // handInExpress makes a batch of the hosts with a change that somebody waits for, unless the last one
 // is less than rest ago.
 func (r *Robot) handInExpress(ctx context.Context, rest time.Duration) error {
