@@ -3,15 +3,17 @@ package robotd
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/coverage"
 )
@@ -120,12 +122,17 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 // The manager's clock is 90 s behind. Every answer tells it to the second, several
 // together closer; a clock that is set is noticed.
 func TestClock(t *testing.T) {
+	synctest.Test(t, testClock)
+}
+
+func testClock(t *testing.T) {
 	behind := 90 * time.Second
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Date", time.Now().Add(-behind).UTC().Format(http.TimeFormat))
-	}))
-	defer server.Close()
-	m := &manager{at: newEndpoints([]string{server.URL}), robot: "r1", client: server.Client()}
+	m := &manager{at: newEndpoints([]string{"http://manager.test"}), robot: "r1", client: &http.Client{
+		Transport: dated(func() time.Time {
+			time.Sleep(rand.N(10 * time.Millisecond)) // on the way
+			return time.Now().Add(-behind)
+		}),
+	}}
 	if m.clock.measured() != nil {
 		t.Error("a clock is known before the first answer")
 	}
@@ -153,6 +160,14 @@ func TestClock(t *testing.T) {
 	if first > 520 {
 		t.Errorf("40 answers tell the offset to %d ms only", first)
 	}
+}
+
+// dated answers every request with nothing but the time that it tells.
+type dated func() time.Time
+
+func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
+	at := d().UTC().Format(http.TimeFormat)
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{"Date": {at}}, Body: http.NoBody, Request: req}, nil
 }
 
 // A host gives its page only to visitors with a session, and sends those without one
@@ -194,12 +209,13 @@ func TestLeftByTheWindow(t *testing.T) {
 	}
 	defer r.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		defer cancel()
-		waitFor(t, func() bool { return r.gate.Len() > 0 })
-	}()
-	if err := r.Cycle(ctx); ctx.Err() == nil {
-		t.Fatalf("the cycle ended: %v", err)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Cycle(ctx) }()
+	testkit.Until(t, "a host that waits for the window", func() bool { return r.gate.Len() > 0 })
+	cancel()
+	if err := <-ended; err == nil {
+		t.Fatal("the cycle ended well, although it was stopped")
 	}
 	report, err := coverage.Read(r.path("coverage.tsv"))
 	if err != nil {

@@ -36,7 +36,7 @@ func BenchmarkCrawl(b *testing.B) {
 				cfg.Interval, cfg.Batch.Level = 0, level
 				robot := startRobot(b, cfg)
 				peak := peakMemory(robot.Process.Pid)
-				if err := robot.Wait(); err != nil {
+				if err := robot.Ended(); err != nil {
 					b.Fatal(err)
 				}
 				web.stop()
@@ -69,7 +69,7 @@ func BenchmarkWidth(b *testing.B) {
 		if hosts > 1 {
 			steady = steadyRate(web, interval)
 		}
-		if err := robot.Wait(); err != nil {
+		if err := robot.Ended(); err != nil {
 			b.Fatal(err)
 		}
 		web.stop()

@@ -42,8 +42,8 @@ func TestPause(t *testing.T) {
 	defer release()
 	s := newService(t, "http://www.a.test/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
-	cfg.Once = false
-	cfg.Metrics = "127.0.0.1:" + freePort(t)
+	cfg.Once, cfg.Heartbeat = false, 20*interval
+	cfg.Metrics = testkit.Addresses(t, 1)[0]
 	monitor := NewMonitor(cfg.DataDir)
 	stop := runDaemon(t, cfg)
 	testkit.Until(t, "a crawl", func() bool {
@@ -105,7 +105,7 @@ func TestPause(t *testing.T) {
 		st, running, err := monitor.Status(t.Context(), 0)
 		return err == nil && running && st.Waiting == 1
 	})
-	time.Sleep(20 * interval)
+	s.heard(t, 3)
 	if n := fetched(); n != before {
 		t.Errorf("%d accesses by a paused robot", n-before)
 	}

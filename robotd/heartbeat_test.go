@@ -7,23 +7,25 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
-
-// within waits for what has to come, far longer than it takes.
-func within(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in two minutes: no %s", what)
-		}
-	}
-}
 
 func (s *service) locked(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
+}
+
+// heard waits for n more heartbeats.
+func (s *service) heard(t *testing.T, n int) {
+	t.Helper()
+	beats := func() (n int) {
+		s.locked(func() { n = len(s.beats) })
+		return n
+	}
+	enough := beats() + n
+	testkit.Until(t, "heartbeats", func() bool { return beats() >= enough })
 }
 
 // A robot that has nothing left says so, and takes the hosts that it is then given into
@@ -70,10 +72,10 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
 
-	within(t, "visit", func() bool { return one.seen("www.a.test/1.html") > 0 })
+	testkit.Until(t, "visit", func() bool { return one.seen("www.a.test/1.html") > 0 })
 	s.locked(func() { s.away = true })
 	before := one.visits()
-	within(t, "visit while the manager is away", func() bool { return one.visits() > before+10 })
+	testkit.Until(t, "visit while the manager is away", func() bool { return one.visits() > before+10 })
 	s.locked(func() { s.away = false })
 	s.assign("http://www.a.test/", "http://www.b.test/")
 	s.locked(func() {
@@ -84,7 +86,7 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 			return wire.Orders{}
 		}
 	})
-	within(t, "visit of the host that was added", func() bool { return two.seen("www.b.test/2.html") > 0 })
+	testkit.Until(t, "visit of the host that was added", func() bool { return two.seen("www.b.test/2.html") > 0 })
 
 	s.locked(func() {
 		s.orders = func(hb wire.Heartbeat) wire.Orders {
@@ -98,14 +100,14 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 		s.locked(func() { hb = s.beats[len(s.beats)-1] })
 		return hb
 	}
-	within(t, "pause", func() bool { return last().Phase == wire.PhasePaused })
-	within(t, "upload of what there was", func() bool {
+	testkit.Until(t, "pause", func() bool { return last().Phase == wire.PhasePaused })
+	testkit.Until(t, "upload of what there was", func() bool {
 		n := 0
 		s.locked(func() { n = len(s.batches) })
 		return n > 0
 	})
 	before = one.visits()
-	time.Sleep(100 * cfg.Interval)
+	s.heard(t, 5)                                // in that time it could have made twenty visits
 	if after := one.visits(); after > before+1 { // one may have been in hand
 		t.Errorf("%d visits while paused", after-before)
 	}
@@ -117,7 +119,7 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 			return wire.Orders{}
 		}
 	})
-	within(t, "visit after the pause", func() bool { return one.visits() > before+10 })
+	testkit.Until(t, "visit after the pause", func() bool { return one.visits() > before+10 })
 	if hb := last(); hb.Left == 0 {
 		t.Errorf("the backlog is told as %d in phase %s", hb.Left, hb.Phase)
 	}
@@ -146,7 +148,7 @@ func TestDistanceIsMeasured(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, cfg, testLog(t)) }()
 	var far, nowhere wire.ProbeResult
-	within(t, "distance", func() bool {
+	testkit.Until(t, "distance", func() bool {
 		s.locked(func() {
 			for _, hb := range s.beats {
 				if r, ok := hb.Probes["www.far.test"]; ok {

@@ -15,9 +15,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // killedEnv holds the settings with which the test's binary runs as a robot.
@@ -31,8 +32,8 @@ func TestMain(m *testing.M) {
 }
 
 func runAsRobot(settings string) int {
-	var cfg Config
-	err := json.Unmarshal([]byte(settings), &cfg)
+	var child childSettings
+	err := json.Unmarshal([]byte(settings), &child)
 	if err == nil {
 		ctx, cancel := contextForChild()
 		defer cancel()
@@ -40,8 +41,8 @@ func runAsRobot(settings string) int {
 			stop := profile(dir)
 			defer stop()
 		}
-		defer HoldMemory(cfg.Memory)()
-		err = Run(ctx, cfg, slog.New(slog.DiscardHandler))
+		defer HoldMemory(child.Memory)()
+		err = child.run(ctx)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,21 +51,36 @@ func runAsRobot(settings string) int {
 	return 0
 }
 
-// startRobot runs the test's own binary as a robot.
-func startRobot(t testing.TB, cfg Config) *exec.Cmd {
-	t.Helper()
-	settings, err := json.Marshal(cfg)
+// childSettings are a robot's that is a process of its own.
+type childSettings struct {
+	Config
+	SizeRound time.Duration `json:",omitempty"` // rounds.size, if it is not the usual one
+}
+
+func (c *childSettings) run(ctx context.Context) error {
+	r, err := New(c.Config, slog.New(slog.DiscardHandler))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
+	if c.SizeRound > 0 {
+		r.rounds.size = c.SizeRound
+	}
+	return r.run(ctx)
+}
+
+// startRobot runs the test's own binary as a robot.
+func startRobot(t testing.TB, cfg Config) *testkit.Process {
+	t.Helper()
+	return startChild(t, childSettings{Config: cfg})
+}
+
+func startChild(t testing.TB, child childSettings) *testkit.Process {
+	t.Helper()
+	settings, err := json.Marshal(child)
+	testkit.Must(t, err)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), killedEnv+"="+string(settings))
-	cmd.Stderr = t.Output()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd
+	return testkit.Start(t, "", cmd)
 }
 
 // mortalWeb is hosts on addresses of their own that remember in which of the robot's
@@ -78,6 +94,7 @@ type mortalWeb struct {
 	total     int
 	strangers int           // requests for what there is not
 	halt      chan struct{} // pages are given when it is closed; nil: at once
+	halted    int           // requests that wait for it
 }
 
 type visit struct {
@@ -119,6 +136,9 @@ func (w *mortalWeb) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.visits[r.Host] = append(w.visits[r.Host], visit{"http://" + r.Host + r.URL.Path, life})
 	w.total++
 	halt := w.halt
+	if halt != nil {
+		w.halted++
+	}
 	w.mu.Unlock()
 	if halt != nil {
 		select {
@@ -145,7 +165,14 @@ func (w *mortalWeb) fetched() int {
 func (w *mortalWeb) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.halt = make(chan struct{})
+	w.halt, w.halted = make(chan struct{}), 0
+}
+
+// inHand counts the pages that were asked for and are kept back.
+func (w *mortalWeb) inHand() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.halted
 }
 
 func (w *mortalWeb) goOn() {
@@ -194,7 +221,7 @@ func (s *service) arrived() int {
 // With SHEAF_TEST_FULL=1 it is 20,000 pages on 100 hosts and 75 kills.
 func TestKill(t *testing.T) {
 	hosts, pages, kills, size := 6, 100, 8, int64(60_000)
-	if os.Getenv("SHEAF_TEST_FULL") != "" {
+	if long() {
 		hosts, pages, kills, size = 100, 200, 75, 300_000
 	}
 	w := newMortalWeb(t, hosts, pages)
@@ -210,29 +237,28 @@ func TestKill(t *testing.T) {
 	cfg.Once = false
 	for life := range kills {
 		cfg.Contact = fmt.Sprintf("https://sheaf.test/life%d", life)
-		cmd := startRobot(t, cfg)
+		before := s.arrived()
+		robot := startChild(t, childSettings{cfg, 20 * time.Millisecond})
 		switch life % 5 {
-		case 1: // with a page in hand on every host, when a batch was made and has arrived
-			waitFor(t, func() bool { return w.fetched() >= (life+1)*hosts*pages/(kills+2) })
+		case 1: // with a page in hand on most hosts, when a batch was made and has arrived
+			testkit.Until(t, "a part of the pages and a batch", func() bool {
+				return w.fetched() >= (life+1)*hosts*pages/(kills+2) && s.arrived() > before
+			})
 			w.hold()
-			before := s.arrived()
-			waitFor(t, func() bool { return s.arrived() > before })
+			testkit.Until(t, "pages in hand", func() bool { return w.inHand() > hosts/2 })
 		case 3: // perhaps while it starts
 			time.Sleep(rand.N(200 * time.Millisecond))
 		default:
-			waitFor(t, func() bool { return w.fetched() >= (life+1)*hosts*pages/(kills+2) })
+			testkit.Until(t, "a part of the pages", func() bool { return w.fetched() >= (life+1)*hosts*pages/(kills+2) })
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait() // it was killed
+		robot.Kill()
 		w.goOn()
 	}
 	if missing := hosts*pages - w.fetched(); missing <= 0 {
 		t.Errorf("all pages were fetched before the last kill")
 	}
 	cfg.Contact, cfg.Once = fmt.Sprintf("https://sheaf.test/life%d", kills), true
-	if err := startRobot(t, cfg).Wait(); err != nil {
+	if err := startRobot(t, cfg).Ended(); err != nil {
 		t.Fatal(err)
 	}
 	archived := make(map[string]int)

@@ -41,10 +41,7 @@ func BenchmarkKnown(b *testing.B) {
 		}
 		peak := peakMemory(robot.Process.Pid)
 		time.Sleep(100 * time.Millisecond) // for a look at it
-		if err := robot.Process.Kill(); err != nil {
-			b.Fatal(err)
-		}
-		_ = robot.Wait() // it was killed
+		robot.Kill()
 		b.ReportMetric(<-peak, "MB")
 	}
 	b.ReportMetric(0, "ns/op")

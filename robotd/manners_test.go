@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 )
 
 // troubles make hosts behave by their number: redirects over hosts and addresses, answers
@@ -44,8 +45,15 @@ func (w *web) troubles() {
 // Hundreds of hosts, several to an address, with everything that goes wrong, a robot that is
 // killed and started again, and hosts that move meanwhile: no address ever has two
 // visitors, nor one before the interval is over; and every page is in the batches.
+//
+// With SHEAF_TEST_FULL=1 it is 164 hosts on 41 addresses.
 func TestManners(t *testing.T) {
-	const addrs, hosts, pages = 41, 164, 6
+	t.Parallel()
+	addrs, hosts := 11, 44
+	if long() {
+		addrs, hosts = 41, 164
+	}
+	const pages = 6
 	w := newWeb(t, "127.40.0.1", addrs, hosts, pages)
 	w.troubles()
 	s := newService(t, w.seeds()...)
@@ -54,13 +62,8 @@ func TestManners(t *testing.T) {
 	cfg.Network.Resolver, cfg.Network.Relearn = w.names.LocalAddr().String(), 50*time.Millisecond
 	robot := startRobot(t, cfg)
 	for kill := range 3 {
-		for deadline := time.Now().Add(20 * time.Second); w.total() < (kill+1)*hosts*pages/4 && time.Now().Before(deadline); {
-			time.Sleep(time.Millisecond)
-		}
-		if err := robot.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		robot.Wait()
+		testkit.Until(t, "a quarter of the visits", func() bool { return w.total() >= (kill+1)*hosts*pages/4 })
+		robot.Kill()
 		for i := kill; i < hosts; i += 10 {
 			w.move(fmt.Sprintf("h%d.web.test", i), w.addrs[(i*7+kill)%addrs])
 		}
@@ -69,7 +72,7 @@ func TestManners(t *testing.T) {
 	for i := 5; i < hosts; i += 10 { // while it runs
 		w.move(fmt.Sprintf("h%d.web.test", i), w.addrs[(i*3)%addrs])
 	}
-	if err := robot.Wait(); err != nil {
+	if err := robot.Ended(); err != nil {
 		t.Fatal(err)
 	}
 	w.check(cfg.Interval)
@@ -122,15 +125,15 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// The same from the side of the shared folder's synthetic web, by its own count: 400
-// hosts on 100 addresses, failures, redirects, Crawl-delay. SHEAF_TEST_MANNERS_HOSTS
-// sets another number of hosts.
+// The same from the side of the shared folder's synthetic web, by its own count: hosts of which
+// four share an address, failures, redirects. With SHEAF_TEST_FULL=1 it is 400 hosts and an
+// interval of 200 ms; SHEAF_TEST_MANNERS_HOSTS sets another number of hosts.
 func TestMannersSynthweb(t *testing.T) {
-	if testing.Short() {
-		t.Skip("long")
-	}
 	t.Parallel()
-	hosts := 400
+	hosts, interval := 80, 50*time.Millisecond
+	if long() {
+		hosts, interval = 400, 200*time.Millisecond
+	}
 	if text := os.Getenv("SHEAF_TEST_MANNERS_HOSTS"); text != "" {
 		hosts, _ = strconv.Atoi(text)
 	}
@@ -142,9 +145,9 @@ func TestMannersSynthweb(t *testing.T) {
 		names[fmt.Sprintf("h%d.synth.test", i)] = fmt.Sprintf("127.50.%d.%d", (n+1)/256, (n+1)%256)
 	}
 	cfg := testConfig(t, newService(t, web.seeds...), names)
-	cfg.Interval, cfg.Concurrency = 200*time.Millisecond, 500
+	cfg.Interval, cfg.Concurrency = interval, 500
 	robot := startRobot(t, cfg)
-	if err := robot.Wait(); err != nil {
+	if err := robot.Ended(); err != nil {
 		t.Fatal(err)
 	}
 	st := web.stats()

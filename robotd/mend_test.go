@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // The disk loses parts of a host's queue in the middle of a cycle, when some of the
@@ -43,17 +44,24 @@ func TestDamagedQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			go func() {
-				defer stop()
-				waitFor(t, func() bool { return site.visits() >= pages/3 })
-				if _, err := r.seal(t.Context()); err != nil {
-					t.Error(err)
-				}
-				waitFor(t, func() bool { return site.visits() >= 2*pages/3 })
-			}()
-			if err := r.Cycle(ctx); ctx.Err() == nil {
-				t.Fatalf("the cycle ended: %v", err)
+			defer stop()
+			toThird := site.holdAfter(pages / 3)
+			defer toThird()
+			ended := make(chan error, 1)
+			go func() { ended <- r.Cycle(ctx) }()
+			testkit.Until(t, "a third of the visits", site.holds)
+			if _, err := r.seal(t.Context()); err != nil {
+				t.Fatal(err)
 			}
+			toEnd := site.holdAfter(2 * pages / 3)
+			defer toEnd()
+			toThird()
+			testkit.Until(t, "two thirds of the visits", site.holds)
+			stop()
+			if err := <-ended; err == nil {
+				t.Fatal("the cycle ended well, although it was stopped")
+			}
+			toEnd()
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -122,26 +130,4 @@ func overwrite(path string, from, to int) error {
 		data[i] ^= 0x55
 	}
 	return os.WriteFile(path, data, 0o644)
-}
-
-func waitFor(t *testing.T, done func() bool) {
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(deadline) {
-			t.Error("the robot does not come")
-			return
-		}
-	}
-}
-
-// visits counts the answers to all but robots.txt.
-func (s *site) visits() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for at, hits := range s.hits {
-		if !strings.HasSuffix(at, "/robots.txt") {
-			n += hits
-		}
-	}
-	return n
 }

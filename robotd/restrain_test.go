@@ -2,8 +2,12 @@ package robotd
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // asked is what a host's server saw.
@@ -12,13 +16,15 @@ type asked struct {
 	robots int
 }
 
-// watchKills kills a robot again and again, shortly after each of the first answers of a site of
-// which says gives them, and returns what the site saw.
-func watchKills(t *testing.T, robots string, says func(page int) *answer) asked {
+// watchKills kills a robot again and again, each time once it has noted what the answer that says
+// gave asks for, and returns what the site saw.
+func watchKills(t *testing.T, first, robots string, says func(page int) *answer) asked {
 	t.Helper()
-	w := newWeb(t, "127.44.0.1", 1, 1, 6)
+	w := newWeb(t, first, 1, 1, 6)
+	cfg := testConfig(t, newService(t, w.seeds()...), nil)
+	cfg.Network.Resolver = w.names.LocalAddr().String()
 	var seen asked
-	came := make(chan struct{}, 100)
+	came := make(chan int64, 100)
 	w.tells = func(_, uri string, _ int) *answer {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -27,23 +33,14 @@ func watchKills(t *testing.T, robots string, says func(page int) *answer) asked 
 			return &answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(robots)}
 		}
 		seen.at = append(seen.at, time.Now())
-		came <- struct{}{}
+		came <- noted(cfg)
 		return says(len(seen.at))
 	}
-	cfg := testConfig(t, newService(t, w.seeds()...), nil)
-	cfg.Network.Resolver = w.names.LocalAddr().String()
 	for range 3 {
 		robot := startRobot(t, cfg)
-		select {
-		case <-came:
-		case <-time.After(time.Minute):
-			t.Fatal("nobody came")
-		}
-		time.Sleep(300 * time.Millisecond) // the robot has the answer, and waits
-		if err := robot.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		robot.Wait()
+		before := testkit.Receive(t, "a visit", came)
+		testkit.Until(t, "a note of what was asked for", func() bool { return noted(cfg) > before })
+		robot.Kill()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,17 +51,18 @@ func watchKills(t *testing.T, robots string, says func(page int) *answer) asked 
 // failure; and robots.txt is not asked for again.
 func TestKilledRobotKeepsItsManners(t *testing.T) {
 	for _, tt := range []struct {
-		name, robots string
-		says         func(page int) *answer
-		least        time.Duration
+		name, addr, robots string
+		says               func(page int) *answer
+		least              time.Duration
 	}{
-		{"Retry-After", "", func(int) *answer {
-			return &answer{http.StatusServiceUnavailable, http.Header{"Retry-After": {"3"}}, nil}
-		}, 3 * time.Second},
-		{"Crawl-delay", "User-agent: *\nCrawl-delay: 2\n", func(int) *answer { return nil }, 2 * time.Second},
+		{"Retry-After", "127.44.0.1", "", func(int) *answer {
+			return &answer{http.StatusServiceUnavailable, http.Header{"Retry-After": {"2"}}, nil}
+		}, 2 * time.Second},
+		{"Crawl-delay", "127.44.0.2", "User-agent: *\nCrawl-delay: 1.5\n", func(int) *answer { return nil }, 1500 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			seen := watchKills(t, tt.robots, tt.says)
+			t.Parallel()
+			seen := watchKills(t, tt.addr, tt.robots, tt.says)
 			for i := 1; i < len(seen.at); i++ {
 				if gap := seen.at[i].Sub(seen.at[i-1]); gap < tt.least {
 					t.Errorf("visit %d came %v after the one before, want at least %v", i+1, gap, tt.least)
@@ -79,31 +77,37 @@ func TestKilledRobotKeepsItsManners(t *testing.T) {
 
 // Without a word from the server, a robot that was killed waits as long as it would have.
 func TestKilledRobotBacksOff(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t, "127.45.0.1", 1, 1, 1)
-	first := make(chan time.Time, 100)
+	cfg := testConfig(t, newService(t, w.seeds()...), nil)
+	cfg.Interval = 40 * time.Millisecond
+	cfg.Network.Resolver = w.names.LocalAddr().String()
+	came, before := make(chan time.Time, 100), make(chan int64, 100)
 	w.tells = func(_, uri string, _ int) *answer {
 		if uri == "/robots.txt" {
 			return nil
 		}
-		first <- time.Now()
+		before <- noted(cfg)
+		came <- time.Now()
 		return &answer{http.StatusServiceUnavailable, nil, nil}
 	}
-	cfg := testConfig(t, newService(t, w.seeds()...), nil)
-	cfg.Interval = 100 * time.Millisecond
-	cfg.Network.Resolver = w.names.LocalAddr().String()
 	robot := startRobot(t, cfg)
-	began := <-first
-	time.Sleep(300 * time.Millisecond)
-	if err := robot.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	robot.Wait()
+	began := testkit.Receive(t, "a visit", came)
+	was := testkit.Receive(t, "the notes before it", before)
+	testkit.Until(t, "a note of the failure", func() bool { return noted(cfg) > was })
+	robot.Kill()
 	robot = startRobot(t, cfg)
-	if gap := (<-first).Sub(began); gap < patience*cfg.Interval {
+	if gap := testkit.Receive(t, "another visit", came).Sub(began); gap < patience*cfg.Interval {
 		t.Errorf("the page was asked for again after %v, want at least %v", gap, patience*cfg.Interval)
 	}
-	if err := robot.Process.Kill(); err != nil {
-		t.Fatal(err)
+}
+
+// noted is the length of the file in which a robot keeps when it may come again; it grows with
+// each note.
+func noted(cfg Config) int64 {
+	file, err := os.Stat(filepath.Join(cfg.DataDir, "restraints"))
+	if err != nil {
+		return 0
 	}
-	robot.Wait()
+	return file.Size()
 }

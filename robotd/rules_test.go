@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What becomes of a host by what its robots.txt answers, redirects included.
 func TestRobotsAnswers(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t, "127.43.0.1", 3, 9, 2)
 	redirect := func(to string) *answer { return &answer{http.StatusFound, http.Header{"Location": {to}}, nil} }
 	text := func(body string) *answer {
@@ -38,6 +40,7 @@ func TestRobotsAnswers(t *testing.T) {
 		return nil
 	}
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
+	cfg.Interval = 300 * time.Microsecond // a host that fails is given up after some thousand of them
 	cfg.Network.Resolver = w.names.LocalAddr().String()
 	if err := Run(t.Context(), cfg, testLog(t)); err != nil {
 		t.Fatal(err)

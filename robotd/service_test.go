@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +80,10 @@ func newService(t testing.TB, seeds ...string) *service {
 		r.HandleFunc(path, s.guard(path, h))
 	}
 	s.Server = httptest.NewServer(r)
-	t.Cleanup(s.Close)
+	t.Cleanup(func() {
+		s.Close()
+		s.checkChain()
+	})
 	return s
 }
 
@@ -244,10 +248,25 @@ func (s *service) manifest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	got.digest = wire.Digest(signed)
-	if n := len(s.batches); n > 0 && m.Previous != s.batches[n-1].digest {
-		s.t.Errorf("batch %s does not name the manifest before it", id)
-	}
 	s.batches = append(s.batches, got)
+}
+
+// checkChain sees to it that each manifest names the one before it. Of several batches that wait
+// the later may arrive first.
+func (s *service) checkChain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	number := func(b *received) (n int) {
+		id := string(b.manifest.Batch)
+		n, _ = strconv.Atoi(id[strings.LastIndex(id, "-")+1:])
+		return n
+	}
+	made := slices.SortedFunc(slices.Values(s.batches), func(a, b *received) int { return number(a) - number(b) })
+	for i, b := range made {
+		if i > 0 && number(b) == number(made[i-1])+1 && b.manifest.Previous != made[i-1].digest {
+			s.t.Errorf("batch %s does not name the manifest before it", b.manifest.Batch)
+		}
+	}
 }
 
 // verify checks a batch as ingest does.

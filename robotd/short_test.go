@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sheaf/internal/testkit"
 	"sheaf/robotd/room"
@@ -43,6 +44,7 @@ func collect(t *testing.T, cfg Config) *collecting {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.rounds.room = 20 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	c := &collecting{r, t, make(chan error, 1), stop, make(chan error, 1)}
 	go func() { c.ended <- r.Cycle(ctx) }()
@@ -117,10 +119,10 @@ func TestSpoolBound(t *testing.T) {
 	}
 	s.goAway(true)
 	c := collect(t, cfg)
-	waitFor(t, func() bool { return c.room.Short() != "" })
+	testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
 	was := site.visits()
 	asked := s.questions()
-	waitFor(t, func() bool { return s.questions() > asked+3 }) // the uploader has been at it for a while
+	testkit.Until(t, "tries to upload", func() bool { return s.questions() > asked+3 }) // the uploader has been at it for a while
 	if now := site.visits(); now > was+1 {
 		t.Errorf("%d pages were fetched after the bound was reached", now-was)
 	}
@@ -149,9 +151,9 @@ func TestSmallDisk(t *testing.T) {
 	moveTo(t, &cfg, dir)
 	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, free
 	c := collect(t, cfg)
-	waitFor(t, func() bool { return site.visits() > 10 })
+	testkit.Until(t, "visits", func() bool { return site.visits() > 10 })
 	s.goAway(true)
-	waitFor(t, func() bool { return c.room.Short() != "" })
+	testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
 	least := int64(free)
 	for range 50 {
 		disk, err := room.DiskOf(dir)()
@@ -183,10 +185,10 @@ func TestFullDisk(t *testing.T) {
 	cfg.Batch.Size, cfg.Disk.Free = 1_000_000, 1_000_000
 	c := collect(t, cfg)
 	for _, at := range []int{20, 90} {
-		waitFor(t, func() bool { return site.visits() > at })
+		testkit.Until(t, "visits", func() bool { return site.visits() > at })
 		filler := filepath.Join(dir, "filler")
 		fill(t, filler)
-		waitFor(t, func() bool { return c.room.Short() != "" })
+		testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,8 +80,16 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *site) holdAfter(n int) (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.holding, s.held = n, make(chan struct{})
-	return sync.OnceFunc(func() { close(s.held) })
+	held := make(chan struct{})
+	s.holding, s.held = n, held
+	return sync.OnceFunc(func() { close(held) })
+}
+
+// holds reports whether a request waits.
+func (s *site) holds() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.holding > 0 && s.asked > s.holding
 }
 
 // enter notes a request. Its answer is to wait until hold is closed, where there is one.
@@ -136,6 +146,19 @@ func (s *site) seen(at string) int {
 	return s.hits[at]
 }
 
+// visits counts the answers to all but robots.txt.
+func (s *site) visits() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for at, hits := range s.hits {
+		if !strings.HasSuffix(at, "/robots.txt") {
+			n += hits
+		}
+	}
+	return n
+}
+
 // tree fills the site with n small pages, each of which links to ten others.
 func (s *site) tree(host string, n int) {
 	for i := range n {
@@ -153,6 +176,9 @@ func (s *site) tree(host string, n int) {
 }
 
 const interval = 2 * time.Millisecond
+
+// long reports whether tests are to run in their long form, with large inputs.
+func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
 
 // testConfig joins the service and returns settings for short tests.
 func testConfig(t testing.TB, s *service, hosts map[string]string) Config {

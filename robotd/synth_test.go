@@ -1,7 +1,6 @@
 package robotd
 
 import (
-	"bufio"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -9,19 +8,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 )
 
 // synthweb is the shared folder's synthetic web, run as a process of its own.
 type synthweb struct {
+	*testkit.Process
 	t     testing.TB
 	ctl   string
 	seeds []string
-	cmd   *exec.Cmd
 	last  synthStats // as stop found them
 }
 
@@ -47,85 +44,49 @@ type tracks struct {
 	MedianMinGap   float64 `json:"median_min_gap_s"`
 }
 
-// buildShared builds a program of the shared folder.
-func buildShared(t testing.TB, name string) string {
-	t.Helper()
-	dir := filepath.Join(testkit.Shared(t), name)
-	bin := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", bin, ".")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, out)
-	}
-	return bin
-}
-
-// freePort returns a port that nothing listens on at the moment.
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
+// newSynthweb starts a synthetic web, until the test ends.
 func newSynthweb(t testing.TB, args ...string) *synthweb {
 	t.Helper()
-	bin := buildShared(t, "synthweb")
+	bin := testkit.BuildShared(t, "synthweb")
 	seeds := filepath.Join(t.TempDir(), "seeds")
-	s := &synthweb{t: t, ctl: "127.0.0.1:" + freePort(t)}
-	s.cmd = exec.Command(bin, append([]string{"-ctl", s.ctl, "-port", freePort(t), "-seeds", seeds}, args...)...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "synthweb:") {
-		t.Fatalf("synthweb: %q, %v", line, err)
-	}
+	free := testkit.Addresses(t, 2)
+	s := &synthweb{t: t, ctl: free[0]}
+	s.Process = testkit.Start(t, "", exec.Command(bin, append([]string{"-ctl", s.ctl, "-port", portOf(t, free[1]), "-seeds", seeds}, args...)...))
+	s.Ready(t, func() error { _, err := s.ask(); return err }) // once it answers, its hosts listen and the seeds are written
 	text, err := os.ReadFile(seeds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.seeds = strings.Fields(string(text))
 	return s
 }
 
-func (s *synthweb) kill() {
-	s.cmd.Process.Kill()
-	s.cmd.Wait()
+func portOf(t testing.TB, addr string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	testkit.Must(t, err)
+	return port
 }
 
 // stop notes the figures and ends the process.
 func (s *synthweb) stop() {
 	s.last = s.stats()
-	s.kill()
+	s.Kill()
 }
 
-func (s *synthweb) stats() synthStats {
+func (s *synthweb) stats() (st synthStats) {
 	s.t.Helper()
-	var st synthStats
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		resp, err := http.Get("http://" + s.ctl + "/stats")
-		if err == nil {
-			err = json.NewDecoder(resp.Body).Decode(&st)
-			resp.Body.Close()
-		}
-		if err == nil {
-			return st
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatal(err)
-		}
+	testkit.Eventually(s.t, "synthweb's figures", func() (err error) {
+		st, err = s.ask()
+		return err
+	})
+	return st
+}
+
+func (s *synthweb) ask() (st synthStats, err error) {
+	resp, err := http.Get("http://" + s.ctl + "/stats")
+	if err != nil {
+		return st, err
 	}
+	defer resp.Body.Close()
+	err = json.NewDecoder(resp.Body).Decode(&st)
+	return st, err
 }

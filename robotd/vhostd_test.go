@@ -1,7 +1,8 @@
 package robotd
 
 import (
-	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"sheaf/internal/testkit"
 )
@@ -40,36 +40,24 @@ type corpusSite struct {
 // wholeCorpus makes tests take all of the corpus, all its days included: a quarter of an hour and 400 MB.
 const wholeCorpus = "SHEAF_TEST_CORPUS"
 
-// newCorpus unpacks the corpus, without the hosts left out, and starts vhostd.
+// newCorpus unpacks the corpus, without the hosts and files left out, and starts vhostd.
 func newCorpus(t *testing.T, leftOut ...string) *corpus {
 	t.Helper()
 	shared := testkit.Shared(t)
 	tar := testkit.Tool(t, "tar")
 	testkit.Tool(t, "xz")
 	c := &corpus{dir: filepath.Join(t.TempDir(), "corpus"), addr: make(map[string]string)}
-	if err := os.Mkdir(c.dir, 0o755); err != nil {
-		t.Fatal(err)
+	testkit.Must(t, os.Mkdir(c.dir, 0o755))
+	args := []string{"-xJf", filepath.Join(shared, "corpus", "dev.tar.xz"), "-C", c.dir}
+	for _, name := range leftOut {
+		args = append(args, "--exclude="+name)
 	}
-	args := []string{"-xJf", filepath.Join(shared, "corpus", "dev.tar.xz")}
-	for _, host := range leftOut {
-		args = append(args, "--exclude="+host)
+	if out, err := exec.CommandContext(t.Context(), tar, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", tar, args, err, out)
 	}
-	run(t, c.dir, tar, args...)
 	c.readManifest(t, leftOut)
-	server := filepath.Join(t.TempDir(), "vhostd")
-	run(t, filepath.Join(shared, "vhostd"), "go", "build", "-o", server, ".")
-	c.serve(t, server)
+	c.serve(t)
 	return c
-}
-
-func run(t *testing.T, dir, name string, args ...string) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
 }
 
 // readManifest reads MANIFEST.tsv and moves it away: where vhostd finds it, it
@@ -104,42 +92,32 @@ func (c *corpus) readManifest(t *testing.T, leftOut []string) {
 	}
 }
 
-// serve starts vhostd; it ends with the test.
-func (c *corpus) serve(t *testing.T, server string) {
+// startVhostd runs the shared folder's server of many hosts until the test ends.
+func startVhostd(t *testing.T, args ...string) *testkit.Process {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	l.Close()
-	cmd := exec.Command(server,
-		"-sites", filepath.Join(c.dir, "sites")+":"+filepath.Join(c.dir, "derived"),
-		"-days", filepath.Join(c.dir, "days"), "-listen", "127.0.0.1:"+port, "-perhost", port)
-	cmd.Stderr = t.Output()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-	})
-	c.base = "http://127.0.0.1:" + port
-	for lines := bufio.NewScanner(out); len(c.addr) < len(c.sites)+1 && lines.Scan(); { // one more: trap.test
-		ip, name, _ := strings.Cut(lines.Text(), " ")
-		c.addr[name] = ip + ":" + port
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		_, _, err := c.get(t, "vhostd.test", "/day")
-		if err == nil {
-			return
+	server := testkit.Start(t, "", exec.Command(testkit.BuildShared(t, "vhostd"), args...))
+	server.Ready(t, func() error {
+		if said, err := os.ReadFile(server.Log); err != nil || !bytes.Contains(said, []byte("vhostd: ")) {
+			return errors.New("it has not said that it listens")
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("vhostd does not answer: %v", err)
+		return nil
+	})
+	return server
+}
+
+// serve starts vhostd; it ends with the test.
+func (c *corpus) serve(t *testing.T) {
+	t.Helper()
+	base := testkit.Addresses(t, 1)[0]
+	port := portOf(t, base)
+	server := startVhostd(t, "-sites", filepath.Join(c.dir, "sites")+":"+filepath.Join(c.dir, "derived"),
+		"-days", filepath.Join(c.dir, "days"), "-listen", base, "-perhost", port)
+	c.base = "http://" + base
+	said, err := os.ReadFile(server.Log)
+	testkit.Must(t, err)
+	for line := range strings.Lines(string(said)) { // such as "127.1.0.1 www.fml.jp.test"
+		if ip, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && net.ParseIP(ip) != nil {
+			c.addr[name] = net.JoinHostPort(ip, port)
 		}
 	}
 }

@@ -49,7 +49,7 @@ type door struct {
 func newWeb(t testing.TB, first string, addrs, hosts, pages int) *web {
 	t.Helper()
 	w := &web{
-		t: t, pages: pages, port: freePort(t), doors: make(map[string]*door),
+		t: t, pages: pages, port: "0", doors: make(map[string]*door),
 		home: make(map[string]string), hits: make(map[string]int),
 		tells: func(string, string, int) *answer { return nil },
 	}
@@ -61,6 +61,7 @@ func newWeb(t testing.TB, first string, addrs, hosts, pages int) *web {
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.port = portOf(t, l.Addr().String()) // the first one's is all others'
 		go srv.Serve(l)
 		w.addrs = append(w.addrs, a.String())
 		w.doors[a.String()] = &door{gap: time.Hour}
