@@ -35,10 +35,10 @@ func runDaemon(t *testing.T, cfg Config) (stop func()) {
 // The operator pauses a robot: visits end, what is collected is handed in, a restart changes
 // nothing; then it is resumed, and the crawl comes to its end.
 func TestPause(t *testing.T) {
-	const pages = 400
+	const pages = 150
 	site := newSite(t, "127.0.0.81")
 	site.tree("www.a.test", pages)
-	release := site.holdAfter(50) // a crawl of 400 pages may else be over before the pause
+	release := site.holdAfter(50) // a crawl of 150 pages may else be over before the pause
 	defer release()
 	s := newService(t, "http://www.a.test/")
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})

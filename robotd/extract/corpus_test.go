@@ -1,9 +1,7 @@
 package extract
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
 
@@ -13,17 +11,14 @@ import (
 // One site of the shared corpus stands there in every encoding, declared rightly,
 // wrongly and not at all. Each copy must read as the original does, links and all.
 func TestCorpus(t *testing.T) {
-	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
-	tar := testkit.Tool(t, "tar")
-	testkit.Tool(t, "xz")
-	dir := t.TempDir()
-	if out, err := exec.Command(tar, "-xJf", corpus, "-C", dir, "./sites/faq.debian.jp.test", "./derived").CombinedOutput(); err != nil {
-		t.Fatalf("tar: %v\n%s", err, out)
-	}
-	read := func(path string) *Page {
-		body, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
+	const original = "sites/faq.debian.jp.test/"
+	files := maps.Collect(testkit.CorpusFiles(t, func(name string) bool {
+		return strings.HasSuffix(name, ".html") && (strings.HasPrefix(name, original) || strings.HasPrefix(name, "derived/faq-"))
+	}))
+	read := func(name string) *Page {
+		body, ok := files[name]
+		if !ok {
+			t.Fatalf("the corpus lacks %s", name)
 		}
 		p, err := Links(body, "text/html", "http://h/")
 		if err != nil {
@@ -31,9 +26,14 @@ func TestCorpus(t *testing.T) {
 		}
 		return p
 	}
-	originals, err := filepath.Glob(filepath.Join(dir, "sites", "faq.debian.jp.test", "*.html"))
-	if err != nil || len(originals) != 17 {
-		t.Fatalf("%d pages, %v", len(originals), err)
+	var names []string
+	for file := range files {
+		if name, ok := strings.CutPrefix(file, original); ok && !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	if len(names) != 17 {
+		t.Fatalf("%d pages, want 17", len(names))
 	}
 	for copied, charset := range map[string]string{
 		"faq-jis-meta": "iso-2022-jp", "faq-jis-nometa": "iso-2022-jp", "faq-jis-wrongmeta": "iso-2022-jp",
@@ -41,9 +41,8 @@ func TestCorpus(t *testing.T) {
 		"faq-euc-meta": "euc-jp", "faq-euc-nometa": "euc-jp", "faq-euc-wrongmeta": "euc-jp",
 		"faq-utf16-bom": "utf-16", "faq-broken": "euc-jp",
 	} {
-		for _, original := range originals {
-			name := filepath.Base(original)
-			want, got := read(original), read(filepath.Join(dir, "derived", copied+".derived.test", name))
+		for _, name := range names {
+			want, got := read(original+name), read("derived/"+copied+".derived.test/"+name)
 			if !strings.HasPrefix(got.Charset, charset) {
 				t.Errorf("%s/%s was read as %s", copied, name, got.Charset)
 			}
