@@ -141,6 +141,7 @@ func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
+	t.Parallel()
 	const from, long = 10 * time.Hour, 34 * time.Hour // counted is a day of them
 	site := &restless{
 		front: `<a href=/hourly.html>1</a> <a href=/daily.html>2</a> <a href=/still.html>3</a> <a href=/other.html>4</a>`,

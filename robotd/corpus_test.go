@@ -59,8 +59,9 @@ var lawfulGaps = map[string]map[string]string{
 // SHEAF_TEST_CORPUS=1 the whole corpus on 90 days.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
-		t.Skip("crawls thousands of files")
+		t.Skip("crawls a thousand files")
 	}
+	t.Parallel()
 	days, leftOut := []int{13, 20}, smallCorpus // on day 20 the encoding of all pages changes
 	whole := os.Getenv(wholeCorpus) != ""
 	switch {

@@ -129,6 +129,9 @@ func TestRuns(t *testing.T) {
 // four share an address, failures, redirects. With SHEAF_TEST_FULL=1 it is 400 hosts and an
 // interval of 200 ms; SHEAF_TEST_MANNERS_HOSTS sets another number of hosts.
 func TestMannersSynthweb(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	t.Parallel()
 	hosts, interval := 80, 50*time.Millisecond
 	if long() {

@@ -17,6 +17,9 @@ import (
 // The traps' host asks for two seconds between visits, which is the minute that this takes with
 // SHEAF_TEST_FULL=1. Else its robots.txt is another one, without a Crawl-delay.
 func TestTraps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
 	t.Parallel()
 	sites := t.TempDir()
 	const pages = 12

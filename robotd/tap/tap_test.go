@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 func zipped(s string) []byte {
@@ -47,11 +49,7 @@ func connect(t *testing.T, tap *Tap) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	for deadline := time.Now().Add(30 * time.Second); !tap.Active(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the consumer is not admitted")
-		}
-	}
+	testkit.Until(t, "the consumer's admission", tap.Active)
 	return conn
 }
 
@@ -124,15 +122,15 @@ func TestStuckConsumer(t *testing.T) {
 		}
 		text <- string(all)
 	}()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	testkit.Until(t, "the consumer's awakening", func() bool {
 		before := tap.Dropped()
-		if tap.Offer(record); tap.Dropped() == before {
-			break
+		tap.Offer(record)
+		taken := tap.Dropped() == before
+		if !taken {
+			dropped++
 		}
-		if dropped++; time.Now().After(deadline) {
-			t.Fatal("the consumer gets nothing any more")
-		}
-	}
+		return taken
+	})
 	if err := tap.Close(); err != nil {
 		t.Error(err)
 	}
@@ -161,26 +159,21 @@ func TestStuckConsumer(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	tap := listen(t, Options{Buffer: 1 << 20, Stuck: 20 * time.Millisecond})
 	connect(t, tap)
-	for deadline := time.Now().Add(30 * time.Second); tap.Active(); time.Sleep(time.Millisecond) {
+	testkit.Until(t, "the stuck consumer's end", func() bool {
 		tap.Offer(bytes.Repeat([]byte("x"), 64<<10))
-		if time.Now().After(deadline) {
-			t.Fatal("a stuck consumer stays")
-		}
-	}
+		return !tap.Active()
+	})
 	for range maxConsumers {
 		connect(t, tap)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	testkit.Eventually(t, "the consumers' admission", func() error {
 		tap.mu.Lock()
-		n := len(tap.consumers)
-		tap.mu.Unlock()
-		if n == maxConsumers {
-			break
+		defer tap.mu.Unlock()
+		if n := len(tap.consumers); n != maxConsumers {
+			return fmt.Errorf("%d consumers are admitted, want %d", n, maxConsumers)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d consumers are admitted, want %d", n, maxConsumers)
-		}
-	}
+		return nil
+	})
 	conn, err := net.Dial("unix", tap.opt.Path)
 	if err != nil {
 		t.Fatal(err)

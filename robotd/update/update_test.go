@@ -20,6 +20,7 @@ import (
 	"aead.dev/minisign"
 
 	"sheaf/internal/release"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/update"
 )
@@ -176,7 +177,7 @@ func TestSupervisor(t *testing.T) {
 	}{
 		"works":              {good, time.Hour, "new\n", 8, ""},
 		"exits":              {exits, time.Hour, "new\nnew\nnew\nold\n", 0, "ended 3 times"},
-		"hangs, or is alone": {hangs, 2 * time.Second, "new\nold\n", 0, "did not report in"},
+		"hangs, or is alone": {hangs, 1500 * time.Millisecond, "new\nold\n", 0, "did not report in"},
 		"is no program":      {garbage, time.Hour, "old\n", 0, "ended 3 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,19 +189,17 @@ func TestSupervisor(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := update.Supervisor{Dir: s.dir, Installed: installed, Args: []string{trace}, Trial: c.trial,
-				Pause: time.Millisecond, Stop: time.Second, Log: slog.New(slog.DiscardHandler)}
+				Pause: time.Millisecond, Stop: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- v.Run(ctx) }()
-			for end := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				text, _ := os.ReadFile(trace)
-				if string(text) == c.started && s.remembered().Trial == nil {
-					break
+			testkit.Eventually(t, "the programs' starts", func() error {
+				text, _ := os.ReadFile(trace) // there is none before the first
+				if string(text) != c.started || s.remembered().Trial != nil {
+					return fmt.Errorf("started %q, want %q", text, c.started)
 				}
-				if time.Now().After(end) {
-					t.Fatalf("started %q, want %q", text, c.started)
-				}
-			}
+				return nil
+			})
 			cancel()
 			if err := <-ended; err != nil {
 				t.Fatal(err)
