@@ -74,7 +74,7 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 	})
 	wantCells(t, s.cells(0, "sold.test"), map[string]archive.Kind{"http://sold.test/": other})
 
-	m := s.batches[0].manifest
+	m := s.all()[0].manifest
 	got := make(map[string]wire.Coverage)
 	for _, h := range m.Coverage {
 		slices.SortFunc(h.URLs, func(a, b wire.CoveredURL) int { return strings.Compare(a.URL, b.URL) })

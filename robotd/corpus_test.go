@@ -105,7 +105,7 @@ func TestCorpus(t *testing.T) {
 	for _, site := range c.sites {
 		t.Run(site.host, func(t *testing.T) { c.wantReached(t, s, site, full) })
 	}
-	for _, h := range s.batches[0].manifest.Coverage {
+	for _, h := range s.all()[0].manifest.Coverage {
 		if len(h.Marked) != 0 || len(h.Failed) != 0 || h.Left != 0 {
 			t.Errorf("real pages are taken for no pages, or not reached: %+v", h)
 		}

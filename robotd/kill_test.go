@@ -209,9 +209,7 @@ func (w *mortalWeb) again(t *testing.T) (n int) {
 }
 
 func (s *service) arrived() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.batches)
+	return len(s.all())
 }
 
 // A robot is killed again and again in the middle of its crawl and of its uploads. In the
@@ -262,7 +260,7 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	archived := make(map[string]int)
-	for i, b := range s.batches {
+	for i, b := range s.all() {
 		if id := string(b.manifest.Batch); !strings.HasSuffix(id, fmt.Sprintf("-%d", i+1)) {
 			t.Errorf("batch %d is %s: there is a gap", i+1, id)
 		}
@@ -286,7 +284,7 @@ func TestKill(t *testing.T) {
 	if len(archived) != hosts*pages {
 		t.Errorf("%d pages are in the batches, want %d", len(archived), hosts*pages)
 	}
-	t.Logf("%d pages, %d kills, %d batches, %d pages fetched again", len(archived), kills, len(s.batches), w.again(t))
+	t.Logf("%d pages, %d kills, %d batches, %d pages fetched again", len(archived), kills, s.arrived(), w.again(t))
 }
 
 // contextForChild bounds a robot whose test went away.

@@ -80,7 +80,7 @@ func TestManners(t *testing.T) {
 	for i := range hosts {
 		host := fmt.Sprintf("h%d.web.test:%s", i, w.port)
 		found := 0
-		for b := range s.batches {
+		for b := range s.all() {
 			for _, c := range s.cells(b, host) {
 				if c.Kind == archive.Page || c.Status/100 == 3 {
 					found++

@@ -86,13 +86,13 @@ func TestDamagedQueue(t *testing.T) {
 			if err := r.Drain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			for _, h := range s.batches[0].manifest.Coverage {
+			for _, h := range s.all()[0].manifest.Coverage {
 				if h.Host == "www.a.test" && (h.Left == 0 || h.LeftWhy != "later" || h.Collected == 0) {
 					t.Errorf("a batch made under way says %+v", h)
 				}
 			}
 			archived := make(map[string]int)
-			for i := range s.batches {
+			for i := range s.all() {
 				for url := range s.cells(i, "www.a.test") {
 					archived[url]++
 				}

@@ -309,6 +309,13 @@ func (s *service) receipt(w http.ResponseWriter, r *http.Request) {
 	w.Write(signed)
 }
 
+// all returns the batches that have arrived.
+func (s *service) all() []*received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
+}
+
 // cells returns what arrived of a host in the given batch.
 func (s *service) cells(batch int, host string) map[string]archive.Cell {
 	s.t.Helper()

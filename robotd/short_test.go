@@ -87,7 +87,7 @@ func (s *service) goAway(away bool) {
 func (s *service) checkOnce(t *testing.T, host string, pages int) {
 	t.Helper()
 	archived := make(map[string]int)
-	for i := range s.batches {
+	for i := range s.all() {
 		for url := range s.cells(i, host) {
 			archived[url]++
 		}
