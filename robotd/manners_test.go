@@ -17,7 +17,7 @@ import (
 // that ask for patience, failures, connections that break.
 func (w *web) troubles() {
 	redirect := func(to string) *answer { return &answer{http.StatusFound, http.Header{"Location": {to}}, nil} }
-	w.tells = func(host, uri string, hit int) *answer {
+	w.tell(func(host, uri string, hit int) *answer {
 		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(host, "h"), ".web.test"))
 		next := fmt.Sprintf("h%d.web.test", (n+len(w.addrs))%len(w.home)) // on the same address
 		other := fmt.Sprintf("h%d.web.test", (n+1)%len(w.home))
@@ -39,7 +39,7 @@ func (w *web) troubles() {
 			return &answer{}
 		}
 		return nil
-	}
+	})
 }
 
 // Hundreds of hosts, several to an address, with everything that goes wrong, a robot that is

@@ -25,7 +25,7 @@ func watchKills(t *testing.T, first, robots string, says func(page int) *answer)
 	cfg.Network.Resolver = w.names.LocalAddr().String()
 	var seen asked
 	came := make(chan int64, 100)
-	w.tells = func(_, uri string, _ int) *answer {
+	w.tell(func(_, uri string, _ int) *answer {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if uri == "/robots.txt" {
@@ -35,7 +35,7 @@ func watchKills(t *testing.T, first, robots string, says func(page int) *answer)
 		seen.at = append(seen.at, time.Now())
 		came <- noted(cfg)
 		return says(len(seen.at))
-	}
+	})
 	for range 3 {
 		robot := startRobot(t, cfg)
 		before := testkit.Receive(t, "a visit", came)
@@ -83,14 +83,14 @@ func TestKilledRobotBacksOff(t *testing.T) {
 	cfg.Interval = 40 * time.Millisecond
 	cfg.Network.Resolver = w.names.LocalAddr().String()
 	came, before := make(chan time.Time, 100), make(chan int64, 100)
-	w.tells = func(_, uri string, _ int) *answer {
+	w.tell(func(_, uri string, _ int) *answer {
 		if uri == "/robots.txt" {
 			return nil
 		}
 		before <- noted(cfg)
 		came <- time.Now()
 		return &answer{http.StatusServiceUnavailable, nil, nil}
-	}
+	})
 	robot := startRobot(t, cfg)
 	began := testkit.Receive(t, "a visit", came)
 	was := testkit.Receive(t, "the notes before it", before)

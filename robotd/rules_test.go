@@ -16,7 +16,7 @@ func TestRobotsAnswers(t *testing.T) {
 		return &answer{http.StatusOK, http.Header{"Content-Type": {"text/plain"}}, []byte(body)}
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	w.tells = func(host, uri string, hit int) *answer {
+	w.tell(func(host, uri string, hit int) *answer {
 		switch host + uri {
 		case "h0.web.test/robots.txt":
 			return &answer{http.StatusNotFound, nil, nil}
@@ -38,7 +38,7 @@ func TestRobotsAnswers(t *testing.T) {
 			return text("User-agent: otherbot\nDisallow: /\nUser-agent: Sheaf-RobotD/9\nDisallow: /1.html\n")
 		}
 		return nil
-	}
+	})
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
 	cfg.Interval = 300 * time.Microsecond // a host that fails is given up after some thousand of them
 	cfg.Network.Resolver = w.names.LocalAddr().String()

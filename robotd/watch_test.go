@@ -46,12 +46,12 @@ func TestStalledHost(t *testing.T) {
 	w := newWeb(t, "127.42.0.1", 2, 2, 5)
 	quiet := make(chan struct{})
 	t.Cleanup(func() { close(quiet) })
-	w.tells = func(host, uri string, hit int) *answer {
+	w.tell(func(host, uri string, hit int) *answer {
 		if host == "h0.web.test" && uri == "/2.html" && hit == 1 {
 			<-quiet
 		}
 		return nil
-	}
+	})
 	cfg := testConfig(t, newService(t, w.seeds()...), nil)
 	cfg.Network.Resolver = w.names.LocalAddr().String()
 	cfg.Page.Stall = 200 * time.Millisecond

@@ -74,6 +74,13 @@ func newWeb(t testing.TB, first string, addrs, hosts, pages int) *web {
 	return w
 }
 
+// tell makes tells say what is answered; nil: the page.
+func (w *web) tell(tells func(host, uri string, hit int) *answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tells = tells
+}
+
 // seeds are the top pages of the hosts.
 func (w *web) seeds() []string {
 	var urls []string
