@@ -11,16 +11,11 @@ import (
 
 // Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
 // until one cycle is published.
-func Run(ctx context.Context, cfg Config, log *slog.Logger) error {
+func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
 	}
-	return r.run(ctx)
-}
-
-// run is Run of a robot that is open, and closes it.
-func (r *Robot) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	stop, err := r.serveControl()
 	if err != nil {
@@ -31,7 +26,7 @@ func (r *Robot) run(ctx context.Context) (err error) {
 	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
 		return err
 	}
-	if r.cfg.Once {
+	if cfg.Once {
 		if err := r.awaitList(ctx, onceWait); err != nil {
 			return err
 		}
