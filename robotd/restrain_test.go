@@ -96,7 +96,7 @@ func TestKilledRobotBacksOff(t *testing.T) {
 	was := testkit.Receive(t, "the notes before it", before)
 	testkit.Until(t, "a note of the failure", func() bool { return noted(cfg) > was })
 	robot.Kill()
-	robot = startRobot(t, cfg)
+	startRobot(t, cfg)
 	if gap := testkit.Receive(t, "another visit", came).Sub(began); gap < patience*cfg.Interval {
 		t.Errorf("the page was asked for again after %v, want at least %v", gap, patience*cfg.Interval)
 	}
