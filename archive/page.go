@@ -39,6 +39,9 @@ func PageBodyOf(src Source, c *Cell) (*PageView, error) {
 // Size is the length of the gzip file.
 func (p *PageView) Size() int64 { return int64(len(p.start)+len(p.end)) + p.body.n }
 
+// Frame returns what stands in the gzip file before and behind the stored blocks.
+func (p *PageView) Frame() (start, end []byte) { return p.start, p.end }
+
 // OpenRange gives n bytes of the gzip file from off on.
 func (p *PageView) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 || n < 0 || off > p.Size() || n > p.Size()-off {

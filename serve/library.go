@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sheaf/archive/catalog"
@@ -51,6 +52,7 @@ type Library struct {
 	cache    *cache
 	spools   *cache
 	spooling chan struct{} // holds an element for each spool that is being written
+	damaged  atomic.Int64  // see Damaged
 }
 
 // NewLibrary makes a library over a catalog and the store that its segments lie in.

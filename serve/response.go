@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bufio"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +36,16 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
+// Check reads what is left of Body, and fails with a *DamageError where the record is damaged.
+func (r *Response) Check() error {
+	_, err := io.Copy(io.Discard, r.Body)
+	return err
+}
+
 // Response opens what the server answered; of a Revisit what it answered when the
-// Original was fetched. ErrNotFound says that this is not here. The caller closes the body.
+// Original was fetched. ErrNotFound says that this is not here, a *DamageError that the stored bytes
+// are not those that were published: of a body up to 1 MiB at once, of a longer one before Body's last
+// bytes, so read that to its end before you trust it. The caller closes the body.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	if c.Original != nil {
 		return c.Original.Response(ctx)
@@ -50,21 +57,16 @@ func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := readResponse(record)
+	r, err := c.open(ctx, record)
 	if err != nil {
 		record.Close()
-		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
+		return nil, err
 	}
 	return r, nil
 }
 
-// readResponse reads a record up to its body.
-func readResponse(record io.ReadCloser) (*Response, error) {
-	zr, err := gzip.NewReader(record)
-	if err != nil {
-		return nil, err
-	}
-	in := bufio.NewReaderSize(zr, 16<<10)
+// readResponse reads a decoded record up to its body.
+func readResponse(in *bufio.Reader) (*Response, error) {
 	_, warc, _, err := readHead(in)
 	if err != nil {
 		return nil, fmt.Errorf("WARC header: %w", err)
@@ -85,10 +87,6 @@ func readResponse(record io.ReadCloser) (*Response, error) {
 	if r.Size < 0 {
 		return nil, fmt.Errorf("HTTP header of %d bytes in a block of %d", n, block)
 	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(in, r.Size), record}
 	return r, nil
 }
 

@@ -160,7 +160,11 @@ func textOf(r *http.Request, c *serve.Capture) (*replay.Content, error) {
 	if to := answer.Get("Location"); to != "" && answer.Status/100 == 3 {
 		return &replay.Content{Blocks: []string{fmt.Sprintf("%d → %s", answer.Status, to)}}, nil
 	}
-	return replay.Read(answer.Body, storedType(answer))
+	content, err := replay.Read(answer.Body, storedType(answer))
+	if err != nil {
+		return nil, err
+	}
+	return content, answer.Check()
 }
 
 // SameBytes reports whether the bodies are the same, byte for byte.

@@ -222,6 +222,9 @@ func (w *counter) ReadFrom(src io.Reader) (int64, error) {
 			w.bytes += n
 			return n, err
 		}
+		if b, isBody := limited.R.(*bodyContent); isBody {
+			b.until = b.pos + limited.N
+		}
 	}
 	return io.Copy(struct{ io.Writer }{w}, src)
 }

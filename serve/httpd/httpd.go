@@ -164,6 +164,7 @@ func tooManyGuesses(wait time.Duration) error {
 func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error {
 	var closed *serve.ClosedError
 	var quota *bandwidth.QuotaError
+	var damage *serve.DamageError
 	if p := queryProblem(err); p != nil {
 		return p
 	}
@@ -180,6 +181,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		return p
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return problem.New(http.StatusRequestTimeout, "body_stalled", "the request's body did not come; send it again")
+	case errors.As(err, &damage): // the library has logged it
+		return problem.New(http.StatusInternalServerError, "damaged", "what is stored of this page is damaged, and is not shown; the service's log names it")
 	case errors.Is(err, serve.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
 	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -101,10 +100,27 @@ func (s *server) send(w *counter, r *http.Request, c *serve.Capture, answer *ser
 		return s.sendWhole(w, r, status, answer.Size, body) // ranges are of what is 200 (RFC 9110, 14.2)
 	}
 	content := &bodyContent{size: answer.Size, body: io.NopCloser(body)}
-	content.open = func(off, _ int64) (io.ReadCloser, error) { return openFrom(r.Context(), stored.Open, off) }
+	inMemory, checked := answer.Body.(io.ReadSeeker)
+	content.forward = !checked
+	content.open = func(off, _ int64) (io.ReadCloser, error) {
+		if checked {
+			_, err := inMemory.Seek(off, io.SeekStart)
+			return io.NopCloser(inMemory), err
+		}
+		again, err := c.Response(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		return again.Body, nil
+	}
 	if takesGzip(r) && stored.Size() < answer.Size {
 		content = &bodyContent{size: stored.Size()}
-		content.open = func(off, n int64) (io.ReadCloser, error) { return stored.OpenRange(r.Context(), off, n) }
+		content.open = func(off, n int64) (io.ReadCloser, error) {
+			if off == 0 {
+				return c.OpenGzip(r.Context())
+			}
+			return stored.OpenRange(r.Context(), off, n) // whoever puts parts together finds damage by gzip's CRC-32
+		}
 		h.Set("Content-Encoding", "gzip")
 		h.Set("Content-Length", strconv.FormatInt(content.size, 10)) // else ServeContent would leave it out
 		h.Set("ETag", inGzip(h.Get("ETag")))
@@ -112,6 +128,9 @@ func (s *server) send(w *counter, r *http.Request, c *serve.Capture, answer *ser
 	defer content.Close()
 	h.Del("Accept-Ranges")
 	boundRanges(r)
+	if content.forward && strings.Contains(r.Header.Get("Range"), ",") {
+		r.Header.Del("Range") // where several ranges end is known to nobody who could check the body there
+	}
 	http.ServeContent(w, r, "", time.Time{}, content)
 	if content.err != nil {
 		s.broken(r, content.err)
@@ -132,19 +151,6 @@ func (s *server) sendWhole(w *counter, r *http.Request, status int, size int64, 
 	return nil
 }
 
-// openFrom opens what can be read from its beginning only, from off on.
-func openFrom(ctx context.Context, open func(context.Context) (io.ReadCloser, error), off int64) (io.ReadCloser, error) {
-	in, err := open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := io.CopyN(io.Discard, in, off); err != nil {
-		in.Close()
-		return nil, err
-	}
-	return in, nil
-}
-
 // bodyContent is a stored body as http.ServeContent wants it: nothing is opened before it is read.
 type bodyContent struct {
 	open func(off, n int64) (io.ReadCloser, error)
@@ -154,6 +160,11 @@ type bodyContent struct {
 	err  error         // why reading failed
 
 	bodyPos int64
+
+	// forward says that body is only read from its beginning to its end, where it was checked: then
+	// the last bytes before until are given once that is done.
+	forward bool
+	until   int64 // where the range ends; 0: not known
 }
 
 // Seek implements io.Seeker.
@@ -176,13 +187,9 @@ func (b *bodyContent) Read(p []byte) (int, error) {
 	if b.pos >= b.size {
 		return 0, io.EOF
 	}
-	if b.body == nil || b.bodyPos != b.pos {
-		b.Close()
-		if b.body, b.err = b.open(b.pos, b.size-b.pos); b.err != nil {
-			b.body = nil
-			return 0, b.err
-		}
-		b.bodyPos = b.pos
+	if err := b.place(); err != nil {
+		b.err = err
+		return 0, err
 	}
 	n, err := b.body.Read(p[:min(int64(len(p)), b.size-b.pos)])
 	b.pos += int64(n)
@@ -190,10 +197,39 @@ func (b *bodyContent) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) && b.pos < b.size {
 		err = io.ErrUnexpectedEOF
 	}
+	if b.forward && b.until > 0 && b.pos >= b.until && (err == nil || err == io.EOF) {
+		if _, failed := io.Copy(io.Discard, b.body); failed != nil {
+			n, err = 0, failed
+		}
+		b.bodyPos = b.size
+	}
 	if err != nil && err != io.EOF {
 		b.err = err
 	}
 	return n, err
+}
+
+// place makes body stand where the next Read begins.
+func (b *bodyContent) place() (err error) {
+	if b.body != nil && b.bodyPos != b.pos && (!b.forward || b.bodyPos > b.pos) {
+		b.Close()
+	}
+	if b.body == nil {
+		if b.body, err = b.open(b.pos, b.size-b.pos); err != nil {
+			b.body = nil
+			return err
+		}
+		b.bodyPos = b.pos
+		if b.forward {
+			b.bodyPos = 0
+		}
+	}
+	if skip := b.pos - b.bodyPos; skip > 0 {
+		n, err := io.CopyN(io.Discard, b.body, skip)
+		b.bodyPos += n
+		return err
+	}
+	return nil
 }
 
 // Close ends what is open.

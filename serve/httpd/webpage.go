@@ -193,7 +193,11 @@ func (s *server) page(w *counter, r *http.Request, all mementos, i int, answer *
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if err := doc.Rewrite(w, c.Time, mode == replay.Frame, banner); err != nil {
+	err = doc.Rewrite(w, c.Time, mode == replay.Frame, banner)
+	if err == nil {
+		err = answer.Check()
+	}
+	if err != nil {
 		s.broken(r, err)
 	}
 	return nil

@@ -67,7 +67,7 @@ func titleOf(ctx context.Context, cell *archive.Cell, captures []*serve.Capture)
 	}
 	defer answer.Body.Close()
 	content, err := replay.Read(io.LimitReader(answer.Body, titleWithin), answer.Get("Content-Type"))
-	if err != nil {
+	if err != nil || answer.Check() != nil {
 		return ""
 	}
 	return oneLine(content.Title)
