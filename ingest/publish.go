@@ -111,10 +111,11 @@ func (i *Ingest) publishWaiting(ctx context.Context, token int64, due func() boo
 	}
 	p := catalog.Publication{Lines: i.ledger.lines(ctx, rest), Token: token}
 	for _, b := range rest {
-		if err := i.write(writeManifest, func() error { return i.keepManifest(ctx, b) }); err != nil {
+		var manifest string
+		if err := i.write(writeManifest, func() (err error) { manifest, err = i.keepManifest(ctx, b); return err }); err != nil {
 			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
 		}
-		p.Batches = append(p.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256})
+		p.Batches = append(p.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256, Manifest: manifest})
 	}
 	if !due() {
 		return v, len(waiting) - len(rest), nil
@@ -172,30 +173,31 @@ func (i *Ingest) markPublished(ctx context.Context, batches []*Batch, v catalog.
 	return nil
 }
 
-// keepManifest stores the signed manifest for ever: provenance outlives the batch.
-func (i *Ingest) keepManifest(ctx context.Context, b *Batch) error {
+// keepManifest stores the signed manifest for ever: provenance outlives the batch. It returns the
+// manifest's SHA-256.
+func (i *Ingest) keepManifest(ctx context.Context, b *Batch) (digest string, err error) {
 	_, signed, err := i.manifest(b)
 	if err != nil {
-		return err
+		return "", err
 	}
-	key := "batches/" + string(b.Batch) + ".manifest"
+	key := wire.ManifestKey(b.Batch)
 	err = i.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
 	if !errors.Is(err, store.ErrExists) {
-		return err
+		return wire.Digest(signed), err
 	}
 	r, err := i.opt.Store.Open(ctx, key, 0, -1)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer r.Close()
 	kept, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !bytes.Equal(kept, signed) {
-		return fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
+		return "", fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
 	}
-	return nil
+	return wire.Digest(signed), nil
 }
 
 // moved tells the observer of a step that b has made.

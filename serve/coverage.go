@@ -40,9 +40,6 @@ type CoverageSearch struct {
 // coveragePage is how many batches are asked for at once.
 const coveragePage = 256
 
-// manifestPrefix is where ingest keeps the batches' signed manifests.
-const manifestPrefix = "batches/"
-
 // Coverage returns up to a limit what manifests say of the hosts wanted that the
 // account may see, robot by robot and each by time. Next is the cursor for more,
 // empty at the end; there may be more where nothing was found in the time given.
@@ -151,7 +148,7 @@ func batchOpened(id string) time.Time {
 // manifest reads what is kept of a batch's; nil where nothing is.
 func (l *Library) manifest(ctx context.Context, id string) (*wire.Manifest, error) {
 	return recall(ctx, l.cache, "manifest "+id, func(ctx context.Context) (*wire.Manifest, int64, error) {
-		r, err := l.Store.Open(ctx, manifestPrefix+id+".manifest", 0, -1)
+		r, err := l.Store.Open(ctx, wire.ManifestKey(wire.BatchID(id)), 0, -1)
 		if errors.Is(err, store.ErrNotExist) {
 			return nil, 128, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
 )
 
 // damaged is a store in which one object reads as other bytes; nil bytes mean that it is missing.
@@ -75,7 +76,13 @@ func TestFsckFindsDamage(t *testing.T) {
 	c := openWith(t, st, catalog.Options{Fanout: 3, BlockSize: 1000})
 	for i := range 4 {
 		id := fmt.Sprintf("b%d", i)
-		publish(t, c, publication(id, putSegment(t, st, "a.jp", id), putSegment(t, st, "b.jp", id), putSegment(t, st, "c.jp", id)))
+		p := publication(id, putSegment(t, st, "a.jp", id), putSegment(t, st, "b.jp", id), putSegment(t, st, "c.jp", id))
+		manifest := "manifest of " + id // what stands in it is its robot's
+		p.Batches[0].Manifest = wire.Digest([]byte(manifest))
+		if err := st.Put(t.Context(), wire.ManifestKey(wire.BatchID(id)), strings.NewReader(manifest), int64(len(manifest))); err != nil {
+			t.Fatal(err)
+		}
+		publish(t, c, p)
 		if err := c.Merge(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,9 @@ import (
 	"io"
 	"iter"
 	"strconv"
+
+	"sheaf/archive/store"
+	"sheaf/internal/wire"
 )
 
 // rowSum sums up rows whatever their order: equal sums of two sets of runs say
@@ -159,7 +162,7 @@ func (v *versionCheck) problem(format string, args ...any) {
 func (v *versionCheck) row(row []byte) error {
 	switch string(row[:min(2, len(row))]) {
 	case tableBatch:
-		v.batch(row)
+		return v.batch(row)
 	case tableHost:
 		return v.line(row)
 	case tableEdition:
@@ -184,17 +187,53 @@ func (v *versionCheck) row(row []byte) error {
 	return nil
 }
 
-func (v *versionCheck) batch(row []byte) {
+func (v *versionCheck) batch(row []byte) error {
 	var b batchRow
 	if err := rowValue(row, &b); err != nil {
 		v.problem("%v", err)
-		return
+		return nil
 	}
 	if string(rowKey(row)) != tableBatch+b.ID || b.N != v.entry.N || b.Edition != v.entry.Edition {
 		v.problem("row %q says batch %s, version %d, edition %s", rowKey(row), b.ID, b.N, b.Edition)
 	}
 	v.batches = append(v.batches, b)
 	v.report.Batches++
+	return v.checkManifest(b.Batch)
+}
+
+// checkManifest checks that a batch's manifest is there and, in a deep check, that it is the one that was
+// kept. Where the catalog does not have its digest, it must at least be a manifest, and this batch's.
+func (f *fsck) checkManifest(b Batch) error {
+	key := wire.ManifestKey(wire.BatchID(b.ID))
+	if b.Manifest != "" {
+		if err := f.needWhole(key, 0); err != nil {
+			return err
+		}
+	}
+	if !f.opt.Deep {
+		return nil
+	}
+	data, err := store.ReadAll(f.ctx, f.lib.store, key, 0, -1)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil // where there should be one, the listing says that it is missing
+	}
+	if f.failed(key, err) {
+		return f.ctx.Err()
+	}
+	if b.Manifest != "" {
+		if got := wire.Digest(data); got != b.Manifest {
+			f.report.problem(key, "SHA-256 is %s, the catalog says %s", got, b.Manifest)
+		}
+		return nil
+	}
+	m, err := wire.PeekManifest(data)
+	if f.failed(key, err) {
+		return nil
+	}
+	if string(m.Batch) != b.ID || m.SHA256 != b.SHA256 {
+		f.report.problem(key, "is of batch %s with SHA-256 %s, the catalog says %s with %s", m.Batch, m.SHA256, b.ID, b.SHA256)
+	}
+	return nil
 }
 
 func (v *versionCheck) line(row []byte) error {

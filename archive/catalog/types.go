@@ -62,6 +62,9 @@ type View struct {
 type Batch struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
+	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey; empty in what was
+	// published before it was kept, and of batches without one.
+	Manifest string `json:"manifest,omitempty"`
 }
 
 // Publication is what one publish makes public.

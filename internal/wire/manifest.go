@@ -186,6 +186,9 @@ func (m *Manifest) Unsigned() ([]byte, error) {
 	return json.Marshal(signed{Body: string(body)})
 }
 
+// ManifestKey names the object in which a published batch's signed manifest is kept.
+func ManifestKey(id BatchID) string { return "batches/" + string(id) + ".manifest" }
+
 // OpenManifest checks the signature against key and then every field. It fails
 // with ErrSignature where the signature is not key's.
 func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
