@@ -103,7 +103,7 @@ func (h *host) files(ctx context.Context) iter.Seq2[Node, error] {
 				if !a.offers(f) {
 					continue
 				}
-				e, err := a.file(ctx, a.base+f.suffix, f) // links that are listed are files, too
+				e, err := a.listedFile(ctx, f)
 				if err != nil {
 					yield(Node{}, fmt.Errorf("%s: %w", a.base+f.suffix, err))
 					return
@@ -163,15 +163,10 @@ func (h *host) anyFile(ctx context.Context, name string) (*entry, error) {
 	if len(a.lines) == 0 {
 		return nil, ErrNotFound
 	}
-	switch {
-	case f.suffix == formCDXJ:
+	if f.suffix == formCDXJ {
 		return h.document(ctx, a.key(), name, f.media, a.modified(), a.writeCDXJ)
-	case f.kind == archive.Links:
-		return a.links(ctx, name, f)
-	case f.kind == viewOthers:
-		return a.others(ctx, name, f)
 	}
-	return a.file(ctx, name, f)
+	return a.listedFile(ctx, f)
 }
 
 // left returns the cells of a segment that are not taken down; nil is all of them.

@@ -413,6 +413,8 @@ func TestTakeDown(t *testing.T) {
 	if err != nil || less.ETag == whole.ETag || less.SHA256 != "" {
 		t.Errorf("the file without the page is %+v, %v", less, err)
 	}
+	wantSums(t, s, "/jp/ac/waseda/www/", 4)
+	wantSums(t, s, "/editions/20261120/", 2)
 	for _, path := range []string{"/jp/ac/waseda/www/all.warc.gz", "/jp/ac/waseda/www/current.warc.gz", "/jp/ac/waseda/www/all.cdxj"} {
 		if bytes.Contains(inflated(read(t, s.Library, everyone, path)), []byte(waseda+"same")) {
 			t.Errorf("%s still has the page", path)
@@ -420,6 +422,78 @@ func TestTakeDown(t *testing.T) {
 	}
 	if _, err := s.Library.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, serve.ErrNotFound) {
 		t.Errorf("the host is still there: %v", err)
+	}
+}
+
+// The links of the pages that remain are listed, and told of in MANIFEST and SHA256SUMS.
+func TestTakeDownKeepsLinks(t *testing.T) {
+	s := servetest.New(t, nil)
+	page := func(name string) *archive.Record {
+		r := servetest.Page(waseda+name, name, dayOne)
+		r.Links = []archive.Link{{URL: waseda + "of-" + name, Kind: "a"}}
+		return r
+	}
+	s.Publish("20261120", map[string][]*archive.Record{"www.waseda.ac.jp": {page("stays"), page("goes")}})
+	s.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {page("other")}})
+	const dir = "/jp/ac/waseda/www/"
+	known, err := s.Library.Stat(t.Context(), everyone, dir+"20261121.links.gz")
+	if err != nil || known.SHA256 == "" {
+		t.Fatalf("%+v, %v", known, err)
+	}
+	if _, err := s.Catalog.Remove(t.Context(), catalog.Tombstone{Host: "www.waseda.ac.jp", URLPrefix: waseda + "goes"}); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for n, err := range s.Library.List(t.Context(), everyone, dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(n.Name, ".links.gz") {
+			listed = append(listed, n.Name)
+		}
+	}
+	if want := []string{"20261120.links.gz", "20261121.links.gz", "all.links.gz"}; !slices.Equal(listed, want) {
+		t.Errorf("listed: %q, want %q", listed, want)
+	}
+	if text := string(inflated(read(t, s.Library, everyone, dir+"20261120.links.gz"))); !strings.Contains(text, "of-stays") || strings.Contains(text, "of-goes") {
+		t.Errorf("the links that remain: %s", text)
+	}
+	if now, err := s.Library.Stat(t.Context(), everyone, dir+"20261121.links.gz"); err != nil || now != known {
+		t.Errorf("an edition that has nothing of what was taken down: %+v, %v, want %+v", now, err, known)
+	}
+	wantSums(t, s, dir, 6)
+	wantSums(t, s, "/editions/20261120/", 3)
+}
+
+// wantSums compares a directory's SHA256SUMS and MANIFEST with the files that they name.
+func wantSums(t *testing.T, s *servetest.Site, dir string, atLeast int) {
+	t.Helper()
+	sums := make(map[string]string)
+	for line := range strings.Lines(string(read(t, s.Library, everyone, dir+"SHA256SUMS"))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got := servetest.SHA256(read(t, s.Library, everyone, dir+name)); got != sum {
+			t.Errorf("%s%s has SHA-256 %s, SHA256SUMS says %s", dir, name, got, sum)
+		}
+		sums[name] = sum
+	}
+	if len(sums) < atLeast {
+		t.Errorf("%sSHA256SUMS names %d files, want %d at least", dir, len(sums), atLeast)
+	}
+	for line := range strings.Lines(string(read(t, s.Library, everyone, dir+"MANIFEST"))) {
+		var m serve.ManifestLine
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		data := read(t, s.Library, everyone, dir+m.Path)
+		if int64(len(data)) != m.Size || m.Edition != "" && m.SHA256 != sums[m.Path] {
+			t.Errorf("%s%s has %d bytes; MANIFEST says %d and SHA-256 %q, SHA256SUMS %q", dir, m.Path, len(data), m.Size, m.SHA256, sums[m.Path])
+		}
+		for _, of := range m.Segments {
+			base, _, _ := serve.CutForm(m.Path)
+			if files := len(pages(t, read(t, s.Library, everyone, dir+base+".tar.gz"))); of.Files > int64(files) {
+				t.Errorf("%s%s holds %d pages, MANIFEST counts %d", dir, m.Path, files, of.Files)
+			}
+		}
 	}
 }
 

@@ -20,16 +20,28 @@ import (
 // hasLinks reports whether a robot wrote down the links of a segment.
 func hasLinks(l catalog.Line) bool { _, ok := l.Views[string(archive.Links)]; return ok }
 
-// offers reports whether the archive is listed in a form. Links and other records that must be chosen from
-// those that are stored are not: their size is known only when they are written.
+// offers reports whether the archive is listed in a form. The links of current are not: they are chosen
+// from all that is stored, and their size is known only when they are written.
 func (s selection) offers(f form) bool {
 	switch f.kind {
 	case archive.Links:
-		return s.anyLinks() && s.wholeLinks()
+		return s.anyLinks() && !s.latest
 	case viewOthers:
-		return s.anyOthers() && s.wholeOthers()
+		return s.anyOthers()
 	}
 	return f.listed
+}
+
+// listedFile finds the archive's file in a form that it offers.
+func (s selection) listedFile(ctx context.Context, f form) (*entry, error) {
+	name := s.base + f.suffix
+	switch f.kind {
+	case archive.Links:
+		return s.links(ctx, name, f)
+	case viewOthers:
+		return s.others(ctx, name, f)
+	}
+	return s.file(ctx, name, f)
 }
 
 func (s selection) anyLinks() bool {
@@ -41,16 +53,16 @@ func (s selection) anyLinks() bool {
 	return false
 }
 
-// wholeLinks reports whether the links are all those of the segments, whose stored
-// bytes they are then.
-func (s selection) wholeLinks() bool { return !s.latest && len(s.taken) == 0 }
-
 // links finds the archive's links.
 func (s selection) links(ctx context.Context, name string, f form) (*entry, error) {
-	switch {
-	case !s.anyLinks():
+	if !s.anyLinks() {
 		return nil, ErrNotFound
-	case s.wholeLinks():
+	}
+	touched, err := s.touched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !s.latest && !touched { // all those of the segments, whose stored bytes they are then
 		return s.file(ctx, name, f)
 	}
 	return s.document(ctx, s.key(), name, f.media, s.modified(), s.writeLinks)

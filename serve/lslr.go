@@ -39,7 +39,7 @@ func (h *host) writeLong(ctx context.Context, w io.Writer, place string, archive
 			if !a.offers(f) {
 				continue
 			}
-			e, err := a.file(ctx, a.base+f.suffix, f)
+			e, err := a.listedFile(ctx, f)
 			if err != nil {
 				return err
 			}

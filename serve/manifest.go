@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
 )
 
 // ManifestLine is one line of a MANIFEST: one file, and where it comes from.
@@ -22,13 +25,13 @@ type ManifestLine struct {
 
 // Segment is what one batch brought of a host.
 type Segment struct {
-	SHA256      string    `json:"sha256"` // as stored: the members form
+	SHA256      string    `json:"sha256"` // as stored: the members form, with what is taken down since
 	Batch       string    `json:"batch"`
 	BatchSHA256 string    `json:"batch_sha256"`
 	Robot       string    `json:"robot"`
 	First       time.Time `json:"first"` // crawl span
 	Last        time.Time `json:"last"`
-	Records     int64     `json:"records"`
+	Records     int64     `json:"records"` // here and below: that are not taken down
 	Revisits    int64     `json:"revisits"`
 	Files       int64     `json:"files"`
 }
@@ -63,25 +66,58 @@ func (s selection) writeFiles(ctx context.Context, w io.Writer, prefix string) e
 		if !s.offers(f) {
 			continue
 		}
-		e, err := s.file(ctx, s.base+f.suffix, f)
+		e, err := s.listedFile(ctx, f)
+		if err != nil {
+			return err
+		}
+		sum, err := s.digest(ctx, e, f)
 		if err != nil {
 			return err
 		}
 		line := ManifestLine{
 			Path: prefix + e.Name, Host: s.name,
-			Size: e.Size, SHA256: e.SHA256, ETag: e.ETag, Modified: e.Modified,
+			Size: e.Size, SHA256: sum, ETag: e.ETag, Modified: e.Modified,
 		}
 		if s.isEdition() {
 			line.Edition = s.base
 			for _, l := range s.lines {
-				line.Segments = append(line.Segments, Segment{
+				segment := Segment{
 					SHA256: l.SHA256, Batch: l.Batch, BatchSHA256: l.BatchSHA256, Robot: l.Robot,
 					First: l.First.UTC(), Last: l.Last.UTC(), Records: l.Records, Revisits: l.Revisits, Files: l.Files,
-				})
+				}
+				if err := s.countLeft(ctx, l, &segment); err != nil {
+					return err
+				}
+				line.Segments = append(line.Segments, segment)
 			}
 		}
 		if err := out.Encode(line); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// countLeft counts what is left of a segment from which records are taken down.
+func (s selection) countLeft(ctx context.Context, l catalog.Line, of *Segment) error {
+	if len(s.taken) == 0 {
+		return nil
+	}
+	index, err := s.index(ctx, l)
+	if err != nil {
+		return err
+	}
+	cells := s.left(l, index)
+	if cells == nil {
+		return nil
+	}
+	of.Records, of.Revisits, of.Files = int64(len(cells)), 0, 0
+	for _, i := range cells {
+		switch index.Cells[i].Kind {
+		case archive.Page:
+			of.Files++
+		case archive.Revisit:
+			of.Revisits++
 		}
 	}
 	return nil
@@ -93,14 +129,18 @@ func (s selection) writeFileSums(ctx context.Context, w io.Writer, prefix string
 		if !s.offers(f) {
 			continue
 		}
-		e, err := s.file(ctx, s.base+f.suffix, f)
+		e, err := s.listedFile(ctx, f)
 		if err != nil {
 			return err
 		}
-		if e.SHA256 == "" {
+		sum, err := s.digest(ctx, e, f)
+		if err != nil {
+			return err
+		}
+		if sum == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "%s  %s%s\n", e.SHA256, prefix, e.Name); err != nil {
+		if _, err := fmt.Fprintf(w, "%s  %s%s\n", sum, prefix, e.Name); err != nil {
 			return err
 		}
 	}

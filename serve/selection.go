@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -65,7 +66,55 @@ func day(edition string) string { return edition[:min(len(dayLayout), len(editio
 func (s selection) modified() time.Time { return s.lines[len(s.lines)-1].Published }
 
 // whole reports whether the archive is one whole segment, of which the catalog knows the digests.
-func (s selection) whole() bool { return len(s.lines) == 1 && !s.latest && len(s.taken) == 0 }
+func (s selection) whole(ctx context.Context) (bool, error) {
+	if len(s.lines) != 1 || s.latest {
+		return false, nil
+	}
+	touched, err := s.touched(ctx)
+	return !touched, err
+}
+
+// touched reports whether records of the selection's segments are taken down by their URLs.
+func (s selection) touched(ctx context.Context) (bool, error) {
+	for _, l := range s.lines {
+		if !slices.ContainsFunc(s.taken, func(t catalog.Tombstone) bool { return t.Edition == "" || t.Edition == l.Edition }) {
+			continue
+		}
+		index, err := s.index(ctx, l)
+		if err != nil {
+			return false, err
+		}
+		if s.left(l, index) != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// digest returns the SHA-256 of the archive's file in a form: the one that is known or, where records of its
+// segment are taken down, that of what remains, for which all of it is read once. It is empty where the file
+// is of several segments.
+func (s selection) digest(ctx context.Context, e *entry, f form) (string, error) {
+	if e.SHA256 != "" || len(s.lines) != 1 || s.latest || s.base == baseAll {
+		return e.SHA256, nil
+	}
+	return recall(ctx, s.cache, s.key("digest", f.suffix), func(ctx context.Context) (string, int64, error) {
+		in, err := s.content(ctx, f)
+		if err != nil {
+			return "", 0, err
+		}
+		r, err := in.OpenRange(ctx, 0, in.Size())
+		if err != nil {
+			return "", 0, err
+		}
+		defer r.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, r); err != nil {
+			return "", 0, fmt.Errorf("digest of %s: %w", e.Name, err)
+		}
+		return hex.EncodeToString(sum.Sum(nil)), 256, nil
+	})
+}
 
 // file describes the archive in one form, out of the catalog alone where that knows it.
 func (s selection) file(ctx context.Context, name string, f form) (*entry, error) {
@@ -73,7 +122,11 @@ func (s selection) file(ctx context.Context, name string, f form) (*entry, error
 		Node: Node{Name: name, Modified: whole(s.modified()), Type: f.media},
 		open: func(ctx context.Context) (ranges, error) { return s.content(ctx, f) },
 	}
-	if known, ok := s.lines[0].Views[string(f.kind)]; ok && s.whole() {
+	whole, err := s.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if known, ok := s.lines[0].Views[string(f.kind)]; ok && whole {
 		e.Size, e.ETag, e.SHA256 = known.Size, known.ETag, known.SHA256
 		return e, nil
 	}

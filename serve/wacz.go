@@ -39,7 +39,11 @@ func (s selection) wacz(ctx context.Context) (*archive.WACZ, error) {
 // warcSum is the SHA-256 of the archive's WARC view, or empty where it is not known and
 // long to find out.
 func (s selection) warcSum(ctx context.Context) (string, error) {
-	if known, ok := s.lines[0].Views[string(archive.WARC)]; ok && s.whole() {
+	whole, err := s.whole(ctx)
+	if err != nil {
+		return "", err
+	}
+	if known, ok := s.lines[0].Views[string(archive.WARC)]; ok && whole {
 		return known.SHA256, nil
 	}
 	view, err := s.assemble(ctx, archive.WARC)

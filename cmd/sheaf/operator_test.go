@@ -72,7 +72,7 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run(nil, "account", "rm", "alice")
 	c.run([]string{"quarantined", "0"}, "batch", "ls")
 	c.run([]string{"bytes/s"}, "transfers")
-	c.run([]string{"down from version 1"}, "host", "takedown", "www.example.jp", "--reason", "court order 17", "--by", "alice")
+	c.run([]string{"down from version 1"}, "host", "takedown", "www.example.jp", "--unknown", "--reason", "court order 17", "--by", "alice")
 	c.run([]string{"again from version 2"}, "host", "restore", "www.example.jp", "--reason", "overturned")
 	c.run([]string{"court order 17", "alice", "overturned"}, "host", "takedowns")
 	c.run([]string{"court order 17"}, "host", "takedowns", "www.example.jp", "--json")
@@ -127,6 +127,7 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"reason", []string{"host", "takedown", "www.example.jp"}},
 		{"no host", []string{"host", "takedown", "http://www.example.jp/", "--reason", "x"}},
 		{"does not begin with", []string{"host", "takedown", "www.example.jp", "--url-prefix", "/secret", "--reason", "x"}},
+		{"nothing of the host www.exmaple.jp", []string{"host", "takedown", "www.exmaple.jp", "--reason", "x"}},
 		{"no take-down", []string{"host", "restore", "www.example.jp", "--reason", "x"}},
 		{"the token is wrong", []string{"robot", "ls", "--token", "wrong"}},
 		{"has no unit; write 50GiB", []string{"account", "add", "bob", "--quota", "50"}},

@@ -29,7 +29,10 @@ func hostRestoreCommand() *cobra.Command {
 }
 
 func takedownCommand(verb, short, path, done string) *cobra.Command {
-	var t catalog.Tombstone
+	var t struct {
+		catalog.Tombstone
+		Unknown bool `json:"unknown,omitempty"`
+	}
 	cmd := &cobra.Command{
 		Use:   verb + " HOST --reason TEXT",
 		Short: short,
@@ -50,6 +53,9 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
 	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins so")
+	if path == pathTakedowns {
+		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "also where nothing of the host, or of it in the edition, was published")
+	}
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why, kept for ever")
 	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd

@@ -249,6 +249,13 @@ func TestTakedown(t *testing.T) {
 	if len(holding(before, bad)) == 0 || len(holding(before, badPath)) == 0 || len(holding(before, page)) < 4 {
 		t.Fatalf("before: %q", holding(before, ""))
 	}
+	for says, s := range map[string]catalog.Tombstone{
+		"unknown_host": {Host: "www.god.example.jp", Reason: "misspelt"}, "unknown_edition": {Host: good, Edition: "19990101", Reason: "misspelt"},
+	} {
+		if err := h.admin.Do(t.Context(), http.MethodPost, "/v1/admin/takedowns", s, nil); err == nil || !strings.Contains(err.Error(), "nothing of the host") {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
 	for name, s := range map[string]catalog.Tombstone{
 		"host": {Host: bad, Reason: "court", By: "op"}, "page": {Host: good, URLPrefix: page, Reason: "privacy", By: "op"},
 	} {

@@ -121,7 +121,7 @@ func (k *keeper) retainedUntil() time.Time {
 //
 //	POST /v1/admin/gc                  {"dry_run"}: collect now
 //	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased
-//	POST /v1/admin/takedowns           {"host","edition","url_prefix","reason","by"}: take down
+//	POST /v1/admin/takedowns           {"host","edition","url_prefix","reason","by","unknown"}: take down
 //	POST /v1/admin/takedowns/lift      the same: lift what was taken down so
 func (k *keeper) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
@@ -129,8 +129,8 @@ func (k *keeper) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	}
 	handle("POST", "/v1/admin/gc", k.serveCollect)
 	handle("GET", "/v1/admin/takedowns", k.serveTakedowns)
-	handle("POST", "/v1/admin/takedowns", k.serveTakedown("takes down", k.catalog.Remove))
-	handle("POST", "/v1/admin/takedowns/lift", k.serveTakedown("lifts the take-down of", k.catalog.Restore))
+	handle("POST", "/v1/admin/takedowns", k.serveTakedown)
+	handle("POST", "/v1/admin/takedowns/lift", k.serveLift)
 }
 
 func (k *keeper) serveCollect(w http.ResponseWriter, r *http.Request) error {

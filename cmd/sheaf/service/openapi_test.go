@@ -208,7 +208,7 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c.ask(200, "GET", "/v1/admin/accounts", "")
 	c.ask(204, "DELETE", "/v1/admin/accounts/alice", "")
 	c.ask(404, "DELETE", "/v1/admin/accounts/alice", "")
-	c.ask(200, "POST", "/v1/admin/takedowns", `{"host":"www.example.jp","reason":"a letter"}`)
+	c.ask(200, "POST", "/v1/admin/takedowns", `{"host":"www.example.jp","reason":"a letter","unknown":true}`)
 	c.ask(200, "GET", "/v1/admin/takedowns", "")
 	c.ask(200, "POST", "/v1/admin/takedowns/lift", `{"host":"www.example.jp","reason":"lifted"}`)
 	c.ask(200, "POST", "/v1/admin/gc", `{"dry_run":true}`)
