@@ -52,6 +52,17 @@ func (r *record) version() Version {
 	return Version{N: r.N, Edition: r.Edition, Published: r.At}
 }
 
+// Published reports whether a store has a catalog in which anything was published.
+func Published(ctx context.Context, st store.Store) (bool, error) {
+	for _, err := range st.List(ctx, logPrefix, "") {
+		if err != nil {
+			return false, fmt.Errorf("catalog: %w", err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
 func versionKey(n int64) string { return logPrefix + seqKey(n) }
 
 // logbook is the numbered log in the store, of versions.

@@ -29,6 +29,9 @@ func serveCommand() *cobra.Command {
 			}
 			log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 			s, err := service.New(cmd.Context(), cfg, log)
+			if cmd.Context().Err() != nil {
+				return nil // stopped while it waited for the database
+			}
 			if err != nil {
 				return err
 			}

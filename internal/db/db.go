@@ -40,7 +40,7 @@ const busyTimeout = "15000"
 // Open opens a database and brings its schema up to date. The source is a URL,
 // postgres://user@host/database?sslmode=…, or the path of a SQLite file, which is
 // made with mode 0600 where there is none. It refuses a database that a newer
-// version of the program has written.
+// version of the program has written, and one that is damaged, as far as is found in seconds (ErrDamaged).
 func Open(ctx context.Context, source string) (*sql.DB, error) {
 	return openAt(ctx, source, newest)
 }
@@ -86,9 +86,13 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
-	if err := migrate(ctx, db, schema, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir }); err != nil {
+	err = lookThrough(ctx, db)
+	if err == nil {
+		err = migrate(ctx, db, schema, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
+	}
+	if err != nil {
 		db.Close()
-		return nil, fmt.Errorf("database %s: %w", path, err)
+		return nil, fmt.Errorf("database %s: %w", path, damaged(err))
 	}
 	return db, nil
 }

@@ -18,7 +18,6 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
-	"sheaf/internal/db"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
@@ -44,18 +43,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 	if c.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}
-	if s.objects, err = OpenStore(ctx, s.cfg); err != nil {
-		return err
-	}
 	c.objects = s.cfg.confined(s.objects)
 	if s.cfg.has(roleIngest, roleServe) {
 		c.catalog, err = catalog.Open(ctx, c.objects, catalog.Options{Location: c.zone, Boundary: s.in(roomCatalog)})
 		if err != nil {
 			return err
 		}
-	}
-	if s.db, err = db.Open(ctx, s.cfg.database()); err != nil {
-		return err
 	}
 	c.moved = transfers.New(s.db)
 	s.router = mux.NewRouter()
@@ -109,9 +102,6 @@ func (s *Service) library(c common) (*serve.Library, error) {
 // buildManager makes the manager, and mounts its paths where the process has its role.
 // Without that, ingest asks it for robots' keys and assignments.
 func (s *Service) buildManager(ctx context.Context, c common) (err error) {
-	if err := sameKey(ctx, s.db, s.key, s.cfg.Data); err != nil {
-		return err
-	}
 	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -36,6 +37,11 @@ type Config struct {
 		// which several processes on one data directory share; empty: a SQLite file
 		// in the data directory, for one process alone.
 		URL string `mapstructure:"url"`
+		// Wait is how long a start waits for a PostgreSQL database that is away.
+		Wait time.Duration `mapstructure:"wait"`
+		// Fresh lets a start use an empty database beside a store that has archives: accounts, robots
+		// and keys begin anew.
+		Fresh bool `mapstructure:"fresh"`
 	} `mapstructure:"database"`
 
 	// Store is where the archives and the catalog lie.
@@ -108,6 +114,11 @@ func Load(file string, overrides map[string]any) (Config, error) {
 			return Config{}, fmt.Errorf("settings: %w", err)
 		}
 	}
+	if _, given := overrides["data"]; file != "" && !given {
+		if err := sameData(file); err != nil {
+			return Config{}, err
+		}
+	}
 	for key, value := range overrides {
 		v.Set(key, value)
 	}
@@ -121,6 +132,21 @@ func Load(file string, overrides map[string]any) (Config, error) {
 		return Config{}, fmt.Errorf("settings: %w", err)
 	}
 	return c, c.check()
+}
+
+// sameData refuses a data directory in the environment that is another than the file's: an operator's command,
+// which reads SHEAF_DATA too, or a variable that was left over would bring up another service than the file's.
+func sameData(file string) error {
+	v := viper.New()
+	v.SetConfigFile(file)
+	if err := v.ReadInConfig(); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	const name = "SHEAF_DATA"
+	if of, env := v.GetString("data"), os.Getenv(name); of != "" && env != "" && filepath.Clean(of) != filepath.Clean(env) {
+		return fmt.Errorf("settings: data: %q in %s, and %q in the environment (%s); unset that, or say which with --data", of, file, env, name)
+	}
+	return nil
 }
 
 // parse reads durations and numbers, and names the one that it cannot read.
@@ -155,6 +181,9 @@ func (c *Config) check() error {
 	}
 	if c.Database.URL != "" && !db.IsPostgres(c.Database.URL) {
 		errs = append(errs, errors.New("settings: database.url: does not begin with postgres://")) // it may hold a password
+	}
+	if c.Database.Wait < 0 {
+		errs = append(errs, bad("database.wait", c.Database.Wait, "is negative"))
 	}
 	errs = append(errs, c.checkRoles(bad)...)
 	errs = append(errs, c.Store.check(bad)...)

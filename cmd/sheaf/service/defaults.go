@@ -15,6 +15,8 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("roles", allRoles())
 	v.SetDefault("zone", "Asia/Tokyo")
 	v.SetDefault("database.url", "")
+	v.SetDefault("database.wait", 5*time.Minute)
+	v.SetDefault("database.fresh", false)
 	v.SetDefault("store.kind", storeFS)
 	for _, key := range []string{"endpoint", "bucket", "prefix", "ca", "access_key", "secret_key", "secret_key_file"} {
 		v.SetDefault("store."+key, "")

@@ -11,13 +11,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sheaf/internal/durable"
+	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -48,37 +52,80 @@ func secret(file string, n int) ([]byte, error) {
 	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// receiptKey is the key that signs receipts. Robots learn its public half when
-// they join, so it must outlive the machine: it belongs in the backup.
-func receiptKey(data string) (ed25519.PrivateKey, error) {
-	seed, err := secret(filepath.Join(data, receiptKeyFile), ed25519.SeedSize)
+// receiptKey is the key that signs receipts. Robots learn its public half when they join, so it must outlive
+// the machine: it belongs in the backup. Every process of the service signs with the same one, whose public half
+// the first to come writes into the database. A new key is made only where the database knows none yet.
+func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.PrivateKey, err error) {
+	lock, err := lockKeys(data)
 	if err != nil {
 		return nil, err
 	}
-	return ed25519.NewKeyFromSeed(seed), nil
-}
-
-// sameKey makes sure that every process of the service signs with the key that robots
-// have learnt: the first one to come writes its public half into the database.
-func sameKey(ctx context.Context, control *sql.DB, key ed25519.PrivateKey, data string) error {
-	public := []byte(key.Public().(ed25519.PublicKey))
-	_, err := control.ExecContext(ctx, `INSERT INTO service_key (id, public) VALUES (1, ?) ON CONFLICT (id) DO NOTHING`, public)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	file := filepath.Join(data, receiptKeyFile)
+	known, err := knownKey(ctx, control)
 	if err != nil {
-		return fmt.Errorf("the service's key: %w", err)
+		return nil, err
 	}
-	var known []byte
-	if err := control.QueryRowContext(ctx, `SELECT public FROM service_key`).Scan(&known); err != nil {
-		return fmt.Errorf("the service's key: %w", err)
+	_, err = os.Stat(file)
+	made := errors.Is(err, fs.ErrNotExist)
+	if made && known != nil {
+		return nil, fmt.Errorf("settings: data: %q has no %s, and robots know one by this database; copy it there from another process or from a backup (tar xzf BACKUP -C %s %s)",
+			data, receiptKeyFile, data, receiptKeyFile)
+	}
+	seed, err := secret(file, ed25519.SeedSize)
+	if err != nil {
+		return nil, err
+	}
+	key := ed25519.NewKeyFromSeed(seed)
+	public := []byte(key.Public().(ed25519.PublicKey))
+	_, err = control.ExecContext(ctx, `INSERT INTO service_key (id, public) VALUES (1, ?) ON CONFLICT (id) DO NOTHING`, public)
+	if err != nil {
+		return nil, fmt.Errorf("the service's key: %w", err)
+	}
+	if known, err = knownKey(ctx, control); err != nil {
+		return nil, err
 	}
 	if !bytes.Equal(public, known) {
-		return fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
+		if made { // another process, with another directory, was faster
+			if err := durable.Remove(file); err != nil {
+				return nil, fmt.Errorf("the service's key: %w", err)
+			}
+		}
+		return nil, fmt.Errorf("settings: data: %q holds another %s than the one that robots know by this database; copy that of another process or of a backup there",
 			data, receiptKeyFile)
 	}
-	return nil
+	return key, nil
+}
+
+// lockKeys keeps other processes that share the data directory from making the keys at the same time.
+func lockKeys(data string) (io.Closer, error) {
+	f, err := os.OpenFile(filepath.Join(data, "keys.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("settings: data: %w", err)
+	}
+	if err := lease.Flock(f, unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
+	}
+	return f, nil
+}
+
+// knownKey gives the public half of the key that the database knows; nil: it knows none.
+func knownKey(ctx context.Context, control *sql.DB) (public []byte, err error) {
+	err = control.QueryRowContext(ctx, `SELECT public FROM service_key`).Scan(&public)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("the service's key: %w", err)
+	}
+	return public, nil
 }
 
 // Token gives the operators' token of the service in a data directory, and makes it at the first start.
-func Token(data string) (string, error) {
+func Token(data string) (_ string, err error) {
+	lock, err := lockKeys(data)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	b, err := secret(filepath.Join(data, tokenFile), 32)
 	return hex.EncodeToString(b), err
 }

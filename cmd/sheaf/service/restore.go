@@ -43,6 +43,11 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	if err := durable.MkdirAll(cfg.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
+	lock, err := lockData(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	for _, name := range []string{receiptKeyFile, tokenFile} { // first: they may be put there again, the tables not
 		if err := putKey(cfg.Data, dir, name); err != nil {
 			return nil, fmt.Errorf("restore: settings: data: %q: %w", cfg.Data, err)

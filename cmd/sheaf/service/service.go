@@ -42,7 +42,8 @@ type Service struct {
 	token string
 	key   ed25519.PrivateKey // signs receipts; nil where the process neither manages nor ingests
 
-	objects *Objects // nil until they are open, as db
+	lock    io.Closer // of the data directory; nil until it is held
+	objects *Objects  // nil until they are open, as db
 	db      *sql.DB
 	leases  lease.Locker
 	leasing io.Closer
@@ -92,13 +93,8 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 			s.close()
 		}
 	}()
-	if s.token, err = Token(cfg.Data); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, err
-	}
-	if cfg.has(roleManager, roleIngest) {
-		if s.key, err = receiptKey(cfg.Data); err != nil {
-			return nil, err
-		}
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
@@ -107,6 +103,36 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 		return nil, err
 	}
 	return s, nil
+}
+
+// open opens the store, the database and the keys. It makes none of them before it is sure that they belong
+// together.
+func (s *Service) open(ctx context.Context) (err error) {
+	if s.lock, err = lockData(s.cfg); err != nil {
+		return err
+	}
+	used, err := databaseUsed(ctx, s.cfg, s.log)
+	if err != nil {
+		return err
+	}
+	if s.objects, err = OpenStore(ctx, s.cfg); err != nil {
+		return err
+	}
+	if !used {
+		if err := checkBeside(ctx, s.cfg, s.objects); err != nil {
+			return err
+		}
+	}
+	if s.db, err = openDatabase(ctx, s.cfg); err != nil {
+		return err
+	}
+	if s.cfg.has(roleManager, roleIngest) {
+		if s.key, err = receiptKey(ctx, s.db, s.cfg.Data); err != nil {
+			return err
+		}
+	}
+	s.token, err = Token(s.cfg.Data)
+	return err
 }
 
 func (s *Service) listen(ctx context.Context) (err error) {
@@ -259,5 +285,8 @@ func (s *Service) close() {
 	}
 	if s.objects != nil {
 		s.objects.Close()
+	}
+	if s.lock != nil {
+		s.lock.Close()
 	}
 }

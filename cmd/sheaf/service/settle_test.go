@@ -29,7 +29,7 @@ func TestStopLosesNoNote(t *testing.T) {
 	data := filepath.Dir(site.Dir)
 	cfg, err := Load("", map[string]any{
 		"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1m",
-		"access.anonymous": []string{"jp"}, "access.anonymous_rate": "8KiB",
+		"database.fresh": true, "access.anonymous": []string{"jp"}, "access.anonymous_rate": "8KiB",
 	})
 	if err != nil {
 		t.Fatal(err)

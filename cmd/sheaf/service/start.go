@@ -1,0 +1,133 @@
+package service
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/db"
+	"sheaf/internal/lease"
+)
+
+// What a start looks at before it makes or changes anything.
+
+// lockFile is locked by the process that uses a SQLite data directory; it holds its number.
+const lockFile = "service.lock"
+
+// lockData keeps other processes from a data directory whose database is a SQLite file, until the lock is
+// closed or the process ends.
+func lockData(cfg Config) (io.Closer, error) {
+	if cfg.Database.URL != "" {
+		return io.NopCloser(nil), nil
+	}
+	f, err := os.OpenFile(filepath.Join(cfg.Data, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("settings: data: %w", err)
+	}
+	if err := lease.Flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
+		}
+		owner := "another process"
+		if pid, err := io.ReadAll(io.LimitReader(f, 20)); err == nil && len(pid) > 0 {
+			owner += " (number " + strings.TrimSpace(string(pid)) + ")"
+		}
+		return nil, fmt.Errorf("settings: data: %q is in use by %s; stop that first, or let both share a PostgreSQL database (database.url)", cfg.Data, owner)
+	}
+	if err := errors.Join(f.Truncate(0), writePID(f)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("settings: data: %w", err)
+	}
+	return f, nil
+}
+
+func writePID(f *os.File) error {
+	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	return err
+}
+
+// How often a start looks whether the database is there, how long it waits for one answer, and how often it
+// says that it waits.
+const (
+	databaseLook   = time.Second
+	databaseAnswer = 10 * time.Second
+	databaseTell   = 30 * time.Second
+)
+
+// databaseUsed waits until the database answers, as long as the settings say, and reports whether a service
+// has been at work on it.
+func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, error) {
+	begun := time.Now()
+	var told time.Time
+	for {
+		bounded, cancel := context.WithTimeout(ctx, databaseAnswer)
+		used, err := db.Used(bounded, cfg.database())
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err == nil:
+			if !told.IsZero() {
+				log.Info("the database answers", "after", time.Since(begun).Round(time.Second))
+			}
+			return used, nil
+		case cfg.Database.URL == "" || !db.Away(err):
+			return false, cfg.advise(err)
+		case time.Since(begun) >= cfg.Database.Wait:
+			return false, fmt.Errorf("settings: database.url: the database has not answered for %v (database.wait); start it, or mend the URL: %w", cfg.Database.Wait, err)
+		}
+		if time.Since(told) >= databaseTell {
+			told = time.Now()
+			log.Warn("the database is away; waiting for it", "until", begun.Add(cfg.Database.Wait).Format(time.RFC3339), "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(databaseLook):
+		}
+	}
+}
+
+// advise says what to do about a database that is damaged.
+func (c *Config) advise(err error) error {
+	if !errors.Is(err, db.ErrDamaged) {
+		return err
+	}
+	return fmt.Errorf("%w; restore a backup: move %s (with -wal and -shm, where they are) out of the way, then run `sheaf restore BACKUP --data %s`",
+		err, c.database(), c.Data)
+}
+
+// openDatabase opens the database.
+func openDatabase(ctx context.Context, cfg Config) (*sql.DB, error) {
+	d, err := db.Open(ctx, cfg.database())
+	return d, cfg.advise(err)
+}
+
+// checkBeside refuses a database that is empty where the store has archives: it would know no account and no
+// robot, sign with a new key, and take batches again.
+func checkBeside(ctx context.Context, cfg Config, objects store.Store) error {
+	if cfg.Database.Fresh {
+		return nil
+	}
+	published, err := catalog.Published(ctx, objects)
+	if err != nil || !published {
+		return err
+	}
+	where, setting := cfg.database(), "data"
+	if cfg.Database.URL != "" {
+		where, setting = "that of database.url", "database.url"
+	}
+	return fmt.Errorf("settings: %s: the database (%s) is empty, and the store has archives: is it the right one? "+
+		"Restore a backup with `sheaf restore BACKUP`; or, to begin anew without the accounts, robots and keys there were, start once with --set database.fresh=true", setting, where)
+}

@@ -1,0 +1,222 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/testkit"
+)
+
+// begin starts a service that need not run, and gives its error.
+func begin(t *testing.T, data string, settings map[string]any) (*Service, error) {
+	t.Helper()
+	all := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s"}
+	maps.Copy(all, settings)
+	cfg, err := Load("", all)
+	testkit.Must(t, err)
+	return New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+}
+
+// end closes what New has opened.
+func end(t *testing.T, s *Service, err error) {
+	t.Helper()
+	testkit.Must(t, err)
+	s.close()
+}
+
+// wantRefused says what the message must have in it.
+func wantRefused(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("start: %v; want a refusal that says %q", err, word)
+		}
+	}
+}
+
+// files lists a directory.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	testkit.Must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestSecondServiceOnOneDirectory(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	first, err := begin(t, data, nil)
+	testkit.Must(t, err)
+	_, err = begin(t, data, nil)
+	wantRefused(t, err, data, fmt.Sprintf("number %d", os.Getpid()))
+	first.close()
+	again, err := begin(t, data, nil)
+	end(t, again, err)
+}
+
+func TestEmptyDatabaseBesideArchives(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s, err := begin(t, data, nil)
+	end(t, s, err)
+	key, err := os.ReadFile(filepath.Join(data, receiptKeyFile))
+	testkit.Must(t, err)
+	objects, err := store.OpenFS(filepath.Join(data, "store"))
+	testkit.Must(t, err)
+	archives, err := catalog.Open(t.Context(), objects, catalog.Options{})
+	testkit.Must(t, err)
+	_, err = archives.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Lines: catalog.Lines()})
+	testkit.Must(t, err)
+	testkit.Must(t, objects.Close())
+	s, err = begin(t, data, nil)
+	end(t, s, err)
+
+	// The database is lost: with its keys, and with those of a new machine.
+	testkit.Must(t, os.Remove(filepath.Join(data, "sheaf.db")))
+	_, err = begin(t, data, nil)
+	wantRefused(t, err, "sheaf.db", "sheaf restore", "database.fresh=true")
+	testkit.Must(t, os.Remove(filepath.Join(data, receiptKeyFile)))
+	testkit.Must(t, os.Remove(filepath.Join(data, tokenFile)))
+	_, err = begin(t, data, nil)
+	wantRefused(t, err, "sheaf restore")
+	for _, name := range files(t, data) {
+		if name == "sheaf.db" || name == receiptKeyFile || name == tokenFile {
+			t.Errorf("the refused start has made %s: a backup could not be restored beside it", name)
+		}
+	}
+
+	s, err = begin(t, data, map[string]any{"database.fresh": true})
+	end(t, s, err)
+	s, err = begin(t, data, nil) // once is enough
+	end(t, s, err)
+	if now, err := os.ReadFile(filepath.Join(data, receiptKeyFile)); err != nil || bytes.Equal(now, key) {
+		t.Errorf("the new key: %v", err)
+	}
+}
+
+func TestDeletedReceiptKey(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s, err := begin(t, data, nil)
+	end(t, s, err)
+	file := filepath.Join(data, receiptKeyFile)
+	key, err := os.ReadFile(file)
+	testkit.Must(t, err)
+	testkit.Must(t, os.Remove(file))
+	for range 2 {
+		_, err = begin(t, data, nil)
+		wantRefused(t, err, data, receiptKeyFile, "backup")
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Fatalf("a key was made: %v", err)
+		}
+	}
+	testkit.Must(t, os.WriteFile(file, key, 0o600))
+	s, err = begin(t, data, nil)
+	end(t, s, err)
+}
+
+func TestDamagedDatabase(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func([]byte){
+		"header": func(b []byte) { copy(b, "no database at all") },
+		"page":   func(b []byte) { copy(b[len(b)/2:], bytes.Repeat([]byte{0x5a}, 9000)) },
+	} {
+		data := t.TempDir()
+		s, err := begin(t, data, nil)
+		end(t, s, err)
+		file := filepath.Join(data, "sheaf.db")
+		d, err := sql.Open("sqlite", file)
+		testkit.Must(t, err)
+		_, err = d.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		testkit.Must(t, err)
+		testkit.Must(t, d.Close())
+		whole, err := os.ReadFile(file)
+		testkit.Must(t, err)
+		damage(whole)
+		testkit.Must(t, os.WriteFile(file, whole, 0o600))
+		_, err = begin(t, data, nil)
+		t.Log(name, err)
+		wantRefused(t, err, file, "restore a backup", "sheaf restore BACKUP --data "+data)
+	}
+}
+
+// A start waits for PostgreSQL, says so, and goes on when it is there; or ends at the signal, or when its
+// time is over.
+func TestStartWaitsForPostgres(t *testing.T) {
+	cluster := dbtest.Start(t)
+	cluster.Stop()
+	cfg, err := Load("", map[string]any{
+		"data": t.TempDir(), "database.url": cluster.URL, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s",
+	})
+	testkit.Must(t, err)
+	waits := make(said, 100)
+	ctx, signal := context.WithCancel(t.Context())
+	ended := make(chan error)
+	start := func(ctx context.Context) {
+		s, err := New(ctx, cfg, slog.New(slog.NewTextHandler(waits, nil)))
+		if err == nil {
+			s.close()
+		}
+		ended <- err
+	}
+	go start(ctx)
+	waits.await(t, "waiting for it")
+	signal()
+	if err := testkit.Receive(t, "the end after the signal", ended); err == nil || ctx.Err() == nil {
+		t.Errorf("after the signal: %v", err)
+	}
+	go start(t.Context())
+	waits.await(t, "waiting for it")
+	cluster.Start(t)
+	testkit.Must(t, testkit.Receive(t, "the start", ended))
+	cluster.Stop()
+	cfg.Database.Wait = 0
+	go start(t.Context())
+	wantRefused(t, testkit.Receive(t, "the end of the time", ended), "database.wait")
+}
+
+// said is a log that tells of its lines.
+type said chan string
+
+func (s said) Write(p []byte) (int, error) { s <- string(p); return len(p), nil }
+
+func (s said) await(t *testing.T, word string) {
+	t.Helper()
+	for line := ""; !strings.Contains(line, word); {
+		line = testkit.Receive(t, word, s)
+	}
+}
+
+func TestDataOfFileAndEnvironment(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "sheaf.yaml")
+	testkit.Must(t, os.WriteFile(file, []byte("data: /srv/sheaf\n"), 0o600))
+	t.Setenv("SHEAF_DATA", "/tmp/other")
+	if _, err := Load(file, nil); err == nil || !strings.Contains(err.Error(), "/srv/sheaf") || !strings.Contains(err.Error(), "/tmp/other") {
+		t.Errorf("two directories: %v", err)
+	}
+	if c, err := Load(file, map[string]any{"data": "/x"}); err != nil || c.Data != "/x" {
+		t.Errorf("--data: %q, %v", c.Data, err)
+	}
+	if c, err := Load("", nil); err != nil || c.Data != "/tmp/other" {
+		t.Errorf("no file: %q, %v", c.Data, err)
+	}
+	t.Setenv("SHEAF_DATA", "/srv/sheaf/")
+	if _, err := Load(file, nil); err != nil {
+		t.Errorf("the same: %v", err)
+	}
+}
