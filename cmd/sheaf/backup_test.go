@@ -174,7 +174,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// A key that robots do not know is never put over by a backup's, nor the other way round.
+// A key that robots do not know is never put over by a backup's, nor the other way round; and nothing is put
+// beside a running service.
 func TestRestoreKeepsKeys(t *testing.T) {
 	c := startService(t, nil)
 	file := filepath.Join(t.TempDir(), "sheaf.backup")
@@ -184,10 +185,16 @@ func TestRestoreKeepsKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := rootCommand()
-	root.SetArgs([]string{"restore", file, "--data", other.data})
-	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "new data directory") {
-		t.Errorf("into another's data directory: %v", err)
+	elsewhere := t.TempDir()
+	if err := os.WriteFile(filepath.Join(elsewhere, "receipt.key"), key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for data, says := range map[string]string{other.data: "in use", elsewhere: "new data directory"} {
+		root := rootCommand()
+		root.SetArgs([]string{"restore", file, "--data", data})
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("into %s: %v, want %q", data, err, says)
+		}
 	}
 	if now, err := os.ReadFile(filepath.Join(other.data, "receipt.key")); err != nil || !bytes.Equal(now, key) {
 		t.Errorf("its key is another: %v", err)

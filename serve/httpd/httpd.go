@@ -55,8 +55,11 @@ type Options struct {
 	Public   string                          // the service's own URL, where a proxy speaks for it; may be empty
 	Zone     *time.Location                  // of the times that people read; default UTC
 	Replay   string                          // directory with ReplayWeb.page's ui.js and sw.js; empty: not offered
-	Watches  *watch.Watches                  // nil: consumers cannot watch
-	Log      *slog.Logger                    // default: slog.Default
+	// ReplayOrigin is where ReplayWeb.page runs, such as https://replay.example.jp; empty: nowhere. The service's
+	// handler must go through ReplayOnly.
+	ReplayOrigin string
+	Watches      *watch.Watches // nil: consumers cannot watch
+	Log          *slog.Logger   // default: slog.Default
 
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
 	// cursor; default two million records looked at, or 20 seconds.
@@ -97,7 +100,7 @@ func Register(r *mux.Router, opt Options) error {
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
-	r.Handle("/pub", http.RedirectHandler("/pub/", http.StatusMovedPermanently))
+	r.HandleFunc("/pub", func(w http.ResponseWriter, r *http.Request) { moved(w, r, "/pub/") })
 	get("/pub/{path:.*}", s.tree)
 	get("/a/{file}", s.currentArchive)
 	get("/a/{host}/{file}", s.archive)

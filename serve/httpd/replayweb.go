@@ -3,12 +3,15 @@ package httpd
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/problem"
+	"sheaf/internal/wire"
 	"sheaf/serve"
 )
 
@@ -26,16 +29,60 @@ const replayIndex = `<!DOCTYPE html>
 <body style="margin:0"><replay-app-main></replay-app-main></body></html>
 `
 
+// replayPolicy is the Content-Security-Policy of ReplayWeb.page's own page: it is nobody else's to frame.
+const replayPolicy = "base-uri 'none'; object-src 'none'; frame-ancestors 'self'"
+
+// ReplayOnly keeps the origin on which stored scripts run, https://host, apart from the rest of the service: there
+// is ReplayWeb.page, and the archives that it reads. Without an origin it returns next.
+func ReplayOnly(origin string, next http.Handler) http.Handler {
+	at, err := url.Parse(origin)
+	if origin == "" || err != nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isAt(r, at) && !strings.HasPrefix(r.URL.Path, pathReplay) && !strings.HasPrefix(r.URL.Path, "/a/") {
+			problem.Write(w, wire.Problem{Status: http.StatusNotFound, Reason: "replay_only", Detail: "at this address there is " + pathReplay + ", and nothing else"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isAt reports whether a request names an origin's host.
+func isAt(r *http.Request, origin *url.URL) bool {
+	plain := func(host string) string {
+		return strings.TrimSuffix(strings.ToLower(host), map[string]string{"http": ":80", "https": ":443"}[origin.Scheme])
+	}
+	return plain(r.Host) == plain(origin.Host)
+}
+
 // registerReplay mounts ReplayWeb.page, or what says that it is not here.
 func (s *server) registerReplay(r *mux.Router) error {
 	mount := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
-	if s.Replay == "" {
-		mount(pathReplay, func(http.ResponseWriter, *http.Request, *serve.Account) error {
-			return problem.New(http.StatusNotFound, "no_replay", "ReplayWeb.page is not set up here (setting replay.dir); stored pages can be read at /web/")
-		})
+	missing := func(detail string) error { return problem.New(http.StatusNotFound, "no_replay", detail) }
+	if s.Replay == "" || s.ReplayOrigin == "" {
+		why := "ReplayWeb.page is not set up here (setting replay.dir); stored pages can be read at /web/"
+		if s.Replay != "" {
+			why = "ReplayWeb.page runs stored scripts, and only at an origin of its own, which is not set up here (setting replay.origin); stored pages can be read at /web/"
+			s.Log.Warn("ReplayWeb.page is not offered: replay.dir is set, and replay.origin is not", "replay.dir", s.Replay)
+		}
+		r.PathPrefix(pathReplay).Handler(s.authenticated(func(http.ResponseWriter, *http.Request, *serve.Account) error { return missing(why) }))
 		return nil
+	}
+	origin, err := url.Parse(s.ReplayOrigin)
+	if err != nil {
+		return fmt.Errorf("httpd: replay.origin: %w", err)
+	}
+	mountAnywhere := mount
+	mount = func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
+		mountAnywhere(path, func(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+			if !isAt(r, origin) {
+				return missing("ReplayWeb.page runs stored scripts, and only at " + origin.Scheme + "://" + origin.Host + pathReplay)
+			}
+			return h(w, r, a)
+		})
 	}
 	for _, name := range replayFiles {
 		file := filepath.Join(s.Replay, name)
@@ -50,6 +97,8 @@ func (s *server) registerReplay(r *mux.Router) error {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "private, no-cache")
+		h.Set("Content-Security-Policy", replayPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
 		if r.Method != http.MethodHead {
 			fmt.Fprint(w, replayIndex)
 		}

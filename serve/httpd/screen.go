@@ -16,6 +16,12 @@ import (
 // nothing from elsewhere.
 const ownPolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
+// guard sets what keeps the service's own HTML from being taken for something else.
+func guard(h http.Header) {
+	h.Set("Content-Security-Policy", ownPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
 // screen is what every page for people has.
 type screen struct {
 	Lang string
@@ -65,8 +71,7 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, status int, page *
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", ownPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
+	guard(h)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "private, no-cache")
 	if vary := h.Get("Vary"); !strings.Contains(vary, "Accept-Language") {

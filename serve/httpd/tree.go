@@ -24,7 +24,7 @@ func (s *server) tree(w http.ResponseWriter, r *http.Request, a *serve.Account) 
 		return err
 	case node.Dir && !slash:
 		to := url.URL{Path: r.URL.Path + "/", RawQuery: r.URL.RawQuery}
-		http.Redirect(w, r, to.String(), http.StatusMovedPermanently)
+		moved(w, r, to.String())
 		return nil
 	case node.Dir:
 		return s.listing(w, r, a, name)
@@ -32,6 +32,12 @@ func (s *server) tree(w http.ResponseWriter, r *http.Request, a *serve.Account) 
 		return serve.ErrNotFound
 	}
 	return s.file(w, r, a, name, "")
+}
+
+// moved leads to where a directory is.
+func moved(w http.ResponseWriter, r *http.Request, to string) {
+	guard(w.Header()) // net/http writes a few words of HTML
+	http.Redirect(w, r, to, http.StatusMovedPermanently)
 }
 
 // currentArchive serves /a/<host>.<form>.
@@ -67,6 +73,7 @@ func (s *server) listing(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "private, no-cache")
+		guard(h)
 		title := html.EscapeString(r.URL.Path)
 		fmt.Fprintf(w, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>%s</title></head>\n<body><h1>%s</h1><pre>\n", title, title)
 		if name != "/" {

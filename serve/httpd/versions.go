@@ -4,6 +4,7 @@ import (
 	"net/http"
 	neturl "net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"sheaf/archive"
@@ -73,8 +74,8 @@ func (s *server) versions(w http.ResponseWriter, r *http.Request, all mementos, 
 		}
 	}
 	last := len(all) - 1
-	if s.Replay != "" {
-		page.Scripts = pathReplay + "?" + neturl.Values{"source": {s.origin(r) + "/a/" + all[last].Line.Host + "/all.wacz"}}.Encode() + "#" +
+	if s.Replay != "" && s.ReplayOrigin != "" {
+		page.Scripts = strings.TrimSuffix(s.ReplayOrigin, "/") + pathReplay + "?" + neturl.Values{"source": {"/a/" + all[last].Line.Host + "/all.wacz"}}.Encode() + "#" +
 			neturl.Values{"view": {"pages"}, "url": {all[last].URL}, "ts": {replay.Timestamp(all[last].Time)}}.Encode()
 	}
 	lines[last].Newest, lines[max(0, last-1)].Before = true, true

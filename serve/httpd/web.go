@@ -3,9 +3,12 @@ package httpd
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -207,16 +210,31 @@ func found(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusFound)
 }
 
-// origin is what comes before the path in the service's own URLs, as the client
-// knows it. Behind a proxy that speaks TLS for it, the service learns the scheme from its public URL.
+// origin is what comes before the path in the service's own URLs: that of its public URL where it has one.
+// Else it is the address that the client has connected to, if the request names that one; what other name a
+// request gives is the client's to choose, and URLs are then relative (the origin is empty).
 func (s *server) origin(r *http.Request) string {
-	if public, err := url.Parse(s.Public); err == nil && public.Host == r.Host && public.Host != "" {
+	if public, err := url.Parse(s.Public); err == nil && public.Host != "" {
 		return public.Scheme + "://" + public.Host
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !names(r.Host, local.String()) {
+		return ""
 	}
 	if r.TLS != nil {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
+}
+
+// names reports whether a Host header gives the local end of a connection, by number or as localhost.
+func names(host, local string) bool {
+	if host == local {
+		return true
+	}
+	name, port, err := net.SplitHostPort(host)
+	at, err2 := netip.ParseAddrPort(local)
+	return err == nil && err2 == nil && name == "localhost" && at.Addr().Unmap().IsLoopback() && port == strconv.Itoa(int(at.Port()))
 }
 
 // noPage says that nothing is kept of a page, to people with what there is near it.

@@ -80,28 +80,40 @@ func newBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// site serves records, logs the browser in, and returns the service's address.
+// site serves records, logs the browser in, and returns the service's address. ReplayWeb.page, where its
+// directory is given, runs at replayOrigin of that.
 func site(t *testing.T, browser context.Context, replayDir string, records ...*archive.Record) string {
 	t.Helper()
 	s := servetest.New(t, nil)
 	s.Account("reader", "always", "jp")
 	s.Publish("20261121", map[string][]*archive.Record{host: records})
 	router := mux.NewRouter()
+	server := httptest.NewUnstartedServer(nil)
+	origin := replayOrigin("http://" + server.Listener.Addr().String())
 	err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Replay: replayDir,
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Replay: replayDir, ReplayOrigin: origin,
 		Operator: func(h http.Handler) http.Handler { return h },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(router)
+	server.Config.Handler = httpd.ReplayOnly(origin, router)
+	server.Start()
 	t.Cleanup(server.Close)
-	login := strings.Replace(server.URL, "http://", "http://reader:reader@", 1) + "/v1/version"
-	if err := chromedp.Run(browser, chromedp.Navigate(login)); err != nil {
-		t.Fatal(err)
+	logins := []string{server.URL + "/v1/version"}
+	if replayDir != "" {
+		logins = append(logins, origin+"/replay/sw.js")
+	}
+	for _, login := range logins {
+		if err := chromedp.Run(browser, chromedp.Navigate(strings.Replace(login, "http://", "http://reader:reader@", 1))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return server.URL
 }
+
+// replayOrigin is another name of a service on this machine, of which browsers think as well as of HTTPS.
+func replayOrigin(base string) string { return strings.Replace(base, "127.0.0.1", "localhost", 1) }
 
 // outside is the rest of the web: it counts who comes.
 func outside(t *testing.T) (url string, visits *atomic.Int64, last *atomic.Value) {

@@ -67,7 +67,7 @@ func TestReplayWebPage(t *testing.T) {
 			ctx := newBrowser(t)
 			page := `<html><head><meta charset=utf-8><title>page</title></head><body><p>` + prose + `</p><script>document.body.append("a script " + "ran")</script></body></html>`
 			base := site(t, ctx, dir, record("/", "text/html", page))
-			address := base + "/replay/?" + url.Values{"source": {"/a/" + host + form}}.Encode() + "#" +
+			address := replayOrigin(base) + "/replay/?" + url.Values{"source": {"/a/" + host + form}}.Encode() + "#" +
 				url.Values{"view": {"pages"}, "url": {"http://" + host + "/"}, "ts": {"20261121030000"}}.Encode()
 			look(t, ctx, address, shows(prose)+" && "+shows("a script ran"), "true")
 		})

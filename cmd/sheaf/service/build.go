@@ -205,7 +205,7 @@ func (s *Service) buildServe(ctx context.Context, c common, library *serve.Libra
 	s.jobs = jobs.New(s.db, c.objects, library, s.accounts, s.log)
 	err = httpd.Register(s.router, httpd.Options{
 		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Public: s.cfg.HTTP.Public, Zone: c.zone, Log: s.log,
-		Replay:   s.cfg.Replay.Dir,
+		Replay: s.cfg.Replay.Dir, ReplayOrigin: s.cfg.Replay.Origin,
 		Stopping: s.stopping, Watches: s.watches, Jobs: s.jobs,
 	})
 	if err != nil {

@@ -1,8 +1,10 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -86,8 +88,11 @@ type Config struct {
 
 	Replay struct {
 		// Dir is a directory with the files ui.js and sw.js of ReplayWeb.page, which runs stored
-		// pages with their scripts at /replay/, as this service's own; empty: not offered.
+		// pages with their scripts at /replay/; empty: not offered.
 		Dir string `mapstructure:"dir"`
+		// Origin is where it runs, such as https://replay.example.jp: a name of this service that nothing
+		// else uses, since stored scripts run as that name's own. Without it /replay/ is not offered.
+		Origin string `mapstructure:"origin"`
 	} `mapstructure:"replay"`
 
 	Access Access `mapstructure:"access"`
@@ -206,10 +211,29 @@ func (c *Config) check() error {
 		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
 	}
 	errs = append(errs, c.Balance.check(bad)...)
+	if why := c.badReplayOrigin(); why != "" {
+		errs = append(errs, bad("replay.origin", c.Replay.Origin, why))
+	}
 	if c.Poll <= 0 {
 		errs = append(errs, bad("poll", c.Poll, "is not positive"))
 	}
 	return errors.Join(errs...)
+}
+
+// badReplayOrigin says why replay.origin cannot be.
+func (c *Config) badReplayOrigin() string {
+	if c.Replay.Origin == "" {
+		return ""
+	}
+	u, err := url.Parse(c.Replay.Origin)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "is no origin, such as https://replay.example.jp"
+	}
+	port := func(u *url.URL) string { return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]) }
+	if public, err := url.Parse(c.HTTP.Public); err == nil && strings.EqualFold(public.Hostname(), u.Hostname()) && port(public) == port(u) {
+		return "is that of http.public; stored scripts need a name that nothing else uses"
+	}
+	return ""
 }
 
 // publishWindow puts the service's zone where the setting names none.

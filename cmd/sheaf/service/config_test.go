@@ -57,6 +57,10 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"lease: {kind: etcd, etcd: {endpoints: ['localhost:2379']}}", "lease.etcd.endpoints", "localhost:2379"},
 		{"lease: {kind: etcd, etcd: {endpoints: ['https://localhost:2379'], cert: a.pem}}", "lease.etcd.cert", "a.pem"},
 		{"lease: {kind: etcd, etcd: {endpoints: ['https://localhost:2379'], username: me}}", "lease.etcd.username", "me"},
+		{"replay: {origin: replay.example.jp}", "replay.origin", "replay.example.jp"},
+		{"replay: {origin: 'https://replay.example.jp/web'}", "replay.origin", "/web"},
+		{"{http: {public: 'https://a.example.jp'}, replay: {origin: 'https://A.example.jp:443/'}}", "replay.origin", "http.public"},
+		{"database: {wait: -1s}", "database.wait", "-1s"},
 		{"colour: red", "colour", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "sheaf.yaml")

@@ -85,6 +85,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("balance.window", 6*time.Hour)
 	v.SetDefault("balance.split", true)
 	v.SetDefault("replay.dir", "")
+	v.SetDefault("replay.origin", "")
 	v.SetDefault("access.anonymous", []string{})
 	v.SetDefault("access.offline", 12*time.Hour)
 	v.SetDefault("access.grace", 10*time.Minute)

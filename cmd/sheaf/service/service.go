@@ -31,6 +31,7 @@ import (
 	"sheaf/manager"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
 	"sheaf/serve/watch"
 )
@@ -179,7 +180,7 @@ func (s *Service) OperatorToken() string { return s.token }
 // configured time, and returns nil. It ends too when one of the rooms fails.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
-	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, s.router, s.log)
+	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, s.handler(), s.log)
 	getFTP, err := s.ftpConfig(s.cfg.Download.FTP, s.get)
 	if err != nil {
 		return err
@@ -225,6 +226,11 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// handler answers all requests.
+func (s *Service) handler() http.Handler {
+	return byteRanges(httpd.ReplayOnly(s.cfg.Replay.Origin, s.router))
 }
 
 // settle writes down what the last transfers have come to, now that none is under way.
