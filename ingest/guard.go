@@ -109,15 +109,7 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 		if err != nil {
 			return err
 		}
-		taken := float64(room.Bytes - room.Free)
-		if d.Store {
-			taken += float64(unsplit)
-		}
-		for other, claim := range g.claims {
-			if other != name {
-				taken += claim.on(d)
-			}
-		}
+		taken := g.taken(d, room, unsplit, name)
 		files := share(float64(room.Files-room.FreeFiles), room.Files)
 		before := max(share(taken+g.claims[name].on(d), room.Bytes), files)
 		after := max(share(taken+c.on(d), room.Bytes), files)
@@ -139,6 +131,42 @@ func (g *Guard) reserve(name string, c Claim, begun bool) error {
 	}
 	g.claims[name] = c
 	return nil
+}
+
+// taken is how much of a disk is in use or set aside, but for what is set aside under a name.
+func (g *Guard) taken(d *Disk, room Room, unsplit int64, except string) float64 {
+	taken := float64(room.Bytes - room.Free)
+	if d.Store {
+		taken += float64(unsplit)
+	}
+	for other, claim := range g.claims {
+		if other != except {
+			taken += claim.on(d)
+		}
+	}
+	return taken
+}
+
+// Stopped says which disk keeps new uploads waiting, and why; it is empty where none does.
+func (g *Guard) Stopped() (string, error) {
+	unsplit, err := g.unsplit()
+	if err != nil {
+		return "", err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.disks {
+		d := &g.disks[i]
+		room, err := d.Space()
+		if err != nil {
+			return "", err
+		}
+		used := max(share(g.taken(d, room, unsplit, ""), room.Bytes), share(float64(room.Files-room.FreeFiles), room.Files))
+		if used > g.marks.Full || g.draining && used > g.marks.Drained {
+			return fmt.Sprintf("%s is %.0f %% full, with what is set aside: uploads stop at %.0f %% and go on at %.0f %%", d.Name, 100*used, 100*g.marks.Full, 100*g.marks.Drained), nil
+		}
+	}
+	return "", nil
 }
 
 func share(part float64, whole int64) float64 {

@@ -226,3 +226,6 @@ func uploadName(id wire.BatchID, protocol string) string {
 	}
 	return string(id)
 }
+
+// Stopped says why new uploads have to wait for room on a disk; it is empty where they do not.
+func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() }

@@ -66,9 +66,12 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	testkit.Must(t, s.nodes[1].wants(401, path, "carol", ""))
 	for h, want := range map[*running]int{s.head: 503, s.nodes[0]: 200, s.nodes[1]: 200} {
-		if status, health := h.health(); status != want || health.Database != "away" {
-			t.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
-		}
+		eventually(t, "health says that the database is away", h.log, func() error { // it looks every few seconds
+			if status, health := h.health(); status != want || health.Database != "away" {
+				return fmt.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
+			}
+			return nil
+		})
 	}
 	testkit.Eventually(t, "known accounts go on for the configured time only", func() error {
 		return s.nodes[0].wants(503, path, "alice", "alice's")

@@ -54,7 +54,9 @@ func (s *Service) build(ctx context.Context) (err error) {
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
-	s.router.HandleFunc(PathHealth, s.health).Methods(http.MethodGet, http.MethodHead)
+	for path, h := range map[string]http.HandlerFunc{PathLive: s.live, PathReady: s.ready, PathHealth: s.health} {
+		s.router.HandleFunc(path, h).Methods(http.MethodGet, http.MethodHead)
+	}
 	openapi.Register(s.router)
 	transfers.Register(s.router, c.operator, c.moved)
 
@@ -76,8 +78,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 		}
 	}
 	if s.cfg.has(roleServe) {
-		return s.buildServe(ctx, c, library)
+		if err := s.buildServe(ctx, c, library); err != nil {
+			return err
+		}
 	}
+	s.catalog, s.archives = c.catalog, library
+	s.checks = s.checkups()
 	return nil
 }
 

@@ -229,7 +229,9 @@ func (c *Config) badReplayOrigin() string {
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return "is no origin, such as https://replay.example.jp"
 	}
-	port := func(u *url.URL) string { return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]) }
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
 	if public, err := url.Parse(c.HTTP.Public); err == nil && strings.EqualFold(public.Hostname(), u.Hostname()) && port(public) == port(u) {
 		return "is that of http.public; stored scripts need a name that nothing else uses"
 	}

@@ -190,6 +190,8 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c := converse(t, s.router)
 	operator := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.OperatorToken()) }
 	c.ask(200, "GET", openapi.Path, "")
+	c.ask(200, "GET", "/livez", "")
+	c.ask(200, "GET", "/readyz", "")
 	c.ask(200, "GET", "/healthz", "")
 	c.ask(200, "GET", "/install.sh", "")
 	c.ask(404, "GET", "/releases/current/robotd", "")

@@ -21,6 +21,7 @@ import (
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/archive/catalog"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
 	"sheaf/internal/connlimit"
@@ -62,6 +63,9 @@ type Service struct {
 	meter    *bandwidth.Meter
 	download ftp.Handler
 	router   *mux.Router
+	catalog  *catalog.Catalog // as archives, nil in a process that only manages
+	archives *serve.Library
+	checks   []*checkup
 
 	boundary func(write, when string)
 

@@ -1,0 +1,33 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"sheaf/archive/store"
+)
+
+// Check reports whether what this Catalog has read is still in the store: the log's last version, as it was, and
+// the oldest and the newest of its runs. It is a quick look for those who watch a service; Fsck looks at all.
+func (c *Catalog) Check(ctx context.Context) error {
+	held, err := c.refresh(ctx)
+	if err != nil {
+		return fmt.Errorf("catalog: %w", err)
+	}
+	now, err := c.log.read(ctx, held.N)
+	if err != nil {
+		return fmt.Errorf("catalog: version %d: %w", held.N, err)
+	}
+	if now.digest != held.digest {
+		return fmt.Errorf("catalog: version %d is another than was read before: %w", held.N, ErrCorrupt)
+	}
+	for i, ref := range now.Runs {
+		if i != 0 && i != len(now.Runs)-1 {
+			continue
+		}
+		if _, err := store.ReadAll(ctx, c.log.Store, ref.Name, ref.Size-1, 1); err != nil {
+			return fmt.Errorf("catalog: %s of version %d: %w", ref.Name, held.N, err)
+		}
+	}
+	return nil
+}
