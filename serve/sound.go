@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
@@ -61,7 +60,7 @@ type storedRecord struct {
 func (s *storedRecord) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, p[:n])
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err != nil && err != io.EOF {
 		s.err = err
 	}
 	return n, err

@@ -22,7 +22,7 @@ import (
 
 // What a start looks at before it makes or changes anything.
 
-// lockFile is locked by the process that uses a SQLite data directory; it holds its number.
+// lockFile is locked by the process that uses a SQLite data directory; it holds the process ID.
 const lockFile = "service.lock"
 
 // lockData keeps other processes from a data directory whose database is a SQLite file, until the lock is
@@ -42,7 +42,7 @@ func lockData(cfg Config) (io.Closer, error) {
 		}
 		owner := "another process"
 		if pid, err := io.ReadAll(io.LimitReader(f, 20)); err == nil && len(pid) > 0 {
-			owner += " (number " + strings.TrimSpace(string(pid)) + ")"
+			owner = "process " + strings.TrimSpace(string(pid))
 		}
 		return nil, fmt.Errorf("settings: data: %q is in use by %s; stop that first, or let both share a PostgreSQL database (database.url)", cfg.Data, owner)
 	}

@@ -63,7 +63,7 @@ func TestSecondServiceOnOneDirectory(t *testing.T) {
 	first, err := begin(t, data, nil)
 	testkit.Must(t, err)
 	_, err = begin(t, data, nil)
-	wantRefused(t, err, data, fmt.Sprintf("number %d", os.Getpid()))
+	wantRefused(t, err, data, fmt.Sprintf("process %d", os.Getpid()))
 	first.close()
 	again, err := begin(t, data, nil)
 	end(t, again, err)
