@@ -85,7 +85,7 @@ func litter(t testing.TB, st store.Store, clock *later, opt catalog.Options) *ca
 	good, bad := segment("a.jp", "pack"), segment("bad.jp", "pack")
 	good.Object, bad.Object, bad.Offset = pack, pack, good.Length
 	publish(t, c, publication("pack", good, bad))
-	if err := st.Put(t.Context(), "batches/b0.manifest", strings.NewReader("{}"), 2); err != nil {
+	if err := st.Put(t.Context(), "batches/old.manifest", strings.NewReader("{}"), 2); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Remove(t.Context(), catalog.Tombstone{Host: "bad.jp"}, catalog.Tombstone{Host: "half.jp", Edition: editionOf(t, c, "b1")},
