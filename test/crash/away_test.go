@@ -66,7 +66,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	testkit.Must(t, s.nodes[1].wants(401, path, "carol", ""))
 	for h, want := range map[*running]int{s.head: 503, s.nodes[0]: 200, s.nodes[1]: 200} {
-		eventually(t, "health says that the database is away", h.log, func() error { // it looks every few seconds
+		testkit.Eventually(t, "health says that the database is away", func() error { // it looks every few seconds
 			if status, health := h.health(); status != want || health.Database != "away" {
 				return fmt.Errorf("health %d, %+v, with roles %v; want %d", status, health, h.settings["roles"], want)
 			}
