@@ -48,9 +48,15 @@ func (c *compressor) blocks(data []byte) []byte {
 	return c.out.Bytes()
 }
 
+// blockRun is a run of blocks being written. Flush hands on all that was written; more may follow.
+type blockRun interface {
+	io.WriteCloser
+	Flush() error
+}
+
 // run begins a run that goes to dst; Close ends it. An empty run has no bytes.
 // How the data is divided among calls of Write has no influence on the bytes.
-func (c *compressor) run(dst io.Writer, stored bool) io.WriteCloser {
+func (c *compressor) run(dst io.Writer, stored bool) blockRun {
 	if stored {
 		return &storedRun{dst: dst}
 	}
@@ -68,10 +74,13 @@ func (r *deflateRun) Write(p []byte) (int, error) {
 	return r.w.Write(p)
 }
 
-func (r *deflateRun) Close() error {
+func (r *deflateRun) Close() error { return r.Flush() }
+
+func (r *deflateRun) Flush() error {
 	if !r.written {
 		return nil
 	}
+	r.written = false
 	return r.w.Flush()
 }
 
@@ -93,7 +102,9 @@ func (r *storedRun) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (r *storedRun) Close() error {
+func (r *storedRun) Close() error { return r.Flush() }
+
+func (r *storedRun) Flush() error {
 	if len(r.buf) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ type FormatError struct {
 	Cell   int         // the cell's number, from 0; -1 outside of cells
 	Entry  string      // the tar entry's name or the record's URL, where known
 	Code   wire.Reason // the reason as a quarantine states it
+	Excess bool        // nothing is wrong but how much it is: a body's length, or the rule of expansion
 	Msg    string
 	Err    error // the cause, such as an error of reading; may be nil
 }

@@ -230,7 +230,7 @@ func unpackLinks(group string) (source string, links []string, ok bool) {
 	return source, lines, true
 }
 
-var errEnoughLinks = errors.New("the cells end here")
+var errEnoughLinks = errors.New("no more links are wanted")
 
 // cut drops torn groups and those of cells from the offset on.
 func (l linkLog) cut(size int64) error {
@@ -249,8 +249,9 @@ func (l linkLog) cut(size int64) error {
 	return nil
 }
 
-// writeTo writes the links of the cells as a links cell has them, and counts the lines.
-func (l linkLog) writeTo(out io.Writer, cells []Cell) (lines int64, err error) {
+// writeTo writes the links of the cells as a links cell has them, and counts the lines. Those for
+// which there is no room, in bytes, are left out.
+func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, err error) {
 	check := linkChecker{}
 	next := 0
 	var line []byte
@@ -270,6 +271,9 @@ func (l linkLog) writeTo(out io.Writer, cells []Cell) (lines int64, err error) {
 			if check.line(string(line)) != nil {
 				continue
 			}
+			if room -= int64(len(line)); room < 0 {
+				return errEnoughLinks
+			}
 			if _, err := out.Write(line); err != nil {
 				return err
 			}
@@ -277,5 +281,8 @@ func (l linkLog) writeTo(out io.Writer, cells []Cell) (lines int64, err error) {
 		}
 		return nil
 	})
+	if errors.Is(err, errEnoughLinks) {
+		err = nil
+	}
 	return lines, err
 }

@@ -118,7 +118,7 @@ func (w *Writer) links(cells []Cell, modified time.Time) (*Cell, error) {
 	}
 	var lines int64
 	c, err := w.tarOnly(linksName(w.host, w.segment), modified, func(out io.Writer) (err error) {
-		lines, err = log.writeTo(out, cells)
+		lines, err = log.writeTo(out, cells, w.room(0))
 		return err
 	})
 	if err != nil || lines == 0 {

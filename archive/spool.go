@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"os"
@@ -44,8 +45,20 @@ func (s *spool) copyTo(w io.Writer) error {
 	if s.file == nil {
 		return nil
 	}
-	_, err := io.Copy(w, io.NewSectionReader(s.file, 0, s.n-int64(s.mem.Len())))
+	_, err := io.Copy(w, s.inFile())
 	return err
+}
+
+// inFile reads what is kept beyond the memory.
+func (s *spool) inFile() io.Reader { return io.NewSectionReader(s.file, 0, s.n-int64(s.mem.Len())) }
+
+// decodeTo writes what the blocks that are kept decode to.
+func (s *spool) decodeTo(w io.Writer) error {
+	var blocks io.Reader = bytes.NewReader(s.mem.Bytes())
+	if s.file != nil {
+		blocks = io.MultiReader(blocks, s.inFile())
+	}
+	return newInflater().run(bufio.NewReader(blocks), w)
 }
 
 func (s *spool) reset() {

@@ -14,17 +14,12 @@ import (
 	"sheaf/internal/wire"
 )
 
-// What a verifier allows where VerifyOptions does not say.
-const (
-	DefaultMaxRatio = 200       // decoded to stored bytes, once 64 MiB are decoded
-	DefaultMaxBody  = 512 << 20 // one body, decoded
-)
-
 // VerifyOptions sets what a verifier expects and allows.
 type VerifyOptions struct {
 	Host     string     // whose cells they must be; empty takes the first cell's
-	MaxRatio int64      // 0 is DefaultMaxRatio
-	MaxBody  int64      // 0 is DefaultMaxBody
+	MaxRatio int64      // decoded to stored bytes, beyond Grace; 0 is limits.MaxRatio
+	Grace    int64      // bytes that may be decoded in any case; 0 is limits.Grace
+	MaxBody  int64      // one body, decoded; 0 is limits.MaxBody
 	Latest   time.Time  // that a record may be dated; zero is any
 	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass; Links only if it has some
 }

@@ -7,6 +7,8 @@ import (
 	"hash"
 	"io"
 	"time"
+
+	"sheaf/internal/limits"
 )
 
 // Limits of what is held in memory while a cell is read, in bytes decoded.
@@ -43,10 +45,13 @@ func newWalker(r io.Reader, opt VerifyOptions) *walker {
 
 func (o VerifyOptions) orDefault() VerifyOptions {
 	if o.MaxRatio <= 0 {
-		o.MaxRatio = DefaultMaxRatio
+		o.MaxRatio = limits.MaxRatio
+	}
+	if o.Grace <= 0 {
+		o.Grace = limits.Grace
 	}
 	if o.MaxBody <= 0 {
-		o.MaxBody = DefaultMaxBody
+		o.MaxBody = limits.MaxBody
 	}
 	return o
 }

@@ -6,18 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+
+	"sheaf/internal/limits"
 )
 
-// blocks decodes a run of n stored bytes into out.
-func (w *walker) blocks(n int64, out io.Writer, what string, taps ...io.Writer) error {
+// blocks decodes a run of n stored bytes of the member m into out, at most most bytes.
+func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, taps ...io.Writer) error {
 	start := w.off
 	limited := &io.LimitedReader{R: w, N: n}
 	w.section.Reset(limited)
 	w.taps = taps
-	m := &meter{w: w, out: out, stored: start + n}
-	err := w.inflate.run(w.section, m)
+	count := &meter{w: w, out: out, what: what, most: most, stored: m.start + m.length}
+	err := w.inflate.run(w.section, count)
 	w.taps = nil
-	if err == nil && n > 0 && limited.N == 0 && m.n == 0 {
+	if err == nil && n > 0 && limited.N == 0 && count.n == 0 {
 		return w.fail(corrupt("%s has %d bytes of blocks that yield nothing", what, n), start)
 	}
 	var ferr *FormatError
@@ -38,22 +41,26 @@ func (w *walker) blocks(n int64, out io.Writer, what string, taps ...io.Writer) 
 	return nil
 }
 
-// bombGrace is how much may be decoded whatever it was stored in.
-const bombGrace = 64 << 20
-
-// meter counts what is decoded and stops a bomb.
+// meter counts what is decoded, and stops where it breaks the rule of expansion or is more than the
+// run may have.
 type meter struct {
 	w      *walker
 	out    io.Writer
-	stored int64
+	what   string
+	most   int64 // that the run may decode to
+	stored int64 // where the cell ends, as its head says; 0: the rule does not hold within the run
 	n      int64 // decoded of this run
 }
 
 func (m *meter) Write(p []byte) (int, error) {
 	m.n += int64(len(p))
+	if m.n > m.most {
+		return 0, corrupt("%s decodes to more than its %d bytes", m.what, m.most)
+	}
 	m.w.decoded += int64(len(p))
-	if m.w.decoded > bombGrace && m.w.decoded/m.w.opt.MaxRatio > m.stored {
-		return 0, &FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("%d bytes decoded from %d stored, over the allowed %d to 1", m.w.decoded, m.stored, m.w.opt.MaxRatio)}
+	rule := limits.Expansion{Ratio: m.w.opt.MaxRatio, Grace: m.w.opt.Grace}
+	if m.stored > 0 && rule.Room(m.w.decoded, m.stored) < 0 {
+		return 0, &FormatError{Code: codeBombRatio, Excess: true, Msg: fmt.Sprintf("%d bytes decoded from %d stored, over the allowed %d and %d for each stored byte", m.w.decoded, m.stored, rule.Grace, rule.Ratio)}
 	}
 	return m.out.Write(p)
 }
@@ -74,7 +81,8 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 // tarHeaders reads the rest of T.
 func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	buf := limitedBuffer{max: maxTarHeaders}
-	if err := w.blocks(t.length-emptyMember, &buf, "the tar header", w.views.tarTap()...); err != nil {
+	within := &member{} // the rule of expansion holds at the cell's end, which is not known yet
+	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", w.views.tarTap()...); err != nil {
 		return nil, err
 	}
 	c.HeaderLen, c.HeaderCRC = int64(buf.Len()), crcOf(buf.Bytes())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"math"
 	"strings"
 )
 
@@ -67,7 +68,9 @@ func (w *walker) head(b *member) ([]byte, error) {
 	}
 	buf := limitedBuffer{max: maxHead}
 	w.section.Reset(bytes.NewReader(b.wp[gzipHeader:]))
-	if err := w.inflate.run(w.section, &meter{w: w, out: &buf, stored: w.off}); err != nil {
+	count := &meter{w: w, out: &buf, what: "WP", most: math.MaxInt64, // out has its limit
+		stored: b.start + b.length}
+	if err := w.inflate.run(w.section, count); err != nil {
 		var ferr *FormatError
 		if !errors.As(err, &ferr) {
 			ferr = corrupt("WP: %v", err)
@@ -139,7 +142,7 @@ func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
 // body reads the blocks and the end of B, and checks every digest and sum.
 func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byte) error {
 	if c.BodyLen > w.opt.MaxBody {
-		return w.fail(&FormatError{Code: codeBombRatio, Msg: fmt.Sprintf("body of %d bytes is over the allowed %d", c.BodyLen, w.opt.MaxBody)}, b.start)
+		return w.fail(&FormatError{Code: codeBombRatio, Excess: true, Msg: fmt.Sprintf("body of %d bytes is over the allowed %d", c.BodyLen, w.opt.MaxBody)}, b.start)
 	}
 	pad := padBlock(c.BodyLen)
 	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
@@ -152,7 +155,7 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	taps = append(taps, w.views.warcTap(b.wp)...)
 	sum := newBodySum(http)
 	sum.Write(cutBody)
-	if err := w.blocks(n, &sum.file, "the body", taps...); err != nil {
+	if err := w.blocks(b, n, c.BodyLen, &sum.file, "the body", taps...); err != nil {
 		return err
 	}
 	if sum.file.n != c.BodyLen {

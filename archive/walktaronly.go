@@ -63,7 +63,11 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	if it.kind == linksItem {
 		taps = append(taps, w.views.linksTap()...)
 	}
-	if err := w.blocks(n, io.MultiWriter(sum, count, out), e.name, taps...); err != nil {
+	place := b
+	if it.kind == indexItem && w.cell > 0 && w.onLine != nil {
+		place = &member{} // each line is compared with what was read: the rule of expansion need not hold
+	}
+	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), e.name, taps...); err != nil {
 		return item{}, err
 	}
 	if err := out.Close(); err != nil {

@@ -10,18 +10,18 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"sheaf/internal/limits"
 )
 
 // WriterOptions sets how records are stored. The zero value is the default.
 type WriterOptions struct {
 	Level   int    // of deflate, 1 to 9; 0 is 6
-	MaxBody int64  // longer bodies are cut and marked; 0 is 64 MiB
+	MaxBody int64  // longer bodies are cut and marked; 0 is limits.PageBytes
 	TempDir string // for bodies over 256 KiB; empty is the system's
 
 	Workbench *Workbench // shared by many writers; nil: the writer has its own
 }
-
-const defaultMaxBody = 64 << 20
 
 // Writer makes a segment: one host's records, one cell after another. It is not
 // safe for use by several goroutines at once.
@@ -33,12 +33,15 @@ const defaultMaxBody = 64 << 20
 // A crash leaves a prefix of what was written; Reopen cuts it back to its last
 // whole cell. What was appended before Sync returned stays. Records' links lie in a file beside
 // the segment, <path>.links, until Seal; who moves or removes the one does so with the other.
+//
+// The segment keeps the rule of expansion of package limits, so that every verifier takes it.
 type Writer struct {
 	file     *os.File
 	host     string
 	segment  string
 	opt      WriterOptions
 	size     int64
+	decoded  int64  // what those bytes decode to
 	sum      uint32 // of those bytes, where summed
 	summed   bool   // this process has written all of them
 	*scratch        // nil between calls where it is borrowed
@@ -82,7 +85,7 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 		return nil, err
 	}
 	opt.Level = cmp.Or(opt.Level, 6)
-	opt.MaxBody = cmp.Or(opt.MaxBody, defaultMaxBody)
+	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
 	w := &Writer{host: host, segment: segmentID, opt: opt}
 	if opt.Workbench == nil {
 		var err error
@@ -96,13 +99,14 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 // Written says what a Writer has written: that much, and, where the process that asks wrote all of it,
 // its sum, by which it knows it again.
 type Written struct {
-	Size   int64
-	sum    uint32 // CRC-32
-	summed bool
+	Size    int64
+	decoded int64
+	sum     uint32 // CRC-32
+	summed  bool
 }
 
 // Written tells what was written so far.
-func (w *Writer) Written() Written { return Written{w.size, w.sum, w.summed} }
+func (w *Writer) Written() Written { return Written{w.size, w.decoded, w.sum, w.summed} }
 
 // Resume carries on with a segment that this process has closed. Nothing of it is looked at.
 func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writer, error) {
@@ -110,7 +114,7 @@ func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writ
 	if err != nil {
 		return nil, err
 	}
-	w.size, w.sum, w.summed = was.Size, was.sum, was.summed
+	w.size, w.decoded, w.sum, w.summed = was.Size, was.decoded, was.sum, was.summed
 	w.file, err = os.OpenFile(path, os.O_RDWR, 0)
 	return w, err
 }
@@ -128,7 +132,7 @@ func (w *Writer) recover() (cells []Cell, err error) {
 			break
 		}
 		cells = append(cells, it.cell)
-		w.size += it.cell.Len()
+		w.size, w.decoded = w.size+it.cell.Len(), walk.decoded
 	}
 	return cells, errors.Join(w.file.Truncate(w.size), linkLogOf(w.file.Name()).cut(w.size))
 }
@@ -190,13 +194,14 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	if err != nil {
 		return Cell{}, fmt.Errorf("append %.100q: %w", r.URL, err)
 	}
-	w.size += cell.cell.Len()
+	w.size, w.decoded = w.size+cell.cell.Len(), w.decoded+cell.decoded
 	return cell.cell, nil
 }
 
 // cellBytes is a cell about to be written: what stands before and after the file's blocks, which are in w.body.
 type cellBytes struct {
 	cell          Cell
+	decoded       int64 // what the cell decodes to
 	before, after []byte
 }
 
@@ -268,22 +273,24 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 		sum.payload = nil
 	}
 	run := w.compress.run(&w.body, isCompressed(mimeType))
+	cut := false
 	if body != nil {
-		n, err := io.CopyBuffer(io.MultiWriter(run, &sum.file), io.LimitReader(body, w.opt.MaxBody), w.copying)
-		if err != nil {
+		var err error
+		if cut, err = w.keep(run, &sum.file, body); err != nil {
 			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
-		}
-		if n == w.opt.MaxBody {
-			if more, _ := io.CopyN(io.Discard, body, 1); more > 0 {
-				if sum.payload == nil {
-					return nil, fmt.Errorf("%w: the body of %.100q is longer than %d bytes, and its digest is that of all of it", ErrRefused, h.url, n)
-				}
-				h.truncated = "length"
-			}
 		}
 	}
 	if err := run.Close(); err != nil {
 		return nil, err
+	}
+	if cut {
+		h.truncated = "length"
+		if sum.payload == nil { // the digest that was given is that of the whole body
+			sum.payload = sha256.New()
+			if err := w.body.decodeTo(sum.payload); err != nil {
+				return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
+			}
+		}
 	}
 	if sum.payload != nil {
 		h.payloadDigest = digestString(sum.payload.Sum(nil))
@@ -305,8 +312,8 @@ func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes,
 			return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
 		}
 	}
-	if len(data) > maxCutBody {
-		data, h.truncated = data[:maxCutBody], "length"
+	if most := max(0, min(maxCutBody, w.room(0))); int64(len(data)) > most {
+		data, h.truncated = data[:most], "length"
 	}
 	for {
 		sum := newBodySum(http)
@@ -369,7 +376,10 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	}
 	record.Write(ws)
 	c.RecordCRC = record.Sum32()
-	out.cell = c
+	out.cell, out.decoded = c, int64(len(headers)+len(head))+c.BodyLen
+	if limits.Room(w.decoded+out.decoded, w.size+c.Len()) < 0 {
+		return nil, fmt.Errorf("%w: the record of %.100q would decode to %d bytes from %d, for which the segment has no room", ErrRefused, h.url, out.decoded, c.Len())
+	}
 	return out, nil
 }
 

@@ -47,14 +47,17 @@ const (
 // Room returns how many more bytes may be decoded where a part's cells have so many bytes, decoded
 // and stored. It is negative where the rule of expansion is broken.
 func Room(decoded, stored int64) int64 {
-	return RoomAt(MaxRatio, decoded, stored)
+	return Expansion{MaxRatio, Grace}.Room(decoded, stored)
 }
 
-// RoomAt is Room with another ratio than MaxRatio.
-func RoomAt(ratio, decoded, stored int64) int64 {
+// Expansion is the rule of expansion with other numbers than MaxRatio and Grace.
+type Expansion struct{ Ratio, Grace int64 }
+
+// Room is the function Room with these numbers.
+func (e Expansion) Room(decoded, stored int64) int64 {
 	const most = 1 << 62 // below this the sum cannot overflow
-	if stored > (most-Grace)/ratio {
+	if stored > (most-e.Grace)/e.Ratio {
 		return most - decoded
 	}
-	return Grace + ratio*stored - decoded
+	return e.Grace + e.Ratio*stored - decoded
 }

@@ -17,7 +17,7 @@ func TestRoom(t *testing.T) {
 			t.Errorf("Room(%d, %d) = %d, want %d", c.decoded, c.stored, got, c.want)
 		}
 	}
-	if limits.RoomAt(1<<40, 0, 1<<40) <= 0 {
+	if (limits.Expansion{Ratio: 1 << 40}).Room(0, 1<<40) <= 0 {
 		t.Error("the room of a large part overflows")
 	}
 }

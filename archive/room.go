@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"io"
+
+	"sheaf/internal/limits"
+)
+
+// cellOverhead is more than the headers of a record decode to, but for records that are refused anyway
+// where there is no room for them.
+const cellOverhead = 256 << 10
+
+// leastRoom is how many bytes of a body must fit for more of it to be taken.
+const leastRoom = 64 << 10
+
+// room returns how many bytes of a record's body surely fit into the segment by the rule of
+// expansion, if n bytes of it have been stored.
+func (w *Writer) room(n int64) int64 {
+	return limits.Room(w.decoded+cellOverhead, w.size+n)
+}
+
+// keep puts as much of a body into the run and the sum as MaxBody and the rule of expansion allow,
+// and reports whether that was not all.
+func (w *Writer) keep(run blockRun, sum *fileSum, body io.Reader) (cut bool, err error) {
+	out := io.MultiWriter(run, sum)
+	most := w.opt.MaxBody
+	fits := min(most, w.room(0))
+	for fits > sum.n {
+		if _, err := io.CopyBuffer(out, io.LimitReader(body, fits-sum.n), w.copying); err != nil {
+			return false, err
+		}
+		if sum.n < fits {
+			return false, nil
+		}
+		if fits == most {
+			break
+		}
+		// What the body has deflated to so far may have made room for more of it.
+		if err := run.Flush(); err != nil {
+			return false, err
+		}
+		room := min(most, w.room(w.body.n))
+		if room < most && room-fits < leastRoom {
+			break
+		}
+		fits = room
+	}
+	more, _ := io.CopyN(io.Discard, body, 1)
+	return more > 0, nil
+}
