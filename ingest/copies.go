@@ -14,13 +14,13 @@ import (
 // noteCopies enters what the batch brings of hosts that the manager has given to several robots, so that it
 // can compare what they bring: for each page the digest of what was there, and when. Of other hosts it enters nothing, and
 // where there are none such it costs one query. It may be done again.
-func (i *Ingest) noteCopies(ctx context.Context, b *Batch, m *wire.Manifest, file io.ReaderAt) error {
+func (i *Ingest) noteCopies(ctx context.Context, b *Batch, m *wire.Manifest, left leftOut, file io.ReaderAt) error {
 	wanted, err := i.ledger.copied(ctx)
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
 	for _, h := range m.Hosts {
-		if !wanted[h.Name] {
+		if !wanted[h.Name] || left.has(h.Name) {
 			continue
 		}
 		index, err := archive.ReadIndex(ctx, archive.FileSource(file, h.Offset), h.Length)

@@ -94,7 +94,8 @@ type Limits struct {
 	BackoffMin time.Duration // after a first failure that may pass by itself; 1 s
 	BackoffMax time.Duration // 5 min
 	ClockSkew  time.Duration // how far ahead of ours a robot's clock may be; 1 h
-	MaxRatio   int64         // of inflated to stored bytes in one member; the verifier's default
+	MaxRatio   int64         // of inflated to stored bytes in a host's part; the verifier's default
+	Grace      int64         // of inflated bytes beyond MaxRatio; the verifier's default
 	MaxBody    int64         // of one page, inflated; the verifier's default
 	KeepInputs time.Duration // how long a published batch's file stays in the buffers; 0 is until the next collection
 }

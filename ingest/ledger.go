@@ -193,11 +193,11 @@ func (l *ledger) stage(ctx context.Context, b *Batch, lines []catalog.Line) erro
 	return tx.Commit()
 }
 
-// split moves a batch whose every host is staged to post-split.
-func (l *ledger) split(ctx context.Context, b *Batch, now time.Time) error {
+// split moves a batch whose hosts are staged to post-split. The detail says which hosts are left out.
+func (l *ledger) split(ctx context.Context, b *Batch, detail string, now time.Time) error {
 	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
-		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = ''
-		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), b.ID, b.token))
+		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = '', detail = ?
+		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), detail, b.ID, b.token))
 }
 
 // postpone gives a batch back after a failure that may pass by itself.

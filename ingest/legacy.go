@@ -80,7 +80,7 @@ func (i *Ingest) inferBatch(ctx context.Context, up Upload, f *os.File) (*wire.M
 	in := &input{r: &patient{ctx, f}, hash: sha256.New()}
 	var hosts []wire.Host
 	end := int64(0)
-	opt := archive.VerifyOptions{MaxRatio: i.opt.Limits.MaxRatio, MaxBody: i.opt.Limits.MaxBody}
+	opt := archive.VerifyOptions{MaxRatio: i.opt.Limits.MaxRatio, Grace: i.opt.Limits.Grace, MaxBody: i.opt.Limits.MaxBody}
 	inner, err := archive.VerifyBatch(in, opt, func(s *archive.Summary) error {
 		hosts = append(hosts, wire.Host{
 			Name: s.Host, Offset: end, Length: s.RangeSize, SHA256: s.RangeSHA256,

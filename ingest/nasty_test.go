@@ -146,7 +146,7 @@ func corpus(t *testing.T) []nasty {
 		afterEnd("one byte behind", func(*batchtest.Batch) []byte { return []byte{0} }),
 
 		{"bomb of a page", bomb, one, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
-			return renamed(t, h, b, zeroPage(70<<20))
+			return renamed(t, h, b, zeroPage(maxBody-1<<20))
 		}},
 		{"page too large", bomb, one, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
 			return renamed(t, h, b, zeroPage(maxBody+1))
@@ -222,14 +222,14 @@ func sites() []batchtest.Host {
 	return []batchtest.Host{batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2)}
 }
 
-const maxBody = 72 << 20
+const maxBody = 4 << 20
 
 // TestNastyBatches sends one bad batch after another, each followed by a good one.
 func TestNastyBatches(t *testing.T) {
 	testkit.Slow(t)
 	h := newHouse(t)
 	h.robots.Foreign = []string{foreignHost}
-	h.opt.Limits.MaxBody = maxBody
+	h.opt.Limits.MaxBody, h.opt.Limits.Grace = maxBody, 1<<20
 	h.opt.Limits.Poll = 5 * time.Millisecond
 	h.open().run()
 	offset := regexp.MustCompile(`offset \d+`)

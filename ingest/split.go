@@ -115,7 +115,7 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 	if err != nil {
 		return err
 	}
-	wrong := i.splitHosts(ctx, b, m, plan, others, in)
+	left, wrong := i.splitHosts(ctx, b, m, plan, others, in)
 	var refusal *Refusal
 	if wrong != nil && !errors.As(wrong, &refusal) {
 		return wrong
@@ -143,10 +143,13 @@ func (i *Ingest) split(ctx context.Context, b *Batch) error {
 			return fmt.Errorf("store %s: %w", p.object, err)
 		}
 	}
-	if err := i.noteCopies(ctx, b, m, f); err != nil {
+	if err := i.noteCopies(ctx, b, m, left, f); err != nil {
 		return err
 	}
-	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, i.opt.Now()) })
+	for _, l := range left {
+		i.log.Warn("host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
+	}
+	return i.write(writeSplit, func() error { return i.ledger.split(ctx, b, left.String(), i.opt.Now()) })
 }
 
 // judge asks what can be asked before anything is read.
@@ -194,37 +197,58 @@ func someOf(hosts []string) string {
 const stagedAtOnce = 200
 
 // splitHosts verifies and stores host after host and stages their lines, then
-// checks how the batch ends. Hosts that go into packs are not stored yet.
-func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, others map[string]catalog.View, in *input) error {
+// checks how the batch ends. Hosts that go into packs are not stored yet. It returns the hosts that are
+// left out because there is too much of them.
+func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, others map[string]catalog.View, in *input) (left leftOut, err error) {
 	var lines []catalog.Line
+	stage := func() error {
+		if len(lines) == 0 {
+			return nil
+		}
+		err := i.write(writeStaged, func() error { return i.ledger.stage(ctx, b, lines) })
+		lines = lines[:0]
+		return err
+	}
 	for n, h := range m.Hosts {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
+		end := in.n + h.Length
 		line, err := i.splitHost(ctx, b, m, h, plan.places[n], in)
+		if left.add(h.Name, len(m.Hosts), err) {
+			if plan.places[n] != nil {
+				plan.places[n].left = true
+			}
+			if err := in.skip(end); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if view, ok := others[h.Name]; ok {
 			line.Views[wire.ViewOthers] = view
 		}
-		if lines = append(lines, line); len(lines) < stagedAtOnce && n < len(m.Hosts)-1 {
+		if lines = append(lines, line); len(lines) < stagedAtOnce {
 			continue
 		}
-		if err := i.write(writeStaged, func() error { return i.ledger.stage(ctx, b, lines) }); err != nil {
-			return err
+		if err := stage(); err != nil {
+			return nil, err
 		}
-		lines = lines[:0]
+	}
+	if err := stage(); err != nil {
+		return nil, err
 	}
 	tailAt := in.n
 	tail, err := archive.VerifyBatchTail(bufio.NewReader(in))
 	switch {
 	case in.err != nil:
-		return in.err
+		return nil, in.err
 	case err != nil:
-		return refusalOf(err, tailAt, "_batch/manifest.json")
+		return nil, refusalOf(err, tailAt, "_batch/manifest.json")
 	}
-	return sameManifest(tail, m, tailAt)
+	return left, sameManifest(tail, m, tailAt)
 }
 
 // splitHost verifies one host's range. A host without a place in a pack is stored

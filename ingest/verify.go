@@ -24,7 +24,7 @@ var views = []archive.ViewKind{archive.Members, archive.Single, archive.WARC, ar
 // with the manifest. What is wrong with the batch is a *Refusal.
 func (i *Ingest) verify(b *Batch, h wire.Host, in *input, out io.Writer) (*archive.Summary, error) {
 	at := in.n
-	opt := archive.VerifyOptions{Host: h.Name, MaxRatio: i.opt.Limits.MaxRatio, MaxBody: i.opt.Limits.MaxBody, Views: views}
+	opt := archive.VerifyOptions{Host: h.Name, MaxRatio: i.opt.Limits.MaxRatio, Grace: i.opt.Limits.Grace, MaxBody: i.opt.Limits.MaxBody, Views: views}
 	if !b.waives(wire.ReasonClock) {
 		opt.Latest = b.Received.Add(i.opt.Limits.ClockSkew)
 	}
@@ -85,7 +85,11 @@ func refusalOf(err error, at int64, part string) error {
 	if placed.Entry == "" {
 		placed.Entry = part
 	}
-	return &Refusal{fault.Code, placed.Error()}
+	refusal := &Refusal{fault.Code, placed.Error()}
+	if fault.Excess {
+		return &excess{refusal}
+	}
+	return refusal
 }
 
 // lineOf describes a verified host's segment.

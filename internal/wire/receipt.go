@@ -46,7 +46,7 @@ type Receipt struct {
 	SHA256  string    `json:"sha256"` // of the batch file
 	State   State     `json:"state"`
 	Reason  Reason    `json:"reason,omitempty"`  // quarantined only
-	Detail  string    `json:"detail,omitempty"`  // quarantined only: where and what
+	Detail  string    `json:"detail,omitempty"`  // where and what; of a published batch, which hosts were left out
 	Edition string    `json:"edition,omitempty"` // published only
 	Version int64     `json:"version,omitempty"` // published only: catalog version
 	At      time.Time `json:"at"`                // when the batch entered the state
