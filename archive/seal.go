@@ -104,8 +104,10 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	if err := w.file.Truncate(at + int64(len(end))); err != nil { // what a failed Append may have left
 		return nil, err
 	}
-	if err := w.file.Sync(); err != nil {
-		return nil, err
+	if !w.opt.NoSync {
+		if err := w.file.Sync(); err != nil {
+			return nil, err
+		}
 	}
 	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), links: links, self: self}, nil
 }

@@ -19,6 +19,7 @@ type WriterOptions struct {
 	Level   int    // of deflate, 1 to 9; 0 is 6
 	MaxBody int64  // longer bodies are cut and marked; 0 is limits.PageBytes
 	TempDir string // for bodies over 256 KiB; empty is the system's
+	NoSync  bool   // Seal does not wait for the disk: the segment need not outlast the machine
 
 	Workbench *Workbench // shared by many writers; nil: the writer has its own
 }

@@ -23,10 +23,13 @@ type Options struct {
 	Hosts   HostMap
 	Dir     string // for temporary files, of about the file's size; the system's if empty
 	MaxBody int64  // longer bodies are cut and marked; the writer's default if 0
+	Limits  Limits // of the file
 
 	// Others takes the records that no segment can hold, each a gzip member, in
 	// order. Nil drops them; they are counted all the same.
 	Others io.Writer
+
+	inflate inflater // newGunzip if nil; a benchmark compares others with it
 }
 
 // Result says what became of a file.
@@ -55,7 +58,7 @@ func Is(ctx context.Context, file *os.File) (Kind, error) {
 	if archive.BeginsBatch(head[:n]) {
 		return "", nil
 	}
-	in, err := begin(ctx, file)
+	in, err := begin(ctx, file, Limits{}, newGunzip)
 	if err != nil {
 		return "", err
 	}
@@ -63,7 +66,7 @@ func Is(ctx context.Context, file *os.File) (Kind, error) {
 	return in.kind()
 }
 
-func begin(ctx context.Context, file *os.File) (*stream, error) {
+func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) (*stream, error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func begin(ctx context.Context, file *os.File) (*stream, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	return open(ctx, file, size)
+	return open(ctx, file, size, limits, inflate)
 }
 
 // Convert reads a foreign file to its end and writes a batch with its pages to out. An
@@ -86,13 +89,16 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	if err != nil {
 		return nil, err
 	}
-	in, err := begin(ctx, file)
+	if opt.inflate == nil {
+		opt.inflate = newGunzip
+	}
+	in, err := begin(ctx, file, opt.Limits, opt.inflate)
 	if err != nil {
 		return nil, err
 	}
 	defer in.close()
 	c := &conversion{
-		opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, others: newOthers(opt.Others),
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, others: newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 	}
@@ -143,6 +149,8 @@ func digest(ctx context.Context, file *os.File) ([]byte, error) {
 
 // conversion is one file on its way.
 type conversion struct {
+	ctx       context.Context
+	meter     *meter
 	opt       Options
 	result    *Result
 	block     block
@@ -193,7 +201,10 @@ func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	}
 	m.Batch = wire.NewBatchID(c.opt.Robot, m.Created, int64(binary.BigEndian.Uint64(sum)%most))
 	err := c.segments.each(func(src archive.Source, x *archive.Index) error {
-		h, err := w.AddSegment(context.Background(), src, x)
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		h, err := w.AddSegment(c.ctx, src, x)
 		m.Hosts = append(m.Hosts, h)
 		return err
 	})

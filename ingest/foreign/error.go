@@ -1,9 +1,11 @@
 package foreign
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"sheaf/internal/wire"
 )
@@ -28,15 +30,17 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 	return &Error{offset, entry, reason, fmt.Sprintf(format, args...)}
 }
 
-// reading tells an error of the file's bytes from one of the disk, which is returned as it is.
+// reading tells an error of the file's bytes from one of the disk or the context's, which are returned as they
+// are.
 func (s *stream) reading(err error, entry string) error {
 	var known *Error
+	var disk *fs.PathError
 	switch {
 	case s.disk != nil:
 		return s.disk
 	case err == nil:
 		return nil
-	case errors.As(err, &known):
+	case errors.As(err, &known), errors.As(err, &disk), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return wrong(s.n, entry, wire.ReasonTruncated, "the file ends here, in the middle")

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -302,32 +304,86 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// Tars that follow one another in a file are all read, whichever way they were put together.
+func TestTarsInOneFile(t *testing.T) {
+	files := map[string]string{"a.example.jp/1.html": "<p>1", "b.example.jp/2.html": "<p>2"}
+	first, second := tree(t, tar.FormatUSTAR, files, "a.example.jp/1.html"), tree(t, tar.FormatPAX, files, "b.example.jp/2.html")
+	plain := func(s string) string {
+		r, err := gzip.NewReader(strings.NewReader(s))
+		testkit.Must(t, err)
+		b, err := io.ReadAll(r)
+		testkit.Must(t, err)
+		return string(b)
+	}
+	filled := func(s string) string { return s + strings.Repeat("\x00", 10240-len(s)%10240) } // as GNU tar ends its files
+	for name, data := range map[string]string{
+		"members of gzip":      first + second,
+		"in one member":        gz(plain(first) + plain(second)),
+		"filled up with zeros": gz(filled(plain(first)) + filled(plain(second))),
+		"not gzipped":          filled(plain(first)) + plain(second),
+	} {
+		c, err := convert(t, data, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c.Pages != 2 || c.pages["http://a.example.jp/1.html"] != "<p>1" || c.pages["http://b.example.jp/2.html"] != "<p>2" {
+			t.Errorf("%s: pages %q", name, c.pages)
+		}
+	}
+	for name, data := range map[string]string{
+		"text behind":          gz(plain(first) + "more"),
+		"text behind zeros":    gz(filled(plain(first)) + strings.Repeat("more", 512)),
+		"a WARC behind":        first + gz(crawl("1.1")...),
+		"a tar not at a block": gz(plain(first) + strings.Repeat("\x00", 100) + plain(second)),
+	} {
+		_, err := convert(t, data, nil)
+		var fault *Error
+		if !errors.As(err, &fault) || fault.Reason != wire.ReasonCorruptMember || !strings.Contains(err.Error(), "behind a tar's end") {
+			t.Errorf("%s: %v, want %s", name, err, wire.ReasonCorruptMember)
+		}
+	}
+}
+
 // TestWhatIsWrong: every fault is named with its place and a reason, and nothing is taken.
 func TestWhatIsWrong(t *testing.T) {
 	good := strings.Join(crawl("1.1"), "")
+	large := rec("1.1", "response", "http://a.example.jp/large", answer, "HTTP/1.1 200 OK\r\n\r\n"+noise(1<<20))
+	cut := func(s string, n int) string { return s[:len(s)-n] }
+	flip := func(s string, n int) string { return s[:len(s)-n] + string(s[len(s)-n]^1) + s[len(s)-n+1:] }
 	files := map[string]string{"www.example.jp/a.html": "a", "b/index.html": "b", "../../etc/passwd": "x", "/abs/x.html": "x"}
 	for name, c := range map[string]struct {
 		data   string
 		reason wire.Reason
 		says   string
 	}{
-		"cut in a block":        {good[:len(good)-300], wire.ReasonTruncated, "ends here"},
-		"cut in a header":       {good[:40], wire.ReasonTruncated, "ends here"},
-		"cut gzip":              {gz(good)[:400], wire.ReasonTruncated, ""},
-		"flipped bit":           {strings.Replace(good, "as text", "az text", 1), wire.ReasonSHAMismatch, "WARC-Block-Digest"},
-		"no length":             {"WARC/1.0\r\nWARC-Type: response\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
-		"negative length":       {"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: -1\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
-		"another version":       {strings.Replace(good, "WARC/1.1", "WARC/9.9", 1), wire.ReasonCorruptMember, "WARC/9.9"},
-		"wrong length":          {rec("1.0", "response", "http://a.jp/", answer, "HTTP/1.1 200 OK\r\n\r\nbody") + "rubbish\r\n", wire.ReasonCorruptMember, "rubbish"},
-		"a line without end":    {"WARC/1.0\r\n" + strings.Repeat("x", 200_000), wire.ReasonCorruptMember, "line of more than"},
-		"no page at all":        {crawl("1.0")[0], wire.ReasonForeign, "none is a page"},
-		"unknown directory":     {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "b/index.html"), wire.ReasonForeign, "host map"},
-		"a path that leads out": {tree(t, tar.FormatUSTAR, files, "../../etc/passwd"), wire.ReasonPathEscape, "path"},
-		"an absolute path":      {tree(t, tar.FormatUSTAR, files, "/abs/x.html"), wire.ReasonPathEscape, "path"},
-		"unknown and cut":       {half(tree(t, tar.FormatUSTAR, files, "b/index.html")), wire.ReasonTruncated, "ends here"},
-		"cut tree":              {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html")[:60], wire.ReasonTruncated, ""},
-		"text":                  {"<html>no archive", wire.ReasonForeign, "neither"},
-		"nothing":               {"", wire.ReasonForeign, "neither"},
+		"cut in a block":                         {good[:len(good)-300], wire.ReasonTruncated, "ends here"},
+		"cut in a header":                        {good[:40], wire.ReasonTruncated, "ends here"},
+		"cut gzip":                               {gz(good)[:400], wire.ReasonTruncated, ""},
+		"a record, cut 8 before the end":         {cut(gz(crawl("1.1")...), 8), wire.ReasonTruncated, "ends here"},
+		"a record, cut 1 before the end":         {cut(gz(crawl("1.1")...), 1), wire.ReasonTruncated, "ends here"},
+		"one member, cut 8 before the end":       {cut(gz(good), 8), wire.ReasonTruncated, "ends here"},
+		"one member, cut 1 before the end":       {cut(gz(good), 1), wire.ReasonTruncated, "ends here"},
+		"one large member, cut 8 before the end": {cut(gz(good+large), 8), wire.ReasonTruncated, "ends here"},
+		"one large member, cut 1 before the end": {cut(gz(good+large), 1), wire.ReasonTruncated, "ends here"},
+		"tree, cut 8 before the end":             {cut(tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html"), 8), wire.ReasonTruncated, "ends here"},
+		"tree, cut 1 before the end":             {cut(tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html"), 1), wire.ReasonTruncated, "ends here"},
+		"one large member, wrong sum":            {flip(gz(good+large), 8), wire.ReasonCorruptMember, "checksum"},
+		"a second member cut in its header":      {gz(good) + cut(gz(""), 15), wire.ReasonTruncated, "ends here"},
+		"flipped bit":                            {strings.Replace(good, "as text", "az text", 1), wire.ReasonSHAMismatch, "WARC-Block-Digest"},
+		"no length":                              {"WARC/1.0\r\nWARC-Type: response\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
+		"negative length":                        {"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: -1\r\n\r\n", wire.ReasonCorruptMember, "Content-Length"},
+		"another version":                        {strings.Replace(good, "WARC/1.1", "WARC/9.9", 1), wire.ReasonCorruptMember, "WARC/9.9"},
+		"wrong length":                           {rec("1.0", "response", "http://a.jp/", answer, "HTTP/1.1 200 OK\r\n\r\nbody") + "rubbish\r\n", wire.ReasonCorruptMember, "rubbish"},
+		"a line without end":                     {"WARC/1.0\r\n" + strings.Repeat("x", 200_000), wire.ReasonCorruptMember, "line of more than"},
+		"no page at all":                         {crawl("1.0")[0], wire.ReasonForeign, "none is a page"},
+		"unknown directory":                      {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html", "b/index.html"), wire.ReasonForeign, "host map"},
+		"a path that leads out":                  {tree(t, tar.FormatUSTAR, files, "../../etc/passwd"), wire.ReasonPathEscape, "path"},
+		"an absolute path":                       {tree(t, tar.FormatUSTAR, files, "/abs/x.html"), wire.ReasonPathEscape, "path"},
+		"unknown and cut":                        {half(tree(t, tar.FormatUSTAR, files, "b/index.html")), wire.ReasonTruncated, "ends here"},
+		"cut tree":                               {tree(t, tar.FormatUSTAR, files, "www.example.jp/a.html")[:60], wire.ReasonTruncated, ""},
+		"text":                                   {"<html>no archive", wire.ReasonForeign, "neither"},
+		"nothing":                                {"", wire.ReasonForeign, "neither"},
 	} {
 		_, err := convert(t, c.data, nil)
 		var fault *Error
@@ -335,6 +391,13 @@ func TestWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %s: …%s…", name, err, c.reason, c.says)
 		}
 	}
+}
+
+// noise is text that does not deflate.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return string(b)
 }
 
 func half(s string) string { return s[:len(s)*2/3] }

@@ -17,21 +17,24 @@ import (
 // response is an HTTP answer as a record of ours has it: without transfer and
 // content codings, and with a header that fits the body which is left.
 type response struct {
-	status int
-	head   []byte
-	body   func() (io.Reader, func()) // opens the decoded body
+	status  int
+	head    []byte
+	size    int64                      // of the body, at most what was looked at
+	decoded bool                       // the body had a content coding
+	body    func() (io.Reader, func()) // opens the decoded body
 }
 
-// parseResponse reads the block of a response record. It fails where it is no answer of HTTP/1.
-func parseResponse(block *block) (*response, error) {
-	const most = 256 << 10
-	raw, err := io.ReadAll(io.LimitReader(block.from(0), most))
+// parseResponse reads the block of a response record. It fails where it is no answer of HTTP/1. It looks at
+// no more than most bytes of the decoded body.
+func parseResponse(block *block, most int64) (*response, error) {
+	const mostHead = 256 << 10
+	raw, err := io.ReadAll(io.LimitReader(block.from(0), mostHead))
 	if err != nil {
 		return nil, err
 	}
 	head, _, ok := cutHead(raw)
 	if !ok {
-		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", most)
+		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", mostHead)
 	}
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(head), "\r\n", "\n"), "\n"), "\n")
 	proto, code, _ := strings.Cut(strings.TrimSpace(lines[0]), " ")
@@ -62,13 +65,14 @@ func parseResponse(block *block) (*response, error) {
 		}
 		return d, d.Close, d.Removed, nil
 	}
-	size, removed, err := measure(open, coded)
+	size, removed, err := measure(open, coded, most)
 	if err != nil { // coded in another way than it says: kept as it came
 		coded = false
-		if size, removed, err = measure(open, false); err != nil {
+		if size, removed, err = measure(open, false, maxDecoded); err != nil {
 			return nil, err
 		}
 	}
+	r.size, r.decoded = size, coded
 	r.head = h.stored(size, removed || !coded && len(codings) == 0)
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _, err := open(coded)
@@ -83,13 +87,13 @@ func parseResponse(block *block) (*response, error) {
 // maxDecoded is more than any body that is kept whole.
 const maxDecoded = 1 << 30
 
-func measure(open func(bool) (io.Reader, func(), bool, error), decode bool) (size int64, removed bool, err error) {
+func measure(open func(bool) (io.Reader, func(), bool, error), decode bool, most int64) (size int64, removed bool, err error) {
 	in, closeIt, removed, err := open(decode)
 	if err != nil {
 		return 0, false, err
 	}
 	defer closeIt()
-	size, err = io.Copy(io.Discard, io.LimitReader(in, maxDecoded))
+	size, err = io.Copy(io.Discard, io.LimitReader(in, most))
 	return size, removed, err
 }
 

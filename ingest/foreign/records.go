@@ -34,6 +34,9 @@ func (c *conversion) warc(in *stream) error {
 		if err != nil {
 			return err
 		}
+		if err := c.meter.entry(); err != nil {
+			return wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
+		}
 		if err := c.block.fill(r.block); err != nil {
 			return in.reading(err, r.url())
 		}
@@ -105,9 +108,9 @@ func (c *conversion) response(r *warcRecord) error {
 	if err != nil {
 		return err
 	}
-	answer, err := parseResponse(&c.block)
+	answer, err := c.parse(r)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errOther, err)
+		return err
 	}
 	rec.Kind, rec.HTTP = archive.Response, answer.head
 	if answer.status == http.StatusOK || answer.status == http.StatusNonAuthoritativeInfo {
@@ -124,6 +127,20 @@ func (c *conversion) response(r *warcRecord) error {
 		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
 	}
 	return err
+}
+
+// parse reads the HTTP answer in the record's block.
+func (c *conversion) parse(r *warcRecord) (*response, error) {
+	answer, err := parseResponse(&c.block, min(maxDecoded, c.meter.room()+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOther, err)
+	}
+	if answer.decoded {
+		if err := c.meter.made(answer.size); err != nil {
+			return nil, wrong(r.at, r.url(), wire.ReasonBombRatio, "%v", err)
+		}
+	}
+	return answer, nil
 }
 
 // resource is a file that was had without HTTP, or by a program that kept no headers. It gets the header that
@@ -187,9 +204,9 @@ func (c *conversion) revisit(r *warcRecord) error {
 	}
 	rec.HTTP = []byte("HTTP/1.1 304 Not Modified\r\n\r\n")
 	if c.block.size > 0 {
-		answer, err := parseResponse(&c.block)
+		answer, err := c.parse(r)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errOther, err)
+			return err
 		}
 		rec.HTTP = answer.head
 	}

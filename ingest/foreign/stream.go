@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/pgzip"
-
 	"sheaf/internal/wire"
 )
 
@@ -20,31 +18,21 @@ const (
 	Tree Kind = "tree" // a tar of page files
 )
 
-// What a file may inflate to, at most: so much for each of its bytes, and so much at any rate.
-const (
-	maxRatio = 200
-	minLimit = 256 << 20
-)
-
-// A one-member gzip cannot be inflated by two processors, but it can be inflated while what
-// came out before is worked on: so much of it, in blocks.
-const (
-	aheadBlock  = 1 << 20
-	aheadBlocks = 4
-)
-
 // stream is a file as it inflates, from its beginning to its end.
 type stream struct {
 	r     *bufio.Reader
 	n     int64 // inflated bytes that were read
-	limit int64
 	disk  error // the first error of reading the file itself
 	close func() error
+	meter *meter
 }
 
+// inflater begins to inflate a gzip file.
+type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
+
 // open begins to read a file of the given size, gzipped or not.
-func open(ctx context.Context, file io.Reader, size int64) (*stream, error) {
-	s := &stream{close: func() error { return nil }, limit: max(size, minLimit/maxRatio) * maxRatio}
+func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*stream, error) {
+	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
 	var in io.Reader = raw
 	magic, err := raw.Peek(2)
@@ -52,7 +40,7 @@ func open(ctx context.Context, file io.Reader, size int64) (*stream, error) {
 		return nil, err
 	}
 	if bytes.Equal(magic, []byte("\x1f\x8b")) {
-		z, err := pgzip.NewReaderN(raw, aheadBlock, aheadBlocks)
+		z, err := inflate(raw)
 		if err != nil {
 			return nil, s.reading(err, "")
 		}
@@ -107,8 +95,9 @@ func (s *stream) line(most int) (string, error) {
 }
 
 func (s *stream) count(n int, err error) error {
-	if s.n += int64(n); s.n > s.limit {
-		return wrong(s.n, "", wire.ReasonBombRatio, "the file inflates to more than %d bytes for each of its own", maxRatio)
+	s.n += int64(n)
+	if merr := s.meter.read(int64(n)); merr != nil {
+		return wrong(s.n, "", wire.ReasonBombRatio, "%v", merr)
 	}
 	return err
 }

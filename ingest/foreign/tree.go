@@ -16,27 +16,62 @@ import (
 
 // tree reads a tar of page files, a directory a host, and hands each on as a page. A page's
 // time is its file's, its URL is the path with every byte that a URL cannot have
-// escaped, and index.html stands for its directory.
+// escaped, and index.html stands for its directory. Several tars may follow one another.
 func (c *conversion) tree(in *stream) error {
+	for {
+		if err := c.oneTree(in); err != nil {
+			return err
+		}
+		// The end of the gzip stream is the proof that the file is whole.
+		if more, err := in.nextTar(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// oneTree reads a tar up to the two blocks of zeros that end it.
+func (c *conversion) oneTree(in *stream) error {
 	t := tar.NewReader(in)
 	for {
 		at := in.n
 		h, err := t.Next()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			return in.reading(err, "")
+		}
+		if err := c.meter.entry(); err != nil {
+			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
 		}
 		if err := c.treeEntry(in, at, h, t); err != nil {
 			return err
 		}
 	}
-	// The end of the gzip stream is the proof that the file is whole.
-	if _, err := io.Copy(io.Discard, in); err != nil {
-		return in.reading(err, "")
+}
+
+// nextTar passes over the zeros that fill the file up behind a tar, and reports whether another tar
+// follows them. Anything else there is an error.
+func (s *stream) nextTar() (bool, error) {
+	const block = 512
+	for {
+		head, err := s.r.Peek(block)
+		switch {
+		case s.disk != nil:
+			return false, s.disk
+		case err == io.EOF && len(bytes.Trim(head, "\x00")) == 0:
+			return false, nil
+		case err != nil && err != io.EOF:
+			return false, s.reading(err, "")
+		case len(head) == block && tarHeader(head):
+			return true, nil
+		case len(bytes.Trim(head, "\x00")) > 0:
+			return false, wrong(s.n, "", wire.ReasonCorruptMember, "behind a tar's end stands what is neither zeros nor another tar; pack all files into one")
+		}
+		if _, err := io.CopyN(io.Discard, s, int64(len(head))); err != nil {
+			return false, s.reading(err, "")
+		}
 	}
-	return nil
 }
 
 func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Reader) error {
@@ -57,7 +92,12 @@ func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Read
 	if !ok {
 		return wrong(at, h.Name, wire.ReasonForeign, "no directory of it is called like a host, and the host map has none of them; give a host map with a line for the directory")
 	}
-	if err := c.block.fill(body); err != nil {
+	if sparse(h) {
+		if err := c.meter.made(h.Size); err != nil {
+			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
+		}
+	}
+	if err := c.block.fill(&untilDone{c.ctx, body}); err != nil {
 		return in.reading(err, h.Name)
 	}
 	media, err := mediaOf(rest, &c.block)

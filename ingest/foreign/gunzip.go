@@ -1,0 +1,116 @@
+package foreign
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/pgzip"
+)
+
+// One member of gzip cannot be inflated by two processors, but it can be inflated while what
+// came out before is worked on: so much of it, in blocks.
+const (
+	aheadBlock  = 1 << 20
+	aheadBlocks = 4
+)
+
+// gunzip inflates the members of a gzip file, one after the other. Of a file of one large member the
+// inflating goes on while the caller works. To begin that anew for each member costs more than a small member does,
+// so the members of other files are inflated as they are read.
+type gunzip struct {
+	in    *bufio.Reader // ends with io.ErrUnexpectedEOF, wherever it ends
+	large *pgzip.Reader // the first member; nil: it was small, or is over
+	small *gzip.Reader  // any other; nil before the first
+	err   error
+}
+
+// newGunzip begins to read a file of which raw's buffer has seen the beginning.
+func newGunzip(raw *bufio.Reader) (io.ReadCloser, error) {
+	head, err := raw.Peek(raw.Size())
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	g := &gunzip{in: bufio.NewReaderSize(unexpectedEnd{raw}, raw.Size())}
+	if endsWithin(head) {
+		if err := g.next(); err != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	if g.large, err = pgzip.NewReaderN(g.in, aheadBlock, aheadBlocks); err != nil {
+		return nil, err
+	}
+	g.large.Multistream(false)
+	return g, nil
+}
+
+// endsWithin reports whether the first member ends within the file's beginning.
+func endsWithin(head []byte) bool {
+	z, err := gzip.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return true // its error is found again
+	}
+	z.Multistream(false)
+	_, err = io.Copy(io.Discard, z)
+	return err == nil
+}
+
+// next begins the next member. It returns io.EOF where there is none.
+func (g *gunzip) next() (err error) {
+	if _, err := g.in.Peek(1); err == io.ErrUnexpectedEOF {
+		return io.EOF
+	}
+	if g.small == nil {
+		g.small, err = gzip.NewReader(g.in)
+	} else {
+		err = g.small.Reset(g.in)
+	}
+	if err == nil {
+		g.small.Multistream(false)
+	}
+	return err
+}
+
+func (g *gunzip) Read(p []byte) (n int, err error) {
+	for n == 0 && g.err == nil && len(p) > 0 {
+		var z io.Reader = g.small
+		if g.large != nil {
+			z = g.large
+		}
+		n, err = z.Read(p)
+		if err == io.EOF { // the member's sum is right
+			if g.large != nil {
+				err = g.large.Close()
+				g.large = nil
+			} else {
+				err = nil
+			}
+			if err == nil {
+				err = g.next()
+			}
+		}
+		g.err = err
+	}
+	return n, g.err
+}
+
+func (g *gunzip) Close() error {
+	if g.large == nil {
+		return nil
+	}
+	return g.large.Close()
+}
+
+// unexpectedEnd ends with io.ErrUnexpectedEOF: an inflater that is told io.EOF where a member's trailer should
+// stand may take it for the end of the file, and the member unchecked.
+type unexpectedEnd struct{ r io.Reader }
+
+func (u unexpectedEnd) Read(p []byte) (int, error) {
+	n, err := u.r.Read(p)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
