@@ -43,7 +43,7 @@ func (i *Ingest) convert(ctx context.Context, up Upload, f *os.File, hosts forei
 
 	start := time.Now()
 	result, err := foreign.Convert(ctx, f, out, foreign.Options{
-		Robot: up.Robot, Hosts: hosts, Dir: i.buffers.converting(), MaxBody: i.opt.Limits.MaxBody, Others: buffered,
+		Robot: up.Robot, Hosts: hosts, Dir: i.buffers.converting(), MaxBody: i.opt.Limits.MaxBody, Limits: i.opt.ForeignLimits, Others: buffered,
 	})
 	var fault *foreign.Error
 	if errors.As(err, &fault) {

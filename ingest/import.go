@@ -84,12 +84,12 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 			continue
 		}
 		if part.FormName() == partFile {
-			return i.importPart(r.Context(), w, part, hosts)
+			return i.importPart(w, r, part, hosts)
 		}
 	}
 }
 
-func (i *Ingest) importPart(ctx context.Context, w http.ResponseWriter, part *multipart.Part, hosts foreign.HostMap) (err error) {
+func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, hosts foreign.HostMap) (err error) {
 	f, err := os.CreateTemp(i.buffers.converting(), "import-*")
 	if err != nil {
 		return err
@@ -104,7 +104,15 @@ func (i *Ingest) importPart(ctx context.Context, w http.ResponseWriter, part *mu
 	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	done, err := i.Import(ctx, f.Name(), hosts)
+	// The server notices that the client has left, and ends the request's context, only
+	// once the body is read to its end.
+	const mostBehind = 64 << 10
+	if _, err := io.CopyN(io.Discard, r.Body, mostBehind); err == nil {
+		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", mostBehind))
+	} else if err != io.EOF {
+		return fmt.Errorf("receive the file: %w", err)
+	}
+	done, err := i.Import(r.Context(), f.Name(), hosts)
 	var fault *Refusal
 	if errors.As(err, &fault) {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)

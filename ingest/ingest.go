@@ -75,7 +75,8 @@ type Options struct {
 	Limits  Limits
 	Packs   Packs
 
-	ForeignHosts foreign.HostMap // the hosts of the directories in foreign trees that robots upload
+	ForeignHosts  foreign.HostMap // the hosts of the directories in foreign trees that robots upload
+	ForeignLimits foreign.Limits  // of every foreign file
 
 	Leases  lease.Locker     // of the publisher; by DB if nil
 	Now     func() time.Time // the clock that states are dated and the window is asked by; time.Now if nil

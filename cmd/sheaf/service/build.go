@@ -145,7 +145,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		Window: publishWindow, Zone: c.zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
 		Leases: s.leases,
 
-		ForeignHosts: hosts,
+		ForeignHosts: hosts, ForeignLimits: s.cfg.Import.limits(),
 
 		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
 		Boundary: s.in(roomIngest),

@@ -62,6 +62,9 @@ type Config struct {
 	// Uploads bounds what robots upload, by either protocol.
 	Uploads Uploads `mapstructure:"uploads"`
 
+	// Import bounds what one foreign file may become.
+	Import Import `mapstructure:"import"`
+
 	// Watch is how consumers are told of changes.
 	Watch Watch `mapstructure:"watch"`
 
@@ -207,6 +210,7 @@ func (c *Config) check() error {
 	errs = append(errs, c.Collect.check(bad)...)
 	errs = append(errs, c.Watch.check(bad)...)
 	errs = append(errs, c.Uploads.check(bad)...)
+	errs = append(errs, c.Import.check(bad)...)
 	if c.Hosts.PerDomain < 0 {
 		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
 	}

@@ -61,6 +61,9 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"replay: {origin: 'https://replay.example.jp/web'}", "replay.origin", "/web"},
 		{"{http: {public: 'https://a.example.jp'}, replay: {origin: 'https://A.example.jp:443/'}}", "replay.origin", "http.public"},
 		{"database: {wait: -1s}", "database.wait", "-1s"},
+		{"import: {max_bytes: 0}", "import.max_bytes", "0"},
+		{"import: {max_bytes: much}", "import.max_bytes", "much"},
+		{"import: {max_entries: -1}", "import.max_entries", "-1"},
 		{"colour: red", "colour", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "sheaf.yaml")

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/viper"
 
 	"sheaf/archive/catalog"
+	"sheaf/ingest/foreign"
 	"sheaf/serve/watch"
 )
 
@@ -69,6 +70,8 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("uploads.least", 10)
 	v.SetDefault("uploads.full", 85)
 	v.SetDefault("uploads.drained", 75)
+	v.SetDefault("import.max_bytes", foreign.DefaultBytes)
+	v.SetDefault("import.max_entries", foreign.DefaultEntries)
 	v.SetDefault("publish.window", "12:00-13:00")
 	v.SetDefault("packs.below", "0")
 	v.SetDefault("packs.size", "256MiB")

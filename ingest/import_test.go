@@ -1,0 +1,118 @@
+package ingest_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest"
+	"sheaf/ingest/foreign"
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+)
+
+// asked holds up whoever asks for the generation, as every import does, until its context ends.
+type asked struct {
+	ingest.Robots
+	asks, left chan struct{}
+}
+
+func (a *asked) CurrentGeneration(ctx context.Context) (int64, error) {
+	close(a.asks)
+	<-ctx.Done()
+	close(a.left)
+	return 0, ctx.Err()
+}
+
+// smallTree is a tar with two pages.
+func smallTree(t *testing.T) []byte {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, name := range []string{"www.example.jp/1.html", "www.example.jp/2.html"} {
+		testkit.Must(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: 4}))
+		_, err := io.WriteString(w, "<p>a")
+		testkit.Must(t, err)
+	}
+	testkit.Must(t, w.Close())
+	return b.Bytes()
+}
+
+// postImport sends a file as operators do.
+func postImport(ctx context.Context, t *testing.T, h *house, file []byte) (*http.Response, error) {
+	router := mux.NewRouter()
+	h.in.Register(router, func(next http.Handler) http.Handler { return next })
+	server := httptest.NewServer(router)
+	t.Cleanup(server.Close)
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	part, err := form.CreateFormFile("file", "foreign.tar")
+	testkit.Must(t, err)
+	_, err = part.Write(file)
+	testkit.Must(t, err)
+	testkit.Must(t, form.Close())
+	body.Write(make([]byte, 16<<10)) // which nobody needs to read, as the end of a body in chunks
+	req, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/v1/admin/imports", &body)
+	testkit.Must(t, err)
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	return http.DefaultClient.Do(req)
+}
+
+// converting lists what conversions have left.
+func (h *house) converting() (names []string) {
+	entries, err := os.ReadDir(filepath.Join(h.opt.Dir, "converting"))
+	testkit.Must(h.t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// An import ends when the client leaves, and nothing of it stays.
+func TestImportEndsWithClient(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	robots := &asked{h.opt.Robots, make(chan struct{}), make(chan struct{})}
+	h.opt.Robots = robots
+	h.open()
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { <-robots.asks; leave() }()
+	if _, err := postImport(ctx, t, h, smallTree(t)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that the client has left", err)
+	}
+	testkit.Receive(t, "the service notices that the client has left", robots.left)
+	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
+}
+
+// The limits of foreign files hold for imports and for what robots drop.
+func TestForeignLimits(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.opt.ForeignLimits = foreign.Limits{Entries: 1}
+	h.open()
+	resp, err := postImport(t.Context(), t, h, smallTree(t))
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	testkit.Must(t, err)
+	if resp.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(text), "import.max_entries") {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	path := filepath.Join(h.opt.Dir, "dropped")
+	testkit.Must(t, os.WriteFile(path, smallTree(t), 0o600))
+	_, err = h.in.Infer(t.Context(), ingest.Upload{Robot: "waseda", Protocol: "ftp", Path: path})
+	wantRefusal(t, err, wire.ReasonBombRatio)
+	if left := h.converting(); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
