@@ -48,8 +48,10 @@ func parseFilter(text string) (Filter, error) {
 		f.text, f.exact = expr, true
 		return f, nil
 	}
-	var err error
-	f.match, err = regexp.Compile(`\A(?:` + expr + `)\z`)
+	_, err := regexp.Compile(expr) // as it was given: its errors are to show that, and "a)|(b" is none
+	if err == nil {
+		f.match, err = regexp.Compile(`\A(?:` + expr + `)\z`)
+	}
 	switch {
 	case mode == '~' && err != nil:
 		return f, fmt.Errorf("regular expression: %w", err)
