@@ -124,7 +124,7 @@ func (c *conversion) response(r *warcRecord) error {
 		err = c.beside(r) // whole
 	}
 	if err == nil && rec.Kind == archive.Page {
-		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
+		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func (c *conversion) resource(r *warcRecord) error {
 	rec.Body = c.block.from(0)
 	cell, err := c.append(rec)
 	if err == nil {
-		c.originals[original{rec.URL, r.get("WARC-Payload-Digest")}] = page{cell.Digest, cell.Time}
+		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
 	return err
 }
@@ -185,14 +185,14 @@ func (c *conversion) revisit(r *warcRecord) error {
 			return fmt.Errorf("%w: %w", errOther, err)
 		}
 	}
-	digest := r.get("WARC-Payload-Digest")
-	known, ok := c.originals[original{refersTo, digest}]
+	digest, _ := parseDigest(r.get("WARC-Payload-Digest"))
+	known, ok := c.originals[original{refersTo, r.payload()}]
 	switch {
 	case refersTo != rec.URL:
 		return errOther
 	case ok:
-	case strings.HasPrefix(digest, "sha256:"): // as we write it; the writer looks
-		known.digest = digest
+	case digest.ours() != "":
+		known.digest = digest.ours()
 		known.time, _ = time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
 	default:
 		return errOther

@@ -2,13 +2,8 @@ package foreign
 
 import (
 	"bytes"
-	"crypto/md5"
-	"crypto/sha1"
-	"crypto/sha256"
 	"encoding/base32"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"net/textproto"
 	"strconv"
@@ -115,25 +110,19 @@ func (r *warcRecord) isHTTP() bool {
 
 // check compares the block with its digest, where one is given that is known here.
 func (r *warcRecord) check(b *block) error {
-	name, want, _ := strings.Cut(r.get("WARC-Block-Digest"), ":")
-	var h hash.Hash
-	switch strings.ReplaceAll(strings.ToLower(name), "-", "") {
-	case "sha1":
-		h = sha1.New()
-	case "sha256":
-		h = sha256.New()
-	case "md5":
-		h = md5.New()
-	default:
+	text := r.get("WARC-Block-Digest")
+	name, _, _ := strings.Cut(text, ":")
+	make := algorithms[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "")]
+	if make == nil {
 		return nil
 	}
+	h := make()
 	if _, err := io.Copy(h, b.from(0)); err != nil {
 		return err
 	}
 	sum := h.Sum(nil)
-	in32 := strings.TrimRight(base32.StdEncoding.EncodeToString(sum), "=")
-	if !strings.EqualFold(strings.TrimRight(want, "="), in32) && !strings.EqualFold(want, hex.EncodeToString(sum)) {
-		return wrong(r.at, r.url(), wire.ReasonSHAMismatch, "its block has %s %s, WARC-Block-Digest says %.80q", name, in32, want)
+	if want, ok := parseDigest(text); !ok || want.sum != string(sum) {
+		return wrong(r.at, r.url(), wire.ReasonSHAMismatch, "its block has %s %s, WARC-Block-Digest says %.80q", name, base32.StdEncoding.EncodeToString(sum), text)
 	}
 	return nil
 }
