@@ -26,6 +26,7 @@ type walker struct {
 	off       int64 // of the next byte
 	cell      int   // number of the current cell
 	host      string
+	mixed     bool // the cells may be of several hosts, and an index cell that of the last of them only
 	opt       VerifyOptions
 	inflate   *inflater
 	section   *bufio.Reader // a run of blocks, for inflate

@@ -92,7 +92,7 @@ func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) er
 	if err != nil {
 		return w.fail(corrupt("%v", err), b.wpOff)
 	}
-	if w.host == "" {
+	if w.host == "" || w.mixed {
 		w.host = host
 	}
 	if host != w.host {

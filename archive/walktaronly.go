@@ -45,7 +45,7 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 		if it.kind == linksItem {
 			out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
 		}
-		if w.cell == 0 { // only the index is read
+		if w.cell == 0 || w.mixed { // only the index is read, or cells before that it does not name
 			modified = e.modified
 		}
 	}
@@ -64,7 +64,7 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 		taps = append(taps, w.views.linksTap()...)
 	}
 	place := b
-	if it.kind == indexItem && w.cell > 0 && w.onLine != nil {
+	if it.kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
 		place = &member{} // each line is compared with what was read: the rule of expansion need not hold
 	}
 	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), e.name, taps...); err != nil {

@@ -1,0 +1,222 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A file in the members form is one segment, several of them, cells chosen from segments of any hosts,
+// or a batch, which ends with its manifest's cell.
+
+// Parts returns what a file in the members form holds, in stored order: each segment with its index,
+// and each run of one host's cells that have none. A file that ends before its end member may be read as well.
+func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
+	if size >= endMemberSize {
+		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
+		if err != nil {
+			return nil, err
+		}
+		if _, _, one := parseEndMember(tail); one {
+			x, err := ReadIndex(ctx, src, size)
+			if err != nil {
+				return nil, err
+			}
+			return []Part{{Source: src, Index: x}}, nil
+		}
+	}
+	parts, _, err := scanParts(ctx, src, size)
+	return parts, err
+}
+
+// VerifyFile checks all of a file in the members form, and calls each for every segment in it and for
+// every run of one host's cells that have no index. Their summaries lack what only a segment has.
+func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, each func(*Summary) error) error {
+	parts, ended, err := scanParts(ctx, src, size)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		return &FormatError{Offset: size, Cell: -1, Code: codeTruncated, Msg: "ends before the end member"}
+	}
+	for _, p := range parts {
+		x := p.Index
+		base := p.Source.(partSource).base
+		if x.IndexLength == 0 { // its cells were checked as they were found
+			s := &Summary{Host: x.Host, Size: x.CellsEnd}
+			for i := range x.Cells {
+				s.count(&x.Cells[i])
+			}
+			if err := each(s); err != nil {
+				return err
+			}
+			continue
+		}
+		rc, err := p.Source.OpenRange(ctx, 0, x.CellsEnd+x.IndexLength)
+		if err != nil {
+			return err
+		}
+		s, err := VerifyRange(rc, opt)
+		rc.Close()
+		if err != nil {
+			if ferr, ok := err.(*FormatError); ok {
+				ferr.Offset += base
+			}
+			return err
+		}
+		if err := each(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteCDXJ writes the standard index lines of the WARC view of whole parts, sorted by key and time,
+// with filename as the view's name.
+func WriteCDXJ(w io.Writer, filename string, parts []Part) error {
+	var all bytes.Buffer
+	at := int64(len(warcInfo()))
+	for _, p := range parts {
+		if err := p.Index.CDXJAt(&all, filename, at); err != nil {
+			return err
+		}
+		for i := range p.Index.Cells {
+			at += p.Index.Cells[i].WARCLength()
+		}
+	}
+	lines := strings.SplitAfter(all.String(), "\n")
+	slices.Sort(lines)
+	_, err := io.WriteString(w, strings.Join(lines, ""))
+	return err
+}
+
+// partSource is the Source of a part that begins at base.
+type partSource struct {
+	Source
+	base int64
+}
+
+func (s partSource) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	return s.Source.OpenRange(ctx, s.base+off, n)
+}
+
+// partScan finds the parts of a file, cell by cell.
+type partScan struct {
+	src   Source
+	parts []Part
+	run   []Cell // since the last part's end; offsets are those in the file
+	host  string // theirs
+}
+
+// scanParts goes through a whole file and checks every cell. It reports whether the end member ends it.
+func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended bool, err error) {
+	rc, err := src.OpenRange(ctx, 0, size)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rc.Close()
+	const noRatio = 1 << 20 // DEFLATE cannot reach it; nothing of a body is kept
+	w := newWalker(rc, VerifyOptions{MaxRatio: noRatio})
+	w.mixed = true
+	s := &partScan{src: src}
+	lines := 0
+	w.onLine = func(line string) error {
+		if !strings.HasPrefix(line, linksPrefix) {
+			lines++
+		}
+		return nil
+	}
+	var links *Cell
+	manifest := false
+	for {
+		start := w.off
+		it, err := w.next()
+		if err == io.EOF && links == nil {
+			s.loose(len(s.run))
+			return s.parts, false, nil
+		}
+		if err == io.EOF {
+			return nil, false, w.fail(&FormatError{Code: codeTruncated, Msg: "ends before the index cell"}, start)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		if links != nil && it.kind != indexItem || manifest && it.kind != endItem {
+			return nil, false, w.fail(corrupt("the cell before is not followed by what must follow it"), start)
+		}
+		switch it.kind {
+		case cellItem:
+			if w.host != s.host {
+				s.loose(len(s.run))
+				s.host = w.host
+			}
+			s.run = append(s.run, it.cell)
+		case linksItem:
+			c := it.cell
+			links = &c
+		case indexItem:
+			if err := s.segment(&it, lines, links); err != nil {
+				return nil, false, w.fail(corrupt("%v", err), start)
+			}
+			lines, links, s.host = 0, nil, ""
+			w.host, w.cell, w.decoded = "", 0, 0
+		case manifestItem:
+			s.loose(len(s.run))
+			manifest = true
+		case endItem:
+			s.loose(len(s.run))
+			if it.indexLen > 0 && (len(s.parts) != 1 || s.parts[0].Index.IndexLength != it.indexLen || s.parts[0].Index.CellsEnd != it.indexOff) {
+				return nil, false, w.fail(corrupt("WI says %d bytes at %d, where no index cell of the one segment is", it.indexLen, it.indexOff), start)
+			}
+			return s.parts, true, w.atEnd("the end member")
+		}
+	}
+}
+
+// loose makes a part of the first n cells of the run.
+func (s *partScan) loose(n int) {
+	if n > 0 {
+		s.add(&Index{Host: s.host, Cells: s.run[:n:n]}, s.run[0].Offset)
+	}
+	s.run = s.run[n:]
+}
+
+// segment makes parts of the run: a segment of the index cell and as many cells as it has lines, and a
+// part without index of those before.
+func (s *partScan) segment(it *item, lines int, links *Cell) error {
+	if lines > len(s.run) {
+		return fmt.Errorf("the index has %d lines for %d cells", lines, len(s.run))
+	}
+	s.loose(len(s.run) - lines)
+	base := it.cell.Offset
+	if links != nil {
+		base = links.Offset
+	}
+	if lines > 0 {
+		base = s.run[0].Offset
+	}
+	host, _, _ := parseMetaName(it.cell.Name, ".cdxj")
+	x := &Index{Host: host, Segment: it.segment, Cells: s.run, IndexLength: it.cell.Len(), links: links, self: it.cell}
+	if links != nil {
+		links.Offset -= base
+	}
+	x.self.Offset -= base
+	s.run = nil
+	s.add(x, base)
+	return nil
+}
+
+// add adds a part that begins at base, and makes its cells' offsets those from there.
+func (s *partScan) add(x *Index, base int64) {
+	for i := range x.Cells {
+		x.Cells[i].Offset -= base
+		x.CellsEnd = x.Cells[i].Offset + x.Cells[i].Len()
+	}
+	if x.links != nil {
+		x.CellsEnd = x.links.Offset + x.links.Len()
+	}
+	s.parts = append(s.parts, Part{Source: partSource{s.src, base}, Index: x})
+}
