@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
+	"sheaf/internal/terminal"
 )
 
 // archiveCommand groups the commands that work on segment and batch files directly.
@@ -21,13 +22,14 @@ func archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
 		Short: "Look into segment files, verify and convert them",
-		Long:  "The files are segments as the archive stores them, or batches. See archive/FORMAT.md.",
+		Long: "The files are fetched ones in the members form (*.members.tar.gz), of one host or of several; segments\n" +
+			"as the archive stores them; or batches, such as sheaf archive import -o writes. See archive/FORMAT.md.",
 	}
 	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveWARC(), archiveWACZ(), archiveLinks(), archiveCDX(), archiveImport())
 	return cmd
 }
 
-// eachSegment opens every file, reads its index and calls do with both.
+// eachSegment opens every file and calls do with each of its parts.
 func eachSegment(ctx context.Context, names []string, do func(name string, src archive.Source, x *archive.Index) error) error {
 	for _, name := range names {
 		if err := oneSegment(ctx, name, do); err != nil {
@@ -47,23 +49,27 @@ func oneSegment(ctx context.Context, name string, do func(string, archive.Source
 	if err != nil {
 		return err
 	}
-	src := archive.FileSource(f, 0)
-	x, err := archive.ReadIndex(ctx, src, info.Size())
+	parts, err := archive.Parts(ctx, archive.FileSource(f, 0), info.Size())
 	if err != nil {
 		return err
 	}
-	return do(name, src, x)
+	for _, p := range parts {
+		if err := do(name, p.Source, p.Index); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func archiveLs() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls FILE...", Short: "List the records: time, status, size, type, URL", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			out := tabwriter.NewWriter(terminal.NewWriter(cmd.OutOrStdout()), 0, 0, 2, ' ', 0)
 			defer out.Flush()
 			return eachSegment(cmd.Context(), args, func(_ string, _ archive.Source, x *archive.Index) error {
 				for _, c := range x.Cells {
-					fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Time.Format(time.RFC3339), c.Kind, c.Status, c.BodyLen, c.MIME, c.URL)
+					fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Time.Format(time.RFC3339), c.Kind, c.Status, c.BodyLen, terminal.Text(c.MIME), terminal.Text(c.URL))
 				}
 				return nil
 			})
@@ -77,27 +83,22 @@ func archiveCat() *cobra.Command {
 		Use: "cat URL FILE...", Short: "Write the latest version of a page to the standard output", Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, files := args[0], args[1:]
-			latest, from := archive.Cell{}, ""
-			err := eachSegment(cmd.Context(), files, func(name string, _ archive.Source, x *archive.Index) error {
-				for _, c := range x.Cells {
-					if c.Kind == archive.Page && c.URL == url && !c.Time.Before(latest.Time) {
-						latest, from = c, name
+			return withParts(cmd.Context(), files, func(parts []archive.Part) error {
+				var latest *archive.Cell
+				var from archive.Source
+				for _, p := range parts {
+					for i := range p.Index.Cells {
+						c := &p.Index.Cells[i]
+						if c.Kind == archive.Page && c.URL == url && (latest == nil || !c.Time.Before(latest.Time)) {
+							latest, from = c, p.Source
+						}
 					}
 				}
-				return nil
+				if latest == nil {
+					return fmt.Errorf("no page %s in %d files; sheaf archive ls lists what there is", url, len(files))
+				}
+				return catPage(cmd.Context(), cmd.OutOrStdout(), from, latest, compressed)
 			})
-			if err != nil {
-				return err
-			}
-			if from == "" {
-				return fmt.Errorf("no page %s in %d files; sheaf archive ls lists what there is", url, len(files))
-			}
-			f, err := os.Open(from)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			return catPage(cmd.Context(), cmd.OutOrStdout(), archive.FileSource(f, 0), &latest, compressed)
 		},
 	}
 	cmd.Flags().BoolVar(&compressed, "gzip", false, "write the stored blocks as a gzip file")
@@ -174,8 +175,8 @@ func archiveVerify() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bad := 0
 			for _, name := range args {
-				if err := verifyFile(cmd.OutOrStdout(), name, batch); err != nil {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %v\n", name, err)
+				if err := verifyFile(cmd.Context(), cmd.OutOrStdout(), name, batch); err != nil {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", terminal.Text(name), terminal.Lines(err.Error()))
 					bad++
 				}
 			}
@@ -185,40 +186,55 @@ func archiveVerify() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&batch, "batch", false, "the files are robots' batches")
+	cmd.Flags().BoolVar(&batch, "batch", false, "take batches of robots only")
 	return cmd
 }
 
-func verifyFile(out io.Writer, name string, batch bool) error {
+func verifyFile(ctx context.Context, out io.Writer, name string, batch bool) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	report := func(s *archive.Summary) error {
-		_, err := fmt.Fprintf(out, "%s: %s segment %s: %d records, %d files, %d revisits, %d bytes, sha256 %s\n",
-			name, s.Host, s.Segment, s.Records, s.Files, s.Revisits, s.Size, s.SHA256)
+		what := "segment " + s.Segment
+		if s.Segment == "" {
+			what = "without index"
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s %s: %d records, %d files, %d revisits, %d bytes", terminal.Text(name), terminal.Text(s.Host),
+			terminal.Text(what), s.Records, s.Files, s.Revisits, s.Size); err != nil {
+			return err
+		}
+		if s.SHA256 != "" {
+			fmt.Fprintf(out, ", sha256 %s", s.SHA256)
+		}
+		_, err := fmt.Fprintln(out)
 		return err
 	}
 	if batch {
 		_, err := archive.VerifyBatch(f, archive.VerifyOptions{}, report)
 		return err
 	}
-	s, err := archive.VerifySegment(f, archive.VerifyOptions{})
+	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	return report(s)
+	return archive.VerifyFile(ctx, archive.FileSource(f, 0), info.Size(), archive.VerifyOptions{}, report)
 }
 
-// archiveView writes a view of all the files as one.
 func archiveCDX() *cobra.Command {
 	return &cobra.Command{
 		Use: "cdx FILE...", Short: "Write the CDXJ lines of each file's WARC view, sorted within the file", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return eachSegment(cmd.Context(), args, func(name string, _ archive.Source, x *archive.Index) error {
-				return x.CDXJ(cmd.OutOrStdout(), warcName(name))
-			})
+			for _, name := range args {
+				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {
+					return archive.WriteCDXJ(terminal.NewWriter(cmd.OutOrStdout()), warcName(name), parts)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }

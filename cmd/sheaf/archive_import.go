@@ -16,6 +16,7 @@ import (
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
+	"sheaf/internal/terminal"
 )
 
 // importTime bounds the sending and converting of one file.
@@ -120,7 +121,7 @@ func convertFile(cmd *cobra.Command, name, output, hosts string) (err error) {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", name, err), os.Remove(output))
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
+	_, err = fmt.Fprintf(terminal.NewWriter(cmd.OutOrStdout()), "%s: %d hosts, %d pages, %d other answers, %d revisits; %d records left out\n",
 		output, result.Hosts, result.Pages, result.Responses, result.Revisits, result.Others)
 	return err
 }

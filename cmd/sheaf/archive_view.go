@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive"
+	"sheaf/internal/terminal"
 )
 
 func archiveWARC() *cobra.Command {
@@ -47,7 +48,7 @@ func archiveLinks() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = io.Copy(cmd.OutOrStdout(), text)
+				_, err = io.Copy(terminal.NewWriter(cmd.OutOrStdout()), text)
 				return err
 			})
 		},
@@ -95,15 +96,15 @@ func withParts(ctx context.Context, names []string, do func([]archive.Part) erro
 			return err
 		}
 		open = append(open, f)
-		part := archive.Part{Source: archive.FileSource(f, 0)}
-		err = oneSegment(ctx, name, func(_ string, _ archive.Source, x *archive.Index) error {
-			part.Index = x
-			return nil
-		})
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		found, err := archive.Parts(ctx, archive.FileSource(f, 0), info.Size())
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		parts = append(parts, part)
+		parts = append(parts, found...)
 	}
 	return do(parts)
 }

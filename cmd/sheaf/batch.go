@@ -14,6 +14,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
+	"sheaf/internal/terminal"
 )
 
 func batchCommand() *cobra.Command {
@@ -81,7 +82,7 @@ func batchShowCommand() *cobra.Command {
 				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError},
 					{string(b.Decision), decidedBy(&b)}} {
 					if line[1] != "" {
-						fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
+						fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
 					}
 				}
 				return tw.Flush()

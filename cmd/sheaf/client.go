@@ -11,6 +11,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/terminal"
 )
 
 // operatorFlags adds the flags by which every operators' command finds its service.
@@ -78,12 +79,13 @@ func asOperator(run func(cmd *cobra.Command, c *operator.Client, args []string) 
 	}
 }
 
-// show writes v as JSON where --json asks for it, and else as text does.
+// show writes v as JSON where --json asks for it, and else as text does. What others have named cannot command
+// the terminal.
 func show(cmd *cobra.Command, v any, text func(w io.Writer) error) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		e := json.NewEncoder(cmd.OutOrStdout())
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	}
-	return text(cmd.OutOrStdout())
+	return text(terminal.NewWriter(cmd.OutOrStdout()))
 }

@@ -8,6 +8,8 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/terminal"
+	"sheaf/internal/wire"
 )
 
 // fsckCommand checks what is published against what is stored. It only reads,
@@ -50,7 +52,7 @@ func fsckCommand() *cobra.Command {
 
 func printReport(w io.Writer, r *catalog.Report) error {
 	for _, p := range r.Problems {
-		if _, err := fmt.Fprintf(w, "%s: %s\n", p.Where, p.Detail); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: %s\n", terminal.Text(p.Where), terminal.Text(p.Detail)); err != nil {
 			return err
 		}
 	}

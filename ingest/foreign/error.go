@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 
+	"sheaf/internal/terminal"
 	"sheaf/internal/wire"
 )
 
@@ -21,7 +22,7 @@ type Error struct {
 func (e *Error) Error() string {
 	where := fmt.Sprintf("offset %d, inflated", e.Offset)
 	if e.Entry != "" {
-		where += fmt.Sprintf(" (%.200s)", e.Entry)
+		where += fmt.Sprintf(" (%s)", terminal.Text(fmt.Sprintf("%.200s", e.Entry)))
 	}
 	return where + ": " + e.Msg
 }
