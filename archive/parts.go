@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// A file in the members form is one segment, several of them, cells chosen from segments of any hosts,
-// or a batch, which ends with its manifest's cell.
+// A file in the members form is one segment, several of them, cells chosen from segments of any
+// hosts, or a batch, which ends with its manifest's cell.
 
-// Parts returns what a file in the members form holds, in stored order: each segment with its index,
-// and each run of one host's cells that have none. A file that ends before its end member may be read as well.
+// Parts returns what a file in the members form holds, in stored order: each segment with its
+// index, and each run of one host's cells that have none. A file that ends before its end member
+// may be read as well.
 func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 	if size >= endMemberSize {
 		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
@@ -32,8 +33,9 @@ func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 	return parts, err
 }
 
-// VerifyFile checks all of a file in the members form, and calls each for every segment in it and for
-// every run of one host's cells that have no index. Their summaries lack what only a segment has.
+// VerifyFile checks all of a file in the members form, and calls each for every segment in it and
+// for every run of one host's cells that have no index. Their summaries lack what only a segment
+// has.
 func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, each func(*Summary) error) error {
 	parts, ended, err := scanParts(ctx, src, size)
 	if err != nil {
@@ -74,8 +76,8 @@ func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, 
 	return nil
 }
 
-// WriteCDXJ writes the standard index lines of the WARC view of whole parts, sorted by key and time,
-// with filename as the view's name.
+// WriteCDXJ writes the standard index lines of the WARC view of whole parts, sorted by key and
+// time, with filename as the view's name.
 func WriteCDXJ(w io.Writer, filename string, parts []Part) error {
 	var all bytes.Buffer
 	at := int64(len(warcInfo()))
@@ -111,7 +113,8 @@ type partScan struct {
 	host  string // theirs
 }
 
-// scanParts goes through a whole file and checks every cell. It reports whether the end member ends it.
+// scanParts goes through a whole file and checks every cell. It reports whether the end member ends
+// it.
 func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended bool, err error) {
 	rc, err := src.OpenRange(ctx, 0, size)
 	if err != nil {
@@ -184,8 +187,8 @@ func (s *partScan) loose(n int) {
 	s.run = s.run[n:]
 }
 
-// segment makes parts of the run: a segment of the index cell and as many cells as it has lines, and a
-// part without index of those before.
+// segment makes parts of the run: a segment of the index cell and as many cells as it has lines,
+// and a part without index of those before.
 func (s *partScan) segment(it *item, lines int, links *Cell) error {
 	if lines > len(s.run) {
 		return fmt.Errorf("the index has %d lines for %d cells", lines, len(s.run))

@@ -6,8 +6,8 @@ import (
 	"sheaf/internal/limits"
 )
 
-// cellOverhead is more than the headers of a record decode to, but for records that are refused anyway
-// where there is no room for them.
+// cellOverhead is more than the headers of a record decode to, but for records that are refused
+// anyway where there is no room for them.
 const cellOverhead = 256 << 10
 
 // leastRoom is how many bytes of a body must fit for more of it to be taken.

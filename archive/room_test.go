@@ -26,8 +26,8 @@ func verify(path string, grace int64) error {
 	return err
 }
 
-// Whatever a site answers, the verifier takes the segment that is made of it. Bodies for which there
-// is no room are cut and marked, and have the digest of what is kept.
+// Whatever a site answers, the verifier takes the segment that is made of it. Bodies for which
+// there is no room are cut and marked, and have the digest of what is kept.
 func TestWriterKeepsRuleOfExpansion(t *testing.T) {
 	t.Parallel()
 	zeros := make([]byte, 3<<20)

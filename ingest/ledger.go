@@ -193,7 +193,8 @@ func (l *ledger) stage(ctx context.Context, b *Batch, lines []catalog.Line) erro
 	return tx.Commit()
 }
 
-// split moves a batch whose hosts are staged to post-split. The detail says which hosts are left out.
+// split moves a batch whose hosts are staged to post-split. The detail says which hosts are
+// left out.
 func (l *ledger) split(ctx context.Context, b *Batch, detail string, now time.Time) error {
 	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
 		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = '', detail = ?

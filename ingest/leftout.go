@@ -13,8 +13,8 @@ type excess struct{ *Refusal }
 
 func (e *excess) Unwrap() error { return e.Refusal }
 
-// maxLeftOut is how many hosts of a batch may be left out. A batch with more goes to the quarantine, so that
-// a hostile one costs no more than these.
+// maxLeftOut is how many hosts of a batch may be left out. A batch with more goes to the
+// quarantine, so that a hostile one costs no more than these.
 const maxLeftOut = 10
 
 // leftOut lists the hosts of a batch that are not taken.
@@ -56,8 +56,9 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l), strings.Join(hosts, "; "))
 }
 
-// emptyMembers returns gzip members of size bytes in all that decode to nothing. They fill the place of a host
-// that is left out, so that the pack around it stays a tar.gz. There is no filler below 26 bytes.
+// emptyMembers returns gzip members of size bytes in all that decode to nothing. They fill the
+// place of a host that is left out, so that the pack around it stays a tar.gz. There is no filler
+// below 26 bytes.
 func emptyMembers(size int64) []byte {
 	const (
 		fixed = 10 + 2 + 4 + 2 + 8 // header, XLEN, a field's head, an empty block, trailer

@@ -197,8 +197,8 @@ func someOf(hosts []string) string {
 const stagedAtOnce = 200
 
 // splitHosts verifies and stores host after host and stages their lines, then
-// checks how the batch ends. Hosts that go into packs are not stored yet. It returns the hosts that are
-// left out because there is too much of them.
+// checks how the batch ends. Hosts that go into packs are not stored yet. It returns
+// the hosts that are left out because there is too much of them.
 func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, others map[string]catalog.View, in *input) (left leftOut, err error) {
 	var lines []catalog.Line
 	stage := func() error {

@@ -79,8 +79,8 @@ func asOperator(run func(cmd *cobra.Command, c *operator.Client, args []string) 
 	}
 }
 
-// show writes v as JSON where --json asks for it, and else as text does. What others have named cannot command
-// the terminal.
+// show writes v as JSON where --json asks for it, and else as text does. What others have named
+// cannot command the terminal.
 func show(cmd *cobra.Command, v any, text func(w io.Writer) error) error {
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		e := json.NewEncoder(cmd.OutOrStdout())

@@ -28,8 +28,8 @@ func reportCPU(b *testing.B) func() {
 //
 //	go test -run '^$' -bench Convert -benchtime 3x ./ingest/foreign
 //
-// MB/s are inflated ones; cpu-ms is what all processors together had to do. With "read" nothing but the inflating
-// is measured.
+// MB/s are inflated ones; cpu-ms is what all processors together had to do. With "read" nothing but
+// the inflating is measured.
 func BenchmarkConvert(b *testing.B) {
 	var records []string
 	size := 0

@@ -20,8 +20,9 @@ type claimed struct {
 // algorithms are those that are known here, with their makers.
 var algorithms = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "md5": md5.New}
 
-// parseDigest reads algorithm:value. Crawlers write the value in base 32 or 16, in either case, or in base 64, with
-// or without padding; its length tells which. It is false where that is not so, or the algorithm not known.
+// parseDigest reads algorithm:value. Crawlers write the value in base 32 or 16, in either case, or
+// in base 64, with or without padding; its length tells which. It is false where that is not so, or
+// the algorithm not known.
 func parseDigest(text string) (d claimed, ok bool) {
 	name, value, _ := strings.Cut(text, ":")
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "")
@@ -46,7 +47,8 @@ func parseDigest(text string) (d claimed, ok bool) {
 	return claimed{name, string(sum)}, err == nil
 }
 
-// payload names the content that a record's WARC-Payload-Digest is of: the same however it is written.
+// payload names the content that a record's WARC-Payload-Digest is of: the same however it is
+// written.
 func (r *warcRecord) payload() string {
 	text := r.get("WARC-Payload-Digest")
 	if d, ok := parseDigest(text); ok {

@@ -47,7 +47,8 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// A revisit finds its page by a payload digest in any form, and one of SHA-256 names a page of an earlier file.
+// A revisit finds its page by a payload digest in any form, and one of SHA-256 names a page of an
+// earlier file.
 func TestRevisitByDigest(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("<p>a"))

@@ -31,8 +31,8 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 	return &Error{offset, entry, reason, fmt.Sprintf(format, args...)}
 }
 
-// reading tells an error of the file's bytes from one of the disk or the context's, which are returned as they
-// are.
+// reading tells an error of the file's bytes from one of the disk or the context's, which are
+// returned as they are.
 func (s *stream) reading(err error, entry string) error {
 	var known *Error
 	var disk *fs.PathError

@@ -16,9 +16,9 @@ const (
 	aheadBlocks = 4
 )
 
-// gunzip inflates the members of a gzip file, one after the other. Of a file of one large member the
-// inflating goes on while the caller works. To begin that anew for each member costs more than a small member does,
-// so the members of other files are inflated as they are read.
+// gunzip inflates the members of a gzip file, one after the other. Of a file of one large member
+// the inflating goes on while the caller works. To begin that anew for each member costs more than
+// a small member does, so the members of other files are inflated as they are read.
 type gunzip struct {
 	in    *bufio.Reader // ends with io.ErrUnexpectedEOF, wherever it ends
 	large *pgzip.Reader // the first member; nil: it was small, or is over
@@ -103,8 +103,8 @@ func (g *gunzip) Close() error {
 	return g.large.Close()
 }
 
-// unexpectedEnd ends with io.ErrUnexpectedEOF: an inflater that is told io.EOF where a member's trailer should
-// stand may take it for the end of the file, and the member unchecked.
+// unexpectedEnd ends with io.ErrUnexpectedEOF: an inflater that is told io.EOF where a member's
+// trailer should stand may take it for the end of the file, and the member unchecked.
 type unexpectedEnd struct{ r io.Reader }
 
 func (u unexpectedEnd) Read(p []byte) (int, error) {

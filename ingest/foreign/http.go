@@ -24,8 +24,8 @@ type response struct {
 	body    func() (io.Reader, func()) // opens the decoded body
 }
 
-// parseResponse reads the block of a response record. It fails where it is no answer of HTTP/1. It looks at
-// no more than most bytes of the decoded body.
+// parseResponse reads the block of a response record. It fails where it is no answer of HTTP/1. It
+// looks at no more than most bytes of the decoded body.
 func parseResponse(block *block, most int64) (*response, error) {
 	const mostHead = 256 << 10
 	raw, err := io.ReadAll(io.LimitReader(block.from(0), mostHead))

@@ -59,7 +59,8 @@ func (m *meter) read(n int64) error {
 	return m.over()
 }
 
-// made counts bytes that come of the file and need not be in it: those of sparse files, and of decoded bodies.
+// made counts bytes that come of the file and need not be in it: those of sparse files, and of
+// decoded bodies.
 func (m *meter) made(n int64) error {
 	m.content += min(n, m.most+1) // the sum cannot overflow
 	return m.over()

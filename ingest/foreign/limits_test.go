@@ -61,7 +61,8 @@ func convertWithin(t *testing.T, ctx context.Context, data string, limits Limits
 	return res, err
 }
 
-// A file that is small as it comes and large once it is expanded is refused before it is written out.
+// A file that is small as it comes and large once it is expanded is refused before it is written
+// out.
 func TestExpansionIsBounded(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{"www.example.jp/a.html": "a", "www.example.jp/b.html": "b", "www.example.jp/c.html": strings.Repeat("c", 9<<10)}

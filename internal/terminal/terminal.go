@@ -1,6 +1,6 @@
 // Package terminal keeps what others have named from commanding a terminal. URLs, names of files
-// and messages that quote them come from the web: an escape sequence in one could clear the screen, or
-// make a line of it say something else.
+// and messages that quote them come from the web: an escape sequence in one could clear the screen,
+// or make a line of it say something else.
 package terminal
 
 import (
@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with every control character, and every byte that is no UTF-8, written as in a string of Go, such as
-// \x1b or \n. That includes the characters that turn the direction of writing.
+// Text returns s with every control character, and every byte that is no UTF-8, written as in a
+// string of Go, such as \x1b or \n. That includes the characters that turn the direction of
+// writing.
 func Text(s string) string {
 	if strings.IndexFunc(s, harmful) < 0 {
 		return s
@@ -47,7 +48,8 @@ func appendText(b, s []byte, lines bool) []byte {
 	return b
 }
 
-// NewWriter returns a Writer to w that does for all that is written to it what Lines does for a text.
+// NewWriter returns a Writer to w that does for all that is written to it what Lines does for a
+// text.
 func NewWriter(w io.Writer) io.Writer { return &writer{w: w} }
 
 type writer struct {

@@ -2,7 +2,8 @@ package service
 
 import "sheaf/ingest/foreign"
 
-// Import bounds what one foreign file may become, whether an operator imports it or it comes by FTP.
+// Import bounds what one foreign file may become, whether an operator imports it or it comes by
+// FTP.
 type Import struct {
 	// MaxBytes is how large the file may be once it is expanded.
 	MaxBytes Size `mapstructure:"max_bytes"`
