@@ -9,7 +9,6 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/terminal"
-	"sheaf/internal/wire"
 )
 
 // fsckCommand checks what is published against what is stored. It only reads,
