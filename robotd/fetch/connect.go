@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/proxy"
 
+	"sheaf/internal/publicaddr"
 	"sheaf/internal/weburl"
 )
 
@@ -300,7 +301,7 @@ func (f *Fetcher) control(_, address string, _ syscall.RawConn) error {
 }
 
 func (f *Fetcher) check(addr netip.Addr) error {
-	if f.opt.AllowPrivate || Public(addr) {
+	if f.opt.AllowPrivate || publicaddr.Is(addr) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", addr, errRefused)
