@@ -103,10 +103,10 @@ func (s *Watches) deliverDue(ctx context.Context) (n int, err error) {
 		if d.channel == byWebhook {
 			sending.Go(func() error {
 				mine, err := s.hold(ctx, hookTime, d)
-				if mine {
-					s.settle(ctx, d, s.call(ctx, w, d))
+				if err != nil || !mine {
+					return err
 				}
-				return err
+				return s.callInTurn(ctx, w, d)
 			})
 			continue
 		}
@@ -129,7 +129,7 @@ func (s *Watches) deliverDue(ctx context.Context) (n int, err error) {
 			}
 			err = s.send(ctx, l)
 			for _, d := range l.of {
-				s.settle(ctx, d, err)
+				s.settle(ctx, d, err, time.Time{})
 			}
 			return nil
 		})
@@ -159,7 +159,8 @@ func (s *Watches) turn() time.Duration { return max(hookTime, s.opt.Mail.patienc
 // claim takes deliveries that are due, so that no other process sends them.
 func (s *Watches) claim(ctx context.Context) ([]delivery, error) {
 	now := s.opt.Now()
-	rows, err := s.opt.DB.QueryContext(ctx, `SELECT id, watch, notice, channel, due, attempts FROM watch_deliveries WHERE state = ? AND due <= ? ORDER BY due, id LIMIT ?`, waiting, db.Millis(now), claimed)
+	rows, err := s.opt.DB.QueryContext(ctx, `SELECT id, watch, notice, channel, due, attempts FROM watch_deliveries d
+		WHERE state = ? AND due <= ? AND `+notResting+` ORDER BY due, id LIMIT ?`, waiting, db.Millis(now), db.Millis(now), claimed)
 	if err != nil {
 		return nil, err
 	}
@@ -194,18 +195,22 @@ func (s *Watches) claim(ctx context.Context) ([]delivery, error) {
 	return mine, nil
 }
 
-// settle notes how a delivery ended. If that fails it is sent again once its claim ends.
-func (s *Watches) settle(ctx context.Context, d delivery, cause error) {
+// settle notes how a delivery ended. One that failed is tried again at the given time; the zero time means after
+// its own pause. If noting fails it is sent again once its claim ends.
+func (s *Watches) settle(ctx context.Context, d delivery, cause error, again time.Time) {
 	now := s.opt.Now()
+	if again.IsZero() {
+		again = now.Add(pause(d.attempts))
+	}
 	to, due, text := sent, now, ""
 	var final *refusal
 	switch {
 	case cause == nil:
 	case errors.As(cause, &final) || d.attempts >= giveUp:
-		to, text = dead, oneLine(cause.Error())
+		to, text = dead, oneLine(told(cause))
 		s.opt.Log.WarnContext(ctx, "watch: a notice could not be delivered and is given up", "watch", d.watch, "channel", d.channel, "attempts", d.attempts, "err", cause)
 	default:
-		to, due, text = waiting, now.Add(pause(d.attempts)), oneLine(cause.Error())
+		to, due, text = waiting, again, oneLine(told(cause))
 		s.opt.Log.InfoContext(ctx, "watch: a notice could not be delivered and will be again", "watch", d.watch, "channel", d.channel, "at", due, "err", cause)
 	}
 	_, err := s.opt.DB.ExecContext(context.WithoutCancel(ctx), `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE id = ?`, to, db.Millis(due), text, d.id)
@@ -237,7 +242,7 @@ func (r *refusal) Unwrap() error { return r.err }
 // Sweep forgets what was sent long ago, and notices of that age.
 func (s *Watches) Sweep(ctx context.Context) error {
 	before := db.Millis(s.opt.Now().Add(-forget))
-	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`} {
+	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`} {
 		if _, err := s.opt.DB.ExecContext(ctx, q, before); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}

@@ -1,15 +1,9 @@
 package watch
 
-import (
-	"context"
-	"net/netip"
-)
+import "context"
 
 // Sign is what a webhook's receiver computes.
 var Sign = sign
-
-// Public reports whether webhooks may be at an address.
-func Public(ip string) bool { return public(netip.MustParseAddr(ip)) }
 
 // LookAll reads the feed to its end.
 func LookAll(ctx context.Context, s *Watches) error {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +18,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"sheaf/internal/publicaddr"
+	"sheaf/internal/weburl"
 )
 
 const hookTime = 20 * time.Second // of one call, at most
@@ -29,8 +34,8 @@ func newHooks(private bool) *hooks {
 	if !private {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
-			if err != nil || !public(at.Addr().Unmap()) {
-				return &refusal{fmt.Errorf("%s is not a public address; the service calls no others", address)}
+			if err != nil || !publicaddr.Is(at.Addr()) {
+				return &refusal{&hookFailure{notPublic, fmt.Errorf("%s is not a public address", address)}}
 			}
 			return nil
 		}
@@ -42,11 +47,61 @@ func newHooks(private bool) *hooks {
 	}}
 }
 
-// shared is the range of carriers' translators (RFC 6598), which netip does not count as private.
-var shared = netip.MustParsePrefix("100.64.0.0/10")
+const notPublic = "its address is not public; the service calls no others"
 
-func public(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a)
+// checkHook refuses a webhook that names an address instead of a host, and one that the service would not
+// call. weburl reads addresses in all their spellings, such as http://0x7f.1/, as libraries that resolve names do.
+func checkHook(webhook string) error {
+	u, err := weburl.New(webhook, nil)
+	if err != nil {
+		return err
+	}
+	host := strings.TrimSuffix(u.Hostname(), ".")
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err == nil && !publicaddr.Is(addr) || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return errors.New(notPublic)
+	}
+	return nil
+}
+
+// hookFailure is why a call failed. Consumers are told what says holds. The rest is for the operator's log:
+// it may tell of machines that the consumer cannot reach, or quote what one answers.
+type hookFailure struct {
+	says string
+	err  error
+}
+
+func (f *hookFailure) Error() string { return f.says + ": " + f.err.Error() }
+func (f *hookFailure) Unwrap() error { return f.err }
+
+// told is what a consumer is told of a failure.
+func told(err error) string {
+	var f *hookFailure
+	if errors.As(err, &f) {
+		return f.says
+	}
+	return err.Error()
+}
+
+// noAnswer makes the failure of a call that had no answer.
+func noAnswer(err error) error {
+	var (
+		final *refusal
+		dns   *net.DNSError
+		cert  *tls.CertificateVerificationError
+		slow  net.Error
+	)
+	switch {
+	case errors.As(err, &final):
+		return err
+	case errors.As(err, &dns):
+		return &hookFailure{"its name has no address", err}
+	case errors.As(err, &cert):
+		return &hookFailure{"its certificate does not verify", err}
+	case errors.As(err, &slow) && slow.Timeout():
+		return &hookFailure{fmt.Sprintf("no answer within %s", hookTime), err}
+	}
+	return &hookFailure{"no HTTP answer", err}
 }
 
 // sign gives the header webhook-signature: HMAC-SHA256 of ID, time and body, joined by points, as
@@ -83,15 +138,18 @@ func (s *Watches) call(ctx context.Context, w *Watch, d delivery) error {
 	req.Header.Set("webhook-signature", sign(w.Secret, d.id, now, body))
 	resp, err := s.hook.client.Do(req)
 	if err != nil {
-		return err
+		return noAnswer(err)
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // only to say what went wrong
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // for the operator's log
+	says := fmt.Sprintf("status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	failed := &hookFailure{strings.TrimSpace(says), fmt.Errorf("%.100q, %.300q", resp.Status, text)}
 	switch {
 	case resp.StatusCode/100 == 2:
 		return nil
 	case resp.StatusCode == http.StatusGone:
-		return &refusal{fmt.Errorf("%s: it asks for no more calls", resp.Status)}
+		failed.says += ": it asks for no more calls"
+		return &refusal{failed}
 	}
-	return fmt.Errorf("%s: %.300q", resp.Status, text)
+	return failed
 }

@@ -101,6 +101,11 @@ func (s *Watches) Add(ctx context.Context, a *serve.Account, wish Wish) (*Watch,
 	case w.Email != "" && s.opt.Mail == nil:
 		return nil, ErrNoMail
 	}
+	if w.Webhook != "" && !s.opt.PrivateHooks {
+		if err := checkHook(w.Webhook); err != nil {
+			return nil, fmt.Errorf("%w: webhook %.100q: %v", ErrWish, w.Webhook, err)
+		}
+	}
 	if _, err := s.place(ctx); err != nil { // from now on nothing is missed, though nobody follows yet
 		return nil, err
 	}

@@ -1,0 +1,167 @@
+package watch_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/serve/servetest"
+	"sheaf/serve/watch"
+)
+
+// closed returns a second Watches on the bench's database that calls public addresses only.
+func (b *bench) closed() *watch.Watches {
+	b.t.Helper()
+	w, err := watch.New(watch.Options{
+		DB: b.DB, Library: b.Library, Account: b.Accounts.Find, Base: base, Unconfirmed: true,
+		Now: func() time.Time { return b.now },
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return w
+}
+
+// TestPrivateWebhook: without leave of the operator no machine of the house is called, whatever its name
+// leads to, and the consumer is not told where it leads.
+func TestPrivateWebhook(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.look()
+	w := b.add(watch.Wish{URL: page, Webhook: b.hook})
+	b.changes(1)
+	if err := watch.DeliverAll(t.Context(), b.closed()); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.calls) != 0 {
+		t.Error("a loopback address was called")
+	}
+	got, err := b.Get(t.Context(), "jp", w.ID)
+	if err != nil || !strings.Contains(got.HookStopped, "not public") || strings.Contains(got.HookStopped, "127.0.0.1") {
+		t.Errorf("the consumer is told %q, %v", got.HookStopped, err)
+	}
+}
+
+// TestLiteralWebhooks: a webhook that names an address of the house is refused when the watch is made.
+func TestLiteralWebhooks(t *testing.T) {
+	t.Parallel()
+	closed := newBench(t, nil)
+	s := closed.closed()
+	for hook, ok := range map[string]bool{
+		"http://127.0.0.1/": false, "http://127.1:8080/": false, "http://2130706433/": false, "http://0x7f000001/": false, "http://0x7f.1/": false,
+		"http://0177.0.0.1/": false, "http://127.0.0.1./": false, "http://[::1]/": false, "http://[::ffff:127.0.0.1]/": false, "http://[64:ff9b::7f00:1]/": false,
+		"http://[2002:7f00:1::]/": false, "http://10.0.0.1/": false, "http://169.254.169.254/latest/meta-data/": false, "http://0/": false,
+		"http://%31%32%37.0.0.1/": false, "http://１２７.0.0.1/": false, "http://localhost:9/": false, "http://a.LOCALHOST/": false,
+		"http://8.8.8.8/": true, "https://[2606:4700::1111]/x": true, "https://hook.example.jp/sheaf": true, "https://localhost.example.jp/": true,
+	} {
+		_, err := s.Add(t.Context(), closed.jp, watch.Wish{URL: page, Webhook: hook})
+		if ok && err != nil || !ok && !errors.Is(err, watch.ErrWish) {
+			t.Errorf("%s: %v", hook, err)
+		}
+	}
+}
+
+// TestWebhookAnswersStaySecret: of what a webhook answers its consumer sees the status, and nothing that
+// the machine there chose to write.
+func TestWebhookAnswersStaySecret(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer string
+		says   string
+	}{
+		"a status": {"HTTP/1.1 500 my-secret\r\nContent-Length: 9\r\n\r\nmy-secret", "status 500 Internal Server Error"},
+		"gone":     {"HTTP/1.1 410 my-secret\r\nContent-Length: 9\r\n\r\nmy-secret", "status 410 Gone"},
+		"no HTTP":  {"SSH-2.0-my-secret\r\n\r\n", "no HTTP answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					_, _ = conn.Write([]byte(c.answer))
+					conn.Close()
+				}
+			}))
+			t.Cleanup(server.Close)
+			b := newBench(t, nil)
+			b.look()
+			w := b.add(watch.Wish{URL: page, Webhook: server.URL})
+			b.changes(1)
+			b.deliver()
+			got, err := b.Get(t.Context(), "jp", w.ID)
+			if err != nil || len(got.Failing) != 1 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			said := got.Failing[0].Error
+			if all := said + got.HookStopped; !strings.HasPrefix(said, c.says) || strings.Contains(all, "secret") || strings.Contains(all, "127.0.0.1") {
+				t.Errorf("the consumer is told %q, %q; want %q", said, got.HookStopped, c.says)
+			}
+		})
+	}
+}
+
+// TestFailingWebhookIsAskedRarely: however many changes wait for a webhook that fails, it gets one call, then
+// ever fewer; when it answers again all come, and what has waited for three days is given up.
+func TestFailingWebhookIsAskedRarely(t *testing.T) {
+	t.Parallel()
+	const many = 30
+	b := newBench(t, nil)
+	b.look()
+	b.add(watch.Wish{Host: "www.waseda.ac.jp", Webhook: b.hook})
+	b.add(watch.Wish{URL: page + "0", Webhook: b.hook}) // of the same account: it is the URL that fails
+	change := func(from, to int) {
+		var records []*archive.Record
+		for i := from; i < to; i++ {
+			records = append(records, servetest.Page(page+string(rune('0'+i)), "x", b.now))
+		}
+		b.Publish(b.now.Format("20060102"), map[string][]*archive.Record{"www.waseda.ac.jp": records})
+		b.look()
+	}
+	change(0, many)
+	b.fail = 1 << 30
+	b.deliver()
+	first := len(b.calls)
+	if first > 8 { // those that were under way when the first failed
+		t.Errorf("%d calls at once of a webhook that fails", first)
+	}
+	at := b.now
+	for b.now.Before(at.Add(24 * time.Hour)) {
+		b.now = b.now.Add(10 * time.Second)
+		if b.now.Sub(at) > time.Hour {
+			b.now = b.now.Add(20 * time.Minute)
+		}
+		b.deliver()
+	}
+	if n := len(b.calls) - first; n < 8 || n > 13 {
+		t.Errorf("%d further calls in a day, want some ten", n)
+	}
+	b.fail = 0
+	b.now = b.now.Add(8 * time.Hour)
+	b.deliver()
+	b.now = b.now.Add(8 * time.Hour) // those that failed themselves
+	b.deliver()
+	told := make(map[string]bool)
+	for _, c := range b.calls[first:] {
+		told[c.header.Get("webhook-id")] = true
+	}
+	if len(told) != many+1 {
+		t.Errorf("%d of %d notices came once the webhook answered", len(told), many+1)
+	}
+	b.fail = 1 << 30
+	change(many, many+2)
+	b.deliver()
+	for range 20 {
+		b.now = b.now.Add(8 * time.Hour)
+		b.deliver()
+	}
+	before := len(b.calls)
+	b.now = b.now.Add(8 * time.Hour)
+	b.deliver()
+	if len(b.calls) != before {
+		t.Error("what has waited for a week is tried still")
+	}
+}
