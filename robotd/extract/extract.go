@@ -83,7 +83,7 @@ func LinksAndText(body []byte, contentType, base string, text int) (*Page, error
 	case kindHTML:
 		search = (*collector).html
 	case kindCSS:
-		search = func(c *collector, text []byte) { c.css(string(text), "css") }
+		search = func(c *collector, text []byte) { c.css(text, "css") }
 	case kindXML:
 		search = (*collector).xml
 	default:

@@ -6,6 +6,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"sheaf/internal/weburl"
 )
 
 // html searches a page.
@@ -37,7 +39,7 @@ func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
 				}
 			case atom.Script, atom.Textarea:
 			case atom.Style:
-				c.css(string(z.Text()), "css")
+				c.css(z.Text(), "css")
 			case atom.Title:
 				if title.Len() < 4*MaxTitle {
 					title.Write(z.Text())
@@ -139,7 +141,7 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 		}
 	}
 	if style := attrs.get("style"); style != "" {
-		c.css(style, name)
+		c.css([]byte(style), name)
 	}
 }
 
@@ -192,7 +194,9 @@ func (c *collector) setBase(attrs attributes) {
 	}
 	c.baseFound = true
 	if abs, ok := c.absolute(href); ok {
-		c.newBase(abs)
+		if u, err := weburl.New(abs, nil); err == nil {
+			c.base = u
+		}
 	}
 }
 

@@ -32,8 +32,6 @@ func (l *linker) decode(b []byte) string {
 	return string(b)
 }
 
-func (l *linker) leads(c byte) bool { return l.wide != nil && l.wide(c) }
-
 // part rewrites a reference to something that is shown as a part of the page.
 func (l *linker) part(ref string) (string, bool) { return l.rewrite(ref, Plain) }
 

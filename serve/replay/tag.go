@@ -198,3 +198,5 @@ func appendRune(dst []byte, r rune) []byte {
 	}
 	return append(append(append(dst, "&#"...), n[i:]...), ';')
 }
+
+func blanks(s []byte) int { return len(s) - len(bytes.TrimLeft(s, " \t\r\n\f")) }
