@@ -5,14 +5,14 @@ package charset
 import (
 	"bytes"
 	"encoding/binary"
-	"mime"
-	"regexp"
+	"io"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // Charset is what a page's bytes turned out to be.
@@ -48,14 +48,31 @@ func (cs Charset) DecodeBytes(body []byte) []byte {
 		return bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
 	if strings.HasPrefix(name, "utf-16") {
-		order := unicode.LittleEndian
-		if name == "utf-16be" {
-			order = unicode.BigEndian
-		}
-		enc = unicode.UTF16(order, unicode.UseBOM)
+		enc = cs.utf16()
 	}
 	text, _ := enc.NewDecoder().Bytes(body) // decoders replace, they do not fail
 	return text
+}
+
+// Reader decodes a text that is written in the charset to UTF-8 as it comes.
+func (cs Charset) Reader(r io.Reader) io.Reader {
+	var decoder transform.Transformer
+	switch enc, err := htmlindex.Get(cs.Name); {
+	case strings.HasPrefix(cs.Name, "utf-16"):
+		decoder = cs.utf16().NewDecoder()
+	case err == nil && cs.Name != "utf-8":
+		decoder = enc.NewDecoder()
+	default:
+		decoder = unicode.UTF8BOM.NewDecoder()
+	}
+	return transform.NewReader(r, decoder)
+}
+
+func (cs Charset) utf16() encoding.Encoding {
+	if cs.Name == "utf-16be" {
+		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
+	}
+	return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
 }
 
 // Detect finds a body's encoding. In this order: a byte order mark; ISO-2022-JP's
@@ -79,14 +96,21 @@ func detect(body []byte, contentType string) (name, doubted string) {
 	case bytes.HasPrefix(body, []byte("\xfe\xff")):
 		return "utf-16be", ""
 	}
-	sample := body[:min(len(body), sampleSize)]
-	if name := bareUTF16(sample); name != "" {
+	if name := bareUTF16(body); name != "" {
 		return name, ""
 	}
 	declared := declaredCharset(body, contentType)
+	sample := sampleOf(body)
+	if strings.HasPrefix(declared, "utf-16") { // by the header; the bytes may say otherwise
+		if bytes.IndexByte(sample, 0) >= 0 || !validUTF8(sample) && sniff(sample) == "" {
+			return declared, ""
+		}
+		actual, _ := detect(body, "")
+		return actual, declared
+	}
 	actual := sniff(sample)
 	if declared == "" {
-		if actual == "" {
+		if actual == "" || isASCII(sample) { // as the HTML standard has it where nothing else is known
 			actual = "windows-1252"
 		}
 		return actual, ""
@@ -114,49 +138,7 @@ func judged(name string) bool {
 	return false
 }
 
-var (
-	metaCharset  = regexp.MustCompile(`(?is)^<meta\s[^>]{0,300}?charset\s*=\s*["']?\s*([a-z0-9_:.-]{1,40})`)
-	firstCharset = regexp.MustCompile(`(?is)^\s*<\?xml\s[^>]{0,100}?encoding\s*=\s*["']([a-z0-9_:.-]{1,40})|^@charset "([a-z0-9_:.-]{1,40})"`)
-	comment      = regexp.MustCompile(`(?s)<!--.*?-->`)
-)
-
-// longestMeta is how much of a meta element is searched.
-const longestMeta = 512
-
-// declaredCharset returns what the header or else the page's first 64 KiB
-// declare, by its standard name.
-func declaredCharset(body []byte, contentType string) string {
-	_, params, _ := mime.ParseMediaType(contentType)
-	if name := canonicalCharset(params["charset"]); name != "" {
-		return name
-	}
-	head := body[:min(len(body), 64<<10)]
-	if bytes.Contains(head, []byte("<!--")) {
-		head = comment.ReplaceAll(head, nil)
-	}
-	if m := firstCharset.FindSubmatch(head[:min(len(head), longestMeta)]); m != nil {
-		if name := canonicalCharset(string(bytes.Join(m[1:], nil))); name != "" {
-			return name
-		}
-	}
-	// A regular expression over all of the head would take longer than all else here.
-	for rest := head; ; {
-		at := bytes.IndexByte(rest, '<')
-		if at < 0 {
-			return ""
-		}
-		rest = rest[at:]
-		if len(rest) >= 5 && bytes.EqualFold(rest[:5], []byte("<meta")) {
-			if m := metaCharset.FindSubmatch(rest[:min(len(rest), longestMeta)]); m != nil {
-				if name := canonicalCharset(string(m[1])); name != "" {
-					return name
-				}
-			}
-		}
-		rest = rest[1:]
-	}
-}
-
+// canonicalCharset returns an encoding's standard name by one of its labels; "" where there is none.
 func canonicalCharset(label string) string {
 	label = strings.ToLower(strings.TrimSpace(label))
 	enc, err := htmlindex.Get(label)
@@ -172,17 +154,36 @@ func canonicalCharset(label string) string {
 		return ""
 	}
 	name, err := htmlindex.Name(enc)
-	if err != nil || name == "replacement" || name == "x-user-defined" {
+	switch {
+	case err != nil || name == "replacement":
 		return ""
-	}
-	if strings.HasPrefix(name, "utf-16") { // declared in bytes that read as ASCII
-		return "utf-8"
+	case name == "x-user-defined":
+		return "windows-1252"
 	}
 	return name
 }
 
-// bareUTF16 finds UTF-16 without mark by the zero bytes that markup leaves.
+// sampleOf is the part of a body that is tried. It begins where ASCII ends: long scripts and
+// styles at a page's beginning say nothing.
+func sampleOf(body []byte) []byte {
+	from := 0
+	if len(body) > sampleSize && isASCII(body[:sampleSize]) {
+		from = sampleSize
+		for from < len(body) && body[from] < utf8.RuneSelf && body[from] != 0x1b {
+			from++
+		}
+	}
+	return body[from:min(len(body), from+sampleSize)]
+}
+
+// bareUTF16 finds UTF-16 without mark by an XML declaration, or by the zero bytes that markup leaves.
 func bareUTF16(b []byte) string {
+	switch {
+	case bytes.HasPrefix(b, []byte("<\x00?\x00x\x00")):
+		return "utf-16le"
+	case bytes.HasPrefix(b, []byte("\x00<\x00?\x00x")):
+		return "utf-16be"
+	}
 	b = b[:min(len(b), 1024)&^1]
 	var even, odd int
 	for i := 0; i+1 < len(b); i += 2 {
