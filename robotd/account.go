@@ -12,15 +12,18 @@ import (
 	"sheaf/robotd/verdict"
 )
 
-// lose notes links of a turn that are not followed, by host and what cut them.
-func (t *turn) lose(host, reason, url string) {
+// lose notes a link of a turn that is not followed, by host and what cut it.
+func (t *turn) lose(host, reason, url string) { t.loseMany(host, reason, url, 1) }
+
+// loseMany notes n links of which one is, or stands on, the URL.
+func (t *turn) loseMany(host, reason, url string, n int) {
 	for i := range t.cuts {
 		if e := &t.cuts[i]; e.Host == host && e.Reason == reason {
-			e.N++
+			e.N += int64(n)
 			return
 		}
 	}
-	t.cuts = append(t.cuts, coverage.Event{Kind: coverage.Cut, Reason: reason, Host: host, N: 1, URL: url})
+	t.cuts = append(t.cuts, coverage.Event{Kind: coverage.Cut, Reason: reason, Host: host, N: int64(n), URL: url})
 }
 
 // account enters what became of the turn's page, where it was not simply

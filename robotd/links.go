@@ -33,6 +33,9 @@ func (c *crawl) extract(t *turn) {
 			c.judgeRedirect(t, to)
 			c.refer(t, extract.Link{URL: to, Tag: "redirect"})
 		}
+		if err == nil && t.entry.Redirects >= maxRedirects {
+			t.lose(t.name, "redirects", to)
+		}
 		if err == nil && t.entry.Redirects < maxRedirects {
 			c.follow(t, to, frontier.Entry{Depth: t.entry.Depth, Redirects: t.entry.Redirects + 1})
 			// A host that gives nothing without a session sends the visitor back with one.
@@ -41,22 +44,21 @@ func (c *crawl) extract(t *turn) {
 			}
 		}
 	case isPage(t.resp.Status):
-		body, err := t.resp.Bytes(extract.MaxBytes)
+		body, err := t.resp.Bytes(extract.MaxBytes + 1) // by the last one it shows that there is more
 		if err != nil {
 			t.err = err
 			return
 		}
-		text := verdict.Enough
-		if t.mayBeMissing() {
-			text = extract.MaxText
-		}
-		p, err := extract.LinksAndText(body, t.resp.Header.Get("Content-Type"), t.entry.URL, text)
+		p, err := t.search(body)
 		if err != nil {
 			return // the URL is one that no link can be resolved against
 		}
 		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
 		t.noIndex = p.Robots.NoIndex || asked.NoIndex
+		for why, n := range p.Cut {
+			t.loseMany(t.name, why, t.entry.URL, n)
+		}
 		links := slices.Concat(extract.HeaderLinks(t.resp.Header, t.entry.URL), p.Links)
 		c.refer(t, links...)
 		if c.judge(t, p, body) {
@@ -73,6 +75,21 @@ func (c *crawl) extract(t *turn) {
 	default:
 		c.judgeRefusal(t)
 	}
+}
+
+// search finds what the page in hand says and links to; body is its beginning.
+func (t *turn) search(body []byte) (*extract.Page, error) {
+	contentType := t.resp.Header.Get("Content-Type")
+	if len(body) > extract.MaxBytes && extract.Streams(body, contentType) {
+		all := t.resp.Body()
+		defer all.Close()
+		return extract.Stream(all, contentType, t.entry.URL)
+	}
+	text := verdict.Enough
+	if t.mayBeMissing() {
+		text = extract.MaxText
+	}
+	return extract.LinksAndText(body, contentType, t.entry.URL, text)
 }
 
 func isPage(status int) bool {
@@ -103,6 +120,8 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 		// The manager would refuse a report with a name that cannot be one.
 		if top, _, err := wire.NormalizeURL(u.Scheme() + "://" + name + "/"); err == nil {
 			t.found = append(t.found, top)
+		} else {
+			t.lose(t.name, "host_name", url)
 		}
 		return
 	}

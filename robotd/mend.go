@@ -1,6 +1,7 @@
 package robotd
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -95,11 +96,11 @@ func (c *crawl) linksOf(ctx context.Context, t *turn, r *batch.Stored, to map[st
 		return err
 	}
 	defer body.Close()
-	text, err := io.ReadAll(io.LimitReader(body, extract.MaxBytes))
+	text, err := io.ReadAll(io.LimitReader(body, extract.MaxBytes+1))
 	if err != nil {
 		return err
 	}
-	p, err := extract.Links(text, r.MIME, r.URL)
+	p, err := linksIn(text, body, r.MIME, r.URL)
 	if err != nil {
 		return err
 	}
@@ -112,4 +113,12 @@ func (c *crawl) linksOf(ctx context.Context, t *turn, r *batch.Stored, to map[st
 		}
 	}
 	return nil
+}
+
+// linksIn searches a body whose beginning was read already: all that a page is searched for, and a byte.
+func linksIn(head []byte, rest io.Reader, contentType, url string) (*extract.Page, error) {
+	if len(head) > extract.MaxBytes && extract.Streams(head, contentType) {
+		return extract.Stream(io.MultiReader(bytes.NewReader(head), rest), contentType, url)
+	}
+	return extract.Links(head, contentType, url)
 }

@@ -7,14 +7,18 @@ import (
 	"sheaf/robotd/extract"
 )
 
+// notRecorded is why links are missing from the archive's links; they are followed all the same.
+const notRecorded = "not_recorded"
+
 // refer notes where a page leads, for the archive's links: all of it, whatever of it is
-// followed. Links beyond the setting's bound are left out, the page's last ones.
+// followed. Links beyond the setting's bound are left out, the page's last ones, and counted.
 func (c *crawl) refer(t *turn, links ...extract.Link) {
 	if !c.cfg.Links.Record {
 		return
 	}
-	for _, l := range links {
+	for i, l := range links {
 		if len(t.outlinks) >= c.cfg.Links.Max {
+			t.loseMany(t.name, notRecorded, t.entry.URL, len(links)-i)
 			return
 		}
 		kind := strings.ToLower(l.Tag)

@@ -13,7 +13,7 @@ type Coverage struct {
 	Refused   int64            `json:"refused,omitempty"`   // disallowed by robots.txt
 	Withheld  int64            `json:"withheld,omitempty"`  // fetched, and not archived because the page asks for that
 	Failed    map[string]int64 `json:"failed,omitempty"`    // given up after all tries, by what happened: "dns", "timeout", "503"
-	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full"
+	Cut       map[string]int64 `json:"cut,omitempty"`       // links not followed, by what cut them: "depth", "length", "host_full", "page_links"; robotd/coverage lists them
 	Left      int64            `json:"left,omitempty"`      // URLs still queued when the batch was made
 	LeftWhy   string           `json:"left_why,omitempty"`  // "window", "size", "host" (it fails or is not found), "cycle"
 	Later     int64            `json:"later,omitempty"`     // known pages that the cycle has no room for, so that they wait for a later one

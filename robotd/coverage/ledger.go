@@ -7,6 +7,22 @@
 //	<kind> TAB <reason> TAB <host> TAB <n> TAB <url> LF
 //
 // What was collected is not in it: the batch's indexes tell that.
+//
+// Links are cut for these reasons; each stands for one link where nothing else is said:
+//
+//	depth           farther from the top page than page.max_depth
+//	length          longer than page.max_path, or than a URL may be
+//	host_full       the host has page.max_per_host URLs in this cycle
+//	host_name       a host that no manager takes
+//	redirects       the last of a chain of redirects that goes on
+//	path_repeats, calendar, parameters
+//	                package trap
+//	page_links      beyond the 20,000 that are taken of one page
+//	sitemap_links   beyond the 100,000 that are taken of one sitemap or feed
+//	page_bytes      one page that is longer than the 8 MiB that are searched
+//	sitemap_bytes   one sitemap or feed that is longer than 50 MiB
+//	form_fields     one form with more fields than are sent
+//	not_recorded    followed, but left out of the archive's links: beyond links.max
 package coverage
 
 import (

@@ -73,7 +73,11 @@ func (c *collector) choice(tag atom.Atom, attrs attributes) {
 func (c *collector) endForm() {
 	f := c.form
 	c.form = nil
-	if f == nil || len(f.fields) > maxFields {
+	if f == nil {
+		return
+	}
+	if len(f.fields) > maxFields {
+		c.cut(CutFields)
 		return
 	}
 	before, _, _ := strings.Cut(f.action, "#")

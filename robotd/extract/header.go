@@ -3,18 +3,15 @@ package extract
 import (
 	"net/http"
 	"strings"
-
-	"sheaf/internal/weburl"
 )
 
 // HeaderLinks reads the links that an answer to base carries in its header: Link
 // (RFC 8288) and Refresh, which browsers follow as they do the meta element.
 func HeaderLinks(h http.Header, base string) []Link {
-	url, err := weburl.New(base, nil)
+	c, err := newCollector(base, 0)
 	if err != nil {
 		return nil
 	}
-	c := &collector{page: &Page{}, base: url, seen: make(map[string]int)}
 	for _, value := range h.Values("Link") {
 		c.linkHeader(value)
 	}

@@ -22,14 +22,14 @@ func (c *collector) html(text []byte) {
 // tokens searches markup. What a browser with frames and scripts does not show
 // (noframes, noscript) is searched too, once: to the tokenizer it is text.
 func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
-	z := html.NewTokenizer(bytes.NewReader(text))
-	z.SetMaxBuf(MaxBytes + 1)
+	z := newTokenizer(bytes.NewReader(text))
 	var in atom.Atom // the element whose text comes next
 	var attrs attributes
 	titled := false
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
+			c.ended(z)
 			return
 		case html.TextToken:
 			switch in {
@@ -37,7 +37,9 @@ func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
 				if !c.page.MoreText {
 					c.visible(z.Text())
 				}
-			case atom.Script, atom.Textarea:
+			case atom.Script:
+				c.script(z.Text(), "script")
+			case atom.Textarea:
 			case atom.Style:
 				c.css(z.Text(), "css")
 			case atom.Title:
@@ -67,8 +69,11 @@ func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
 				}
 				titled = true
 			}
+			attrs = attrs[:0]
 			if more {
 				attrs = attrs.read(z)
+			}
+			if more || tag == atom.Form || tag == atom.Select { // these mean something without attributes too
 				c.element(tag, key, attrs)
 			}
 		}
@@ -85,6 +90,9 @@ func cleanTitle(s string) string {
 
 // element takes what one tag refers to.
 func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
+	if c.direct && (tag == atom.Base || tag == atom.Meta) { // an entry says nothing about its feed
+		return
+	}
 	rel := strings.ToLower(strings.Join(strings.Fields(attrs.get("rel")), " "))
 	page := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
 	part := Link{Tag: name, Rel: rel}
@@ -97,7 +105,9 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	}
 	switch tag {
 	case atom.A, atom.Area:
-		take(page, "href", "xlink:href")
+		if !c.scriptURL(attrs.get("href"), name) {
+			take(page, "href", "xlink:href")
+		}
 	case atom.Frame, atom.Iframe:
 		take(page, "src")
 		take(page, "longdesc")
@@ -122,6 +132,9 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 		c.input(attrs)
 	case atom.Select, atom.Option:
 		c.choice(tag, attrs)
+		if value := strings.TrimSpace(attrs.get("value")); tag == atom.Option && menuAddress(value) {
+			c.add(value, page)
+		}
 	case atom.Object:
 		take(part, "data")
 	case atom.Applet:
@@ -131,9 +144,17 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	case atom.Blockquote, atom.Q, atom.Ins, atom.Del:
 		take(page, "cite")
 	}
-	if name == "layer" || name == "ilayer" {
+	switch name {
+	case "layer", "ilayer":
 		take(page, "src")
+	case "use": // of SVG; what begins with # is in the page itself
+		for _, key := range []string{"href", "xlink:href"} {
+			if ref := strings.TrimSpace(attrs.get(key)); ref != "" && ref[0] != '#' {
+				c.add(ref, part)
+			}
+		}
 	}
+	c.handlers(attrs, name)
 	take(part, "background") // body, table, tr, td
 	for _, key := range []string{"srcset", "imagesrcset"} {
 		for ref := range srcset(attrs.get(key)) {

@@ -1,21 +1,40 @@
 package extract
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"io"
 	"unicode/utf8"
 )
 
-// inflate opens a gzip file as far as it is searched. What is none, or damaged,
-// gives what could be read of it.
-func inflate(body []byte) []byte {
-	z, err := gzip.NewReader(bytes.NewReader(body))
+// inflate opens what may be a gzip file; nil: it is none.
+func inflate(body io.Reader) *bufio.Reader {
+	z, err := gzip.NewReader(body)
 	if err != nil {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(z, MaxBytes)) // what came before the damage counts
-	return text
+	return bufio.NewReaderSize(z, sampled)
+}
+
+// limited reads so much of a sitemap as the protocol allows, and notes that there was more.
+type limited struct {
+	r    io.Reader
+	left int64
+	c    *collector
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left == 0 {
+		var one [1]byte
+		if n, _ := io.ReadFull(l.r, one[:]); n > 0 {
+			l.c.cut(CutSitemapBytes)
+		}
+		return 0, io.EOF
+	}
+	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
 }
 
 // isURLList reports whether a body is a sitemap of plain text: UTF-8, every line an
@@ -41,10 +60,18 @@ func isURLList(body []byte) bool {
 }
 
 // list takes the URLs of a sitemap of plain text.
-func (c *collector) list(text []byte) {
-	for line := range bytes.Lines(text) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+func (c *collector) list(text io.Reader) {
+	lines := bufio.NewScanner(text)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
 			c.add(string(line), Link{Tag: "sitemap", Text: true})
 		}
 	}
+	if lines.Err() == bufio.ErrTooLong {
+		c.cut(CutLength)
+	}
 }
+
+// maxLine is the longest line of a list that is read, in bytes. No URL is as long.
+const maxLine = 1 << 20

@@ -1,0 +1,173 @@
+package extract
+
+import (
+	"bytes"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// script takes the addresses to which a script sends the browser: strings that are assigned to location or
+// location.href, and those that location.assign, location.replace and window.open are given. Scripts are not run:
+// an address that is put together from parts is not known.
+func (c *collector) script(js []byte, tag string) {
+	for rest := js; ; {
+		at := bytes.Index(rest, []byte("location"))
+		if at < 0 {
+			break
+		}
+		before := rest[:at]
+		rest = rest[at+len("location"):]
+		if ref, ok := assigned(before, rest); ok {
+			c.add(ref, Link{Tag: tag, Text: true})
+		}
+	}
+	for rest := js; ; {
+		at := bytes.Index(rest, []byte("open"))
+		if at < 0 {
+			return
+		}
+		before := bytes.TrimRight(rest[:at], " \t")
+		rest = rest[at+len("open"):]
+		if !bytes.HasSuffix(before, []byte("window.")) {
+			continue
+		}
+		if ref, ok := argument(rest); ok {
+			c.add(ref, Link{Tag: tag, Text: true})
+		}
+	}
+}
+
+// assigned reads the string that a script assigns to location; before and after are what stands around
+// that word.
+func assigned(before, after []byte) (string, bool) {
+	trimmed := bytes.TrimRight(before, " \t\r\n")
+	if n := len(before); n > 0 && isWordByte(before[n-1]) { // mylocation
+		return "", false
+	}
+	if i := bytes.LastIndexFunc(trimmed, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }); len(trimmed) < len(before) {
+		switch string(trimmed[i+1:]) {
+		case "var", "let", "const": // a variable of that name
+			return "", false
+		}
+	}
+	for _, method := range []string{".assign", ".replace"} {
+		if rest, ok := bytes.CutPrefix(after, []byte(method)); ok {
+			return argument(rest)
+		}
+	}
+	after = bytes.TrimPrefix(after, []byte(".href"))
+	after = bytes.TrimLeft(after, " \t")
+	value, ok := bytes.CutPrefix(after, []byte("="))
+	if !ok {
+		return "", false
+	}
+	return jsString(value)
+}
+
+// argument reads the string that is a call's first argument.
+func argument(after []byte) (string, bool) {
+	value, ok := bytes.CutPrefix(bytes.TrimLeft(after, " \t"), []byte("("))
+	if !ok {
+		return "", false
+	}
+	return jsString(value)
+}
+
+// jsString reads a string literal that nothing is added to.
+func jsString(js []byte) (string, bool) {
+	js = bytes.TrimLeft(js, " \t\r\n")
+	if len(js) == 0 || js[0] != '"' && js[0] != '\'' {
+		return "", false
+	}
+	for i := 1; i < len(js) && i < 8<<10; i++ {
+		switch js[i] {
+		case '\\':
+			i++
+		case '\n', '\r':
+			return "", false
+		case js[0]:
+			if after := bytes.TrimLeft(js[i+1:], " \t\r\n"); len(after) > 0 && after[0] == '+' {
+				return "", false
+			}
+			ref := strings.TrimSpace(jsUnescape(string(js[1:i])))
+			return ref, ref != "" && !strings.ContainsAny(ref, "<>{}")
+		}
+	}
+	return "", false
+}
+
+// jsUnescape decodes a string's escapes that addresses have: \xHH, \uHHHH, and any other character for itself.
+func jsUnescape(s string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			continue
+		}
+		i++
+		digits := map[byte]int{'x': 2, 'u': 4}[s[i]]
+		if digits > 0 && i+digits < len(s) {
+			if r, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32); err == nil {
+				b.WriteRune(rune(r))
+				i += digits
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func isWordByte(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c == '-'
+}
+
+// handlers takes the addresses in a tag's event handlers, such as onclick.
+func (c *collector) handlers(attrs attributes, tag string) {
+	for _, a := range attrs {
+		if len(a.key) > 2 && string(a.key[:2]) == "on" {
+			c.script(a.value, tag)
+		}
+	}
+}
+
+// scriptURL takes the addresses in a javascript: URL, and reports whether it is one.
+func (c *collector) scriptURL(ref, tag string) bool {
+	js := strings.TrimSpace(ref)
+	if !hasPrefixFold(js, "javascript:") {
+		return false
+	}
+	js = js[len("javascript:"):]
+	if plain, err := url.PathUnescape(js); err == nil {
+		js = plain
+	}
+	c.script([]byte(js), tag)
+	return true
+}
+
+// pageEndings end the paths of menus' values that are addresses of pages.
+var pageEndings = []string{".html", ".htm", ".shtml", ".xhtml", ".php", ".asp", ".aspx", ".jsp", ".cgi", ".pl", ".pdf", "/"}
+
+// menuAddress reports whether an option's value is the address to which a script sends whoever chooses it.
+func menuAddress(value string) bool {
+	if value == "" || strings.ContainsAny(value, " \t\r\n<>\"") {
+		return false
+	}
+	for _, start := range []string{"http://", "https://", "/", "./", "../", "?"} {
+		if len(value) > len(start) && hasPrefixFold(value, start) {
+			return true
+		}
+	}
+	path, _, _ := strings.Cut(value, "#")
+	path, _, _ = strings.Cut(path, "?")
+	for _, end := range pageEndings {
+		if len(path) > len(end) && strings.EqualFold(path[len(path)-len(end):], end) {
+			return true
+		}
+	}
+	return false
+}
