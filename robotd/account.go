@@ -86,7 +86,7 @@ func (c *crawl) whyLeft(now time.Time) func(*host) string {
 		why = "window"
 	}
 	return func(h *host) string {
-		if h.idle.Load() {
+		if h.unreached() {
 			return "host" // it fails, or has no address
 		}
 		return why

@@ -24,6 +24,7 @@ type crawl struct {
 	watchdog   *watchdog
 	backlog    backlog
 	begun      atomic.Int64 // hosts that have got their first place in the gate
+	atRest     atomic.Int64 // hosts in the gate that rest after many failures: see backOff
 	fetching   module
 	extracting module
 	storing    module
@@ -111,6 +112,11 @@ func (c *crawl) run(ctx context.Context, seeds map[string][]string) error {
 	go c.watchdog.run(watching)
 	var dispatcher sync.WaitGroup
 	dispatcher.Go(func() { c.dispatch(ctx, fetchers) })
+	dispatcher.Go(func() {
+		if err := c.findLost(ctx); err != nil {
+			c.stop(err)
+		}
+	})
 	if err := c.startAll(ctx, seeds); err != nil {
 		c.stop(err)
 	}
@@ -165,6 +171,7 @@ func (c *crawl) drop(names []string) {
 		h.gone = true
 		h.mu.Unlock()
 		h.idle.Store(true)
+		c.setResting(h, false)
 		c.gate.Remove(name)
 		c.rota.remove(name)
 		c.mu.Lock()
@@ -179,6 +186,9 @@ func (c *crawl) drop(names []string) {
 func (c *crawl) done(t *turn) {
 	if h := t.host; h != nil && c.room.Short() != "" && !h.idle.Load() {
 		t.out.More = t.out.More || !h.front.Empty()
+	}
+	if t.host != nil && !t.out.More {
+		c.setResting(t.host, false) // nothing is left to be tried
 	}
 	delay := c.crawlDelay(t.host)
 	if t.host != nil && !t.host.idle.Load() {
@@ -195,7 +205,7 @@ func (c *crawl) endIfExhausted() {
 	c.mu.Lock()
 	starting := c.starting
 	c.mu.Unlock()
-	if starting == 0 && c.gate.Len() == 0 {
+	if starting == 0 && int64(c.gate.Len()) <= c.atRest.Load() {
 		c.stop(errExhausted)
 	}
 }

@@ -132,7 +132,7 @@ func (r *Robot) heartbeat() (wire.Heartbeat, func() bool, error) {
 		hosts := c.all()
 		r.progress.note(hb.Cycle, hosts)
 		for _, h := range hosts {
-			if h.idle.Load() {
+			if h.unreached() {
 				continue // it cannot be reached: nobody's load
 			}
 			hb.Left += int64(h.front.Left())

@@ -32,13 +32,16 @@ type host struct {
 	unfinished *frontier.Done
 	missing    *missing // nil: what is not there is said to be so, or nobody has asked
 
-	addr  atomic.Pointer[netip.AddrPort] // where the host lives
-	share atomic.Pointer[wire.Share]     // what of it is this robot's
-	idle  atomic.Bool                    // not to be visited: it has no address yet, or could not be reached in this cycle
-	dirty atomic.Bool                    // written to since the last checkpoint
-	pages meter
-	bytes meter
-	ms    atomic.Int64 // that the transfer of its pages took
+	addr    atomic.Pointer[netip.AddrPort] // where the host lives
+	share   atomic.Pointer[wire.Share]     // what of it is this robot's
+	idle    atomic.Bool                    // not to be visited: it has no address yet, or is another robot's now
+	nowhere atomic.Bool                    // it was looked up, and has no address
+	rests   atomic.Bool                    // it has failed too often to be tried again soon
+	waits   atomic.Pointer[string]         // why it waits longer than its address's interval; nil: it does not
+	dirty   atomic.Bool                    // written to since the last checkpoint
+	pages   meter
+	bytes   meter
+	ms      atomic.Int64 // that the transfer of its pages took
 }
 
 // locate notes where the host lives.

@@ -39,7 +39,11 @@ type page struct {
 // fetch does what is the host's turn: its robots.txt, or its next page.
 func (c *crawl) fetch(ctx context.Context, t *turn) {
 	h := t.host
-	if h == nil || h.idle.Load() || c.moved(ctx, t) || c.resting(t) {
+	if h == nil || h.idle.Load() {
+		return
+	}
+	c.setResting(h, false)
+	if c.moved(ctx, t) || c.resting(t) {
 		return
 	}
 	e, ok, err := h.front.Head()
@@ -194,7 +198,7 @@ func (c *crawl) settle(t *turn) error {
 		if t.mark == verdict.Blocked { // who is turned away comes less often
 			t.out.NotBefore = c.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
 		} else {
-			h.failures = 0
+			h.recovered()
 		}
 		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
 		t.out.Wait = t.resp.Wait

@@ -1,6 +1,7 @@
 package robotd
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -12,30 +13,58 @@ import (
 
 // Bounds of patience with a host that fails.
 const (
-	patience   = 15        // intervals, doubled with each failure
-	maxBackOff = time.Hour // and no longer than this
-	giveUp     = 8         // failures in a row, after which the host rests until the next cycle
+	patience   = 15            // intervals, doubled with each failure
+	maxBackOff = time.Hour     // and no longer than this
+	giveUp     = 8             // failures in a row, after which the host rests
+	longRest   = 2 * time.Hour // so long at most
 )
 
-// backOff counts a failure and returns when the host may be tried again; the zero
-// time means not in this cycle. A server that says how long to wait is believed, until it has
-// said so too often; one that only asks for fewer visits (429, 503) is not given up
-// before the next cycle is due, but gets ever fewer. Status is 0 where nothing answered.
+// backOff counts a failure and returns when the host may be tried again. A server that says how
+// long to wait is believed, until it has said so too often; one that only asks for fewer visits (429, 503)
+// gets ever fewer before the next cycle is due. Any other host rests after many failures, and is tried
+// again if the cycle still goes on then: a cycle ends without waiting for hosts that rest. Status is 0 where
+// nothing answered.
 func (c *crawl) backOff(h *host, status int, asked time.Time) time.Time {
 	h.failures++
-	wait := min(patience*c.cfg.Interval<<min(h.failures-1, giveUp), maxBackOff)
-	next := time.Now().Add(wait + time.Duration(rand.Int64N(int64(wait)/4+1)))
+	longest, reason := maxBackOff, fmt.Sprintf("retry, %d failed", h.failures)
 	often := h.failures >= giveUp
+	if often {
+		longest = longRest
+	}
+	wait := min(patience*c.cfg.Interval<<min(h.failures-1, giveUp), longest)
+	next := time.Now().Add(wait + time.Duration(rand.Int64N(int64(wait)/4+1)))
 	if !asked.IsZero() && (!often || asked.After(next)) {
-		next = asked
+		next, reason = asked, "Retry-After"
 	}
 	busy := status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 	if often && !(busy && next.Before(c.round.due)) {
-		h.idle.Store(true)
-		return time.Time{}
+		reason = fmt.Sprintf("rests, %d failed", h.failures)
+		c.setResting(h, true)
 	}
+	h.waits.Store(&reason)
 	return next
 }
+
+// setResting notes that a host rests after many failures, or does so no longer.
+func (c *crawl) setResting(h *host, rests bool) {
+	if h.rests.Swap(rests) == rests {
+		return
+	}
+	if rests {
+		c.atRest.Add(1)
+	} else {
+		c.atRest.Add(-1)
+	}
+}
+
+// recovered notes that a host's server answers as it should.
+func (h *host) recovered() {
+	h.failures = 0
+	h.waits.Store(nil)
+}
+
+// unreached reports whether the host has no address, or rests because it fails.
+func (h *host) unreached() bool { return h.idle.Load() || h.rests.Load() }
 
 // addressKey is the name of an address among the restraints; no host is called so.
 func addressKey(addr netip.Addr) string { return "@" + addr.String() }

@@ -100,7 +100,7 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	ru.way = nil
 	c.wake(h) // home, where redirects led away
 	if !verdict.NotNow() {
-		h.failures = 0
+		h.recovered()
 		ru.Robots, ru.until = c.shared.Share(verdict.Rules), time.Now().Add(c.cfg.Page.Rules)
 		if err := c.robots.Save(ru.scheme, h.name, verdict.Text, ru.until); err != nil {
 			c.fail(h, err)
@@ -114,10 +114,6 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 	h.lost = err != nil
 	t.out.Trouble = true
 	t.out.NotBefore = c.backOff(h, status, notBefore)
-	if h.idle.Load() {
-		t.out.More = false
-		c.gate.Remove(h.name)
-	}
 }
 
 // redirectRules prepares the next access; it reports whether there is to be one. A
@@ -165,8 +161,9 @@ func retryAfter(header http.Header) time.Time {
 // the operator's setting, or by its robots.txt.
 func (c *crawl) resting(t *turn) bool {
 	now := time.Now()
-	at := now
+	at, why := now, ""
 	if s := t.host.quiet; s != nil && s.Open(now) {
+		why = "not_between"
 		if at = s.Until(now); at.IsZero() { // for good
 			at = now.Add(maxRetryAfter)
 		}
@@ -176,13 +173,14 @@ func (c *crawl) resting(t *turn) bool {
 			continue
 		}
 		if next := ru.VisitAt(c.cfg.userAgent(), now); next.After(at) {
-			at = next
+			at, why = next, "robots.txt's hours"
 		}
 	}
 	if !at.After(now) {
 		return false
 	}
 	t.out.NotBefore, t.out.More = at, true
+	t.host.waits.Store(&why)
 	return true
 }
 

@@ -135,9 +135,13 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 		return nil
 	}
 	if err != nil {
-		c.log.Warn("host left out of this cycle", "host", h.name, "error", err)
+		if h.nowhere.Swap(true) {
+			return nil // it has been told
+		}
+		c.log.Warn("host has no address; it is looked up again", "host", h.name, "every", lookAgain, "error", err)
 		return c.journal.comment("%s: %v", h.name, err)
 	}
+	h.nowhere.Store(false)
 	h.locate(addr)
 	c.takeTurns(h)
 	h.idle.Store(false) // from here on others ask for the address
@@ -150,6 +154,30 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 		c.gate.AddAt(h.home(), h.name, later(at, c.restraints.Get(h.name).Until))
 	}
 	return nil
+}
+
+// lookAgain lies between two questions for the addresses of hosts that have none.
+const lookAgain = 15 * time.Minute
+
+// findLost asks again for the addresses of hosts that had none, until ctx ends: name servers fail too. A
+// cycle does not wait for such hosts.
+func (c *crawl) findLost(ctx context.Context) error {
+	for {
+		timer := time.NewTimer(lookAgain)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		for _, h := range c.all() {
+			if h.nowhere.Load() && ctx.Err() == nil {
+				if err := c.start(ctx, h); err != nil {
+					return err
+				}
+			}
+		}
+	}
 }
 
 // atOnce is how many hosts are visited at once when a crawl begins.

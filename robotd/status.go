@@ -138,12 +138,15 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 	loads := make(map[string]*load)
 	for _, h := range c.all() {
 		d := describeHost(h, at[h.name])
+		if d.State == status.Waits || d.State == status.LeftOut {
+			d.Why = c.whyWaits(h, at[h.name], now)
+		}
 		s.Pages.Total += d.Pages.Total
 		s.Pages.PerMinute += d.Pages.PerMinute
 		s.Bytes.Total += d.Bytes.Total
 		s.Bytes.PerMinute += d.Bytes.PerMinute
 		switch {
-		case h.idle.Load():
+		case h.unreached():
 			s.LeftOut++
 			if len(s.Unreached) < maxUnreached {
 				s.Unreached = append(s.Unreached, h.name)
@@ -170,12 +173,15 @@ func describeHost(h *host, p *polite.Place) status.Host {
 		d.Address = addr.Addr().String()
 	}
 	switch {
-	case h.idle.Load():
-		d.State = status.LeftOut
 	case p != nil && p.Out:
 		d.State = status.Visiting
+	case h.unreached():
+		d.State = status.LeftOut
 	case p != nil:
-		d.State, d.Next = status.Waits, p.At
+		d.State = status.Waits
+	}
+	if p != nil && !p.Out {
+		d.Next = p.At
 	}
 	return d
 }

@@ -11,6 +11,7 @@ type Place struct {
 	Host     string
 	Slot     netip.Addr    // the address, or the first of the group, that the host shares with others
 	At       time.Time     // about when its next run starts; while Out: zero
+	Asked    time.Time     // the host itself is not visited before: for its Crawl-delay, its Retry-After or a failure
 	Interval time.Duration // that holds at the slot now
 	Out      bool          // its run is under way
 }
@@ -28,7 +29,7 @@ func (g *Gate) Survey() []Place {
 	for _, v := range g.hosts {
 		p := Place{Host: v.host, Slot: v.slot.addr, Interval: v.slot.pace.current(&g.opt), Out: v.index < 0}
 		if !p.Out {
-			p.At = v.at
+			p.At, p.Asked = v.at, v.at
 		}
 		places = append(places, p)
 	}

@@ -27,6 +27,7 @@ func hostColumns() []column {
 			}
 			return clock(h.Next, b.screen.Now)
 		}},
+		{"WHY", 19, true, func(_ *builder, h *Host) string { return h.Why }},
 		{"/MIN", 6, false, func(_ *builder, h *Host) string { return count(h.Pages.PerMinute) }},
 		{"BYTES", 7, false, func(_ *builder, h *Host) string { return Size(h.Bytes.Total) }},
 		{"ADDRESS", 15, true, func(_ *builder, h *Host) string { return h.Address }},

@@ -36,7 +36,7 @@ type Status struct {
 	Addresses  int         `json:"addresses"`          // on which those with pages left live
 	Waiting    int         `json:"waiting"`            // with something left to visit
 	Visited    int         `json:"visited"`            // of those, right now
-	LeftOut    int         `json:"left_out"`           // that could not be reached in this cycle
+	LeftOut    int         `json:"left_out"`           // that have no address, or rest because they fail
 	Unreached  []string    `json:"unreached"`          // some of those left out
 	Pages      Rate        `json:"pages"`              // stored in this cycle since the start
 	Bytes      Rate        `json:"bytes"`              // of their answers on the wire
@@ -117,7 +117,7 @@ type HostState string
 const (
 	Visiting HostState = "visiting"
 	Waits    HostState = "waiting"
-	LeftOut  HostState = "left out" // it has no address, or cannot be reached in this cycle
+	LeftOut  HostState = "left out" // it has no address, or rests because it fails
 	Done     HostState = "done"     // for this cycle
 )
 
@@ -130,6 +130,7 @@ type Host struct {
 	Bytes   Rate      `json:"bytes"`
 	Left    int64     `json:"left"` // pages that are known and not visited
 	Next    time.Time `json:"next,omitzero"`
+	Why     string    `json:"why,omitempty"` // it is not visited now
 }
 
 // Lost counts by kind what was not collected since the last batch; the batch's
