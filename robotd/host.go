@@ -9,6 +9,7 @@ import (
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/frontier"
+	"sheaf/robotd/trap"
 )
 
 // host is one assigned host during a crawl.
@@ -22,12 +23,13 @@ type host struct {
 	gone bool       // the host went to another robot
 
 	// Whoever has the host's turn uses these; the gate sees to it that it is one.
-	rules    []*rules  // one for each scheme that was met
-	speed    speed     // in the hour that runs
-	failures int       // in a row
-	located  time.Time // when its address was learned
-	lost     bool      // nothing answered there the last time
-	probed   bool      // it was asked for what is missing
+	rules     []*rules  // one for each scheme that was met
+	speed     speed     // in the hour that runs
+	failures  int       // in a row
+	located   time.Time // when its address was learned
+	lost      bool      // nothing answered there the last time
+	probed    bool      // it was asked for what is missing
+	calendars trap.Calendars
 	// What was to be noted of a page whose cell is stored, where the disk was too full to note it; nil: nothing.
 	unfinished *frontier.Done
 	missing    *missing // nil: what is not there is said to be so, or nobody has asked

@@ -67,6 +67,7 @@ func (c *crawl) extract(t *turn) {
 		if p.Robots.NoFollow || asked.NoFollow {
 			return
 		}
+		t.host.calendars.Saw(pathQuery(t.entry.URL), p.Text)
 		for _, l := range links {
 			if c.wanted(&l) {
 				c.follow(t, l.URL, frontier.Entry{Depth: t.entry.Depth + 1})
@@ -132,7 +133,11 @@ func (c *crawl) follow(t *turn, url string, e frontier.Entry) {
 	case len(pathQuery(e.URL)) > c.cfg.Page.MaxPath:
 		t.lose(name, "length", e.URL)
 	default:
-		if why := trap.Check(pathQuery(e.URL), time.Now()); why != "" {
+		why := trap.Check(pathQuery(e.URL), time.Now())
+		if to == t.host && to.calendars.Endless(pathQuery(e.URL)) {
+			why = trap.Calendar
+		}
+		if why != "" {
 			t.lose(name, why, e.URL)
 			return
 		}

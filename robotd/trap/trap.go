@@ -6,6 +6,7 @@ package trap
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,19 +14,22 @@ import (
 
 // Bounds of what a person would have made.
 const (
-	maxRepeats    = 3    // of one to four segments of a path, one after the other
-	maxSame       = 6    // segments of one path that are alike, wherever they stand
-	maxParameters = 20   // of a query
-	maxSameName   = 8    // parameters of one name
-	firstYear     = 1800 // of a calendar
-	yearsAhead    = 3
+	maxRepeats    = 3  // of one to four segments of a path, one after the other
+	maxSame       = 6  // segments of one path that are alike, wherever they stand
+	maxParameters = 20 // of a query
+	maxSameName   = 8  // parameters of one name
+	yearsAhead    = 3  // of a calendar
 )
 
 var (
-	pathDate  = regexp.MustCompile(`/(\d{4,6})[/-](\d{1,2})([/-](\d{1,2}))?(/|-|\.|$)`)
-	queryYear = regexp.MustCompile(`^(?:y|yr|year|nen)=(\d{4,})$`)
-	queryDate = regexp.MustCompile(`^[a-z_]*(?:date|day|month|cal)[a-z_]*=(\d{4,6})-\d{1,2}`)
+	pathDate  = regexp.MustCompile(`/(\d{4})[/-](\d{1,2})(?:[/-](\d{1,2}))?(/|-|\.|$)`)
+	queryYear = regexp.MustCompile(`^(y|yr|year|nen)=(\d{4})$`)
+	queryDate = regexp.MustCompile(`^[a-z_]*(?:date|day|month|cal)[a-z_]*=(\d{4})-\d{1,2}`)
+	queryPart = regexp.MustCompile(`^(?:m|mo|mon|month|gatsu|tsuki)=\d{1,2}$`)
 )
+
+// Calendar is why a link that goes on in an endless calendar is not followed.
+const Calendar = "calendar"
 
 // Check returns why a URL's path and query look endless, or nothing.
 func Check(pathQuery string, now time.Time) (why string) {
@@ -34,7 +38,7 @@ func Check(pathQuery string, now time.Time) (why string) {
 	case strings.Count(path, "/") >= maxRepeats && repeats(strings.Split(strings.Trim(path, "/"), "/")):
 		return "path_repeats"
 	case endlessCalendar(path, query, now):
-		return "calendar"
+		return Calendar
 	case pilesUp(query):
 		return "parameters"
 	}
@@ -42,10 +46,13 @@ func Check(pathQuery string, now time.Time) (why string) {
 }
 
 // repeats reports whether a path goes in circles, as relative links of a page that is served
-// under every path do.
+// under every path do. Numbers may repeat: they are coordinates, versions, choices.
 func repeats(segments []string) bool {
 	same := make(map[string]int, len(segments))
 	for _, s := range segments {
+		if isNumber(s) {
+			continue
+		}
 		if same[s]++; same[s] > maxSame {
 			return true
 		}
@@ -55,7 +62,7 @@ func repeats(segments []string) bool {
 		for i := width; i < len(segments); i++ {
 			if segments[i] != segments[i-width] || segments[i] == "" {
 				run = 0
-			} else if run++; run >= maxRepeats*width {
+			} else if run++; run >= maxRepeats*width && !allNumbers(segments[i-width+1:i+1]) {
 				return true
 			}
 		}
@@ -63,31 +70,67 @@ func repeats(segments []string) bool {
 	return false
 }
 
-// endlessCalendar reports whether a URL names a month of a year that nobody keeps a page for.
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+func allNumbers(segments []string) bool {
+	return !slices.ContainsFunc(segments, func(s string) bool { return !isNumber(s) })
+}
+
+// endlessCalendar reports whether a URL names a month of a year to come that nobody keeps a page for. Any year of
+// the past may have one; a calendar that is walked back into it ends by its Calendars.
 func endlessCalendar(path, query string, now time.Time) bool {
-	beyond := func(text string) bool {
-		year, err := strconv.Atoi(text)
-		return err != nil || year < firstYear || year > now.Year()+yearsAhead
-	}
-	if hasYear(path) {
-		if m := pathDate.FindStringSubmatch(path); m != nil {
-			month, _ := strconv.Atoi(m[2])
-			if month >= 1 && month <= 12 && beyond(m[1]) && plausible(m[1], now) {
-				return true
-			}
-		}
+	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // beyond, numbers only look like years
+		return true
 	}
 	if !hasYear(query) {
 		return false
 	}
-	for p := range strings.SplitSeq(strings.ToLower(query), "&") {
-		if m := queryYear.FindStringSubmatch(p); m != nil && beyond(m[1]) {
-			return true
-		} else if m := queryDate.FindStringSubmatch(p); m != nil && beyond(m[1]) {
-			return true
+	params := strings.Split(strings.ToLower(query), "&")
+	month := slices.ContainsFunc(params, queryPart.MatchString)
+	for _, p := range params {
+		if m := queryYear.FindStringSubmatch(p); m != nil {
+			if year, _ := strconv.Atoi(m[2]); month && ahead(year, now) {
+				return true
+			}
+		} else if m := queryDate.FindStringSubmatch(p); m != nil {
+			if year, _ := strconv.Atoi(m[1]); ahead(year, now) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+func ahead(year int, now time.Time) bool { return year > now.Year()+yearsAhead }
+
+// date is a year and a month in a path, and what stands before.
+type date struct {
+	before string
+	year   int
+}
+
+// inPath finds a date in a path. Behind another number, or with an image's ending, there is none: it is
+// the column and the row of a map's tile.
+func inPath(path string) (d date, ok bool) {
+	if !hasYear(path) {
+		return d, false
+	}
+	at := pathDate.FindStringSubmatchIndex(path)
+	if at == nil {
+		return d, false
+	}
+	d.before = path[:at[0]]
+	d.year, _ = strconv.Atoi(path[at[2]:at[3]])
+	month, _ := strconv.Atoi(path[at[4]:at[5]])
+	if month < 1 || month > 12 || isNumber(d.before[strings.LastIndexByte(d.before, '/')+1:]) {
+		return d, false
+	}
+	for _, end := range []string{".png", ".jpg", ".jpeg", ".gif", ".webp"} {
+		if strings.HasSuffix(strings.ToLower(path), end) {
+			return d, false
+		}
+	}
+	return d, true
 }
 
 // hasYear reports whether there are four digits in a row: most links have none, and are not worth an expression.
@@ -101,14 +144,6 @@ func hasYear(text string) bool {
 		}
 	}
 	return false
-}
-
-// plausible keeps numbers that only look like years, of articles or shelves, from being
-// taken for a calendar's: a walk through the months meets every year on its way, so
-// that it is enough to stop it within the next centuries.
-func plausible(text string, now time.Time) bool {
-	year, err := strconv.Atoi(text)
-	return err == nil && year > firstYear-100 && year < now.Year()+200
 }
 
 // pilesUp reports whether a query grows from link to link.

@@ -24,7 +24,6 @@ func TestCheck(t *testing.T) {
 		"/cal/2026/1/":                            "",
 		"/cal/2029/12/31":                         "",
 		"/cal/2030/1/":                            "calendar",
-		"/cal/1799/12/":                           "calendar",
 		"/archive/1923/09/01.html":                "",
 		"/shelf/1405/11/":                         "", // no year: a shelf
 		"/item/88012/3":                           "",
