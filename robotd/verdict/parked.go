@@ -17,6 +17,7 @@ var parkingHosts = []string{
 
 var (
 	parkedTitle = regexp.MustCompile(`(?i)(domain|[a-z0-9-]+\.[a-z]{2,6})( name)? (is|may be|might be) for sale|buy this domain|^\W*parked domain|domain (name )?(has )?expired|domain parking|ドメインパーキング|ドメイン(の|は)?(販売|有効期限|期限切れ|失効)|このドメイン`)
+	bareTitle   = regexp.MustCompile(`(?i)^\s*([a-z0-9-]+\.)*[a-z0-9-]+\.[a-z]{2,}\s*$|^\s*$`) // the domain's name, or nothing
 	parkedText  = regexp.MustCompile(`(?i)(this|the) domain( name)?[^.]{0,60} (is|may be|might be) for sale|buy this domain|(this|the) domain( name)? (is|has been) (parked|registered (at|by|with)|expired)|domain (name )?(has )?expired|this (web ?)?page is parked|このドメイン(名)?(は|が|を)[^。]{0,40}(販売|売却|譲渡|取得|期限|失効|更新され|登録され|利用されて|使用されて|パーキング)|ドメインパーキング`)
 )
 
@@ -25,10 +26,11 @@ func parked(p *Page) string {
 		return ""
 	}
 	said := mentions(p.Text, "domain") || mentions(p.Text, "ドメイン") || mentions(p.Text, "parked")
-	if said && parkedText.MatchString(p.Text) && (parkedTitle.MatchString(p.Title) || len(p.Text) <= fewWords) {
+	titled := parkedTitle.MatchString(p.Title) || bareTitle.MatchString(p.Title) && len(p.Text) <= fewWords
+	if said && titled && parkedText.MatchString(p.Text) {
 		return "it says that the domain is for sale or expired"
 	}
-	if len(p.Text) > aNote {
+	if len(p.Text) > aNote || !titled && !said && p.Text != "" {
 		return ""
 	}
 	for _, host := range parkingHosts {

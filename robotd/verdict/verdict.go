@@ -3,10 +3,10 @@
 // (soft 404s), and those of domains that nobody uses (parked).
 //
 // Such an answer must not stand in an archive for the page that it hides. A real
-// page that is taken for one would be lost, which is worse, so every rule asks for two
-// things that together no real page has: a sign that belongs to such answers
-// alone, and hardly any text beside it. Words alone never decide: pages that speak about
-// errors are long.
+// page that is taken for one would be lost, which is worse, so every rule asks for hardly any text
+// and two signs: what a guarding service leaves in header or markup, what the status says,
+// what the title says, what the text says beside repeating the title. A title alone never
+// decides: films, bands and poems are called "Access Denied" or "Error 404", and their pages are short.
 //
 // What a host answers where nothing can be is learned by asking for a path that does
 // not exist; a page like that answer is missing too (Sketch).
@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,9 +63,15 @@ func Judge(p *Page) (Mark, string) {
 	if why := parked(p); why != "" {
 		return Parked, why
 	}
-	if !p.More && len(p.Text) <= aNote && missingTitle.MatchString(p.Title) &&
-		(len(p.Text) <= fewWords || missingText.MatchString(p.Text)) {
-		return Missing, "its title says so"
+	if !p.More && len(p.Text) <= aNote && slices.ContainsFunc(titles(p), missingTitle.MatchString) {
+		switch {
+		case missingText.MatchString(beside(p)):
+			return Missing, "its title and its text say so"
+		case visitorTitle.MatchString(p.Title) && len(p.Text) <= fewWords:
+			return Missing, "its title tells the visitor so"
+		case missingMarkup.Match(p.Body) && len(p.Text) <= fewWords:
+			return Missing, "its title and its markup say so"
+		}
 	}
 	return None, ""
 }
@@ -88,10 +95,10 @@ var blockers = []struct {
 	{name: "AWS", markup: "window.gokuProps"},
 	{name: "Imperva", markup: "Incapsula incident ID"},
 	{name: "Imperva", markup: "_Incapsula_Resource?SWUDNSAI"},
-	{name: "Imperva", title: "pardon our interruption"},
+	{name: "Imperva", markup: "made us think", title: "pardon our interruption"},
 	{name: "DataDome", markup: "captcha-delivery.com"},
 	{name: "HUMAN", markup: `id="px-captcha"`},
-	{name: "Sucuri", title: "sucuri website firewall"},
+	{name: "Sucuri", markup: "sucuri.net", title: "sucuri website firewall"},
 	{name: "DDoS-Guard", markup: "ddos-guard", title: "ddos-guard"},
 	{name: "Kasada", markup: "window.KPSDK"},
 	{name: "Anubis", markup: "anubis_challenge"},
@@ -123,8 +130,8 @@ func blocked(p *Page) string {
 		return "it asks for proof of being human"
 	case refused && blockedText.MatchString(p.Title+"\n"+p.Text):
 		return "it refuses access"
-	case p.Status == http.StatusOK && blockedTitle.MatchString(p.Title) && (len(p.Text) <= fewWords || blockedText.MatchString(p.Text)):
-		return "its title refuses access"
+	case p.Status == http.StatusOK && blockedTitle.MatchString(p.Title) && (blockedText.MatchString(beside(p)) || noPermission.MatchString(beside(p))):
+		return "its title and its text refuse access"
 	}
 	return ""
 }
@@ -136,8 +143,34 @@ var (
 	challengeText = regexp.MustCompile(`(?i)(verify|prove|confirm)[^.]{0,30} (you are|you're|you aren't|you are not|that you)[^.]{0,20} (human|robot|bot)|i'?m not a robot|are you a robot|checking (if the site connection is secure|your browser)|enter the characters you see|complete the (captcha|security check)|ロボットで(は)?ない|ロボットではありません|人間であること|画像に(表示され|書かれ)[^。]{0,20}文字|セキュリティチェックを完了`)
 
 	missingTitle = regexp.MustCompile(`(?i)^\W*(http\W*)?(error\W*)?404(\W|$)|(page|file|document|url|object)s? (was |is |could |can |has )?(not (be )?(found|exist)|cannot be found|can't be found|does not exist|doesn't exist|missing)|^\W*not found\W*$|(ページ|ファイル|記事|url|ＵＲＬ)(は|が)[^。]{0,12}((見|み)つかりません|存在しません|ありません|(見|み)つかりませんでした|見当たりません)|^\W*(見|み)つかりません`)
-	missingText  = regexp.MustCompile(`(?i)404|not (be )?found|(does not|doesn't|no longer) exist|cannot be found|can't find|(見|み)つかりません|存在しません|見当たりません|削除された|移動(した|された)|(ページ|ファイル|記事)(は|が)ありません`)
+	missingText  = regexp.MustCompile(`(?i)404 not found|(could|can|was|were|is|are)(not| not|n't) (be )?found|page not found|(does not|doesn't|no longer) exist|cannot be found|can't find|(見|み)つかりません|存在しません|見当たりません|削除された|移動(した|された)|(ページ|ファイル|記事)(は|が)ありません`)
 )
+
+var (
+	noPermission = regexp.MustCompile(`(do not|don't) have (permission|access)`)
+
+	// visitorTitle speaks to somebody who asked for a page, which no page's own title does.
+	visitorTitle = regexp.MustCompile(`(?i)(page|file|document|url) (that )?you|requested (page|file|document|url)|お探しの|ご指定の|お求めの|アクセスされた`)
+	// missingMarkup is what page makers call a page that is not there.
+	missingMarkup = regexp.MustCompile(`(?i)(class|id)\s*=\s*["'][^"']*(error-?404|404-?error|page-?404|404-?page|not-?found)|<meta[^>]{1,60}noindex|href\s*=\s*["'][^"']*/404(\.[a-z]+)?/?["']`)
+	titleParts    = regexp.MustCompile(`\s*[|｜:：–—»«]\s*|\s+-\s+`)
+)
+
+// titles are a page's title and its parts: many have the site's name beside their own.
+func titles(p *Page) []string {
+	return append([]string{p.Title}, titleParts.Split(p.Title, -1)...)
+}
+
+// beside is a page's text without its title and the title's parts, which headings repeat.
+func beside(p *Page) string {
+	text := strings.ToLower(p.Text)
+	for _, part := range titles(p) {
+		if part = strings.TrimSpace(strings.ToLower(part)); len(part) > 2 {
+			text = strings.ReplaceAll(text, part, " ")
+		}
+	}
+	return text
+}
 
 // mentions reports whether a text has a word, which is in lower case. Expressions that are long in
 // coming to "no" are only asked about texts that have one of their words.

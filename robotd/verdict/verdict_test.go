@@ -56,7 +56,7 @@ func TestJudge(t *testing.T) {
 		{"not found and says so", 404, nil, `<title>404 Not Found</title>`, None},
 
 		{"soft 404", 200, nil, `<title>404 Not Found</title><h1>Not Found</h1><p>The page was not found.`, Missing},
-		{"soft 404 of a shop", 200, nil, `<title>Page not found | Example</title><ul><li>Home<li>Shop<li>About</ul>`, Missing},
+		{"soft 404 of a shop", 200, nil, `<title>Page not found | Example</title><body class="blog error404"><ul><li>Home<li>Shop<li>About</ul>`, Missing},
 		{"soft 404 in Japanese", 200, nil, `<title>ページが見つかりません｜例社</title><p>お探しのページは移動したか、削除された可能性があります。` + strings.Repeat(filler, 10), Missing},
 		{"soft 404 in Japanese, polite", 200, nil, `<title>お探しのページは見つかりませんでした</title><p>トップへ`, Missing},
 
