@@ -95,7 +95,7 @@ func (c *crawl) whyLeft(now time.Time) func(*host) string {
 
 // coverage sums up what became of the cycle's pages since the start.
 func (c *crawl) coverage(now time.Time) status.Coverage {
-	s := status.Coverage{Pages: c.tally.pages.Load(), Unchanged: c.tally.unchanged.Load(), Answers: c.tally.answers.Load(), Lost: c.ledger.Cycle(), Why: map[string]int64{}}
+	s := status.Coverage{Pages: c.tally.pages.Load(), Unchanged: c.tally.unchanged.Load(), Answers: c.tally.answers.Load(), Unverified: c.tally.unverified.Load(), Lost: c.ledger.Cycle(), Why: map[string]int64{}}
 	why := c.whyLeft(now)
 	for _, h := range c.all() {
 		if n := int64(h.front.Left()); n > 0 {
@@ -112,7 +112,10 @@ func (c *crawl) coverage(now time.Time) status.Coverage {
 }
 
 // tally counts what was stored.
-type tally struct{ pages, unchanged, answers atomic.Int64 }
+type tally struct {
+	pages, unchanged, answers atomic.Int64
+	unverified                atomic.Int64 // of all these, from servers whose certificate does not verify
+}
 
 func (t *tally) count(kind archive.Kind) {
 	switch kind {
@@ -129,4 +132,5 @@ func (t *tally) reset() {
 	t.pages.Store(0)
 	t.unchanged.Store(0)
 	t.answers.Store(0)
+	t.unverified.Store(0)
 }

@@ -77,6 +77,7 @@ func (c *Config) check() error {
 		{"page.full", c.Page.Full, c.Page.Full < 0, "a duration such as 720h"},
 		{"revisit.at_least", c.Revisit.AtLeast, c.Revisit.AtLeast < 24*time.Hour || c.Revisit.AtLeast > 60*24*time.Hour, "24h to 1440h"},
 		{"page.rules", c.Page.Rules, c.Page.Rules < 0 || c.Page.Rules > maxRules, "0s to 24h"},
+		{"tls.verify", c.TLS.Verify, c.TLS.Verify != TLSRecord && c.TLS.Verify != TLSRefuse, `"record" or "refuse"`},
 		{"batch.size", c.Batch.Size, c.Batch.Size < 1, "a positive number of bytes"},
 		{"batch.level", c.Batch.Level, c.Batch.Level < 1 || c.Batch.Level > 9, "1 to 9"},
 		{"upload.by", c.Upload.By, c.Upload.By != "http" && c.Upload.By != "ftp", `"http" or "ftp"`},

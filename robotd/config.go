@@ -87,6 +87,9 @@ type Config struct {
 	// Links says whether the archive gets the links of each page.
 	Links LinksConfig `mapstructure:"links"`
 
+	// TLS says what becomes of pages whose server's certificate does not verify.
+	TLS TLSConfig `mapstructure:"tls"`
+
 	Page   PageConfig   `mapstructure:"page"`
 	Batch  BatchConfig  `mapstructure:"batch"`
 	Upload UploadConfig `mapstructure:"upload"`
@@ -168,6 +171,17 @@ type LinksConfig struct {
 	Record bool `mapstructure:"record"`
 	Max    int  `mapstructure:"max"` // of one page; further ones are left out
 }
+
+// TLSConfig is about servers of pages alone: manager, uploads and updates always verify.
+type TLSConfig struct {
+	Verify string `mapstructure:"verify"` // TLSRecord or TLSRefuse
+}
+
+// Values of tls.verify.
+const (
+	TLSRecord = "record" // such pages are collected, and marked: X-Crawler-Certificate in the stored header
+	TLSRefuse = "refuse" // they are not
+)
 
 // BatchConfig says when batches are made.
 type BatchConfig struct {
@@ -253,6 +267,7 @@ func Default() Config {
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
 			Tries: 3, Full: 30 * 24 * time.Hour, Rules: maxRules, Probe: true,
 		},
+		TLS:    TLSConfig{Verify: TLSRecord},
 		Links:  LinksConfig{Record: true, Max: 1000},
 		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
 		Tap:    TapConfig{Buffer: 16 << 20},

@@ -45,6 +45,9 @@ func (c *crawl) append(t *turn) error {
 	}
 	t.host.pages.Add(1)
 	c.tally.count(rec.Kind)
+	if t.resp.Certificate != "" {
+		c.tally.unverified.Add(1)
+	}
 	t.host.bytes.Add(t.resp.ResponseBytes)
 	t.host.ms.Add(t.resp.Took.Milliseconds())
 	return nil
@@ -62,6 +65,9 @@ func record(t *turn) (*archive.Record, frontier.Visit) {
 	}
 	if resp.IP.IsValid() {
 		rec.IP = resp.IP.String()
+	}
+	if resp.Certificate != "" {
+		rec.HTTP = mark(rec.HTTP, "X-Crawler-Certificate: "+resp.Certificate)
 	}
 	if t.mark != verdict.None {
 		rec.HTTP = mark(rec.HTTP, "X-Crawler-Verdict: "+string(t.mark))

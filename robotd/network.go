@@ -16,7 +16,7 @@ func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
 	return fetch.Options{
 		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
 		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
-		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes,
+		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes, AnyCertificate: r.cfg.TLS.Verify == TLSRecord,
 		Timeout: r.cfg.Page.Timeout, TempDir: temp,
 	}
 }

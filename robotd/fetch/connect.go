@@ -94,6 +94,8 @@ type connection struct {
 	again    bool             // asks the server to keep the connection
 	absolute bool             // a plain request to an HTTP proxy names the whole URL
 	proxyKey string           // Proxy-Authorization for it
+
+	certificate string // what is wrong with the server's; see Response.Certificate
 }
 
 // connect dials, through the proxy if there is one, and encrypts for https.
@@ -234,10 +236,13 @@ type oneByteReader struct{ net.Conn }
 func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1, len(p))]) }
 
 // encrypt speaks TLS as old as 1.0, with the suites that old servers have and
-// nothing that is broken outright; it never renegotiates.
+// nothing that is broken outright; it never renegotiates. A certificate that does not verify ends the
+// connection, or is noted where any will do: proxies and the service have connections of their own, which always
+// verify.
 func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error {
+	name = strings.TrimSuffix(name, ".")
 	conn := tls.Client(c.Conn, &tls.Config{
-		ServerName:         strings.TrimSuffix(name, "."),
+		ServerName:         name,
 		NextProtos:         []string{protoHTTP2, "http/1.1"},
 		MinVersion:         tls.VersionTLS10,
 		CipherSuites:       cipherSuites(),
@@ -246,6 +251,9 @@ func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error
 	})
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return &kindError{TLS, err}
+	}
+	if f.opt.AnyCertificate {
+		c.certificate = wrongWith(conn.ConnectionState(), name, f.opt.RootCAs)
 	}
 	c.Conn = conn
 	if conn.ConnectionState().NegotiatedProtocol != protoHTTP2 {

@@ -37,7 +37,7 @@ type Options struct {
 	Overrides      map[string]string // host name → "ip" or "ip:port", asked before DNS
 	Proxy          *url.URL          // http, https or socks5; nil: none
 	AllowPrivate   bool              // lets private, loopback and link-local addresses be fetched
-	AnyCertificate bool              // takes pages from hosts whose certificate does not verify
+	AnyCertificate bool              // takes pages from hosts whose certificate does not verify: see Response.Certificate
 	RootCAs        *x509.CertPool    // nil: the system's
 	MaxBody        int64             // decoded bytes kept of a body; default 64 MiB
 	MaxHeader      int               // bytes of a header block; default 64 KiB
@@ -108,10 +108,13 @@ type Response struct {
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
 	Truncated string      // "", or why Size is not all: "length", "time", "disconnect"
-	IP        netip.Addr  // connected to; the zero value where an HTTP proxy chose
-	Start     time.Time
-	Took      time.Duration
-	Wait      time.Duration // until the header was there, from when the connection was
+	// Certificate says what is wrong with the server's certificate, by one of the Cert constants; empty: nothing,
+	// or it was not asked for one.
+	Certificate string
+	IP          netip.Addr // connected to; the zero value where an HTTP proxy chose
+	Start       time.Time
+	Took        time.Duration
+	Wait        time.Duration // until the header was there, from when the connection was
 
 	RequestBytes  int64 // on the wire, TLS and headers included
 	ResponseBytes int64
@@ -194,7 +197,7 @@ func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, re
 		return nil, false, &kindError{Protocol, err}
 	}
 	defer ans.Body.Close()
-	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, IP: c.ip, Wait: time.Since(asked)}
+	resp := &Response{Status: ans.StatusCode, Protocol: ans.Proto, Header: ans.Header, Certificate: c.certificate, IP: c.ip, Wait: time.Since(asked)}
 	limit := f.opt.MaxBody
 	if req.MaxBody > 0 {
 		limit = min(limit, req.MaxBody)

@@ -12,13 +12,14 @@ import (
 // Coverage is what became of a cycle's pages since the robot started, as far as it has got: together
 // with what each batch's manifest says by host, every page that was due is in it.
 type Coverage struct {
-	Pages     int64            `json:"pages"`     // taken in full
-	Unchanged int64            `json:"unchanged"` // revisits
-	Answers   int64            `json:"answers"`   // archived, and no page: redirects, "not found"
-	Lost      coverage.Reasons `json:"lost"`      // not collected, by kind and reason
-	Left      int64            `json:"left"`      // queued and not visited
-	Why       map[string]int64 `json:"why"`       // of those, by what keeps them
-	Later     int64            `json:"later"`     // known, and put off to a later cycle for want of room
+	Pages      int64            `json:"pages"`      // taken in full
+	Unchanged  int64            `json:"unchanged"`  // revisits
+	Answers    int64            `json:"answers"`    // archived, and no page: redirects, "not found"
+	Unverified int64            `json:"unverified"` // of all these, from servers whose certificate does not verify
+	Lost       coverage.Reasons `json:"lost"`       // not collected, by kind and reason
+	Left       int64            `json:"left"`       // queued and not visited
+	Why        map[string]int64 `json:"why"`        // of those, by what keeps them
+	Later      int64            `json:"later"`      // known, and put off to a later cycle for want of room
 }
 
 // reasonsShown bounds the reasons of one kind that people are shown, the most frequent first.
@@ -31,6 +32,9 @@ func (b *builder) coverage(s *Status) {
 		return
 	}
 	b.row("covered", "%s taken, %s unchanged, %s", plural(c.Pages, "page", "pages"), count(c.Unchanged), plural(c.Answers, "other answer", "other answers"))
+	if c.Unverified > 0 {
+		b.row("", "%s of them from servers whose certificate does not verify", count(c.Unverified))
+	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Lost)) {
 		total := int64(0)
 		for _, n := range c.Lost[kind] {
