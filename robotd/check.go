@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"sheaf/internal/limits"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/polite"
@@ -67,7 +68,7 @@ func (c *Config) check() error {
 		{"metrics", c.Metrics, !loopback(c.Metrics), "a loopback address with a port, such as 127.0.0.1:9464"},
 		{"express", c.Express, c.Express < 0, "a duration such as 5m, or 0 for none"},
 		{"heartbeat", c.Heartbeat, c.Heartbeat < 0, "a duration such as 5m, or 0 for none"},
-		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1, "a positive number of bytes"},
+		{"page.max_bytes", c.Page.MaxBytes, c.Page.MaxBytes < 1 || c.Page.MaxBytes > limits.MaxBody, fmt.Sprintf("1 to %d bytes: the service takes no longer page", int64(limits.MaxBody))},
 		{"page.timeout", c.Page.Timeout, c.Page.Timeout <= 0, "a duration such as 10m"},
 		{"page.max_per_host", c.Page.MaxPerHost, c.Page.MaxPerHost < 1, "at least 1"},
 		{"links.max", c.Links.Max, c.Links.Max < 1, "at least 1; links.record: false records none"},

@@ -3,6 +3,7 @@ package robotd
 import (
 	"time"
 
+	"sheaf/internal/limits"
 	"sheaf/robotd/schedule"
 )
 
@@ -263,7 +264,7 @@ func Default() Config {
 		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
 		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
 		Page: PageConfig{
-			MaxBytes: 64 << 20, Timeout: 10 * time.Minute, Stall: time.Minute,
+			MaxBytes: limits.PageBytes, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
 			Tries: 3, Full: 30 * 24 * time.Hour, Rules: maxRules, Probe: true,
 		},

@@ -23,6 +23,9 @@ func (c *crawl) append(t *turn) error {
 	var tapped []byte
 	err := c.batches.Append(t.name, rec, func(cell batch.Cell) error {
 		tapped = c.tapped(&cell)
+		if cell.Truncated != "" { // for want of room in the segment, perhaps: it is to be taken in full the next time
+			visit = frontier.Visit{}
+		}
 		if rec.Kind == archive.Page {
 			visit.Full = cell.Time
 		}

@@ -215,7 +215,8 @@ func (c *crawl) settle(t *turn) error {
 	}
 	err := c.append(t)
 	if errors.Is(err, archive.ErrRefused) {
-		return errors.Join(c.journal.comment("not archived: %v", err), h.front.Finish(frontier.Done{}))
+		lost := coverage.Event{Kind: coverage.Failed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
+		return errors.Join(c.journal.comment("not archived: %v", err), c.ledger.Add(lost), h.front.Finish(frontier.Done{}))
 	}
 	return err
 }

@@ -27,6 +27,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sheaf/internal/coding"
+	"sheaf/internal/limits"
 	"sheaf/internal/weburl"
 )
 
@@ -39,9 +40,9 @@ type Options struct {
 	AllowPrivate   bool              // lets private, loopback and link-local addresses be fetched
 	AnyCertificate bool              // takes pages from hosts whose certificate does not verify: see Response.Certificate
 	RootCAs        *x509.CertPool    // nil: the system's
-	MaxBody        int64             // decoded bytes kept of a body; default 64 MiB
+	MaxBody        int64             // decoded bytes kept of a body; default limits.PageBytes
 	MaxHeader      int               // bytes of a header block; default 64 KiB
-	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default 200
+	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default limits.MaxRatio
 	MinRate        int64             // bytes per second over each RateWindow; default 10
 	RateWindow     time.Duration     // default one minute
 	Timeout        time.Duration     // of one fetch, from look-up to last byte; default 10 minutes
@@ -66,9 +67,9 @@ func New(opt Options) *Fetcher {
 	if opt.Resolver == nil {
 		opt.Resolver = net.DefaultResolver
 	}
-	setDefault(&opt.MaxBody, 64<<20)
+	setDefault(&opt.MaxBody, limits.PageBytes)
 	setDefault(&opt.MaxHeader, 64<<10)
-	setDefault(&opt.MaxRatio, 200)
+	setDefault(&opt.MaxRatio, limits.MaxRatio)
 	setDefault(&opt.MinRate, 10)
 	setDefault(&opt.RateWindow, time.Minute)
 	setDefault(&opt.Timeout, 10*time.Minute)

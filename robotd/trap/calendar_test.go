@@ -56,7 +56,9 @@ func TestEmptyCalendarsEnd(t *testing.T) {
 	empty := func(year, month int) string {
 		return fmt.Sprintf("%s %d Su Mo Tu We Th Fr Sa %s no events", months[month-1], year, strings.Repeat("1 2 3 ", month))
 	}
-	japanese := func(year, month int) string { return fmt.Sprintf("%d年%d月の予定 日月火水木金土 予定はありません", year, month) }
+	japanese := func(year, month int) string {
+		return fmt.Sprintf("%d年%d月の予定 日月火水木金土 予定はありません", year, month)
+	}
 	articles := func(year, month int) string {
 		if month%4 != 0 {
 			return empty(year, month)
