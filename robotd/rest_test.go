@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // TestFailingHostIsTriedAgain: a host that fails for hours rests, and its pages are taken in the same night once it
@@ -60,5 +62,39 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 	}
 	if !strings.HasPrefix(said["www.a.test"], "left out: rests, ") {
 		t.Errorf("the status says of the host that fails: %q", said["www.a.test"])
+	}
+}
+
+// TestLostNameIsLookedUpAgain: a host whose name had no address when the cycle began is visited in that cycle once it has one.
+func TestLostNameIsLookedUpAgain(t *testing.T) {
+	t.Parallel()
+	w := newWeb(t, "127.46.0.1", 2, 2, 1)
+	seeds := w.seeds()
+	const lost, other = "h0.web.test", "h1.web.test"
+	addr := w.home[lost]
+	delete(w.home, lost)
+	found := make(chan struct{})
+	var once sync.Once
+	w.tells = func(host, uri string, _ int) *answer {
+		switch {
+		case host == lost:
+			once.Do(func() { close(found) })
+		case uri == "/": // the cycle goes on for as long as this page takes
+			w.move(lost, addr)
+			select {
+			case <-found:
+			case <-t.Context().Done():
+			}
+		}
+		return nil
+	}
+	cfg := testConfig(t, newService(t, seeds...), nil)
+	cfg.Network.Resolver, cfg.Network.Relearn = w.names.LocalAddr().String(), 20*time.Millisecond
+	r, err := New(cfg, testLog(t))
+	testkit.Must(t, err)
+	defer r.Close()
+	testkit.Must(t, r.Cycle(t.Context()))
+	if w.fetched(lost, "/") != 1 || w.fetched(other, "/") != 1 {
+		t.Errorf("%d and %d visits, want one each", w.fetched(lost, "/"), w.fetched(other, "/"))
 	}
 }

@@ -138,7 +138,7 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 		if h.nowhere.Swap(true) {
 			return nil // it has been told
 		}
-		c.log.Warn("host has no address; it is looked up again", "host", h.name, "every", lookAgain, "error", err)
+		c.log.Warn("host has no address; it is looked up again", "host", h.name, "every", c.lookAgain(), "error", err)
 		return c.journal.comment("%s: %v", h.name, err)
 	}
 	h.nowhere.Store(false)
@@ -156,14 +156,17 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 	return nil
 }
 
-// lookAgain lies between two questions for the addresses of hosts that have none.
-const lookAgain = 15 * time.Minute
+// lookAgain is how long to wait between two questions for the addresses of hosts that have none.
+func (c *crawl) lookAgain() time.Duration {
+	const often = 15 * time.Minute
+	return min(often, c.cfg.Network.Relearn)
+}
 
 // findLost asks again for the addresses of hosts that had none, until ctx ends: name servers fail too. A
 // cycle does not wait for such hosts.
 func (c *crawl) findLost(ctx context.Context) error {
 	for {
-		timer := time.NewTimer(lookAgain)
+		timer := time.NewTimer(c.lookAgain())
 		select {
 		case <-ctx.Done():
 			timer.Stop()
