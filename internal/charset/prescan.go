@@ -97,10 +97,11 @@ func meta(b []byte) (name string, rest []byte) {
 	seen := make(map[string]bool)
 	pragma, needsPragma := false, false
 	for {
-		key, value, after, more := attribute(b)
+		rawKey, rawValue, after, more := attribute(b)
 		if b = after; !more {
 			break
 		}
+		key, value := lowerASCII(rawKey), lowerASCII(rawValue)
 		if seen[key] {
 			continue
 		}
@@ -154,41 +155,41 @@ func inContent(s string) string {
 	}
 }
 
-// attribute reads a tag's next attribute, in lower case ("get an attribute" of the HTML standard). more is false
+// attribute reads a tag's next attribute ("get an attribute" of the HTML standard). more is false
 // at the tag's end, behind which rest begins.
-func attribute(b []byte) (key, value string, rest []byte, more bool) {
+func attribute(b []byte) (key, value, rest []byte, more bool) {
 	b = bytes.TrimLeft(b, " \t\n\f\r/")
 	if len(b) == 0 {
-		return "", "", nil, false
+		return nil, nil, nil, false
 	}
 	if b[0] == '>' {
-		return "", "", b[1:], false
+		return nil, nil, b[1:], false
 	}
 	end := 0
 	for end < len(b) && !(b[end] == '=' && end > 0) && b[end] != '/' && b[end] != '>' && !isSpace(b[end]) {
 		end++
 	}
-	key, b = lowerASCII(b[:end]), b[end:]
+	key, b = b[:end], b[end:]
 	after := bytes.TrimLeft(b, " \t\n\f\r")
 	if len(after) == 0 || after[0] != '=' {
-		return key, "", after, true
+		return key, nil, after, true
 	}
 	b = bytes.TrimLeft(after[1:], " \t\n\f\r")
 	switch {
 	case len(b) == 0:
-		return key, "", nil, true
+		return key, nil, nil, true
 	case b[0] == '"' || b[0] == '\'':
 		end := bytes.IndexByte(b[1:], b[0])
 		if end < 0 {
-			return "", "", nil, false
+			return nil, nil, nil, false
 		}
-		return key, lowerASCII(b[1 : 1+end]), b[end+2:], true
+		return key, b[1 : 1+end], b[end+2:], true
 	}
 	end = bytes.IndexAny(b, " \t\n\f\r>")
 	if end < 0 {
 		end = len(b)
 	}
-	return key, lowerASCII(b[:end]), b[end:], true
+	return key, b[:end], b[end:], true
 }
 
 // lowerASCII is a short text in lower case. Nothing that declares an encoding is long.

@@ -105,7 +105,7 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	}
 	switch tag {
 	case atom.A, atom.Area:
-		if !c.scriptURL(attrs.get("href"), name) {
+		if i := attrs.find("href"); i < 0 || !c.scriptURL(attrs[i].value, name) {
 			take(page, "href", "xlink:href")
 		}
 	case atom.Frame, atom.Iframe:

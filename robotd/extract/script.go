@@ -136,12 +136,13 @@ func (c *collector) handlers(attrs attributes, tag string) {
 }
 
 // scriptURL takes the addresses in a javascript: URL, and reports whether it is one.
-func (c *collector) scriptURL(ref, tag string) bool {
-	js := strings.TrimSpace(ref)
-	if !hasPrefixFold(js, "javascript:") {
+func (c *collector) scriptURL(ref []byte, tag string) bool {
+	const scheme = "javascript:"
+	ref = bytes.TrimSpace(ref)
+	if len(ref) < len(scheme) || !strings.EqualFold(string(ref[:len(scheme)]), scheme) {
 		return false
 	}
-	js = js[len("javascript:"):]
+	js := string(ref[len(scheme):])
 	if plain, err := url.PathUnescape(js); err == nil {
 		js = plain
 	}
