@@ -213,7 +213,8 @@ func (s *Watches) settle(ctx context.Context, d delivery, cause error, again tim
 		to, due, text = waiting, again, oneLine(told(cause))
 		s.opt.Log.InfoContext(ctx, "watch: a notice could not be delivered and will be again", "watch", d.watch, "channel", d.channel, "at", due, "err", cause)
 	}
-	_, err := s.opt.DB.ExecContext(context.WithoutCancel(ctx), `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE id = ?`, to, db.Millis(due), text, d.id)
+	_, err := s.opt.DB.ExecContext(context.WithoutCancel(ctx), `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE id = ? AND state = ?`,
+		to, db.Millis(due), text, d.id, waiting) // what has been given up meanwhile stays so
 	if err == nil && final != nil {
 		err = s.stopped(context.WithoutCancel(ctx), d, text)
 	}

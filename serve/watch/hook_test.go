@@ -130,7 +130,7 @@ func TestFailingWebhookIsAskedRarely(t *testing.T) {
 	}
 	at := b.now
 	for b.now.Before(at.Add(24 * time.Hour)) {
-		b.now = b.now.Add(10 * time.Second)
+		b.now = b.now.Add(30 * time.Second)
 		if b.now.Sub(at) > time.Hour {
 			b.now = b.now.Add(20 * time.Minute)
 		}
