@@ -38,6 +38,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/store"
+	"sheaf/internal/guesses"
 	"sheaf/internal/lease"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
@@ -61,6 +62,7 @@ type Options struct {
 	Resolver  Resolver                        // nil: the system's DNS
 	Balance   Balance                         // when hosts are shared out anew
 	Leases    lease.Locker                    // of the planner; by the database if nil
+	Guesses   *guesses.Limiter                // bounds how often secrets and tokens are guessed at; nil: one of its own
 	Log       *slog.Logger                    // nil: slog.Default()
 }
 
@@ -93,6 +95,9 @@ func New(db *sql.DB, opt Options) *Manager {
 	}
 	if opt.Log == nil {
 		opt.Log = slog.Default()
+	}
+	if opt.Guesses == nil {
+		opt.Guesses = guesses.New(opt.Log)
 	}
 	if opt.Leases == nil {
 		opt.Leases = lease.NewDB(db, nil, lease.Options{Log: opt.Log})

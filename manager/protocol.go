@@ -2,6 +2,7 @@ package manager
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -40,7 +42,7 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 		name, secret, ok := r.BasicAuth()
 		err := ErrUnauthorized
 		if ok {
-			err = m.Authenticate(r.Context(), name, secret)
+			err = m.login(r, name, secret)
 		}
 		if errors.Is(err, ErrUnauthorized) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
@@ -62,6 +64,31 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 	})
 }
 
+// login is Authenticate for a request; it answers 429 where too many secrets from its address were wrong.
+func (m *Manager) login(r *http.Request, name, secret string) error {
+	try := guesses.Try{Realm: guesses.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
+	return m.guessed(r, try, ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
+}
+
+// guessed calls check within the bounds for those who guess; an error that is wrong counts as a guess.
+func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check func(context.Context) error) error {
+	ok, err := m.opt.Guesses.Check(r.Context(), try, func(ctx context.Context) (bool, error) {
+		err := check(ctx)
+		if errors.Is(err, wrong) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	var tooMany *guesses.TooMany
+	switch {
+	case errors.As(err, &tooMany):
+		return tooMany.Problem()
+	case err == nil && !ok:
+		return wrong
+	}
+	return err
+}
+
 func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	var req wire.JoinRequest
 	if err := readJSON(w, r, &req); err != nil {
@@ -70,7 +97,12 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	if len(req.PublicKey) != 32 || len(req.Version) > 128 || req.Token == "" {
 		return problem.New(http.StatusBadRequest, "bad_join", "send the token, a public_key of 32 bytes (Ed25519, base64) and a version of at most 128 bytes")
 	}
-	answer, err := m.Join(r.Context(), req)
+	var answer wire.JoinResponse
+	try := guesses.Try{Realm: guesses.Join, Secret: req.Token, Remote: r.RemoteAddr}
+	err := m.guessed(r, try, ErrToken, func(ctx context.Context) (err error) {
+		answer, err = m.Join(ctx, req)
+		return err
+	})
 	if errors.Is(err, ErrToken) {
 		return problem.New(http.StatusForbidden, "token_invalid", err.Error())
 	}

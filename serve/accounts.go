@@ -3,19 +3,21 @@ package serve
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"runtime"
 	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 
+	"sheaf/internal/guesses"
+	"sheaf/internal/peer"
 	"sheaf/internal/window"
 	"sheaf/serve/bandwidth"
 )
@@ -46,10 +48,14 @@ type Accounts struct {
 
 	key      [sha256.Size]byte                        // of this process; never stored
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → believed until
-	hashing  chan struct{}                            // bounds argon2id's memory: one slot a CPU
+	checks   singleflight.Group                       // of the same credentials: one at a time
+	turns    *guesses.Turns                           // bounds argon2id's memory: one check a CPU
 	decoy    string                                   // verified for unknown names, so that they take as long
 
 	following following
+
+	// Guesses bounds Login. It may be replaced before the first one, by one that others use too.
+	Guesses *guesses.Limiter
 }
 
 // NewAccounts keeps accounts in db, whose migrations have run. Anonymous, where
@@ -59,7 +65,8 @@ func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: db, verified: verified, hashing: make(chan struct{}, runtime.GOMAXPROCS(0)), decoy: decoyHash()}
+	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: decoyHash(),
+		Guesses: guesses.New(slog.Default())}
 	rand.Read(a.key[:])
 	if anonymous != nil {
 		copied := *anonymous
@@ -89,8 +96,19 @@ func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
 }
 
 // Authenticate returns the account whose credentials these are. It fails with
-// ErrCredentials, and does not tell which of the two was wrong.
+// ErrCredentials, and does not tell which of the two was wrong. It bounds no guessing: Login does.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
+	return a.login(ctx, name, password, "")
+}
+
+// Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with
+// *guesses.TooMany where too many passwords from there were wrong. Of the same credentials that
+// come at once from one address only one is checked, and all have its answer.
+func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
+	return a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+}
+
+func (a *Accounts) login(ctx context.Context, name, password, remote string) (*Account, error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, nil
 	}
@@ -101,39 +119,47 @@ func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Ac
 	case err != nil:
 		return nil, err
 	}
-	ok, err := a.verify(ctx, name, password, phc)
+	id := guesses.Digest(a.key[:], name, phc, password)
+	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) && account != nil {
+		return account, nil
+	}
+	verify := func(ctx context.Context) (bool, error) {
+		done, err := a.turns.Wait(ctx, remote)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+		ok, err := checkPassword(phc, password)
+		if ok = ok && account != nil; ok {
+			a.verified.Add(id, time.Now().Add(credentialTTL))
+		}
+		return ok, err
+	}
+	ok, err := a.once(ctx, string(id[:])+peer.Network(peer.Addr(remote)).String(), func(ctx context.Context) (bool, error) {
+		if remote == "" {
+			return verify(ctx)
+		}
+		return a.Guesses.Check(ctx, guesses.Try{Realm: guesses.Account, Name: name, Secret: password, Remote: remote}, verify)
+	})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("account %s: %w", name, err)
-	case !ok || account == nil:
+	case !ok:
 		return nil, ErrCredentials
 	}
 	return account, nil
 }
 
-// verify spends argon2id unless the same credentials were verified against the
-// same stored hash a short while ago.
-func (a *Accounts) verify(ctx context.Context, name, password, phc string) (bool, error) {
-	mac := hmac.New(sha256.New, a.key[:])
-	for _, s := range []string{name, phc, password} {
-		fmt.Fprintf(mac, "%d:", len(s))
-		io.WriteString(mac, s)
-	}
-	id := [sha256.Size]byte(mac.Sum(nil))
-	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) {
-		return true, nil
-	}
+// once calls f, unless a call with the same key is under way: then it waits for that one's result.
+// The call goes on when its caller has gone, for others may wait for it.
+func (a *Accounts) once(ctx context.Context, key string, f func(context.Context) (bool, error)) (bool, error) {
+	result := a.checks.DoChan(key, func() (any, error) { return f(context.WithoutCancel(ctx)) })
 	select {
-	case a.hashing <- struct{}{}:
-		defer func() { <-a.hashing }()
+	case r := <-result:
+		return r.Val.(bool), r.Err
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	ok, err := checkPassword(phc, password)
-	if ok {
-		a.verified.Add(id, time.Now().Add(credentialTTL))
-	}
-	return ok, err
 }
 
 // Create stores a new account and returns it as stored. Where password is empty

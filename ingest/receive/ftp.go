@@ -15,6 +15,7 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/internal/ftp"
+	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 )
@@ -30,7 +31,14 @@ func (r *Receiver) FTP() ftp.Handler { return drop{r} }
 type drop struct{ r *Receiver }
 
 func (d drop) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
-	if err := d.r.opt.Robots.Authenticate(ctx, user, password); err != nil {
+	ok, err := d.r.login(ctx, user, password, remote.String())
+	var tooMany *guesses.TooMany
+	switch {
+	case errors.As(err, &tooMany):
+		return nil, &ftp.Error{Code: 421, Msg: "T" + tooMany.Error()[1:] + "."}
+	case err != nil:
+		return nil, err
+	case !ok:
 		return nil, &ftp.Error{Code: 530, Msg: "Log in with the robot's name and secret; robotd join gets both."}
 	}
 	return &dropSession{r: d.r, ctx: ctx, robot: user, remote: remote.String()}, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sheaf/ingest"
+	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 
@@ -80,7 +81,17 @@ func batchInMetadata(req *http.Request) wire.BatchID {
 func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
 	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
 		robot, secret, ok := req.BasicAuth()
-		if !ok || r.opt.Robots.Authenticate(req.Context(), robot, secret) != nil {
+		if ok {
+			var err error
+			ok, err = r.login(req.Context(), robot, secret, req.RemoteAddr)
+			var tooMany *guesses.TooMany
+			if errors.As(err, &tooMany) {
+				return tooMany.Problem()
+			} else if err != nil {
+				return err
+			}
+		}
+		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
 			return problem.New(http.StatusUnauthorized, "unauthorized", "robots show their name and secret; `robotd join` gets both")
 		}

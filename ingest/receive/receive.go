@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"sheaf/ingest"
+	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 )
@@ -57,7 +58,8 @@ type Options struct {
 	Shared    bool   // other processes receive into Dir too: each keeps its uploads to itself until they are batches
 	Batches   Batches
 	Robots    Robots
-	Transfers Transfers // may be nil
+	Transfers Transfers        // may be nil
+	Guesses   *guesses.Limiter // bounds how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger
 
 	Disks []ingest.Disk // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
@@ -98,6 +100,9 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 	}
+	if opt.Guesses == nil {
+		opt.Guesses = guesses.New(opt.Log)
+	}
 	orElse(&opt.Again, time.Minute)
 	orElse(&opt.Keep, 14*24*time.Hour)
 	orElse(&opt.Yield, 6*time.Hour)
@@ -129,6 +134,16 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
 	}
 	return r, nil
+}
+
+// login tells whether a robot's secret is right, within the bounds for those who guess: it fails
+// with *guesses.TooMany.
+func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
+	try := guesses.Try{Realm: guesses.Robot, Name: robot, Secret: secret, Remote: remote}
+	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
+		refused := r.opt.Robots.Authenticate(ctx, robot, secret)
+		return refused == nil, ctx.Err() // who has gone has not guessed
+	})
 }
 
 func orElse(d *time.Duration, def time.Duration) {

@@ -17,6 +17,7 @@ import (
 
 	"sheaf/internal/extent"
 	"sheaf/internal/ftp"
+	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
@@ -51,7 +52,11 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 	if user == "ftp" {
 		user = serve.Anonymous
 	}
-	account, err := h.Accounts.Authenticate(ctx, user, password)
+	account, err := h.Accounts.Login(ctx, user, password, remote.String())
+	var tooMany *guesses.TooMany
+	if errors.As(err, &tooMany) {
+		return nil, &ftp.Error{Code: 421, Msg: sentence(tooMany)}
+	}
 	if errors.Is(err, serve.ErrCredentials) {
 		text := "Wrong account or password"
 		if h.Library.Contact != "" {

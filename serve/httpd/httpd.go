@@ -36,6 +36,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
@@ -77,7 +78,6 @@ const (
 // server holds what the handlers share.
 type server struct {
 	Options
-	guesses   *guesses
 	searches  *gate
 	comparing chan struct{} // bounds how many comparisons run at once
 }
@@ -96,7 +96,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
 	}
-	s := &server{Options: opt, guesses: newGuesses(), searches: newGate(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s := &server{Options: opt, searches: newGate(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
@@ -143,24 +143,11 @@ func (s *server) login(r *http.Request) (*serve.Account, error) {
 		}
 		return nil, serve.ErrCredentials
 	}
-	if wait := s.guesses.wait(r.RemoteAddr); wait > 0 {
-		return nil, tooManyGuesses(wait)
-	}
-	account, err := s.Accounts.Authenticate(r.Context(), name, password)
-	if errors.Is(err, serve.ErrCredentials) {
-		s.guesses.wrong(r.RemoteAddr)
-	}
+	account, err := s.Accounts.Login(r.Context(), name, password, r.RemoteAddr)
 	if err != nil {
 		return nil, err
 	}
 	return account.From(r.RemoteAddr), nil
-}
-
-func tooManyGuesses(wait time.Duration) error {
-	p := problem.New(http.StatusTooManyRequests, "too_many_guesses",
-		"too many wrong passwords from this address; wait a little")
-	p.Next = time.Now().Add(wait + time.Second).UTC().Format(time.RFC3339)
-	return p
 }
 
 // answer turns the library's errors into problems.
@@ -168,6 +155,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 	var closed *serve.ClosedError
 	var quota *bandwidth.QuotaError
 	var damage *serve.DamageError
+	var tooMany *guesses.TooMany
 	if p := queryProblem(err); p != nil {
 		return p
 	}
@@ -177,6 +165,8 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 	case errors.Is(err, serve.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
 		return problem.New(http.StatusUnauthorized, "credentials", "give the name and password of an account, by HTTP Basic")
+	case errors.As(err, &tooMany):
+		return tooMany.Problem()
 	case errors.Is(err, serve.ErrAway):
 		s.Log.ErrorContext(r.Context(), "login failed", "err", err)
 		p := problem.New(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment")

@@ -18,6 +18,8 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
+	"sheaf/internal/db"
+	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
@@ -35,11 +37,13 @@ type common struct {
 	catalog  *catalog.Catalog // nil in a process that only manages
 	moved    *transfers.Log
 	operator func(http.Handler) http.Handler
+	guesses  *guesses.Limiter
 }
 
 // build makes the rooms of the process's roles, from the store upwards.
 func (s *Service) build(ctx context.Context) (err error) {
-	c := common{operator: operatorsOnly(s.token)}
+	limit := guesses.New(s.log)
+	c := common{operator: operatorsOnly(s.token, limit), guesses: limit}
 	if c.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}
@@ -93,6 +97,7 @@ func (s *Service) library(c common) (*serve.Library, error) {
 	if s.accounts, err = serve.NewAccounts(s.db, s.cfg.Access.account()); err != nil {
 		return nil, err
 	}
+	s.accounts.Guesses = c.guesses
 	line, err := rates(s.cfg.Access.Rate)
 	if err != nil {
 		return nil, err
@@ -118,7 +123,7 @@ func (s *Service) buildManager(ctx context.Context, c common) (err error) {
 	s.manager = manager.New(s.db, manager.Options{
 		Key: s.key, Dir: filepath.Join(s.cfg.Data, "manager"), Store: c.objects, FTP: drop,
 		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
-		Operator: c.operator, Log: s.log,
+		Operator: c.operator, Guesses: c.guesses, Log: s.log,
 		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
 		Balance: s.cfg.Balance.options(c.zone), Leases: s.leases,
 	})
@@ -166,7 +171,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
 		Disks: disks, Marks: s.cfg.Uploads.marks(), Shared: s.cfg.Database.URL != "",
-		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Log: s.log,
+		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Guesses: c.guesses, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),
 	})

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/internal/durable"
+	"sheaf/internal/guesses"
 	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
@@ -131,14 +132,25 @@ func Token(data string) (_ string, err error) {
 }
 
 // operatorsOnly lets requests through that carry the operators' token
-// (Authorization: Bearer), and answers 401 to all others.
-func operatorsOnly(token string) func(http.Handler) http.Handler {
+// (Authorization: Bearer), and answers 401 to all others, 429 to those who guess.
+func operatorsOnly(token string, limit *guesses.Limiter) func(http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			got := sha256.Sum256([]byte(given))
-			if !ok || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			if ok {
+				var err error
+				ok, err = limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Secret: given, Remote: r.RemoteAddr}, func(context.Context) (bool, error) {
+					got := sha256.Sum256([]byte(given))
+					return subtle.ConstantTimeCompare(got[:], want[:]) == 1, nil
+				})
+				var tooMany *guesses.TooMany
+				if errors.As(err, &tooMany) {
+					problem.Write(w, wire.Problem(*tooMany.Problem()))
+					return
+				}
+			}
+			if !ok {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
 				detail := "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer"
 				if given != "" {

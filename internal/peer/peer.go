@@ -1,0 +1,23 @@
+// Package peer tells which client a connection or a request comes from: what counts as one client,
+// and, where trusted proxies stand in between, the client's own address.
+package peer
+
+import "net/netip"
+
+// Addr returns the IP address in text such as "192.0.2.1:7" or "192.0.2.1": IPv4 in its short form,
+// IPv6 without a zone. It is the zero Addr where the text has none.
+func Addr(remote string) netip.Addr {
+	if at, err := netip.ParseAddrPort(remote); err == nil {
+		return at.Addr().Unmap().WithZone("")
+	}
+	a, _ := netip.ParseAddr(remote) // the zero Addr where it fails
+	return a.Unmap().WithZone("")
+}
+
+// Network returns the network that limits count as one client: an IPv4 address, or an IPv6 /64,
+// which one customer has whole. It is the zero Prefix for the zero Addr.
+func Network(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	p, _ := a.Prefix(min(a.BitLen(), 64)) // fails only for the zero Addr
+	return p
+}

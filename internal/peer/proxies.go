@@ -1,0 +1,121 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Proxies are the networks of the proxies that are believed about their clients' addresses.
+type Proxies []netip.Prefix
+
+// ParseProxies reads a list of networks such as 192.0.2.0/24, and of single addresses.
+func ParseProxies(list []string) (Proxies, error) {
+	var proxies Proxies
+	for _, text := range list {
+		if a, err := netip.ParseAddr(text); err == nil {
+			proxies = append(proxies, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network such as 192.0.2.0/24 and no address", text)
+		}
+		proxies = append(proxies, p.Masked())
+	}
+	return proxies, nil
+}
+
+// Trust reports whether a is a proxy's address.
+func (p Proxies) Trust(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
+}
+
+// Handler gives next each request with its client's address as RemoteAddr (with port 0, where
+// the proxy does not tell it). The address is taken from X-Forwarded-For or Forwarded (RFC 7239)
+// of a request that a proxy sends: the last one there that is not a proxy's own, since what stands
+// before it is only what the client says. A request with both headers, which do not agree, keeps
+// the proxy's address: one of the two is the client's own, and nobody can tell which.
+func (p Proxies) Handler(next http.Handler) http.Handler {
+	if len(p) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !p.Trust(Addr(r.RemoteAddr)) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		behind := r.WithContext(context.WithValue(r.Context(), proxiedKey{}, true))
+		if client := p.client(r.Header); client.IsValid() {
+			behind.RemoteAddr = client.String()
+		}
+		next.ServeHTTP(w, behind)
+	})
+}
+
+type proxiedKey struct{}
+
+// Proxied reports whether the request with this context came through a trusted proxy.
+func Proxied(ctx context.Context) bool { return ctx.Value(proxiedKey{}) != nil }
+
+func (p Proxies) client(h http.Header) netip.AddrPort {
+	x, rfc := p.last(h.Values("X-Forwarded-For"), plainHop), p.last(h.Values("Forwarded"), forwardedHop)
+	switch {
+	case !rfc.IsValid() && len(h.Values("Forwarded")) == 0:
+		return x
+	case !x.IsValid() && len(h.Values("X-Forwarded-For")) == 0:
+		return rfc
+	case x.Addr() == rfc.Addr():
+		return rfc
+	}
+	return netip.AddrPort{}
+}
+
+// last goes through a header's hops from the nearest one on, and returns the first that is no proxy.
+func (p Proxies) last(values []string, parse func(string) netip.AddrPort) (client netip.AddrPort) {
+	hops := strings.Split(strings.Join(values, ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		at := parse(strings.TrimSpace(hop))
+		if !at.IsValid() {
+			return client
+		}
+		client = at
+		if !p.Trust(at.Addr()) {
+			return client
+		}
+	}
+	return client
+}
+
+// plainHop reads an address with or without a port.
+func plainHop(text string) netip.AddrPort {
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	if h, _, err := net.SplitHostPort(text); err == nil { // RFC 7239 allows ports that are names
+		host = h
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(a.Unmap().WithZone(""), 0)
+}
+
+// forwardedHop reads the address of an element such as for="[2001:db8::1]:47";proto=https.
+// No address holds a comma, so that cutting there, even within quotes, makes none up.
+func forwardedHop(text string) netip.AddrPort {
+	for pair := range strings.SplitSeq(text, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if strings.EqualFold(strings.TrimSpace(name), "for") {
+			return plainHop(strings.Trim(strings.TrimSpace(value), `"`))
+		}
+	}
+	return netip.AddrPort{}
+}
