@@ -14,7 +14,7 @@ func (c *conn) pasv(string) {
 	}
 	ip := c.engine.PublicIP.Unmap()
 	if !ip.IsValid() {
-		ip = addrOf(c.LocalAddr())
+		ip = local(c.Conn)
 	}
 	if !ip.Is4() {
 		c.reply(425, "PASV is for IPv4; use EPSV")
@@ -106,7 +106,7 @@ func (c *conn) activate(to netip.AddrPort) {
 		c.reply(504, "Data connections go to your own address only, and to ports from 1024 on")
 	default:
 		c.dropChannel()
-		c.channel = &active{c.LocalAddr(), to, c.engine.DataTimeout}
+		c.channel = &active{local(c.Conn), to, c.engine.DataTimeout}
 		c.reply(200, "Data connections go to %v", to)
 	}
 }

@@ -2,6 +2,7 @@ package ftp
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	goftp "goftp.io/server/v2"
+
+	"sheaf/internal/peer"
 )
 
 const (
@@ -35,7 +38,8 @@ var (
 // Everything here belongs to the session's goroutine, but for what the mutex
 // guards, and for pending, readErr and telnet, which a running watch owns.
 type conn struct {
-	net.Conn // the TCP connection, below TLS
+	net.Conn              // the TCP connection, below TLS; behind a proxy its PROXY header has been read
+	tcp      *net.TCPConn // the same, as the system has it; nil where a test uses another kind
 	engine   *engine
 	log      *slog.Logger
 	peer     netip.Addr   // the client's
@@ -59,7 +63,9 @@ type conn struct {
 	goftp    *goftp.Session // working directory and login state
 	user     string         // named by USER, not yet proven
 	tries    int            // failed logins
-	account  string         // logged in as; guarded by engine.mu
+	account  string         // logged in as; guarded by engine.mu, as the next two
+	stranger *list.Element  // in engine.strange; nil after the login
+	placed   bool           // it counts among the connections of the server and of its address
 	session  Session
 	found    Entry   // what CWD is about to enter
 	channel  channel // chosen for the next transfer, or nil
@@ -70,9 +76,14 @@ type conn struct {
 }
 
 func newConn(ctx context.Context, e *engine, raw net.Conn) *conn {
-	c := &conn{Conn: raw, engine: e, since: time.Now(), facts: allFacts}
+	c := &conn{Conn: raw, tcp: tcpOf(raw), engine: e, since: time.Now(), facts: allFacts}
 	c.peer = addrOf(raw.RemoteAddr())
-	c.origin = originOf(c.peer)
+	c.origin = peer.Network(c.peer)
+	if c.tcp != nil {
+		if err := urgentInLine(c.tcp); err != nil {
+			e.Log.Warn("ftp: an ABOR that is sent as urgent data may be missed", "remote", raw.RemoteAddr().String(), "error", err)
+		}
+	}
 	c.log = e.Log.With("remote", raw.RemoteAddr().String())
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -84,14 +95,6 @@ func addrOf(a net.Addr) netip.Addr {
 		return t.AddrPort().Addr().Unmap()
 	}
 	return netip.Addr{}
-}
-
-// originOf is the network that limits count as one client: an IPv4 address, or
-// the /64 within which an IPv6 client chooses its own.
-func originOf(a netip.Addr) netip.Prefix {
-	bits := min(a.BitLen(), 64)
-	p, _ := a.WithZone("").Prefix(bits)
-	return p
 }
 
 // address is how a command, which goftp gives its own session, finds ours: the
@@ -270,8 +273,8 @@ func (c *conn) Close() error {
 // linger reads what a client is still sending for a moment: closing with bytes
 // unread resets the connection, and the last reply would be lost.
 func (c *conn) linger() {
-	if t, ok := c.Conn.(*net.TCPConn); ok && c.tls == nil {
-		t.CloseWrite()
+	if c.tcp != nil && c.tls == nil {
+		c.tcp.CloseWrite()
 	}
 	c.Conn.SetReadDeadline(time.Now().Add(lastWords))
 	io.CopyN(io.Discard, c.Conn, 64<<10)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/internal/extent"
+	"sheaf/internal/peer"
 )
 
 const (
@@ -22,15 +23,18 @@ const (
 
 // channel is a data connection that the client has chosen but not yet used.
 type channel interface {
-	// connect makes the connection, once, and ends early with the context.
-	connect(ctx context.Context) (*net.TCPConn, error)
+	// connect makes the connection, once, and ends early with the context. It is a TCP
+	// connection, or one behind a proxy whose PROXY header has been read.
+	connect(ctx context.Context) (net.Conn, error)
 	Close() error
 }
 
-// passive waits for the client to connect. Any other peer is turned away.
+// passive waits for the client to connect, itself or through a trusted proxy. Any other
+// peer is turned away.
 type passive struct {
 	*net.TCPListener
 	peer    netip.Addr
+	trusted peer.Proxies
 	timeout time.Duration
 }
 
@@ -39,7 +43,7 @@ type passive struct {
 // wait after their last use (TIME_WAIT), which after thousands of transfers takes longer than they.
 func (c *conn) listenPassive() (*passive, error) {
 	c.dropChannel()
-	ip := addrOf(c.LocalAddr())
+	ip := local(c.Conn)
 	lo, hi := c.engine.PassivePorts[0], c.engine.PassivePorts[1]
 	tries, last := hi-lo+1, 0
 	if hi == 0 {
@@ -56,7 +60,7 @@ func (c *conn) listenPassive() (*passive, error) {
 		}
 		var l *net.TCPListener
 		if l, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))); err == nil {
-			p := &passive{l, c.peer, c.engine.DataTimeout}
+			p := &passive{l, c.peer, c.engine.Proxies, c.engine.DataTimeout}
 			c.channel = p
 			return p, nil
 		}
@@ -80,13 +84,18 @@ func ephemeralPorts() [2]int {
 
 func (p *passive) port() int { return p.Addr().(*net.TCPAddr).Port }
 
-func (p *passive) connect(ctx context.Context) (*net.TCPConn, error) {
+func (p *passive) connect(ctx context.Context) (net.Conn, error) {
 	defer context.AfterFunc(ctx, func() { p.Close() })()
 	p.SetDeadline(time.Now().Add(p.timeout))
 	for {
-		d, err := p.AcceptTCP()
+		d, err := p.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if p.trusted.Trust(addrOf(d.RemoteAddr())) {
+			if d = unwrap(d); d == nil {
+				continue
+			}
 		}
 		if addrOf(d.RemoteAddr()) == p.peer {
 			return d, nil
@@ -97,19 +106,15 @@ func (p *passive) connect(ctx context.Context) (*net.TCPConn, error) {
 
 // active connects to a port of the client's.
 type active struct {
-	from    net.Addr // the server's end of the control connection
+	from    netip.Addr // the server's end of the control connection
 	to      netip.AddrPort
 	timeout time.Duration
 }
 
-func (a *active) connect(ctx context.Context) (*net.TCPConn, error) {
-	local := net.TCPAddrFromAddrPort(netip.AddrPortFrom(addrOf(a.from), 0))
+func (a *active) connect(ctx context.Context) (net.Conn, error) {
+	local := net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.from, 0))
 	d := net.Dialer{LocalAddr: local, Timeout: a.timeout}
-	nc, err := d.DialContext(ctx, "tcp", a.to.String())
-	if err != nil {
-		return nil, err
-	}
-	return nc.(*net.TCPConn), nil
+	return d.DialContext(ctx, "tcp", a.to.String())
 }
 
 func (a *active) Close() error { return nil }
@@ -138,22 +143,23 @@ func (e errData) Unwrap() error { return e.error }
 // data is an open data channel. It ends when a client sends nothing for the timeout,
 // or does not take a piece of copyBuffer bytes in it.
 type data struct {
-	net.Conn // tcp, or TLS above it
+	net.Conn // the connection, or TLS above it
 	tcp      *net.TCPConn
+	plain    bool // not encrypted: the kernel may send files
 	timeout  time.Duration
 }
 
 // openData makes the chosen data connection, with TLS after PROT P.
 func (c *conn) openData(ctx context.Context, ch channel) (*data, error) {
-	tcp, err := ch.connect(ctx)
+	nc, err := ch.connect(ctx)
 	if err != nil {
 		return nil, errNoData{err}
 	}
-	d := &data{tcp, tcp, c.engine.DataTimeout}
+	d := &data{nc, tcpOf(nc), !c.private, c.engine.DataTimeout}
 	if !c.private {
 		return d, nil
 	}
-	secure := tls.Server(wholeTLS{tcp}, c.engine.TLS)
+	secure := tls.Server(wholeTLS{nc}, c.engine.TLS)
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -201,7 +207,7 @@ func (d *data) send(ctx context.Context, f File) (sent int64, err error) {
 		want = sized.Remaining()
 	}
 	var extents extent.Reader
-	if local, ok := f.(Local); ok && d.Conn == net.Conn(d.tcp) {
+	if local, ok := f.(Local); ok && d.plain {
 		if extents, err = local.Extents(); err != nil {
 			return 0, err
 		}

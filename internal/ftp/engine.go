@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,13 @@ const afterCut = 5 * time.Second
 type engine struct {
 	Config
 	handler Handler
-	guesses *guesses
 
 	anyPorts [2]int // first and last, where Config names none
 
 	mu       sync.Mutex // guards what follows
 	conns    map[*conn]struct{}
+	strange  *list.List // of *conn that have not logged in, the longest open first
+	places   int        // taken of MaxConns
 	perAddr  map[netip.Prefix]int
 	perUser  map[string]int
 	draining bool
@@ -34,32 +36,72 @@ func newEngine(cfg Config, h Handler) *engine {
 	return &engine{
 		Config:  cfg,
 		handler: h,
-		guesses: newGuesses(),
 
 		anyPorts: ephemeralPorts(),
 
 		conns:   make(map[*conn]struct{}),
+		strange: list.New(),
 		perAddr: make(map[netip.Prefix]int),
 		perUser: make(map[string]int),
 		empty:   make(chan struct{}),
 	}
 }
 
-// admit registers a new connection, or says why not.
+// admit registers a new connection, or says why not. Where there is no place for it, the
+// connection that has been open longest without a login has to go.
 func (e *engine) admit(c *conn) *Error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	full := func() bool { return e.places >= e.MaxConns }
+	fullHere := func() bool { return e.perAddr[c.origin] >= e.MaxPerAddr }
+	if fullHere() {
+		e.makeRoom(func(other *conn) bool { return other.origin == c.origin })
+	}
+	if full() {
+		e.makeRoom(func(*conn) bool { return true })
+	}
 	switch {
 	case e.draining:
 		return stopping()
-	case len(e.conns) >= e.MaxConns:
+	case full():
 		return &Error{421, "Too many connections to this service; try again later" + e.ask()}
-	case e.perAddr[c.origin] >= e.MaxPerAddr:
+	case fullHere():
 		return &Error{421, fmt.Sprintf("Too many connections from %v: at most %d are allowed at once%s", c.peer, e.MaxPerAddr, e.ask())}
 	}
 	e.conns[c] = struct{}{}
+	c.stranger = e.strange.PushBack(c)
+	c.placed = true
+	e.places++
 	e.perAddr[c.origin]++
 	return nil
+}
+
+// makeRoom sends the longest open connection away that has not logged in and fits.
+func (e *engine) makeRoom(fits func(*conn) bool) {
+	for el := e.strange.Front(); el != nil; el = el.Next() {
+		if c := el.Value.(*conn); fits(c) {
+			e.leave(c)
+			c.dismiss(&Error{421, "Others came meanwhile, and there was no login; try again" + e.ask()})
+			time.AfterFunc(strangersWords, c.cut)
+			return
+		}
+	}
+}
+
+// strangersWords is how long a connection that has to make room has for its last reply.
+const strangersWords = 100 * time.Millisecond
+
+// leave takes a connection's place from it.
+func (e *engine) leave(c *conn) {
+	if c.stranger != nil {
+		e.strange.Remove(c.stranger)
+		c.stranger = nil
+	}
+	if c.placed {
+		c.placed = false
+		e.places--
+		decrement(e.perAddr, c.origin)
+	}
 }
 
 // ask is what refusals end with.
@@ -80,6 +122,11 @@ func (e *engine) admitUser(c *conn, user string) *Error {
 	if e.perUser[user] >= e.MaxPerAccount {
 		return &Error{421, fmt.Sprintf("Too many connections of %s: at most %d are allowed at once%s", user, e.MaxPerAccount, e.ask())}
 	}
+	if !c.placed {
+		return &Error{421, "Others came meanwhile; try again" + e.ask()}
+	}
+	e.strange.Remove(c.stranger)
+	c.stranger = nil
 	e.perUser[user]++
 	c.account = user
 	return nil
@@ -90,7 +137,7 @@ func (e *engine) forget(c *conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.conns, c)
-	decrement(e.perAddr, c.origin)
+	e.leave(c)
 	if c.account != "" {
 		decrement(e.perUser, c.account)
 	}

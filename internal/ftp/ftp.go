@@ -12,6 +12,8 @@ import (
 	"time"
 
 	goftp "goftp.io/server/v2"
+
+	"sheaf/internal/peer"
 )
 
 // Config says how a server listens and what it bears. The zero value of every
@@ -26,10 +28,14 @@ type Config struct {
 	PassivePorts [2]int     // first and last port for passive data channels; default: any the system gives
 	NoActive     bool       // refuse PORT and EPRT
 
+	// Proxies are trusted to say who their clients are: each control connection from them, and each
+	// data connection, must begin with a PROXY header (version 1 or 2).
+	Proxies peer.Proxies
+
 	TLS        *tls.Config // certificate for AUTH TLS; nil: AUTH is refused
 	RequireTLS bool        // refuse logins and data channels without TLS
 
-	LoginTimeout time.Duration // from the connection to a successful login; default 1 minute
+	LoginTimeout time.Duration // from the connection to a successful login; default 30 seconds
 	IdleTimeout  time.Duration // between two commands; default 5 minutes
 	DataTimeout  time.Duration // for the data channel to open, for a client to send something, and to take 128 KiB; default 1 minute
 	StopTimeout  time.Duration // how long running transfers may go on once Run's context is done; default 30 seconds
@@ -53,7 +59,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Greeting = orDefault(strings.Join(strings.Fields(c.Greeting), " "), "sheaf FTP service")
 	c.Contact = strings.Join(strings.Fields(c.Contact), " ")
-	c.LoginTimeout = orDefault(c.LoginTimeout, time.Minute)
+	c.LoginTimeout = orDefault(c.LoginTimeout, 30*time.Second)
 	c.IdleTimeout = orDefault(c.IdleTimeout, 5*time.Minute)
 	c.DataTimeout = orDefault(c.DataTimeout, time.Minute)
 	c.StopTimeout = orDefault(c.StopTimeout, 30*time.Second)
@@ -86,6 +92,7 @@ func Run(ctx context.Context, cfg Config, h Handler) error {
 			return fmt.Errorf("ftp: %w", err)
 		}
 	}
+	l = behindProxies(l, cfg.Proxies)
 	e := newEngine(cfg, h)
 	server, err := goftp.NewServer(&goftp.Options{
 		Commands:       e.commands(),

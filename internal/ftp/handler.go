@@ -17,8 +17,9 @@ type Handler interface {
 	// Login checks a user's password and opens what that user may see.
 	// A wrong name or password is an *Error with code 530; a user who may not
 	// come now (outside the window, over a quota) gets one with code 421 and
-	// the connection is closed. Any 5xx and any error of another type counts
-	// as a failed guess and slows further tries down.
+	// the connection is closed. After three that fail with a 5xx or with an error of
+	// another type it is closed too. How often somebody may guess, from one
+	// connection or many, is the handler's to bound (package guesses).
 	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
 }
 

@@ -2,7 +2,6 @@ package ftp
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	goftp "goftp.io/server/v2"
@@ -27,7 +26,7 @@ func (c *conn) setUser(arg string) {
 	goftp.DefaultCommands()["USER"].Execute(c.goftp, arg)
 }
 
-// pass answers PASS. Whoever has guessed wrong too often is not even checked.
+// pass answers PASS.
 func (c *conn) pass(password string) {
 	switch {
 	case c.session != nil:
@@ -37,16 +36,11 @@ func (c *conn) pass(password string) {
 		c.reply(503, "USER comes first")
 		return
 	}
-	if wait := c.engine.guesses.wait(c.origin, c.user); wait > 0 {
-		c.sayGoodbye(421, "Too many failed logins; try again in %d seconds", int(math.Ceil(wait.Seconds())))
-		return
-	}
 	session, err := c.engine.handler.Login(c.ctx, c.user, password, c.Conn.RemoteAddr())
 	if err != nil {
 		c.refuse(err)
 		return
 	}
-	c.engine.guesses.passed(c.origin, c.user)
 	if full := c.engine.admitUser(c, c.user); full != nil {
 		session.Close()
 		c.sayGoodbye(full.Code, "%s", full.Msg)
@@ -65,7 +59,6 @@ func (c *conn) refuse(err error) {
 	var answer *Error
 	later := errors.As(err, &answer) && answer.Code < 500
 	if !later {
-		c.engine.guesses.failed(c.origin, c.user)
 		c.tries++
 	}
 	if answer == nil {

@@ -83,6 +83,8 @@ func (c *conn) fail(err error) {
 		c.reply(426, "Transfer aborted")
 	case errors.Is(err, errLost), errors.Is(err, errStopped):
 		c.reply(426, "Transfer aborted: connection closed")
+	case c.ctx.Err() != nil, errors.Is(err, context.Canceled): // the client has gone, and nobody failed
+		c.reply(426, "Transfer aborted")
 	case errors.As(err, &answer) && answer.Code >= 400 && answer.Code <= 599:
 		c.reply(answer.Code, "%s", answer.Msg)
 		c.hangup = c.hangup || answer.Code == 421

@@ -43,28 +43,50 @@ func (c *conn) watch(alarm func(why error)) *watch {
 
 func (w *watch) run() error {
 	c := w.conn
-	for stopped := false; ; {
+	for {
 		switch {
 		case hasABOR(c.pending):
 			return errAborted
+		case errors.Is(c.readErr, os.ErrDeadlineExceeded): // stop's doing
+			c.readErr = nil
+			<-w.quit
+			return w.last()
 		case c.readErr != nil:
 			return fmt.Errorf("%w: %w", errLost, c.readErr)
 		case len(c.pending) >= maxLine:
 			return fmt.Errorf("%w: %w", errAborted, errLineTooLong)
-		case stopped:
-			return nil
 		}
-		c.fill()
 		select {
 		case <-w.quit:
-			stopped = true
-			if errors.Is(c.readErr, os.ErrDeadlineExceeded) {
-				c.readErr = nil // stop's doing
-			}
+			return w.last()
 		default:
 		}
+		c.fill()
 	}
 }
+
+// last reads what had come when the watch was stopped: a client's ABOR may lie there,
+// sent before it closed its data connection.
+func (w *watch) last() error {
+	c := w.conn
+	for len(c.pending) < maxLine && c.readErr == nil && unread(c.tcp) {
+		c.Conn.SetReadDeadline(time.Now().Add(lastLook))
+		c.fill()
+	}
+	if errors.Is(c.readErr, os.ErrDeadlineExceeded) { // a part of a TLS record
+		c.readErr = nil
+	}
+	switch {
+	case hasABOR(c.pending):
+		return errAborted
+	case c.readErr != nil:
+		return fmt.Errorf("%w: %w", errLost, c.readErr)
+	}
+	return nil
+}
+
+// lastLook bounds how long reading what has come may take.
+const lastLook = 100 * time.Millisecond
 
 // hasABOR reports whether one of the whole lines in b is an ABOR.
 func hasABOR(b []byte) bool {
@@ -89,8 +111,8 @@ func (w *watch) linger(d time.Duration) {
 // stop ends the watch and gives its verdict; it may be called again.
 func (w *watch) stop() error {
 	w.once.Do(func() {
-		close(w.quit)
 		w.conn.Conn.SetReadDeadline(longAgo)
+		close(w.quit)
 	})
 	<-w.over
 	return w.why
