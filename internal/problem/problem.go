@@ -4,8 +4,10 @@
 package problem
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -56,9 +58,14 @@ func New(status int, reason, detail string) *Error {
 
 // Handler runs f and writes the error that it returns: an *Error as it is, any
 // other as a bare 500, whose cause goes to the log and not to the client. f must
-// not have begun its answer when it returns an error.
+// not have begun its answer when it returns an error. What fails because the client has hung up
+// is nobody's failure, and stands in the log for those who debug only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &sentBody{ReadCloser: r.Body}
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = body
+		}
 		err := f(w, r)
 		if err == nil {
 			return
@@ -70,11 +77,29 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 			Write(w, wire.Problem(*e))
 		case errors.As(err, &tooLarge):
 			Write(w, wire.Problem{Status: http.StatusRequestEntityTooLarge, Reason: "too_large", Detail: tooLarge.Error()})
+		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):
+			log.DebugContext(r.Context(), "client has gone", "method", r.Method, "path", r.URL.Path, "err", err)
+			Write(w, wire.Problem{Status: http.StatusBadRequest, Reason: "broken_off", Detail: "the request's body broke off"})
 		default:
 			log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 			Write(w, wire.Problem{Status: http.StatusInternalServerError, Reason: "internal", Detail: "the service failed; its log says why. Try again later."})
 		}
 	})
+}
+
+// sentBody notes whether a request's body ended before it was whole.
+type sentBody struct {
+	io.ReadCloser
+	broken bool
+	err    error
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.broken, b.err = true, err
+	}
+	return n, err
 }
 
 // NotFound answers 404; a router's NotFoundHandler.

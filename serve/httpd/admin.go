@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -37,7 +36,7 @@ type AccountLine struct {
 
 func (s *server) registerAdmin(r *mux.Router) {
 	handle := func(path, method string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, s.Operator(problem.Handler(s.Log, h))).Methods(method)
+		r.Handle(path, s.sameOrigin(s.Operator(problem.Handler(s.Log, h)))).Methods(method)
 	}
 	handle(PathAccounts, http.MethodGet, s.listAccounts)
 	handle(PathAccounts, http.MethodPost, s.createAccount)
@@ -103,9 +102,10 @@ func (s *server) changeAccount(w http.ResponseWriter, r *http.Request) error {
 
 // decode reads a request's body.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAccount))
-	body.DisallowUnknownFields()
-	if err := body.Decode(v); err != nil {
+	var refused *problem.Error
+	if err := readJSON(w, r, maxAccount, v); errors.As(err, &refused) {
+		return refused
+	} else if err != nil {
 		return problem.New(http.StatusBadRequest, "body", "the body is no account: "+err.Error())
 	}
 	return nil

@@ -45,7 +45,7 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	default:
 		q.Limit = defaultLines
 	}
-	leave, err := s.searches.enter(a.Name)
+	leave, err := s.searches.enter(payer(r, a))
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,13 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request, a *serve.Accoun
 	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
 		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
 	}
+	if wait > 0 {
+		leave, err := s.polls.enter(payer(r, a))
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	at := feed.Cursor{Since: since, Mark: query.Get("mark")}
 	page, err := s.Library.Changes(r.Context(), a, selection, at, int(limit), time.Duration(wait)*time.Second, s.Stopping)
 	switch {

@@ -45,7 +45,7 @@ func (s *server) coverage(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	case q.Limit > maxCoverage || values.Get("limit")[0] == '-':
 		return &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", maxCoverage)}
 	}
-	leave, err := s.searches.enter(a.Name)
+	leave, err := s.searches.enter(payer(r, a))
 	if err != nil {
 		return err
 	}

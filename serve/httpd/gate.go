@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/peer"
 	"sheaf/internal/problem"
+	"sheaf/serve"
 )
 
 // How many searches go on at once: of one account, and of all.
@@ -15,29 +17,52 @@ const accountSearches = 4
 
 func allSearches() int { return 4 * runtime.GOMAXPROCS(0) }
 
+// How many requests wait for changes at once: of one account, and of all. Each looks for them
+// twice a second.
+const accountPolls, allPolls = 16, 1000
+
 // searchRetry is when one who was turned away may come again.
 const searchRetry = 5 * time.Second
 
-// gate lets a bounded number of searches in.
+// gate lets a bounded number of requests of a kind in.
 type gate struct {
+	perAccount, total int
+	what              string // they are, in the plural
+	reason            string // for programs, of a problem
+
 	mu  sync.Mutex // guards what follows
 	by  map[string]int
 	all int
 }
 
-func newGate() *gate { return &gate{by: make(map[string]int)} }
+func newGate(perAccount, total int, what, reason string) *gate {
+	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int)}
+}
 
-// enter lets an account's search in, or fails with the problem to answer. Leave
+func newSearches() *gate { return newGate(accountSearches, allSearches(), "searches", "searches") }
+func newPolls() *gate {
+	return newGate(accountPolls, allPolls, "requests that wait for changes", "waits")
+}
+
+// payer is who a request counts for: its account; of those who gave no name, each address is one.
+func payer(r *http.Request, a *serve.Account) string {
+	if a.Name != serve.Anonymous {
+		return a.Name
+	}
+	return a.Name + " " + peer.Network(peer.Addr(r.RemoteAddr)).String()
+}
+
+// enter lets a request of a payer in, or fails with the problem to answer. Leave
 // must be called at its end.
 func (g *gate) enter(account string) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.by[account] >= accountSearches:
-		return nil, busy(http.StatusTooManyRequests, "too_many_searches",
-			fmt.Sprintf("this account has %d searches under way; wait for one of them", accountSearches))
-	case g.all >= allSearches():
-		return nil, busy(http.StatusServiceUnavailable, "searches_busy", "as many searches are under way as the service does at once")
+	case g.by[account] >= g.perAccount:
+		return nil, busy(http.StatusTooManyRequests, "too_many_"+g.reason,
+			fmt.Sprintf("this account has %d %s under way; wait for one of them", g.perAccount, g.what))
+	case g.all >= g.total:
+		return nil, busy(http.StatusServiceUnavailable, g.reason+"_busy", fmt.Sprintf("as many %s are under way as the service does at once", g.what))
 	}
 	g.by[account]++
 	g.all++

@@ -12,7 +12,7 @@ import (
 // One account cannot take all the room, and all together not more than there is; who
 // is turned away learns when to come again.
 func TestGate(t *testing.T) {
-	g := newGate()
+	g := newSearches()
 	status := func(account string) int {
 		_, err := g.enter(account)
 		var p *problem.Error

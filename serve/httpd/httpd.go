@@ -78,8 +78,10 @@ const (
 // server holds what the handlers share.
 type server struct {
 	Options
-	searches  *gate
-	comparing chan struct{} // bounds how many comparisons run at once
+	sameOrigin func(http.Handler) http.Handler
+	searches   *gate         // what answers of queries cost
+	polls      *gate         // who waits for changes
+	comparing  chan struct{} // bounds how many comparisons run at once
 }
 
 // Register mounts the handlers.
@@ -96,7 +98,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
 	}
-	s := &server{Options: opt, searches: newGate(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s := &server{Options: opt, sameOrigin: SameOrigin(opt.Public), searches: newSearches(), polls: newPolls(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
@@ -126,13 +128,13 @@ func Register(r *mux.Router, opt Options) error {
 
 // authenticated passes requests on with the account whose credentials they carry.
 func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *serve.Account) error) http.Handler {
-	return unstall(stallTime, allowOrigins(problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
+	return unstall(stallTime, allowOrigins(s.sameOrigin(problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
 		account, err := s.login(r)
 		if err == nil {
 			err = next(w, r, account)
 		}
 		return s.answer(w, r, err)
-	})))
+	}))))
 }
 
 func (s *server) login(r *http.Request) (*serve.Account, error) {

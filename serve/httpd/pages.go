@@ -32,7 +32,7 @@ func (s *server) pages(w http.ResponseWriter, r *http.Request, a *serve.Account)
 		return err
 	}
 	suffix := mux.Vars(r)["form"]
-	leave, err := s.searches.enter(a.Name)
+	leave, err := s.searches.enter(payer(r, a))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -90,9 +89,10 @@ func named(next func(http.ResponseWriter, *http.Request, *serve.Account) error) 
 
 func (s *server) watchAdd(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
 	var wish watch.Wish
-	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWish))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&wish); err != nil {
+	var refused *problem.Error
+	if err := readJSON(w, r, maxWish, &wish); errors.As(err, &refused) {
+		return refused
+	} else if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_body", "the body is no wish such as {\"url\": \"http://www.example.jp/\", \"email\": \"me@example.jp\"}: "+err.Error())
 	}
 	added, err := s.Watches.Add(r.Context(), a, wish)

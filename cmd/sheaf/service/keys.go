@@ -133,10 +133,10 @@ func Token(data string) (_ string, err error) {
 
 // operatorsOnly lets requests through that carry the operators' token
 // (Authorization: Bearer), and answers 401 to all others, 429 to those who guess.
-func operatorsOnly(token string, limit *guesses.Limiter) func(http.Handler) http.Handler {
+func operatorsOnly(token string, limit *guesses.Limiter, sameOrigin func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return sameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			if ok {
 				var err error
@@ -160,7 +160,7 @@ func operatorsOnly(token string, limit *guesses.Limiter) func(http.Handler) http
 				return
 			}
 			next.ServeHTTP(w, r)
-		})
+		}))
 	}
 }
 
