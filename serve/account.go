@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/peer"
 	"sheaf/internal/window"
 	"sheaf/serve/bandwidth"
 )
@@ -36,17 +37,12 @@ func (a *Account) limits() bandwidth.Limits {
 // an IPv6 /64 network, which one customer has whole. Loopback, where a proxy may stand,
 // is none: what comes from there is shared by transfers, as every other account's is.
 func (a *Account) From(remote string) *Account {
-	at, err := netip.ParseAddrPort(remote)
-	addr := at.Addr().Unmap().WithZone("")
-	if a.Name != Anonymous || err != nil || addr.IsLoopback() {
+	addr := peer.Addr(remote)
+	if a.Name != Anonymous || !addr.IsValid() || addr.IsLoopback() {
 		return a
 	}
-	bits := 32
-	if addr.Is6() {
-		bits = 64
-	}
 	there := *a
-	there.from, _ = addr.Prefix(bits) // fails only for other numbers of bits
+	there.from = peer.Network(addr)
 	return &there
 }
 

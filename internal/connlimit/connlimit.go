@@ -11,12 +11,17 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"sheaf/internal/peer"
 )
 
 // Limits of a server.
 type Limits struct {
 	Total      int // connections at once
 	PerAddress int // from one IPv4 address or IPv6 /64; loopback, where a proxy may stand, is not bounded
+
+	// Unbounded reports addresses for which PerAddress does not hold, such as those of proxies; nil: none.
+	Unbounded func(netip.Addr) bool
 }
 
 // Guard keeps a server within its limits, by http.Server.ConnState.
@@ -31,7 +36,7 @@ type Guard struct {
 
 type entry struct {
 	conn   net.Conn
-	origin netip.Prefix // zero: loopback, or no IP address
+	origin netip.Prefix // zero: not bounded, or no IP address
 	idle   *list.Element
 }
 
@@ -54,7 +59,7 @@ func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
 	defer g.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		e := &entry{conn: c, origin: originOf(c)}
+		e := &entry{conn: c, origin: g.originOf(c)}
 		g.conns[c] = e
 		if e.origin.IsValid() {
 			g.origin[e.origin]++
@@ -116,17 +121,11 @@ func (g *Guard) forget(c net.Conn) {
 	}
 }
 
-// originOf is who counts as one: an IPv4 address, or an IPv6 /64, which one customer has whole.
-func originOf(c net.Conn) netip.Prefix {
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if err != nil || at.Addr().Unmap().IsLoopback() {
+// originOf is who counts as one; the zero Prefix where the number of connections is not bounded.
+func (g *Guard) originOf(c net.Conn) netip.Prefix {
+	addr := peer.Addr(c.RemoteAddr().String())
+	if addr.IsLoopback() || g.limits.Unbounded != nil && g.limits.Unbounded(addr) {
 		return netip.Prefix{}
 	}
-	addr := at.Addr().Unmap()
-	bits := 64
-	if addr.Is4() {
-		bits = 32
-	}
-	p, _ := addr.Prefix(bits) // only fails for bits out of range
-	return p
+	return peer.Network(addr)
 }

@@ -250,16 +250,6 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestGuessesAreSlowed(t *testing.T) {
-	s := newSite(t)
-	for range 10 {
-		s.do(t, "GET", "nobody", "/pub/")
-	}
-	if resp, _ := s.do(t, "GET", "jp", "/pub/"); resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("%s %v", resp.Status, resp.Header)
-	}
-}
-
 func TestListing(t *testing.T) {
 	s := newSite(t)
 	if resp, _ := s.do(t, "GET", "jp", "/pub/jp/ac"); resp.StatusCode != 301 || resp.Header.Get("Location") != "/pub/jp/ac/" {

@@ -29,6 +29,8 @@ func TestBadSettingsNameKeyAndValue(t *testing.T) {
 		{"zone: Mars/Olympus", "zone", "Mars/Olympus"},
 		{"publish: {window: '25:00-26:00'}", "publish.window", "25:00-26:00"},
 		{"http: {listen: nowhere}", "http.listen", "nowhere"},
+		{"http: {proxies: [proxy.example.jp]}", "http.proxies", "proxy.example.jp"},
+		{"drop: {proxies: [192.0.2.0/33]}", "drop.proxies", "192.0.2.0/33"},
 		{"download: {ports: [9, 1]}", "download.ports", "[9 1]"},
 		{"drop: {public: 2001:db8::1}", "drop.public", "2001:db8::1"},
 		{"poll: -1s", "poll", "-1s"},

@@ -39,6 +39,7 @@ func defaults(v *viper.Viper) {
 	v.SetDefault("http.per_address", 200)
 	v.SetDefault("http.key", "")
 	v.SetDefault("http.public", "")
+	v.SetDefault("http.proxies", []string{})
 	v.SetDefault("download.listen", "127.0.0.1:2121")
 	v.SetDefault("drop.listen", "127.0.0.1:2122")
 	for _, server := range []string{"download", "drop"} {
@@ -46,6 +47,7 @@ func defaults(v *viper.Viper) {
 		v.SetDefault(server+".ports", []int{0, 0})
 		v.SetDefault(server+".cert", "")
 		v.SetDefault(server+".key", "")
+		v.SetDefault(server+".proxies", []string{})
 	}
 	v.SetDefault("download.greeting", "")
 	v.SetDefault("download.require_tls", false)

@@ -16,6 +16,9 @@ type FTP struct {
 	// Cert and Key are PEM files; with them clients may use AUTH TLS.
 	Cert string `mapstructure:"cert"`
 	Key  string `mapstructure:"key"`
+	// Proxies are the networks, such as [192.0.2.0/24], of proxies that begin each connection with a
+	// PROXY header, which says who the client is. One of theirs without it is closed.
+	Proxies []string `mapstructure:"proxies"`
 }
 
 // check names the settings of the listener key that cannot be.
@@ -32,7 +35,7 @@ func (f *FTP) check(key string, bad func(key string, value any, why string) erro
 	if (f.Cert == "") != (f.Key == "") {
 		errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
 	}
-	return errs
+	return append(errs, checkProxies(key+".proxies", f.Proxies, bad)...)
 }
 
 // Download is the settings of the FTP listener for consumers.

@@ -3,6 +3,8 @@ package service
 import (
 	"net"
 	"net/url"
+
+	"sheaf/internal/peer"
 )
 
 // HTTP is the settings of robots' and consumers' HTTP.
@@ -20,6 +22,9 @@ type HTTP struct {
 	// PerAddress is how many of them may come from one address, loopback
 	// aside; 0: any number.
 	PerAddress int `mapstructure:"per_address"`
+	// Proxies are the networks, such as [127.0.0.1, 192.0.2.0/24], of the proxies that are believed
+	// about their clients' addresses (X-Forwarded-For, Forwarded). Others' headers are not looked at.
+	Proxies []string `mapstructure:"proxies"`
 }
 
 // URL returns an address at which operators on this machine reach the service: Listen's, with loopback in
@@ -49,6 +54,16 @@ func (h *HTTP) check(bad func(key string, value any, why string) error) (errs []
 	}
 	if u, err := url.Parse(h.Public); h.Public != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, bad("http.public", h.Public, "is no URL, such as https://archive.example.jp"))
+	}
+	return append(errs, checkProxies("http.proxies", h.Proxies, bad)...)
+}
+
+// checkProxies names what of a list of networks is none.
+func checkProxies(key string, list []string, bad func(key string, value any, why string) error) (errs []error) {
+	for _, text := range list {
+		if _, err := peer.ParseProxies([]string{text}); err != nil {
+			errs = append(errs, bad(key, text, "is no network such as 192.0.2.0/24 and no address"))
+		}
 	}
 	return errs
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/internal/connlimit"
+	"sheaf/internal/peer"
 )
 
 // How long a client may be silent, and how much it may say before it is answered.
@@ -16,10 +17,11 @@ const (
 	maxHeader  = 64 << 10         // bytes; net/http allows 4 KiB more
 )
 
-// httpServer is what all rooms' handlers are served by.
-func httpServer(limits connlimit.Limits, h http.Handler, log *slog.Logger) *http.Server {
+// httpServer is what all rooms' handlers are served by. Behind proxies they see their clients' addresses.
+func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
+	limits.Unbounded = proxies.Trust
 	return &http.Server{
-		Handler:           h,
+		Handler:           proxies.Handler(h),
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,

@@ -71,7 +71,7 @@ func TestSilentClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listener := make(pipes)
-				server := httpServer(connlimit.Limits{}, hello, slog.New(slog.DiscardHandler))
+				server := httpServer(connlimit.Limits{}, nil, hello, slog.New(slog.DiscardHandler))
 				go server.Serve(listener)
 				client, conn := net.Pipe()
 				listener <- conn
@@ -193,7 +193,7 @@ func listen(t *testing.T, limits connlimit.Limits) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httpServer(limits, hello, slog.New(slog.DiscardHandler))
+	server := httpServer(limits, nil, hello, slog.New(slog.DiscardHandler))
 	go server.Serve(l)
 	t.Cleanup(func() { server.Close() })
 	return l.Addr().String()

@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
 	"sheaf/internal/lease"
+	"sheaf/internal/peer"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
@@ -184,7 +185,11 @@ func (s *Service) OperatorToken() string { return s.token }
 // configured time, and returns nil. It ends too when one of the rooms fails.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.close()
-	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, s.handler(), s.log)
+	proxies, err := peer.ParseProxies(s.cfg.HTTP.Proxies)
+	if err != nil {
+		return err
+	}
+	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, proxies, s.handler(), s.log)
 	getFTP, err := s.ftpConfig(s.cfg.Download.FTP, s.get)
 	if err != nil {
 		return err
@@ -263,6 +268,10 @@ func (s *Service) ftpConfig(f FTP, l net.Listener) (ftp.Config, error) {
 	c := ftp.Config{Listener: l, PassivePorts: [2]int{f.Ports[0], f.Ports[1]}, StopTimeout: s.cfg.Stop, Log: s.log}
 	if f.Public != "" {
 		c.PublicIP = netip.MustParseAddr(f.Public)
+	}
+	var err error
+	if c.Proxies, err = peer.ParseProxies(f.Proxies); err != nil {
+		return c, err
 	}
 	if f.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)

@@ -1,0 +1,133 @@
+package httpd_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"sheaf/internal/guesses"
+	"sheaf/internal/testkit"
+	"sheaf/serve/httpd"
+)
+
+// ask makes a request with the password given, and returns the answer with its body read.
+func (s site) ask(t *testing.T, method, path, account, password, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	testkit.Must(t, err)
+	req.SetBasicAuth(account, password)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	testkit.Must(t, err)
+	return resp, string(text)
+}
+
+// Of 120 wrong passwords at once few are looked at, the others learn when to come again, and both
+// another account and the same one, where it has logged in before, come through from the same address.
+func TestParallelGuesses(t *testing.T) {
+	s := newSite(t)
+	s.ask(t, "GET", "/v1/version", "jp", "jp", "")
+	statuses := make(chan int)
+	for i := range 120 {
+		go func() {
+			resp, _ := s.ask(t, "GET", "/v1/version", "jp", fmt.Sprint("guess ", i), "")
+			if resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") == "" {
+				t.Error("429 says no time")
+			}
+			statuses <- resp.StatusCode
+		}()
+	}
+	count := map[int]int{}
+	for range 120 {
+		count[testkit.Receive(t, "an answer", statuses)]++
+	}
+	// One more may become free meanwhile, on a machine that is busy.
+	if looked := count[401]; looked < guesses.Burst || looked > guesses.Burst+5 || looked+count[429] != 120 {
+		t.Errorf("answers: %v, want %d of 401 and else 429", count, guesses.Burst)
+	}
+	for _, account := range []string{"keio", "jp"} {
+		if resp, _ := s.ask(t, "GET", "/v1/version", account, account, ""); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s is kept out: %s", account, resp.Status)
+		}
+	}
+}
+
+// A page of another site changes nothing with the password that its visitor has typed in here.
+func TestCrossSiteRequests(t *testing.T) {
+	s, watches := watchSite(t)
+	const wish = `{"host": "www.keio.ac.jp"}`
+	for name, c := range map[string]struct {
+		method, path, body string
+		header             []string
+		want               int
+	}{
+		"form":             {"POST", "/v1/watches", wish, []string{"Origin", "https://evil.test", "Content-Type", "text/plain"}, 403},
+		"fetch":            {"POST", "/v1/watches", wish, []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site", "Content-Type", "application/json"}, 403},
+		"sandboxed":        {"POST", "/v1/watches", wish, []string{"Origin", "null"}, 403},
+		"delete":           {"DELETE", "/v1/watches/w1", "", []string{"Origin", "https://evil.test"}, 403},
+		"job":              {"POST", "/v1/pages.tar.gz?url=" + host, "", []string{"Origin", "https://evil.test"}, 403},
+		"account":          {"POST", httpd.PathAccounts, `{}`, []string{"Origin", "https://evil.test"}, 403},
+		"wrong type":       {"POST", "/v1/watches", wish, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		"account, no JSON": {"POST", httpd.PathAccounts, `{}`, []string{"Content-Type", "text/plain"}, 415},
+		"reading":          {"GET", "/v1/version", "", []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, 200},
+		"no such watch":    {"DELETE", "/v1/watches/w1", "", nil, 404},
+	} {
+		if resp, body := s.ask(t, c.method, c.path, "jp", "jp", c.body, c.header...); resp.StatusCode != c.want {
+			t.Errorf("%s: %s, want %d: %s", name, resp.Status, c.want, body)
+		}
+	}
+	if list, err := watches.List(t.Context(), "jp"); err != nil || len(list) != 0 {
+		t.Errorf("%d watches, %v", len(list), err)
+	}
+	for name, header := range map[string][]string{
+		"own page": {"Origin", s.url, "Content-Type", "application/json; charset=utf-8"},
+		"program":  {"Content-Type", "application/json"},
+	} {
+		if resp, body := s.ask(t, "POST", "/v1/watches", "jp", "jp", wish, header...); resp.StatusCode != 201 {
+			t.Errorf("%s: %s %s", name, resp.Status, body)
+		}
+	}
+}
+
+// One account cannot keep any number of requests waiting for changes.
+func TestPollsAreBounded(t *testing.T) {
+	s := newSite(t)
+	page, _ := s.changes(t, "jp", httpd.PathChanges)
+	waiting := fmt.Sprintf("%s?since=%d&wait=300", httpd.PathChanges, page.Last)
+	var refused atomic.Pointer[http.Response]
+	ended := make(chan struct{}, 100)
+	for range 40 {
+		go func() {
+			req, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+waiting, nil)
+			req.SetBasicAuth("jp", "jp")
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+				refused.Store(resp)
+				ended <- struct{}{}
+			}
+		}()
+	}
+	for range 40 - 16 {
+		testkit.Receive(t, "a request that is turned away", ended)
+	}
+	if resp := refused.Load(); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", resp.Status, resp.Header)
+	}
+	if resp, _ := s.ask(t, "GET", waiting[:strings.Index(waiting, "&")], "jp", "jp", ""); resp.StatusCode != http.StatusOK {
+		t.Errorf("who does not wait is turned away: %s", resp.Status)
+	}
+	select {
+	case <-ended:
+		t.Errorf("one more was answered: %s", refused.Load().Status)
+	case <-time.After(10 * time.Millisecond):
+	}
+}
