@@ -79,6 +79,10 @@ type Results struct {
 	*visit
 	search  Search
 	scanned int64
+
+	// The hosts of the site last searched: a long list has many pages of one, which follow each other.
+	lastSite  string
+	lastHosts []*host
 }
 
 // Search looks for records as the account sees them.
@@ -130,11 +134,14 @@ func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Ca
 	at := Position{Target: n}
 	switch t.Match {
 	case MatchExact, MatchPrefix, MatchHost:
-		hosts, err := r.site(ctx, t.Host)
-		if err != nil {
-			return fmt.Errorf("search %s: %w", t.Host, err)
+		if t.Host != r.lastSite {
+			hosts, err := r.site(ctx, t.Host)
+			if err != nil {
+				return fmt.Errorf("search %s: %w", t.Host, err)
+			}
+			r.lastSite, r.lastHosts = t.Host, hosts
 		}
-		return r.stream(ctx, hosts, t.keys(), at, after, f)
+		return r.stream(ctx, r.lastHosts, t.keys(), at, after, f)
 	case MatchDomain:
 		return r.walk(ctx, archive.HostPath(t.Host), at, after, f)
 	case MatchAll:

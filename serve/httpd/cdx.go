@@ -34,6 +34,11 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	if r.URL.Query().Has("originals") {
 		return &query.ParamError{Name: "originals", Value: r.URL.Query().Get("originals"), Why: "is for files; index lines tell of revisits as they are"}
 	}
+	leave, err := s.enterSearch(r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	q, err := readQuery(w, r)
 	if err != nil {
 		return err
@@ -45,11 +50,6 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	default:
 		q.Limit = defaultLines
 	}
-	leave, err := s.searches.enter(payer(r, a))
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if q.CountsPages() {
 		return s.countPages(w, r, a, q)
 	}

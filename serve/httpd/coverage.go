@@ -35,6 +35,11 @@ func (s *server) coverage(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	values.Del("cursor")
 	asked := *r
 	asked.URL = &url.URL{Path: r.URL.Path, RawQuery: values.Encode()}
+	leave, err := s.enterSearch(r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	q, err := readQuery(w, &asked)
 	if err != nil {
 		return err
@@ -45,11 +50,6 @@ func (s *server) coverage(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	case q.Limit > maxCoverage || values.Get("limit")[0] == '-':
 		return &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", maxCoverage)}
 	}
-	leave, err := s.searches.enter(payer(r, a))
-	if err != nil {
-		return err
-	}
-	defer leave()
 	found, next, err := s.Library.Coverage(r.Context(), a, serve.CoverageSearch{
 		Targets: q.Search.Targets, From: q.Search.From, To: q.Search.To, After: cursor, Limit: q.Limit, Time: s.Budget.Time,
 	})

@@ -17,6 +17,10 @@ const accountSearches = 4
 
 func allSearches() int { return 4 * runtime.GOMAXPROCS(0) }
 
+// How many of them have a list of URLs and hosts in their body: one of query.MaxList lines takes
+// some 30 MB while it is read and searched for.
+const accountLists, allLists = 2, 4
+
 // How many requests wait for changes at once: of one account, and of all. Each looks for them
 // twice a second.
 const accountPolls, allPolls = 16, 1000
@@ -40,8 +44,28 @@ func newGate(perAccount, total int, what, reason string) *gate {
 }
 
 func newSearches() *gate { return newGate(accountSearches, allSearches(), "searches", "searches") }
+func newLists() *gate    { return newGate(accountLists, allLists, "searches for a list", "lists") }
 func newPolls() *gate {
 	return newGate(accountPolls, allPolls, "requests that wait for changes", "waits")
+}
+
+// enterSearch lets a query in, before its body is read, or fails with the problem to answer.
+// Leave must be called at its end.
+func (s *server) enterSearch(r *http.Request, a *serve.Account) (leave func(), err error) {
+	who := payer(r, a)
+	if r.Method != http.MethodPost {
+		return s.searches.enter(who)
+	}
+	leaveLists, err := s.lists.enter(who)
+	if err != nil {
+		return nil, err
+	}
+	leaveSearches, err := s.searches.enter(who)
+	if err != nil {
+		leaveLists()
+		return nil, err
+	}
+	return func() { leaveSearches(); leaveLists() }, nil
 }
 
 // payer is who a request counts for: its account; of those who gave no name, each address is one.

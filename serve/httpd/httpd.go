@@ -80,6 +80,7 @@ type server struct {
 	Options
 	sameOrigin func(http.Handler) http.Handler
 	searches   *gate         // what answers of queries cost
+	lists      *gate         // of them, those with a list
 	polls      *gate         // who waits for changes
 	comparing  chan struct{} // bounds how many comparisons run at once
 }
@@ -98,7 +99,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
 	}
-	s := &server{Options: opt, sameOrigin: SameOrigin(opt.Public), searches: newSearches(), polls: newPolls(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	s := &server{Options: opt, sameOrigin: SameOrigin(opt.Public), searches: newSearches(), lists: newLists(), polls: newPolls(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}

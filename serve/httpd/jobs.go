@@ -56,6 +56,11 @@ func (s *server) registerJobs(r *mux.Router, get func(string, func(http.Response
 // postPages serves POST /v1/pages<form>: the query becomes a job. The body may name
 // URLs and hosts, as /v1/cdx's may.
 func (s *server) postPages(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	leave, err := s.lists.enter(payer(r, a))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, query.MaxListBytes))
 	if err != nil {
 		return err

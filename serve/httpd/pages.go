@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 
 	"github.com/gorilla/mux"
 
@@ -27,19 +28,21 @@ var lineParameters = []string{"output", "fl", "fields", "showResumeKey", "resolv
 // what the query gives now: the ETag changes with it. What takes too long, or is too
 // much, is a job's (see postPages).
 func (s *server) pages(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	leave, err := s.enterSearch(r, a)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
 	q, err := readPagesQuery(w, r)
 	if err != nil {
 		return err
 	}
 	suffix := mux.Vars(r)["form"]
-	leave, err := s.searches.enter(payer(r, a))
-	if err != nil {
-		return err
-	}
 	g, err := s.Library.Gathered(r.Context(), a, suffix+" "+q.ID(), func(ctx context.Context) (*serve.Gathering, error) {
 		return s.gather(ctx, a, q, suffix)
 	})
-	leave()
+	leave() // sending is no search
 	if err != nil {
 		return err
 	}

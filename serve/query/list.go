@@ -28,6 +28,7 @@ const MaxListBytes = 64 << 20
 // record belongs to two of its targets, unless one is a domain whose name begins with www.
 func ReadList(r io.Reader) ([]serve.Target, error) {
 	var targets []serve.Target
+	hosts := make(map[string]string) // each host's name is kept once
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 16<<10), 16<<10)
 	n := 0
@@ -48,6 +49,11 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 		if err != nil {
 			return nil, &ParamError{"list", text, fmt.Sprintf("line %d: %v", n, err)}
 		}
+		if host, ok := hosts[t.Host]; ok {
+			t.Host = host
+		} else {
+			hosts[t.Host] = t.Host
+		}
 		targets = append(targets, t)
 	}
 	if err := lines.Err(); err != nil {
@@ -65,14 +71,23 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 
 // disjoint puts targets in the order of search and drops those that others hold.
 func disjoint(targets []serve.Target) []serve.Target {
-	order := func(a, b serve.Target) int {
+	keys := make(map[string]string) // catalog.Key of hosts: it costs more than a comparison
+	for _, t := range targets {
+		if _, ok := keys[t.Host]; !ok {
+			keys[t.Host] = catalog.Key(t.Host)
+		}
+	}
+	slices.SortFunc(targets, func(a, b serve.Target) int {
+		if a.Host != b.Host {
+			if c := strings.Compare(keys[a.Host], keys[b.Host]); c != 0 {
+				return c
+			}
+		}
 		return cmp.Or(
-			strings.Compare(catalog.Key(a.Host), catalog.Key(b.Host)),
 			strings.Compare(a.Key, b.Key), // those of whole hosts are empty, and come first
 			-cmp.Compare(a.Match, b.Match),
 		)
-	}
-	slices.SortFunc(targets, order)
+	})
 	targets = slices.Compact(targets)
 	domains := make(map[string]bool)
 	hosts := make(map[string]bool)

@@ -1,0 +1,105 @@
+package httpd_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/serve/httpd"
+)
+
+// longList names as many pages as one query may, of a thousand hosts.
+func longList() string {
+	var list strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&list, "http://www.example%d.ac.jp/dir/page%d.html?x=%d\n", i%1000, i, i)
+	}
+	return list.String()
+}
+
+// used is the CPU time of this process.
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	testkit.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// The longest list that one query may have costs a second of CPU at the most, and thirty at once
+// do not take thirty times the memory of one: most are turned away before they are read.
+func TestLongLists(t *testing.T) {
+	s := newSite(t)
+	list := longList()
+	for _, path := range []string{"/v1/cdx", "/v1/coverage"} {
+		begun := used(t)
+		resp, body := s.ask(t, "POST", path, "jp", "jp", list, "Content-Type", "text/plain")
+		took := used(t) - begun
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s %.200s", path, resp.Status, body)
+		}
+		if took > time.Second && !raced {
+			t.Errorf("%s took %v of CPU", path, took)
+		}
+		t.Logf("%s took %v of CPU", path, took)
+	}
+
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	statuses := make(chan int)
+	for range 30 {
+		go func() {
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", s.url+"/v1/cdx", strings.NewReader(list))
+			req.SetBasicAuth("jp", "jp")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil { // it was turned away while it was still sending
+				statuses <- http.StatusTooManyRequests
+				return
+			}
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") == "" {
+				t.Error("429 says no time")
+			}
+			statuses <- resp.StatusCode
+		}()
+	}
+	count := map[int]int{}
+	for range 30 {
+		count[testkit.Receive(t, "an answer", statuses)]++
+	}
+	runtime.ReadMemStats(&now)
+	if more := int64(now.HeapSys-before.HeapSys) >> 20; more > 150 || count[200]+count[429] != 30 || count[200] == 0 {
+		t.Errorf("thirty at once took %d MiB more of the system, answers %v", more, count)
+	}
+}
+
+// A list that is one too many is refused before any of it is read.
+func TestListsAreRefusedUnread(t *testing.T) {
+	s, _ := watchSite(t)
+	const header = "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic anA6anA=\r\nContent-Length: 1000000\r\n\r\nhttp://"
+	begin := func(path string) net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		testkit.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		fmt.Fprintf(c, header, path)
+		return c
+	}
+	for range 2 {
+		begin("/v1/cdx") // and never sends the rest
+	}
+	for _, path := range []string{"/v1/cdx", "/v1/coverage", httpd.PathPages + ".tar.gz"} {
+		testkit.Until(t, path+" is refused", func() bool {
+			c := begin(path)
+			c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			return err == nil && resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != ""
+		})
+	}
+}
