@@ -13,6 +13,7 @@ import (
 
 func transfersCommand() *cobra.Command {
 	var who, direction string
+	var running bool
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "transfers",
 		Short: "Show bytes, seconds and bytes/s of every robot and account",
@@ -30,6 +31,9 @@ func transfersCommand() *cobra.Command {
 				return err
 			}
 			return show(cmd, doc, func(w io.Writer) error {
+				if running {
+					return transfers.WriteRunning(w, doc.Running)
+				}
 				var totals []transfers.Total
 				for _, line := range doc.Totals {
 					totals = append(totals, line.Total())
@@ -40,5 +44,6 @@ func transfersCommand() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&who, "who", "", "only this robot or account")
 	cmd.Flags().StringVar(&direction, "direction", "", `only "upload" or "download"`)
+	cmd.Flags().BoolVar(&running, "running", false, "show the transfers that are under way in the process asked")
 	return cmd
 }

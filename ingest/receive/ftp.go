@@ -11,7 +11,6 @@ import (
 	"net"
 	"regexp"
 	"strings"
-	"time"
 
 	"sheaf/ingest"
 	"sheaf/internal/ftp"
@@ -209,16 +208,32 @@ func (s *dropSession) createBatch(st *status, offset int64) (ftp.Upload, error) 
 }
 
 // Transferred records what came for batches; manifests and receipts are small change.
-func (s *dropSession) Transferred(direction ftp.Direction, path string, n int64, took time.Duration, err error) {
-	f, perr := s.parse(path)
-	if perr != nil || f.suffix != batchSuffix || direction != ftp.Uploaded {
+func (s *dropSession) Transferred(done ftp.Transfer) {
+	t, ok := s.upload(done.Direction, done.Path)
+	if !ok {
 		return
 	}
-	outcome := transfers.OK
-	if err != nil {
-		outcome = transfers.Aborted
+	t.Bytes, t.Took, t.Outcome = done.Bytes, done.Took, transfers.OK
+	if done.Err != nil {
+		t.Outcome = transfers.Aborted
 	}
-	s.r.record(s.ctx, transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: cmp.Or(f.name, string(f.batch)), Bytes: n, Took: took, Outcome: outcome, Remote: s.remote})
+	s.r.record(s.ctx, t)
+}
+
+// Begun implements ftp.Watched.
+func (s *dropSession) Begun(begun ftp.Transfer, moved func() int64) (ended func()) {
+	t, ok := s.upload(begun.Direction, begun.Path)
+	if !ok {
+		return func() {}
+	}
+	return s.r.begun(t, moved)
+}
+
+// upload is a note of a batch that comes; ok is false of other transfers.
+func (s *dropSession) upload(direction ftp.Direction, path string) (t transfers.Transfer, ok bool) {
+	f, err := s.parse(path)
+	return transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: cmp.Or(f.name, string(f.batch)), Remote: s.remote},
+		err == nil && f.suffix == batchSuffix && direction == ftp.Uploaded
 }
 
 func (s *dropSession) Close() error { return nil }

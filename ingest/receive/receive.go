@@ -58,8 +58,9 @@ type Options struct {
 	Shared    bool   // other processes receive into Dir too: each keeps its uploads to itself until they are batches
 	Batches   Batches
 	Robots    Robots
-	Transfers Transfers        // may be nil
-	Guesses   *guesses.Limiter // bounds how often secrets are guessed at; nil: one of its own
+	Transfers Transfers          // may be nil
+	Running   *transfers.Running // is told of uploads under way; may be nil
+	Guesses   *guesses.Limiter   // bounds how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger
 
 	Disks []ingest.Disk // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
@@ -226,6 +227,12 @@ func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	if err := r.opt.Transfers.Record(context.WithoutCancel(ctx), t); err != nil {
 		r.log.Error("transfer is not recorded", "who", t.Who, "name", t.Name, "bytes", t.Bytes, "err", err)
 	}
+}
+
+// begun lists an upload as under way until ended is called.
+func (r *Receiver) begun(t transfers.Transfer, moved func() int64) (ended func()) {
+	t.Direction, t.At = transfers.Upload, time.Now()
+	return r.opt.Running.Begin(t, moved)
 }
 
 // Protocols, as transfers and ledger name them.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"sheaf/ingest"
@@ -87,11 +88,16 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	if err != nil {
 		return 0, t.r.tusError(err)
 	}
-	n, err := io.CopyBuffer(w, src, make([]byte, 256<<10))
+	var moved atomic.Int64
+	st := t.u.get()
+	ended := t.r.begun(transfers.Transfer{Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Remote: callerOf(ctx).remote}, moved.Load)
+	defer ended()
+	n, err := io.CopyBuffer(counting{w, &moved}, src, make([]byte, 256<<10))
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
-	c, st := callerOf(ctx), t.u.get()
+	c := callerOf(ctx)
+	st = t.u.get()
 	if err != nil {
 		n = min(n, max(st.Offset-offset, 0))
 	}
@@ -103,6 +109,18 @@ func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 		Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Bytes: n, Took: time.Since(start), Outcome: outcome, Remote: c.remote,
 	})
 	return n, t.r.tusError(err)
+}
+
+// counting counts what is written.
+type counting struct {
+	io.Writer
+	n *atomic.Int64
+}
+
+func (c counting) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // GetInfo tells the offset that is durable and stays.

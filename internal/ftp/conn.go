@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goftp "goftp.io/server/v2"
@@ -73,6 +74,7 @@ type conn struct {
 	rest     int64   // from REST, for the next transfer
 	facts    facts   // chosen by OPTS MLST
 	closing  sync.Once
+	followed atomic.Int32 // downloads that are sent and not yet acknowledged
 }
 
 func newConn(ctx context.Context, e *engine, raw net.Conn) *conn {

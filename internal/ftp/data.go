@@ -10,8 +10,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 
+	"sheaf/internal/acked"
 	"sheaf/internal/extent"
 	"sheaf/internal/peer"
 )
@@ -147,6 +149,9 @@ type data struct {
 	tcp      *net.TCPConn
 	plain    bool // not encrypted: the kernel may send files
 	timeout  time.Duration
+
+	meter *acked.Meter // of a download whose client acknowledges it itself; else nil
+	moved atomic.Int64 // bytes read or written
 }
 
 // openData makes the chosen data connection, with TLS after PROT P.
@@ -155,7 +160,7 @@ func (c *conn) openData(ctx context.Context, ch channel) (*data, error) {
 	if err != nil {
 		return nil, errNoData{err}
 	}
-	d := &data{nc, tcpOf(nc), !c.private, c.engine.DataTimeout}
+	d := &data{Conn: nc, tcp: tcpOf(nc), plain: !c.private, timeout: c.engine.DataTimeout}
 	if !c.private {
 		return d, nil
 	}
@@ -185,6 +190,7 @@ func (w wholeTLS) Read(p []byte) (int, error) {
 func (d *data) Read(p []byte) (int, error) {
 	d.SetReadDeadline(time.Now().Add(d.timeout))
 	n, err := d.Conn.Read(p)
+	d.moved.Add(int64(n))
 	if err != nil && err != io.EOF {
 		err = errData{err}
 	}
@@ -194,6 +200,7 @@ func (d *data) Read(p []byte) (int, error) {
 func (d *data) Write(p []byte) (int, error) {
 	d.SetWriteDeadline(time.Now().Add(d.timeout))
 	n, err := d.Conn.Write(p)
+	d.moved.Add(int64(n))
 	if err != nil {
 		err = errData{err}
 	}
@@ -245,6 +252,7 @@ func (d *data) ReadFrom(r io.Reader) (sent int64, err error) {
 		var n int64
 		n, err = d.tcp.ReadFrom(section)
 		sent += n
+		d.moved.Add(n)
 		switch {
 		case n >= copyBuffer && errors.Is(err, os.ErrDeadlineExceeded): // slow, but it moves
 			section.N = want - sent
@@ -263,8 +271,42 @@ func (d *data) receive(w io.Writer) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{d}, make([]byte, copyBuffer))
 }
 
+// measure has a download be measured by what its client acknowledges, where that is the other
+// end of the connection, and not a proxy, and TLS adds nothing to it.
+func (d *data) measure() {
+	if d.plain && d.Conn == net.Conn(d.tcp) {
+		d.meter = acked.Begin(d.tcp)
+	}
+}
+
+// progress is how many bytes have been moved so far.
+func (d *data) progress() int64 {
+	moved := d.moved.Load()
+	if d.meter == nil {
+		return moved
+	}
+	n := d.meter.Acked() // may be ahead of moved, of which the system tells now and then
+	if n == moved+1 {
+		return moved // the end of the connection counts as a byte
+	}
+	return n
+}
+
+// finish ends the channel after its last byte. One that is measured stays open on our side until
+// that is acknowledged.
+func (d *data) finish() {
+	if d.meter != nil {
+		d.tcp.CloseWrite()
+	} else {
+		d.Close() // an error here says only that the client was quicker
+	}
+}
+
 // reset ends the channel so that the client cannot take it for the file's end.
 func (d *data) reset() {
+	if d.meter != nil {
+		d.meter.Acked() // it remembers what it saw last
+	}
 	d.tcp.SetLinger(0)
 	d.tcp.Close()
 }

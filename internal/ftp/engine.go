@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"sheaf/internal/acked"
 )
 
 // afterCut is how long the sessions' goroutines get to end once their
@@ -19,6 +21,8 @@ const afterCut = 5 * time.Second
 type engine struct {
 	Config
 	handler Handler
+
+	follower *acked.Follower // of downloads that are sent and not yet acknowledged
 
 	anyPorts [2]int // first and last, where Config names none
 
@@ -36,6 +40,8 @@ func newEngine(cfg Config, h Handler) *engine {
 	return &engine{
 		Config:  cfg,
 		handler: h,
+
+		follower: acked.NewFollower(),
 
 		anyPorts: ephemeralPorts(),
 

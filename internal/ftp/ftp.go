@@ -115,5 +115,7 @@ func Run(ctx context.Context, cfg Config, h Handler) error {
 	} else {
 		err = nil
 	}
-	return errors.Join(err, e.drain(cfg.StopTimeout))
+	err = errors.Join(err, e.drain(cfg.StopTimeout))
+	e.follower.Close()
+	return err
 }

@@ -42,9 +42,11 @@ type Session interface {
 	// aborted upload has kept, Append goes on at the end of it. Sessions that
 	// may not write return an *Error with code 550; one without room, 452.
 	Create(ctx context.Context, path string, offset int64) (Upload, error)
-	// Transferred is told of every RETR, STOR and APPE that got as far as 150,
-	// before the client is: err is nil where the client is told 226.
-	Transferred(direction Direction, path string, bytes int64, took time.Duration, err error)
+	// Transferred is told of every RETR, STOR and APPE that got as far as 150. A download
+	// that the client has been told 226 of may still be on its way: then Transferred is called
+	// later, from a goroutine of its own, once its last byte is acknowledged or never will be.
+	// That may be after Close, and before Run returns.
+	Transferred(t Transfer)
 	// Close ends the session; the connection is gone.
 	Close() error
 }
@@ -62,6 +64,27 @@ type Revocable interface {
 	// error and disconnected, another after its command. Transfers that should
 	// not finish are the session's own to fail.
 	Revoke(hangUp func(*Error))
+}
+
+// Watched is a Session that is told of transfers that are under way.
+type Watched interface {
+	// Begun is told of a transfer whose data connection has opened, of which nothing has been
+	// moved yet. Moved returns how many bytes have been, and may be called at any time; ended is
+	// called after Transferred.
+	Begun(t Transfer, moved func() int64) (ended func())
+}
+
+// Transfer is one RETR, STOR or APPE, whole or broken off.
+type Transfer struct {
+	Direction Direction
+	Path      string
+	Bytes     int64
+	Took      time.Duration
+	Err       error // nil: it is whole
+
+	// Acknowledged says that Bytes and Took are by what the client has acknowledged. Otherwise
+	// they are by what the engine wrote to the system or read.
+	Acknowledged bool
 }
 
 // Append is the offset that Create gets for APPE.

@@ -124,7 +124,7 @@ func (c *conn) sendList(dir, pattern string, line format) {
 // sendEntries streams a listing. Only a buffer of it is held.
 func (c *conn) sendEntries(name string, line format, entries func(context.Context) iter.Seq2[Entry, error]) {
 	c.rest = 0
-	t := c.begin()
+	t := c.begin("", "")
 	defer t.end()
 	err := t.over("Listing "+name, func(d *data) error {
 		w := bufio.NewWriterSize(d, listBuffer)

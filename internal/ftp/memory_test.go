@@ -33,6 +33,7 @@ type memory struct {
 	commits   int
 	aborts    []error
 	transfers []transferred
+	notes     []Transfer // the same, as they were told
 	closed    int
 	gate      chan struct{} // if set, reading files waits until it is closed
 }
@@ -88,10 +89,11 @@ func (m *memorySession) Close() error {
 	return nil
 }
 
-func (m *memorySession) Transferred(d Direction, path string, n int64, _ time.Duration, err error) {
+func (m *memorySession) Transferred(t Transfer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.transfers = append(m.transfers, transferred{d, path, n, err})
+	m.notes = append(m.notes, t)
+	m.transfers = append(m.transfers, transferred{t.Direction, t.Path, t.Bytes, t.Err})
 }
 
 func (m *memorySession) Stat(_ context.Context, name string) (Entry, error) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"sheaf/internal/acked"
 )
 
 // secondLook is how long after the end of an upload's data the control
@@ -19,11 +21,17 @@ type transfer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	watch  *watch
+
+	direction Direction
+	path      string
+	begun     time.Time
+	data      *data  // nil before it is open
+	ended     func() // see Watched
 }
 
 // begin starts to watch; end must follow, and until then no command is read.
-func (c *conn) begin() *transfer {
-	t := &transfer{conn: c}
+func (c *conn) begin(direction Direction, path string) *transfer {
+	t := &transfer{conn: c, direction: direction, path: path, begun: time.Now(), ended: func() {}}
 	t.ctx, t.cancel = context.WithCancelCause(c.ctx)
 	t.watch = c.watch(t.cancel)
 	return t
@@ -44,11 +52,12 @@ func (t *transfer) over(announcement string, work func(*data) error) error {
 	c.reply(150, "%s", announcement)
 	d, err := c.openData(t.ctx, ch)
 	if err == nil {
+		t.open(d)
 		unhook := context.AfterFunc(t.ctx, d.reset)
 		if err = work(d); err != nil {
 			d.reset()
 		} else {
-			d.Close() // an error here says only that the client was quicker
+			d.finish()
 		}
 		unhook()
 	}
@@ -56,6 +65,62 @@ func (t *transfer) over(announcement string, work func(*data) error) error {
 		return cause
 	}
 	return err
+}
+
+// open tells the session of a transfer that moves bytes. Listings are none.
+func (t *transfer) open(d *data) {
+	if t.direction == "" {
+		return
+	}
+	t.data = d
+	if t.direction == Downloaded {
+		d.measure()
+	}
+	if w, ok := t.conn.session.(Watched); ok {
+		t.ended = w.Begun(Transfer{Direction: t.direction, Path: t.path, Acknowledged: d.meter != nil}, d.progress)
+	}
+}
+
+// mostFollowed is how many downloads of one control connection may be unacknowledged at once; of
+// more it is not known when they arrive.
+const mostFollowed = 8
+
+var errUnacknowledged = errors.New("the client has not acknowledged all of it")
+
+// close tells the session what the transfer has come to, now or when that is known.
+func (t *transfer) close(bytes int64, took time.Duration, err error) {
+	d, session := t.data, t.conn.session
+	done := Transfer{Direction: t.direction, Path: t.path, Bytes: bytes, Took: took, Err: err}
+	tell := func() {
+		session.Transferred(done)
+		t.ended()
+	}
+	if d == nil || d.meter == nil {
+		tell()
+		return
+	}
+	done.Acknowledged = true
+	if err != nil {
+		done.Bytes = min(bytes, d.meter.Acked())
+		tell()
+		return
+	}
+	if t.conn.followed.Add(1) > mostFollowed {
+		t.conn.followed.Add(-1)
+		d.tcp.Close()
+		done.Acknowledged = false
+		tell()
+		return
+	}
+	t.conn.engine.follower.Follow(d.meter, t.begun, bytes, d.timeout, func(r acked.Result) {
+		t.conn.followed.Add(-1)
+		d.tcp.Close()
+		done.Bytes, done.Took = min(bytes, r.Acked), r.At.Sub(t.begun)
+		if r.Lost {
+			done.Err = errUnacknowledged
+		}
+		tell()
+	})
 }
 
 // ready refuses a transfer for which no data channel has been chosen.
@@ -136,7 +201,7 @@ func (c *conn) retr(arg string) {
 		c.reply(554, "Byte %d lies beyond the end of the file, which has %d", offset, e.Size)
 		return
 	}
-	t := c.begin()
+	t := c.begin(Downloaded, path)
 	defer t.end()
 	f, err := c.session.Open(t.ctx, path, offset)
 	if err != nil {
@@ -145,12 +210,11 @@ func (c *conn) retr(arg string) {
 	}
 	defer f.Close()
 	var sent int64
-	start := time.Now()
 	err = t.over("Sending "+path+" ("+strconv.FormatInt(e.Size-offset, 10)+" bytes)", func(d *data) (err error) {
 		sent, err = d.send(t.ctx, f)
 		return err
 	})
-	c.session.Transferred(Downloaded, path, sent, time.Since(start), err)
+	t.close(sent, time.Since(t.begun), err)
 	if err != nil {
 		c.fail(err)
 		return
@@ -174,7 +238,7 @@ func (c *conn) store(arg string, offset int64) {
 	if !ok || !c.ready() {
 		return
 	}
-	t := c.begin()
+	t := c.begin(Uploaded, path)
 	defer t.end()
 	up, err := c.session.Create(t.ctx, path, offset)
 	if err != nil {
@@ -182,7 +246,7 @@ func (c *conn) store(arg string, offset int64) {
 		return
 	}
 	got, took, err := t.fill(up, path)
-	c.session.Transferred(Uploaded, path, got, took, err)
+	t.close(got, took, err)
 	if err != nil {
 		c.fail(err)
 		return

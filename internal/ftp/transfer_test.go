@@ -186,6 +186,7 @@ func TestTransfersAreReported(t *testing.T) {
 	m := newMemory(map[string]string{"/a": "12345"})
 	c := login(t, start(t, m, nil).addr)
 	c.fetch("RETR a")
+	m.noted(t)
 	c.store("226", "123", "STOR b")
 	c.store("452", "123", "STOR full")
 	want := []transferred{{Downloaded, "/a", 5, nil}, {Uploaded, "/b", 3, nil}, {Uploaded, "/full", 0, &Error{452, "No space"}}}

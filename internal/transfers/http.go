@@ -20,11 +20,14 @@ const Path = "/v1/transfers"
 const defaultLimit, maxLimit = 100, 10000
 
 // Document is the answer of GET /v1/transfers: the totals of all that the query picks, and one
-// page of the transfers, the newest first. ?before=<Next> gives the page after it.
+// page of the transfers, the newest first, and those under way. ?before=<Next> gives the page after it.
 type Document struct {
 	Totals    []TotalLine    `json:"totals"`
 	Transfers []TransferLine `json:"transfers"`
 	Next      int64          `json:"next,omitempty"`
+
+	// Running are those under way in the process that answers, the longest running first.
+	Running []TransferLine `json:"running"`
 }
 
 // TotalLine is a Total in JSON.
@@ -45,7 +48,7 @@ func (l TotalLine) Total() Total {
 
 // TransferLine is a Transfer in JSON.
 type TransferLine struct {
-	ID        int64     `json:"id"`
+	ID        int64     `json:"id,omitempty"`
 	At        time.Time `json:"at"`
 	Direction string    `json:"direction"`
 	Protocol  string    `json:"protocol"`
@@ -53,17 +56,26 @@ type TransferLine struct {
 	Name      string    `json:"name"`
 	Bytes     int64     `json:"bytes"`
 	Seconds   float64   `json:"seconds"`
-	Outcome   string    `json:"outcome"`
+	Outcome   string    `json:"outcome,omitempty"` // none of one that is under way
 	Remote    string    `json:"remote"`
+
+	// Acknowledged is as in Transfer.
+	Acknowledged bool `json:"acknowledged"`
+}
+
+func lineOf(t Transfer) TransferLine {
+	return TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged}
 }
 
 // Register mounts GET /v1/transfers behind the operators' middleware. Its query
-// takes who, direction, since (RFC 3339), before and limit.
-func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log) {
-	r.Handle(Path, operator(problem.Handler(slog.Default(), log.serve))).Methods(http.MethodGet)
+// takes who, direction, since (RFC 3339), before and limit. Running may be nil.
+func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log, running *Running) {
+	r.Handle(Path, operator(problem.Handler(slog.Default(), func(w http.ResponseWriter, r *http.Request) error {
+		return log.serve(w, r, running)
+	}))).Methods(http.MethodGet)
 }
 
-func (l *Log) serve(w http.ResponseWriter, r *http.Request) error {
+func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) error {
 	f, err := parseFilter(r.URL.Query())
 	if err != nil {
 		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
@@ -83,10 +95,14 @@ func (l *Log) serve(w http.ResponseWriter, r *http.Request) error {
 		doc.Totals = append(doc.Totals, TotalLine{t.Who, t.Direction, t.Protocol, t.Count, t.Bytes, t.Took.Seconds(), t.Rate()})
 	}
 	for _, t := range list {
-		doc.Transfers = append(doc.Transfers, TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote})
+		doc.Transfers = append(doc.Transfers, lineOf(t))
 	}
 	if len(list) == f.Limit {
 		doc.Next = list[len(list)-1].ID
+	}
+	doc.Running = make([]TransferLine, 0)
+	for _, t := range running.List(f) {
+		doc.Running = append(doc.Running, lineOf(t))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(doc)

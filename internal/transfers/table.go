@@ -19,6 +19,24 @@ func WriteTable(w io.Writer, totals []Total) error {
 	return tw.Flush()
 }
 
+// WriteRunning prints transfers that are under way, one a line.
+func WriteRunning(w io.Writer, list []TransferLine) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "since\tname\tbytes\tseconds\tbytes/s\tway\tfrom\tfile\tcounted by")
+	for _, t := range list {
+		by, per := "service", 0.0
+		if t.Acknowledged {
+			by = "client"
+		}
+		if t.Seconds > 0 {
+			per = float64(t.Bytes) / t.Seconds
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%.1f\t%s\t%s %s\t%s\t%s\t%s\n", t.At.Local().Format(time.DateTime), t.Who, t.Bytes, t.Seconds, rate(per),
+			t.Protocol, t.Direction, t.Remote, t.Name, by)
+	}
+	return tw.Flush()
+}
+
 // seconds writes tenths, and what took less than a second to the millisecond.
 func seconds(d time.Duration) string {
 	if d < time.Second {

@@ -39,6 +39,11 @@ type Transfer struct {
 	Took      time.Duration // kept in whole microseconds
 	Outcome   string        // OK or Aborted
 	Remote    string        // the other side's address
+
+	// Acknowledged says that Bytes and Took are by what the client has acknowledged by TCP.
+	// Otherwise the service measured what it wrote or read itself: of uploads, and of downloads
+	// under TLS, by HTTP/2 and through a proxy.
+	Acknowledged bool
 }
 
 // Log records transfers in the control database. It may be used by many
@@ -62,18 +67,26 @@ func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
 	if len(list) == 0 {
 		return nil
 	}
-	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
-	args := make([]any, 0, 9*len(list))
+	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	args := make([]any, 0, 10*len(list))
 	for _, t := range list {
-		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote)
+		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.acknowledged())
 	}
 	_, err := l.db.ExecContext(ctx, `
-		INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote)
+		INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged)
 		VALUES `+row+strings.Repeat(", "+row, len(list)-1), args...)
 	if err != nil {
 		return fmt.Errorf("transfers: record %d: %w", len(list), err)
 	}
 	return nil
+}
+
+// acknowledged is how the database has it.
+func (t *Transfer) acknowledged() int {
+	if t.Acknowledged {
+		return 1
+	}
+	return 0
 }
 
 // Filter picks transfers; its zero value picks all.
@@ -113,7 +126,7 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 		limit = f.Limit
 	}
 	rows, err := l.db.QueryContext(ctx, `
-		SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote
+		SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged
 		FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("transfers: list: %w", err)
@@ -122,11 +135,11 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 	var list []Transfer
 	for rows.Next() {
 		var t Transfer
-		var at, took int64
-		if err := rows.Scan(&t.ID, &at, &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote); err != nil {
+		var at, took, acknowledged int64
+		if err := rows.Scan(&t.ID, &at, &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &acknowledged); err != nil {
 			return nil, fmt.Errorf("transfers: list: %w", err)
 		}
-		t.At, t.Took = db.Time(at), time.Duration(took)*time.Microsecond
+		t.At, t.Took, t.Acknowledged = db.Time(at), time.Duration(took)*time.Microsecond, acknowledged != 0
 		list = append(list, t)
 	}
 	return list, rows.Err()

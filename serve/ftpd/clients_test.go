@@ -84,9 +84,5 @@ func TestRclone(t *testing.T) {
 // fetches is how many files were fetched so far.
 func fetches(t *testing.T, s *servetest.Site) int {
 	t.Helper()
-	list, err := s.Log.List(t.Context(), transfers.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
+	return len(s.Downloads(transfers.Filter{}))
 }

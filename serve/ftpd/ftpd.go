@@ -28,7 +28,8 @@ type Options struct {
 	Library  *serve.Library
 	Accounts *serve.Accounts
 	Recorder serve.Recorder
-	Log      *slog.Logger // default: slog.Default
+	Running  *transfers.Running // is told of downloads under way; may be nil
+	Log      *slog.Logger       // default: slog.Default
 }
 
 // New makes the handler for ftp.Run.
@@ -143,16 +144,30 @@ func (s *session) Create(context.Context, string, int64) (ftp.Upload, error) {
 	return nil, &ftp.Error{Code: 550, Msg: "Archives are read-only here"}
 }
 
-func (s *session) Transferred(_ ftp.Direction, name string, bytes int64, took time.Duration, err error) {
-	t := transfers.Transfer{
-		At: time.Now().Add(-took), Direction: transfers.Download, Protocol: "ftp", Who: s.name, Name: path.Clean(name),
-		Bytes: bytes, Took: took, Outcome: transfers.OK, Remote: s.remote,
-	}
-	if err != nil {
+func (s *session) Transferred(done ftp.Transfer) {
+	name := done.Path
+	t := s.download(name, time.Now().Add(-done.Took))
+	t.Bytes, t.Took, t.Acknowledged = done.Bytes, done.Took, done.Acknowledged
+	if done.Err != nil {
 		t.Outcome = transfers.Aborted
 	}
 	if err := s.Recorder.Record(context.Background(), t); err != nil {
 		s.Log.Error("download not recorded", "account", s.name, "path", name, "err", err)
+	}
+}
+
+// Begun implements ftp.Watched.
+func (s *session) Begun(begun ftp.Transfer, moved func() int64) (ended func()) {
+	t := s.download(begun.Path, time.Now())
+	t.Outcome, t.Acknowledged = "", begun.Acknowledged
+	return s.Running.Begin(t, moved)
+}
+
+// download is a note of a file that began to be sent.
+func (s *session) download(name string, at time.Time) transfers.Transfer {
+	return transfers.Transfer{
+		At: at, Direction: transfers.Download, Protocol: "ftp", Who: s.name, Name: path.Clean(name),
+		Outcome: transfers.OK, Remote: s.remote,
 	}
 }
 

@@ -11,10 +11,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
+	"sync/atomic"
 
 	"sheaf/internal/extent"
-	"sheaf/internal/transfers"
 	"sheaf/serve"
 )
 
@@ -56,8 +55,8 @@ func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	c := &content{ctx: r.Context(), file: f, size: f.Size}
 	defer c.Close()
 	out := &counter{ResponseWriter: w}
-	start := time.Now()
-	defer func() { s.record(r, a, name, start, out, c) }() // also when the handler is aborted
+	d := s.beginDownload(r, a, name, out)
+	defer d.end(r, c) // also when the handler is aborted
 	http.ServeContent(out, r, "", f.Modified, c)
 	return nil
 }
@@ -80,26 +79,6 @@ func describe(h http.Header, n serve.Node, download string) {
 	}
 	if download != "" {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": download}))
-	}
-}
-
-// record notes a download. A client that has gone took fewer bytes than were declared.
-func (s *server) record(r *http.Request, a *serve.Account, name string, start time.Time, out *counter, c *content) {
-	if out.status != http.StatusOK && out.status != http.StatusPartialContent {
-		return // nothing was to be sent
-	}
-	t := transfers.Transfer{
-		At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: name,
-		Bytes: out.bytes, Took: time.Since(start), Outcome: transfers.OK, Remote: r.RemoteAddr,
-	}
-	if declared, err := strconv.ParseInt(out.Header().Get("Content-Length"), 10, 64); err != nil || declared != out.bytes {
-		t.Outcome = transfers.Aborted
-	}
-	if c.err != nil && r.Context().Err() == nil {
-		s.Log.ErrorContext(r.Context(), "download broken off", "account", a.Name, "path", name, "err", c.err)
-	}
-	if err := s.Recorder.Record(context.WithoutCancel(r.Context()), t); err != nil {
-		s.Log.ErrorContext(r.Context(), "download not recorded", "account", a.Name, "path", name, "err", err)
 	}
 }
 
@@ -190,12 +169,22 @@ func (c *content) Close() error {
 type counter struct {
 	http.ResponseWriter
 	status int
-	bytes  int64
+	bytes  atomic.Int64
+	failed bool // what was to be written was not
+
+	header   atomic.Int64 // bytes of the answer's header, about
+	declared atomic.Int64 // bytes of the body by the header; -1: it does not say
 }
 
 func (w *counter) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+		w.header.Store(headerSize(w.Header()))
+		declared, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+		if err != nil {
+			declared = -1
+		}
+		w.declared.Store(declared)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -205,7 +194,8 @@ func (w *counter) Write(p []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
+	w.bytes.Add(int64(n))
+	w.failed = w.failed || err != nil
 	return n, err
 }
 
@@ -217,9 +207,10 @@ func (w *counter) ReadFrom(src io.Reader) (int64, error) {
 		c, isContent := limited.R.(*content)
 		to, canSend := w.ResponseWriter.(extent.Writer)
 		if isContent && canSend {
-			n, err := c.sendTo(to, limited.N)
+			before := c.err
+			n, err := c.sendTo(sending{to, &w.bytes}, limited.N)
 			limited.N -= n
-			w.bytes += n
+			w.failed = w.failed || err != nil && c.err == before // it was not the file's reader that failed
 			return n, err
 		}
 		if b, isBody := limited.R.(*bodyContent); isBody {
@@ -227,6 +218,24 @@ func (w *counter) ReadFrom(src io.Reader) (int64, error) {
 		}
 	}
 	return io.Copy(struct{ io.Writer }{w}, src)
+}
+
+// sending counts the bytes of a file while they are sent.
+type sending struct {
+	extent.Writer
+	bytes *atomic.Int64
+}
+
+func (w sending) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.bytes.Add(int64(n))
+	return n, err
+}
+
+func (w sending) ReadFrom(src io.Reader) (int64, error) {
+	n, err := w.Writer.ReadFrom(src)
+	w.bytes.Add(n)
+	return n, err
 }
 
 // Unwrap serves http.ResponseController.

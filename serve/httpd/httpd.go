@@ -36,8 +36,10 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/acked"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/jobs"
@@ -65,6 +67,12 @@ type Options struct {
 	// Budget is what one answer of /v1/cdx may cost before it ends early, with a
 	// cursor; default two million records looked at, or 20 seconds.
 	Budget query.Budget
+
+	// Running is told of downloads under way; nil: nobody asks.
+	Running *transfers.Running
+	// Measures follows downloads until their last byte is acknowledged, where connections are
+	// acked.Conn; nil: one of its own.
+	Measures *acked.Follower
 
 	// Jobs takes queries whose answers are too much at once; nil: none are taken.
 	Jobs *jobs.Jobs
@@ -95,6 +103,9 @@ func Register(r *mux.Router, opt Options) error {
 	}
 	if opt.Budget.Records == 0 && opt.Budget.Time == 0 {
 		opt.Budget = query.Budget{Records: defaultBudgetRecords, Time: defaultBudgetTime}
+	}
+	if opt.Measures == nil {
+		opt.Measures = acked.NewFollower()
 	}
 	if opt.Zone == nil {
 		opt.Zone = time.UTC

@@ -216,7 +216,7 @@ func (s *server) recordPage(r *http.Request, a *serve.Account, start time.Time, 
 	}
 	t := transfers.Transfer{
 		At: start, Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: r.URL.Path,
-		Bytes: out.bytes, Took: time.Since(start), Outcome: transfers.OK, Remote: r.RemoteAddr,
+		Bytes: out.bytes.Load(), Took: time.Since(start), Outcome: transfers.OK, Remote: r.RemoteAddr,
 	}
 	if r.Context().Err() != nil {
 		t.Outcome = transfers.Aborted

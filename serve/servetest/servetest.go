@@ -41,6 +41,7 @@ type Site struct {
 	Log      *transfers.Log
 	Jobs     *jobs.Jobs // nobody works on them; Run does
 	DB       *sql.DB
+	Running  *transfers.Running // downloads under way, of servers that are given it
 
 	// Others are gzip members of records that lie beside the batches which Publish makes, by host.
 	Others map[string]string
@@ -68,7 +69,16 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
 	})
 	testkit.Must(t, err)
-	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, t: t}
+	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
+}
+
+// Downloads gives what was downloaded, the newest first, once none is under way.
+func (s *Site) Downloads(f transfers.Filter) []transfers.Transfer {
+	s.t.Helper()
+	testkit.Until(s.t, "no download is under way", func() bool { return len(s.Running.List(transfers.Filter{})) == 0 })
+	list, err := s.Log.List(context.Background(), f)
+	testkit.Must(s.t, err)
+	return list
 }
 
 // Account creates an account whose password is its name.

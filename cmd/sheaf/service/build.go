@@ -18,6 +18,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
+	"sheaf/internal/acked"
 	"sheaf/internal/db"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
@@ -62,7 +63,8 @@ func (s *Service) build(ctx context.Context) (err error) {
 		s.router.HandleFunc(path, h).Methods(http.MethodGet, http.MethodHead)
 	}
 	openapi.Register(s.router)
-	transfers.Register(s.router, c.operator, c.moved)
+	s.running, s.measures = new(transfers.Running), acked.NewFollower()
+	transfers.Register(s.router, c.operator, c.moved, s.running)
 
 	var library *serve.Library
 	if c.catalog != nil {
@@ -171,7 +173,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
 		Disks: disks, Marks: s.cfg.Uploads.marks(), Shared: s.cfg.Database.URL != "",
-		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Guesses: c.guesses, Log: s.log,
+		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Running: s.running, Guesses: c.guesses, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),
 	})
@@ -216,13 +218,14 @@ func (s *Service) buildServe(ctx context.Context, c common, library *serve.Libra
 	s.jobs = jobs.New(s.db, c.objects, library, s.accounts, s.log)
 	err = httpd.Register(s.router, httpd.Options{
 		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Public: s.cfg.HTTP.Public, Zone: c.zone, Log: s.log,
+		Running: s.running, Measures: s.measures,
 		Replay: s.cfg.Replay.Dir, ReplayOrigin: s.cfg.Replay.Origin,
 		Stopping: s.stopping, Watches: s.watches, Jobs: s.jobs,
 	})
 	if err != nil {
 		return err
 	}
-	s.download, err = ftpd.New(ftpd.Options{Library: library, Accounts: s.accounts, Recorder: s.recorder, Log: s.log})
+	s.download, err = ftpd.New(ftpd.Options{Library: library, Accounts: s.accounts, Recorder: s.recorder, Running: s.running, Log: s.log})
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/internal/acked"
 	"sheaf/internal/connlimit"
 	"sheaf/internal/peer"
 )
@@ -26,6 +27,7 @@ func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, l
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    maxHeader,
 		ConnState:         connlimit.New(limits).ConnState,
+		ConnContext:       acked.ConnContext,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/internal/acked"
 	"sheaf/internal/connlimit"
 	"sheaf/internal/durable"
 	"sheaf/internal/ftp"
@@ -59,6 +60,8 @@ type Service struct {
 	indexer  *indexer
 	accounts *serve.Accounts
 	recorder *transfers.Buffer
+	running  *transfers.Running
+	measures *acked.Follower
 	jobs     *jobs.Jobs
 	watches  *watch.Watches
 	meter    *bandwidth.Meter
@@ -205,7 +208,7 @@ func (s *Service) Run(ctx context.Context) error {
 		g.Go(func() error { return work(ctx) })
 	}
 	g.Go(func() error {
-		err := serveHTTP(server, s.http, s.cfg.HTTP.Cert, s.cfg.HTTP.Key)
+		err := serveHTTP(server, acked.Listener(s.http), s.cfg.HTTP.Cert, s.cfg.HTTP.Key)
 		if errors.Is(err, http.ErrServerClosed) {
 			return nil
 		}
@@ -247,6 +250,7 @@ func (s *Service) settle() {
 	if !s.cfg.has(roleServe) {
 		return
 	}
+	s.measures.Close()
 	bounded, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()
 	if err := errors.Join(s.recorder.Flush(bounded), s.meter.Flush(bounded)); err != nil {

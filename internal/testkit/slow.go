@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"context"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SmallBuffer is the receive buffer of DialSmall's connections, as the system counts it.
+const SmallBuffer = 64 << 10
+
+// DialSmall connects to a TCP address with a receive buffer so small that what the peer's system
+// has acknowledged is about what was read.
+func DialSmall(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) {
+			failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, SmallBuffer/2) // Linux doubles it
+		})
+		if err != nil {
+			return err
+		}
+		return failed
+	}}
+	c, err := d.DialContext(context.Background(), "tcp", addr)
+	Must(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ReadSlowly reads n bytes evenly within about the time given and returns how many there were.
+func ReadSlowly(t testing.TB, r io.Reader, n int64, within time.Duration) int64 {
+	t.Helper()
+	const step = 32 << 10
+	begun, got := time.Now(), int64(0)
+	for got < n {
+		m, err := io.CopyN(io.Discard, r, min(step, n-got))
+		got += m
+		if err != nil {
+			return got
+		}
+		time.Sleep(time.Until(begun.Add(time.Duration(float64(within) * float64(got) / float64(n)))))
+	}
+	return got
+}

@@ -1,0 +1,63 @@
+package transfers
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Running are the transfers that are under way in this process. The zero value has none; a nil one
+// takes none down. Its methods may be called from many goroutines at once.
+type Running struct {
+	mu  sync.Mutex // guards what follows
+	all map[*running]struct{}
+}
+
+type running struct {
+	Transfer
+	moved func() int64
+}
+
+// Begin takes down that t has begun. Moved is called for its bytes whenever somebody asks, until
+// ended is called.
+func (r *Running) Begin(t Transfer, moved func() int64) (ended func()) {
+	if r == nil {
+		return func() {}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[*running]struct{})
+	}
+	one := &running{t, moved}
+	r.all[one] = struct{}{}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.all, one)
+	}
+}
+
+// List gives those that f's name and direction pick, the longest running first, with the bytes and
+// the time that they have come to. They have no ID and no outcome yet.
+func (r *Running) List(f Filter) []Transfer {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	picked := make([]*running, 0, len(r.all))
+	for one := range r.all {
+		if (f.Who == "" || one.Who == f.Who) && (f.Direction == "" || one.Direction == f.Direction) {
+			picked = append(picked, one)
+		}
+	}
+	r.mu.Unlock()
+	list := make([]Transfer, 0, len(picked))
+	for _, one := range picked {
+		t := one.Transfer
+		t.Bytes, t.Took = one.moved(), time.Since(t.At)
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b Transfer) int { return a.At.Compare(b.At) })
+	return list
+}

@@ -1,0 +1,137 @@
+package httpd_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/internal/acked"
+	"sheaf/internal/peer"
+	"sheaf/internal/testkit"
+	"sheaf/internal/transfers"
+	"sheaf/serve"
+	"sheaf/serve/httpd"
+	"sheaf/serve/servetest"
+)
+
+// Downloads are measured by what their clients acknowledge. All has one site: making it takes long.
+func TestDownloadsAreMeasured(t *testing.T) {
+	t.Parallel()
+	s := servetest.New(t, &serve.Account{Name: serve.Anonymous, Domains: []string{"jp"}})
+	var records []*archive.Record
+	for i := range 2 {
+		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 2<<20), day))
+	}
+	s.Publish("20261121", map[string][]*archive.Record{host: records})
+	for name, test := range map[string]func(*testing.T, *servetest.Site){
+		"until it is acknowledged": testUntilAcknowledged, "broken off": testBrokenOff, "proxied": testProxied,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// serveMeasured serves a site to everybody, as the service does.
+func serveMeasured(t *testing.T, s *servetest.Site, proxies peer.Proxies) (addr string) {
+	router := mux.NewRouter()
+	testkit.Must(t, httpd.Register(router, httpd.Options{
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Running: s.Running,
+		Operator: func(h http.Handler) http.Handler { return h }, Log: slog.New(slog.DiscardHandler),
+	}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	server := &http.Server{Handler: proxies.Handler(router), ConnContext: acked.ConnContext}
+	go server.Serve(acked.Listener(l))
+	t.Cleanup(func() { server.Close() })
+	return l.Addr().String()
+}
+
+// begin asks for a file on a connection with a small receive buffer, and reads the answer's header.
+func begin(t *testing.T, addr, request string) (net.Conn, *http.Response) {
+	t.Helper()
+	c := testkit.DialSmall(t, addr)
+	fmt.Fprint(c, request)
+	resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil)
+	testkit.Must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	return c, resp
+}
+
+const (
+	membersFile = "/pub/jp/ac/waseda/www/20261121.members.tar.gz"
+	again       = "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n"
+)
+
+// A download has taken the time until its client has the last byte. That holds no other request of
+// the connection up, and is so too where the server closes the connection first.
+func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
+	for name, request := range map[string]string{
+		"keep-alive": "GET " + membersFile + " HTTP/1.1\r\nHost: x\r\n\r\n" + again,
+		"closed":     "GET " + membersFile + " HTTP/1.0\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr, before := serveMeasured(t, s, nil), len(s.Downloads(transfers.Filter{}))
+			begun := time.Now()
+			_, resp := begin(t, addr, request)
+			size := resp.ContentLength
+			read := testkit.ReadSlowly(t, resp.Body, size/2, 300*time.Millisecond)
+			running := s.Running.List(transfers.Filter{})
+			if len(running) != 1 || !running[0].Acknowledged || running[0].Bytes < read-testkit.SmallBuffer || running[0].Bytes > read+2*testkit.SmallBuffer {
+				t.Errorf("under way: %+v; the client has read %d", running, read)
+			}
+			read += testkit.ReadSlowly(t, resp.Body, size-size/2, 300*time.Millisecond)
+			took := time.Since(begun)
+			list := s.Downloads(transfers.Filter{})
+			if len(list) != before+1 || read != size {
+				t.Fatalf("%d downloads; the client read %d of %d", len(list)-before, read, size)
+			}
+			if n := list[0]; n.Bytes != size || n.Outcome != transfers.OK || !n.Acknowledged || n.Took < took*95/100 || n.Took > took*105/100+50*time.Millisecond {
+				t.Errorf("noted %+v; the client read %d in %v", n, size, took)
+			}
+		})
+	}
+}
+
+// Of a download that is broken off counts what the client has acknowledged, also where the
+// service had written all of it.
+func testBrokenOff(t *testing.T, s *servetest.Site) {
+	addr := serveMeasured(t, s, nil)
+	for name, ranges := range map[string]string{"while it is written": "", "when all is written": "Range: bytes=0-1299999\r\n"} {
+		before := len(s.Downloads(transfers.Filter{}))
+		c := testkit.DialSmall(t, addr)
+		fmt.Fprint(c, "GET "+membersFile+" HTTP/1.1\r\nHost: x\r\n"+ranges+"\r\n")
+		const part = 800 << 10
+		testkit.ReadSlowly(t, c, part, 0)
+		c.Close()
+		list := s.Downloads(transfers.Filter{})
+		if len(list) != before+1 {
+			t.Fatalf("%s: %d downloads are noted", name, len(list)-before)
+		}
+		if n := list[0]; n.Bytes < part-testkit.SmallBuffer || n.Bytes > part+testkit.SmallBuffer || n.Outcome != transfers.Aborted {
+			t.Errorf("%s: noted %+v; the client read %d", name, n, part)
+		}
+	}
+}
+
+// What comes through a proxy is measured on our side, and the note says so, with the client's address.
+func testProxied(t *testing.T, s *servetest.Site) {
+	proxies, err := peer.ParseProxies([]string{"127.0.0.1"})
+	testkit.Must(t, err)
+	addr, before := serveMeasured(t, s, proxies), len(s.Downloads(transfers.Filter{}))
+	_, resp := begin(t, addr, "GET "+membersFile+" HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
+	size, err := io.Copy(io.Discard, resp.Body)
+	testkit.Must(t, err)
+	list := s.Downloads(transfers.Filter{})
+	if len(list) != before+1 || list[0].Acknowledged || list[0].Bytes != size || list[0].Remote != "192.0.2.7:0" {
+		t.Errorf("noted %+v", list)
+	}
+}
