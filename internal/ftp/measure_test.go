@@ -67,7 +67,7 @@ func TestDownloadTakesUntilItIsAcknowledged(t *testing.T) {
 			c.expect("226")
 			c.cmd("257", "PWD")
 			n := m.noted(t)
-			if n.Bytes != measuredSize || n.Err != nil || !n.Acknowledged || n.Took < took*95/100 || n.Took > took*105/100+50*time.Millisecond {
+			if n.Bytes != measuredSize || n.Err != nil || !n.Acknowledged || n.Took < took*95/100-50*time.Millisecond || n.Took > took*105/100+50*time.Millisecond {
 				t.Errorf("noted %d bytes in %v, %v, acknowledged: %v; the client read %d in %v", n.Bytes, n.Took, n.Err, n.Acknowledged, measuredSize, took)
 			}
 		})

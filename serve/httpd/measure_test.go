@@ -94,7 +94,7 @@ func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
 			if len(list) != before+1 || read != size {
 				t.Fatalf("%d downloads; the client read %d of %d", len(list)-before, read, size)
 			}
-			if n := list[0]; n.Bytes != size || n.Outcome != transfers.OK || !n.Acknowledged || n.Took < took*95/100 || n.Took > took*105/100+50*time.Millisecond {
+			if n := list[0]; n.Bytes != size || n.Outcome != transfers.OK || !n.Acknowledged || n.Took < took*95/100-50*time.Millisecond || n.Took > took*105/100+50*time.Millisecond {
 				t.Errorf("noted %+v; the client read %d in %v", n, size, took)
 			}
 		})
