@@ -16,6 +16,9 @@
 // reset, so that a client cannot take the break for the file's end. What a
 // handler says in an [Error] reaches the client; nothing else from inside does.
 //
+// What is noted of a download is what its client has acknowledged, and when, where nothing lies
+// between the two (package acked). That is followed after the 226, which does not wait for it.
+//
 // A session may be ended by its handler (Revocable), and a file may set the pace at
 // which it is sent (Paced), by sendfile too. Idle connections cost some 20 KB each, both
 // ends counted; a client that takes nothing, or next to nothing, is let go.
@@ -30,7 +33,8 @@
 //     Each gives goftp at most one line per Read, so nothing stays behind in
 //     goftp's buffer; so TLS can begin below goftp (goftp itself never knows),
 //     and a watch can read the connection during a transfer. Limits, deadlines,
-//     the longest line, Telnet's bytes and the graceful stop live here too.
+//     the longest line, Telnet's bytes, PROXY headers and the graceful
+//     stop live here too.
 //   - The command table. Options.Commands is replaced. A command finds
 //     its conn through the session's RemoteAddr, which passes ours through.
 //     goftp's own commands run only for what needs no driver (NOOP, QUIT) and

@@ -59,6 +59,7 @@ func TestParallelGuesses(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if looked != guesses.Burst || refused != 120-guesses.Burst {
 			t.Errorf("%d guesses were looked at and %d refused, want %d and %d", looked, refused, guesses.Burst, 120-guesses.Burst)
 		}
@@ -189,6 +190,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("another address waited %v behind 20 checks", took-time.Second)
 		}
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if len(order) != 21 {
 			t.Errorf("%d checks ran", len(order))
 		}

@@ -19,6 +19,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/acked"
 	"sheaf/internal/db"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
@@ -138,5 +139,6 @@ func TestServeProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println(l.Addr())
-	t.Error(http.Serve(l, router))
+	server := &http.Server{Handler: router, ConnContext: acked.ConnContext} // as the service has it
+	t.Error(server.Serve(acked.Listener(l)))
 }

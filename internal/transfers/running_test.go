@@ -1,0 +1,53 @@
+package transfers_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/transfers"
+)
+
+// Transfers under way are listed until they end, with what they have come to.
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	var running transfers.Running
+	moved := int64(7)
+	now := time.Now()
+	ended := running.Begin(transfers.Transfer{At: now.Add(-2 * time.Second), Direction: transfers.Download, Protocol: "ftp", Who: "jp", Name: "/a", Acknowledged: true},
+		func() int64 { return moved })
+	running.Begin(transfers.Transfer{At: now.Add(-time.Second), Direction: transfers.Upload, Protocol: "http", Who: "r1", Name: "b"}, func() int64 { return 1 })
+	r := mux.NewRouter()
+	transfers.Register(r, func(h http.Handler) http.Handler { return h }, table10(t), &running)
+	list := func(query string) []transfers.TransferLine {
+		t.Helper()
+		rec := httptest.NewRecorder()
+		r.ServeHTTP(rec, httptest.NewRequest("GET", transfers.Path+query, nil))
+		var doc transfers.Document
+		if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
+			t.Fatal(err)
+		}
+		return doc.Running
+	}
+	all := list("")
+	if len(all) != 2 || all[0].Name != "/a" || all[0].Bytes != 7 || all[0].Seconds < 2 || all[1].Name != "b" {
+		t.Fatalf("under way: %+v", all)
+	}
+	if of := list("?who=r1"); len(of) != 1 || of[0].Who != "r1" {
+		t.Errorf("under way of r1: %+v", of)
+	}
+	var text bytes.Buffer
+	if err := transfers.WriteRunning(&text, all); err != nil || !strings.Contains(text.String(), "ftp download") || !strings.Contains(text.String(), "client") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	ended()
+	if left := list("?direction=download"); len(left) != 0 {
+		t.Errorf("it has ended: %+v", left)
+	}
+}
