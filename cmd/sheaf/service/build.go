@@ -19,7 +19,6 @@ import (
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
 	"sheaf/internal/acked"
-	"sheaf/internal/db"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
