@@ -65,7 +65,7 @@ func TestImport(t *testing.T) {
 	warc := filepath.Join(dir, "crawl.warc.gz")
 
 	c := startService(t, map[string]any{"zone": "UTC"})
-	imported := c.run([]string{"is received", "1 hosts, 4 pages"}, "archive", "import", warc)
+	imported := c.run([]string{"1 hosts, 4 pages"}, "archive", "import", warc)
 	batch := strings.Fields(strings.SplitAfter(imported, "batch ")[1])[0]
 	c.run([]string{"imported before as batch " + batch}, "archive", "import", warc)
 	c.until(batch, "post-split")
