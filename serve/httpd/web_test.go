@@ -66,7 +66,7 @@ func TestMemento(t *testing.T) {
 	s := newPages(t)
 	resp, body := s.do(t, "GET", "jp", ofDay(23, "", page))
 	h := resp.Header
-	if resp.StatusCode != 200 || h.Get("Memento-Datetime") != "Mon, 23 Nov 2026 01:00:00 GMT" || h.Get("Content-Type") != "text/html; charset=utf-8" {
+	if resp.StatusCode != 200 || h.Get("Memento-Datetime") != "Mon, 23 Nov 2026 01:00:00 GMT" || h.Get("Content-Type") != "text/html; charset=windows-1252" {
 		t.Fatalf("%s %v", resp.Status, h)
 	}
 	if !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") || strings.Contains(h.Get("Content-Security-Policy"), "allow-scripts") {
