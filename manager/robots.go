@@ -19,7 +19,7 @@ import (
 
 var (
 	// ErrUnauthorized says that a robot's name and secret do not belong together, or do so no more.
-	ErrUnauthorized = errors.New("robot's name or secret is wrong, or the robot was revoked")
+	ErrUnauthorized = wire.ErrUnauthorized
 	// ErrUnknownRobot says that there is no such robot, or that it has not joined, or was revoked.
 	ErrUnknownRobot = errors.New("no such robot has joined")
 	// ErrNoRobot says that no robot of a name was ever admitted.

@@ -66,7 +66,7 @@ func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
 		return nil, err
 	}
 	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: decoyHash(),
-		Guesses: guesses.New(slog.Default())}
+		Guesses: guesses.New(slog.New(slog.DiscardHandler))}
 	rand.Read(a.key[:])
 	if anonymous != nil {
 		copied := *anonymous

@@ -36,9 +36,10 @@ func (d drop) Login(ctx context.Context, user, password string, remote net.Addr)
 	case errors.As(err, &tooMany):
 		return nil, &ftp.Error{Code: 421, Msg: "T" + tooMany.Error()[1:] + "."}
 	case err != nil:
-		return nil, err
+		d.r.log.ErrorContext(ctx, "a robot's secret cannot be checked", "robot", user, "err", err)
+		return nil, &ftp.Error{Code: 421, Msg: "Robots' secrets cannot be checked now; come again in a moment."}
 	case !ok:
-		return nil, &ftp.Error{Code: 530, Msg: "Log in with the robot's name and secret; robotd join gets both."}
+		return nil, &ftp.Error{Code: 530, Msg: "Wrong name or secret of a robot; robotd join gets both."}
 	}
 	return &dropSession{r: d.r, ctx: ctx, robot: user, remote: remote.String()}, nil
 }

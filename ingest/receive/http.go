@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"sheaf/ingest"
 	"sheaf/internal/guesses"
@@ -81,19 +82,25 @@ func batchInMetadata(req *http.Request) wire.BatchID {
 func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
 	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
 		robot, secret, ok := req.BasicAuth()
+		detail := "robots show their name and secret; `robotd join` gets both"
 		if ok {
 			var err error
 			ok, err = r.login(req.Context(), robot, secret, req.RemoteAddr)
 			var tooMany *guesses.TooMany
-			if errors.As(err, &tooMany) {
+			switch {
+			case errors.As(err, &tooMany):
 				return tooMany.Problem()
-			} else if err != nil {
-				return err
+			case err != nil:
+				r.log.ErrorContext(req.Context(), "a robot's secret cannot be checked", "robot", robot, "err", err)
+				p := problem.New(http.StatusServiceUnavailable, "robots_away", "robots' secrets cannot be checked now; come again in a moment")
+				p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+				return p
 			}
+			detail = "the robot's name or secret is wrong, or the robot was revoked; `robotd join` gets new ones"
 		}
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
-			return problem.New(http.StatusUnauthorized, "unauthorized", "robots show their name and secret; `robotd join` gets both")
+			return problem.New(http.StatusUnauthorized, "unauthorized", detail)
 		}
 		id := batch(req)
 		switch owner := ingest.Owner(id); {

@@ -30,7 +30,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots checks credentials; an error says why they are refused.
+// Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong; any other error means that
+// this cannot be known now.
 type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
@@ -137,13 +138,16 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	return r, nil
 }
 
-// login tells whether a robot's secret is right, within the bounds for those who guess: it fails
-// with *guesses.TooMany.
+// login reports whether a robot's secret is right, within the bounds for those who guess: it fails
+// with *guesses.TooMany. An error means that it cannot be known now.
 func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
 	try := guesses.Try{Realm: guesses.Robot, Name: robot, Secret: secret, Remote: remote}
 	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
-		refused := r.opt.Robots.Authenticate(ctx, robot, secret)
-		return refused == nil, ctx.Err() // who has gone has not guessed
+		err := r.opt.Robots.Authenticate(ctx, robot, secret)
+		if errors.Is(err, wire.ErrUnauthorized) {
+			return false, nil
+		}
+		return err == nil, err
 	})
 }
 

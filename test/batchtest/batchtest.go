@@ -8,7 +8,6 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -167,7 +166,7 @@ func (r *Robots) Resign(t testing.TB, b *Batch) *Batch {
 
 func (r *Robots) Authenticate(_ context.Context, robot, secret string) error {
 	if secret != Secret {
-		return errors.New("wrong secret")
+		return wire.ErrUnauthorized
 	}
 	return nil
 }
