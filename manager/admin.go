@@ -12,65 +12,65 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/problem"
+	"sheaf/manager/assign"
+	"sheaf/manager/copies"
+	"sheaf/manager/costs"
+	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
 )
 
 // Paths of the operators' API.
 const (
 	PathAdminRobots = "/v1/admin/robots"
 	PathAdminHosts  = "/v1/admin/hosts"
+	// PathAdminBalance shows, by GET, how the work is shared out. POST …/plan shows what a plan made now
+	// would be; POST …/rebalance makes it.
+	PathAdminBalance = "/v1/admin/balance"
+	// PathAdminCopies shows how the copies of hosts that several robots have compare.
+	PathAdminCopies = "/v1/admin/copies"
 )
 
-const defaultPage, maxPage = 1000, 10000
+const defaultPage, maxPage = 1000, 10_000 // hosts
 
 // AdmitRequest is the body of POST /v1/admin/robots.
 type AdmitRequest struct {
 	Name string `json:"name"`
 }
 
-// AdmitResponse answers it. The token is shown this once.
+// AdmitResponse answers POST /v1/admin/robots. The token is not shown again.
 type AdmitResponse struct {
 	Name    string    `json:"name"`
 	Token   string    `json:"token"`
 	Expires time.Time `json:"expires"`
 
-	URL     string      `json:"url,omitempty"` // under which robots reach the service, where it knows
+	URL     string      `json:"url,omitempty"` // under which robots reach the service; empty: not known
 	Install Installable `json:"install"`
 }
 
 // RobotsResponse answers GET /v1/admin/robots.
 type RobotsResponse struct {
-	Robots []Robot  `json:"robots"`
-	Odd    []Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
+	Robots []roster.Robot  `json:"robots"`
+	Odd    []copies.Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
 }
 
 // HostsRequest is the body of POST /v1/admin/hosts.
 type HostsRequest struct {
 	Hosts     []string            `json:"hosts"`               // URLs
-	Addresses map[string][]string `json:"addresses,omitempty"` // by host; spares a look-up
-	Copies    int                 `json:"copies,omitempty"`    // give each to so many robots, to compare what they bring; 0: as it is
-	Parts     int                 `json:"parts,omitempty"`     // share each host's URLs out among so many robots; 0: as it is
+	Addresses map[string][]string `json:"addresses,omitempty"` // by host; a host with addresses is not looked up
+	Copies    int                 `json:"copies,omitempty"`    // how many robots collect all of each host, to be compared; 0: as it is
+	Parts     int                 `json:"parts,omitempty"`     // how many robots share each host's URLs; 0: as it is
 }
 
-// HostsResponse answers GET /v1/admin/hosts. The page after it is ?after=<Next>.
+// HostsResponse answers GET /v1/admin/hosts. The next page is at ?after=<Next>.
 type HostsResponse struct {
-	Hosts []Host `json:"hosts"`
-	Next  string `json:"next,omitempty"`
+	Hosts []hosts.Host `json:"hosts"`
+	Next  string       `json:"next,omitempty"`
 }
 
-// DecideRequest is the body of POST /v1/admin/hosts/decide: what becomes of hosts that robots found and
-// that are Pending. They are those named, and those that All, Domain or FoundBy choose; of the latter
-// two both must hold where both are given.
-type DecideRequest struct {
-	State   State    `json:"state"` // Accepted or Refused
-	Hosts   []string `json:"hosts,omitempty"`
-	All     bool     `json:"all,omitempty"`
-	Domain  string   `json:"domain,omitempty"`   // this host and all below it
-	FoundBy string   `json:"found_by,omitempty"` // a robot
-}
-
-// DecideResponse answers it.
+// DecideResponse answers POST /v1/admin/hosts/decide.
 type DecideResponse struct {
-	Hosts int `json:"hosts"` // how many were decided about
+	Hosts int `json:"hosts"` // how many were accepted or refused
 }
 
 // RestartResponse answers POST /v1/admin/robots/{name}/restart.
@@ -78,68 +78,108 @@ type RestartResponse struct {
 	Generation int64 `json:"generation"`
 }
 
-func (m *Manager) registerAdmin(r *mux.Router) {
+// VisitRequest is the body of POST /v1/admin/hosts/visit.
+type VisitRequest struct {
+	Hosts []string `json:"hosts"`
+}
+
+// VisitResponse answers POST /v1/admin/hosts/visit. Robots are told with their next heartbeat; each
+// begins within its hours.
+type VisitResponse struct {
+	Robots map[string][]string `json:"robots"` // by host: those that are told; none: the one that gets the host is told
+}
+
+// BalanceResponse answers GET /v1/admin/balance.
+type BalanceResponse struct {
+	levelling.Status
+	Copies []copies.Copies `json:"copies"` // of hosts that several robots have, compared
+}
+
+// RatesResponse answers GET /v1/admin/balance/rates.
+type RatesResponse struct {
+	Zone  string           `json:"zone"`
+	Rates []costs.HourRate `json:"rates"`
+}
+
+// CopiesResponse answers GET /v1/admin/copies.
+type CopiesResponse struct {
+	Copies []copies.Copies `json:"copies"`
+}
+
+// operatorAPI serves operators.
+type operatorAPI struct {
+	roster    *roster.Roster
+	hosts     *hosts.Registry
+	costs     *costs.Book
+	levelling *levelling.Leveller
+	copies    *copies.Verdicts
+	releases  releaseAPI
+	public    string // URL under which robots reach the service; empty: not known
+}
+
+// register mounts the API. wrap makes an http.Handler of a handler that lets only operators through.
+func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 	for _, route := range []struct {
 		method, path string
-		handler      func(http.ResponseWriter, *http.Request) error
+		handler      handler
 	}{
-		{http.MethodGet, PathAdminRobots, m.adminRobots},
-		{http.MethodPost, PathAdminRobots, m.adminAdmit},
-		{http.MethodDelete, PathAdminRobots + "/{name}", m.adminRevoke},
-		{http.MethodPost, PathAdminRobots + "/{name}/restart", m.adminRestart},
-		{http.MethodPost, PathAdminRobots + "/{name}/pause", m.adminPause(true)},
-		{http.MethodPost, PathAdminRobots + "/{name}/resume", m.adminPause(false)},
-		{http.MethodPost, PathAdminRobots + "/{name}/upgrade", m.adminUpgrade},
-		{http.MethodGet, PathAdminBalance, m.adminBalance},
-		{http.MethodGet, PathAdminBalance + "/rates", m.adminRates},
-		{http.MethodPost, PathAdminBalance + "/plan", m.adminPlan(true)},
-		{http.MethodPost, PathAdminBalance + "/rebalance", m.adminPlan(false)},
-		{http.MethodGet, PathAdminCopies, m.adminCopies},
-		{http.MethodGet, PathAdminHosts, m.adminHosts},
-		{http.MethodGet, PathAdminHosts + "/{host}/costs", m.adminHostCosts},
-		{http.MethodPost, PathAdminHosts, m.adminAddHosts},
-		{http.MethodPost, PathAdminHosts + "/decide", m.adminDecide},
-		{http.MethodPost, PathAdminHosts + "/visit", m.adminVisit},
-		{http.MethodDelete, PathAdminHosts + "/{host}", m.adminRemoveHost},
+		{http.MethodGet, PathAdminRobots, a.robots},
+		{http.MethodPost, PathAdminRobots, a.admit},
+		{http.MethodDelete, PathAdminRobots + "/{name}", a.revoke},
+		{http.MethodPost, PathAdminRobots + "/{name}/restart", a.restart},
+		{http.MethodPost, PathAdminRobots + "/{name}/pause", a.pause(true)},
+		{http.MethodPost, PathAdminRobots + "/{name}/resume", a.pause(false)},
+		{http.MethodPost, PathAdminRobots + "/{name}/upgrade", a.upgrade},
+		{http.MethodGet, PathAdminBalance, a.balance},
+		{http.MethodGet, PathAdminBalance + "/rates", a.rates},
+		{http.MethodPost, PathAdminBalance + "/plan", a.plan(true)},
+		{http.MethodPost, PathAdminBalance + "/rebalance", a.plan(false)},
+		{http.MethodGet, PathAdminCopies, a.compare},
+		{http.MethodGet, PathAdminHosts, a.listHosts},
+		{http.MethodGet, PathAdminHosts + "/{host}/costs", a.hostCosts},
+		{http.MethodPost, PathAdminHosts, a.addHosts},
+		{http.MethodPost, PathAdminHosts + "/decide", a.decide},
+		{http.MethodPost, PathAdminHosts + "/visit", a.visit},
+		{http.MethodDelete, PathAdminHosts + "/{host}", a.removeHost},
 	} {
-		r.Handle(route.path, m.opt.Operator(m.plain(route.handler))).Methods(route.method)
+		r.Handle(route.path, wrap(route.handler)).Methods(route.method)
 	}
 }
 
-func (m *Manager) adminRobots(w http.ResponseWriter, r *http.Request) error {
-	robots, err := m.Robots(r.Context())
+func (a *operatorAPI) robots(w http.ResponseWriter, r *http.Request) error {
+	robots, err := a.roster.Robots(r.Context())
 	if err != nil {
 		return err
 	}
-	copies, err := m.Copies(r.Context())
+	compared, err := a.copies.List(r.Context())
 	if err != nil {
 		return err
 	}
-	odd := slices.DeleteFunc(copies, func(c Copies) bool { return !c.Odd })
+	odd := slices.DeleteFunc(compared, func(c copies.Copies) bool { return !c.Odd })
 	return writeJSON(w, http.StatusOK, RobotsResponse{robots, odd})
 }
 
-func (m *Manager) adminAdmit(w http.ResponseWriter, r *http.Request) error {
+func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
 	var req AdmitRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	token, expires, err := m.Admit(r.Context(), req.Name)
+	token, expires, err := a.roster.Admit(r.Context(), req.Name)
 	if err != nil {
 		return adminError(err)
 	}
-	install, err := m.installable(r)
+	install, err := a.releases.installable(r.Context())
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: m.opt.Public, Install: install})
+	return writeJSON(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: a.public, Install: install})
 }
 
-func (m *Manager) adminRevoke(w http.ResponseWriter, r *http.Request) error {
-	end := m.Revoke
+func (a *operatorAPI) revoke(w http.ResponseWriter, r *http.Request) error {
+	end := a.roster.Revoke
 	if r.URL.Query().Has("forget") {
-		end = m.Forget
+		end = a.roster.Forget
 	}
 	if err := end(r.Context(), mux.Vars(r)["name"]); err != nil {
 		return adminError(err)
@@ -148,35 +188,35 @@ func (m *Manager) adminRevoke(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (m *Manager) adminRestart(w http.ResponseWriter, r *http.Request) error {
-	generation, err := m.Restart(r.Context(), mux.Vars(r)["name"])
+func (a *operatorAPI) restart(w http.ResponseWriter, r *http.Request) error {
+	generation, err := a.roster.Restart(r.Context(), mux.Vars(r)["name"])
 	if err != nil {
 		return adminError(err)
 	}
 	return writeJSON(w, http.StatusAccepted, RestartResponse{generation})
 }
 
-func (m *Manager) adminHosts(w http.ResponseWriter, r *http.Request) error {
+func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	limit := defaultPage
 	if s := q.Get("limit"); s != "" {
 		var err error
 		if limit, err = strconv.Atoi(s); err != nil || limit < 1 || limit > maxPage {
-			return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("limit %q is not between 1 and %d", s, maxPage))
+			return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("limit %q is not a number between 1 and %d", s, maxPage))
 		}
 	}
-	state := State(q.Get("state"))
-	if state != "" && state != Accepted && state != Pending && state != Refused {
+	state := hosts.State(q.Get("state"))
+	if state != "" && state != hosts.Accepted && state != hosts.Pending && state != hosts.Refused {
 		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("state %q is none of accepted, pending, refused", state))
 	}
-	hosts, err := m.Hosts(r.Context(), state, q.Get("after"), limit+1)
+	list, err := a.hosts.Hosts(r.Context(), state, q.Get("after"), limit+1)
 	if err != nil {
 		return err
 	}
-	page := HostsResponse{Hosts: hosts}
-	if len(hosts) > limit {
-		page.Hosts = hosts[:limit]
-		page.Next = hosts[limit-1].Name
+	page := HostsResponse{Hosts: list}
+	if len(list) > limit {
+		page.Hosts = list[:limit]
+		page.Next = list[limit-1].Name
 		next := url.Values{"after": {page.Next}, "limit": {strconv.Itoa(limit)}}
 		if state != "" {
 			next.Set("state", string(state))
@@ -186,64 +226,133 @@ func (m *Manager) adminHosts(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, page)
 }
 
-func (m *Manager) adminAddHosts(w http.ResponseWriter, r *http.Request) error {
+func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
 	var req HostsRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	report, err := m.AddHostsTo(r.Context(), req.Hosts, req.Addresses, Several{req.Copies, req.Parts})
+	report, err := a.hosts.AddReplicated(r.Context(), req.Hosts, req.Addresses, assign.Replication{Copies: req.Copies, Parts: req.Parts})
 	if err != nil {
 		return adminError(err)
 	}
 	return writeJSON(w, http.StatusOK, report)
 }
 
-func (m *Manager) adminDecide(w http.ResponseWriter, r *http.Request) error {
-	var req DecideRequest
+func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
+	var req hosts.DecideRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	n, err := m.Decide(r.Context(), req)
+	n, err := a.hosts.Decide(r.Context(), req)
 	if err != nil {
 		return adminError(err)
 	}
 	return writeJSON(w, http.StatusOK, DecideResponse{n})
 }
 
-func (m *Manager) adminVisit(w http.ResponseWriter, r *http.Request) error {
+func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
 	var req VisitRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	robots, err := m.Visit(r.Context(), req.Hosts)
+	robots, err := a.hosts.OrderVisits(r.Context(), req.Hosts)
 	if err != nil {
 		return adminError(err)
 	}
 	return writeJSON(w, http.StatusAccepted, VisitResponse{robots})
 }
 
-func (m *Manager) adminRemoveHost(w http.ResponseWriter, r *http.Request) error {
-	if err := m.RemoveHost(r.Context(), mux.Vars(r)["host"]); err != nil {
+func (a *operatorAPI) removeHost(w http.ResponseWriter, r *http.Request) error {
+	if err := a.hosts.RemoveHost(r.Context(), mux.Vars(r)["host"]); err != nil {
 		return adminError(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
+func (a *operatorAPI) pause(paused bool) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := a.roster.Pause(r.Context(), mux.Vars(r)["name"], paused); err != nil {
+			return adminError(err)
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+}
+
+func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
+	if err := a.roster.Upgrade(r.Context(), mux.Vars(r)["name"]); err != nil {
+		return adminError(err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (a *operatorAPI) balance(w http.ResponseWriter, r *http.Request) error {
+	status, err := a.levelling.Status(r.Context())
+	if err != nil {
+		return err
+	}
+	list, err := a.copies.List(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, BalanceResponse{status, list})
+}
+
+func (a *operatorAPI) plan(dry bool) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		plan, err := a.levelling.Rebalance(r.Context(), dry)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, plan)
+	}
+}
+
+func (a *operatorAPI) rates(w http.ResponseWriter, r *http.Request) error {
+	rates, err := a.costs.Rates(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, RatesResponse{a.costs.Zone().String(), rates})
+}
+
+func (a *operatorAPI) hostCosts(w http.ResponseWriter, r *http.Request) error {
+	answer, err := a.costs.OfHost(r.Context(), mux.Vars(r)["host"])
+	if err != nil {
+		return adminError(err)
+	}
+	return writeJSON(w, http.StatusOK, answer)
+}
+
+// compare judges what has come since the last time, and shows all verdicts.
+func (a *operatorAPI) compare(w http.ResponseWriter, r *http.Request) error {
+	if err := a.copies.Update(r.Context()); err != nil {
+		return err
+	}
+	list, err := a.copies.List(r.Context())
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, CopiesResponse{list})
+}
+
+// adminError returns the answer to an error that an operator caused, or the error itself.
 func adminError(err error) error {
-	var bad badHosts
+	var invalid assign.Invalid
 	switch {
-	case errors.As(err, &bad):
+	case errors.As(err, &invalid):
 		return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
-	case errors.Is(err, ErrRobotName):
+	case errors.Is(err, roster.ErrRobotName):
 		return problem.New(http.StatusBadRequest, "bad_name", err.Error())
-	case errors.Is(err, ErrRobotExists):
+	case errors.Is(err, roster.ErrRobotExists):
 		return problem.New(http.StatusConflict, "robot_exists", err.Error())
-	case errors.Is(err, ErrActive):
+	case errors.Is(err, roster.ErrActive):
 		return problem.New(http.StatusConflict, "robot_active", err.Error())
-	case errors.Is(err, ErrUnknownRobot), errors.Is(err, ErrNoRobot):
+	case errors.Is(err, roster.ErrUnknownRobot), errors.Is(err, roster.ErrNoRobot):
 		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
-	case errors.Is(err, ErrUnknownHost):
+	case errors.Is(err, assign.ErrUnknownHost):
 		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
 	default:
 		return err

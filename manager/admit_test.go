@@ -9,14 +9,15 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 )
 
 // A report of many hosts, new and known, some more than once, comes in whole: each host is with one robot, those
 // of one address with the same, and new start URLs of known hosts are on their robots' lists.
 func TestManyHostsAtOnce(t *testing.T) {
-	const hosts = 1203
+	const many = 1203
 	names := dns{}
-	for n := range hosts {
+	for n := range many {
 		names[fmt.Sprintf("h%d.test", n)] = fmt.Sprintf("192.0.2.%d", n%7)
 	}
 	s := start(t, names)
@@ -26,11 +27,11 @@ func TestManyHostsAtOnce(t *testing.T) {
 	}
 	s.add("http://h3.test/", "http://h1200.test/")
 	var lines []wire.HostLine
-	for n := range hosts {
+	for n := range many {
 		url := fmt.Sprintf("http://h%d.test/found", n)
 		lines = append(lines, wire.HostLine{URL: url}, wire.HostLine{URL: url + "2"}, wire.HostLine{URL: url})
 	}
-	for turn, want := range []manager.Report{{Accepted: hosts - 2, Known: 2}, {Known: hosts}} {
+	for turn, want := range []hosts.Report{{Accepted: many - 2, Known: 2}, {Known: many}} {
 		got, err := s.Discover(t.Context(), "a", lines)
 		if err != nil || got != want {
 			t.Fatalf("turn %d: %+v, %v; want %+v", turn, got, err, want)
@@ -50,7 +51,7 @@ func TestManyHostsAtOnce(t *testing.T) {
 	if !slices.Equal(all, slices.Compact(want)) {
 		t.Errorf("the robots' lists have %d URLs, want %d", len(all), len(slices.Compact(want)))
 	}
-	list, err := s.Hosts(t.Context(), "", "", 2*hosts)
+	list, err := s.Hosts(t.Context(), "", "", 2*many)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +71,16 @@ func TestDomainsShareOfOneReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	m := manager.New(d, manager.Options{Key: make([]byte, 64), Dir: t.TempDir(), Resolver: dns{}, Policy: manager.Policy{Accept: []string{"com"}, PerDomain: 3}})
-	for turn, want := range []manager.Report{{Accepted: 2}, {Accepted: 1, Pending: 1}, {Pending: 2}} {
-		got, err := m.Discover(t.Context(), "a", []wire.HostLine{
+	m := manager.New(d, manager.Options{Key: make([]byte, 64), Dir: t.TempDir(), Resolver: dns{}, Policy: hosts.Policy{Accept: []string{"com"}, PerDomain: 3}})
+	for turn, want := range []hosts.Report{{Accepted: 2}, {Accepted: 1, Pending: 1}, {Pending: 2}} {
+		got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{
 			{URL: fmt.Sprintf("http://h%d.example.com/", 2*turn)}, {URL: fmt.Sprintf("http://h%d.example.com/", 2*turn+1)}})
 		if err != nil || got != want {
 			t.Errorf("turn %d: %+v, %v; want %+v", turn, got, err, want)
 		}
 	}
-	if got, err := m.Discover(t.Context(), "a", []wire.HostLine{
-		{URL: "http://a.example.net.com/"}, {URL: "http://b.example.net.com/"}, {URL: "http://c.net.com/"}, {URL: "http://d.net.com/"}}); err != nil || got != (manager.Report{Accepted: 3, Pending: 1}) {
+	if got, err := m.Hosts.Discover(t.Context(), "a", []wire.HostLine{
+		{URL: "http://a.example.net.com/"}, {URL: "http://b.example.net.com/"}, {URL: "http://c.net.com/"}, {URL: "http://d.net.com/"}}); err != nil || got != (hosts.Report{Accepted: 3, Pending: 1}) {
 		t.Errorf("one report: %+v, %v", got, err)
 	}
 }

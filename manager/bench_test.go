@@ -21,6 +21,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 )
 
 // BenchmarkAtSize plays what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots does, on either
@@ -28,12 +29,12 @@ import (
 //
 //	SHEAF_BENCH_HOSTS=100000 go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
 func BenchmarkAtSize(b *testing.B) {
-	hosts, err := strconv.Atoi(os.Getenv("SHEAF_BENCH_HOSTS"))
+	n, err := strconv.Atoi(os.Getenv("SHEAF_BENCH_HOSTS"))
 	if err != nil {
-		hosts = 5000
+		n = 5000
 	}
 	for b.Loop() {
-		newAtSize(b, hosts, 32).play()
+		newAtSize(b, n, 32).play()
 	}
 	b.ReportMetric(0, "ns/op")
 }
@@ -47,7 +48,7 @@ type atSize struct {
 	secrets map[string]string
 }
 
-func newAtSize(b *testing.B, hosts, robots int) *atSize {
+func newAtSize(b *testing.B, size, robots int) *atSize {
 	b.Helper()
 	d, err := db.Open(b.Context(), dbtest.Source(b))
 	if err != nil {
@@ -55,8 +56,8 @@ func newAtSize(b *testing.B, hosts, robots int) *atSize {
 	}
 	b.Cleanup(func() { d.Close() })
 	m := manager.New(d, manager.Options{Key: ed25519.NewKeyFromSeed(make([]byte, 32)), Dir: b.TempDir(), Resolver: dns{}, Log: slog.New(slog.DiscardHandler),
-		Policy: manager.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
-	s := &atSize{b: b, m: m, router: mux.NewRouter(), hosts: hosts, secrets: map[string]string{}}
+		Policy: hosts.Policy{Accept: []string{"test"}}, Balance: manager.Balance{During: true, Window: 6 * time.Hour}})
+	s := &atSize{b: b, m: m, router: mux.NewRouter(), hosts: size, secrets: map[string]string{}}
 	m.Register(s.router)
 	for i := range robots {
 		s.join(fmt.Sprintf("r%02d", i))
@@ -65,13 +66,13 @@ func newAtSize(b *testing.B, hosts, robots int) *atSize {
 }
 
 func (s *atSize) join(name string) {
-	token, _, err := s.m.Admit(s.b.Context(), name)
+	token, _, err := s.m.Roster.Admit(s.b.Context(), name)
 	if err != nil {
 		s.b.Fatal(err)
 	}
-	answer, err := s.m.Join(s.b.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+	answer, err := s.m.Roster.Join(s.b.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
 	if err == nil {
-		err = s.m.Subscribe(s.b.Context(), name)
+		err = s.m.Roster.Subscribe(s.b.Context(), name)
 	}
 	if err != nil {
 		s.b.Fatal(err)
@@ -109,14 +110,14 @@ func (s *atSize) play() {
 		for n := from; n < min(from+atOnce, s.hosts); n++ {
 			lines = append(lines, wire.HostLine{URL: s.url(n)})
 		}
-		if _, err := s.m.Discover(ctx, s.robots[0], lines); err != nil {
+		if _, err := s.m.Hosts.Discover(ctx, s.robots[0], lines); err != nil {
 			s.b.Fatal(err)
 		}
 	}
 	s.took("hosts-found", began)
 
 	began = time.Now()
-	if _, err := s.m.Discover(ctx, s.robots[0], []wire.HostLine{{URL: "http://one.more.test/"}}); err != nil {
+	if _, err := s.m.Hosts.Discover(ctx, s.robots[0], []wire.HostLine{{URL: "http://one.more.test/"}}); err != nil {
 		s.b.Fatal(err)
 	}
 	s.took("one-found", began)
@@ -136,7 +137,7 @@ func (s *atSize) play() {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	began = time.Now()
-	plan, err := s.m.Rebalance(ctx, false)
+	plan, err := s.m.Levelling.Rebalance(ctx, false)
 	if err != nil {
 		s.b.Fatal(err)
 	}
@@ -154,12 +155,12 @@ func (s *atSize) play() {
 	s.beat(s.robots[2], wire.PhaseIdle)
 	s.took("heartbeat", began)
 	began = time.Now()
-	if _, err := s.m.Shown(ctx); err != nil {
+	if _, err := s.m.Levelling.Status(ctx); err != nil {
 		s.b.Fatal(err)
 	}
 	s.took("balance-show", began)
 	began = time.Now()
-	if err := s.m.Unsubscribe(ctx, s.robots[0]); err != nil {
+	if err := s.m.Roster.Unsubscribe(ctx, s.robots[0]); err != nil {
 		s.b.Fatal(err)
 	}
 	s.took("robot-leaves", began)
@@ -173,7 +174,7 @@ func (s *atSize) beat(robot string, phase wire.Phase) {
 func (s *atSize) submitLogs() {
 	rnd := rand.New(rand.NewPCG(1, uint64(s.hosts)))
 	for i, robot := range s.robots {
-		_, lines, err := s.m.List(s.b.Context(), robot)
+		_, lines, err := s.m.Assignments.List(s.b.Context(), robot)
 		if err != nil {
 			s.b.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/costs"
+	"sheaf/manager/levelling"
 )
 
 // submit hands in a log of the given lines.
@@ -48,12 +50,12 @@ func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 		}
 		s.submit("r1", secret, fmt.Sprint(n), lines)
 	}
-	var costs manager.HostCosts
-	s.operator("GET", "/v1/admin/hosts/a.test/costs", &costs)
-	if len(costs.Robots) != 1 || len(costs.Robots[0].Hours) != 5 {
-		t.Fatalf("%+v", costs)
+	var found costs.HostCosts
+	s.operator("GET", "/v1/admin/hosts/a.test/costs", &found)
+	if len(found.Robots) != 1 || len(found.Robots[0].Hours) != 5 {
+		t.Fatalf("%+v", found)
 	}
-	c := costs.Robots[0]
+	c := found.Robots[0]
 	if math.Abs(c.Distance-10) > 0.5 || c.KB != 100 {
 		t.Errorf("%.2f ms/KB and %.0f KB a night, want 10 and 100", c.Distance, c.KB)
 	}
@@ -67,7 +69,7 @@ func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 	if len(rates.Rates) != 5 || rates.Rates[0].Hour != 17 {
 		t.Errorf("rates by the hour of the week: %+v", rates)
 	}
-	var plan manager.Plan
+	var plan levelling.Plan
 	s.operator("POST", "/v1/admin/balance/plan", &plan)
 	if plan.Measured != 1 || plan.Outliers != 1 {
 		t.Errorf("planned from %+v", plan)
@@ -94,7 +96,7 @@ func TestPlanEstimatesAndProbes(t *testing.T) {
 	}
 	s.submit("near", near, "1", quick.String())
 	s.submit("slow", far, "1", slow.String())
-	var plan manager.Plan
+	var plan levelling.Plan
 	s.operator("POST", "/v1/admin/balance/rebalance", &plan)
 	_, one := s.list("near")
 	_, two := s.list("slow")
@@ -124,7 +126,7 @@ func TestProbesAreAskedForAndUsed(t *testing.T) {
 	s.add("http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/")
 	s.submit("r1", r1, "1", exchange("a.test", 100, 1000)+exchange("b.test", 100, 1000)+exchange("c.test", 100, 1000)+exchange("d.test", 100, 1000))
 	s.submit("r2", r2, "1", exchange("a.test", 100, 1200))
-	var plan manager.Plan
+	var plan levelling.Plan
 	s.operator("POST", "/v1/admin/balance/rebalance", &plan)
 	if plan.Probes == 0 || plan.Measured != 5 {
 		t.Fatalf("%+v", plan)

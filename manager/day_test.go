@@ -1,4 +1,4 @@
-package manager
+package manager_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
+	"sheaf/manager"
 )
 
 // Two managers that run on one database make one plan a day between them.
@@ -22,37 +23,27 @@ func TestTwoManagersPlanOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told bytes.Buffer // slog writes each line under a lock of the handler's
 		log := slog.New(slog.NewTextHandler(&told, nil))
-		var all []*Manager
+		var all []*manager.Manager
 		for range 2 {
 			d, err := db.Open(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			all = append(all, New(d, Options{Resolver: names{}, Dir: t.TempDir(), Key: make([]byte, 64), Log: log,
-				Balance: Balance{Daily: true, At: time.Hour, Zone: time.UTC}}))
+			all = append(all, manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: make([]byte, 64), Log: log,
+				Balance: manager.Balance{Daily: true, At: time.Hour, Zone: time.UTC}}))
 		}
 		m := all[0]
-		token, _, err := m.Admit(t.Context(), "r1")
-		if err == nil {
-			_, err = m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
-		}
-		if err == nil {
-			err = m.Subscribe(t.Context(), "r1")
-		}
-		if err == nil {
-			_, err = m.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, nil)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := partsOf(t, m)
+		s.join("r1")
+		s.add("http://a.test/", "http://b.test/")
 		file := bytes.NewBufferString("r1.1\n")
 		z := gzip.NewWriter(file)
 		fmt.Fprintf(z, "%s\"http://a.test/\"100, 102400, 1000, \"HTTP/1.1 200 OK\"\n", wire.TimeComment(time.Now()))
 		if err := z.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.SubmitLog(t.Context(), "r1", file); err != nil {
+		if _, err := m.Costs.SubmitLog(t.Context(), "r1", file); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())

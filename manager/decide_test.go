@@ -12,6 +12,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 )
 
 // TestDecideInBulk shows that an operator can decide about many hosts that robots found at once, and that
@@ -34,7 +35,7 @@ func TestDecideInBulk(t *testing.T) {
 			t.Fatalf("%+v, %v", report, err)
 		}
 	}
-	decide := func(req manager.DecideRequest, want int) {
+	decide := func(req hosts.DecideRequest, want int) {
 		t.Helper()
 		if n, err := s.Decide(t.Context(), req); err != nil || n != want {
 			t.Errorf("%+v: %d hosts, %v; want %d", req, n, err, want)
@@ -42,36 +43,36 @@ func TestDecideInBulk(t *testing.T) {
 	}
 	waiting := func() (names string) {
 		t.Helper()
-		hosts, err := s.Hosts(t.Context(), manager.Pending, "", 100)
+		found, err := s.Hosts(t.Context(), hosts.Pending, "", 100)
 		testkit.Must(t, err)
-		for _, h := range hosts {
+		for _, h := range found {
 			names += h.Name + " "
 		}
 		return names
 	}
-	if _, err := s.Decide(t.Context(), manager.DecideRequest{State: manager.Accepted, Hosts: []string{"www.a.example.com", "www.unknown.example.com"}}); err == nil ||
+	if _, err := s.Decide(t.Context(), hosts.DecideRequest{State: hosts.Accepted, Hosts: []string{"www.a.example.com", "www.unknown.example.com"}}); err == nil ||
 		!strings.Contains(err.Error(), "www.unknown.example.com") {
 		t.Errorf("an unknown host: %v", err)
 	}
 	if got := waiting(); len(strings.Fields(got)) != 5 {
 		t.Fatalf("after a refused decision %s wait", got)
 	}
-	decide(manager.DecideRequest{State: manager.Refused, Domain: "example.org", FoundBy: "r2"}, 1)
-	decide(manager.DecideRequest{State: manager.Accepted, Domain: "example.com"}, 2)
+	decide(hosts.DecideRequest{State: hosts.Refused, Domain: "example.org", FoundBy: "r2"}, 1)
+	decide(hosts.DecideRequest{State: hosts.Accepted, Domain: "example.com"}, 2)
 	if got := waiting(); got != "www.c.example.org www.e.example.net:8080 " {
 		t.Errorf("%s wait", got)
 	}
-	a, err := s.Hosts(t.Context(), manager.Accepted, "", 100)
+	a, err := s.Hosts(t.Context(), hosts.Accepted, "", 100)
 	testkit.Must(t, err)
 	if len(a) != 2 || len(a[0].Robots) != 1 || a[0].Group != a[1].Group {
 		t.Errorf("accepted %+v; want two hosts of one address, at one robot", a)
 	}
-	decide(manager.DecideRequest{State: manager.Refused, Hosts: []string{"www.e.example.net:8080"}}, 1)
-	decide(manager.DecideRequest{State: manager.Accepted, All: true}, 1)
+	decide(hosts.DecideRequest{State: hosts.Refused, Hosts: []string{"www.e.example.net:8080"}}, 1)
+	decide(hosts.DecideRequest{State: hosts.Accepted, All: true}, 1)
 	if got := waiting(); got != "" {
 		t.Errorf("%s wait", got)
 	}
-	if _, err := s.Decide(t.Context(), manager.DecideRequest{State: manager.Pending, All: true}); err == nil {
+	if _, err := s.Decide(t.Context(), hosts.DecideRequest{State: hosts.Pending, All: true}); err == nil {
 		t.Error("state pending was taken as a decision")
 	}
 }

@@ -26,6 +26,10 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
+	"sheaf/manager/hosts"
+	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
 )
 
 // dns answers from a table; what is not in it fails.
@@ -38,11 +42,21 @@ func (d dns) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error
 	return nil, errors.New("no such host")
 }
 
+// service is a manager behind a server, with the methods of its parts.
 type service struct {
-	*manager.Manager
+	m *manager.Manager
+	*roster.Roster
+	*hosts.Registry
+	*assign.Assignments
+	*levelling.Leveller
 	*httptest.Server
 	t   *testing.T
 	dir string
+}
+
+// partsOf returns a service of the manager, without a server.
+func partsOf(t *testing.T, m *manager.Manager) *service {
+	return &service{m: m, Roster: m.Roster, Registry: m.Hosts, Assignments: m.Assignments, Leveller: m.Levelling, t: t}
 }
 
 func start(t *testing.T, names dns) *service {
@@ -60,7 +74,7 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 	t.Cleanup(func() { d.Close() })
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
 	m := manager.New(d, manager.Options{Key: key, Dir: dir, Resolver: names, Balance: shared,
-		Policy: manager.Policy{Accept: []string{"jp", "test"}, Refuse: []string{"secret.jp"}},
+		Policy: hosts.Policy{Accept: []string{"jp", "test"}, Refuse: []string{"secret.jp"}},
 		Operator: func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("X-Operator") == "" {
@@ -72,7 +86,8 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 		}})
 	r := mux.NewRouter()
 	m.Register(r)
-	s := &service{m, httptest.NewServer(r), t, dir}
+	s := partsOf(t, m)
+	s.Server, s.dir = httptest.NewServer(r), dir
 	t.Cleanup(s.Close)
 	return s
 }
@@ -177,14 +192,14 @@ func TestOneTokenTwoJoiners(t *testing.T) {
 	for _, err := range errs {
 		if err == nil {
 			won++
-		} else if !errors.Is(err, manager.ErrToken) {
+		} else if !errors.Is(err, roster.ErrToken) {
 			t.Error(err)
 		}
 	}
 	if won != 1 {
 		t.Errorf("%d joined with one token", won)
 	}
-	if _, _, err := s.Admit(t.Context(), "robot-1"); !errors.Is(err, manager.ErrRobotExists) {
+	if _, _, err := s.Admit(t.Context(), "robot-1"); !errors.Is(err, roster.ErrRobotExists) {
 		t.Errorf("admitting it again: %v", err)
 	}
 }
@@ -212,10 +227,10 @@ func TestCredentials(t *testing.T) {
 	if err := s.Revoke(t.Context(), "robot-1"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Authenticate(t.Context(), "robot-1", secret); !errors.Is(err, manager.ErrUnauthorized) {
+	if err := s.Authenticate(t.Context(), "robot-1", secret); !errors.Is(err, roster.ErrUnauthorized) {
 		t.Errorf("after revoking: %v", err)
 	}
-	if _, err := s.RobotKey(t.Context(), "robot-1"); !errors.Is(err, manager.ErrUnknownRobot) {
+	if _, err := s.RobotKey(t.Context(), "robot-1"); !errors.Is(err, roster.ErrUnknownRobot) {
 		t.Errorf("key after revoking: %v", err)
 	}
 	if again := s.join("robot-1"); again == secret {

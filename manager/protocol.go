@@ -3,6 +3,8 @@ package manager
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,34 +19,39 @@ import (
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+	"sheaf/manager/costs"
+	"sheaf/manager/hosts"
+	"sheaf/manager/roster"
 )
 
 // PathAddresses takes, by POST, the addresses at which a robot reached its hosts.
 const PathAddresses = "/v1/robots/{robot}/addresses"
 
 const (
-	maxJSON      = 1 << 20
+	maxJSON      = 1 << 20  // bytes of a request's body
 	maxList      = 4 << 20  // bytes of a list of found hosts
 	maxListPlain = 16 << 20 // bytes that it may inflate to
 )
 
-// robotHandler answers a robot that has shown who it is.
+// handler answers a request, or returns an error that says how to answer it.
+type handler = func(http.ResponseWriter, *http.Request) error
+
+// robotHandler answers an authenticated robot.
 type robotHandler func(w http.ResponseWriter, r *http.Request, robot string) error
 
-func (m *Manager) plain(f func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return problem.Handler(m.log, f)
-}
+func (m *Manager) plain(f handler) http.Handler { return problem.Handler(m.opt.Log, f) }
 
-// authenticated lets a robot through with its own name and secret, and only where the
-// name in the path or in ?host= is its own.
+// authenticated lets a robot through that sends its name and secret, if a name in the path or in ?host=
+// is its own.
 func (m *Manager) authenticated(f robotHandler) http.Handler {
 	return m.plain(func(w http.ResponseWriter, r *http.Request) error {
 		name, secret, ok := r.BasicAuth()
-		err := ErrUnauthorized
+		err := roster.ErrUnauthorized
 		if ok {
 			err = m.login(r, name, secret)
 		}
-		if errors.Is(err, ErrUnauthorized) {
+		if errors.Is(err, roster.ErrUnauthorized) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="sheaf robots"`)
 			detail := "send the robot's name and secret by HTTP Basic; robotd join URL TOKEN gets them"
 			if ok {
@@ -64,13 +71,14 @@ func (m *Manager) authenticated(f robotHandler) http.Handler {
 	})
 }
 
-// login is Authenticate for a request; it answers 429 where too many secrets from its address were wrong.
+// login authenticates a robot. The error is a 429 if too many secrets from the address were wrong.
 func (m *Manager) login(r *http.Request, name, secret string) error {
 	try := guesses.Try{Realm: guesses.Robot, Name: name, Secret: secret, Remote: r.RemoteAddr}
-	return m.guessed(r, try, ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
+	return m.guessed(r, try, roster.ErrUnauthorized, func(ctx context.Context) error { return m.Authenticate(ctx, name, secret) })
 }
 
-// guessed calls check within the bounds for those who guess; an error that is wrong counts as a guess.
+// guessed calls check unless too many guesses have come. An error of check that is wrong counts as a
+// guess.
 func (m *Manager) guessed(r *http.Request, try guesses.Try, wrong error, check func(context.Context) error) error {
 	ok, err := m.opt.Guesses.Check(r.Context(), try, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
@@ -99,42 +107,42 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	}
 	var answer wire.JoinResponse
 	try := guesses.Try{Realm: guesses.Join, Secret: req.Token, Remote: r.RemoteAddr}
-	err := m.guessed(r, try, ErrToken, func(ctx context.Context) (err error) {
-		answer, err = m.Join(ctx, req)
+	err := m.guessed(r, try, roster.ErrToken, func(ctx context.Context) (err error) {
+		answer, err = m.Roster.Join(ctx, req)
 		return err
 	})
-	if errors.Is(err, ErrToken) {
+	if errors.Is(err, roster.ErrToken) {
 		return problem.New(http.StatusForbidden, "token_invalid", err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	m.log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "version", req.Version)
+	m.opt.Log.InfoContext(r.Context(), "robot joined", "robot", answer.Robot, "version", req.Version)
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// serveList is P1.
+// serveList answers P1: the robot's list, if it has changed.
 func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string) error {
 	shares := strings.Contains(r.Header.Get(wire.HeaderAccept), wire.AcceptShares)
-	if err := m.understands(r.Context(), robot, shares); err != nil {
+	if err := m.Assignments.SetShares(r.Context(), robot, shares); err != nil {
 		return err
 	}
-	generation, err := listGeneration(r.Context(), m.db, robot)
+	generation, err := m.Assignments.ListGeneration(r.Context(), robot)
 	if err != nil {
 		return err
 	}
-	if matches(r.Header.Get("If-None-Match"), listTag(robot, generation)) {
+	if matches(r.Header.Get("If-None-Match"), assign.ListTag(robot, generation)) {
 		listHeader(w, robot, generation)
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	generation, lines, err := m.List(r.Context(), robot)
+	generation, lines, err := m.Assignments.List(r.Context(), robot)
 	if err != nil {
 		return err
 	}
 	var body bytes.Buffer
-	if err := wire.WriteHostList(&body, slices.Values(inForm(lines, shares))); err != nil {
+	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, shares))); err != nil {
 		return err
 	}
 	listHeader(w, robot, generation)
@@ -142,21 +150,30 @@ func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	_, err = body.WriteTo(w)
 	if err != nil {
-		m.log.DebugContext(r.Context(), "list broken off", "robot", robot, "err", err)
+		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of its list", "robot", robot, "err", err)
 	}
 	return nil
 }
 
 func listHeader(w http.ResponseWriter, robot string, generation int64) {
-	w.Header().Set("ETag", listTag(robot, generation))
+	w.Header().Set("ETag", assign.ListTag(robot, generation))
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Set(wire.HeaderGeneration, strconv.FormatInt(generation, 10))
 }
 
-func listTag(robot string, generation int64) string {
-	return fmt.Sprintf(`"%s-%d"`, robot, generation)
+// forProgram returns the lines as the robot's program understands them.
+func forProgram(lines []wire.HostLine, shares bool) []wire.HostLine {
+	if shares {
+		return lines
+	}
+	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Share.Split && l.Share.Several() })
+	for i := range lines {
+		lines[i].Share, lines[i].Depth = wire.Share{}, 0
+	}
+	return lines
 }
 
+// matches reports whether an If-None-Match header names the entity tag.
 func matches(header, tag string) bool {
 	for t := range strings.SplitSeq(header, ",") {
 		if strings.TrimPrefix(strings.TrimSpace(t), "W/") == tag {
@@ -166,7 +183,7 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// serveRecord is P2. The list is taken whole or not at all.
+// serveRecord answers P2: hosts that the robot has found. It takes the whole list or nothing.
 func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot string) error {
 	var lines []wire.HostLine
 	for l, err := range wire.ReadHostList(http.MaxBytesReader(w, r.Body, maxList), maxListPlain) {
@@ -175,19 +192,19 @@ func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot stri
 		}
 		lines = append(lines, l)
 	}
-	report, err := m.Discover(r.Context(), robot, lines)
+	report, err := m.Hosts.Discover(r.Context(), robot, lines)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, report)
 }
 
-// bodyError tells the sender what is wrong with what it sent.
+// bodyError says what is wrong with a request's body.
 func bodyError(reason string, err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return problem.New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("more than %d bytes; send it in parts", tooLarge.Limit))
+		return problem.New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes; send it in parts", tooLarge.Limit))
 	case errors.Is(err, wire.ErrTooLarge):
 		return problem.New(http.StatusRequestEntityTooLarge, "too_large", err.Error())
 	default:
@@ -195,14 +212,14 @@ func bodyError(reason string, err error) error {
 	}
 }
 
-// serveSubmitLog is P3.
+// serveSubmitLog answers P3: the log of a cycle.
 func (m *Manager) serveSubmitLog(w http.ResponseWriter, r *http.Request, robot string) error {
-	report, err := m.SubmitLog(r.Context(), robot, http.MaxBytesReader(w, r.Body, maxLog))
-	var bad badLog
+	report, err := m.Costs.SubmitLog(r.Context(), robot, http.MaxBytesReader(w, r.Body, costs.MaxLog))
+	var bad assign.Invalid
 	switch {
 	case errors.As(err, &bad):
 		return bodyError("bad_log", bad)
-	case errors.Is(err, errLogReuse):
+	case errors.Is(err, costs.ErrLogReuse):
 		return problem.New(http.StatusConflict, "log_reuse", err.Error())
 	case err != nil:
 		return err
@@ -210,7 +227,7 @@ func (m *Manager) serveSubmitLog(w http.ResponseWriter, r *http.Request, robot s
 	return writeJSON(w, http.StatusOK, report)
 }
 
-// serveIsRestart is P4.
+// serveIsRestart answers P4: whether the robot is to fetch its list anew.
 func (m *Manager) serveIsRestart(w http.ResponseWriter, r *http.Request, robot string) error {
 	has := int64(-1)
 	if s := r.Header.Get(wire.HeaderGeneration); s != "" {
@@ -219,7 +236,7 @@ func (m *Manager) serveIsRestart(w http.ResponseWriter, r *http.Request, robot s
 			return problem.New(http.StatusBadRequest, "bad_generation", fmt.Sprintf("%s %q is not the number that came with the list", wire.HeaderGeneration, s))
 		}
 	}
-	due, err := m.restartDue(r.Context(), robot, has)
+	due, err := m.Roster.RestartDue(r.Context(), robot, has)
 	if err != nil {
 		return err
 	}
@@ -230,17 +247,17 @@ func (m *Manager) serveIsRestart(w http.ResponseWriter, r *http.Request, robot s
 	return writeText(w, answer)
 }
 
-// serveSubscribe is P5, joining in.
+// serveSubscribe answers P5: the robot takes part.
 func (m *Manager) serveSubscribe(w http.ResponseWriter, r *http.Request, robot string) error {
-	if err := m.Subscribe(r.Context(), robot); err != nil {
+	if err := m.Roster.Subscribe(r.Context(), robot); err != nil {
 		return err
 	}
 	return writeText(w, "SUBSCRIBED\n")
 }
 
-// serveUnsubscribe is P5, leaving.
+// serveUnsubscribe answers P5: the robot takes part no more.
 func (m *Manager) serveUnsubscribe(w http.ResponseWriter, r *http.Request, robot string) error {
-	if err := m.Unsubscribe(r.Context(), robot); err != nil {
+	if err := m.Roster.Unsubscribe(r.Context(), robot); err != nil {
 		return err
 	}
 	return writeText(w, "UNSUBSCRIBED\n")
@@ -256,11 +273,11 @@ func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot s
 	if err := readJSON(w, r, &report); err != nil {
 		return err
 	}
-	if _, err := parseAddresses(report.Addresses); err != nil {
+	if err := hosts.CheckAddresses(report.Addresses); err != nil {
 		return problem.New(http.StatusBadRequest, "bad_address", err.Error())
 	}
-	err := m.ReportAddresses(r.Context(), robot, report.Addresses)
-	if errors.Is(err, errNotYours) {
+	err := m.Hosts.ReportAddresses(r.Context(), robot, report.Addresses)
+	if errors.Is(err, hosts.ErrNotAssigned) {
 		return problem.New(http.StatusForbidden, "host_not_assigned", err.Error())
 	}
 	if err != nil {
@@ -270,6 +287,32 @@ func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot s
 	return nil
 }
 
+// serveWatches answers what consumers watch of the robot's hosts.
+func (m *Manager) serveWatches(w http.ResponseWriter, r *http.Request, robot string) error {
+	list, err := m.Hosts.Watches(r.Context(), robot)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Cache-Control", "private, no-cache")
+	if matches(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if _, err = w.Write(body); err != nil {
+		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of its watches", "robot", robot, "err", err)
+	}
+	return nil
+}
+
+// readJSON reads a body that has exactly the fields of v.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
 	d.DisallowUnknownFields()

@@ -23,21 +23,21 @@ import (
 // PathAdminReleases is the operators' path of releases.
 const PathAdminReleases = "/v1/admin/releases"
 
-// maxProgram bounds a program that operators send, in bytes.
+// maxProgram is how large a program that operators send may be, in bytes.
 const maxProgram = 1 << 30
 
 // ReleaseKeyRequest is the body of PUT /v1/admin/releases/key.
 type ReleaseKeyRequest struct {
-	Key     string `json:"key"`     // minisign's public key
-	Replace bool   `json:"replace"` // another that is there
+	Key     string `json:"key"`     // a public key in minisign's form
+	Replace bool   `json:"replace"` // another key, if there is one
 }
 
-// ReleaseKeyResponse answers it, and GET.
+// ReleaseKeyResponse answers GET and PUT /v1/admin/releases/key.
 type ReleaseKeyResponse struct {
 	Key string `json:"key"`
 }
 
-// PublishRequest is the body of POST /v1/admin/releases. The programs were sent before.
+// PublishRequest is the body of POST /v1/admin/releases. The programs must have been sent before.
 type PublishRequest struct {
 	wire.Offer
 	Soak rollout.Seconds `json:"soak"` // that each stage lasts at least
@@ -51,49 +51,53 @@ type ReleasesResponse struct {
 // RolloutRequest is the body of POST /v1/admin/releases/{counter}/rollout.
 type RolloutRequest struct {
 	Percent int    `json:"percent"`
-	Stopped string `json:"stopped,omitempty"` // why; empty: it goes on
+	Stopped string `json:"stopped,omitempty"` // the reason for stopping it; empty: it goes on
 }
 
-// Installable is what a robot's install command pins: the script's digest and the
-// newest release that every robot may have.
+// Installable is what a robot's install command names: the digests of the script and of the newest
+// release that every robot may have.
 type Installable struct {
 	Script  string `json:"script"`            // SHA-256 of /install.sh
-	Counter int64  `json:"counter,omitempty"` // 0: nothing is released yet
+	Counter int64  `json:"counter,omitempty"` // of the release; 0: every robot may have none yet
 	Release string `json:"release,omitempty"` // SHA-256 of its text
-	Missing string `json:"missing,omitempty"` // where Counter is 0: the operators' command that there must be first
+	Missing string `json:"missing,omitempty"` // if Counter is 0: the command that an operator has to run first
 }
 
-func (m *Manager) registerReleases(r *mux.Router) {
-	r.Handle(wire.PathInstaller, m.plain(m.serveInstaller)).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(wire.PathReleases+"/{counter}/{file}", m.plain(m.serveRelease)).Methods(http.MethodGet, http.MethodHead)
-	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
-	if m.opt.Operator == nil {
-		return
-	}
+// releaseAPI serves releases to anybody and lets operators publish them.
+type releaseAPI struct{ releases *rollout.Releases }
+
+// register mounts what anybody may have. wrap makes an http.Handler of a handler.
+func (a releaseAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
+	r.Handle(wire.PathInstaller, wrap(a.serveInstaller)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(wire.PathReleases+"/{counter}/{file}", wrap(a.serveFile)).Methods(http.MethodGet, http.MethodHead)
+}
+
+// registerAdmin mounts what operators may do.
+func (a releaseAPI) registerAdmin(r *mux.Router, wrap func(handler) http.Handler) {
 	for _, route := range []struct {
 		method, path string
-		handler      func(http.ResponseWriter, *http.Request) error
+		handler      handler
 	}{
-		{http.MethodGet, "", m.adminReleases},
-		{http.MethodPost, "", m.adminPublish},
-		{http.MethodGet, "/key", m.adminKey},
-		{http.MethodPut, "/key", m.adminSetKey},
-		{http.MethodPut, "/programs/{digest}", m.adminProgram},
-		{http.MethodPost, "/{counter}/rollout", m.adminRollout},
+		{http.MethodGet, "", a.serveList},
+		{http.MethodPost, "", a.servePublish},
+		{http.MethodGet, "/key", a.serveKey},
+		{http.MethodPut, "/key", a.serveSetKey},
+		{http.MethodPut, "/programs/{digest}", a.serveProgram},
+		{http.MethodPost, "/{counter}/rollout", a.serveRollout},
 	} {
-		r.Handle(PathAdminReleases+route.path, m.opt.Operator(m.plain(route.handler))).Methods(route.method)
+		r.Handle(PathAdminReleases+route.path, wrap(route.handler)).Methods(route.method)
 	}
 }
 
-func (m *Manager) serveInstaller(w http.ResponseWriter, r *http.Request) error {
+func (a releaseAPI) serveInstaller(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/x-shellscript; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(deploy.InstallRobot))
 	return nil
 }
 
-// serveRelease hands out one of a release's files to anybody.
-func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
+// serveFile sends a release's text, signature or program.
+func (a releaseAPI) serveFile(w http.ResponseWriter, r *http.Request) error {
 	var counter int64
 	if text := mux.Vars(r)["counter"]; text != "current" {
 		var err error
@@ -101,7 +105,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
 			return unknownRelease(text)
 		}
 	}
-	signed, err := m.releases.Get(r.Context(), counter)
+	signed, err := a.releases.Get(r.Context(), counter)
 	if errors.Is(err, rollout.ErrUnknown) {
 		return unknownRelease(mux.Vars(r)["counter"])
 	}
@@ -121,7 +125,7 @@ func (m *Manager) serveRelease(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, f := range signed.Files {
 		if name == release.ProgramName(f.Platform) {
-			program := m.releases.Program(r.Context(), f)
+			program := a.releases.Program(r.Context(), f)
 			defer program.Close()
 			w.Header().Set("ETag", `"`+f.SHA256+`"`)
 			http.ServeContent(w, r, "", time.Time{}, program)
@@ -135,7 +139,7 @@ func unknownRelease(counter string) error {
 	return problem.New(http.StatusNotFound, "unknown_release", "there is no release "+counter)
 }
 
-// serveReport takes what a robot says of its program, and offers it another.
+// serveReport takes a robot's report on its program and offers it a newer one.
 func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot string) error {
 	var req wire.ReportRequest
 	if err := readJSON(w, r, &req); err != nil {
@@ -144,11 +148,11 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	if len(req.Version) > 128 || len(req.Platform) > 64 || req.Counter < 0 || req.Seen < 0 || len(req.Failed) > 100 {
 		return problem.New(http.StatusBadRequest, "bad_report", "version is at most 128 bytes, platform 64, failed 100 releases; counter and seen are not negative")
 	}
-	offer, err := m.releases.Report(r.Context(), robot, req)
+	offer, err := m.Releases.Report(r.Context(), robot, req)
 	if err != nil {
 		return err
 	}
-	if err := m.looked(r.Context(), robot); err != nil {
+	if err := m.Roster.Looked(r.Context(), robot); err != nil {
 		return err
 	}
 	var answer wire.ReportAnswer
@@ -156,7 +160,7 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 		answer.Offer = *offer
 	}
 	if req.NoKey {
-		key, err := m.releases.Key(r.Context())
+		key, err := m.Releases.Key(r.Context())
 		if err != nil {
 			return err
 		}
@@ -171,28 +175,29 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// notBelowFloor keeps robots from new work whose program is too old to go on with.
-// They may still report, fetch the release and send what they have.
+// notBelowFloor refuses new work to robots whose program is too old. They may still report, fetch the
+// release and send what they have collected.
 func (m *Manager) notBelowFloor(f robotHandler) robotHandler {
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {
-		floor, err := m.releases.BelowFloor(r.Context(), robot)
+		floor, err := m.Releases.BelowFloor(r.Context(), robot)
 		if err != nil {
 			return err
 		}
 		if floor > 0 {
 			return problem.New(http.StatusUpgradeRequired, "below_floor",
-				fmt.Sprintf("this robot's program is older than release %d, the oldest that is given work; sheaf-robot upgrade installs the current one", floor))
+				fmt.Sprintf("this robot's program is older than release %d, the oldest that gets work; sheaf-robot upgrade installs the current one", floor))
 		}
 		return f(w, r, robot)
 	}
 }
 
-func (m *Manager) installable(r *http.Request) (Installable, error) {
+// installable returns what an install command names now.
+func (a releaseAPI) installable(ctx context.Context) (Installable, error) {
 	script := sha256.Sum256([]byte(deploy.InstallRobot))
 	in := Installable{Script: hex.EncodeToString(script[:])}
-	signed, err := m.releases.Get(r.Context(), 0)
+	signed, err := a.releases.Get(ctx, 0)
 	if errors.Is(err, rollout.ErrUnknown) {
-		in.Missing, err = m.missingForInstall(r.Context())
+		in.Missing, err = a.missingForInstall(ctx)
 		return in, err
 	}
 	if err != nil {
@@ -203,14 +208,15 @@ func (m *Manager) installable(r *http.Request) (Installable, error) {
 	return in, nil
 }
 
-// missingForInstall returns the operators' command after which every robot may have a release.
-func (m *Manager) missingForInstall(ctx context.Context) (string, error) {
+// missingForInstall returns the command that an operator has to run so that every robot may have a
+// release.
+func (a releaseAPI) missingForInstall(ctx context.Context) (string, error) {
 	const publish = "sheaf release publish --key KEYFILE ROBOTD…"
-	key, err := m.releases.Key(ctx)
+	key, err := a.releases.Key(ctx)
 	if err != nil {
 		return "", err
 	}
-	list, err := m.releases.List(ctx)
+	list, err := a.releases.List(ctx)
 	switch {
 	case err != nil:
 		return "", err
@@ -222,23 +228,23 @@ func (m *Manager) missingForInstall(ctx context.Context) (string, error) {
 	return fmt.Sprintf("sheaf release rollout %d --percent 100", list[0].Counter), nil
 }
 
-func (m *Manager) adminReleases(w http.ResponseWriter, r *http.Request) error {
-	list, err := m.releases.List(r.Context())
+func (a releaseAPI) serveList(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.releases.List(r.Context())
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, ReleasesResponse{list})
 }
 
-func (m *Manager) adminPublish(w http.ResponseWriter, r *http.Request) error {
+func (a releaseAPI) servePublish(w http.ResponseWriter, r *http.Request) error {
 	var req PublishRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
 	if req.Soak < 0 {
-		return problem.New(http.StatusBadRequest, "bad_release", "soak is not negative")
+		return problem.New(http.StatusBadRequest, "bad_release", fmt.Sprintf("soak is %d s; send 0 or more", req.Soak))
 	}
-	err := m.releases.Publish(r.Context(), []byte(req.Release), []byte(req.Signature), time.Duration(req.Soak)*time.Second)
+	err := a.releases.Publish(r.Context(), []byte(req.Release), []byte(req.Signature), time.Duration(req.Soak)*time.Second)
 	if err != nil {
 		return releaseError(err)
 	}
@@ -246,27 +252,27 @@ func (m *Manager) adminPublish(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (m *Manager) adminKey(w http.ResponseWriter, r *http.Request) error {
-	key, err := m.releases.Key(r.Context())
+func (a releaseAPI) serveKey(w http.ResponseWriter, r *http.Request) error {
+	key, err := a.releases.Key(r.Context())
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, ReleaseKeyResponse{key})
 }
 
-func (m *Manager) adminSetKey(w http.ResponseWriter, r *http.Request) error {
+func (a releaseAPI) serveSetKey(w http.ResponseWriter, r *http.Request) error {
 	var req ReleaseKeyRequest
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	if err := m.releases.SetKey(r.Context(), req.Key, req.Replace); err != nil {
+	if err := a.releases.SetKey(r.Context(), req.Key, req.Replace); err != nil {
 		return releaseError(err)
 	}
-	return m.adminKey(w, r)
+	return a.serveKey(w, r)
 }
 
-func (m *Manager) adminProgram(w http.ResponseWriter, r *http.Request) error {
-	err := m.releases.TakeProgram(r.Context(), mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
+func (a releaseAPI) serveProgram(w http.ResponseWriter, r *http.Request) error {
+	err := a.releases.TakeProgram(r.Context(), mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
 	if err != nil {
 		return releaseError(err)
 	}
@@ -274,7 +280,7 @@ func (m *Manager) adminProgram(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (m *Manager) adminRollout(w http.ResponseWriter, r *http.Request) error {
+func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
 	counter, err := strconv.ParseInt(mux.Vars(r)["counter"], 10, 64)
 	if err != nil {
 		return unknownRelease(mux.Vars(r)["counter"])
@@ -283,7 +289,7 @@ func (m *Manager) adminRollout(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	if err := m.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped); err != nil {
+	if err := a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped); err != nil {
 		return releaseError(err)
 	}
 	w.WriteHeader(http.StatusNoContent)

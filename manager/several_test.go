@@ -10,6 +10,7 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 )
 
 // fetch asks for a robot's list as its program does, which works by shares or does not know of them.
@@ -79,7 +80,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(3)
 	s.add("http://a.jp/", "http://b.jp/", "http://c.jp/", "http://d.jp/")
-	if _, err := s.AddHostsTo(t.Context(), []string{"http://both.jp/"}, nil, manager.Several{Copies: 2}); err != nil {
+	if _, err := s.AddReplicated(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 2}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.shares(secrets, "http://both.jp/")
@@ -90,7 +91,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if err != nil || len(hosts) != 1 || hosts[0].Copies != 2 || len(hosts[0].Robots) != 2 {
 		t.Errorf("shown as %+v, %v", hosts, err)
 	}
-	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 5}); err != nil {
+	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 3 || !parts(got, false) {
@@ -110,7 +111,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 			t.Errorf("after %s has gone they are %v", leaver, got)
 		}
 	}
-	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 1}); err != nil {
+	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 1 || !parts(got, false) {
@@ -122,8 +123,8 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 0 {
 		t.Errorf("refused it is with %v", got)
 	}
-	for _, bad := range []manager.Several{{Copies: 2, Parts: 2}, {Copies: -1}, {Parts: 65}} {
-		if err := s.Spread(t.Context(), []string{"a.jp"}, bad); err == nil {
+	for _, bad := range []assign.Replication{{Copies: 2, Parts: 2}, {Copies: -1}, {Parts: 65}} {
+		if err := s.Replicate(t.Context(), []string{"a.jp"}, bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
@@ -135,7 +136,7 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	old := s.join("old")
 	s.add("http://a.jp/")
 	secrets := s.crew(2)
-	if _, err := s.AddHostsTo(t.Context(), []string{"http://large.jp/"}, nil, manager.Several{Parts: 3}); err != nil {
+	if _, err := s.AddReplicated(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 3}); err != nil {
 		t.Fatal(err)
 	}
 	whole := func() bool {
@@ -167,7 +168,7 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(2)
-	if _, err := s.AddHostsTo(t.Context(), []string{"http://large.jp/"}, nil, manager.Several{Parts: 2}); err != nil {
+	if _, err := s.AddReplicated(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 2}); err != nil {
 		t.Fatal(err)
 	}
 	var found []wire.HostLine
@@ -198,7 +199,7 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("http://h%d.jp/", n))
 	}
 	s.add(urls...)
-	if err := s.Spread(t.Context(), []string{"both.jp"}, manager.Several{Copies: 2}); err != nil {
+	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 2}); err != nil {
 		t.Fatal(err)
 	}
 	lines.WriteString(exchange("both.jp", 50_000, 3600*1000/2))

@@ -1,4 +1,4 @@
-package manager
+package manager_test
 
 import (
 	"context"
@@ -9,35 +9,36 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
+	"sheaf/manager"
 )
 
 // bubble gives a manager within a bubble of synctest, with robots that have joined, and
 // a function that gives the number of a robot's hosts.
-func bubble(t *testing.T, opt Balance, robots ...string) (*Manager, func(robot string) int, map[string]string) {
+func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manager, func(robot string) int, map[string]string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
-	m := New(d, Options{Resolver: names{}, Dir: t.TempDir(), Key: make([]byte, 64), Balance: opt})
+	m := manager.New(d, manager.Options{Resolver: dns{}, Dir: t.TempDir(), Key: make([]byte, 64), Balance: opt})
 	secrets := map[string]string{}
 	for _, robot := range robots {
-		token, _, err := m.Admit(t.Context(), robot)
+		token, _, err := m.Roster.Admit(t.Context(), robot)
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+		answer, err := m.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		secrets[robot] = answer.Secret
-		if err := m.Subscribe(t.Context(), robot); err != nil {
+		if err := m.Roster.Subscribe(t.Context(), robot); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return m, func(robot string) int {
-		_, lines, err := m.List(t.Context(), robot)
+		_, lines, err := m.Assignments.List(t.Context(), robot)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +51,8 @@ func bubble(t *testing.T, opt Balance, robots ...string) (*Manager, func(robot s
 func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour
-		m, hosts, secrets := bubble(t, Balance{Lease: lease}, "r1", "r2")
-		if _, err := m.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil); err != nil {
+		m, hosts, secrets := bubble(t, manager.Balance{Lease: lease}, "r1", "r2")
+		if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		call := func(robot string) {
@@ -72,7 +73,7 @@ func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 			stop()
 			<-ended
 		}
-		generation, lines, err := m.List(t.Context(), "r2")
+		generation, lines, err := m.Assignments.List(t.Context(), "r2")
 		if err != nil || len(lines) != 2 {
 			t.Fatalf("r2 has %v, %v", lines, err)
 		}
@@ -88,7 +89,7 @@ func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 		if missing, err := m.NotAssigned(t.Context(), "r2", generation, had); err != nil || len(missing) != 0 {
 			t.Errorf("its late batch would be refused for %v, %v", missing, err)
 		}
-		robots, err := m.Robots(t.Context())
+		robots, err := m.Roster.Robots(t.Context())
 		if err != nil || robots[1].Lapsed.IsZero() || !robots[1].Subscribed || !robots[0].Lapsed.IsZero() {
 			t.Errorf("shown as %+v, %v", robots, err)
 		}
@@ -125,10 +126,10 @@ func wireHost(t *testing.T, url string) string {
 func TestPlanIsDueOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
 		tokyo := time.FixedZone("Asia/Tokyo", 9*3600)
-		m, _, _ := bubble(t, Balance{Daily: true, At: time.Hour, Zone: tokyo}, "r1")
+		m, _, _ := bubble(t, manager.Balance{Daily: true, At: time.Hour, Zone: tokyo}, "r1")
 		due := func() bool {
 			t.Helper()
-			due, err := m.planDue(t.Context(), time.Now())
+			due, err := m.Levelling.PlanDue(t.Context(), time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +146,7 @@ func TestPlanIsDueOnceADay(t *testing.T) {
 		if !due() {
 			t.Error("not due at 01:01")
 		}
-		if _, err := m.Rebalance(t.Context(), false); err != nil {
+		if _, err := m.Levelling.Rebalance(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		if due() {

@@ -194,7 +194,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 				distance[i][j] = 400 * (0.5 + rnd.ExpFloat64())
 			}
 		}
-		if _, err := m.AddHosts(t.Context(), urls, nil); err != nil {
+		if _, err := m.Hosts.AddHosts(t.Context(), urls, nil); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range crew {
@@ -217,7 +217,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 				return time.Duration(kb[j]*distance[i][j]*slow[j]*line[i]) * time.Millisecond
 			}
 		}
-		plan, err := m.Rebalance(t.Context(), false)
+		plan, err := m.Levelling.Rebalance(t.Context(), false)
 		if err != nil || plan.Makespan > 1.1*plan.Bound || plan.Measured != robots*hosts {
 			t.Fatalf("plan %+v, %v", plan, err)
 		}
@@ -279,15 +279,15 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 
 func joinSimulated(t *testing.T, m *manager.Manager, handler http.Handler, name string) *simulated {
 	t.Helper()
-	token, _, err := m.Admit(t.Context(), name)
+	token, _, err := m.Roster.Admit(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := m.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+	answer, err := m.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Subscribe(t.Context(), name); err != nil {
+	if err := m.Roster.Subscribe(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	return &simulated{t: t, handler: handler, name: name, secret: answer.Secret,

@@ -24,7 +24,7 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 	}
 	join := func(name string) {
 		t.Helper()
-		s := &service{Manager: managers[0], t: t}
+		s := partsOf(t, managers[0])
 		s.join(name)
 	}
 	n := 0
@@ -33,7 +33,7 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 		for range hosts {
 			n++
 			m := managers[n*7%3%2]
-			if _, err := m.AddHosts(t.Context(), []string{fmt.Sprintf("http://h%d.test/", n)}, nil); err != nil {
+			if _, err := m.Hosts.AddHosts(t.Context(), []string{fmt.Sprintf("http://h%d.test/", n)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -42,7 +42,7 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 		t.Helper()
 		least, most := n, 0
 		for _, robot := range robots {
-			_, lines, err := managers[1].List(t.Context(), robot)
+			_, lines, err := managers[1].Assignments.List(t.Context(), robot)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,16 +57,16 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 	join("r2")
 	add(20)
 	level("r1", "r2")
-	if err := managers[0].RemoveHost(t.Context(), "h5.test"); err != nil {
+	if err := managers[0].Hosts.RemoveHost(t.Context(), "h5.test"); err != nil {
 		t.Fatal(err)
 	}
 	add(10)
 	level("r1", "r2")
-	if err := managers[1].Unsubscribe(t.Context(), "r2"); err != nil {
+	if err := managers[1].Roster.Unsubscribe(t.Context(), "r2"); err != nil {
 		t.Fatal(err)
 	}
 	add(5)
-	if err := managers[0].Subscribe(t.Context(), "r2"); err != nil {
+	if err := managers[0].Roster.Subscribe(t.Context(), "r2"); err != nil {
 		t.Fatal(err)
 	}
 	add(20)

@@ -16,19 +16,19 @@ func TestVisitIsOrderedUntilItIsTaken(t *testing.T) {
 	s.join("r1")
 	s.join("r2")
 	s.add("http://www.a.jp/", "http://www.b.jp/")
-	if _, err := s.Visit(t.Context(), []string{"www.a.jp", "www.unknown.jp"}); err == nil || !strings.Contains(err.Error(), "www.unknown.jp") {
+	if _, err := s.OrderVisits(t.Context(), []string{"www.a.jp", "www.unknown.jp"}); err == nil || !strings.Contains(err.Error(), "www.unknown.jp") {
 		t.Errorf("a host that is not collected: %v", err)
 	}
 	beat := func(robot string, taken ...string) []string {
 		t.Helper()
-		orders, err := s.Heartbeat(t.Context(), robot, wire.Heartbeat{Phase: wire.PhaseIdle, All: true, Taken: taken})
+		orders, err := s.m.Heartbeat(t.Context(), robot, wire.Heartbeat{Phase: wire.PhaseIdle, All: true, Taken: taken})
 		testkit.Must(t, err)
 		return orders.Visits
 	}
 	if v := append(beat("r1"), beat("r2")...); len(v) != 0 {
 		t.Errorf("a refused order is sent: %v", v)
 	}
-	told, err := s.Visit(t.Context(), []string{"www.a.jp"})
+	told, err := s.OrderVisits(t.Context(), []string{"www.a.jp"})
 	testkit.Must(t, err)
 	if len(told["www.a.jp"]) != 1 {
 		t.Fatalf("told %v", told)

@@ -12,6 +12,8 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
+	"sheaf/manager/costs"
+	"sheaf/manager/levelling"
 )
 
 // The commands here ask the running service, those in balance.go work on files.
@@ -32,7 +34,7 @@ func balanceShow() *cobra.Command {
 }
 
 func showBalance(w io.Writer, a manager.BalanceResponse) error {
-	backlog := map[string]manager.Backlog{}
+	backlog := map[string]levelling.Backlog{}
 	for _, b := range a.Backlogs {
 		backlog[b.Robot] = b
 	}
@@ -89,7 +91,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 			what = "/rebalance"
 		}
 		c.Timeout = 10 * time.Minute // a million hosts take a while
-		var plan manager.Plan
+		var plan levelling.Plan
 		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminBalance+what, nil, &plan); err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func balanceCosts() *cobra.Command {
 			if len(args) == 0 {
 				return showRates(cmd, c)
 			}
-			var answer manager.HostCosts
+			var answer costs.HostCosts
 			if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminHosts+"/"+url.PathEscape(args[0])+"/costs", nil, &answer); err != nil {
 				return err
 			}

@@ -13,13 +13,14 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 )
 
 func hostCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "host", Short: "Add, list and remove the hosts that are collected, and take archives down"})
 	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(), hostCrawlCommand(),
-		hostDecideCommand("accept", "Have hosts collected that robots found and that wait for a decision", manager.Accepted),
-		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", manager.Refused),
+		hostDecideCommand("accept", "Have hosts collected that robots found and that wait for a decision", hosts.Accepted),
+		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
 		hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
 	return cmd
 }
@@ -77,8 +78,8 @@ func hostCrawlCommand() *cobra.Command {
 }
 
 // hostDecideCommand decides about hosts that are pending.
-func hostDecideCommand(verb, short string, state manager.State) *cobra.Command {
-	decision := manager.DecideRequest{State: state}
+func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
+	decision := hosts.DecideRequest{State: state}
 	cmd := &cobra.Command{
 		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT",
 		Short: short,
@@ -119,7 +120,7 @@ func hostAddCommand() *cobra.Command {
 			}
 			args = strings.Fields(string(text))
 		}
-		var report manager.Report
+		var report hosts.Report
 		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: args, Copies: *copies, Parts: *parts}, &report); err != nil {
 			return err
 		}
@@ -138,22 +139,22 @@ func hostListCommand() *cobra.Command {
 		Short: "List hosts and who collects them",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			var hosts []manager.Host
+			var list []hosts.Host
 			for query := (url.Values{"state": {state}}); ; {
 				var page manager.HostsResponse
 				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminHosts+"?"+query.Encode(), nil, &page); err != nil {
 					return err
 				}
-				hosts = append(hosts, page.Hosts...)
+				list = append(list, page.Hosts...)
 				if page.Next == "" {
 					break
 				}
 				query.Set("after", page.Next)
 			}
-			return show(cmd, hosts, func(w io.Writer) error {
+			return show(cmd, list, func(w io.Writer) error {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(tw, "host\tstate\trobot\taddresses\tfound by")
-				for _, h := range hosts {
+				for _, h := range list {
 					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.State, strings.Join(h.Robots, " "), strings.Join(h.Addresses, " "), orOperator(h.Source))
 				}
 				return tw.Flush()

@@ -17,6 +17,8 @@ import (
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/copies"
+	"sheaf/manager/roster"
 )
 
 func robotCommand() *cobra.Command {
@@ -86,7 +88,7 @@ func robotAddCommand() *cobra.Command {
 }
 
 // showOdd names the robots whose pages differ from their peers'.
-func showOdd(w io.Writer, list []manager.Copies) error {
+func showOdd(w io.Writer, list []copies.Copies) error {
 	for _, c := range list {
 		if !c.Odd {
 			continue
@@ -122,7 +124,7 @@ func robotAction(use, short, method, suffix string) *cobra.Command {
 	}
 }
 
-func robotState(r manager.Robot) string {
+func robotState(r roster.Robot) string {
 	switch {
 	case !r.Revoked.IsZero():
 		return "revoked"
@@ -139,7 +141,7 @@ func robotState(r manager.Robot) string {
 }
 
 // robotRelease names the release that a robot runs, and the newer one that it should have had by now.
-func robotRelease(r manager.Robot) string {
+func robotRelease(r roster.Robot) string {
 	running := "none"
 	if r.Release > 0 {
 		running = strconv.FormatInt(r.Release, 10)

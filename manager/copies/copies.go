@@ -1,14 +1,15 @@
-// Package copies compares what several robots brought of one host, and finds those whose pages differ from
-// their peers' beyond what time explains (paper 001, 4.1.1 allows hosts to be given to several). It is pure.
+// Package copies compares the copies that several robots have collected of one host, and finds robots
+// whose pages differ from their peers' by more than time explains. Paper 001 (4.1.1) allows a host to
+// be given to several robots.
 //
-// Pages change, so two robots' copies may differ because they came at different times. But where
-// peers found the same page before and after a robot's visit, the page was that page all the while: a robot
-// that was given another one in between was given something else than they. So a page says something of a visit
-// only if peers' visits with the same digest lie around it; a page that changes more often than
-// it is visited says nothing of anybody, and neither does one that goes back to what it was.
+// Pages change, so two copies may differ because the robots came at different times. But if the peers
+// got the same page before and after a robot's visit, and the robot got another one in between, then
+// the robot was served something else. A page therefore counts for a visit only if peers got equal
+// digests before and after it. A page that changes more often than it is visited counts for nobody,
+// and neither does a page that returns to an earlier content.
 //
-// Of two robots that differ one cannot tell which is right: both are shown. Of three or more it is the one
-// that has more of its peers against it than with it.
+// If two robots differ, nobody can tell which of them is right; both are shown. Among three or more,
+// a robot is blamed for a page if more peers are against it than with it.
 package copies
 
 import (
@@ -24,22 +25,22 @@ type Visit struct {
 	Digest     string
 }
 
-// Verdict is how a robot's pages compare.
+// Verdict says how a robot's pages compare with its peers'.
 type Verdict struct {
 	Robot     string
-	Compared  int    // pages whose latest visit that can be judged agrees with the peers, or does not
-	Differing int    // of those, the ones that do not
-	Odd       bool   // too many to be pages' own whims
+	Compared  int    // pages that could be compared, by the latest visit that could
+	Differing int    // of those, the pages that differ
+	Odd       bool   // more pages differ than do by chance
 	Example   string // the first URL that differs
 }
 
-// A robot is odd from so many differing pages on, and so many of those that were compared.
+// A robot is odd if at least leastPages pages differ, and at least leastShare of those compared.
 const (
 	leastPages = 3
 	leastShare = 0.05
 )
 
-// Judge compares the visits of one host. It gives a verdict for each robot, by name.
+// Judge compares the visits of one host. It returns a verdict for each robot, by name.
 func Judge(visits []Visit) []Verdict {
 	visits = slices.Clone(visits)
 	slices.SortFunc(visits, func(a, b Visit) int {
@@ -74,7 +75,7 @@ func Judge(visits []Visit) []Verdict {
 	return list
 }
 
-// add counts a page, by the robot's latest visit that peers' visits lie around.
+// add counts one page, by the robot's latest visit that can be compared.
 func (v *Verdict) add(page []Visit, robot string) {
 	var peers []Visit
 	for _, other := range page {
@@ -103,10 +104,11 @@ func (v *Verdict) add(page []Visit, robot string) {
 	}
 }
 
-// votes counts the peers that had, around a visit, the same as it, and those that had one other thing before
-// and after it; ok is false where what they had tells nothing.
+// votes compares a visit with the peers' visits next to it. with is the number of peers that got the
+// same page before or after it. against is the number of peers that got one other page, if that page
+// was got both before and after it. ok is false if nothing can be said.
 func votes(own Visit, peers []Visit) (with, against int, ok bool) {
-	before, after := map[string]string{}, map[string]string{} // digest by peer, nearest in time
+	before, after := map[string]string{}, map[string]string{} // digest of the nearest visit, by peer
 	for _, p := range peers {
 		if !p.At.After(own.At) {
 			before[p.Robot] = p.Digest
@@ -115,13 +117,13 @@ func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 			after[p.Robot] = p.Digest
 		}
 	}
-	who := map[string]map[string]bool{} // peers by digest
+	peersOf := map[string]map[string]bool{} // by digest
 	for _, side := range []map[string]string{before, after} {
 		for robot, digest := range side {
-			if who[digest] == nil {
-				who[digest] = map[string]bool{}
+			if peersOf[digest] == nil {
+				peersOf[digest] = map[string]bool{}
 			}
-			who[digest][robot] = true
+			peersOf[digest][robot] = true
 		}
 	}
 	lasting := func(digest string) bool {
@@ -135,7 +137,7 @@ func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 		}
 		return had(before) && had(after)
 	}
-	for digest, robots := range who {
+	for digest, robots := range peersOf {
 		switch {
 		case digest == own.Digest:
 			with = len(robots)
@@ -146,9 +148,9 @@ func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 	return with, against, with > 0 || against > 0
 }
 
-// goesBack reports whether a peer was given a page, then another, and then the first again.
+// goesBack reports whether a peer got one content of a page, then another, and then the first again.
 func goesBack(peers []Visit) bool {
-	past := map[string]map[string]bool{} // by robot, digests that were followed by others
+	past := map[string]map[string]bool{} // by robot: digests that others have followed
 	last := map[string]string{}
 	for _, p := range peers {
 		if past[p.Robot][p.Digest] {

@@ -18,6 +18,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/manager"
+	"sheaf/manager/roster"
 )
 
 // operator runs a service, and speaks to it by its commands.
@@ -65,7 +66,7 @@ func (o *operator) sheaf(args ...string) string {
 }
 
 // robot is what the service knows of a robot.
-func (o *operator) robot(name string) manager.Robot {
+func (o *operator) robot(name string) roster.Robot {
 	o.t.Helper()
 	var answer manager.RobotsResponse
 	if err := json.Unmarshal([]byte(o.sheaf("robot", "ls", "--json")), &answer); err != nil {
@@ -76,7 +77,7 @@ func (o *operator) robot(name string) manager.Robot {
 			return r
 		}
 	}
-	return manager.Robot{}
+	return roster.Robot{}
 }
 
 // until waits for something that is seen by running programs, so it looks seldom.

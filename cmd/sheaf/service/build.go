@@ -23,6 +23,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/manager"
+	"sheaf/manager/hosts"
 	"sheaf/serve"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/ftpd"
@@ -125,7 +126,7 @@ func (s *Service) buildManager(ctx context.Context, c common) (err error) {
 		Key: s.key, Dir: filepath.Join(s.cfg.Data, "manager"), Store: c.objects, FTP: drop,
 		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
 		Operator: c.operator, Guesses: c.guesses, Log: s.log,
-		Policy:  manager.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
+		Policy:  hosts.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
 		Balance: s.cfg.Balance.options(c.zone), Leases: s.leases,
 	})
 	if s.cfg.has(roleManager) {

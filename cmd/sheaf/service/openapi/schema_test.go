@@ -22,6 +22,8 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/costs"
+	"sheaf/manager/hosts"
 	"sheaf/serve"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
@@ -36,9 +38,9 @@ var bodies = []any{
 	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, serve.Change{}, feed.Page{},
 	httpd.WatchList{}, httpd.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
-	manager.Report{}, manager.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},
+	hosts.Report{}, costs.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},
 	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.RestartResponse{}, manager.BalanceResponse{},
-	manager.HostCosts{}, manager.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
+	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ingest.Batch{}, ingest.Buffer{}, ingest.Word{}, ingest.Imported{},
 	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, service.Health{},

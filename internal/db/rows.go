@@ -1,0 +1,91 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL server
+// is a round trip, which is most of what a row costs. Both databases take 32,766 parameters.
+const RowsAtOnce = 500
+
+// Queryer is a *sql.DB or a *sql.Tx.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Transact runs f in one transaction and commits if f returns nil. If f returns an error, nothing is
+// changed. opt may be nil.
+func Transact(ctx context.Context, d *sql.DB, opt *sql.TxOptions, f func(*sql.Tx) error) error {
+	tx, err := d.BeginTx(ctx, opt)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() // does nothing after Commit
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// ReadOnly is Transact for a transaction that only reads: f sees one state of the database.
+func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
+	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
+}
+
+// Each calls f for each row of a query. f scans the row; an error of f ends the query.
+func Each(ctx context.Context, q Queryer, f func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// List returns the rows of a query, each read by scan.
+func List[T any](ctx context.Context, q Queryer, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
+	err = Each(ctx, q, func(rows *sql.Rows) error {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return err
+		}
+		list = append(list, v)
+		return nil
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Column returns the values of a query that has one column.
+func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([]T, error) {
+	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
+}
+
+// Tuple returns the placeholders of width parameters, in brackets.
+func Tuple(width int) string { return "(?" + strings.Repeat(", ?", width-1) + ")" }
+
+// Tuples returns the placeholders of as many rows, for VALUES.
+func Tuples(rows, width int) string {
+	one := Tuple(width)
+	return one + strings.Repeat(", "+one, rows-1)
+}
+
+// Args returns values as a statement's arguments.
+func Args[T any](values []T) []any {
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	return args
+}

@@ -1,0 +1,100 @@
+package assign
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// RobotsOf returns the robots that have the host, by name.
+func RobotsOf(ctx context.Context, q db.Queryer, host string) ([]string, error) {
+	return db.Column[string](ctx, q, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
+}
+
+// ListTag returns the entity tag of a robot's list of a generation.
+func ListTag(robot string, generation int64) string {
+	return fmt.Sprintf(`"%s-%d"`, robot, generation)
+}
+
+// List returns the robot's list as it is now, ordered by host and URL, and the generation that last
+// changed it.
+func (a *Assignments) List(ctx context.Context, robot string) (generation int64, lines []wire.HostLine, err error) {
+	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
+		if generation, err = listGeneration(ctx, tx, robot); err != nil {
+			return err
+		}
+		shares, err := sharesOf(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
+		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
+			var host string
+			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
+			l.Share = shares[host]
+			return err
+		}, `
+			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host
+			WHERE a.robot = ? AND a.to_generation IS NULL ORDER BY a.host, s.url`, robot)
+		return err
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("list of robot %s: %w", robot, err)
+	}
+	return generation, lines, nil
+}
+
+// ListGeneration returns the generation that last changed the robot's list.
+func (a *Assignments) ListGeneration(ctx context.Context, robot string) (int64, error) {
+	return listGeneration(ctx, a.db, robot)
+}
+
+func listGeneration(ctx context.Context, q db.Queryer, robot string) (g int64, err error) {
+	err = q.QueryRowContext(ctx, `SELECT list_generation FROM robots WHERE name = ?`, robot).Scan(&g)
+	return g, err
+}
+
+// CurrentGeneration returns the number of the present assignment.
+func (a *Assignments) CurrentGeneration(ctx context.Context) (n int64, err error) {
+	err = a.db.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&n)
+	return n, err
+}
+
+// NotAssigned returns those of the hosts that the robot did not have in a generation. In a generation
+// that does not exist yet it had none.
+func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) (missing []string, err error) {
+	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
+		var latest int64
+		if err := tx.QueryRowContext(ctx, `SELECT number FROM generation`).Scan(&latest); err != nil {
+			return err
+		}
+		if generation > latest {
+			missing = slices.Clone(hosts)
+			return nil
+		}
+		had, err := tx.PrepareContext(ctx, `
+			SELECT EXISTS (SELECT 1 FROM assignments
+			WHERE host = ? AND robot = ? AND from_generation <= ? AND (to_generation IS NULL OR to_generation > ?))`)
+		if err != nil {
+			return err
+		}
+		defer had.Close()
+		for _, h := range hosts {
+			var ok bool
+			if err := had.QueryRowContext(ctx, h, robot, generation, generation).Scan(&ok); err != nil {
+				return err
+			}
+			if !ok {
+				missing = append(missing, h)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hosts of robot %s in generation %d: %w", robot, generation, err)
+	}
+	return missing, nil
+}

@@ -1,0 +1,157 @@
+package assign
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sheaf/internal/db"
+)
+
+// Tx is one transaction on hosts and assignments. All its changes make one generation; if it changes
+// no assignment, it makes none. It is for one goroutine.
+type Tx struct {
+	db         *sql.DB
+	tx         *sql.Tx
+	generation int64           // 0 before the first change
+	touched    map[string]bool // robots whose list this transaction changes
+
+	loads   *loads // as known before; once fresh is set, as of this transaction; nil: not known
+	fresh   bool   // loads is of this transaction
+	removed bool   // a robot lost a host, which loads does not count
+
+	changed int64 // rows changed since the last ANALYZE
+
+	executed map[string]int // how often each statement ran
+	prepared map[string]*sql.Stmt
+}
+
+// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait to
+// robots, completes the hosts that several robots are to have, and stamps the lists that have changed
+// with the new generation. It commits unless one of these fails.
+func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
+	var t *Tx
+	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
+		t = &Tx{
+			db: a.db, tx: tx, touched: map[string]bool{}, loads: a.loads.Load(),
+			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
+		}
+		if err := f(t); err != nil {
+			return err
+		}
+		if err := t.analyze(ctx); err != nil {
+			return err
+		}
+		if err := errors.Join(t.assignWaiting(ctx), t.replicate(ctx)); err != nil {
+			return fmt.Errorf("assign hosts: %w", err)
+		}
+		return errors.Join(t.publish(ctx), t.analyze(ctx))
+	})
+	if err == nil {
+		a.loads.Store(t.loadsAfter())
+	}
+	return err
+}
+
+// QueryContext queries within the transaction.
+func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return t.tx.QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext queries one row within the transaction.
+func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, query, args...)
+}
+
+// Exec executes a statement and returns how many rows it changed.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	stmt, err := t.prepare(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	var res sql.Result
+	if stmt != nil {
+		res, err = stmt.ExecContext(ctx, args...)
+	} else {
+		res, err = t.tx.ExecContext(ctx, query, args...)
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	t.changed += n
+	return n, err
+}
+
+// Insert enters rows of equal width. into is the statement up to its VALUES. Rows that exist already
+// are left as they are.
+func (t *Tx) Insert(ctx context.Context, into string, rows [][]any) error {
+	for some := range slices.Chunk(rows, db.RowsAtOnce) {
+		query := into + ` VALUES ` + db.Tuples(len(some), len(some[0])) + ` ON CONFLICT DO NOTHING`
+		if _, err := t.Exec(ctx, query, slices.Concat(some...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// analyze updates the database's statistics after many changes.
+func (t *Tx) analyze(ctx context.Context) error {
+	const many = 1000
+	if t.changed < many {
+		return nil
+	}
+	t.changed = 0
+	return db.Analyze(ctx, t.db, t.tx, "hosts", "seeds", "assignments")
+}
+
+// prepare returns a prepared statement from a statement's second execution on, and nil for the first.
+// A transaction may execute the same statement for each of a hundred thousand hosts. The prepared
+// statement ends with the transaction.
+func (t *Tx) prepare(ctx context.Context, query string) (stmt *sql.Stmt, err error) {
+	if t.executed[query]++; t.executed[query] < 2 {
+		return nil, nil
+	}
+	if stmt = t.prepared[query]; stmt == nil {
+		if stmt, err = t.tx.PrepareContext(ctx, query); err != nil {
+			return nil, err
+		}
+		t.prepared[query] = stmt
+	}
+	return stmt, nil
+}
+
+// Generation returns the number of the generation that this transaction makes.
+func (t *Tx) Generation(ctx context.Context) (int64, error) {
+	if t.generation != 0 {
+		return t.generation, nil
+	}
+	err := t.tx.QueryRowContext(ctx, `UPDATE generation SET number = number + 1 RETURNING number`).Scan(&t.generation)
+	return t.generation, err
+}
+
+// Touch notes that the lists of the robots have changed.
+func (t *Tx) Touch(robots ...string) {
+	for _, r := range robots {
+		t.touched[r] = true
+	}
+}
+
+// publish stamps the changed lists with the generation.
+func (t *Tx) publish(ctx context.Context) error {
+	if len(t.touched) == 0 {
+		return nil
+	}
+	g, err := t.Generation(ctx)
+	if err != nil {
+		return err
+	}
+	for robot := range t.touched {
+		if _, err := t.Exec(ctx, `UPDATE robots SET list_generation = ? WHERE name = ?`, g, robot); err != nil {
+			return err
+		}
+	}
+	return nil
+}

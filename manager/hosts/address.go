@@ -1,0 +1,211 @@
+package hosts
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/internal/db"
+	"sheaf/manager/assign"
+)
+
+// RefreshAfter is the age at which a host's addresses are to be looked up again.
+const RefreshAfter = 24 * time.Hour
+
+const (
+	lookUps      = 32              // at once
+	lookUpTime   = 3 * time.Second // for all hosts of a list; RefreshAddresses looks up the rest
+	refreshBatch = 1000            // hosts
+)
+
+// ErrNotAssigned says that a robot reported addresses of a host that it does not have.
+var ErrNotAssigned = errors.New("the host is not in this robot's list")
+
+// addresses are those of one host, sorted and without repetition.
+type addresses []netip.Addr
+
+func newAddresses(list []netip.Addr) addresses {
+	a := make(addresses, 0, len(list))
+	for _, ip := range list {
+		a = append(a, ip.Unmap().WithZone(""))
+	}
+	slices.SortFunc(a, netip.Addr.Compare)
+	return slices.Compact(a)
+}
+
+// String returns the addresses as the database keeps them, with blanks between.
+func (a addresses) String() string {
+	s := make([]string, len(a))
+	for i, ip := range a {
+		s[i] = ip.String()
+	}
+	return strings.Join(s, " ")
+}
+
+// group returns the name of the host's group: its lowest address, or, if none is known, its name
+// without the port.
+func (a addresses) group(host string) string {
+	if len(a) == 0 {
+		return withoutPort(host)
+	}
+	return a[0].String()
+}
+
+// resolved returns when the host was looked up successfully: now, or 0 if no address was found.
+func (a addresses) resolved(now int64) int64 {
+	if len(a) == 0 {
+		return 0
+	}
+	return now
+}
+
+// CheckAddresses returns an error that says what is wrong with addresses by host, or nil.
+func CheckAddresses(given map[string][]string) error {
+	_, err := parseAddresses(given)
+	return err
+}
+
+func parseAddresses(given map[string][]string) (map[string]addresses, error) {
+	parsed := make(map[string]addresses, len(given))
+	for host, list := range given {
+		var ips []netip.Addr
+		for _, s := range list {
+			ip, err := netip.ParseAddr(s)
+			if err != nil {
+				return nil, fmt.Errorf("addresses of %s: %q is not an IP address", host, s)
+			}
+			ips = append(ips, ip)
+		}
+		if len(ips) == 0 {
+			return nil, fmt.Errorf("addresses of %s: the list is empty", host)
+		}
+		parsed[host] = newAddresses(ips)
+	}
+	return parsed, nil
+}
+
+// resolve looks up as many of the hosts as it can in lookUpTime. It leaves out hosts without an
+// answer: a failure of the DNS must not stop a list.
+func (r *Registry) resolve(ctx context.Context, hosts []string) map[string]addresses {
+	ctx, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	answers := make([]addresses, len(hosts))
+	var g errgroup.Group
+	g.SetLimit(lookUps)
+	for i, host := range hosts {
+		name := strings.Trim(withoutPort(host), "[]")
+		if ip, err := netip.ParseAddr(name); err == nil {
+			answers[i] = newAddresses([]netip.Addr{ip})
+			continue
+		}
+		if ctx.Err() != nil {
+			continue
+		}
+		g.Go(func() error {
+			list, err := r.resolver.LookupNetIP(ctx, "ip", name)
+			if err != nil {
+				r.log.DebugContext(ctx, "host has no address", "host", host, "err", err)
+				return nil
+			}
+			answers[i] = newAddresses(list)
+			return nil
+		})
+	}
+	g.Wait() // never fails
+	found := make(map[string]addresses, len(hosts))
+	for i, host := range hosts {
+		if len(answers[i]) > 0 {
+			found[host] = answers[i]
+		}
+	}
+	return found
+}
+
+// setAddresses notes a host's addresses. If another robot has the hosts of its new group, the host
+// goes to that robot.
+func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, now int64) error {
+	group := a.group(host)
+	var state State
+	err := t.QueryRowContext(ctx, `SELECT state FROM hosts WHERE name = ?`, host).Scan(&state)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, `UPDATE hosts SET grp = '' WHERE name = ?`, host); err != nil { // so that Owner does not count it
+		return err
+	}
+	owner, err := t.Owner(ctx, group)
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, `UPDATE hosts SET addresses = ?, grp = ?, resolved = ? WHERE name = ?`, a.String(), group, now, host); err != nil {
+		return err
+	}
+	first, assigned, err := t.FirstRobot(ctx, host)
+	if err != nil || state != Accepted || owner == "" || !assigned || first == owner {
+		return err
+	}
+	return t.Reassign(ctx, host)
+}
+
+// ReportAddresses notes the addresses at which a robot reached hosts that it has. A host of another
+// robot is ErrNotAssigned, and nothing is changed.
+func (r *Registry) ReportAddresses(ctx context.Context, robot string, given map[string][]string) error {
+	parsed, err := parseAddresses(given)
+	if err != nil {
+		return err
+	}
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		for host, a := range parsed {
+			robots, err := assign.RobotsOf(ctx, t, host)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(robots, robot) {
+				return fmt.Errorf("%s: %w", host, ErrNotAssigned)
+			}
+			if err := setAddresses(ctx, t, host, a, db.Millis(time.Now())); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// RefreshAddresses looks up a batch of hosts whose addresses are older than the given time, the oldest
+// first. It returns how many of them were found.
+func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (int, error) {
+	hosts, err := db.Column[string](ctx, r.db, `
+		SELECT name FROM hosts WHERE state = 'accepted' AND resolved < ? ORDER BY resolved LIMIT ?`, db.Millis(before), refreshBatch)
+	if err != nil || len(hosts) == 0 {
+		return 0, err
+	}
+	found := r.resolve(ctx, hosts)
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		now := time.Now()
+		for _, host := range hosts {
+			a, ok := found[host]
+			if !ok { // keeps its addresses, and is looked up again in an hour
+				again := now.Add(time.Hour - RefreshAfter)
+				if _, err := t.Exec(ctx, `UPDATE hosts SET resolved = ? WHERE name = ?`, db.Millis(again), host); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := setAddresses(ctx, t, host, a, db.Millis(now)); err != nil && !errors.Is(err, assign.ErrUnknownHost) {
+				return err
+			}
+		}
+		return nil
+	})
+	return len(found), err
+}

@@ -1,0 +1,261 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// maxFoundSeeds is how many start URLs of one host robots may add, so that a report of all pages of a
+// large site does not fill the lists. It does not bind operators.
+const maxFoundSeeds = 100
+
+// rules say how a list of hosts is to be entered.
+type rules struct {
+	source      string                  // robot; "": an operator
+	judge       func(host string) State // of new hosts
+	promote     bool                    // a known host gets the state that judge gives it, too
+	maxSeeds    int64                   // start URLs of one host
+	perDomain   int                     // accepted hosts of one registered domain; 0: any number
+	addresses   map[string]addresses    // known beforehand
+	replication assign.Replication
+}
+
+// admit enters a list of hosts by the rules.
+func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) (Report, error) {
+	var names []string
+	seeds := map[string][]wire.HostLine{}
+	for _, l := range lines {
+		_, host, err := wire.NormalizeURL(l.URL)
+		if err != nil {
+			return Report{}, err
+		}
+		if seeds[host] == nil {
+			names = append(names, host)
+		}
+		seeds[host] = append(seeds[host], l)
+	}
+	at, err := r.lookUpNew(ctx, names, how)
+	if err != nil {
+		return Report{}, err
+	}
+	var report Report
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		a := &admission{tx: t, rules: how, full: map[string]int{}, now: db.Millis(time.Now())}
+		if err := a.enterAll(ctx, names, seeds, at); err != nil {
+			return err
+		}
+		report = a.report
+		if how.replication == (assign.Replication{}) {
+			return nil
+		}
+		for _, host := range names {
+			if err := t.SetReplication(ctx, host, how.replication); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return report, err
+}
+
+// lookUpNew finds the addresses of the hosts that are new and will be collected. It runs before any
+// transaction is open.
+func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (map[string]addresses, error) {
+	exists, err := knownHosts(ctx, r.db, names)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]addresses{}
+	var ask []string
+	for _, host := range names {
+		if a, ok := how.addresses[host]; ok {
+			found[host] = a
+		} else if !exists[host] && how.judge(host) == Accepted {
+			ask = append(ask, host)
+		}
+	}
+	maps.Copy(found, r.resolve(ctx, ask))
+	return found, nil
+}
+
+// knownHosts returns which of the hosts are known.
+func knownHosts(ctx context.Context, q db.Queryer, names []string) (map[string]bool, error) {
+	known := map[string]bool{}
+	for some := range slices.Chunk(names, db.RowsAtOnce) {
+		found, err := db.Column[string](ctx, q, `SELECT name FROM hosts WHERE name IN `+db.Tuple(len(some)), db.Args(some)...)
+		if err != nil {
+			return nil, fmt.Errorf("known hosts: %w", err)
+		}
+		for _, host := range found {
+			known[host] = true
+		}
+	}
+	return known, nil
+}
+
+// admission enters a list of hosts within one transaction. New hosts and their start URLs are inserted
+// together at the end. Nothing can come between: no robot has the hosts yet, and only one transaction
+// writes at a time.
+type admission struct {
+	tx     *assign.Tx
+	rules  rules
+	full   map[string]int // by registered domain: the number of its accepted hosts
+	now    int64          // Unix ms
+	report Report
+
+	hosts, seeds [][]any // rows to insert
+}
+
+func (a *admission) enterAll(ctx context.Context, names []string, seeds map[string][]wire.HostLine, at map[string]addresses) error {
+	known, err := knownHosts(ctx, a.tx, names)
+	if err != nil {
+		return err
+	}
+	for _, host := range names {
+		enter := a.enterNew
+		if known[host] {
+			enter = a.enterKnown
+		}
+		if err := enter(ctx, host, seeds[host], at[host]); err != nil {
+			return fmt.Errorf("host %s: %w", host, err)
+		}
+	}
+	if err := a.tx.Insert(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)`, a.hosts); err != nil {
+		return fmt.Errorf("new hosts: %w", err)
+	}
+	if err := a.tx.Insert(ctx, `INSERT INTO seeds (host, url, referer, depth)`, a.seeds); err != nil {
+		return fmt.Errorf("new hosts' start URLs: %w", err)
+	}
+	return nil
+}
+
+func (a *admission) enterNew(ctx context.Context, host string, lines []wire.HostLine, at addresses) error {
+	state, domain := a.rules.judge(host), ""
+	if a.rules.source != "" {
+		domain = registered(host)
+	}
+	if state == Accepted {
+		full, err := a.isFull(ctx, domain)
+		if err != nil {
+			return err
+		}
+		if full {
+			state = Pending
+		} else {
+			a.full[domain]++
+		}
+	}
+	a.report.count(state)
+	a.hosts = append(a.hosts, []any{host, state, a.rules.source, a.now, at.String(), at.group(host), at.resolved(a.now), state == Accepted, domain})
+	had := map[string]bool{}
+	for _, l := range lines {
+		if int64(len(had)) < a.rules.maxSeeds && !had[l.URL] {
+			had[l.URL] = true
+			a.seeds = append(a.seeds, []any{host, l.URL, l.Referer, l.Depth})
+		}
+	}
+	return nil
+}
+
+func (a *admission) enterKnown(ctx context.Context, host string, lines []wire.HostLine, at addresses) error {
+	state, n := a.rules.judge(host), int64(0)
+	if a.rules.promote {
+		var err error
+		if n, err = a.tx.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 1 WHERE name = ? AND state <> ?`, state, host, state); err != nil {
+			return err
+		}
+		if len(at) > 0 {
+			if err := setAddresses(ctx, a.tx, host, at, a.now); err != nil {
+				return err
+			}
+		}
+	}
+	if n > 0 {
+		a.report.count(state)
+	} else {
+		a.report.Known++
+	}
+	return a.addSeeds(ctx, host, lines)
+}
+
+func (r *Report) count(state State) {
+	switch state {
+	case Accepted:
+		r.Accepted++
+	case Pending:
+		r.Pending++
+	default:
+		r.Refused++
+	}
+}
+
+// isFull reports whether the domain has as many accepted hosts as robots may add.
+func (a *admission) isFull(ctx context.Context, domain string) (bool, error) {
+	if domain == "" || a.rules.perDomain <= 0 {
+		return false, nil
+	}
+	n, ok := a.full[domain]
+	if !ok {
+		err := a.tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM hosts WHERE domain = ? AND domain <> '' AND state = 'accepted'`, domain).Scan(&n)
+		if err != nil {
+			return false, err
+		}
+		a.full[domain] = n
+	}
+	return n >= a.rules.perDomain, nil
+}
+
+// addSeeds adds start URLs to a known host.
+func (a *admission) addSeeds(ctx context.Context, host string, lines []wire.HostLine) error {
+	var have, added int64
+	most := a.rules.maxSeeds
+	if most < math.MaxInt64 {
+		if err := a.tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM seeds WHERE host = ?`, host).Scan(&have); err != nil {
+			return err
+		}
+	}
+	if have+int64(len(lines)) > most {
+		var err error
+		if most, err = a.seedsOfShared(ctx, host); err != nil {
+			return err
+		}
+	}
+	for _, l := range lines {
+		if have+added >= most {
+			break
+		}
+		n, err := a.tx.Exec(ctx, `INSERT INTO seeds (host, url, referer, depth) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, host, l.URL, l.Referer, l.Depth)
+		if err != nil {
+			return err
+		}
+		added += n
+	}
+	if added == 0 {
+		return nil
+	}
+	robots, err := assign.RobotsOf(ctx, a.tx, host)
+	a.tx.Touch(robots...)
+	return err
+}
+
+// seedsOfShared returns how many start URLs a host may have. If the robot that reports them shares the
+// host with others by URL, the number is large: the report has all URLs of the others' shares.
+func (a *admission) seedsOfShared(ctx context.Context, host string) (int64, error) {
+	const maxSplitSeeds = 1_000_000
+	var shared bool
+	err := a.tx.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL
+		WHERE h.name = ? AND h.parts > 1 AND a.robot = ?)`, host, a.rules.source).Scan(&shared)
+	if shared {
+		return maxSplitSeeds, err
+	}
+	return a.rules.maxSeeds, err
+}

@@ -1,0 +1,91 @@
+package hosts
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/manager/assign"
+)
+
+// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to the
+// hosts named and to those that All, Domain or FoundBy choose. If both Domain and FoundBy are given,
+// both must hold. It is the body of POST /v1/admin/hosts/decide.
+type DecideRequest struct {
+	State   State    `json:"state"` // Accepted or Refused
+	Hosts   []string `json:"hosts,omitempty"`
+	All     bool     `json:"all,omitempty"`
+	Domain  string   `json:"domain,omitempty"`   // this host and all below it
+	FoundBy string   `json:"found_by,omitempty"` // a robot
+}
+
+// Decide carries a decision out and returns how many hosts it changed. A named host that is not
+// pending is an error, and nothing is changed.
+func (r *Registry) Decide(ctx context.Context, d DecideRequest) (int, error) {
+	if d.State != Accepted && d.State != Refused {
+		return 0, assign.Invalid{Err: fmt.Errorf("state %q is neither %s nor %s", d.State, Accepted, Refused)}
+	}
+	chosen, err := r.chosen(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	var at map[string]addresses
+	if d.State == Accepted {
+		at = r.resolve(ctx, chosen) // before a transaction is open
+	}
+	decided := 0
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		decided = 0
+		for _, host := range chosen {
+			n, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = ? WHERE name = ? AND state = ?`, d.State, d.State == Accepted, host, Pending)
+			if err != nil {
+				return err
+			}
+			decided += int(n)
+			if n > 0 && len(at[host]) > 0 {
+				if err := setAddresses(ctx, t, host, at[host], db.Millis(time.Now())); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return decided, err
+}
+
+// chosen returns the pending hosts that a decision applies to.
+func (r *Registry) chosen(ctx context.Context, d DecideRequest) ([]string, error) {
+	named := make(map[string]bool, len(d.Hosts))
+	for _, host := range d.Hosts {
+		named[host] = true
+	}
+	var chosen []string
+	err := db.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var host, source string
+		if err := rows.Scan(&host, &source); err != nil {
+			return err
+		}
+		if named[host] || d.chooses(host, source) {
+			chosen = append(chosen, host)
+		}
+		delete(named, host)
+		return nil
+	}, `SELECT name, source FROM hosts WHERE state = ? ORDER BY name`, Pending)
+	if err != nil {
+		return nil, fmt.Errorf("pending hosts: %w", err)
+	}
+	for host := range named {
+		return nil, assign.Invalid{Err: fmt.Errorf("%s is not pending; sheaf host ls --state pending lists the hosts that are", host)}
+	}
+	return chosen, nil
+}
+
+// chooses reports whether All, Domain or FoundBy choose the host, which the robot source found.
+func (d *DecideRequest) chooses(host, source string) bool {
+	if d.Domain == "" && d.FoundBy == "" {
+		return d.All
+	}
+	return (d.Domain == "" || within(withoutPort(host), []string{d.Domain})) && (d.FoundBy == "" || source == d.FoundBy)
+}

@@ -1,0 +1,73 @@
+package hosts
+
+import (
+	"net/netip"
+	"strings"
+
+	"golang.org/x/net/publicsuffix"
+)
+
+// State says whether a host is collected.
+type State string
+
+// States of a host.
+const (
+	Accepted State = "accepted" // it is collected
+	Pending  State = "pending"  // a robot found it; an operator has to decide
+	Refused  State = "refused"  // a robot found it outside the policy, or an operator removed it
+)
+
+// Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and for
+// all names below it: "jp", "ac.jp", "example.com". "*" stands for every host.
+type Policy struct {
+	Accept []string
+	Refuse []string // goes before Accept; what is in neither list is Pending
+	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So a
+	// service that gives each of its users a host cannot fill the lists. 0: no limit.
+	PerDomain int
+}
+
+// registered returns the domain by which the host's owner is registered, as the public suffix list
+// has it: waseda.ac.jp for www.waseda.ac.jp. For an IP address or a public suffix it returns the name.
+func registered(host string) string {
+	name := withoutPort(host)
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return name
+	}
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil {
+		return domain
+	}
+	return name
+}
+
+// Judge returns the state of a new host, whose name has the form of wire.HostName.
+func (p Policy) Judge(host string) State {
+	name := withoutPort(host)
+	switch {
+	case within(name, p.Refuse):
+		return Refused
+	case within(name, p.Accept):
+		return Accepted
+	default:
+		return Pending
+	}
+}
+
+// within reports whether the name is one of the domains or below one.
+func within(name string, domains []string) bool {
+	for _, d := range domains {
+		d = strings.ToLower(strings.Trim(d, "."))
+		if d == "*" || d != "" && (name == d || strings.HasSuffix(name, "."+d)) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutPort returns a host's name without its port. IPv6 addresses keep their brackets.
+func withoutPort(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		return host[:i]
+	}
+	return host
+}

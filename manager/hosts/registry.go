@@ -1,0 +1,187 @@
+// Package hosts keeps the hosts: which there are, which of them are collected, at what IP addresses
+// they are, and what operators and consumers want of them.
+//
+// A host is accepted, pending or refused. Hosts that operators add are accepted. Hosts that robots
+// find become what the Policy says.
+package hosts
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// Resolver looks up a host's IP addresses. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Registry keeps the hosts in the control database. It may be used by many goroutines at once. A
+// change is durable when its method returns.
+type Registry struct {
+	db          *sql.DB
+	assignments *assign.Assignments
+	policy      Policy
+	resolver    Resolver
+	log         *slog.Logger
+}
+
+// New returns the hosts in d, which internal/db has opened. A nil resolver is the system's; a nil
+// logger discards.
+func New(d *sql.DB, assignments *assign.Assignments, policy Policy, resolver Resolver, log *slog.Logger) *Registry {
+	if resolver == nil {
+		resolver = net.DefaultResolver
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Registry{d, assignments, policy, resolver, log}
+}
+
+// Host is what operators see of a host.
+type Host struct {
+	Name      string    `json:"name"`
+	State     State     `json:"state"`
+	Source    string    `json:"source,omitempty"` // the robot that found it; empty: an operator
+	Created   time.Time `json:"created"`
+	Addresses []string  `json:"addresses,omitempty"`
+	Group     string    `json:"group"`            // hosts of one group go to one robot
+	Robots    []string  `json:"robots,omitempty"` // that have it now
+	Copies    int       `json:"copies,omitempty"` // robots that are to collect all of it, if several
+	Parts     int       `json:"parts,omitempty"`  // robots that are to share its URLs, if several
+	Seeds     []string  `json:"seeds"`            // the first hundred
+}
+
+// Report counts what became of the hosts of a list.
+type Report struct {
+	Accepted int `json:"accepted"`
+	Pending  int `json:"pending"`
+	Refused  int `json:"refused"`
+	Known    int `json:"known"` // were known before; their new URLs are kept
+}
+
+// AddHosts accepts hosts for an operator, including hosts that were refused or are pending. Collecting
+// starts at the URLs, which have the form that wire.NormalizeURL takes; a host may have several. Hosts
+// whose addresses are given, by name, are not looked up.
+func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[string][]string) (Report, error) {
+	return r.AddReplicated(ctx, urls, addresses, assign.Replication{})
+}
+
+// AddReplicated is AddHosts for hosts that several robots are to have.
+func (r *Registry) AddReplicated(ctx context.Context, urls []string, addresses map[string][]string, want assign.Replication) (Report, error) {
+	if !want.Valid() {
+		return Report{}, assign.Invalid{Err: assign.ErrReplication}
+	}
+	given, err := parseAddresses(addresses)
+	if err != nil {
+		return Report{}, assign.Invalid{Err: err}
+	}
+	lines := make([]wire.HostLine, len(urls))
+	for i, u := range urls {
+		normal, host, err := wire.NormalizeURL(u)
+		if err == nil {
+			err = checkName(host)
+		}
+		if err != nil {
+			return Report{}, assign.Invalid{Err: fmt.Errorf("hosts[%d]: %w", i, err)}
+		}
+		lines[i].URL = normal
+	}
+	return r.admit(ctx, lines, rules{
+		judge: func(string) State { return Accepted }, maxSeeds: math.MaxInt64, addresses: given, promote: true, replication: want,
+	})
+}
+
+// checkName refuses names that no robot at another site can reach. An IP address passes: the robot's
+// settings say whether it may visit it.
+func checkName(host string) error {
+	name := withoutPort(host)
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return nil
+	}
+	switch {
+	case name == "localhost" || strings.HasSuffix(name, ".localhost"):
+		return fmt.Errorf("%q is each machine's own name for itself; robots elsewhere cannot visit it", host)
+	case !strings.Contains(strings.TrimSuffix(name, "."), "."):
+		return fmt.Errorf("%q has no domain; write the whole name, such as www.example.jp", host)
+	}
+	return nil
+}
+
+// Discover enters what a robot has found. New hosts become what the policy says. New URLs of known
+// hosts are added to their start URLs.
+func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
+	return r.admit(ctx, lines, rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain})
+}
+
+// RemoveHost refuses a host. No robot has it from now on, and no robot's report brings it back;
+// AddHosts does.
+func (r *Registry) RemoveHost(ctx context.Context, host string) error {
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		n, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
+		}
+		return t.Unassign(ctx, host)
+	})
+}
+
+// Hosts returns at most limit hosts in the order of their names, beginning after the name after. If
+// state is not "", it returns hosts of that state only.
+func (r *Registry) Hosts(ctx context.Context, state State, after string, limit int) ([]Host, error) {
+	list := []Host{}
+	err := db.ReadOnly(ctx, r.db, func(tx *sql.Tx) error {
+		found, err := hostRows(ctx, tx, state, after, limit)
+		if err != nil {
+			return err
+		}
+		for _, h := range found {
+			if h.Seeds, err = db.Column[string](ctx, tx, `SELECT url FROM seeds WHERE host = ? ORDER BY url LIMIT 100`, h.Name); err != nil {
+				return err
+			}
+			if h.Robots, err = assign.RobotsOf(ctx, tx, h.Name); err != nil {
+				return err
+			}
+			list = append(list, h)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hosts: %w", err)
+	}
+	return list, nil
+}
+
+func hostRows(ctx context.Context, tx *sql.Tx, state State, after string, limit int) ([]Host, error) {
+	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts FROM hosts WHERE name > ?`, []any{after}
+	if state != "" {
+		query, args = query+` AND state = ?`, append(args, state)
+	}
+	several := func(n int) int {
+		if n == 1 {
+			return 0
+		}
+		return n
+	}
+	return db.List(ctx, tx, func(rows *sql.Rows, h *Host) error {
+		var created int64
+		var addresses string
+		err := rows.Scan(&h.Name, &h.State, &h.Source, &created, &addresses, &h.Group, &h.Copies, &h.Parts)
+		h.Created, h.Addresses = db.Time(created), strings.Fields(addresses)
+		h.Copies, h.Parts = several(h.Copies), several(h.Parts)
+		return err
+	}, query+` ORDER BY name LIMIT ?`, append(args, limit)...)
+}

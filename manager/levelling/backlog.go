@@ -1,0 +1,171 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// Backlog is what one robot has left and has done, by its last heartbeat.
+type Backlog struct {
+	Robot string    `json:"robot"`
+	At    time.Time `json:"at"` // of the heartbeat
+	Phase string    `json:"phase"`
+	Cycle int64     `json:"cycle"`
+	Left  int64     `json:"left"`           // URLs known and not collected
+	Rate  float64   `json:"pages_a_second"` // 0: not known yet
+	Pages int64     `json:"pages"`
+	Bytes int64     `json:"bytes"`
+	Spool int64     `json:"spool"`
+	Begun int64     `json:"hosts_begun"`
+	Done  int64     `json:"hosts_done"`
+}
+
+// Backlogs returns the backlogs of the robots that take part, by name.
+func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
+	list := []Backlog{}
+	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var b Backlog
+		var at int64
+		if err := rows.Scan(&b.Robot, &at, &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done); err != nil {
+			return err
+		}
+		b.At = db.Time(at)
+		list = append(list, b)
+		return nil
+	}, `
+		SELECT b.robot, b.at, b.phase, b.cycle, b.left_urls, b.rate, b.pages, b.bytes, b.spool,
+			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'begun'),
+			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'done')
+		FROM heartbeats b JOIN robots r ON r.name = b.robot WHERE r.subscribed = 1 AND r.lapsed = 0 ORDER BY b.robot`)
+	if err != nil {
+		return nil, fmt.Errorf("backlogs: %w", err)
+	}
+	return list, nil
+}
+
+// active returns the backlogs of the robots between which work can be shipped now.
+func (l *Leveller) active(ctx context.Context, now time.Time) ([]Backlog, error) {
+	all, err := l.Backlogs(ctx)
+	return slices.DeleteFunc(all, func(b Backlog) bool { return !b.active(now) }), err
+}
+
+// active reports whether the robot is at work and was heard of lately.
+func (b Backlog) active(now time.Time) bool {
+	switch b.Phase {
+	case "collecting", "closed", "idle":
+		return now.Sub(b.At) <= freshFor
+	}
+	return false
+}
+
+// left returns the URLs that each robot has left.
+func left(list []Backlog) []float64 {
+	urls := make([]float64, len(list))
+	for i, b := range list {
+		urls[i] = float64(b.Left)
+	}
+	return urls
+}
+
+// rates returns the robots' rates in pages a second. A robot whose rate is not known gets the mean of
+// the others. If no rate is known, it returns nil.
+func rates(list []Backlog) []float64 {
+	sum, n := 0.0, 0
+	for _, b := range list {
+		if b.Rate > 0 {
+			sum, n = sum+b.Rate, n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	r := make([]float64, len(list))
+	for i, b := range list {
+		if r[i] = b.Rate; r[i] <= 0 {
+			r[i] = sum / float64(n)
+		}
+	}
+	return r
+}
+
+// NoteHeartbeat writes down what a robot says of its cycle. It reports whether nothing was known of the
+// robot, so that it is to be asked to report all its hosts.
+func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (unknown bool, err error) {
+	now := time.Now()
+	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		var before pulse
+		err := tx.QueryRowContext(ctx, `SELECT at, cycle, phase, pages, rate FROM heartbeats WHERE robot = ?`, robot).
+			Scan(&before.at, &before.cycle, &before.phase, &before.pages, &before.rate)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		unknown = before.at == 0 && !hb.All && hb.Phase != wire.PhaseStarting
+		if before.cycle != hb.Cycle || hb.All {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ?`, robot); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (robot) DO UPDATE SET at = excluded.at, generation = excluded.generation, phase = excluded.phase, cycle = excluded.cycle,
+				left_urls = excluded.left_urls, pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, spool = excluded.spool, rate = excluded.rate`,
+			robot, db.Millis(now), hb.Generation, hb.Phase, hb.Cycle, hb.Left, hb.Pages, hb.Bytes, hb.MS, hb.Spool, before.next(db.Millis(now), hb))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE robots SET version = ? WHERE name = ? AND version <> ?`, hb.Version, robot, hb.Version); err != nil {
+			return err
+		}
+		return noteProgress(ctx, tx, robot, hb)
+	})
+	return unknown, err
+}
+
+func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
+	if len(hb.Hosts) == 0 {
+		return nil
+	}
+	put, err := tx.PrepareContext(ctx, `
+		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms) SELECT ?, ?, ?, ?, ?, ?, ?
+		WHERE EXISTS (SELECT 1 FROM hosts WHERE name = ?)
+		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
+			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms`)
+	if err != nil {
+		return err
+	}
+	defer put.Close()
+	for host, p := range hb.Hosts {
+		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pulse is what the last heartbeat said.
+type pulse struct {
+	at, cycle, pages int64 // at is in Unix ms
+	phase            wire.Phase
+	rate             float64
+}
+
+// next returns the robot's new rate in pages a second: the mean of its rate before and its rate since
+// the last heartbeat. A robot that was not collecting all the time keeps its rate. now is in Unix ms.
+func (p pulse) next(now int64, hb wire.Heartbeat) float64 {
+	if p.at == 0 || now <= p.at || p.cycle != hb.Cycle || hb.Pages < p.pages || p.phase != wire.PhaseCollecting || hb.Phase != wire.PhaseCollecting {
+		return p.rate
+	}
+	rate := float64(hb.Pages-p.pages) / (float64(now-p.at) / 1000)
+	if p.rate == 0 {
+		return rate
+	}
+	return (p.rate + rate) / 2
+}

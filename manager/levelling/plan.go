@@ -1,0 +1,255 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+	"sheaf/manager/balance"
+)
+
+// Plan is the result of planning who collects what.
+type Plan struct {
+	Made       time.Time `json:"made,omitzero"`
+	Generation int64     `json:"generation"` // of the assignment that it was made from
+	Measured   int       `json:"measured"`   // pairs of robot and host
+	Outliers   int       `json:"outliers"`   // hours left out, because they differ much from a host's others
+	Makespan   float64   `json:"makespan_ms"`
+	Bound      float64   `json:"lower_bound_ms"` // no plan ends sooner
+	Moved      int       `json:"moved"`          // hosts
+	Probes     int       `json:"probes"`         // pairs that are to be measured because they could change the plan
+	Why        []string  `json:"explanation,omitempty"`
+	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
+}
+
+// Large is a host that is too large for the window of any robot (paper 001, 6.1).
+type Large struct {
+	Host  string  `json:"host"`
+	Least float64 `json:"least_ms"` // at the robot where it costs least
+	Parts int     `json:"parts"`    // into which it has to be split, by the hash of the URL
+}
+
+// Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan. It
+// goes on from the present assignment and moves few hosts. Hosts that a robot has begun in its cycle
+// stay. If nothing was measured, it changes nothing. One process plans at a time; if another planner
+// has begun since, it fails with ErrFenced.
+func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
+	if dry {
+		return l.plan(ctx, dryRun)
+	}
+	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
+		plan, err = l.plan(ctx, token)
+		return err
+	})
+	return plan, err
+}
+
+// proposal is a plan before it is carried out.
+type proposal struct {
+	Plan
+	snapshot *snapshot
+	items    *items
+	result   balance.Result
+	probes   []balance.Pair
+}
+
+// plan is Rebalance for the planner with that token, or, for dryRun, without writing.
+func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
+	l.planning.Lock()
+	defer l.planning.Unlock()
+	s, err := l.snapshot(ctx, hostFilter{where: "1 = 1"})
+	if err != nil {
+		return Plan{}, err
+	}
+	begun, err := l.begun(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := &proposal{Plan: Plan{Outliers: s.outliers, Generation: s.generation}, snapshot: s}
+	for _, list := range s.measured {
+		p.Measured += len(list)
+	}
+	if len(s.robots) == 0 || !s.fit() {
+		p.Why = []string{"Nothing has been measured yet: the hosts stay where they are."}
+		if token != dryRun {
+			err = l.noteUnplanned(ctx, token, p.Why[0])
+		}
+		return p.Plan, err
+	}
+	if err := p.make(begun, l.opt); err != nil {
+		return p.Plan, fmt.Errorf("balance: %w", err)
+	}
+	if token == dryRun {
+		return p.Plan, nil
+	}
+	return p.Plan, l.adopt(ctx, token, p)
+}
+
+// make works the plan out.
+func (p *proposal) make(begun map[string]bool, opt Options) (err error) {
+	s := p.snapshot
+	p.items, err = s.items(func(i, j int) float64 {
+		if at := s.at[j]; at >= 0 && at != i && begun[s.hosts[j]] {
+			return math.Inf(1)
+		}
+		return s.cost(i, j)
+	})
+	if err != nil {
+		return err
+	}
+	if p.result, err = balance.ReplanApart(p.items.costs, p.items.from, p.items.apart); err != nil {
+		return err
+	}
+	p.Made, p.Makespan, p.Bound = time.Now().UTC().Truncate(time.Millisecond), p.result.Makespan, p.result.Bound
+	p.Why = s.named(balance.Explain(p.items.costs, p.result, p.items.from), p.items.hosts)
+	p.Large = s.large(opt.Window)
+	p.probes = s.worthProbing(p.items, p.result, opt.Probes*len(s.robots))
+	p.Probes = len(p.probes)
+	p.Moved = p.items.moved(p.result.Plan)
+	return nil
+}
+
+// begun returns the hosts that a robot has begun in its cycle and not finished.
+func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
+	hosts, err := db.Column[string](ctx, l.db, `
+		SELECT p.host FROM progress p JOIN heartbeats b ON b.robot = p.robot
+		WHERE p.state = 'begun' AND b.phase IN ('collecting', 'closed', 'paused', 'starting')`)
+	if err != nil {
+		return nil, fmt.Errorf("balance: hosts begun: %w", err)
+	}
+	begun := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		begun[h] = true
+	}
+	return begun, nil
+}
+
+// noteUnplanned notes that today's plan changed nothing, and why.
+func (l *Leveller) noteUnplanned(ctx context.Context, token int64, why string) error {
+	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		if err := checkToken(ctx, tx, token); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE plans SET made = ?, explain = ?`, db.Millis(time.Now()), why)
+		return err
+	})
+}
+
+// adopt writes the factors of robots and hosts down and assigns the hosts as planned.
+func (l *Leveller) adopt(ctx context.Context, token int64, p *proposal) error {
+	s := p.snapshot
+	if err := l.keepWeights(ctx, s); err != nil {
+		return fmt.Errorf("balance: %w", err)
+	}
+	return l.assignments.Change(ctx, func(t *assign.Tx) error {
+		if err := checkToken(ctx, t, token); err != nil {
+			return err
+		}
+		for i, robot := range s.robots {
+			if _, err := t.Exec(ctx, `UPDATE robots SET slow = ? WHERE name = ?`, s.slow[i], robot); err != nil {
+				return err
+			}
+		}
+		if err := p.items.move(ctx, t, s, p.result.Plan); err != nil {
+			return err
+		}
+		if l.opt.Split && l.opt.Window > 0 {
+			if err := t.SplitByPlan(ctx, s.splits(p.Large, float64(l.opt.Window.Milliseconds()))); err != nil {
+				return err
+			}
+		}
+		now := db.Millis(p.Made)
+		for _, pair := range p.probes {
+			if err := askProbe(ctx, t, s.robots[pair.Robot], s.hosts[pair.Host], now); err != nil {
+				return err
+			}
+		}
+		_, err := t.Exec(ctx, `UPDATE plans SET made = ?, generation = ?, typical = ?, makespan = ?, bound = ?, moved = ?, explain = ?`,
+			now, p.Generation, s.typical, p.Makespan, p.Bound, p.Moved, strings.Join(p.Why, "\n"))
+		return err
+	})
+}
+
+// keepWeights writes down the hosts' weights that have changed. It uses many short transactions, so
+// that nobody has to wait long.
+func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
+	var rows [][]any
+	for j, host := range s.hosts {
+		if len(s.measured[j]) > 0 || s.kb[j] > 0 { // the others have the typical weight
+			rows = append(rows, []any{host, s.weight[j]})
+		}
+	}
+	const row = `(?, CAST(? AS DOUBLE PRECISION))`
+	for part := range slices.Chunk(rows, 10*db.RowsAtOnce) {
+		err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+			for some := range slices.Chunk(part, db.RowsAtOnce) {
+				_, err := tx.ExecContext(ctx, `
+					WITH now (name, weight) AS (VALUES `+row+strings.Repeat(`, `+row, len(some)-1)+`)
+					UPDATE hosts SET weight = now.weight FROM now
+					WHERE hosts.name = now.name AND (hosts.weight IS NULL OR ABS(hosts.weight - now.weight) > 0.02 * hosts.weight)`, slices.Concat(some...)...)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// large returns the hosts that no robot can collect within the window.
+func (s *snapshot) large(window time.Duration) []Large {
+	if window <= 0 {
+		return nil
+	}
+	ms := float64(window.Milliseconds())
+	var list []Large
+	for j, host := range s.hosts {
+		if parts := balance.Split(s.wholeCost, len(s.robots), j, ms, wire.MaxShares); parts > 1 {
+			least := math.Inf(1)
+			for i := range s.robots {
+				least = min(least, s.wholeCost(i, j))
+			}
+			list = append(list, Large{host, least, parts})
+		}
+	}
+	return list
+}
+
+var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
+
+// named replaces the planner's numbers of robots and groups by names. A group goes by its first host.
+func (s *snapshot) named(sentences []string, groups [][]int) []string {
+	for k, text := range sentences {
+		sentences[k] = numbered.ReplaceAllStringFunc(text, func(word string) string {
+			kind, digits, _ := strings.Cut(word, " ")
+			n, err := strconv.Atoi(digits)
+			switch {
+			case err != nil:
+				return word
+			case strings.EqualFold(kind, "robot") && n < len(s.robots):
+				return kind + " " + s.robots[n]
+			case strings.EqualFold(kind, "host") && n < len(groups):
+				name := kind + " " + s.hosts[groups[n][0]]
+				if more := len(groups[n]) - 1; more > 0 {
+					name += fmt.Sprintf(" (and %d more of %s)", more, s.group[groups[n][0]])
+				}
+				return name
+			}
+			return word
+		})
+	}
+	return sentences
+}

@@ -1,0 +1,95 @@
+package levelling
+
+import (
+	"context"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+	"sheaf/manager/balance"
+)
+
+const (
+	probeDoubt = 3                   // an estimate may be wrong by this factor
+	probeFiles = 10                  // asked for; the paper's 50 take a quarter of an hour at 20 s each
+	probesOnce = 2                   // asked for with one heartbeat
+	probeAgain = 3 * time.Hour       // after which an unanswered probe is asked for again
+	probeOld   = 30 * 24 * time.Hour // after which a measured distance is measured anew
+)
+
+// worthProbing returns at most so many pairs of robot and host that are worth measuring. For a group it
+// names the heaviest host.
+func (s *snapshot) worthProbing(it *items, r balance.Result, most int) []balance.Pair {
+	if most <= 0 {
+		return nil
+	}
+	pairs := balance.Probes(it.costs, r, func(i, n int) bool {
+		for _, j := range it.hosts[n] {
+			if _, ok := s.distance(i, j); ok {
+				return true
+			}
+		}
+		return false
+	}, probeDoubt, most)
+	for k, pair := range pairs {
+		heaviest := it.hosts[pair.Host][0]
+		for _, j := range it.hosts[pair.Host] {
+			if s.weight[j] > s.weight[heaviest] {
+				heaviest = j
+			}
+		}
+		pairs[k].Host = heaviest
+	}
+	return pairs
+}
+
+// askProbe has a robot measure its distance to a host, unless it is to do so or has done so already.
+// now is in Unix ms.
+func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) error {
+	if _, err := t.Exec(ctx, `DELETE FROM probes WHERE robot = ? AND host = ? AND done > 0 AND done < ?`, robot, host, now-probeOld.Milliseconds()); err != nil {
+		return err
+	}
+	_, err := t.Exec(ctx, `INSERT INTO probes (robot, host, asked) VALUES (?, ?, 0) ON CONFLICT (robot, host) DO NOTHING`, robot, host)
+	return err
+}
+
+// ProbesFor returns the probes that the robot is to be asked for now, and notes that it is asked.
+func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
+	now := time.Now()
+	hosts, err := db.Column[string](ctx, l.db, `
+		SELECT p.host FROM probes p JOIN hosts h ON h.name = p.host
+		WHERE p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted' ORDER BY p.asked, p.host LIMIT ?`,
+		robot, db.Millis(now.Add(-probeAgain)), probesOnce)
+	if err != nil {
+		return nil, err
+	}
+	var asks []wire.ProbeAsk
+	for _, host := range hosts {
+		var url string
+		err := l.db.QueryRowContext(ctx, `SELECT COALESCE((SELECT MIN(url) FROM seeds WHERE host = ?), '')`, host).Scan(&url)
+		if err != nil {
+			return nil, err
+		}
+		if url == "" {
+			url = "http://" + host + "/"
+		}
+		if _, err := l.db.ExecContext(ctx, `UPDATE probes SET asked = ? WHERE robot = ? AND host = ?`, db.Millis(now), robot, host); err != nil {
+			return nil, err
+		}
+		asks = append(asks, wire.ProbeAsk{URL: url, Files: probeFiles})
+	}
+	return asks, nil
+}
+
+// NoteProbes notes what the robot has measured, by host. It ignores what the robot was not asked for.
+func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[string]wire.ProbeResult) error {
+	for host, r := range results {
+		_, err := l.db.ExecContext(ctx, `UPDATE probes SET done = ?, bytes = ?, ms = ?, fault = ? WHERE robot = ? AND host = ? AND done = 0`,
+			db.Millis(time.Now()), max(r.Bytes, 0), max(r.MS, 0), r.Failed, robot, host)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package levelling
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/manager/balance"
+	"sheaf/manager/costs"
+)
+
+// shipment is work that a robot is to pass to a neighbour in the tree.
+type shipment struct {
+	to   string
+	urls float64
+}
+
+// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to their
+// neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next heartbeat.
+// Call it every minute, in one goroutine.
+func (l *Leveller) Level(ctx context.Context, now time.Time) error {
+	active, err := l.active(ctx, now)
+	if err != nil {
+		return err
+	}
+	if len(active) < 2 || !l.trigger.Fire(now, left(active), rates(active)) {
+		return nil
+	}
+	tree, err := l.treeOf(ctx, active)
+	if err != nil {
+		return err
+	}
+	shipments := map[string][]shipment{}
+	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
+		for _, s := range round {
+			if s.Load >= 1 {
+				from := active[s.From].Robot
+				shipments[from] = append(shipments[from], shipment{active[s.To].Robot, s.Load})
+			}
+		}
+	}
+	l.planning.Lock()
+	defer l.planning.Unlock()
+	l.shipments = shipments
+	return nil
+}
+
+// ship chooses the giver's groups that make up the shipments.
+func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) error {
+	end := h.work.ends(h.groups.costs, h.to)
+	if err := l.addWaiting(ctx, h, end); err != nil {
+		return err
+	}
+	urls, err := l.requests(ctx, h.snap.robots[h.giver])
+	if err != nil {
+		return err
+	}
+	size := make([]float64, len(h.groups.hosts))
+	for n, list := range h.groups.hosts {
+		for _, j := range list {
+			size[n] += max(1, urls[h.snap.hosts[j]])
+		}
+	}
+	for _, s := range shipments {
+		if to, ok := h.snap.robot(s.to); ok {
+			h.shipTo(to, s.urls, size, end)
+		}
+	}
+	return nil
+}
+
+// shipTo passes groups of at most so many URLs from the giver to a neighbour, those first that are
+// relatively nearest to the neighbour. size is the URLs of each group, end when each robot will be
+// done. URLs are not time: as in balance.Take, a group stays if it costs several times as much at the
+// neighbour, or would be done later there.
+func (h *handover) shipTo(to int, urls float64, size, end []float64) {
+	const dear, doubt = 3, 0.5
+	c, from := h.groups.costs, h.giver
+	var held []int
+	for n, i := range h.to {
+		if i == from {
+			held = append(held, n)
+		}
+	}
+	slices.SortStableFunc(held, func(a, b int) int {
+		return cmp.Compare(c.At(to, a)*c.At(from, b), c.At(to, b)*c.At(from, a))
+	})
+	for _, n := range held {
+		here, there := c.At(from, n), c.At(to, n)
+		if size[n] > urls || there > dear*here || end[to]+there*(1+doubt) >= end[from] {
+			continue
+		}
+		h.to[n] = to
+		urls -= size[n]
+		end[to], end[from] = end[to]+there, end[from]-here
+	}
+}
+
+// addWaiting adds the waiting hosts of robots whose hosts are not in the snapshot: those that are
+// neither the giver nor idle.
+func (l *Leveller) addWaiting(ctx context.Context, h *handover, end []float64) error {
+	return db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var robot string
+		var weight float64
+		if err := rows.Scan(&robot, &weight); err != nil {
+			return err
+		}
+		if i, ok := h.snap.robot(robot); ok && i != h.giver && !slices.Contains(h.snap.at, i) {
+			end[i] += weight * h.snap.slow[i] * max(h.work.pace[i], 1)
+		}
+		return nil
+	}, `
+		SELECT a.robot, SUM(COALESCE(h.weight, (SELECT typical FROM plans)))
+		FROM assignments a JOIN hosts h ON h.name = a.host LEFT JOIN progress d ON d.robot = a.robot AND d.host = a.host
+		WHERE a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`)
+}
+
+// requests returns how many requests a robot's hosts took in their last night, as far as measured.
+func (l *Leveller) requests(ctx context.Context, robot string) (map[string]float64, error) {
+	requests, latest := map[string]float64{}, map[string]int64{}
+	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
+		const mine = `h.name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`
+		return costs.Read(ctx, tx, mine, []any{robot}, func(_, host string, list costs.Samples) {
+			if n, hour := list.LastNight(); hour > latest[host] {
+				latest[host], requests[host] = hour, float64(n)
+			}
+		})
+	})
+	return requests, err
+}
+
+// robotTree is a tree of robots and when it was made.
+type robotTree struct {
+	robots []string
+	tree   balance.Tree
+	made   time.Time
+}
+
+// A tree is made from some of the hosts, and used for a while: distances do not change by the hour.
+const (
+	treeHosts = 2000
+	treeFor   = time.Hour
+)
+
+// treeOf returns a tree that joins robots to which the hosts are similarly near.
+func (l *Leveller) treeOf(ctx context.Context, list []Backlog) (balance.Tree, error) {
+	names := make([]string, len(list))
+	for i, b := range list {
+		names[i] = b.Robot
+	}
+	if t := l.tree.Load(); t != nil && time.Since(t.made) < treeFor && slices.Equal(t.robots, names) {
+		return t.tree, nil
+	}
+	s, err := l.snapshot(ctx, hostFilter{where: "h.name IN (SELECT DISTINCT host FROM costs ORDER BY host LIMIT ?)", args: []any{treeHosts}})
+	if err != nil {
+		return nil, err
+	}
+	number := make([]int, len(list))
+	for i, name := range names {
+		number[i], _ = s.robot(name)
+	}
+	c, err := balance.NewCosts(len(list), len(s.hosts), func(i, j int) float64 { return s.cost(number[i], j) })
+	if err != nil {
+		return nil, fmt.Errorf("balance: tree: %w", err)
+	}
+	tree := balance.Prim(balance.Distances(c))
+	if len(s.hosts) > 0 {
+		l.tree.Store(&robotTree{names, tree, time.Now()})
+	}
+	return tree, nil
+}

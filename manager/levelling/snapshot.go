@@ -1,0 +1,289 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/manager/balance"
+	"sheaf/manager/costs"
+)
+
+// snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have numbers:
+// their places in robots and hosts, which are sorted.
+type snapshot struct {
+	robots []string
+	slow   []float64 // by robot: ms that it takes for what takes the median robot 1 ms
+	able   int       // how many robots can collect a share of a host's URLs
+
+	hosts  []string
+	group  []string  // by host
+	at     []int     // by host: its first robot; -1: none, or one that does not take part
+	weight []float64 // by host: ms at the median robot
+	kb     []float64 // by host: KB of a night; 0: not known
+	parts  []int     // by host: robots that are to share its URLs
+
+	others   map[int][]int // by host: its robots besides the first, by slot
+	measured [][]distance  // by host
+
+	generation int64   // of the assignment
+	outliers   int     // samples that were left out
+	typical    float64 // weight of a host that nobody has measured
+}
+
+// distance is a robot's measured distance to a host.
+type distance struct {
+	robot   int
+	msPerKB float64
+}
+
+// distance returns the measured distance.
+func (s *snapshot) distance(robot, host int) (msPerKB float64, ok bool) {
+	for _, d := range s.measured[host] {
+		if d.robot == robot {
+			return d.msPerKB, true
+		}
+	}
+	return 0, false
+}
+
+// cost returns the ms that the robot takes for the host, or for its share of it.
+func (s *snapshot) cost(robot, host int) float64 {
+	return s.wholeCost(robot, host) / float64(s.parts[host])
+}
+
+// wholeCost returns the ms that the robot takes for all of the host, measured or estimated.
+func (s *snapshot) wholeCost(robot, host int) float64 {
+	if d, ok := s.distance(robot, host); ok && s.kb[host] > 0 {
+		return d * s.kb[host]
+	}
+	return s.slow[robot] * s.weight[host]
+}
+
+// hostFilter chooses the hosts of a snapshot, and the robots whose measurements it reads.
+type hostFilter struct {
+	where  string // SQL condition on hosts h
+	args   []any
+	robots []string // nil: all
+}
+
+// costFilter returns the SQL condition on hosts h and costs t. To read what two robots have measured
+// is much quicker than to read what all have: there may be millions of pairs.
+func (f hostFilter) costFilter() (string, []any) {
+	if f.robots == nil {
+		return f.where, f.args
+	}
+	return f.where + ` AND t.robot IN ` + db.Tuple(len(f.robots)), slices.Concat(f.args, db.Args(f.robots))
+}
+
+// snapshot reads the accepted hosts that the filter chooses, the robots that take part and are heard
+// of, and what was measured.
+func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot, err error) {
+	err = db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
+		s = &snapshot{}
+		if err := s.readRobots(ctx, tx); err != nil {
+			return err
+		}
+		number, err := s.readHosts(ctx, tx, filter)
+		if err != nil {
+			return err
+		}
+		if err := s.readSamples(ctx, tx, number, l.opt.Zone, filter); err != nil {
+			return err
+		}
+		return s.readProbes(ctx, tx, number)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("balance: %w", err)
+	}
+	return s, nil
+}
+
+// robot returns a robot's number.
+func (s *snapshot) robot(name string) (i int, ok bool) { return slices.BinarySearch(s.robots, name) }
+
+func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
+	if err := tx.QueryRowContext(ctx, `SELECT typical, (SELECT number FROM generation) FROM plans`).Scan(&s.typical, &s.generation); err != nil {
+		return err
+	}
+	return db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var name string
+		var slow float64
+		var shares int
+		err := rows.Scan(&name, &slow, &shares)
+		s.able += shares
+		s.robots, s.slow = append(s.robots, name), append(s.slow, slow)
+		return err
+	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
+}
+
+// readHosts reads the hosts by name and returns their numbers.
+func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter) (number map[string]int, err error) {
+	number = map[string]int{}
+	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var name, group string
+		var weight sql.NullFloat64
+		var robot sql.NullString
+		var parts int
+		if err := rows.Scan(&name, &group, &weight, &parts, &robot); err != nil {
+			return err
+		}
+		if !weight.Valid {
+			weight.Float64 = s.typical
+		}
+		at, found := s.robot(robot.String)
+		if !found {
+			at = -1
+		}
+		number[name] = len(s.hosts)
+		s.hosts, s.group, s.at = append(s.hosts, name), append(s.group, group), append(s.at, at)
+		s.weight, s.parts = append(s.weight, weight.Float64), append(s.parts, parts)
+		return nil
+	}, `
+		SELECT h.name, h.grp, h.weight, h.parts, a.robot
+		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
+		WHERE h.state = 'accepted' AND `+filter.where+` ORDER BY h.name`, filter.args...)
+	if err != nil {
+		return nil, err
+	}
+	s.kb, s.measured = make([]float64, len(s.hosts)), make([][]distance, len(s.hosts))
+	s.others = map[int][]int{}
+	return number, db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var host, robot string
+		err := rows.Scan(&host, &robot)
+		j, ok := number[host]
+		if i, found := s.robot(robot); ok && found {
+			s.others[j] = append(s.others[j], i)
+		}
+		return err
+	}, `
+		SELECT a.host, a.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot > 0
+		WHERE h.copies > 1 OR h.parts > 1 ORDER BY a.host, a.slot`)
+}
+
+// readSamples reads what was measured by collecting.
+func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[string]int, zone *time.Location, filter hostFilter) error {
+	latest := make([]int64, len(s.hosts)) // by host: the hour that its kb is from
+	shared := map[int]costs.Samples{}     // of hosts whose URLs are shared: of all robots together
+	where, args := filter.costFilter()
+	err := costs.Read(ctx, tx, where, args, func(robot, host string, list costs.Samples) {
+		j, ok := number[host]
+		if !ok || len(list) == 0 {
+			return
+		}
+		if s.parts[j] > 1 {
+			for _, sample := range list {
+				shared[j] = shared[j].Add(sample)
+			}
+		} else if last := list[len(list)-1].Hour; last > latest[j] {
+			latest[j], s.kb[j] = last, list.Nightly(zone)
+		}
+		if i, ok := s.robot(robot); ok {
+			if d, outliers := list.Distance(); d > 0 {
+				s.measured[j] = append(s.measured[j], distance{i, d})
+				s.outliers += len(outliers)
+			}
+		}
+	})
+	for j, list := range shared {
+		s.kb[j] = list.Nightly(zone)
+	}
+	return err
+}
+
+// readProbes reads what was measured by probes, for robots that have not collected the host.
+func (s *snapshot) readProbes(ctx context.Context, tx *sql.Tx, number map[string]int) error {
+	return db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var robot, host string
+		var bytes, ms int64
+		if err := rows.Scan(&robot, &host, &bytes, &ms); err != nil {
+			return err
+		}
+		j, ok := number[host]
+		if !ok {
+			return nil
+		}
+		if i, ok := s.robot(robot); ok {
+			if _, have := s.distance(i, j); !have {
+				s.measured[j] = append(s.measured[j], distance{i, max(float64(ms), 1) / (float64(bytes) / 1024)})
+			}
+		}
+		return nil
+	}, `SELECT robot, host, bytes, ms FROM probes WHERE done > 0 AND bytes >= 1024`)
+}
+
+// fit estimates the factors of robots and hosts from all that was measured. They stand in for what
+// nobody has measured. It returns false if nothing was measured at all.
+func (s *snapshot) fit() bool {
+	var seen []balance.Measured
+	var known []float64
+	for j, list := range s.measured {
+		for _, d := range list {
+			seen = append(seen, balance.Measured{Robot: d.robot, Host: j, MsPerKB: d.msPerKB})
+		}
+		if s.kb[j] > 0 {
+			known = append(known, s.kb[j])
+		}
+	}
+	if len(seen) == 0 || len(known) == 0 {
+		return false
+	}
+	slices.Sort(known)
+	usual := known[len(known)/2]
+	// One robot and one host more, without measurements, stand for the median ones.
+	robot, host := len(s.robots), len(s.hosts)
+	estimate := balance.Distance(robot+1, host+1, seen)
+	median := estimate(robot, host)
+	for i := range s.slow {
+		s.slow[i] = estimate(i, host) / median
+	}
+	for j := range s.weight {
+		kb := s.kb[j]
+		if kb == 0 {
+			kb = usual
+		}
+		s.weight[j] = kb * estimate(robot, j)
+	}
+	s.typical = usual * median
+	return true
+}
+
+// grouping is the hosts of a snapshot joined to groups, which have numbers of their own.
+type grouping struct {
+	costs *balance.Costs // of groups
+	of    []int          // by host: its group
+	hosts [][]int        // by group
+	from  balance.Plan   // by group: the robot that has it now; -1: none
+}
+
+// groups joins the hosts of each group and sums up their costs. It leaves out the robots besides the
+// first.
+func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
+	g.costs, g.of, err = balance.Grouped(len(s.robots), len(s.hosts), cost, func(j int) string { return s.group[j] })
+	if err != nil {
+		return g, err
+	}
+	g.from, g.hosts = make(balance.Plan, g.costs.Hosts), make([][]int, g.costs.Hosts)
+	for n := range g.from {
+		g.from[n] = -1
+	}
+	for j, n := range g.of {
+		g.hosts[n] = append(g.hosts[n], j)
+		if s.at[j] >= 0 {
+			g.from[n] = s.at[j]
+		}
+	}
+	return g, nil
+}
+
+// names returns the names of hosts.
+func (s *snapshot) names(hosts []int) []string {
+	names := make([]string, len(hosts))
+	for k, j := range hosts {
+		names[k] = s.hosts[j]
+	}
+	return names
+}

@@ -1,0 +1,109 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// Restart orders the robot to drop its list and fetch it anew (P4). It makes a generation, which it
+// returns, so that the new list is newer than the one the robot has.
+func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, err error) {
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		if generation, err = t.Generation(ctx); err != nil {
+			return err
+		}
+		n, err := t.Exec(ctx, `UPDATE robots SET restart_generation = ? WHERE name = ? AND secret_hash IS NOT NULL`, generation, robot)
+		if err == nil && n == 0 {
+			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+		}
+		t.Touch(robot)
+		return err
+	})
+	return generation, err
+}
+
+// RestartDue reports whether the robot is to restart. A robot that sends the generation of its list is
+// told so until it has a newer list, so a lost answer is repeated. A robot that does not (has < 0) is
+// told once for each order.
+func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool, error) {
+	res, err := r.db.ExecContext(ctx, `
+		UPDATE robots SET restart_answered = restart_generation
+		WHERE name = ? AND restart_generation > CASE WHEN ? >= 0 THEN ? ELSE restart_answered END`, robot, has, has)
+	if err != nil {
+		return false, fmt.Errorf("robot %s: restart: %w", robot, err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// Pause orders the robot to begin no further page, or to begin pages again.
+func (r *Roster) Pause(ctx context.Context, robot string, paused bool) error {
+	value := 0
+	if paused {
+		value = 1
+	}
+	return r.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, value)
+}
+
+// Upgrade orders the robot to look for its release, with every heartbeat until it has looked. The
+// roll-out says which release that is.
+func (r *Roster) Upgrade(ctx context.Context, robot string) error {
+	return r.set(ctx, robot, `UPDATE robots SET look = ? WHERE name = ? AND secret_hash IS NOT NULL`, db.Millis(time.Now()))
+}
+
+// Looked notes that the robot has asked for its release.
+func (r *Roster) Looked(ctx context.Context, robot string) error {
+	if _, err := r.db.ExecContext(ctx, `UPDATE robots SET look = 0 WHERE name = ? AND look > 0`, robot); err != nil {
+		return fmt.Errorf("robot %s: looked for a release: %w", robot, err)
+	}
+	return nil
+}
+
+// set runs an update of one robot, with the parameters value and name.
+func (r *Roster) set(ctx context.Context, robot, query string, value any) error {
+	res, err := r.db.ExecContext(ctx, query, value, robot)
+	if err != nil {
+		return fmt.Errorf("robot %s: %w", robot, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot))
+	}
+	return nil
+}
+
+// Directives returns what the robot is to do, judged by its heartbeat, and the entity tag of its list
+// now.
+func (r *Roster) Directives(ctx context.Context, robot string, hb wire.Heartbeat) (list string, due []wire.Directive, err error) {
+	var generation int64
+	var paused, look bool
+	err = r.db.QueryRowContext(ctx, `SELECT list_generation, paused, CASE WHEN look > 0 THEN 1 ELSE 0 END FROM robots WHERE name = ?`, robot).Scan(&generation, &paused, &look)
+	if err != nil {
+		return "", nil, err
+	}
+	restart, err := r.RestartDue(ctx, robot, hb.Generation)
+	if err != nil {
+		return "", nil, err
+	}
+	list = assign.ListTag(robot, generation)
+	for _, order := range []struct {
+		due       bool
+		directive wire.Directive
+	}{
+		{restart, wire.DirectiveRestart},
+		{!restart && hb.List != list, wire.DirectiveRebalance},
+		{paused && !hb.Held, wire.DirectivePause},
+		{!paused && hb.Held, wire.DirectiveResume},
+		{look, wire.DirectiveUpgrade},
+	} {
+		if order.due {
+			due = append(due, order.directive)
+		}
+	}
+	return list, due, nil
+}

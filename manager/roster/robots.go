@@ -1,0 +1,237 @@
+package roster
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// seenEvery is how precisely the time of a robot's last request is kept.
+const seenEvery = time.Minute
+
+// Robot is what operators see of a robot.
+type Robot struct {
+	Name         string    `json:"name"`
+	Created      time.Time `json:"created"`
+	TokenExpires time.Time `json:"token_expires,omitzero"` // zero unless a token is still unused
+	Joined       time.Time `json:"joined,omitzero"`
+	Seen         time.Time `json:"seen,omitzero"` // last request, to the minute
+	Revoked      time.Time `json:"revoked,omitzero"`
+	Version      string    `json:"version,omitempty"`
+	Subscribed   bool      `json:"subscribed"`
+	Hosts        int64     `json:"hosts"`
+	Generation   int64     `json:"generation"`      // that last changed its list
+	Restart      bool      `json:"restart_pending"` // ordered, and the robot was not told yet
+	Lapsed       time.Time `json:"lapsed,omitzero"` // when its hosts were handed on because of its silence
+	Paused       bool      `json:"paused"`
+	Shares       bool      `json:"shares"`           // its program can collect a share of a host's URLs
+	Look         time.Time `json:"look,omitzero"`    // when it was ordered to look for its release; zero once it has looked
+	Release      int64     `json:"release"`          // counter of the release that it runs; 0: none, such as a program built by hand
+	Behind       int64     `json:"behind,omitempty"` // counter of a newer release that all robots were offered more than a day ago
+}
+
+// Admit returns a one-time token for a robot. The name may be new or revoked, or may have been admitted
+// before without joining; then the earlier token becomes void.
+func (r *Roster) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
+	if !wire.ValidRobotName(name) || name == "join" || name == "import" { // a path, and the name of what operators import
+		return "", time.Time{}, ErrRobotName
+	}
+	token = newSecret()
+	now := time.Now()
+	expires = now.Add(r.opt.TokenLife).UTC().Truncate(time.Millisecond)
+	res, err := r.db.ExecContext(ctx, `
+		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, token_expires = excluded.token_expires
+		WHERE robots.secret_hash IS NULL`,
+		name, db.Millis(now), hash(token), db.Millis(expires))
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("admit robot %s: %w", name, err)
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return "", time.Time{}, errors.Join(err, ErrRobotExists)
+	}
+	return token, expires, nil
+}
+
+// Join exchanges a token for credentials and registers the robot's key. Of two robots that send the
+// same token, one joins and the other gets ErrToken.
+func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResponse, error) {
+	releaseKey, err := r.opt.Releases.Key(ctx)
+	if err != nil {
+		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
+	}
+	secret := newSecret()
+	now := db.Millis(time.Now())
+	var name string
+	err = r.db.QueryRowContext(ctx, `
+		UPDATE robots SET token_hash = NULL, token_expires = 0, secret_hash = ?, public_key = ?, version = ?, joined = ?, seen = ?, revoked = 0
+		WHERE token_hash = ? AND token_expires > ?
+		RETURNING name`,
+		hash(secret), req.PublicKey, req.Version, now, now, hash(req.Token), now).Scan(&name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return wire.JoinResponse{}, ErrToken
+	case err != nil:
+		return wire.JoinResponse{}, fmt.Errorf("join: %w", err)
+	}
+	return wire.JoinResponse{
+		Robot: name, Secret: secret, ServerKey: r.opt.Key.Public().(ed25519.PublicKey), FTP: r.opt.FTP, ReleaseKey: releaseKey,
+	}, nil
+}
+
+// Authenticate returns nil if the secret is the robot's, and ErrUnauthorized if it is not. It notes
+// that the robot was heard of; a robot that had lapsed takes part again.
+func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
+	var want []byte
+	var seen, lapsed int64
+	err := r.db.QueryRowContext(ctx, `SELECT secret_hash, seen, lapsed FROM robots WHERE name = ?`, robot).Scan(&want, &seen, &lapsed)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return ErrUnauthorized
+	case err != nil:
+		return fmt.Errorf("authenticate robot %s: %w", robot, err)
+	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil if it never joined, or was revoked
+		return ErrUnauthorized
+	}
+	if now := time.Now(); now.Sub(db.Time(seen)) >= seenEvery {
+		if _, err := r.db.ExecContext(ctx, `UPDATE robots SET seen = ? WHERE name = ?`, db.Millis(now), robot); err != nil {
+			return fmt.Errorf("authenticate robot %s: %w", robot, err)
+		}
+	}
+	if lapsed != 0 {
+		if err := r.resume(ctx, robot); err != nil {
+			return fmt.Errorf("authenticate robot %s: %w", robot, err)
+		}
+	}
+	return nil
+}
+
+// RobotKey returns the key that the robot signs its manifests with, or ErrUnknownRobot.
+func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error) {
+	var key []byte
+	err := r.db.QueryRowContext(ctx, `SELECT public_key FROM robots WHERE name = ? AND secret_hash IS NOT NULL`, robot).Scan(&key)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+	case err != nil:
+		return nil, fmt.Errorf("robot %s: key: %w", robot, err)
+	}
+	return ed25519.PublicKey(key), nil
+}
+
+// Revoke takes the robot's credentials and its unused token away and hands its hosts on. It works from
+// the robot's next request. The robot's history stays.
+func (r *Roster) Revoke(ctx context.Context, robot string) error {
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		n, err := t.Exec(ctx, `
+			UPDATE robots SET secret_hash = NULL, public_key = NULL, token_hash = NULL, token_expires = 0, revoked = ?
+			WHERE name = ?`, db.Millis(time.Now()), robot)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
+		}
+		return t.Leave(ctx, robot)
+	})
+}
+
+// Forget deletes a robot that has not joined, or was revoked. What it collected stays.
+func (r *Roster) Forget(ctx context.Context, robot string) error {
+	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
+		var active bool
+		err := tx.QueryRowContext(ctx, `SELECT secret_hash IS NOT NULL FROM robots WHERE name = ?`, robot).Scan(&active)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
+		case err != nil:
+			return fmt.Errorf("robot %s: %w", robot, err)
+		case active:
+			return fmt.Errorf("robot %s: %w", robot, ErrActive)
+		}
+		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {
+				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
+			}
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM robots WHERE name = ?`, robot)
+		return err
+	})
+}
+
+// Subscribe lets the robot take part. It gets hosts that wait and, if it has none, a share of the
+// others'.
+func (r *Roster) Subscribe(ctx context.Context, robot string) error {
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		if _, err := t.Exec(ctx, `UPDATE robots SET subscribed = 1 WHERE name = ? AND secret_hash IS NOT NULL`, robot); err != nil {
+			return err
+		}
+		return t.Share(ctx, robot)
+	})
+}
+
+// Unsubscribe hands the robot's hosts on. Its credentials stay valid, so that it can send what it has
+// collected and subscribe again.
+func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
+	return r.assignments.Change(ctx, func(t *assign.Tx) error { return t.Leave(ctx, robot) })
+}
+
+// Robots returns all robots by name.
+func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
+	due, err := r.dueRelease(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
+	robots := []Robot{}
+	err = db.Each(ctx, r.db, func(rows *sql.Rows) error {
+		var robot Robot
+		if err := robot.scan(rows); err != nil {
+			return err
+		}
+		if robot.Release < due && !robot.Joined.IsZero() && robot.Revoked.IsZero() {
+			robot.Behind = due
+		}
+		robots = append(robots, robot)
+		return nil
+	}, `
+		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
+			restart_generation > restart_answered, lapsed, paused, look, shares,
+			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
+			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
+		FROM robots ORDER BY name`)
+	if err != nil {
+		return nil, fmt.Errorf("robots: %w", err)
+	}
+	return robots, nil
+}
+
+func (r *Robot) scan(rows *sql.Rows) error {
+	var created, expires, joined, seen, revoked, lapsed, look int64
+	err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation,
+		&r.Restart, &lapsed, &r.Paused, &look, &r.Shares, &r.Release, &r.Hosts)
+	r.Created, r.TokenExpires, r.Joined, r.Seen = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen)
+	r.Revoked, r.Lapsed, r.Look = db.Time(revoked), db.Time(lapsed), db.Time(look)
+	return err
+}
+
+// dueRelease returns the counter of the newest release that every robot should run by now, or 0.
+func (r *Roster) dueRelease(ctx context.Context) (int64, error) {
+	list, err := r.opt.Releases.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range list {
+		if l.Percent == 100 && l.Stopped == "" && time.Since(l.Since) > 24*time.Hour {
+			return l.Counter, nil
+		}
+	}
+	return 0, nil
+}
