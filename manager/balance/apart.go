@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// ReplanApart is Replan where some items have to go to different robots: the shares, or
-// the copies, of one host. Each set of apart names such items. Those that come first in their sets are planned together, with the
-// others where they are; then those that come second, and so on: so the plan never puts two of a set together
-// that were not together in from.
+// ReplanApart is Replan if some items, such as the shares or copies of one host, must go to different
+// robots. Each set in apart names such items. First it plans the first items of all sets together and
+// leaves the others where they are; then it plans the second items, and so on. So two items of a set
+// share a robot only if they did so in from.
 func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 	if len(apart) == 0 {
 		return Replan(c, from)
@@ -34,7 +34,7 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 		if pass == 0 {
 			d := newDual(c, math.Inf(1))
 			r.Prices = d.climb(120)
-			r.Bound = max(overAll(c, r.Prices, math.Inf(1))+further(c, r.Prices, apart), longest(c), farthest(c, apart))
+			r.Bound = max(overAll(c, r.Prices, math.Inf(1))+apartBound(c, r.Prices, apart), longest(c), longestApart(c, apart))
 		}
 		if r.Makespan = p.Makespan(c); r.Makespan <= r.Bound*(enough+0.005) {
 			break
@@ -44,13 +44,13 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 	return r, nil
 }
 
-// further gives how much more than overAll a plan costs at least, at the prices, because the items of a set
-// are at different robots: the k items cost at least what the cheapest of them does at the k cheapest robots.
-func further(c *Costs, price []float64, apart [][]int) (more float64) {
+// apartBound returns by how much the bound of overAll rises because the items of a set are at different
+// robots. The k items of a set cost at least as much as its cheapest item costs at the k cheapest robots.
+func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 	counted := map[int]bool{}
 	for _, set := range apart {
 		if slices.ContainsFunc(set, func(n int) bool { return counted[n] }) {
-			continue // two sets that share an item may not both count it
+			continue // only one of two sets may count a common item
 		}
 		for _, n := range set {
 			counted[n] = true
@@ -76,8 +76,9 @@ func further(c *Costs, price []float64, apart [][]int) (more float64) {
 	return more
 }
 
-// farthest gives the highest cost that a set's item has at least, at the robot that is left for it.
-func farthest(c *Costs, apart [][]int) (most float64) {
+// longestApart returns a lower bound on the makespan: of k items of a set, one goes to a robot that is
+// not among the k-1 cheapest ones.
+func longestApart(c *Costs, apart [][]int) (most float64) {
 	for _, set := range apart {
 		at := make([]float64, c.Robots)
 		for i := range at {
@@ -89,6 +90,7 @@ func farthest(c *Costs, apart [][]int) (most float64) {
 	return most
 }
 
+// cheapestOf returns the cost of the cheapest item of a set at robot i.
 func cheapestOf(c *Costs, i int, set []int) float64 {
 	least := math.Inf(1)
 	for _, n := range set {
@@ -97,7 +99,8 @@ func cheapestOf(c *Costs, i int, set []int) float64 {
 	return least
 }
 
-// layers gives each item's place in its sets, the highest where it is in several, and the sets that it is in.
+// layers returns each item's place in its set (the highest, if it is in several sets) and the sets of
+// each item.
 func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	layer, sets = make([]int, items), map[int][][]int{}
 	for _, set := range apart {
@@ -109,8 +112,8 @@ func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	return layer, sets
 }
 
-// replanSome plans some items, with the others of the plan where they are. Those others are one item more for
-// each robot, which only it can have.
+// replanSome plans some items and leaves the others where they are. For each robot, the others are one
+// more item that only this robot can have.
 func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	mine := make(map[int]bool, len(items))
 	for _, n := range items {

@@ -9,34 +9,33 @@ import (
 	"sync"
 )
 
-// Func gives the cost in milliseconds of host j at robot i: zero or more, and
-// +Inf where the robot cannot collect the host. It may be called at once from
-// several goroutines.
+// Func returns the cost in milliseconds of host j at robot i: zero or more, or +Inf if the robot cannot
+// collect the host. It is called from several goroutines at once.
 type Func func(i, j int) float64
 
-// Costs are the costs of hosts at robots, with the robots that each host may
-// sensibly go to picked out. It is not changed once made.
+// Costs are the costs of hosts at robots. For each host they name the candidates: the robots to which
+// it may sensibly go. Costs do not change.
 type Costs struct {
 	Robots, Hosts int
 
 	all Func
-	// Host j's candidates are robot[j*keep:(j+1)*keep] with their costs in ms,
-	// cheapest first at the prices they were picked by.
+	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest at the
+	// prices by which they were picked comes first.
 	keep  int
 	robot []int32
 	ms    []float64
 }
 
-// few is the number of pairs up to which every robot is every host's candidate.
+// few is the number of pairs up to which all robots are candidates of every host.
 const few = 4 << 20
 
-// Candidates is how many robots are considered for a host where there are too
-// many pairs to consider all: the 8 nearest by plain cost lose 0.9 % at 32
-// robots, but these are the nearest once the robots' loads are priced in.
+// Candidates is the number of candidates of a host if there are too many pairs to consider all. At 32
+// robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are chosen by cost
+// times price, which loses less.
 const Candidates = 8
 
-// NewCosts takes the costs of hosts at robots from a function. It fails where a
-// cost is below zero or no number, naming the pair, and where no robot can collect a host.
+// NewCosts takes the costs of hosts at robots from a function. It fails if a cost is negative or NaN, or
+// if no robot can collect a host.
 func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	if robots < 1 || hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", robots, hosts)
@@ -52,7 +51,7 @@ func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	return c, c.pick(price)
 }
 
-// Matrix takes costs from rows of robots: t[i][j] is host j's at robot i.
+// Matrix takes costs from a table: t[i][j] is the cost of host j at robot i.
 func Matrix(t [][]float64) (*Costs, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("no robots")
@@ -65,15 +64,15 @@ func Matrix(t [][]float64) (*Costs, error) {
 	return NewCosts(len(t), len(t[0]), func(i, j int) float64 { return t[i][j] })
 }
 
-// At gives the cost of host j at robot i.
+// At returns the cost of host j at robot i.
 func (c *Costs) At(i, j int) float64 { return c.all(i, j) }
 
-// candidates gives the robots that host j may go to, and its costs there.
+// candidates returns the candidates of host j and its costs at them.
 func (c *Costs) candidates(j int) ([]int32, []float64) {
 	return c.robot[j*c.keep : (j+1)*c.keep], c.ms[j*c.keep : (j+1)*c.keep]
 }
 
-// pick fills in each host's candidates: the cheapest at the given prices.
+// pick fills in each host's candidates: the robots that are cheapest at the prices.
 func (c *Costs) pick(price []float64) error {
 	errs := make([]error, workers())
 	parallel(c.Hosts, func(w, from, to int) {
@@ -97,7 +96,7 @@ func (c *Costs) pick(price []float64) error {
 				errs[w] = fmt.Errorf("host %d can be collected by no robot", j)
 				return
 			}
-			if c.keep < c.Robots { // the first keep of them, in order, by selection
+			if c.keep < c.Robots { // sort only the first keep
 				for k := range c.keep {
 					best := k
 					for n := k + 1; n < len(choices); n++ {
@@ -126,8 +125,8 @@ func (c *Costs) pick(price []float64) error {
 	return nil
 }
 
-// samplePrices finds the robots' prices on some of the hosts: enough to tell
-// which robots will be dear, before any candidate is chosen.
+// samplePrices finds the robots' prices on some of the hosts. That is enough to tell which robots will
+// be dear, before candidates are chosen.
 func (c *Costs) samplePrices() []float64 {
 	const sample = 10_000
 	step := max(1, c.Hosts/sample)
@@ -135,7 +134,7 @@ func (c *Costs) samplePrices() []float64 {
 	part := &Costs{Robots: c.Robots, Hosts: n, keep: c.Robots, all: func(i, j int) float64 { return c.all(i, j*step) }}
 	part.robot, part.ms = make([]int32, n*c.Robots), make([]float64, n*c.Robots)
 	price := ones(c.Robots)
-	if part.pick(price) != nil { // the whole is picked from next, and says it better
+	if part.pick(price) != nil { // the caller meets the same error next, with the host's number
 		return price
 	}
 	return newDual(part, math.Inf(1)).climb(100)
@@ -145,7 +144,7 @@ func ones(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 
 func workers() int { return runtime.GOMAXPROCS(0) }
 
-// parallel calls f on parts of 0…n at once; w numbers the part.
+// parallel calls f at once on parts [from, to) of [0, n). w is the number of the part.
 func parallel(n int, f func(w, from, to int)) {
 	parts := workers()
 	if n < 20_000 {

@@ -5,22 +5,24 @@ import (
 	"slices"
 )
 
-// dual is the Lagrangian dual of "give each host to one robot so that the
-// highest load is least" (R||Cmax; Lenstra, Shmoys and Tardos 1990 round its
-// linear relaxation, whose value this dual has). With prices p ≥ 0 on the robots' time, adding
-// up to 1, no plan is shorter than Σ_j min_i p_i·t_ij: a plan of makespan T costs
-// at most T at these prices, and every host costs at least its cheapest.
+// dual is the Lagrangian dual of the problem "give each host to one robot so that the highest load is
+// as low as possible". The problem is known as R||Cmax; its linear relaxation, which Lenstra, Shmoys and
+// Tardos (1990) round, has the same value as this dual.
 //
-// The best prices are climbed to by the loads of the plan in which each host
-// goes where it is cheapest: who has too much gets dearer.
+// Let p_i ≥ 0 be prices on the robots' time that add up to 1. A plan of makespan T costs at most T at
+// these prices, and each host costs at least as much as at its cheapest robot. So no plan is shorter
+// than Σ_j min_i p_i·t_ij.
+//
+// climb finds good prices step by step. It gives each host to the robot where it is cheapest, and then
+// raises the prices of the robots that have too much.
 type dual struct {
 	c     *Costs
-	limit float64   // pairs that cost more are not used by any plan that is looked for
-	price []float64 // Σ = 1
+	limit float64   // ms; pairs that cost more are left out
+	price []float64 // adds up to 1
 	loads [][]float64
-	bound []float64 // by worker
+	bound []float64 // sums of the workers
 
-	best      float64 // the highest bound so far, over the candidates
+	best      float64 // highest bound so far, over the candidates
 	bestPrice []float64
 }
 
@@ -36,7 +38,7 @@ func newDual(c *Costs, limit float64) *dual {
 	return d
 }
 
-// climb makes so many steps, and gives the best prices found.
+// climb makes a number of steps and returns the best prices found.
 func (d *dual) climb(steps int) []float64 {
 	for step := range steps {
 		value, loads := d.evaluate()
@@ -51,8 +53,8 @@ func (d *dual) climb(steps int) []float64 {
 		if mean == 0 || math.IsInf(value, 1) {
 			break
 		}
-		// In the logarithm, so that prices stay above zero whatever happens; the
-		// step shrinks so that the sum of steps, but not of their squares, has no limit.
+		// A factor keeps prices above zero. The steps shrink so that their sum is infinite and the sum of
+		// their squares is not.
 		rate := 0.5 / (1 + 0.15*float64(step))
 		total := 0.0
 		for i, l := range loads {
@@ -67,8 +69,7 @@ func (d *dual) climb(steps int) []float64 {
 	return d.bestPrice
 }
 
-// evaluate gives the bound at the present prices, and the loads with every host
-// where it is cheapest.
+// evaluate returns the bound at the present prices, and the loads if every host is where it is cheapest.
 func (d *dual) evaluate() (value float64, loads []float64) {
 	for w := range d.loads {
 		clear(d.loads[w])
@@ -95,7 +96,7 @@ func (d *dual) evaluate() (value float64, loads []float64) {
 	return value, loads
 }
 
-// cheapest gives the candidate of host j that is cheapest at the present prices.
+// cheapest returns the candidate of host j that is cheapest at the present prices.
 func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	robots, costs := d.c.candidates(j)
 	least := math.Inf(1)
@@ -111,8 +112,8 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	return robot, ms
 }
 
-// overAll gives the bound that prices prove over all pairs within the limit,
-// candidates or not.
+// overAll returns the bound that the prices prove over all pairs within the limit, not only over
+// candidates.
 func overAll(c *Costs, price []float64, limit float64) float64 {
 	sums := make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {
@@ -133,8 +134,8 @@ func overAll(c *Costs, price []float64, limit float64) float64 {
 	return total
 }
 
-// longest gives the highest of the hosts' costs at the robot where each costs
-// least: no plan ends before it.
+// longest returns the cost of the most expensive host at the robot where it costs least. No plan is
+// shorter.
 func longest(c *Costs) float64 {
 	most := make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {

@@ -6,18 +6,16 @@ import (
 	"slices"
 )
 
-// Measured is a distance that somebody has measured: host j's pages came to
-// robot i at so many ms a KB.
+// Measured is a measured distance of a robot to a host.
 type Measured struct {
 	Robot, Host int
 	MsPerKB     float64
 }
 
-// Distance estimates what has not been measured as robot factor × host factor: how
-// slow the robot's line is, times how slow the host's. The factors are medians in the
-// logarithm, found in turns, so that a host that was ten times slow on one night
-// does not count for more than one. It gives the estimate for any pair, and the
-// measured value where there is one (their geometric mean where there are several).
+// Distance returns a function that gives the distance of any pair in ms per KB. For a measured pair that
+// is the geometric mean of its measurements. Other pairs are estimated as robot factor × host factor,
+// which say how slow the robot's and the host's lines are. The factors are medians of logarithms, fitted
+// in turns, so that a host that was ten times as slow on one night does not distort the others.
 func Distance(robots, hosts int, seen []Measured) Func {
 	type key struct{ i, j int }
 	sum, count := make(map[key]float64), make(map[key]int)
@@ -51,7 +49,7 @@ func Distance(robots, hosts int, seen []Measured) Func {
 		usual := median(known)
 		for n, list := range by {
 			if len(list) == 0 {
-				to[n] = usual // nothing is known of it: it is like the others
+				to[n] = usual // nothing was measured: it gets the median of the others
 			}
 		}
 	}
@@ -67,6 +65,7 @@ func Distance(robots, hosts int, seen []Measured) Func {
 	}
 }
 
+// median returns the median; of an even number of values, the mean of the middle two.
 func median(x []float64) float64 {
 	x = slices.Clone(x)
 	slices.Sort(x)
@@ -79,9 +78,9 @@ func median(x []float64) float64 {
 // Pair is a robot and a host.
 type Pair struct{ Robot, Host int }
 
-// Probes gives up to most pairs that are worth measuring: those not measured whose
-// estimate, were it wrong by the given factor, would bring the host to that robot at
-// the plan's prices. The largest possible gain comes first.
+// Probes returns at most so many pairs that are worth measuring, those with the largest possible gain
+// first. A pair that was not measured is worth it if the host would move to that robot, at the plan's
+// prices, should the estimate be too high by the factor.
 func Probes(c *Costs, r Result, known func(robot, host int) bool, factor float64, most int) []Pair {
 	type worth struct {
 		Pair

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Explain says in sentences why a plan is as it is: what ends it, what bounds it,
-// which robots are scarce, and, where it goes on from another, why hosts moved.
+// Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes from,
+// which robots' time is scarce, and, if from is not nil, why hosts moved. Robots and hosts appear by
+// number, as "robot 3" and "host 17".
 func Explain(c *Costs, r Result, from Plan) []string {
 	if c.Hosts == 0 {
 		return []string{"There are no hosts."}
@@ -37,7 +38,7 @@ func Explain(c *Costs, r Result, from Plan) []string {
 	return slices.DeleteFunc(why, func(s string) bool { return s == "" })
 }
 
-// largest names a robot's three largest hosts.
+// largest names the three largest hosts of a robot.
 func (c *Costs) largest(p Plan, robot int) string {
 	var hosts []int
 	for j, i := range p {
@@ -53,6 +54,7 @@ func (c *Costs) largest(p Plan, robot int) string {
 	return strings.Join(names, ", ")
 }
 
+// whyBound says what the bound comes from.
 func (c *Costs) whyBound(r Result) string {
 	if l := longest(c); l >= r.Bound*(1-1e-9) {
 		return fmt.Sprintf("No plan ends before %.0f ms: one host takes that long at the robot nearest to it. Splitting it by URL hash would help, more robots would not.", r.Bound)
@@ -60,8 +62,8 @@ func (c *Costs) whyBound(r Result) string {
 	return fmt.Sprintf("No plan ends before %.0f ms: even with hosts cut up freely, all robots together need that long. Another robot near the large hosts would help.", r.Bound)
 }
 
-// whyPrices names the robots whose time is dearest and cheapest: how much sooner
-// the night would end for each ms that a robot were quicker.
+// whyPrices names the robots whose time is dearest and cheapest. A robot's price says how much sooner
+// the night would end for each ms that the robot saved.
 func (c *Costs) whyPrices(prices []float64) string {
 	if len(prices) < 2 {
 		return ""
@@ -78,6 +80,7 @@ func (c *Costs) whyPrices(prices []float64) string {
 	return fmt.Sprintf("Time is dearest at robot %d (%.1f times the mean: it is near to much), cheapest at robot %d (%.2f times).", dear, prices[dear]*float64(len(prices)), cheap, prices[cheap]*float64(len(prices)))
 }
 
+// misplaced counts the hosts that cost less at another robot.
 func (c *Costs) misplaced(p Plan) (n int) {
 	for j, at := range p {
 		for i := range c.Robots {
@@ -90,7 +93,7 @@ func (c *Costs) misplaced(p Plan) (n int) {
 	return n
 }
 
-// whyMoved names the moves that matter most, by what they are worth at the prices.
+// whyMoved explains the moves that gain most at the prices.
 func (c *Costs) whyMoved(r Result, from Plan) []string {
 	type move struct {
 		j    int

@@ -2,9 +2,9 @@ package balance
 
 import "math"
 
-// Grouped joins hosts that have to go to one robot, those of one address, into
-// one: group[j] names host j's. It gives the costs of the groups, numbered in the
-// order in which they first come, and each host's group by number.
+// Grouped joins hosts that must go to one robot, such as the hosts of one address, into groups. group
+// names the group of host j. It returns the costs of the groups, numbered in the order of their first
+// hosts, and the group number of each host.
 func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, of []int, err error) {
 	number := make(map[string]int)
 	of = make([]int, hosts)
@@ -30,10 +30,10 @@ func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, 
 	return c, of, err
 }
 
-// Split says into how many parts, by the hash of the URL, a host is to be divided
-// among robots so that each part fits into the window: 1 where it fits whole, and
-// never more than most (paper 001, 6.1). The interval between two pages of one part is the
-// host's times the number of parts, so that the host sees the allowed rate and no more.
+// Split returns into how many parts, by the hash of the URL, host j is to be split among robots so that
+// each part fits into the window (paper 001, 6.1). It returns 1 if the host fits whole or the window is
+// not known, and at most most. The parts together keep the host's interval: each robot waits as many
+// intervals as there are parts.
 func Split(cost Func, robots, j int, windowMs float64, most int) int {
 	least := math.Inf(1)
 	for i := range robots {

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Optimal plans from nothing: prices, each host where it is cheapest at these
-// prices, repair down to the bound, local search, and where there are few hosts
-// an iterated local search besides, until the plan is proven to be near the best. It is deterministic.
+// Optimal makes a plan from nothing. It finds prices, gives each host to the robot where it is cheapest
+// at these prices, and improves the plan by repair and local search. If there are few hosts, it goes on
+// with an iterated local search until the plan is proven to be near the best. It is deterministic.
 func Optimal(c *Costs) Result {
 	if c.Hosts == 0 {
 		return Result{Plan: Plan{}}
@@ -22,7 +22,7 @@ func Optimal(c *Costs) Result {
 	s := newSearch(c, price, d.plan())
 	s.descend(r.Bound)
 	random := rand.New(rand.NewPCG(1, uint64(c.Hosts)))
-	for _, part := range []int{20, 4, 1} { // mostly little search is enough, which the bound tells
+	for _, part := range []int{20, 4, 1} { // a little search is usually enough; the bound tells
 		if !c.small() || s.loads[s.top()] <= r.Bound*proven {
 			break
 		}
@@ -33,10 +33,10 @@ func Optimal(c *Costs) Result {
 	return r
 }
 
-// proven is how close to the bound a plan is that no more search is spent on.
+// proven is the makespan, as a multiple of the bound, at which the search ends.
 const proven = 1.002
 
-// plan gives each host to where it is cheapest at the best prices found.
+// plan gives each host to the robot where it is cheapest at the best prices found.
 func (d *dual) plan() Plan {
 	copy(d.price, d.bestPrice)
 	p := make(Plan, d.c.Hosts)
@@ -49,13 +49,12 @@ func (d *dual) plan() Plan {
 	return p
 }
 
-// small reports whether there is time to look at every pair of hosts.
+// small reports whether there is time to look at all pairs of hosts.
 func (c *Costs) small() bool { return c.Robots*c.Hosts <= 10_000 }
 
-// tighten raises a bound by leaving out pairs: a plan that ends within T uses no
-// pair that costs more than T, so where the bound without such pairs is above T,
-// no plan ends within T. The bound of the whole is known, and so is a plan.
-// Where that is not enough the places of the largest hosts are tried, too (impossible).
+// tighten raises a bound, given a plan's makespan. A plan that ends within T uses no pair that costs
+// more than T. So if the bound without such pairs is above T, no plan ends within T. impossible proves
+// more than that: it also tries where the largest hosts go.
 func (c *Costs) tighten(bound, makespan float64, price []float64) float64 {
 	if !c.small() || c.keep < c.Robots {
 		return bound
@@ -72,5 +71,5 @@ func (c *Costs) tighten(bound, makespan float64, price []float64) float64 {
 	return low
 }
 
-// rounds is how many rounds of iterated search there is time for: some tenths of a second.
+// rounds is the number of rounds of iterated search that take some tenths of a second.
 func (c *Costs) rounds() int { return min(20_000, 40_000_000/(c.Hosts*c.Hosts/c.Robots+1)) }

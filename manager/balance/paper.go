@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// Paper plans as paper 001 has it: hosts are given to robots at random, equal
-// in number, and then so many rounds of levelling between the neighbours in the
-// robots' spanning tree follow (its Figure 18 shows 20). The best round's plan is
-// given: levelling by costs that are known only after a move may swing. It fails where
-// the plan to go on from is not one for these costs.
+// Paper makes a plan as paper 001 does. If from is nil, it gives hosts to robots at random, equally
+// many to each. Then it levels between neighbours in the robots' tree for a number of rounds (Figure 18
+// shows 20). It returns the plan of the best round, because levelling can swing. It fails if from is not
+// a plan for these costs.
 func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	plan := slices.Clone(from)
 	if from == nil {
@@ -45,7 +44,7 @@ func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	return r, nil
 }
 
-// random deals the hosts out to robots in random order, the same each time.
+// random gives hosts to robots in turn, in a random order that is the same each time.
 func random(c *Costs) Plan {
 	p := make(Plan, c.Hosts)
 	for n, j := range rand.New(rand.NewPCG(1, 1)).Perm(c.Hosts) {
@@ -58,11 +57,10 @@ func random(c *Costs) Plan {
 	return p
 }
 
-// Flows gives what each robot is to pass to each of its neighbours, by paper
-// 001, 4.2.7: flow[u][n] for the n-th neighbour of u, above zero where u gives. Each
-// robot averages itself and its neighbours and would give each what it lacks; of two
-// who agree on the direction, the more modest decides; of two who both would
-// give, or both receive, the difference goes.
+// Flows returns how much each robot is to pass to each of its neighbours (paper 001, 4.2.7). flow[u][n]
+// is for the n-th neighbour of u; it is positive if u gives. Each robot takes the mean of itself and its
+// neighbours, and wishes to give each neighbour what it lacks. If two neighbours agree on the direction,
+// the smaller wish counts. If both wish to give, or both to receive, the difference counts.
 func Flows(t Tree, cost []float64) [][]float64 {
 	wish := make([][]float64, len(t))
 	for u, near := range t {
@@ -94,11 +92,10 @@ func Flows(t Tree, cost []float64) [][]float64 {
 	return flow
 }
 
-// Level does one round of levelling: every robot passes hosts to its neighbours,
-// at most what the flows say. Where the paper is silent: hosts go largest first; a host counts by its
-// cost at the neighbour that takes it; more than the flow may pass where the host is nearer
-// there. A host goes towards the robot that is nearest to it within the tree's
-// Steps, and stays where that is its own.
+// Level does one round of levelling: each robot passes hosts to its neighbours, at most as much as the
+// flows say. A host goes towards the robot where it costs least within the tree's Steps, and stays if it
+// is there. The paper does not say the rest: the largest hosts go first, a host counts by its cost at
+// the neighbour that takes it, and it may exceed the flow if it costs less there.
 func Level(c *Costs, t Tree, p Plan) Plan {
 	next := slices.Clone(p)
 	flows, steps := Flows(t, p.Loads(c)), t.Steps()

@@ -2,10 +2,10 @@ package balance
 
 import "slices"
 
-// Plan says which robot collects each host.
+// Plan is the robot of each host.
 type Plan []int
 
-// Loads gives the sum of each robot's costs, in ms.
+// Loads returns the sum of each robot's costs, in ms.
 func (p Plan) Loads(c *Costs) []float64 {
 	loads := make([]float64, c.Robots)
 	for j, i := range p {
@@ -14,10 +14,10 @@ func (p Plan) Loads(c *Costs) []float64 {
 	return loads
 }
 
-// Makespan gives the highest of the robots' sums, in ms.
+// Makespan returns the highest of the robots' sums, in ms.
 func (p Plan) Makespan(c *Costs) float64 { return slices.Max(p.Loads(c)) }
 
-// Moved counts the hosts that are at another robot than in from.
+// Moved returns how many hosts are at another robot than in from.
 func (p Plan) Moved(from Plan) int {
 	n := 0
 	for j := range p {
@@ -32,6 +32,6 @@ func (p Plan) Moved(from Plan) int {
 type Result struct {
 	Plan     Plan
 	Makespan float64 // ms
-	Bound    float64 // ms; proven: no plan ends before it
-	Prices   []float64
+	Bound    float64 // ms; it is proven that no plan is shorter
+	Prices   []float64 // of the robots' time
 }

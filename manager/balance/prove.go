@@ -2,22 +2,22 @@ package balance
 
 import "math"
 
-// prover looks for a proof that no plan ends within a time, by trying where the largest hosts go: branch
-// and bound over the Lagrangian dual. Where a few hosts are a large part of a robot's night, the dual alone, for
-// which hosts can be cut up, is far below any plan.
+// prover looks for a proof that no plan ends within a limit. It tries where the largest hosts go, by
+// branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible. If a few hosts are
+// a large part of a robot's night, it is far below every plan.
 type prover struct {
 	c     *Costs
-	limit float64 // ms: is there a plan that ends within it?
-	nodes int     // that may still be looked at
+	limit float64 // ms
+	nodes int     // how many nodes of the search may still be visited
 
-	room   []float64 // by robot: what is left of the limit
-	at     []int32   // by host: where it was tried; -1: not yet
+	room   []float64 // by robot: ms left of the limit
+	at     []int32   // by host: the robot that is being tried; -1: none
 	price  []float64
 	loads  []float64
-	choice []int32 // by host: where it is cheapest at the prices
+	choice []int32 // by host: the robot where it is cheapest at the prices
 }
 
-// impossible reports whether it is proven that no plan ends within the limit. False says nothing.
+// impossible reports whether no plan ends within the limit. If it returns false, nothing is proven.
 func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	p := &prover{c: c, limit: limit, nodes: nodes, room: make([]float64, c.Robots), at: make([]int32, c.Hosts),
 		price: append([]float64(nil), price...), loads: make([]float64, c.Robots), choice: make([]int32, c.Hosts)}
@@ -30,7 +30,8 @@ func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	return p.none(200)
 }
 
-// none reports whether no plan follows from what was tried so far; it climbs so many steps for better prices.
+// none reports whether no plan has the hosts where they are being tried. It makes a number of steps
+// towards better prices.
 func (p *prover) none(steps int) bool {
 	if p.nodes--; p.nodes < 0 {
 		return false
@@ -54,7 +55,7 @@ func (p *prover) none(steps int) bool {
 	for range p.c.Robots {
 		i := p.next(j, tried)
 		if i < 0 {
-			return true // everywhere it was tried in vain
+			return true // no robot can have it
 		}
 		tried[i] = true
 		ms := p.c.all(i, j)
@@ -68,7 +69,8 @@ func (p *prover) none(steps int) bool {
 	return true
 }
 
-// evaluate gives what any plan that follows costs at least at the prices: more than the limit where there is none.
+// evaluate returns a lower bound, at the prices, on plans with the hosts where they are being tried. If
+// it is above the limit, there is no such plan.
 func (p *prover) evaluate() (value float64) {
 	for i := range p.loads {
 		p.loads[i] = p.limit - p.room[i]
@@ -98,7 +100,7 @@ func (p *prover) evaluate() (value float64) {
 	return value
 }
 
-// climb makes those robots dearer that have too much.
+// climb raises the prices of robots that have too much. It returns false if there is nothing to do.
 func (p *prover) climb(step int) bool {
 	mean := 0.0
 	for _, l := range p.loads {
@@ -118,7 +120,8 @@ func (p *prover) climb(step int) bool {
 	return true
 }
 
-// branching gives the host whose place decides most: the largest, by its cost where it is cheapest.
+// branching returns the host to try next: the one with the highest priced cost where it is cheapest. It
+// returns -1 if all are being tried.
 func (p *prover) branching() int {
 	best, most := -1, 0.0
 	for j := range p.at {
@@ -133,7 +136,7 @@ func (p *prover) branching() int {
 	return best
 }
 
-// next gives the robot where host j is cheapest of those not tried that have room for it; -1: none.
+// next returns the robot where host j is cheapest, of those that were not tried and have room; -1: none.
 func (p *prover) next(j int, tried []bool) int {
 	best, least := -1, math.Inf(1)
 	for i := range p.c.Robots {

@@ -8,14 +8,13 @@ import (
 	"slices"
 )
 
-// enough is how close to the bound a plan for the next day has to come: what
-// lies between costs more moves than it saves time.
+// enough is the makespan, as a multiple of the bound, at which Replan stops. To come closer takes more
+// moves than it saves time.
 const enough = 1.05
 
-// Replan goes on from a plan with new costs, and moves few hosts: a host that
-// moves is fetched whole by its new robot. from may be for fewer hosts (the others
-// are new and count as no moves) and may name robots that are gone (-1, or at
-// infinite cost). It fails where from has more hosts than there are costs of.
+// Replan goes on from a plan with new costs and moves few hosts, because the new robot of a host fetches
+// all of it. from may be for fewer hosts; the others are new, and placing them is no move. It may name
+// robots that are gone, by -1 or by an infinite cost. Replan fails if from has more hosts than c.
 func Replan(c *Costs, from Plan) (Result, error) {
 	r, err := replan(c, from, c.rounds()/4)
 	if err == nil && c.Hosts > 0 {
@@ -24,8 +23,8 @@ func Replan(c *Costs, from Plan) (Result, error) {
 	return r, err
 }
 
-// replan is Replan with so many rounds of iterated search, each time that it is short of the target, and without
-// raising the bound.
+// replan is Replan with a number of rounds of iterated search, which it uses if it misses the target. It
+// does not tighten the bound.
 func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	if len(from) > c.Hosts {
 		return Result{}, fmt.Errorf("the plan to go on from has %d hosts, the costs %d", len(from), c.Hosts)
@@ -62,9 +61,9 @@ func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	return r, nil
 }
 
-// cheapen moves the hosts that gain most to where they are cheapest at the
-// prices, until the whole, so priced, is within the target: a plan above it
-// cannot be levelled down to it, however its hosts are shifted about.
+// cheapen moves the hosts that gain most to the robots where they are cheapest at the prices, until the
+// priced cost of the whole plan is within the target. A plan with a higher priced cost has a higher
+// makespan, too.
 func (s *search) cheapen(target float64) {
 	type gain struct {
 		j    int32
@@ -101,7 +100,7 @@ func (s *search) cheapen(target float64) {
 	}
 }
 
-// goHome takes back those moves that the target does not need.
+// goHome takes back the moves that are not needed to reach the target.
 func (s *search) goHome(start Plan, target float64) {
 	limit := max(target, s.loads[s.top()])
 	for j, home := range start {

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// search is a plan under improvement, with the sums kept as it changes.
+// search improves a plan and keeps the robots' sums up to date.
 type search struct {
 	c     *Costs
 	price []float64
 	plan  Plan
 	loads []float64
-	items [][]int32 // each robot's hosts, in no order
-	place []int32   // where in its robot's items a host stands
-	fixed []bool    // hosts that exchange leaves where they are
+	items [][]int32 // by robot: its hosts, in no order
+	place []int32   // by host: its place in its robot's items
+	fixed []bool    // by host: exchange does not move it
 }
 
 func newSearch(c *Costs, price []float64, p Plan) *search {
@@ -28,8 +28,9 @@ func newSearch(c *Costs, price []float64, p Plan) *search {
 	return s
 }
 
+// result returns the plan and its makespan.
 func (s *search) result() (Plan, float64) {
-	return s.plan, s.plan.Makespan(s.c) // summed anew: no error of many additions is left
+	return s.plan, s.plan.Makespan(s.c) // summed anew, without the rounding errors of many moves
 }
 
 // move gives host j to robot i.
@@ -46,7 +47,7 @@ func (s *search) move(j, i int) {
 	s.plan[j] = i
 }
 
-// top gives the robot with the most to do.
+// top returns the robot with the highest load.
 func (s *search) top() int {
 	most := 0
 	for i, l := range s.loads {
@@ -57,20 +58,19 @@ func (s *search) top() int {
 	return most
 }
 
-// near is how close to the bound it is good enough to stop.
+// near is the makespan, as a multiple of the bound, at which the search ends.
 const near = 1.0005
 
-// descend brings the highest load down as far as repair and exchanges can.
+// descend lowers the makespan as far as repair and exchange can.
 func (s *search) descend(bound float64) {
-	// Repair aims ever lower between the bound and what it has reached.
 	for _, over := range []float64{1.1, 1.03, 1.01, 1.003, 1.001, near} {
 		s.repair(bound * over)
 	}
 	s.exchange(bound*near, math.MaxInt)
 }
 
-// repair moves hosts from robots above the target to robots that stay below it,
-// those first whose move costs least, at the prices, for the time that it frees.
+// repair moves hosts from robots above the target to robots that stay below it. It begins with the
+// hosts whose move costs least at the prices, for each ms that it frees.
 func (s *search) repair(target float64) {
 	type offer struct {
 		j      int32
@@ -109,8 +109,8 @@ func (s *search) repair(target float64) {
 	}
 }
 
-// elsewhere gives the cheapest other robot, at the prices, that has room for host
-// j below the target, and by how much dearer than robot i it is.
+// elsewhere returns the cheapest other robot that has room for host j below the target, and how much
+// more the host costs there than at robot i, both at the prices. If there is none, regret is +Inf.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -125,12 +125,12 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	return to, regret - s.c.all(i, j)*s.price[i]
 }
 
-// looks bounds how many pairs of hosts one step compares.
+// looks is how many pairs of hosts one step compares at most.
 const looks = 400_000
 
-// exchange takes from the robot with the most to do: it moves one of its hosts or
-// swaps two, whichever leaves the higher of both robots lowest, until nothing
-// helps, the target is reached, or so many steps are done.
+// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for a host
+// of another, whichever makes the higher load of the two robots lowest. It ends when nothing helps, when
+// the target is reached, or after a number of steps.
 func (s *search) exchange(target float64, steps int) {
 	for range steps {
 		top := s.top()
@@ -179,10 +179,9 @@ func (s *search) exchange(target float64, steps int) {
 	}
 }
 
-// iterate is an iterated local search: a few hosts are thrown elsewhere, mostly to
-// where they are nearly as cheap, and stay there while the plan descends around
-// them; then they are free again. What is not much worse is gone on from, for the
-// best plan is seldom next to the first good one.
+// iterate is an iterated local search. In each round it moves a few hosts at random, mostly to robots
+// where they are nearly as cheap, and improves the plan around them. Then they may move again. It goes
+// on from plans that are a little worse, because the best plan is seldom next to the first good one.
 func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 	if s.c.Robots < 2 {
 		return
@@ -232,7 +231,7 @@ func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 	s.reset(bestPlan)
 }
 
-// reset goes back to a plan.
+// reset changes the plan to p.
 func (s *search) reset(p Plan) {
 	for j, i := range p {
 		if s.plan[j] != i {
@@ -241,7 +240,7 @@ func (s *search) reset(p Plan) {
 	}
 }
 
-// byPrice gives each host's candidates in the order of what they cost at the prices.
+// byPrice returns the candidates of each host, the cheapest at the prices first.
 func (s *search) byPrice() [][]int32 {
 	order := make([][]int32, s.c.Hosts)
 	for j := range order {

@@ -2,19 +2,17 @@ package balance
 
 import "time"
 
-// Ship is one edge's part in levelling: so much goes from one robot to its neighbour.
+// Ship is what goes from one robot to its neighbour in the tree.
 type Ship struct {
 	From, To int
 	Load     float64
 }
 
-// Shipping levels the robots' uncollected work along their tree (paper 000, 3.3): the
-// loads are summed up to the root, each robot's due is told to all, and what passes over
-// each edge follows, exactly and in one way only, from what lies behind it. A robot's due
-// is its part of the whole by its measured rate, for equal counts are not equal time;
-// rates may be nil for equal ones. The ships come in an order in which a robot that
-// forwards more than it has passes it on after it has received it, as rounds that
-// can go at once.
+// Shipping returns what is to pass along each edge of the robots' tree so that all end together (paper
+// 000, 3.3). A robot is due the part of the total load that is its part of the total rate; nil rates are
+// equal. What passes along an edge follows from the loads and dues behind it. The ships come in rounds.
+// Those of one round can go at once; a robot that forwards more than it has does so in a later round
+// than it receives.
 func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	if len(t) == 0 {
 		return nil
@@ -38,7 +36,7 @@ func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 		order = append(order, at)
 		parent[at] = p
 	})
-	over := make([]float64, len(t)) // what lies behind the edge to the parent, beyond its due
+	over := make([]float64, len(t)) // load minus due of all robots behind the edge to the parent
 	for i, l := range loads {
 		over[i] = l - total*rate(i)/speed
 	}
@@ -56,9 +54,9 @@ func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	return inRounds(waiting, loads)
 }
 
-// inRounds puts ships into rounds: each goes in the first in which its sender has it.
+// inRounds puts each ship into the first round in which its sender has the load.
 func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
-	const dust = 1e-9 // of rounding
+	const dust = 1e-9 // for rounding errors
 	have := append([]float64(nil), loads...)
 	for len(waiting) > 0 {
 		var round, rest []Ship
@@ -71,7 +69,7 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 				rest = append(rest, s)
 			}
 		}
-		if len(round) == 0 { // only where loads are negative
+		if len(round) == 0 { // only if loads are negative
 			return append(rounds, rest)
 		}
 		for _, s := range round {
@@ -83,21 +81,20 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 	return rounds
 }
 
-// Trigger says when to level. The paper's asks every five minutes whether a robot's
-// load has grown by 10,000, and never fires just under that. This one fires when the highest load for its
-// rate is far above the mean, is asked each minute, and is armed again after a while or
-// when the loads have come near to one another: by the ratio alone it might never be. The
-// zero value is not useful; see NewTrigger. It is not safe for concurrent use.
+// Trigger says when to level. It is asked every minute, and fires when the highest load, relative to
+// its robot's rate, is far above the mean. It can fire again when the loads have become similar, or
+// after a while, because they may never become so. (The paper's trigger fires when a robot's load has
+// grown by 10,000 in five minutes.) Make it with NewTrigger. It is for one goroutine.
 type Trigger struct {
-	Over  float64       // fires above this highest load over the mean
-	Under float64       // is armed again below this
-	Rest  time.Duration // or after this
+	Over  float64       // fires if the highest load is more than this multiple of the mean
+	Under float64       // can fire again below this multiple
+	Rest  time.Duration // or after this time
 
 	fired time.Time
 	shot  bool
 }
 
-// NewTrigger gives a trigger with the figures that were found best: 1.25, 1.10, 5 min.
+// NewTrigger returns a trigger with the values that worked best in simulations.
 func NewTrigger() *Trigger { return &Trigger{Over: 1.25, Under: 1.10, Rest: 5 * time.Minute} }
 
 // Fire reports whether to level now.
@@ -113,8 +110,8 @@ func (t *Trigger) Fire(now time.Time, loads, rates []float64) bool {
 	return true
 }
 
-// unevenness is the highest time that a robot's load takes over that which the whole
-// would take if it were level.
+// unevenness returns the longest time that a robot needs for its load, as a multiple of the time that
+// all would need if they ended together.
 func unevenness(loads, rates []float64) float64 {
 	total, speed, most := 0.0, 0.0, 0.0
 	for i, l := range loads {

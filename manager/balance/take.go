@@ -5,29 +5,27 @@ import (
 	"slices"
 )
 
-// Night is what is known of the robots' work at one moment.
+// Night is the state of the robots' work at one moment.
 type Night struct {
-	Waiting [][]int   // by robot: its hosts that have not been begun
-	Busy    []float64 // by robot: ms that what it has begun is thought to take yet
-	Pace    []float64 // by robot: what its hosts have taken so far over what was thought; nil or 0 is 1
+	Waiting [][]int   // by robot: its hosts that it has not begun
+	Busy    []float64 // by robot: ms that the hosts it has begun are expected to take yet
+	Pace    []float64 // by robot: time that its hosts took, as a multiple of what was expected; nil or 0: 1
 }
 
-// Transfer hands one host over.
+// Transfer moves one host from a robot to another.
 type Transfer struct{ Host, From, To int }
 
-// A host is not taken by a robot at which it costs more than dear times as much: what
-// bounces from robot to robot would make the whole night's work grow. And the taker
-// has to be done well before the other would be, even where the host takes longer by
-// doubt than was thought.
+// A robot does not take a host that costs more than dear times as much as at the giver: hosts that go
+// from robot to robot would make the night's work grow. And the taker must be done before the giver
+// would be, even if the host takes it longer than expected by the part doubt.
 const (
 	dear  = 3
 	doubt = 0.5
 )
 
-// Take gives the hosts that a robot without work is to take over from the others:
-// from the one that will be last, as long as it helps, those that are relatively
-// nearest to the taker, and so much that both end together. Hosts that have been
-// begun stay. That a robot is slower than was thought is taken from what it has done.
+// Take returns the hosts that an idle robot is to take over from the robot that would end last. It
+// prefers hosts that are relatively near to the idle robot, and takes as many as let both end together.
+// Hosts that were begun stay.
 func Take(c *Costs, n Night, idle int) []Transfer {
 	end := make([]float64, c.Robots)
 	for i := range end {
@@ -54,7 +52,7 @@ func Take(c *Costs, n Night, idle int) []Transfer {
 	for _, j := range hosts {
 		here := cost(idle, j)
 		if here > dear*cost(last, j) {
-			break // and so are those that follow
+			break // as are the hosts that follow
 		}
 		if end[idle]+here*(1+doubt) >= end[last] {
 			continue
@@ -66,6 +64,7 @@ func Take(c *Costs, n Night, idle int) []Transfer {
 	return taken
 }
 
+// pace returns the robot's pace, or 1 if it is not known.
 func (n Night) pace(i int) float64 {
 	if n.Pace == nil || n.Pace[i] <= 0 {
 		return 1

@@ -2,12 +2,11 @@ package balance
 
 import "math"
 
-// Tree is a tree of robots: the neighbours of each.
+// Tree is a tree of robots: the list of neighbours of each.
 type Tree [][]int
 
-// Prim builds a minimum spanning tree of robots from their distances to one
-// another (paper 001, 4.2.6), starting at robot 0. distance[i][k] is symmetric; of
-// equal ones the lower numbers come first.
+// Prim returns a minimum spanning tree of robots by Prim's algorithm (paper 001, 4.2.6), from robot 0 on.
+// distance must be symmetric. Of equal distances, lower robot numbers come first.
 func Prim(distance [][]float64) Tree {
 	n := len(distance)
 	t := make(Tree, n)
@@ -36,7 +35,7 @@ func Prim(distance [][]float64) Tree {
 	return t
 }
 
-// Hops gives the number of edges from robot i to every other.
+// Hops returns the number of edges from robot i to each robot.
 func (t Tree) Hops(i int) []int {
 	hops := make([]int, len(t))
 	t.walk(i, -1, func(at, parent int) {
@@ -47,7 +46,7 @@ func (t Tree) Hops(i int) []int {
 	return hops
 }
 
-// toward gives, for every other robot, the neighbour of i on the way to it.
+// toward returns, for each other robot, the neighbour of i on the way to it.
 func (t Tree) toward(i int) []int {
 	next := make([]int, len(t))
 	for _, n := range t[i] {
@@ -57,7 +56,7 @@ func (t Tree) toward(i int) []int {
 	return next
 }
 
-// walk visits the robots from i on, parents first, not going back over parent.
+// walk visits the robots from i on, parents first, except those behind parent.
 func (t Tree) walk(i, parent int, visit func(at, parent int)) {
 	visit(i, parent)
 	for _, n := range t[i] {
@@ -67,8 +66,8 @@ func (t Tree) walk(i, parent int, visit func(at, parent int)) {
 	}
 }
 
-// Steps is how far away paper 001 asks for probes: half the longest path, in
-// hops, rounded up (4.2.7 says "the longest branch"; 4.3.1's numbers, 5 and 3, say which).
+// Steps returns half the longest path in the tree, in hops, rounded up. Paper 001 asks for probes that
+// far away (4.2.7 says "the longest branch"; the numbers in 4.3.1, 5 and 3, show what it means).
 func (t Tree) Steps() int {
 	longest := 0
 	for i := range t {
@@ -79,9 +78,9 @@ func (t Tree) Steps() int {
 	return (longest + 1) / 2
 }
 
-// Distances gives how unlike two robots' ways to the hosts are: the mean of
-// |ln t_ij - ln t_kj|. It stands in for the robots' distances from one another where nobody
-// has measured these: robots on one line see the same hosts as near.
+// Distances returns how differently two robots see the hosts: the mean of |ln t_ij - ln t_kj|. It stands
+// in for the distances between robots, which nobody has measured: the same hosts are near to robots on
+// the same network.
 func Distances(c *Costs) [][]float64 {
 	d := make([][]float64, c.Robots)
 	for i := range d {

@@ -13,19 +13,19 @@ import (
 	"sheaf/internal/release"
 )
 
-// Prefix begins the keys of the robots' programs in the store of objects, where any
-// process finds them: releases/programs/<SHA-256>.
+// Prefix begins the keys of the robots' programs in the object store. The keys are
+// releases/programs/<SHA-256>.
 const Prefix = "releases/"
 
 func programKey(digest string) string { return Prefix + "programs/" + digest }
 
-// TakeProgram keeps a program until a release names it, durably, under its SHA-256.
-// The same again does nothing.
+// TakeProgram stores a program, durably, under its SHA-256. It does nothing if the program is there
+// already.
 func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) error {
 	if !release.ValidDigest(digest) {
-		return Bad{fmt.Errorf("%q is no SHA-256 in lower-case hexadecimal", digest)}
+		return Bad{fmt.Errorf("%q is not a SHA-256 in lower-case hexadecimal", digest)}
 	}
-	// By way of a file: the store is told the size first, and takes no program that came broken.
+	// A temporary file, because the store needs the size first and must not get a damaged program.
 	f, err := os.CreateTemp("", "sheaf-program-*")
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) 
 	return nil
 }
 
-// taken reports whether the file's program was taken.
+// taken reports whether a release's program is in the store.
 func (s *Releases) taken(ctx context.Context, f release.File) (bool, error) {
 	info, err := s.objects.Stat(ctx, programKey(f.SHA256))
 	if errors.Is(err, store.ErrNotExist) {
@@ -56,21 +56,22 @@ func (s *Releases) taken(ctx context.Context, f release.File) (bool, error) {
 	return err == nil && info.Size == f.Size, err
 }
 
-// Program opens a release's program. Its methods are for one goroutine, and it must be closed.
+// Program opens a release's program. The caller must close it.
 func (s *Releases) Program(ctx context.Context, f release.File) *Program {
 	return &Program{ctx: ctx, objects: s.objects, key: programKey(f.SHA256), size: f.Size}
 }
 
-// Program reads an object from wherever it is sought to: an io.ReadSeekCloser.
+// Program is an io.ReadSeekCloser over an object. It is for one goroutine.
 type Program struct {
-	ctx     context.Context // of the request that is answered
+	ctx     context.Context // of the request; an io.Reader has no parameter for it
 	objects store.Store
 	key     string
 	size    int64
 	at      int64
-	open    io.ReadCloser // from at on; nil until it is read
+	open    io.ReadCloser // the object from at on; nil before the first Read
 }
 
+// Read implements io.Reader.
 func (p *Program) Read(b []byte) (n int, err error) {
 	if p.at >= p.size {
 		return 0, io.EOF
@@ -105,7 +106,7 @@ func (p *Program) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the reading.
+// Close implements io.Closer.
 func (p *Program) Close() error {
 	if p.open == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package rollout keeps the releases of the robot's program and rolls each out in
-// stages: it is offered to one robot in a hundred, to ten, to all. A stage follows by
-// itself when the robots of the one before have reported in with the release, and the
-// roll-out stops by itself when robots put it back.
+// Package rollout keeps the releases of the robot's program and rolls each out in stages: it is
+// offered first to 1 % of the robots, then to 10 %, then to all. The next stage begins by itself when
+// the robots of the stage before report that they run the release. The roll-out stops by itself if too
+// many robots go back to the release before.
 //
-// It hands on what the operators signed and verifies it once, when it is published.
-// That does not make it trusted: robots verify with the key that they learnt when they joined.
+// A release is signed by the operators. This package verifies it when it is published; robots do not
+// rely on that, but verify it with the key that they got when they joined.
 package rollout
 
 import (
@@ -21,29 +21,33 @@ import (
 )
 
 var (
-	// ErrNoKey says that no key was registered that releases are signed with.
+	// ErrNoKey says that no key was registered with which releases are signed.
 	ErrNoKey = errors.New("no release key is registered; sheaf release key makes one")
 	// ErrKey says that another key is registered already.
-	ErrKey = errors.New("another release key is registered; robots that joined trust that one only. Say that it is to be replaced for those that join from now on")
-	// ErrCounter says that a release is not newer than those before it.
-	ErrCounter = errors.New("the counter is not higher than every earlier release's")
+	ErrKey = errors.New("another release key is registered, and robots that have joined trust that one only; sheaf release key --replace sets another for robots that join from now on")
+	// ErrCounter says that a release is not newer than all others.
+	ErrCounter = errors.New("the counter is not higher than that of every earlier release")
 	// ErrUnknown says that there is no such release.
 	ErrUnknown = errors.New("no such release was published")
-	// ErrProgram says that a program was not sent, or is not what its name says.
+	// ErrProgram says that a program was not sent, or does not have the digest that it was sent under.
 	ErrProgram = errors.New("a program of the release was not sent whole")
 )
 
-// Releases keeps the releases in the control database, and their programs in the
-// store of objects. It may be used by many goroutines at once; a change that a method reports is durable.
+// Releases keeps the releases in the control database, and their programs in the object store. It may
+// be used by many goroutines at once. A change is durable when its method returns.
 type Releases struct {
 	db      *sql.DB
 	objects store.Store
 	log     *slog.Logger
 }
 
-// New gives the releases in db, which internal/db has opened, with programs in the store.
-func New(db *sql.DB, objects store.Store, log *slog.Logger) *Releases {
-	return &Releases{db, objects, log}
+// New returns the releases in d, which internal/db has opened, with programs in the store. A nil logger
+// discards.
+func New(d *sql.DB, objects store.Store, log *slog.Logger) *Releases {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Releases{d, objects, log}
 }
 
 // Release is what operators see of a release.
@@ -55,17 +59,17 @@ type Release struct {
 	Floor     int64     `json:"floor,omitempty"`
 	Platforms []string  `json:"platforms"`
 	Percent   int       `json:"percent"` // of the robots that are offered it
-	Since     time.Time `json:"since"`   // when that began
-	Soak      Seconds   `json:"soak"`    // that a stage lasts at least
+	Since     time.Time `json:"since"`   // when it was first offered to that many
+	Soak      Seconds   `json:"soak"`    // how long a stage lasts at least
 	Stopped   string    `json:"stopped,omitempty"`
-	Robots    int       `json:"robots"` // that run it, or a later one
-	Failed    int       `json:"failed"` // that put it back
+	Robots    int       `json:"robots"` // that run this release or a later one
+	Failed    int       `json:"failed"` // that went back to the release before
 }
 
 // Seconds is a span of time, in JSON as a number of seconds.
 type Seconds int64
 
-// published is a release as the database keeps it.
+// published is a release in the database.
 type published struct {
 	*release.Release
 	text, signature []byte
@@ -73,45 +77,24 @@ type published struct {
 	stage
 }
 
-const releaseColumns = `text, signature, published, percent, since, soak, stopped`
-
-// scanner is a *sql.Row or *sql.Rows.
-type scanner interface{ Scan(...any) error }
-
-func scanRelease(row scanner) (p published, err error) {
-	var when, since, soak int64
-	if err := row.Scan(&p.text, &p.signature, &when, &p.percent, &since, &soak, &p.stopped); err != nil {
-		return p, err
-	}
-	p.published, p.since, p.soak = db.Time(when), db.Time(since), time.Duration(soak)*time.Millisecond
-	p.Release, err = release.Parse(p.text) // was verified when it was published
-	return p, err
-}
-
-// queryer is a *sql.DB or *sql.Tx.
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// releases gives every release, the newest first.
-func releases(ctx context.Context, q queryer) ([]published, error) {
-	rows, err := q.QueryContext(ctx, `SELECT `+releaseColumns+` FROM releases ORDER BY counter DESC`)
+// releases returns all releases, the newest first.
+func releases(ctx context.Context, q db.Queryer) ([]published, error) {
+	all, err := db.List(ctx, q, func(rows *sql.Rows, p *published) (err error) {
+		var when, since, soak int64
+		if err := rows.Scan(&p.text, &p.signature, &when, &p.percent, &since, &soak, &p.stopped); err != nil {
+			return err
+		}
+		p.published, p.since, p.soak = db.Time(when), db.Time(since), time.Duration(soak)*time.Millisecond
+		p.Release, err = release.Parse(p.text) // was verified when it was published
+		return err
+	}, `SELECT text, signature, published, percent, since, soak, stopped FROM releases ORDER BY counter DESC`)
 	if err != nil {
 		return nil, fmt.Errorf("releases: %w", err)
 	}
-	defer rows.Close()
-	var all []published
-	for rows.Next() {
-		p, err := scanRelease(rows)
-		if err != nil {
-			return nil, fmt.Errorf("releases: %w", err)
-		}
-		all = append(all, p)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
-// Key gives the key that releases are signed with, empty where there is none.
+// Key returns the key that releases are signed with, or "" if there is none.
 func (s *Releases) Key(ctx context.Context) (string, error) {
 	var key string
 	err := s.db.QueryRowContext(ctx, `SELECT key FROM release_key`).Scan(&key)
@@ -121,9 +104,8 @@ func (s *Releases) Key(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// SetKey registers the key that releases are signed with. Robots learn it
-// when they join and trust no other afterwards, so another one is taken only where
-// replace says so.
+// SetKey registers the key that releases are signed with. Robots get it when they join and trust no
+// other afterwards. Therefore another key is ErrKey unless replace is set.
 func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	k, err := release.ParseKey(key)
 	if err != nil {
@@ -141,14 +123,15 @@ func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	return err
 }
 
-// Bad wraps an error that is the operator's own fault, not the service's.
+// Bad wraps an error in what the operator sent, as opposed to a failure of the service.
 type Bad struct{ error }
 
+// Unwrap returns the wrapped error.
 func (b Bad) Unwrap() error { return b.error }
 
-// Publish begins to roll out a release whose programs were taken before. It must be
-// signed with the registered key, be newer than every other and last at least a day.
-// Where no robot has reported yet, it is for everybody at once.
+// Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It must
+// be signed with the registered key, be newer than all others and expire in a day at the earliest. Each
+// stage lasts at least soak. If no robot has reported yet, the release is for all at once.
 func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak time.Duration) error {
 	key, err := s.Key(ctx)
 	if err != nil {
@@ -175,13 +158,13 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 			return Bad{fmt.Errorf("%s: %w", f.Platform, ErrProgram)}
 		}
 	}
-	return s.transact(ctx, func(tx *sql.Tx) error {
+	return db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		robots, err := reporters(ctx, tx, published{Release: r})
 		if err != nil {
 			return err
 		}
 		percent := stages[0]
-		if len(robots) == 0 { // nobody to try it: new robots are to install it
+		if len(robots) == 0 { // nobody can try it, and new robots are to install it
 			percent = 100
 		}
 		var newest int64
@@ -201,7 +184,7 @@ func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak tim
 	})
 }
 
-// List lists what was published, the newest first.
+// List returns what operators see of all releases, the newest first.
 func (s *Releases) List(ctx context.Context) ([]Release, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {
@@ -227,11 +210,11 @@ func (s *Releases) List(ctx context.Context) ([]Release, error) {
 	return list, nil
 }
 
-// Rollout sets how many of a hundred robots are offered a release, or stops it with
-// the reason given; with none it goes on.
+// Rollout sets which percentage of the robots is offered a release. A reason in stopped stops the
+// roll-out; "" lets it go on.
 func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stopped string) error {
 	if percent < 1 || percent > 100 {
-		return Bad{fmt.Errorf("%d %%: want 1 to 100", percent)}
+		return Bad{fmt.Errorf("percent is %d; send 1 to 100", percent)}
 	}
 	res, err := s.db.ExecContext(ctx, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
 		percent, db.Millis(time.Now()), stopped, counter)
@@ -244,13 +227,14 @@ func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stop
 	return nil
 }
 
-// Signed is a release as it was signed.
+// Signed is a release with the bytes that were signed.
 type Signed struct {
 	*release.Release
 	Text, Signature []byte
 }
 
-// Get gives one release, or with counter 0 the newest that every robot may have.
+// Get returns a release, or, for counter 0, the newest that every robot may have. If there is none, it
+// returns ErrUnknown.
 func (s *Releases) Get(ctx context.Context, counter int64) (Signed, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {
@@ -262,17 +246,4 @@ func (s *Releases) Get(ctx context.Context, counter int64) (Signed, error) {
 		}
 	}
 	return Signed{}, ErrUnknown
-}
-
-// transact runs f in one transaction and commits where f returns nil.
-func (s *Releases) transact(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	defer tx.Rollback() // does nothing after Commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
 }

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// stages are the parts of the robots, in percent, that are offered a release one after the other.
+// stages are the percentages of the robots that are offered a release, one after the other.
 var stages = [...]int{1, 10, 100}
 
 // stage is how far a release is rolled out.
@@ -24,7 +24,7 @@ type stage struct {
 	stopped string
 }
 
-// next is the stage after percent.
+// next returns the stage after percent.
 func next(percent int) int {
 	for _, s := range stages {
 		if s > percent {
@@ -34,7 +34,7 @@ func next(percent int) int {
 	return 100
 }
 
-// silence is how long a robot may say nothing before a roll-out waits for it no more.
+// silence is how long a robot may not report before a roll-out stops waiting for it.
 const silence = 24 * time.Hour
 
 // reporter is a robot as a roll-out sees it.
@@ -43,11 +43,11 @@ type reporter struct {
 	counter, seen int64
 	platform      string
 	reported      time.Time
-	failed        bool // put this release back since the stage began
+	failed        bool // it went back from this release since the stage began
 }
 
-// ranked orders robots for one release. The order is the hash's, so that each release
-// begins with other robots; it does not change while robots come and go.
+// ranked orders robots for one release by a hash. So each release begins with other robots, and the
+// order of two robots does not change when others come and go.
 func ranked(counter int64, robots []reporter) []reporter {
 	rank := func(r reporter) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%d:%s", counter, r.name)) }
 	return slices.SortedFunc(slices.Values(robots), func(a, b reporter) int {
@@ -56,12 +56,12 @@ func ranked(counter int64, robots []reporter) []reporter {
 	})
 }
 
-// share gives the first percent of the robots, and at least one.
+// share returns the first percent of the robots, rounded up.
 func share(robots []reporter, percent int) []reporter {
 	return robots[:(len(robots)*percent+99)/100]
 }
 
-// verdict is what the reports so far mean for a roll-out.
+// verdict says how a roll-out is to go on.
 type verdict int
 
 const (
@@ -70,9 +70,9 @@ const (
 	stop
 )
 
-// judge looks at the robots that a stage offers a release to. It stops where more
-// than one in twenty of those that tried put it back, the first one included. It
-// goes on when the stage has lasted its soak and nine in ten of those that are heard of run the release.
+// judge judges a stage by the robots that were offered the release. It returns stop if more than 5 % of
+// those that tried it went back, which may be the first one. It returns advance if the stage has lasted
+// its soak and 90 % of the robots that are heard of run the release.
 func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	var took, failed, heard int
 	for _, r := range offered {
@@ -95,10 +95,10 @@ func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	return stay
 }
 
-// Report notes what a robot says of its program, moves the roll-out on, and gives
-// the release that is for it, or nil.
+// Report notes a robot's report on its program, moves the roll-outs on, and returns the release that
+// the robot is to have, or nil if it has it.
 func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequest) (offer *wire.Offer, err error) {
-	err = s.transact(ctx, func(tx *sql.Tx) error {
+	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		now := time.Now()
 		if _, err := tx.ExecContext(ctx, `UPDATE robots SET version = ? WHERE name = ?`, req.Version, robot); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequ
 	return offer, nil
 }
 
-// offer gives the newest release that the robot may have and has not got.
+// offer returns the newest release that the robot may have, unless it runs that or a later one.
 func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire.ReportRequest, now time.Time) (*wire.Offer, error) {
 	all, err := releases(ctx, tx)
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire
 	return nil, s.moveRest(ctx, tx, all, req.Counter, now)
 }
 
-// moveRest judges the releases that the robot runs already: its own report may be
-// the one that a stage waits for.
+// moveRest judges the releases up to the one that the robot runs: its report may be the one that a
+// stage waits for.
 func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, counter int64, now time.Time) error {
 	for _, p := range all {
 		if p.Counter > counter || p.percent == 100 || p.stopped != "" {
@@ -171,8 +171,8 @@ func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, co
 	return nil
 }
 
-// moveOn moves a roll-out as far as the reports allow: where the robots are few, a
-// stage has no others than the one before.
+// moveOn moves a roll-out on by as many stages as the reports allow. If there are few robots, two stages
+// may have the same ones.
 func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots []reporter, now time.Time) error {
 	for p.stopped == "" {
 		offered := share(robots, p.percent)
@@ -197,33 +197,25 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 	return nil
 }
 
-// reporters are the robots in service that the release has a program for.
-func reporters(ctx context.Context, q queryer, p published) ([]reporter, error) {
-	rows, err := q.QueryContext(ctx, `
+// reporters returns the robots that have credentials and for whose platform the release has a program.
+func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, error) {
+	robots, err := db.List(ctx, q, func(rows *sql.Rows, r *reporter) error {
+		var reported int64
+		err := rows.Scan(&r.name, &r.counter, &r.seen, &r.platform, &reported, &r.failed)
+		r.reported = db.Time(reported)
+		return err
+	}, `
 		SELECT r.name, rr.counter, rr.seen, rr.platform, rr.reported,
 			EXISTS (SELECT 1 FROM release_failures f WHERE f.robot = r.name AND f.counter = ? AND f.at >= ?)
 		FROM robots r JOIN release_reports rr ON rr.robot = r.name WHERE r.secret_hash IS NOT NULL`, p.Counter, db.Millis(p.since))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var robots []reporter
-	for rows.Next() {
-		var r reporter
-		var reported int64
-		if err := rows.Scan(&r.name, &r.counter, &r.seen, &r.platform, &reported, &r.failed); err != nil {
-			return nil, err
-		}
-		r.reported = db.Time(reported)
-		if _, ok := p.File(r.platform); ok {
-			robots = append(robots, r)
-		}
-	}
-	return robots, rows.Err()
+	return slices.DeleteFunc(robots, func(r reporter) bool {
+		_, ok := p.File(r.platform)
+		return !ok
+	}), err
 }
 
-// BelowFloor gives the floor that the robot's program is below, or 0. A robot that has
-// never reported is below every floor.
+// BelowFloor returns the floor that the robot's program is below, or 0 if it is below none. A floor is
+// the oldest release that gets work. A robot that has never reported is below every floor.
 func (s *Releases) BelowFloor(ctx context.Context, robot string) (int64, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil || len(all) == 0 {
