@@ -31,7 +31,7 @@ func (p Plan) Moved(from Plan) int {
 // Result is a plan and how good it is.
 type Result struct {
 	Plan     Plan
-	Makespan float64 // ms
-	Bound    float64 // ms; it is proven that no plan is shorter
+	Makespan float64   // ms
+	Bound    float64   // ms; it is proven that no plan is shorter
 	Prices   []float64 // of the robots' time
 }

@@ -62,8 +62,8 @@ func replan(c *Costs, from Plan, rounds int) (Result, error) {
 }
 
 // cheapen moves the hosts that gain most to the robots where they are cheapest at the prices, until the
-// priced cost of the whole plan is within the target. A plan with a higher priced cost has a higher
-// makespan, too.
+// priced cost of the whole plan is within the target. The priced cost of a plan is a lower bound on its
+// makespan, so above the target no shifting of hosts could help.
 func (s *search) cheapen(target float64) {
 	type gain struct {
 		j    int32

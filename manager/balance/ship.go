@@ -94,7 +94,7 @@ type Trigger struct {
 	shot  bool
 }
 
-// NewTrigger returns a trigger with the values that worked best in simulations.
+// NewTrigger returns a trigger with the values that were found best.
 func NewTrigger() *Trigger { return &Trigger{Over: 1.25, Under: 1.10, Rest: 5 * time.Minute} }
 
 // Fire reports whether to level now.
