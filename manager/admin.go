@@ -24,8 +24,8 @@ import (
 const (
 	PathAdminRobots = "/v1/admin/robots"
 	PathAdminHosts  = "/v1/admin/hosts"
-	// PathAdminBalance shows, by GET, how the work is shared out. POST …/plan shows what a plan made now
-	// would be; POST …/rebalance makes it.
+	// PathAdminBalance shows, by GET, how the work is shared out. POST …/plan shows what a plan
+	// made now would be; POST …/rebalance makes it.
 	PathAdminBalance = "/v1/admin/balance"
 	// PathAdminCopies shows how the copies of hosts that several robots have compare.
 	PathAdminCopies = "/v1/admin/copies"
@@ -83,8 +83,8 @@ type VisitRequest struct {
 	Hosts []string `json:"hosts"`
 }
 
-// VisitResponse answers POST /v1/admin/hosts/visit. Robots are told with their next heartbeat; each
-// begins within its hours.
+// VisitResponse answers POST /v1/admin/hosts/visit. Robots are told with their next heartbeat;
+// each begins within its hours.
 type VisitResponse struct {
 	Robots map[string][]string `json:"robots"` // by host: those that are told; none: the one that gets the host is told
 }
@@ -117,7 +117,8 @@ type operatorAPI struct {
 	public    string // URL under which robots reach the service; empty: not known
 }
 
-// register mounts the API. wrap makes an http.Handler of a handler that lets only operators through.
+// register mounts the API. wrap makes an http.Handler of a handler that lets only operators
+// through.
 func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 	for _, route := range []struct {
 		method, path string

@@ -11,7 +11,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// serveHeartbeat takes a robot's heartbeat and answers with orders, or with 204 if there are none.
+// serveHeartbeat takes a robot's heartbeat and answers with orders, or with 204 if there are
+// none.
 func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot string) error {
 	var hb wire.Heartbeat
 	// Unknown fields are ignored: a robot may be newer than its manager.
@@ -56,7 +57,8 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	return nil
 }
 
-// Heartbeat notes how far the robot is and returns what it is to do. The same heartbeat may come again.
+// Heartbeat notes how far the robot is and returns what it is to do. The same heartbeat may come
+// again.
 func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (orders wire.Orders, err error) {
 	unknown, err := m.Levelling.NoteHeartbeat(ctx, robot, hb)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package manager admits robots, knows the hosts, and decides which robot collects which host. It is
-// the PRSM of paper 001. Robots call it; it never calls a robot.
+// Package manager admits robots, knows the hosts, and decides which robot collects which host. It
+// is the PRSM of paper 001. Robots call it; it never calls a robot.
 //
-// This package speaks HTTP, with robots as PROTOCOL.md says and with operators, and wires the parts
-// that do the work:
+// This package speaks HTTP, with robots as PROTOCOL.md says and with operators, and wires the
+// parts that do the work:
 //
 //	roster     the robots and their credentials
 //	hosts      the hosts, their addresses, and what is wanted of them
@@ -67,8 +67,8 @@ type Balance struct {
 	Window time.Duration  // how long a night is, to tell which hosts are too large for one robot; 0: not known
 }
 
-// Manager serves robots and operators. Its parts keep their data in the control database. It may be
-// used by many goroutines at once.
+// Manager serves robots and operators. Its parts keep their data in the control database. It may
+// be used by many goroutines at once.
 type Manager struct {
 	opt Options
 
@@ -131,8 +131,8 @@ func (m *Manager) CurrentGeneration(ctx context.Context) (int64, error) {
 	return m.Assignments.CurrentGeneration(ctx)
 }
 
-// Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if there is
-// an Operator middleware, the operators' API.
+// Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if
+// there is an Operator middleware, the operators' API.
 func (m *Manager) Register(r *mux.Router) {
 	r.Handle(wire.PathJoin, m.plain(m.serveJoin)).Methods(http.MethodPost)
 	for _, route := range []struct {
@@ -173,8 +173,9 @@ const (
 	compareEvery = 10 * time.Minute // compares the robots' copies
 )
 
-// Run does what is due until ctx ends: it refreshes addresses, hands hosts on as Options.Balance says,
-// compares copies, and makes the day's plan. What fails is logged and tried again the next time.
+// Run does what is due until ctx ends: it refreshes addresses, hands hosts on as Options.Balance
+// says, compares copies, and makes the day's plan. What fails is logged and tried again the next
+// time.
 func (m *Manager) Run(ctx context.Context) error {
 	failed := func(what string, err error) {
 		if err != nil && ctx.Err() == nil {

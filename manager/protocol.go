@@ -42,8 +42,8 @@ type robotHandler func(w http.ResponseWriter, r *http.Request, robot string) err
 
 func (m *Manager) plain(f handler) http.Handler { return problem.Handler(m.opt.Log, f) }
 
-// authenticated lets a robot through that sends its name and secret, if a name in the path or in ?host=
-// is its own.
+// authenticated lets a robot through that sends its name and secret, if a name in the path or in
+// ?host= is its own.
 func (m *Manager) authenticated(f robotHandler) http.Handler {
 	return m.plain(func(w http.ResponseWriter, r *http.Request) error {
 		name, secret, ok := r.BasicAuth()

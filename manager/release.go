@@ -54,8 +54,8 @@ type RolloutRequest struct {
 	Stopped string `json:"stopped,omitempty"` // the reason for stopping it; empty: it goes on
 }
 
-// Installable is what a robot's install command names: the digests of the script and of the newest
-// release that every robot may have.
+// Installable is what a robot's install command names: the digests of the script and of the
+// newest release that every robot may have.
 type Installable struct {
 	Script  string `json:"script"`            // SHA-256 of /install.sh
 	Counter int64  `json:"counter,omitempty"` // of the release; 0: every robot may have none yet
@@ -175,8 +175,8 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 	return writeJSON(w, http.StatusOK, answer)
 }
 
-// notBelowFloor refuses new work to robots whose program is too old. They may still report, fetch the
-// release and send what they have collected.
+// notBelowFloor refuses new work to robots whose program is too old. They may still report, fetch
+// the release and send what they have collected.
 func (m *Manager) notBelowFloor(f robotHandler) robotHandler {
 	return func(w http.ResponseWriter, r *http.Request, robot string) error {
 		floor, err := m.Releases.BelowFloor(r.Context(), robot)
@@ -208,8 +208,8 @@ func (a releaseAPI) installable(ctx context.Context) (Installable, error) {
 	return in, nil
 }
 
-// missingForInstall returns the command that an operator has to run so that every robot may have a
-// release.
+// missingForInstall returns the command that an operator has to run so that every robot may have
+// a release.
 func (a releaseAPI) missingForInstall(ctx context.Context) (string, error) {
 	const publish = "sheaf release publish --key KEYFILE ROBOTD…"
 	key, err := a.releases.Key(ctx)

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL server
-// is a round trip, which is most of what a row costs. Both databases take 32,766 parameters.
+// RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL
+// server is a round trip, which is most of what a row costs. Both databases take 32,766
+// parameters.
 const RowsAtOnce = 500
 
 // Queryer is a *sql.DB or a *sql.Tx.
@@ -17,8 +18,8 @@ type Queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Transact runs f in one transaction and commits if f returns nil. If f returns an error, nothing is
-// changed. opt may be nil.
+// Transact runs f in one transaction and commits if f returns nil. If f returns an error, nothing
+// is changed. opt may be nil.
 func Transact(ctx context.Context, d *sql.DB, opt *sql.TxOptions, f func(*sql.Tx) error) error {
 	tx, err := d.BeginTx(ctx, opt)
 	if err != nil {

@@ -1,14 +1,16 @@
-// Package assign keeps the assignments: which robot collects which host, now and at any earlier time.
+// Package assign keeps the assignments: which robot collects which host, now and at any earlier
+// time.
 //
-// Each change makes a new generation, numbered from 1. The rows (host, robot, from, to) are kept for
-// ever, so a batch can be judged by the generation in which it was collected, however late it comes.
+// Each change makes a new generation, numbered from 1. The rows (host, robot, from, to) are kept
+// for ever, so a batch can be judged by the generation in which it was collected, however late it
+// comes.
 //
-// Hosts of one group go to one robot. A group is the hosts of one IP address, as far as it is known,
-// so that no server is visited by two robots at once. Operators and the planner may give a host to
-// several robots on purpose (Replication); these share the host's interval.
+// Hosts of one group go to one robot. A group is the hosts of one IP address, as far as it is
+// known, so that no server is visited by two robots at once. Operators and the planner may give a
+// host to several robots on purpose (Replication); these share the host's interval.
 //
-// A host that is accepted and has no robot waits. Every transaction ends by giving the waiting hosts
-// to the robots that are expected to finish them first. Without robots they go on waiting.
+// A host that is accepted and has no robot waits. Every transaction ends by giving the waiting
+// hosts to the robots that are expected to finish them first. Without robots they go on waiting.
 package assign
 
 import (
@@ -33,8 +35,8 @@ func (e Invalid) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e Invalid) Unwrap() error { return e.Err }
 
-// Assignments keeps the assignments in the control database. It may be used by many goroutines and by
-// many processes at once. A change is durable when its method returns.
+// Assignments keeps the assignments in the control database. It may be used by many goroutines
+// and by many processes at once. A change is durable when its method returns.
 type Assignments struct {
 	db    *sql.DB
 	loads atomic.Pointer[loads] // as the last change left them; nil: not known
@@ -112,8 +114,9 @@ func (t *Tx) Reassign(ctx context.Context, host string) error {
 	return err
 }
 
-// Move gives all hosts of one group from one robot to another and reports whether it did. It moves
-// none if the first robot no longer has one of them in slot 0, or if the other has one already.
+// Move gives all hosts of one group from one robot to another and reports whether it did. It
+// moves none if the first robot no longer has one of them in slot 0, or if the other has one
+// already.
 func (t *Tx) Move(ctx context.Context, hosts []string, from, to string) (bool, error) {
 	replicated := false
 	for _, host := range hosts {
@@ -145,9 +148,9 @@ func (t *Tx) Move(ctx context.Context, hosts []string, from, to string) (bool, e
 }
 
 // ownerOf is SQL for the robot that has hosts of group g.grp in slot 0, or NULL. Its form makes a
-// database without statistics look at the hosts of the group only. Such a database is one in which
-// this transaction has just entered the hosts: from a join, PostgreSQL would read the hosts of all
-// robots for each group.
+// database without statistics look at the hosts of the group only. Such a database is one in
+// which this transaction has just entered the hosts: from a join, PostgreSQL would read the hosts
+// of all robots for each group.
 const ownerOf = `
 	(SELECT MIN(o.robot) FROM (
 		SELECT (SELECT MIN(a.robot) FROM assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.slot = 0) AS robot
@@ -168,9 +171,9 @@ func (t *Tx) Owner(ctx context.Context, group string) (robot string, err error) 
 	return robot, err
 }
 
-// assignWaiting gives each group of waiting hosts to the robot that has hosts of the group already,
-// or else to the one that is expected to finish it first. Costly groups go first, so that the others
-// can even out the loads. Without robots the hosts go on waiting.
+// assignWaiting gives each group of waiting hosts to the robot that has hosts of the group
+// already, or else to the one that is expected to finish it first. Costly groups go first, so
+// that the others can even out the loads. Without robots the hosts go on waiting.
 func (t *Tx) assignWaiting(ctx context.Context) error {
 	groups, err := t.waiting(ctx)
 	if err != nil || len(groups) == 0 {
@@ -213,8 +216,8 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 	return err
 }
 
-// clearOtherSlots ends a robot's copies and shares of a group's waiting hosts, because it is about to
-// have these hosts in slot 0.
+// clearOtherSlots ends a robot's copies and shares of a group's waiting hosts, because it is
+// about to have these hosts in slot 0.
 func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string, generation int64) error {
 	t.removed = true
 	_, err := t.Exec(ctx, `

@@ -20,8 +20,8 @@ func ListTag(robot string, generation int64) string {
 	return fmt.Sprintf(`"%s-%d"`, robot, generation)
 }
 
-// List returns the robot's list as it is now, ordered by host and URL, and the generation that last
-// changed it.
+// List returns the robot's list as it is now, ordered by host and URL, and the generation that
+// last changed it.
 func (a *Assignments) List(ctx context.Context, robot string) (generation int64, lines []wire.HostLine, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		if generation, err = listGeneration(ctx, tx, robot); err != nil {
@@ -63,8 +63,8 @@ func (a *Assignments) CurrentGeneration(ctx context.Context) (n int64, err error
 	return n, err
 }
 
-// NotAssigned returns those of the hosts that the robot did not have in a generation. In a generation
-// that does not exist yet it had none.
+// NotAssigned returns those of the hosts that the robot did not have in a generation. In a
+// generation that does not exist yet it had none.
 func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) (missing []string, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
 		var latest int64

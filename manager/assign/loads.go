@@ -33,8 +33,8 @@ type loads struct {
 	robots              []*Load // not to be changed
 }
 
-// currentLoads returns the loads of the robots that take part and are heard of, by name. The caller
-// adds to them what it gives to the robots.
+// currentLoads returns the loads of the robots that take part and are heard of, by name. The
+// caller adds to them what it gives to the robots.
 func (t *Tx) currentLoads(ctx context.Context) ([]*Load, error) {
 	switch {
 	case t.removed || !t.fresh && t.generation != 0:

@@ -15,10 +15,10 @@ import (
 // ErrReplication says that a host was to be copied and split at once, or among too many robots.
 var ErrReplication = fmt.Errorf("a host is either copied to, or split among, 1 to %d robots", wire.MaxShares)
 
-// Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of them
-// has the host in slot 0, with its group, and moves like the robot of any host. The others have slots
-// from 1 on. The shares of n robots are numbered 0 to n-1 in the order of their slots; while there are
-// fewer robots than wanted, these share the whole. 0 leaves a number as it is.
+// Replication says how many robots are to have a host (paper 001, 4.1.1 and 6.1). The first of
+// them has the host in slot 0, with its group, and moves like the robot of any host. The others
+// have slots from 1 on. The shares of n robots are numbered 0 to n-1 in the order of their slots;
+// while there are fewer robots than wanted, these share the whole. 0 leaves a number as it is.
 type Replication struct {
 	Copies int // robots that each collect all of the host, to be compared
 	Parts  int // robots that share its URLs by their hash; 1: one, until the plan finds it too large
@@ -86,8 +86,8 @@ func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) 
 	return err
 }
 
-// SplitByPlan splits hosts among as many robots as the plan wants, by host. Hosts that an operator has
-// split or wants copied stay as they are.
+// SplitByPlan splits hosts among as many robots as the plan wants, by host. Hosts that an
+// operator has split or wants copied stay as they are.
 func (t *Tx) SplitByPlan(ctx context.Context, parts map[string]int) error {
 	for host, n := range parts {
 		_, err := t.Exec(ctx, `
@@ -118,8 +118,8 @@ func (t *Tx) holders(ctx context.Context, host string) ([]holder, error) {
 		`SELECT robot, slot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY slot, robot`, host)
 }
 
-// FirstRobot returns the robot that has the host in slot 0, or "". assigned is false if no robot has
-// the host in any slot.
+// FirstRobot returns the robot that has the host in slot 0, or "". assigned is false if no robot
+// has the host in any slot.
 func (t *Tx) FirstRobot(ctx context.Context, host string) (robot string, assigned bool, err error) {
 	held, err := t.holders(ctx, host)
 	return first(held), len(held) > 0, err
@@ -240,8 +240,8 @@ func (t *Tx) end(ctx context.Context, host, robot string) error {
 	return err
 }
 
-// MoveReplica gives a host's copy or share from one robot to another. It does nothing if the first
-// robot has none by now, or if the other has one already.
+// MoveReplica gives a host's copy or share from one robot to another. It does nothing if the
+// first robot has none by now, or if the other has one already.
 func (t *Tx) MoveReplica(ctx context.Context, host, from, to string) error {
 	held, err := t.holders(ctx, host)
 	if err != nil || has(held, to) {
@@ -281,8 +281,8 @@ func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Sh
 	return shares, err
 }
 
-// SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it alters
-// which hosts the robot may be given and the form of its list.
+// SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it
+// alters which hosts the robot may be given and the form of its list.
 func (a *Assignments) SetShares(ctx context.Context, robot string, able bool) error {
 	var known bool
 	if err := a.db.QueryRowContext(ctx, `SELECT shares FROM robots WHERE name = ?`, robot).Scan(&known); err != nil || known == able {

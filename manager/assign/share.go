@@ -7,11 +7,11 @@ import (
 	"sheaf/internal/db"
 )
 
-// Share gives a robot that has just come, and has no hosts, its share of the others'. It takes groups
-// from the robots with the most hosts, until one more group would leave the giver with fewer hosts
-// than the newcomer. The groups wait until the end of the transaction, which gives them to the robot
-// that can finish them first; that is the newcomer. A robot that has hosts already takes none, so a
-// robot that comes back after a pause does not disturb the others.
+// Share gives a robot that has just come, and has no hosts, its share of the others'. It takes
+// groups from the robots with the most hosts, until one more group would leave the giver with
+// fewer hosts than the newcomer. The groups wait until the end of the transaction, which gives
+// them to the robot that can finish them first; that is the newcomer. A robot that has hosts
+// already takes none, so a robot that comes back after a pause does not disturb the others.
 func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	loads, err := t.currentLoads(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/db"
 )
 
-// Tx is one transaction on hosts and assignments. All its changes make one generation; if it changes
-// no assignment, it makes none. It is for one goroutine.
+// Tx is one transaction on hosts and assignments. All its changes make one generation; if it
+// changes no assignment, it makes none. It is for one goroutine.
 type Tx struct {
 	db         *sql.DB
 	tx         *sql.Tx
@@ -28,9 +28,9 @@ type Tx struct {
 	prepared map[string]*sql.Stmt
 }
 
-// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait to
-// robots, completes the hosts that several robots are to have, and stamps the lists that have changed
-// with the new generation. It commits unless one of these fails.
+// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
+// to robots, completes the hosts that several robots are to have, and stamps the lists that have
+// changed with the new generation. It commits unless one of these fails.
 func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
@@ -85,8 +85,8 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (int64, error)
 	return n, err
 }
 
-// Insert enters rows of equal width. into is the statement up to its VALUES. Rows that exist already
-// are left as they are.
+// Insert enters rows of equal width. into is the statement up to its VALUES. Rows that exist
+// already are left as they are.
 func (t *Tx) Insert(ctx context.Context, into string, rows [][]any) error {
 	for some := range slices.Chunk(rows, db.RowsAtOnce) {
 		query := into + ` VALUES ` + db.Tuples(len(some), len(some[0])) + ` ON CONFLICT DO NOTHING`
@@ -107,9 +107,9 @@ func (t *Tx) analyze(ctx context.Context) error {
 	return db.Analyze(ctx, t.db, t.tx, "hosts", "seeds", "assignments")
 }
 
-// prepare returns a prepared statement from a statement's second execution on, and nil for the first.
-// A transaction may execute the same statement for each of a hundred thousand hosts. The prepared
-// statement ends with the transaction.
+// prepare returns a prepared statement from a statement's second execution on, and nil for the
+// first. A transaction may execute the same statement for each of a hundred thousand hosts. The
+// prepared statement ends with the transaction.
 func (t *Tx) prepare(ctx context.Context, query string) (stmt *sql.Stmt, err error) {
 	if t.executed[query]++; t.executed[query] < 2 {
 		return nil, nil

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// ReplanApart is Replan if some items, such as the shares or copies of one host, must go to different
-// robots. Each set in apart names such items. First it plans the first items of all sets together and
-// leaves the others where they are; then it plans the second items, and so on. So two items of a set
-// share a robot only if they did so in from.
+// ReplanApart is Replan if some items, such as the shares or copies of one host, must go to
+// different robots. Each set in apart names such items. First it plans the first items of all
+// sets together and leaves the others where they are; then it plans the second items, and so on.
+// So two items of a set share a robot only if they did so in from.
 func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 	if len(apart) == 0 {
 		return Replan(c, from)
@@ -44,8 +44,9 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 	return r, nil
 }
 
-// apartBound returns by how much the bound of overAll rises because the items of a set are at different
-// robots. The k items of a set cost at least as much as its cheapest item costs at the k cheapest robots.
+// apartBound returns by how much the bound of overAll rises because the items of a set are at
+// different robots. The k items of a set cost at least as much as its cheapest item costs at the
+// k cheapest robots.
 func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 	counted := map[int]bool{}
 	for _, set := range apart {
@@ -76,8 +77,8 @@ func apartBound(c *Costs, price []float64, apart [][]int) (more float64) {
 	return more
 }
 
-// longestApart returns a lower bound on the makespan: of k items of a set, one goes to a robot that is
-// not among the k-1 cheapest ones.
+// longestApart returns a lower bound on the makespan: of k items of a set, one goes to a robot
+// that is not among the k-1 cheapest ones.
 func longestApart(c *Costs, apart [][]int) (most float64) {
 	for _, set := range apart {
 		at := make([]float64, c.Robots)
@@ -99,8 +100,8 @@ func cheapestOf(c *Costs, i int, set []int) float64 {
 	return least
 }
 
-// layers returns each item's place in its set (the highest, if it is in several sets) and the sets of
-// each item.
+// layers returns each item's place in its set (the highest, if it is in several sets) and the
+// sets of each item.
 func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	layer, sets = make([]int, items), map[int][][]int{}
 	for _, set := range apart {
@@ -112,8 +113,8 @@ func layers(items int, apart [][]int) (layer []int, sets map[int][][]int) {
 	return layer, sets
 }
 
-// replanSome plans some items and leaves the others where they are. For each robot, the others are one
-// more item that only this robot can have.
+// replanSome plans some items and leaves the others where they are. For each robot, the others
+// are one more item that only this robot can have.
 func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	mine := make(map[int]bool, len(items))
 	for _, n := range items {

@@ -9,18 +9,18 @@ import (
 	"sync"
 )
 
-// Func returns the cost in milliseconds of host j at robot i: zero or more, or +Inf if the robot cannot
-// collect the host. It is called from several goroutines at once.
+// Func returns the cost in milliseconds of host j at robot i: zero or more, or +Inf if the robot
+// cannot collect the host. It is called from several goroutines at once.
 type Func func(i, j int) float64
 
-// Costs are the costs of hosts at robots. For each host they name the candidates: the robots to which
-// it may sensibly go. Costs do not change.
+// Costs are the costs of hosts at robots. For each host they name the candidates: the robots to
+// which it may sensibly go. Costs do not change.
 type Costs struct {
 	Robots, Hosts int
 
 	all Func
-	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest at the
-	// prices by which they were picked comes first.
+	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
+	// at the prices by which they were picked comes first.
 	keep  int
 	robot []int32
 	ms    []float64
@@ -29,13 +29,13 @@ type Costs struct {
 // few is the number of pairs up to which all robots are candidates of every host.
 const few = 4 << 20
 
-// Candidates is the number of candidates of a host if there are too many pairs to consider all. At 32
-// robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are chosen by cost
-// times price, which loses less.
+// Candidates is the number of candidates of a host if there are too many pairs to consider all.
+// At 32 robots, the 8 robots with the lowest cost make the plan 0.9 % longer; candidates are
+// chosen by cost times price, which loses less.
 const Candidates = 8
 
-// NewCosts takes the costs of hosts at robots from a function. It fails if a cost is negative or NaN, or
-// if no robot can collect a host.
+// NewCosts takes the costs of hosts at robots from a function. It fails if a cost is negative or
+// NaN, or if no robot can collect a host.
 func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	if robots < 1 || hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", robots, hosts)
@@ -125,8 +125,8 @@ func (c *Costs) pick(price []float64) error {
 	return nil
 }
 
-// samplePrices finds the robots' prices on some of the hosts. That is enough to tell which robots will
-// be dear, before candidates are chosen.
+// samplePrices finds the robots' prices on some of the hosts. That is enough to tell which robots
+// will be dear, before candidates are chosen.
 func (c *Costs) samplePrices() []float64 {
 	const sample = 10_000
 	step := max(1, c.Hosts/sample)

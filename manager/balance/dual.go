@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// dual is the Lagrangian dual of the problem "give each host to one robot so that the highest load is
-// as low as possible". The problem is known as R||Cmax; its linear relaxation, which Lenstra, Shmoys and
-// Tardos (1990) round, has the same value as this dual.
+// dual is the Lagrangian dual of the problem "give each host to one robot so that the highest
+// load is as low as possible". The problem is known as R||Cmax; its linear relaxation, which
+// Lenstra, Shmoys and Tardos (1990) round, has the same value as this dual.
 //
-// Let p_i ≥ 0 be prices on the robots' time that add up to 1. A plan of makespan T costs at most T at
-// these prices, and each host costs at least as much as at its cheapest robot. So no plan is shorter
-// than Σ_j min_i p_i·t_ij.
+// Let p_i ≥ 0 be prices on the robots' time that add up to 1. A plan of makespan T costs at most
+// T at these prices, and each host costs at least as much as at its cheapest robot. So no plan is
+// shorter than Σ_j min_i p_i·t_ij.
 //
-// climb finds good prices step by step. It gives each host to the robot where it is cheapest, and then
-// raises the prices of the robots that have too much.
+// climb finds good prices step by step. It gives each host to the robot where it is cheapest, and
+// then raises the prices of the robots that have too much.
 type dual struct {
 	c     *Costs
 	limit float64   // ms; pairs that cost more are left out
@@ -53,8 +53,8 @@ func (d *dual) climb(steps int) []float64 {
 		if mean == 0 || math.IsInf(value, 1) {
 			break
 		}
-		// A factor keeps prices above zero. The steps shrink so that their sum is infinite and the sum of
-		// their squares is not.
+		// A factor keeps prices above zero. The steps shrink so that their sum is infinite and
+		// the sum of their squares is not.
 		rate := 0.5 / (1 + 0.15*float64(step))
 		total := 0.0
 		for i, l := range loads {
@@ -69,7 +69,8 @@ func (d *dual) climb(steps int) []float64 {
 	return d.bestPrice
 }
 
-// evaluate returns the bound at the present prices, and the loads if every host is where it is cheapest.
+// evaluate returns the bound at the present prices, and the loads if every host is where it is
+// cheapest.
 func (d *dual) evaluate() (value float64, loads []float64) {
 	for w := range d.loads {
 		clear(d.loads[w])
@@ -134,8 +135,8 @@ func overAll(c *Costs, price []float64, limit float64) float64 {
 	return total
 }
 
-// longest returns the cost of the most expensive host at the robot where it costs least. No plan is
-// shorter.
+// longest returns the cost of the most expensive host at the robot where it costs least. No plan
+// is shorter.
 func longest(c *Costs) float64 {
 	most := make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {

@@ -12,10 +12,11 @@ type Measured struct {
 	MsPerKB     float64
 }
 
-// Distance returns a function that gives the distance of any pair in ms per KB. For a measured pair that
-// is the geometric mean of its measurements. Other pairs are estimated as robot factor × host factor,
-// which say how slow the robot's and the host's lines are. The factors are medians of logarithms, fitted
-// in turns, so that a host that was ten times as slow on one night does not distort the others.
+// Distance returns a function that gives the distance of any pair in ms per KB. For a measured
+// pair that is the geometric mean of its measurements. Other pairs are estimated as robot factor
+// × host factor, which say how slow the robot's and the host's lines are. The factors are medians
+// of logarithms, fitted in turns, so that a host that was ten times as slow on one night does not
+// distort the others.
 func Distance(robots, hosts int, seen []Measured) Func {
 	type key struct{ i, j int }
 	sum, count := make(map[key]float64), make(map[key]int)
@@ -78,9 +79,9 @@ func median(x []float64) float64 {
 // Pair is a robot and a host.
 type Pair struct{ Robot, Host int }
 
-// Probes returns at most so many pairs that are worth measuring, those with the largest possible gain
-// first. A pair that was not measured is worth it if the host would move to that robot, at the plan's
-// prices, should the estimate be too high by the factor.
+// Probes returns at most so many pairs that are worth measuring, those with the largest possible
+// gain first. A pair that was not measured is worth it if the host would move to that robot, at
+// the plan's prices, should the estimate be too high by the factor.
 func Probes(c *Costs, r Result, known func(robot, host int) bool, factor float64, most int) []Pair {
 	type worth struct {
 		Pair

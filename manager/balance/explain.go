@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes from,
-// which robots' time is scarce, and, if from is not nil, why hosts moved. Robots and hosts appear by
-// number, as "robot 3" and "host 17".
+// Explain says in sentences why a plan is as it is: which robot ends last, what the bound comes
+// from, which robots' time is scarce, and, if from is not nil, why hosts moved. Robots and hosts
+// appear by number, as "robot 3" and "host 17".
 func Explain(c *Costs, r Result, from Plan) []string {
 	if c.Hosts == 0 {
 		return []string{"There are no hosts."}
@@ -62,8 +62,8 @@ func (c *Costs) whyBound(r Result) string {
 	return fmt.Sprintf("No plan ends before %.0f ms: even with hosts cut up freely, all robots together need that long. Another robot near the large hosts would help.", r.Bound)
 }
 
-// whyPrices names the robots whose time is dearest and cheapest. A robot's price says how much sooner
-// the night would end for each ms that the robot saved.
+// whyPrices names the robots whose time is dearest and cheapest. A robot's price says how much
+// sooner the night would end for each ms that the robot saved.
 func (c *Costs) whyPrices(prices []float64) string {
 	if len(prices) < 2 {
 		return ""

@@ -2,9 +2,9 @@ package balance
 
 import "math"
 
-// Grouped joins hosts that must go to one robot, such as the hosts of one address, into groups. group
-// names the group of host j. It returns the costs of the groups, numbered in the order of their first
-// hosts, and the group number of each host.
+// Grouped joins hosts that must go to one robot, such as the hosts of one address, into groups.
+// group names the group of host j. It returns the costs of the groups, numbered in the order of
+// their first hosts, and the group number of each host.
 func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, of []int, err error) {
 	number := make(map[string]int)
 	of = make([]int, hosts)
@@ -30,10 +30,10 @@ func Grouped(robots, hosts int, cost Func, group func(j int) string) (c *Costs, 
 	return c, of, err
 }
 
-// Split returns into how many parts, by the hash of the URL, host j is to be split among robots so that
-// each part fits into the window (paper 001, 6.1). It returns 1 if the host fits whole or the window is
-// not known, and at most most. The parts together keep the host's interval: each robot waits as many
-// intervals as there are parts.
+// Split returns into how many parts, by the hash of the URL, host j is to be split among robots
+// so that each part fits into the window (paper 001, 6.1). It returns 1 if the host fits whole or
+// the window is not known, and at most most. The parts together keep the host's interval: each
+// robot waits as many intervals as there are parts.
 func Split(cost Func, robots, j int, windowMs float64, most int) int {
 	least := math.Inf(1)
 	for i := range robots {

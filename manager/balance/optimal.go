@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 )
 
-// Optimal makes a plan from nothing. It finds prices, gives each host to the robot where it is cheapest
-// at these prices, and improves the plan by repair and local search. If there are few hosts, it goes on
-// with an iterated local search until the plan is proven to be near the best. It is deterministic.
+// Optimal makes a plan from nothing. It finds prices, gives each host to the robot where it is
+// cheapest at these prices, and improves the plan by repair and local search. If there are few
+// hosts, it goes on with an iterated local search until the plan is proven to be near the best.
+// It is deterministic.
 func Optimal(c *Costs) Result {
 	if c.Hosts == 0 {
 		return Result{Plan: Plan{}}
@@ -52,9 +53,9 @@ func (d *dual) plan() Plan {
 // small reports whether there is time to look at all pairs of hosts.
 func (c *Costs) small() bool { return c.Robots*c.Hosts <= 10_000 }
 
-// tighten raises a bound, given a plan's makespan. A plan that ends within T uses no pair that costs
-// more than T. So if the bound without such pairs is above T, no plan ends within T. impossible proves
-// more than that: it also tries where the largest hosts go.
+// tighten raises a bound, given a plan's makespan. A plan that ends within T uses no pair that
+// costs more than T. So if the bound without such pairs is above T, no plan ends within T.
+// impossible proves more than that: it also tries where the largest hosts go.
 func (c *Costs) tighten(bound, makespan float64, price []float64) float64 {
 	if !c.small() || c.keep < c.Robots {
 		return bound

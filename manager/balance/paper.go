@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Paper makes a plan as paper 001 does. If from is nil, it gives hosts to robots at random, equally
-// many to each. Then it levels between neighbours in the robots' tree for a number of rounds (Figure 18
-// shows 20). It returns the plan of the best round, because levelling can swing. It fails if from is not
-// a plan for these costs.
+// Paper makes a plan as paper 001 does. If from is nil, it gives hosts to robots at random,
+// equally many to each. Then it levels between neighbours in the robots' tree for a number of
+// rounds (Figure 18 shows 20). It returns the plan of the best round, because levelling can
+// swing. It fails if from is not a plan for these costs.
 func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 	plan := slices.Clone(from)
 	if from == nil {
@@ -57,10 +57,11 @@ func random(c *Costs) Plan {
 	return p
 }
 
-// Flows returns how much each robot is to pass to each of its neighbours (paper 001, 4.2.7). flow[u][n]
-// is for the n-th neighbour of u; it is positive if u gives. Each robot takes the mean of itself and its
-// neighbours, and wishes to give each neighbour what it lacks. If two neighbours agree on the direction,
-// the smaller wish counts. If both wish to give, or both to receive, the difference counts.
+// Flows returns how much each robot is to pass to each of its neighbours (paper 001, 4.2.7).
+// flow[u][n] is for the n-th neighbour of u; it is positive if u gives. Each robot takes the mean
+// of itself and its neighbours, and wishes to give each neighbour what it lacks. If two
+// neighbours agree on the direction, the smaller wish counts. If both wish to give, or both to
+// receive, the difference counts.
 func Flows(t Tree, cost []float64) [][]float64 {
 	wish := make([][]float64, len(t))
 	for u, near := range t {
@@ -92,10 +93,11 @@ func Flows(t Tree, cost []float64) [][]float64 {
 	return flow
 }
 
-// Level does one round of levelling: each robot passes hosts to its neighbours, at most as much as the
-// flows say. A host goes towards the robot where it costs least within the tree's Steps, and stays if it
-// is there. The paper does not say the rest: the largest hosts go first, a host counts by its cost at
-// the neighbour that takes it, and it may exceed the flow if it costs less there.
+// Level does one round of levelling: each robot passes hosts to its neighbours, at most as much
+// as the flows say. A host goes towards the robot where it costs least within the tree's Steps,
+// and stays if it is there. The paper does not say the rest: the largest hosts go first, a host
+// counts by its cost at the neighbour that takes it, and it may exceed the flow if it costs less
+// there.
 func Level(c *Costs, t Tree, p Plan) Plan {
 	next := slices.Clone(p)
 	flows, steps := Flows(t, p.Loads(c)), t.Steps()

@@ -2,9 +2,9 @@ package balance
 
 import "math"
 
-// prover looks for a proof that no plan ends within a limit. It tries where the largest hosts go, by
-// branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible. If a few hosts are
-// a large part of a robot's night, it is far below every plan.
+// prover looks for a proof that no plan ends within a limit. It tries where the largest hosts go,
+// by branch and bound over the Lagrangian dual. The dual alone treats hosts as divisible. If a
+// few hosts are a large part of a robot's night, it is far below every plan.
 type prover struct {
 	c     *Costs
 	limit float64 // ms
@@ -17,7 +17,8 @@ type prover struct {
 	choice []int32 // by host: the robot where it is cheapest at the prices
 }
 
-// impossible reports whether no plan ends within the limit. If it returns false, nothing is proven.
+// impossible reports whether no plan ends within the limit. If it returns false, nothing is
+// proven.
 func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	p := &prover{c: c, limit: limit, nodes: nodes, room: make([]float64, c.Robots), at: make([]int32, c.Hosts),
 		price: append([]float64(nil), price...), loads: make([]float64, c.Robots), choice: make([]int32, c.Hosts)}
@@ -30,8 +31,8 @@ func (c *Costs) impossible(limit float64, price []float64, nodes int) bool {
 	return p.none(200)
 }
 
-// none reports whether no plan has the hosts where they are being tried. It makes a number of steps
-// towards better prices.
+// none reports whether no plan has the hosts where they are being tried. It makes a number of
+// steps towards better prices.
 func (p *prover) none(steps int) bool {
 	if p.nodes--; p.nodes < 0 {
 		return false
@@ -69,8 +70,8 @@ func (p *prover) none(steps int) bool {
 	return true
 }
 
-// evaluate returns a lower bound, at the prices, on plans with the hosts where they are being tried. If
-// it is above the limit, there is no such plan.
+// evaluate returns a lower bound, at the prices, on plans with the hosts where they are being
+// tried. If it is above the limit, there is no such plan.
 func (p *prover) evaluate() (value float64) {
 	for i := range p.loads {
 		p.loads[i] = p.limit - p.room[i]
@@ -100,7 +101,8 @@ func (p *prover) evaluate() (value float64) {
 	return value
 }
 
-// climb raises the prices of robots that have too much. It returns false if there is nothing to do.
+// climb raises the prices of robots that have too much. It returns false if there is nothing to
+// do.
 func (p *prover) climb(step int) bool {
 	mean := 0.0
 	for _, l := range p.loads {
@@ -120,8 +122,8 @@ func (p *prover) climb(step int) bool {
 	return true
 }
 
-// branching returns the host to try next: the one with the highest priced cost where it is cheapest. It
-// returns -1 if all are being tried.
+// branching returns the host to try next: the one with the highest priced cost where it is
+// cheapest. It returns -1 if all are being tried.
 func (p *prover) branching() int {
 	best, most := -1, 0.0
 	for j := range p.at {
@@ -136,7 +138,8 @@ func (p *prover) branching() int {
 	return best
 }
 
-// next returns the robot where host j is cheapest, of those that were not tried and have room; -1: none.
+// next returns the robot where host j is cheapest, of those that were not tried and have room;
+// -1: none.
 func (p *prover) next(j int, tried []bool) int {
 	best, least := -1, math.Inf(1)
 	for i := range p.c.Robots {

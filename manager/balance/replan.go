@@ -8,13 +8,14 @@ import (
 	"slices"
 )
 
-// enough is the makespan, as a multiple of the bound, at which Replan stops. To come closer takes more
-// moves than it saves time.
+// enough is the makespan, as a multiple of the bound, at which Replan stops. To come closer takes
+// more moves than it saves time.
 const enough = 1.05
 
-// Replan goes on from a plan with new costs and moves few hosts, because the new robot of a host fetches
-// all of it. from may be for fewer hosts; the others are new, and placing them is no move. It may name
-// robots that are gone, by -1 or by an infinite cost. Replan fails if from has more hosts than c.
+// Replan goes on from a plan with new costs and moves few hosts, because the new robot of a host
+// fetches all of it. from may be for fewer hosts; the others are new, and placing them is no
+// move. It may name robots that are gone, by -1 or by an infinite cost. Replan fails if from has
+// more hosts than c.
 func Replan(c *Costs, from Plan) (Result, error) {
 	r, err := replan(c, from, c.rounds()/4)
 	if err == nil && c.Hosts > 0 {
@@ -23,8 +24,8 @@ func Replan(c *Costs, from Plan) (Result, error) {
 	return r, err
 }
 
-// replan is Replan with a number of rounds of iterated search, which it uses if it misses the target. It
-// does not tighten the bound.
+// replan is Replan with a number of rounds of iterated search, which it uses if it misses the
+// target. It does not tighten the bound.
 func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	if len(from) > c.Hosts {
 		return Result{}, fmt.Errorf("the plan to go on from has %d hosts, the costs %d", len(from), c.Hosts)
@@ -61,9 +62,9 @@ func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	return r, nil
 }
 
-// cheapen moves the hosts that gain most to the robots where they are cheapest at the prices, until the
-// priced cost of the whole plan is within the target. The priced cost of a plan is a lower bound on its
-// makespan, so above the target no shifting of hosts could help.
+// cheapen moves the hosts that gain most to the robots where they are cheapest at the prices,
+// until the priced cost of the whole plan is within the target. The priced cost of a plan is a
+// lower bound on its makespan, so above the target no shifting of hosts could help.
 func (s *search) cheapen(target float64) {
 	type gain struct {
 		j    int32

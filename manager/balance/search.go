@@ -69,8 +69,8 @@ func (s *search) descend(bound float64) {
 	s.exchange(bound*near, math.MaxInt)
 }
 
-// repair moves hosts from robots above the target to robots that stay below it. It begins with the
-// hosts whose move costs least at the prices, for each ms that it frees.
+// repair moves hosts from robots above the target to robots that stay below it. It begins with
+// the hosts whose move costs least at the prices, for each ms that it frees.
 func (s *search) repair(target float64) {
 	type offer struct {
 		j      int32
@@ -109,8 +109,9 @@ func (s *search) repair(target float64) {
 	}
 }
 
-// elsewhere returns the cheapest other robot that has room for host j below the target, and how much
-// more the host costs there than at robot i, both at the prices. If there is none, regret is +Inf.
+// elsewhere returns the cheapest other robot that has room for host j below the target, and how
+// much more the host costs there than at robot i, both at the prices. If there is none, regret is
+// +Inf.
 func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 	regret = math.Inf(1)
 	robots, ms := s.c.candidates(j)
@@ -128,9 +129,9 @@ func (s *search) elsewhere(j, i int, target float64) (to int, regret float64) {
 // looks is how many pairs of hosts one step compares at most.
 const looks = 400_000
 
-// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for a host
-// of another, whichever makes the higher load of the two robots lowest. It ends when nothing helps, when
-// the target is reached, or after a number of steps.
+// exchange lowers the highest load. In each step it moves one host of that robot, or swaps it for
+// a host of another, whichever makes the higher load of the two robots lowest. It ends when
+// nothing helps, when the target is reached, or after a number of steps.
 func (s *search) exchange(target float64, steps int) {
 	for range steps {
 		top := s.top()
@@ -179,9 +180,10 @@ func (s *search) exchange(target float64, steps int) {
 	}
 }
 
-// iterate is an iterated local search. In each round it moves a few hosts at random, mostly to robots
-// where they are nearly as cheap, and improves the plan around them. Then they may move again. It goes
-// on from plans that are a little worse, because the best plan is seldom next to the first good one.
+// iterate is an iterated local search. In each round it moves a few hosts at random, mostly to
+// robots where they are nearly as cheap, and improves the plan around them. Then they may move
+// again. It goes on from plans that are a little worse, because the best plan is seldom next to
+// the first good one.
 func (s *search) iterate(bound float64, rounds int, r *rand.Rand) {
 	if s.c.Robots < 2 {
 		return

@@ -8,11 +8,11 @@ type Ship struct {
 	Load     float64
 }
 
-// Shipping returns what is to pass along each edge of the robots' tree so that all end together (paper
-// 000, 3.3). A robot is due the part of the total load that is its part of the total rate; nil rates are
-// equal. What passes along an edge follows from the loads and dues behind it. The ships come in rounds.
-// Those of one round can go at once; a robot that forwards more than it has does so in a later round
-// than it receives.
+// Shipping returns what is to pass along each edge of the robots' tree so that all end together
+// (paper 000, 3.3). A robot is due the part of the total load that is its part of the total rate;
+// nil rates are equal. What passes along an edge follows from the loads and dues behind it. The
+// ships come in rounds. Those of one round can go at once; a robot that forwards more than it has
+// does so in a later round than it receives.
 func Shipping(t Tree, loads, rates []float64) (rounds [][]Ship) {
 	if len(t) == 0 {
 		return nil
@@ -81,10 +81,11 @@ func inRounds(waiting []Ship, loads []float64) (rounds [][]Ship) {
 	return rounds
 }
 
-// Trigger says when to level. It is asked every minute, and fires when the highest load, relative to
-// its robot's rate, is far above the mean. It can fire again when the loads have become similar, or
-// after a while, because they may never become so. (The paper's trigger fires when a robot's load has
-// grown by 10,000 in five minutes.) Make it with NewTrigger. It is for one goroutine.
+// Trigger says when to level. It is asked every minute, and fires when the highest load, relative
+// to its robot's rate, is far above the mean. It can fire again when the loads have become
+// similar, or after a while, because they may never become so. (The paper's trigger fires when a
+// robot's load has grown by 10,000 in five minutes.) Make it with NewTrigger. It is for one
+// goroutine.
 type Trigger struct {
 	Over  float64       // fires if the highest load is more than this multiple of the mean
 	Under float64       // can fire again below this multiple
@@ -110,8 +111,8 @@ func (t *Trigger) Fire(now time.Time, loads, rates []float64) bool {
 	return true
 }
 
-// unevenness returns the longest time that a robot needs for its load, as a multiple of the time that
-// all would need if they ended together.
+// unevenness returns the longest time that a robot needs for its load, as a multiple of the time
+// that all would need if they ended together.
 func unevenness(loads, rates []float64) float64 {
 	total, speed, most := 0.0, 0.0, 0.0
 	for i, l := range loads {

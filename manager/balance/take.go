@@ -15,17 +15,17 @@ type Night struct {
 // Transfer moves one host from a robot to another.
 type Transfer struct{ Host, From, To int }
 
-// A robot does not take a host that costs more than dear times as much as at the giver: hosts that go
-// from robot to robot would make the night's work grow. And the taker must be done before the giver
-// would be, even if the host takes it longer than expected by the part doubt.
+// A robot does not take a host that costs more than dear times as much as at the giver: hosts
+// that go from robot to robot would make the night's work grow. And the taker must be done before
+// the giver would be, even if the host takes it longer than expected by the part doubt.
 const (
 	dear  = 3
 	doubt = 0.5
 )
 
-// Take returns the hosts that an idle robot is to take over from the robot that would end last. It
-// prefers hosts that are relatively near to the idle robot, and takes as many as let both end together.
-// Hosts that were begun stay.
+// Take returns the hosts that an idle robot is to take over from the robot that would end last.
+// It prefers hosts that are relatively near to the idle robot, and takes as many as let both end
+// together. Hosts that were begun stay.
 func Take(c *Costs, n Night, idle int) []Transfer {
 	end := make([]float64, c.Robots)
 	for i := range end {

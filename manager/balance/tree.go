@@ -5,8 +5,8 @@ import "math"
 // Tree is a tree of robots: the list of neighbours of each.
 type Tree [][]int
 
-// Prim returns a minimum spanning tree of robots by Prim's algorithm (paper 001, 4.2.6), from robot 0 on.
-// distance must be symmetric. Of equal distances, lower robot numbers come first.
+// Prim returns a minimum spanning tree of robots by Prim's algorithm (paper 001, 4.2.6), from
+// robot 0 on. distance must be symmetric. Of equal distances, lower robot numbers come first.
 func Prim(distance [][]float64) Tree {
 	n := len(distance)
 	t := make(Tree, n)
@@ -66,8 +66,9 @@ func (t Tree) walk(i, parent int, visit func(at, parent int)) {
 	}
 }
 
-// Steps returns half the longest path in the tree, in hops, rounded up. Paper 001 asks for probes that
-// far away (4.2.7 says "the longest branch"; the numbers in 4.3.1, 5 and 3, show what it means).
+// Steps returns half the longest path in the tree, in hops, rounded up. Paper 001 asks for probes
+// that far away (4.2.7 says "the longest branch"; the numbers in 4.3.1, 5 and 3, show what it
+// means).
 func (t Tree) Steps() int {
 	longest := 0
 	for i := range t {
@@ -78,9 +79,9 @@ func (t Tree) Steps() int {
 	return (longest + 1) / 2
 }
 
-// Distances returns how differently two robots see the hosts: the mean of |ln t_ij - ln t_kj|. It stands
-// in for the distances between robots, which nobody has measured: the same hosts are near to robots on
-// the same network.
+// Distances returns how differently two robots see the hosts: the mean of |ln t_ij - ln t_kj|. It
+// stands in for the distances between robots, which nobody has measured: the same hosts are near
+// to robots on the same network.
 func Distances(c *Costs) [][]float64 {
 	d := make([][]float64, c.Robots)
 	for i := range d {

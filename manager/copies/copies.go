@@ -1,15 +1,15 @@
-// Package copies compares the copies that several robots have collected of one host, and finds robots
-// whose pages differ from their peers' by more than time explains. Paper 001 (4.1.1) allows a host to
-// be given to several robots.
+// Package copies compares the copies that several robots have collected of one host, and finds
+// robots whose pages differ from their peers' by more than time explains. Paper 001 (4.1.1)
+// allows a host to be given to several robots.
 //
-// Pages change, so two copies may differ because the robots came at different times. But if the peers
-// got the same page before and after a robot's visit, and the robot got another one in between, then
-// the robot was served something else. A page therefore counts for a visit only if peers got equal
-// digests before and after it. A page that changes more often than it is visited counts for nobody,
-// and neither does a page that returns to an earlier content.
+// Pages change, so two copies may differ because the robots came at different times. But if the
+// peers got the same page before and after a robot's visit, and the robot got another one in
+// between, then the robot was served something else. A page therefore counts for a visit only if
+// peers got equal digests before and after it. A page that changes more often than it is visited
+// counts for nobody, and neither does a page that returns to an earlier content.
 //
-// If two robots differ, nobody can tell which of them is right; both are shown. Among three or more,
-// a robot is blamed for a page if more peers are against it than with it.
+// If two robots differ, nobody can tell which of them is right; both are shown. Among three or
+// more, a robot is blamed for a page if more peers are against it than with it.
 package copies
 
 import (
@@ -104,9 +104,9 @@ func (v *Verdict) add(page []Visit, robot string) {
 	}
 }
 
-// votes compares a visit with the peers' visits next to it. with is the number of peers that got the
-// same page before or after it. against is the number of peers that got one other page, if that page
-// was got both before and after it. ok is false if nothing can be said.
+// votes compares a visit with the peers' visits next to it. with is the number of peers that got
+// the same page before or after it. against is the number of peers that got one other page, if
+// that page was got both before and after it. ok is false if nothing can be said.
 func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 	before, after := map[string]string{}, map[string]string{} // digest of the nearest visit, by peer
 	for _, p := range peers {
@@ -148,7 +148,8 @@ func votes(own Visit, peers []Visit) (with, against int, ok bool) {
 	return with, against, with > 0 || against > 0
 }
 
-// goesBack reports whether a peer got one content of a page, then another, and then the first again.
+// goesBack reports whether a peer got one content of a page, then another, and then the first
+// again.
 func goesBack(peers []Visit) bool {
 	past := map[string]map[string]bool{} // by robot: digests that others have followed
 	last := map[string]string{}

@@ -26,8 +26,8 @@ type Copies struct {
 	Example   string    `json:"example,omitempty"` // a URL that differs
 }
 
-// Verdicts keeps the visits and the verdicts in the control database. ingest enters the visits. It may
-// be used by many goroutines at once.
+// Verdicts keeps the visits and the verdicts in the control database. ingest enters the visits.
+// It may be used by many goroutines at once.
 type Verdicts struct {
 	db  *sql.DB
 	log *slog.Logger
@@ -41,8 +41,8 @@ func NewVerdicts(d *sql.DB, log *slog.Logger) *Verdicts {
 	return &Verdicts{d, log}
 }
 
-// Update judges the hosts of which visits have come since they were last judged. To run it twice at
-// once does no harm.
+// Update judges the hosts of which visits have come since they were last judged. To run it twice
+// at once does no harm.
 func (v *Verdicts) Update(ctx context.Context) error {
 	hosts, err := db.Column[string](ctx, v.db, `
 		SELECT h.name FROM hosts h WHERE (h.copies > 1 OR h.parts > 1) AND

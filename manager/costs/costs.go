@@ -1,5 +1,5 @@
-// Package costs keeps what hosts cost robots, as the robots' logs tell: requests, bytes and transfer
-// time by the hour. The planner works from these.
+// Package costs keeps what hosts cost robots, as the robots' logs tell: requests, bytes and
+// transfer time by the hour. The planner works from these.
 package costs
 
 import (
@@ -15,16 +15,16 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Book keeps the costs in the control database, and the submitted logs in a folder. It may be used by
-// many goroutines at once.
+// Book keeps the costs in the control database, and the submitted logs in a folder. It may be
+// used by many goroutines at once.
 type Book struct {
 	db   *sql.DB
 	dir  string
 	zone *time.Location
 }
 
-// New returns the costs in d, which internal/db has opened. Logs are kept in dir/logs. zone says where
-// nights and hours of the week begin.
+// New returns the costs in d, which internal/db has opened. Logs are kept in dir/logs. zone says
+// where nights and hours of the week begin.
 func New(d *sql.DB, dir string, zone *time.Location) *Book { return &Book{d, dir, zone} }
 
 // HostCosts is what a host cost each robot. It answers GET /v1/admin/hosts/{host}/costs.
@@ -116,8 +116,8 @@ func (b *Book) Rates(ctx context.Context) ([]HourRate, error) {
 // Zone returns the zone in which nights and hours of the week begin.
 func (b *Book) Zone() *time.Location { return b.zone }
 
-// Read calls each for the samples of each robot and host, in no order. where is an SQL condition on
-// hosts h and costs t, with parameters args.
+// Read calls each for the samples of each robot and host, in no order. where is an SQL condition
+// on hosts h and costs t, with parameters args.
 func Read(ctx context.Context, q db.Queryer, where string, args []any, each func(robot, host string, list Samples)) error {
 	return db.Each(ctx, q, func(rows *sql.Rows) error {
 		var robot, host string

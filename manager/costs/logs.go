@@ -50,9 +50,9 @@ type LogReport struct {
 	Repeated bool   `json:"repeated"` // it had been submitted before; nothing was counted twice
 }
 
-// SubmitLog takes a robot's log (P3). It keeps the file as logs/<name>.gz and adds what each host cost
-// the robot. Both happen, or neither. The same log again changes nothing. An error in the log itself is
-// an assign.Invalid.
+// SubmitLog takes a robot's log (P3). It keeps the file as logs/<name>.gz and adds what each host
+// cost the robot. Both happen, or neither. The same log again changes nothing. An error in the
+// log itself is an assign.Invalid.
 func (b *Book) SubmitLog(ctx context.Context, robot string, r io.Reader) (report LogReport, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	if report.Name, err = readLogName(in, robot); err != nil {
@@ -64,7 +64,8 @@ func (b *Book) SubmitLog(ctx context.Context, robot string, r io.Reader) (report
 	return report, nil
 }
 
-// submit reads the log into a temporary file, notes it and its costs, and gives the file its name.
+// submit reads the log into a temporary file, notes it and its costs, and gives the file its
+// name.
 func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *LogReport) error {
 	dir := filepath.Join(b.dir, "logs")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -96,7 +97,8 @@ func (b *Book) submit(ctx context.Context, robot string, in io.Reader, report *L
 		if err := addCosts(ctx, tx, robot, costs, b.zone); err != nil {
 			return err
 		}
-		// A crash between here and the commit leaves a file that the robot's next attempt replaces.
+		// A crash between here and the commit leaves a file that the robot's next attempt
+		// replaces.
 		return rename(spool.Name(), filepath.Join(dir, report.Name+".gz"))
 	})
 }
@@ -136,8 +138,8 @@ func (report *LogReport) sum(r io.Reader, received time.Time) (map[string]Sample
 	return costs, nil
 }
 
-// hourOf returns the hour of a line's request. It takes the time in the log, or else the answer's Date
-// header. If neither is there or plausible, it takes the time at which the log was received.
+// hourOf returns the hour of a line's request. It takes the time in the log, or else the answer's
+// Date header. If neither is there or plausible, it takes the time at which the log was received.
 func hourOf(l wire.LogLine, received time.Time) int64 {
 	at := l.At
 	if at.IsZero() {

@@ -27,9 +27,9 @@ func (s Sample) kb() float64 { return float64(s.Bytes) / 1024 }
 // msPerKB is the transfer time of 1 KB. It takes at least 1 ms for the whole sample.
 func (s Sample) msPerKB() float64 { return max(float64(s.MS), 1) / s.kb() }
 
-// Samples are the samples of one host at one robot, one for each hour in which the robot visited it,
-// the oldest first. The database keeps them as a blob of uvarints, four for each sample: hours since
-// the sample before (for the first: since 1970), requests, bytes, ms.
+// Samples are the samples of one host at one robot, one for each hour in which the robot visited
+// it, the oldest first. The database keeps them as a blob of uvarints, four for each sample:
+// hours since the sample before (for the first: since 1970), requests, bytes, ms.
 type Samples []Sample
 
 // maxSamples is how many samples are kept: four weeks with one hour a night.
@@ -66,7 +66,8 @@ func (list Samples) blob() []byte {
 	return b
 }
 
-// Add returns the samples with one more. If there are more than maxSamples, the oldest are dropped.
+// Add returns the samples with one more. If there are more than maxSamples, the oldest are
+// dropped.
 func (list Samples) Add(s Sample) Samples {
 	i, found := slices.BinarySearchFunc(list, s.Hour, func(have Sample, hour int64) int { return cmp.Compare(have.Hour, hour) })
 	if found {
@@ -80,13 +81,13 @@ func (list Samples) Add(s Sample) Samples {
 	return list
 }
 
-// outlier is the factor by which a sample's ms per KB must differ from the median to be left out. Paper
-// 001 (6.2) saw single hosts take ten times as long on one weekday as on another. It takes three
-// samples to know a median.
+// outlier is the factor by which a sample's ms per KB must differ from the median to be left out.
+// Paper 001 (6.2) saw single hosts take ten times as long on one weekday as on another. It takes
+// three samples to know a median.
 const outlier = 4
 
-// Distance returns the host's distance in ms per KB, without outliers, and the outliers. It ignores
-// samples below 1 KB, and returns 0 if there are no others.
+// Distance returns the host's distance in ms per KB, without outliers, and the outliers. It
+// ignores samples below 1 KB, and returns 0 if there are no others.
 func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	rated := slices.DeleteFunc(slices.Clone(list), func(s Sample) bool { return s.Bytes < 1024 })
 	if len(rated) == 0 {
@@ -129,8 +130,8 @@ func (list Samples) Nightly(zone *time.Location) float64 {
 	return nights[len(nights)/2]
 }
 
-// LastNight returns the requests of the twelve hours up to the last sample, and that sample's hour. It
-// returns zeros if there are no samples.
+// LastNight returns the requests of the twelve hours up to the last sample, and that sample's
+// hour. It returns zeros if there are no samples.
 func (list Samples) LastNight() (requests, hour int64) {
 	if len(list) == 0 {
 		return 0, 0

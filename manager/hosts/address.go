@@ -128,8 +128,8 @@ func (r *Registry) resolve(ctx context.Context, hosts []string) map[string]addre
 	return found
 }
 
-// setAddresses notes a host's addresses. If another robot has the hosts of its new group, the host
-// goes to that robot.
+// setAddresses notes a host's addresses. If another robot has the hosts of its new group, the
+// host goes to that robot.
 func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, now int64) error {
 	group := a.group(host)
 	var state State
@@ -157,8 +157,8 @@ func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, n
 	return t.Reassign(ctx, host)
 }
 
-// ReportAddresses notes the addresses at which a robot reached hosts that it has. A host of another
-// robot is ErrNotAssigned, and nothing is changed.
+// ReportAddresses notes the addresses at which a robot reached hosts that it has. A host of
+// another robot is ErrNotAssigned, and nothing is changed.
 func (r *Registry) ReportAddresses(ctx context.Context, robot string, given map[string][]string) error {
 	parsed, err := parseAddresses(given)
 	if err != nil {
@@ -181,8 +181,8 @@ func (r *Registry) ReportAddresses(ctx context.Context, robot string, given map[
 	})
 }
 
-// RefreshAddresses looks up a batch of hosts whose addresses are older than the given time, the oldest
-// first. It returns how many of them were found.
+// RefreshAddresses looks up a batch of hosts whose addresses are older than the given time, the
+// oldest first. It returns how many of them were found.
 func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (int, error) {
 	hosts, err := db.Column[string](ctx, r.db, `
 		SELECT name FROM hosts WHERE state = 'accepted' AND resolved < ? ORDER BY resolved LIMIT ?`, db.Millis(before), refreshBatch)

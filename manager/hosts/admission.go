@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxFoundSeeds is how many start URLs of one host robots may add, so that a report of all pages of a
-// large site does not fill the lists. It does not bind operators.
+// maxFoundSeeds is how many start URLs of one host robots may add, so that a report of all pages
+// of a large site does not fill the lists. It does not bind operators.
 const maxFoundSeeds = 100
 
 // rules say how a list of hosts is to be entered.
@@ -66,8 +66,8 @@ func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) 
 	return report, err
 }
 
-// lookUpNew finds the addresses of the hosts that are new and will be collected. It runs before any
-// transaction is open.
+// lookUpNew finds the addresses of the hosts that are new and will be collected. It runs before
+// any transaction is open.
 func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (map[string]addresses, error) {
 	exists, err := knownHosts(ctx, r.db, names)
 	if err != nil {
@@ -101,9 +101,9 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string) (map[string]b
 	return known, nil
 }
 
-// admission enters a list of hosts within one transaction. New hosts and their start URLs are inserted
-// together at the end. Nothing can come between: no robot has the hosts yet, and only one transaction
-// writes at a time.
+// admission enters a list of hosts within one transaction. New hosts and their start URLs are
+// inserted together at the end. Nothing can come between: no robot has the hosts yet, and only
+// one transaction writes at a time.
 type admission struct {
 	tx     *assign.Tx
 	rules  rules
@@ -246,8 +246,9 @@ func (a *admission) addSeeds(ctx context.Context, host string, lines []wire.Host
 	return err
 }
 
-// seedsOfShared returns how many start URLs a host may have. If the robot that reports them shares the
-// host with others by URL, the number is large: the report has all URLs of the others' shares.
+// seedsOfShared returns how many start URLs a host may have. If the robot that reports them
+// shares the host with others by URL, the number is large: the report has all URLs of the others'
+// shares.
 func (a *admission) seedsOfShared(ctx context.Context, host string) (int64, error) {
 	const maxSplitSeeds = 1_000_000
 	var shared bool

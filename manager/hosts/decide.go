@@ -10,9 +10,9 @@ import (
 	"sheaf/manager/assign"
 )
 
-// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to the
-// hosts named and to those that All, Domain or FoundBy choose. If both Domain and FoundBy are given,
-// both must hold. It is the body of POST /v1/admin/hosts/decide.
+// DecideRequest accepts or refuses hosts that robots found and that are Pending. It applies to
+// the hosts named and to those that All, Domain or FoundBy choose. If both Domain and FoundBy are
+// given, both must hold. It is the body of POST /v1/admin/hosts/decide.
 type DecideRequest struct {
 	State   State    `json:"state"` // Accepted or Refused
 	Hosts   []string `json:"hosts,omitempty"`

@@ -17,18 +17,19 @@ const (
 	Refused  State = "refused"  // a robot found it outside the policy, or an operator removed it
 )
 
-// Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and for
-// all names below it: "jp", "ac.jp", "example.com". "*" stands for every host.
+// Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and
+// for all names below it: "jp", "ac.jp", "example.com". "*" stands for every host.
 type Policy struct {
 	Accept []string
 	Refuse []string // goes before Accept; what is in neither list is Pending
-	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So a
-	// service that gives each of its users a host cannot fill the lists. 0: no limit.
+	// PerDomain limits the accepted hosts of one registered domain; further ones are Pending. So
+	// a service that gives each of its users a host cannot fill the lists. 0: no limit.
 	PerDomain int
 }
 
-// registered returns the domain by which the host's owner is registered, as the public suffix list
-// has it: waseda.ac.jp for www.waseda.ac.jp. For an IP address or a public suffix it returns the name.
+// registered returns the domain by which the host's owner is registered, as the public suffix
+// list has it: waseda.ac.jp for www.waseda.ac.jp. For an IP address or a public suffix it returns
+// the name.
 func registered(host string) string {
 	name := withoutPort(host)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {

@@ -1,8 +1,8 @@
-// Package hosts keeps the hosts: which there are, which of them are collected, at what IP addresses
-// they are, and what operators and consumers want of them.
+// Package hosts keeps the hosts: which there are, which of them are collected, at what IP
+// addresses they are, and what operators and consumers want of them.
 //
-// A host is accepted, pending or refused. Hosts that operators add are accepted. Hosts that robots
-// find become what the Policy says.
+// A host is accepted, pending or refused. Hosts that operators add are accepted. Hosts that
+// robots find become what the Policy says.
 package hosts
 
 import (
@@ -70,9 +70,9 @@ type Report struct {
 	Known    int `json:"known"` // were known before; their new URLs are kept
 }
 
-// AddHosts accepts hosts for an operator, including hosts that were refused or are pending. Collecting
-// starts at the URLs, which have the form that wire.NormalizeURL takes; a host may have several. Hosts
-// whose addresses are given, by name, are not looked up.
+// AddHosts accepts hosts for an operator, including hosts that were refused or are pending.
+// Collecting starts at the URLs, which have the form that wire.NormalizeURL takes; a host may
+// have several. Hosts whose addresses are given, by name, are not looked up.
 func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[string][]string) (Report, error) {
 	return r.AddReplicated(ctx, urls, addresses, assign.Replication{})
 }
@@ -102,8 +102,8 @@ func (r *Registry) AddReplicated(ctx context.Context, urls []string, addresses m
 	})
 }
 
-// checkName refuses names that no robot at another site can reach. An IP address passes: the robot's
-// settings say whether it may visit it.
+// checkName refuses names that no robot at another site can reach. An IP address passes: the
+// robot's settings say whether it may visit it.
 func checkName(host string) error {
 	name := withoutPort(host)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
@@ -118,8 +118,8 @@ func checkName(host string) error {
 	return nil
 }
 
-// Discover enters what a robot has found. New hosts become what the policy says. New URLs of known
-// hosts are added to their start URLs.
+// Discover enters what a robot has found. New hosts become what the policy says. New URLs of
+// known hosts are added to their start URLs.
 func (r *Registry) Discover(ctx context.Context, robot string, lines []wire.HostLine) (Report, error) {
 	return r.admit(ctx, lines, rules{source: robot, judge: r.policy.Judge, maxSeeds: maxFoundSeeds, perDomain: r.policy.PerDomain})
 }
@@ -139,8 +139,8 @@ func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	})
 }
 
-// Hosts returns at most limit hosts in the order of their names, beginning after the name after. If
-// state is not "", it returns hosts of that state only.
+// Hosts returns at most limit hosts in the order of their names, beginning after the name after.
+// If state is not "", it returns hosts of that state only.
 func (r *Registry) Hosts(ctx context.Context, state State, after string, limit int) ([]Host, error) {
 	list := []Host{}
 	err := db.ReadOnly(ctx, r.db, func(tx *sql.Tx) error {

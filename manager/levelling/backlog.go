@@ -74,8 +74,8 @@ func left(list []Backlog) []float64 {
 	return urls
 }
 
-// rates returns the robots' rates in pages a second. A robot whose rate is not known gets the mean of
-// the others. If no rate is known, it returns nil.
+// rates returns the robots' rates in pages a second. A robot whose rate is not known gets the
+// mean of the others. If no rate is known, it returns nil.
 func rates(list []Backlog) []float64 {
 	sum, n := 0.0, 0
 	for _, b := range list {
@@ -95,8 +95,8 @@ func rates(list []Backlog) []float64 {
 	return r
 }
 
-// NoteHeartbeat writes down what a robot says of its cycle. It reports whether nothing was known of the
-// robot, so that it is to be asked to report all its hosts.
+// NoteHeartbeat writes down what a robot says of its cycle. It reports whether nothing was known
+// of the robot, so that it is to be asked to report all its hosts.
 func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (unknown bool, err error) {
 	now := time.Now()
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
@@ -157,8 +157,9 @@ type pulse struct {
 	rate             float64
 }
 
-// next returns the robot's new rate in pages a second: the mean of its rate before and its rate since
-// the last heartbeat. A robot that was not collecting all the time keeps its rate. now is in Unix ms.
+// next returns the robot's new rate in pages a second: the mean of its rate before and its rate
+// since the last heartbeat. A robot that was not collecting all the time keeps its rate. now is
+// in Unix ms.
 func (p pulse) next(now int64, hb wire.Heartbeat) float64 {
 	if p.at == 0 || now <= p.at || p.cycle != hb.Cycle || hb.Pages < p.pages || p.phase != wire.PhaseCollecting || hb.Phase != wire.PhaseCollecting {
 		return p.rate

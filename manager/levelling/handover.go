@@ -15,9 +15,10 @@ import (
 // freshFor is how old a heartbeat may be for a robot's hosts to be moved by what it says.
 const freshFor = 20 * time.Minute
 
-// movable is an SQL condition on hosts h. It holds if a certain robot, or an idle one, has the host and
-// has begun no host of its group. It excludes groups with a host that several robots have, because
-// these share the work already. The parameters are the robot and the least time of a fresh heartbeat.
+// movable is an SQL condition on hosts h. It holds if a certain robot, or an idle one, has the
+// host and has begun no host of its group. It excludes groups with a host that several robots
+// have, because these share the work already. The parameters are the robot and the least time of
+// a fresh heartbeat.
 const movable = `h.grp IN (
 	SELECT g.grp FROM hosts g JOIN assignments ga ON ga.host = g.name AND ga.to_generation IS NULL
 		LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
@@ -35,8 +36,8 @@ type handover struct {
 }
 
 // HandOver takes hosts that a robot has not begun from it, if other robots are idle or Level has
-// decided so, and returns how many. Call it with the robot's heartbeat: the heartbeat says which hosts
-// were begun, and its answer tells the robot that its list has changed.
+// decided so, and returns how many. Call it with the robot's heartbeat: the heartbeat says which
+// hosts were begun, and its answer tells the robot that its list has changed.
 func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (moved int, err error) {
 	l.planning.Lock()
 	defer l.planning.Unlock()
@@ -106,8 +107,8 @@ func (h *handover) feed(idle []string) {
 	}
 }
 
-// carryOut moves the groups that are to have another robot, unless the robot has begun them meanwhile.
-// It returns how many hosts it has moved.
+// carryOut moves the groups that are to have another robot, unless the robot has begun them
+// meanwhile. It returns how many hosts it has moved.
 func (l *Leveller) carryOut(ctx context.Context, h *handover) (moved int, err error) {
 	err = l.assignments.Change(ctx, func(t *assign.Tx) error {
 		moved = 0
@@ -196,8 +197,8 @@ func (l *Leveller) workOf(ctx context.Context, s *snapshot) (w work, err error) 
 	return w, nil
 }
 
-// ends returns when each robot will be done with what it has begun and with the plan's groups, in ms
-// from now.
+// ends returns when each robot will be done with what it has begun and with the plan's groups, in
+// ms from now.
 func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
 	end := slices.Clone(w.busy)
 	for n, i := range plan {

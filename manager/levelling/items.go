@@ -8,8 +8,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// items are what the day's plan gives to robots: first the groups of hosts, then each copy and share
-// that a host's robots besides the first have.
+// items are what the day's plan gives to robots: first the groups of hosts, then each copy and
+// share that a host's robots besides the first have.
 type items struct {
 	costs  *balance.Costs
 	from   balance.Plan
@@ -51,8 +51,8 @@ func (s *snapshot) items(cost balance.Func) (*items, error) {
 	return it, err
 }
 
-// move assigns the items as planned. Hosts that wait are left to the end of the transaction, which
-// goes by the same factors.
+// move assigns the items as planned. Hosts that wait are left to the end of the transaction,
+// which goes by the same factors.
 func (it *items) move(ctx context.Context, t *assign.Tx, s *snapshot, to balance.Plan) error {
 	for n := range to {
 		if it.from[n] < 0 || it.from[n] == to[n] {
@@ -80,8 +80,9 @@ func (it *items) moved(to balance.Plan) (n int) {
 	return n
 }
 
-// splits returns into how many parts hosts are to be split, for those where that changes: hosts that
-// are too large for one robot's window, and hosts that have become so much smaller that fewer parts do.
+// splits returns into how many parts hosts are to be split, for those where that changes: hosts
+// that are too large for one robot's window, and hosts that have become so much smaller that
+// fewer parts do.
 func (s *snapshot) splits(large []Large, windowMS float64) map[string]int {
 	const slack = 1.25 // keeps a host near the limit from being split and joined in turns
 	parts := map[string]int{}

@@ -1,13 +1,13 @@
 // Package levelling decides who collects which host by what the hosts cost, and carries it out.
 //
 // Once a day a plan is made for all hosts (Rebalance). While the robots work, hosts that were not
-// begun are handed on: to robots that have nothing left, and along the robots' tree where backlogs
-// differ (paper 000, 3.3). A robot's hosts are handed on only when its heartbeat has just said which
-// hosts it has begun. At any other time it might begin a host that is being moved, and two robots
-// would collect it.
+// begun are handed on: to robots that have nothing left, and along the robots' tree where
+// backlogs differ (paper 000, 3.3). A robot's hosts are handed on only when its heartbeat has
+// just said which hosts it has begun. At any other time it might begin a host that is being
+// moved, and two robots would collect it.
 //
-// The decisions themselves are pure and in package balance. This package reads their input from the
-// database, in a snapshot, and writes what comes out.
+// The decisions themselves are pure and in package balance. This package reads their input from
+// the database, in a snapshot, and writes what comes out.
 package levelling
 
 import (
@@ -71,8 +71,8 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Leveller {
 // lateBy is the delay after which a plan waits for the next day, because the robots are at work.
 const lateBy = time.Hour
 
-// PlanToday makes the day's plan if it is due. A plan whose Made is zero says that none was made. It
-// may have to wait for another process's plan.
+// PlanToday makes the day's plan if it is due. A plan whose Made is zero says that none was made.
+// It may have to wait for another process's plan.
 func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
 	if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due {
 		return plan, err

@@ -38,10 +38,10 @@ type Large struct {
 	Parts int     `json:"parts"`    // into which it has to be split, by the hash of the URL
 }
 
-// Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan. It
-// goes on from the present assignment and moves few hosts. Hosts that a robot has begun in its cycle
-// stay. If nothing was measured, it changes nothing. One process plans at a time; if another planner
-// has begun since, it fails with ErrFenced.
+// Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan.
+// It goes on from the present assignment and moves few hosts. Hosts that a robot has begun in its
+// cycle stay. If nothing was measured, it changes nothing. One process plans at a time; if
+// another planner has begun since, it fails with ErrFenced.
 func (l *Leveller) Rebalance(ctx context.Context, dry bool) (plan Plan, err error) {
 	if dry {
 		return l.plan(ctx, dryRun)
@@ -179,8 +179,8 @@ func (l *Leveller) adopt(ctx context.Context, token int64, p *proposal) error {
 	})
 }
 
-// keepWeights writes down the hosts' weights that have changed. It uses many short transactions, so
-// that nobody has to wait long.
+// keepWeights writes down the hosts' weights that have changed. It uses many short transactions,
+// so that nobody has to wait long.
 func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 	var rows [][]any
 	for j, host := range s.hosts {
@@ -230,7 +230,8 @@ func (s *snapshot) large(window time.Duration) []Large {
 
 var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
 
-// named replaces the planner's numbers of robots and groups by names. A group goes by its first host.
+// named replaces the planner's numbers of robots and groups by names. A group goes by its first
+// host.
 func (s *snapshot) named(sentences []string, groups [][]int) []string {
 	for k, text := range sentences {
 		sentences[k] = numbered.ReplaceAllStringFunc(text, func(word string) string {

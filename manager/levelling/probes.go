@@ -18,8 +18,8 @@ const (
 	probeOld   = 30 * 24 * time.Hour // after which a measured distance is measured anew
 )
 
-// worthProbing returns at most so many pairs of robot and host that are worth measuring. For a group it
-// names the heaviest host.
+// worthProbing returns at most so many pairs of robot and host that are worth measuring. For a
+// group it names the heaviest host.
 func (s *snapshot) worthProbing(it *items, r balance.Result, most int) []balance.Pair {
 	if most <= 0 {
 		return nil
@@ -44,8 +44,8 @@ func (s *snapshot) worthProbing(it *items, r balance.Result, most int) []balance
 	return pairs
 }
 
-// askProbe has a robot measure its distance to a host, unless it is to do so or has done so already.
-// now is in Unix ms.
+// askProbe has a robot measure its distance to a host, unless it is to do so or has done so
+// already. now is in Unix ms.
 func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) error {
 	if _, err := t.Exec(ctx, `DELETE FROM probes WHERE robot = ? AND host = ? AND done > 0 AND done < ?`, robot, host, now-probeOld.Milliseconds()); err != nil {
 		return err
@@ -82,7 +82,8 @@ func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk
 	return asks, nil
 }
 
-// NoteProbes notes what the robot has measured, by host. It ignores what the robot was not asked for.
+// NoteProbes notes what the robot has measured, by host. It ignores what the robot was not asked
+// for.
 func (l *Leveller) NoteProbes(ctx context.Context, robot string, results map[string]wire.ProbeResult) error {
 	for host, r := range results {
 		_, err := l.db.ExecContext(ctx, `UPDATE probes SET done = ?, bytes = ?, ms = ?, fault = ? WHERE robot = ? AND host = ? AND done = 0`,

@@ -19,9 +19,9 @@ type shipment struct {
 	urls float64
 }
 
-// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to their
-// neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next heartbeat.
-// Call it every minute, in one goroutine.
+// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to
+// their neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
+// heartbeat. Call it every minute, in one goroutine.
 func (l *Leveller) Level(ctx context.Context, now time.Time) error {
 	active, err := l.active(ctx, now)
 	if err != nil {
@@ -73,10 +73,10 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 	return nil
 }
 
-// shipTo passes groups of at most so many URLs from the giver to a neighbour, those first that are
-// relatively nearest to the neighbour. size is the URLs of each group, end when each robot will be
-// done. URLs are not time: as in balance.Take, a group stays if it costs several times as much at the
-// neighbour, or would be done later there.
+// shipTo passes groups of at most so many URLs from the giver to a neighbour, those first that
+// are relatively nearest to the neighbour. size is the URLs of each group, end when each robot
+// will be done. URLs are not time: as in balance.Take, a group stays if it costs several times as
+// much at the neighbour, or would be done later there.
 func (h *handover) shipTo(to int, urls float64, size, end []float64) {
 	const dear, doubt = 3, 0.5
 	c, from := h.groups.costs, h.giver
@@ -119,7 +119,8 @@ func (l *Leveller) addWaiting(ctx context.Context, h *handover, end []float64) e
 		WHERE a.to_generation IS NULL AND d.host IS NULL GROUP BY a.robot`)
 }
 
-// requests returns how many requests a robot's hosts took in their last night, as far as measured.
+// requests returns how many requests a robot's hosts took in their last night, as far as
+// measured.
 func (l *Leveller) requests(ctx context.Context, robot string) (map[string]float64, error) {
 	requests, latest := map[string]float64{}, map[string]int64{}
 	err := db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
@@ -140,7 +141,8 @@ type robotTree struct {
 	made   time.Time
 }
 
-// A tree is made from some of the hosts, and used for a while: distances do not change by the hour.
+// A tree is made from some of the hosts, and used for a while: distances do not change by the
+// hour.
 const (
 	treeHosts = 2000
 	treeFor   = time.Hour

@@ -12,8 +12,8 @@ import (
 	"sheaf/manager/costs"
 )
 
-// snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have numbers:
-// their places in robots and hosts, which are sorted.
+// snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have
+// numbers: their places in robots and hosts, which are sorted.
 type snapshot struct {
 	robots []string
 	slow   []float64 // by robot: ms that it takes for what takes the median robot 1 ms
@@ -70,8 +70,8 @@ type hostFilter struct {
 	robots []string // nil: all
 }
 
-// costFilter returns the SQL condition on hosts h and costs t. To read what two robots have measured
-// is much quicker than to read what all have: there may be millions of pairs.
+// costFilter returns the SQL condition on hosts h and costs t. To read what two robots have
+// measured is much quicker than to read what all have: there may be millions of pairs.
 func (f hostFilter) costFilter() (string, []any) {
 	if f.robots == nil {
 		return f.where, f.args
@@ -79,8 +79,8 @@ func (f hostFilter) costFilter() (string, []any) {
 	return f.where + ` AND t.robot IN ` + db.Tuple(len(f.robots)), slices.Concat(f.args, db.Args(f.robots))
 }
 
-// snapshot reads the accepted hosts that the filter chooses, the robots that take part and are heard
-// of, and what was measured.
+// snapshot reads the accepted hosts that the filter chooses, the robots that take part and are
+// heard of, and what was measured.
 func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot, err error) {
 	err = db.ReadOnly(ctx, l.db, func(tx *sql.Tx) error {
 		s = &snapshot{}
@@ -215,8 +215,8 @@ func (s *snapshot) readProbes(ctx context.Context, tx *sql.Tx, number map[string
 	}, `SELECT robot, host, bytes, ms FROM probes WHERE done > 0 AND bytes >= 1024`)
 }
 
-// fit estimates the factors of robots and hosts from all that was measured. They stand in for what
-// nobody has measured. It returns false if nothing was measured at all.
+// fit estimates the factors of robots and hosts from all that was measured. They stand in for
+// what nobody has measured. It returns false if nothing was measured at all.
 func (s *snapshot) fit() bool {
 	var seen []balance.Measured
 	var known []float64
@@ -259,8 +259,8 @@ type grouping struct {
 	from  balance.Plan   // by group: the robot that has it now; -1: none
 }
 
-// groups joins the hosts of each group and sums up their costs. It leaves out the robots besides the
-// first.
+// groups joins the hosts of each group and sums up their costs. It leaves out the robots besides
+// the first.
 func (s *snapshot) groups(cost balance.Func) (g grouping, err error) {
 	g.costs, g.of, err = balance.Grouped(len(s.robots), len(s.hosts), cost, func(j int) string { return s.group[j] })
 	if err != nil {

@@ -14,9 +14,10 @@ const (
 	dryRun    = -1          // in place of a token: nothing is written
 )
 
-// asPlanner calls f when it is this process's turn to plan. The lease only saves work. The database
-// makes sure that no two plans are made from one assignment: a planner writes its token down before it
-// reads the assignment, and what it writes is refused if a higher token is there by then.
+// asPlanner calls f when it is this process's turn to plan. The lease only saves work. The
+// database makes sure that no two plans are made from one assignment: a planner writes its token
+// down before it reads the assignment, and what it writes is refused if a higher token is there
+// by then.
 func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, token int64) error) error {
 	err := l.opt.Leases.Do(ctx, leasePlan, func(ctx context.Context, token int64) error {
 		if err := l.noteToken(ctx, token); err != nil {
@@ -30,9 +31,9 @@ func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, to
 	return err
 }
 
-// noteToken writes a planner's token down, or fails with ErrFenced if a higher one is there. It is a
-// writing transaction, and so waits for planners that are just checking theirs (checkToken) and
-// writing. Otherwise this planner could read the assignment before such a planner changes it.
+// noteToken writes a planner's token down, or fails with ErrFenced if a higher one is there. It
+// is a writing transaction, and so waits for planners that are just checking theirs (checkToken)
+// and writing. Otherwise this planner could read the assignment before such a planner changes it.
 func (l *Leveller) noteToken(ctx context.Context, token int64) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)

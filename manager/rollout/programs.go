@@ -19,13 +19,14 @@ const Prefix = "releases/"
 
 func programKey(digest string) string { return Prefix + "programs/" + digest }
 
-// TakeProgram stores a program, durably, under its SHA-256. It does nothing if the program is there
-// already.
+// TakeProgram stores a program, durably, under its SHA-256. It does nothing if the program is
+// there already.
 func (s *Releases) TakeProgram(ctx context.Context, digest string, r io.Reader) error {
 	if !release.ValidDigest(digest) {
 		return Bad{fmt.Errorf("%q is not a SHA-256 in lower-case hexadecimal", digest)}
 	}
-	// A temporary file, because the store needs the size first and must not get a damaged program.
+	// A temporary file, because the store needs the size first and must not get a damaged
+	// program.
 	f, err := os.CreateTemp("", "sheaf-program-*")
 	if err != nil {
 		return err

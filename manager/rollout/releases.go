@@ -1,10 +1,10 @@
 // Package rollout keeps the releases of the robot's program and rolls each out in stages: it is
-// offered first to 1 % of the robots, then to 10 %, then to all. The next stage begins by itself when
-// the robots of the stage before report that they run the release. The roll-out stops by itself if too
-// many robots go back to the release before.
+// offered first to 1 % of the robots, then to 10 %, then to all. The next stage begins by itself
+// when the robots of the stage before report that they run the release. The roll-out stops by
+// itself if too many robots go back to the release before.
 //
-// A release is signed by the operators. This package verifies it when it is published; robots do not
-// rely on that, but verify it with the key that they got when they joined.
+// A release is signed by the operators. This package verifies it when it is published; robots do
+// not rely on that, but verify it with the key that they got when they joined.
 package rollout
 
 import (
@@ -29,20 +29,21 @@ var (
 	ErrCounter = errors.New("the counter is not higher than that of every earlier release")
 	// ErrUnknown says that there is no such release.
 	ErrUnknown = errors.New("no such release was published")
-	// ErrProgram says that a program was not sent, or does not have the digest that it was sent under.
+	// ErrProgram says that a program was not sent, or does not have the digest that it was sent
+	// under.
 	ErrProgram = errors.New("a program of the release was not sent whole")
 )
 
-// Releases keeps the releases in the control database, and their programs in the object store. It may
-// be used by many goroutines at once. A change is durable when its method returns.
+// Releases keeps the releases in the control database, and their programs in the object store. It
+// may be used by many goroutines at once. A change is durable when its method returns.
 type Releases struct {
 	db      *sql.DB
 	objects store.Store
 	log     *slog.Logger
 }
 
-// New returns the releases in d, which internal/db has opened, with programs in the store. A nil logger
-// discards.
+// New returns the releases in d, which internal/db has opened, with programs in the store. A nil
+// logger discards.
 func New(d *sql.DB, objects store.Store, log *slog.Logger) *Releases {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -104,8 +105,8 @@ func (s *Releases) Key(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// SetKey registers the key that releases are signed with. Robots get it when they join and trust no
-// other afterwards. Therefore another key is ErrKey unless replace is set.
+// SetKey registers the key that releases are signed with. Robots get it when they join and trust
+// no other afterwards. Therefore another key is ErrKey unless replace is set.
 func (s *Releases) SetKey(ctx context.Context, key string, replace bool) error {
 	k, err := release.ParseKey(key)
 	if err != nil {
@@ -129,9 +130,10 @@ type Bad struct{ error }
 // Unwrap returns the wrapped error.
 func (b Bad) Unwrap() error { return b.error }
 
-// Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It must
-// be signed with the registered key, be newer than all others and expire in a day at the earliest. Each
-// stage lasts at least soak. If no robot has reported yet, the release is for all at once.
+// Publish begins to roll out a release. Its programs must have been sent before (TakeProgram). It
+// must be signed with the registered key, be newer than all others and expire in a day at the
+// earliest. Each stage lasts at least soak. If no robot has reported yet, the release is for all
+// at once.
 func (s *Releases) Publish(ctx context.Context, text, signature []byte, soak time.Duration) error {
 	key, err := s.Key(ctx)
 	if err != nil {
@@ -233,8 +235,8 @@ type Signed struct {
 	Text, Signature []byte
 }
 
-// Get returns a release, or, for counter 0, the newest that every robot may have. If there is none, it
-// returns ErrUnknown.
+// Get returns a release, or, for counter 0, the newest that every robot may have. If there is
+// none, it returns ErrUnknown.
 func (s *Releases) Get(ctx context.Context, counter int64) (Signed, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil {

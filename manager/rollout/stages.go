@@ -46,8 +46,8 @@ type reporter struct {
 	failed        bool // it went back from this release since the stage began
 }
 
-// ranked orders robots for one release by a hash. So each release begins with other robots, and the
-// order of two robots does not change when others come and go.
+// ranked orders robots for one release by a hash. So each release begins with other robots, and
+// the order of two robots does not change when others come and go.
 func ranked(counter int64, robots []reporter) []reporter {
 	rank := func(r reporter) [32]byte { return sha256.Sum256(fmt.Appendf(nil, "%d:%s", counter, r.name)) }
 	return slices.SortedFunc(slices.Values(robots), func(a, b reporter) int {
@@ -70,9 +70,9 @@ const (
 	stop
 )
 
-// judge judges a stage by the robots that were offered the release. It returns stop if more than 5 % of
-// those that tried it went back, which may be the first one. It returns advance if the stage has lasted
-// its soak and 90 % of the robots that are heard of run the release.
+// judge judges a stage by the robots that were offered the release. It returns stop if more than
+// 5 % of those that tried it went back, which may be the first one. It returns advance if the
+// stage has lasted its soak and 90 % of the robots that are heard of run the release.
 func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	var took, failed, heard int
 	for _, r := range offered {
@@ -95,8 +95,8 @@ func judge(counter int64, s stage, offered []reporter, now time.Time) verdict {
 	return stay
 }
 
-// Report notes a robot's report on its program, moves the roll-outs on, and returns the release that
-// the robot is to have, or nil if it has it.
+// Report notes a robot's report on its program, moves the roll-outs on, and returns the release
+// that the robot is to have, or nil if it has it.
 func (s *Releases) Report(ctx context.Context, robot string, req wire.ReportRequest) (offer *wire.Offer, err error) {
 	err = db.Transact(ctx, s.db, nil, func(tx *sql.Tx) error {
 		now := time.Now()
@@ -153,8 +153,8 @@ func (s *Releases) offer(ctx context.Context, tx *sql.Tx, robot string, req wire
 	return nil, s.moveRest(ctx, tx, all, req.Counter, now)
 }
 
-// moveRest judges the releases up to the one that the robot runs: its report may be the one that a
-// stage waits for.
+// moveRest judges the releases up to the one that the robot runs: its report may be the one that
+// a stage waits for.
 func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, counter int64, now time.Time) error {
 	for _, p := range all {
 		if p.Counter > counter || p.percent == 100 || p.stopped != "" {
@@ -171,8 +171,8 @@ func (s *Releases) moveRest(ctx context.Context, tx *sql.Tx, all []published, co
 	return nil
 }
 
-// moveOn moves a roll-out on by as many stages as the reports allow. If there are few robots, two stages
-// may have the same ones.
+// moveOn moves a roll-out on by as many stages as the reports allow. If there are few robots, two
+// stages may have the same ones.
 func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots []reporter, now time.Time) error {
 	for p.stopped == "" {
 		offered := share(robots, p.percent)
@@ -197,7 +197,8 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 	return nil
 }
 
-// reporters returns the robots that have credentials and for whose platform the release has a program.
+// reporters returns the robots that have credentials and for whose platform the release has a
+// program.
 func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, error) {
 	robots, err := db.List(ctx, q, func(rows *sql.Rows, r *reporter) error {
 		var reported int64
@@ -214,8 +215,9 @@ func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, erro
 	}), err
 }
 
-// BelowFloor returns the floor that the robot's program is below, or 0 if it is below none. A floor is
-// the oldest release that gets work. A robot that has never reported is below every floor.
+// BelowFloor returns the floor that the robot's program is below, or 0 if it is below none. A
+// floor is the oldest release that gets work. A robot that has never reported is below every
+// floor.
 func (s *Releases) BelowFloor(ctx context.Context, robot string) (int64, error) {
 	all, err := releases(ctx, s.db)
 	if err != nil || len(all) == 0 {

@@ -11,8 +11,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Restart orders the robot to drop its list and fetch it anew (P4). It makes a generation, which it
-// returns, so that the new list is newer than the one the robot has.
+// Restart orders the robot to drop its list and fetch it anew (P4). It makes a generation, which
+// it returns, so that the new list is newer than the one the robot has.
 func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, err error) {
 	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
 		if generation, err = t.Generation(ctx); err != nil {
@@ -28,9 +28,9 @@ func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, e
 	return generation, err
 }
 
-// RestartDue reports whether the robot is to restart. A robot that sends the generation of its list is
-// told so until it has a newer list, so a lost answer is repeated. A robot that does not (has < 0) is
-// told once for each order.
+// RestartDue reports whether the robot is to restart. A robot that sends the generation of its
+// list is told so until it has a newer list, so a lost answer is repeated. A robot that does not
+// (has < 0) is told once for each order.
 func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool, error) {
 	res, err := r.db.ExecContext(ctx, `
 		UPDATE robots SET restart_answered = restart_generation
@@ -77,8 +77,8 @@ func (r *Roster) set(ctx context.Context, robot, query string, value any) error 
 	return nil
 }
 
-// Directives returns what the robot is to do, judged by its heartbeat, and the entity tag of its list
-// now.
+// Directives returns what the robot is to do, judged by its heartbeat, and the entity tag of its
+// list now.
 func (r *Roster) Directives(ctx context.Context, robot string, hb wire.Heartbeat) (list string, due []wire.Directive, err error) {
 	var generation int64
 	var paused, look bool

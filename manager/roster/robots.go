@@ -38,8 +38,8 @@ type Robot struct {
 	Behind       int64     `json:"behind,omitempty"` // counter of a newer release that all robots were offered more than a day ago
 }
 
-// Admit returns a one-time token for a robot. The name may be new or revoked, or may have been admitted
-// before without joining; then the earlier token becomes void.
+// Admit returns a one-time token for a robot. The name may be new or revoked, or may have been
+// admitted before without joining; then the earlier token becomes void.
 func (r *Roster) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
 	if !wire.ValidRobotName(name) || name == "join" || name == "import" { // a path, and the name of what operators import
 		return "", time.Time{}, ErrRobotName
@@ -61,8 +61,8 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 	return token, expires, nil
 }
 
-// Join exchanges a token for credentials and registers the robot's key. Of two robots that send the
-// same token, one joins and the other gets ErrToken.
+// Join exchanges a token for credentials and registers the robot's key. Of two robots that send
+// the same token, one joins and the other gets ErrToken.
 func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinResponse, error) {
 	releaseKey, err := r.opt.Releases.Key(ctx)
 	if err != nil {
@@ -87,8 +87,8 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 	}, nil
 }
 
-// Authenticate returns nil if the secret is the robot's, and ErrUnauthorized if it is not. It notes
-// that the robot was heard of; a robot that had lapsed takes part again.
+// Authenticate returns nil if the secret is the robot's, and ErrUnauthorized if it is not. It
+// notes that the robot was heard of; a robot that had lapsed takes part again.
 func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	var want []byte
 	var seen, lapsed int64
@@ -127,8 +127,8 @@ func (r *Roster) RobotKey(ctx context.Context, robot string) (ed25519.PublicKey,
 	return ed25519.PublicKey(key), nil
 }
 
-// Revoke takes the robot's credentials and its unused token away and hands its hosts on. It works from
-// the robot's next request. The robot's history stays.
+// Revoke takes the robot's credentials and its unused token away and hands its hosts on. It works
+// from the robot's next request. The robot's history stays.
 func (r *Roster) Revoke(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error {
 		n, err := t.Exec(ctx, `
@@ -178,8 +178,8 @@ func (r *Roster) Subscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Unsubscribe hands the robot's hosts on. Its credentials stay valid, so that it can send what it has
-// collected and subscribe again.
+// Unsubscribe hands the robot's hosts on. Its credentials stay valid, so that it can send what it
+// has collected and subscribe again.
 func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	return r.assignments.Change(ctx, func(t *assign.Tx) error { return t.Leave(ctx, robot) })
 }

@@ -1,9 +1,9 @@
-// Package roster keeps the robots: their admission, their credentials, whether they take part, and
-// what operators want of them.
+// Package roster keeps the robots: their admission, their credentials, whether they take part,
+// and what operators want of them.
 //
-// A robot is a name with credentials. An operator admits the name and passes on a one-time token. The
-// robot exchanges the token for a secret and registers the key that it signs its batches with. Token
-// and secret are 256 random bits; only their SHA-256 is kept.
+// A robot is a name with credentials. An operator admits the name and passes on a one-time token.
+// The robot exchanges the token for a secret and registers the key that it signs its batches
+// with. Token and secret are 256 random bits; only their SHA-256 is kept.
 //
 // A robot takes part while it is subscribed and has not lapsed. Only then it has hosts.
 package roster
@@ -51,8 +51,8 @@ type Options struct {
 	Log       *slog.Logger       // nil: discards
 }
 
-// Roster keeps the robots in the control database. It may be used by many goroutines at once. A change
-// is durable when its method returns.
+// Roster keeps the robots in the control database. It may be used by many goroutines at once. A
+// change is durable when its method returns.
 type Roster struct {
 	db          *sql.DB
 	assignments *assign.Assignments
@@ -73,8 +73,8 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Roster {
 	return &Roster{db: d, assignments: assignments, opt: opt}
 }
 
-// newSecret returns 256 random bits in lower-case base32. This fits HTTP Basic and a command line,
-// where a leading hyphen would make it a flag.
+// newSecret returns 256 random bits in lower-case base32. This fits HTTP Basic and a command
+// line, where a leading hyphen would make it a flag.
 func newSecret() string {
 	b := make([]byte, 32)
 	rand.Read(b) // never fails: crypto/rand ends the program instead

@@ -8,11 +8,12 @@ import (
 	"sheaf/manager/assign"
 )
 
-// maxPause is the longest time between two calls of Lapse for which the manager counts as listening.
+// maxPause is the longest time between two calls of Lapse for which the manager counts as
+// listening.
 const maxPause = 5 * time.Minute
 
-// listening says since when the manager has been listening without a break. A robot is silent only if
-// the manager could have heard it.
+// listening says since when the manager has been listening without a break. A robot is silent
+// only if the manager could have heard it.
 type listening struct{ since, last time.Time }
 
 // note notes that the manager is listening now.
@@ -24,9 +25,9 @@ func (l *listening) note(now time.Time) {
 }
 
 // Lapse hands on the hosts of robots that have been silent for the lease. Call it every minute: a
-// longer break means that the manager was not listening. The robots stay subscribed; a robot that is
-// heard of again takes part again, and its batches of the old list are taken. If no robot at all is
-// heard of, the fault is probably the service's, and nothing is done.
+// longer break means that the manager was not listening. The robots stay subscribed; a robot that
+// is heard of again takes part again, and its batches of the old list are taken. If no robot at
+// all is heard of, the fault is probably the service's, and nothing is done.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)
