@@ -9,6 +9,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 )
 
 // A host that the DNS could not find when it was added goes to its address's robot once it is found.
@@ -23,7 +24,7 @@ func TestRefreshBringsLateAddressesTogether(t *testing.T) {
 	parts := partsOf(t, m)
 	parts.join("r1")
 	parts.join("r2")
-	if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, nil); err != nil {
+	if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, nil, assign.Replication{}); err != nil {
 		t.Fatal(err)
 	}
 	lists := func() (one, two []wire.HostLine) {

@@ -148,16 +148,13 @@ func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 }
 
 func (a *operatorAPI) robots(w http.ResponseWriter, r *http.Request) error {
-	robots, err := a.roster.Robots(r.Context())
+	list, err := a.roster.Robots(r.Context())
 	if err != nil {
 		return err
 	}
 	compared, err := a.copies.List(r.Context())
-	if err != nil {
-		return err
-	}
 	odd := slices.DeleteFunc(compared, func(c copies.Copies) bool { return !c.Odd })
-	return writeJSON(w, http.StatusOK, RobotsResponse{robots, odd})
+	return answer(w, http.StatusOK, RobotsResponse{list, odd}, err)
 }
 
 func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
@@ -170,11 +167,8 @@ func (a *operatorAPI) admit(w http.ResponseWriter, r *http.Request) error {
 		return adminError(err)
 	}
 	install, err := a.releases.installable(r.Context())
-	if err != nil {
-		return err
-	}
 	w.Header().Set("Cache-Control", "no-store")
-	return writeJSON(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: a.public, Install: install})
+	return answer(w, http.StatusCreated, AdmitResponse{Name: req.Name, Token: token, Expires: expires, URL: a.public, Install: install}, err)
 }
 
 func (a *operatorAPI) revoke(w http.ResponseWriter, r *http.Request) error {
@@ -182,19 +176,22 @@ func (a *operatorAPI) revoke(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has("forget") {
 		end = a.roster.Forget
 	}
-	if err := end(r.Context(), mux.Vars(r)["name"]); err != nil {
-		return adminError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, adminError(end(r.Context(), mux.Vars(r)["name"])))
 }
 
 func (a *operatorAPI) restart(w http.ResponseWriter, r *http.Request) error {
 	generation, err := a.roster.Restart(r.Context(), mux.Vars(r)["name"])
-	if err != nil {
-		return adminError(err)
+	return answer(w, http.StatusAccepted, RestartResponse{generation}, err)
+}
+
+func (a *operatorAPI) pause(paused bool) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return noContent(w, adminError(a.roster.Pause(r.Context(), mux.Vars(r)["name"], paused)))
 	}
-	return writeJSON(w, http.StatusAccepted, RestartResponse{generation})
+}
+
+func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
+	return noContent(w, adminError(a.roster.Upgrade(r.Context(), mux.Vars(r)["name"])))
 }
 
 func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
@@ -211,9 +208,6 @@ func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("state %q is none of accepted, pending, refused", state))
 	}
 	list, err := a.hosts.Hosts(r.Context(), state, q.Get("after"), limit+1)
-	if err != nil {
-		return err
-	}
 	page := HostsResponse{Hosts: list}
 	if len(list) > limit {
 		page.Hosts = list[:limit]
@@ -224,7 +218,7 @@ func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 		}
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, PathAdminHosts, next.Encode()))
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return answer(w, http.StatusOK, page, err)
 }
 
 func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
@@ -232,11 +226,9 @@ func (a *operatorAPI) addHosts(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	report, err := a.hosts.AddReplicated(r.Context(), req.Hosts, req.Addresses, assign.Replication{Copies: req.Copies, Parts: req.Parts})
-	if err != nil {
-		return adminError(err)
-	}
-	return writeJSON(w, http.StatusOK, report)
+	want := assign.Replication{Copies: req.Copies, Parts: req.Parts}
+	report, err := a.hosts.AddHosts(r.Context(), req.Hosts, req.Addresses, want)
+	return answer(w, http.StatusOK, report, err)
 }
 
 func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
@@ -245,10 +237,7 @@ func (a *operatorAPI) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n, err := a.hosts.Decide(r.Context(), req)
-	if err != nil {
-		return adminError(err)
-	}
-	return writeJSON(w, http.StatusOK, DecideResponse{n})
+	return answer(w, http.StatusOK, DecideResponse{n}, err)
 }
 
 func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
@@ -257,36 +246,16 @@ func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	robots, err := a.hosts.OrderVisits(r.Context(), req.Hosts)
-	if err != nil {
-		return adminError(err)
-	}
-	return writeJSON(w, http.StatusAccepted, VisitResponse{robots})
+	return answer(w, http.StatusAccepted, VisitResponse{robots}, err)
 }
 
 func (a *operatorAPI) removeHost(w http.ResponseWriter, r *http.Request) error {
-	if err := a.hosts.RemoveHost(r.Context(), mux.Vars(r)["host"]); err != nil {
-		return adminError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, adminError(a.hosts.RemoveHost(r.Context(), mux.Vars(r)["host"])))
 }
 
-func (a *operatorAPI) pause(paused bool) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := a.roster.Pause(r.Context(), mux.Vars(r)["name"], paused); err != nil {
-			return adminError(err)
-		}
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	}
-}
-
-func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
-	if err := a.roster.Upgrade(r.Context(), mux.Vars(r)["name"]); err != nil {
-		return adminError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+func (a *operatorAPI) hostCosts(w http.ResponseWriter, r *http.Request) error {
+	found, err := a.costs.OfHost(r.Context(), mux.Vars(r)["host"])
+	return answer(w, http.StatusOK, found, err)
 }
 
 func (a *operatorAPI) balance(w http.ResponseWriter, r *http.Request) error {
@@ -295,36 +264,19 @@ func (a *operatorAPI) balance(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list, err := a.copies.List(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, BalanceResponse{status, list})
+	return answer(w, http.StatusOK, BalanceResponse{status, list}, err)
 }
 
 func (a *operatorAPI) plan(dry bool) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		plan, err := a.levelling.Rebalance(r.Context(), dry)
-		if err != nil {
-			return err
-		}
-		return writeJSON(w, http.StatusOK, plan)
+		return answer(w, http.StatusOK, plan, err)
 	}
 }
 
 func (a *operatorAPI) rates(w http.ResponseWriter, r *http.Request) error {
 	rates, err := a.costs.Rates(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, RatesResponse{a.costs.Zone().String(), rates})
-}
-
-func (a *operatorAPI) hostCosts(w http.ResponseWriter, r *http.Request) error {
-	answer, err := a.costs.OfHost(r.Context(), mux.Vars(r)["host"])
-	if err != nil {
-		return adminError(err)
-	}
-	return writeJSON(w, http.StatusOK, answer)
+	return answer(w, http.StatusOK, RatesResponse{a.costs.Zone().String(), rates}, err)
 }
 
 // compare judges what has come since the last time, and shows all verdicts.
@@ -333,10 +285,15 @@ func (a *operatorAPI) compare(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list, err := a.copies.List(r.Context())
+	return answer(w, http.StatusOK, CopiesResponse{list}, err)
+}
+
+// answer sends v as JSON, or says what is wrong if err is not nil.
+func answer(w http.ResponseWriter, status int, v any, err error) error {
 	if err != nil {
-		return err
+		return adminError(err)
 	}
-	return writeJSON(w, http.StatusOK, CopiesResponse{list})
+	return writeJSON(w, status, v)
 }
 
 // adminError returns the answer to an error that an operator caused, or the error itself.

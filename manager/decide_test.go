@@ -12,6 +12,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 )
 
@@ -85,7 +86,7 @@ func TestUnreachableNames(t *testing.T) {
 		"http://localhost/": true, "http://LOCALHOST:8080/": true, "http://www.localhost/": true, "http://intranet/": true,
 		"http://intranet./": true, "http://www.a.jp/": false, "http://192.0.2.7/": false, "http://[2001:db8::1]:81/": false,
 	} {
-		if _, err := s.AddHosts(t.Context(), []string{url}, nil); (err != nil) != bad {
+		if _, err := s.AddHosts(t.Context(), []string{url}, nil, assign.Replication{}); (err != nil) != bad {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -27,8 +27,7 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 		return err
 	}
 	if len(orders.Directives) == 0 && len(orders.Probes) == 0 && len(orders.Visits) == 0 {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+		return noContent(w, nil)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	return writeJSON(w, http.StatusOK, orders)

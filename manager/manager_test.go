@@ -111,7 +111,7 @@ func (s *service) join(name string) string {
 
 func (s *service) add(urls ...string) {
 	s.t.Helper()
-	if _, err := s.AddHosts(s.t.Context(), urls, nil); err != nil {
+	if _, err := s.AddHosts(s.t.Context(), urls, nil, assign.Replication{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -287,7 +287,7 @@ func TestReportedAddressBringsHostsTogether(t *testing.T) {
 	s := start(t, nil)
 	s.join("r1")
 	secret := s.join("r2")
-	if _, err := s.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, map[string][]string{"a.test": {"192.0.2.1"}}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"}, map[string][]string{"a.test": {"192.0.2.1"}}, assign.Replication{}); err != nil {
 		t.Fatal(err)
 	}
 	body := []byte(`{"addresses":{"b.test":["192.0.2.1"]}}`)

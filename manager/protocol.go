@@ -273,18 +273,15 @@ func (m *Manager) serveAddresses(w http.ResponseWriter, r *http.Request, robot s
 	if err := readJSON(w, r, &report); err != nil {
 		return err
 	}
-	if err := hosts.CheckAddresses(report.Addresses); err != nil {
-		return problem.New(http.StatusBadRequest, "bad_address", err.Error())
-	}
 	err := m.Hosts.ReportAddresses(r.Context(), robot, report.Addresses)
-	if errors.Is(err, hosts.ErrNotAssigned) {
+	var invalid assign.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		return problem.New(http.StatusBadRequest, "bad_address", err.Error())
+	case errors.Is(err, hosts.ErrNotAssigned):
 		return problem.New(http.StatusForbidden, "host_not_assigned", err.Error())
 	}
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, err)
 }
 
 // serveWatches answers what consumers watch of the robot's hosts.
@@ -337,6 +334,14 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	w.WriteHeader(status)
 	w.Write(append(body, '\n'))
 	return nil
+}
+
+// noContent answers 204, unless there is an error.
+func noContent(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
 }
 
 func writeText(w http.ResponseWriter, s string) error {

@@ -169,8 +169,7 @@ func (m *Manager) serveReport(w http.ResponseWriter, r *http.Request, robot stri
 		}
 	}
 	if answer == (wire.ReportAnswer{}) {
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+		return noContent(w, nil)
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
@@ -230,10 +229,7 @@ func (a releaseAPI) missingForInstall(ctx context.Context) (string, error) {
 
 func (a releaseAPI) serveList(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.releases.List(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, ReleasesResponse{list})
+	return answer(w, http.StatusOK, ReleasesResponse{list}, err)
 }
 
 func (a releaseAPI) servePublish(w http.ResponseWriter, r *http.Request) error {
@@ -245,19 +241,12 @@ func (a releaseAPI) servePublish(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusBadRequest, "bad_release", fmt.Sprintf("soak is %d s; send 0 or more", req.Soak))
 	}
 	err := a.releases.Publish(r.Context(), []byte(req.Release), []byte(req.Signature), time.Duration(req.Soak)*time.Second)
-	if err != nil {
-		return releaseError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, releaseError(err))
 }
 
 func (a releaseAPI) serveKey(w http.ResponseWriter, r *http.Request) error {
 	key, err := a.releases.Key(r.Context())
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, ReleaseKeyResponse{key})
+	return answer(w, http.StatusOK, ReleaseKeyResponse{key}, err)
 }
 
 func (a releaseAPI) serveSetKey(w http.ResponseWriter, r *http.Request) error {
@@ -273,11 +262,7 @@ func (a releaseAPI) serveSetKey(w http.ResponseWriter, r *http.Request) error {
 
 func (a releaseAPI) serveProgram(w http.ResponseWriter, r *http.Request) error {
 	err := a.releases.TakeProgram(r.Context(), mux.Vars(r)["digest"], http.MaxBytesReader(w, r.Body, maxProgram))
-	if err != nil {
-		return releaseError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, releaseError(err))
 }
 
 func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
@@ -289,13 +274,10 @@ func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(w, r, &req); err != nil {
 		return err
 	}
-	if err := a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped); err != nil {
-		return releaseError(err)
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w, releaseError(a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped)))
 }
 
+// releaseError returns the answer to an error that an operator caused, or the error itself.
 func releaseError(err error) error {
 	var bad rollout.Bad
 	switch {

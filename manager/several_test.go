@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
@@ -80,7 +81,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(3)
 	s.add("http://a.jp/", "http://b.jp/", "http://c.jp/", "http://d.jp/")
-	if _, err := s.AddReplicated(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 2}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 2}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.shares(secrets, "http://both.jp/")
@@ -91,7 +92,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if err != nil || len(hosts) != 1 || hosts[0].Copies != 2 || len(hosts[0].Robots) != 2 {
 		t.Errorf("shown as %+v, %v", hosts, err)
 	}
-	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 5}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 3 || !parts(got, false) {
@@ -111,7 +112,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 			t.Errorf("after %s has gone they are %v", leaver, got)
 		}
 	}
-	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 1}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 1 || !parts(got, false) {
@@ -124,9 +125,42 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 		t.Errorf("refused it is with %v", got)
 	}
 	for _, bad := range []assign.Replication{{Copies: 2, Parts: 2}, {Copies: -1}, {Parts: 65}} {
-		if err := s.Replicate(t.Context(), []string{"a.jp"}, bad); err == nil {
+		if _, err := s.AddHosts(t.Context(), []string{"http://a.jp/"}, nil, bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
+	}
+}
+
+// A host that has fewer robots than it is to have changes nobody's list while robots are missing. One that is split
+// and is to be copied instead changes the lists that say so.
+func TestMissingCopiesChangeNoList(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	secrets := s.crew(2)
+	add := func(want assign.Replication) int64 {
+		t.Helper()
+		_, err := s.AddHosts(t.Context(), []string{"http://a.jp/"}, nil, want)
+		testkit.Must(t, err)
+		g, err := s.CurrentGeneration(t.Context())
+		testkit.Must(t, err)
+		return g
+	}
+	before := add(assign.Replication{Copies: 5})
+	if after := add(assign.Replication{}); after != before {
+		t.Errorf("adding a known host made generation %d after %d", after, before)
+	}
+	add(assign.Replication{Copies: 1})
+	before = add(assign.Replication{Parts: 2})
+	if got := s.shares(secrets, "http://a.jp/"); len(got) != 2 || !parts(got, true) {
+		t.Fatalf("split it is with %v", got)
+	}
+	_, err := s.AddHosts(t.Context(), []string{"http://a.jp/"}, nil, assign.Replication{Parts: 1})
+	testkit.Must(t, err)
+	if after := add(assign.Replication{Copies: 2}); after == before {
+		t.Error("its robots were not told that it is to be copied")
+	}
+	if got := s.shares(secrets, "http://a.jp/"); len(got) != 2 || !parts(got, false) {
+		t.Errorf("copied it is with %v", got)
 	}
 }
 
@@ -136,7 +170,7 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	old := s.join("old")
 	s.add("http://a.jp/")
 	secrets := s.crew(2)
-	if _, err := s.AddReplicated(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 3}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 3}); err != nil {
 		t.Fatal(err)
 	}
 	whole := func() bool {
@@ -168,7 +202,7 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(2)
-	if _, err := s.AddReplicated(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 2}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://large.jp/"}, nil, assign.Replication{Parts: 2}); err != nil {
 		t.Fatal(err)
 	}
 	var found []wire.HostLine
@@ -199,7 +233,7 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("http://h%d.jp/", n))
 	}
 	s.add(urls...)
-	if err := s.Replicate(t.Context(), []string{"both.jp"}, assign.Replication{Copies: 2}); err != nil {
+	if _, err := s.AddHosts(t.Context(), []string{"http://both.jp/"}, nil, assign.Replication{Copies: 2}); err != nil {
 		t.Fatal(err)
 	}
 	lines.WriteString(exchange("both.jp", 50_000, 3600*1000/2))

@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 )
 
 // bubble gives a manager within a bubble of synctest, with robots that have joined, and
@@ -52,7 +53,7 @@ func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour
 		m, hosts, secrets := bubble(t, manager.Balance{Lease: lease}, "r1", "r2")
-		if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil); err != nil {
+		if _, err := m.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"}, nil, assign.Replication{}); err != nil {
 			t.Fatal(err)
 		}
 		call := func(robot string) {

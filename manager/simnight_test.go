@@ -23,6 +23,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 )
 
 // simulated is a robot that collects one host after another of its list, speaks to the
@@ -194,7 +195,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 				distance[i][j] = 400 * (0.5 + rnd.ExpFloat64())
 			}
 		}
-		if _, err := m.Hosts.AddHosts(t.Context(), urls, nil); err != nil {
+		if _, err := m.Hosts.AddHosts(t.Context(), urls, nil, assign.Replication{}); err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range crew {

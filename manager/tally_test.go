@@ -7,6 +7,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 )
 
 // Hosts that come one by one, at either of two managers on one database, while robots come and go, are shared out as
@@ -33,7 +34,7 @@ func TestTwoManagersShareOutEvenly(t *testing.T) {
 		for range hosts {
 			n++
 			m := managers[n*7%3%2]
-			if _, err := m.Hosts.AddHosts(t.Context(), []string{fmt.Sprintf("http://h%d.test/", n)}, nil); err != nil {
+			if _, err := m.Hosts.AddHosts(t.Context(), []string{fmt.Sprintf("http://h%d.test/", n)}, nil, assign.Replication{}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,21 +29,6 @@ func (r Replication) Valid() bool {
 	return r.Copies >= 0 && r.Copies <= wire.MaxShares && r.Parts >= 0 && r.Parts <= wire.MaxShares && (r.Copies < 2 || r.Parts < 2)
 }
 
-// Replicate gives each of the known hosts to several robots, as far as there are robots.
-func (a *Assignments) Replicate(ctx context.Context, hosts []string, want Replication) error {
-	if !want.Valid() {
-		return Invalid{ErrReplication}
-	}
-	return a.Change(ctx, func(t *Tx) error {
-		for _, host := range hosts {
-			if err := t.SetReplication(ctx, host, want); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // SetReplication sets how many robots a host is to have. The end of the transaction sees to it.
 func (t *Tx) SetReplication(ctx context.Context, host string, want Replication) error {
 	var copies, parts int

@@ -15,13 +15,15 @@ type Night struct {
 // Transfer moves one host from a robot to another.
 type Transfer struct{ Host, From, To int }
 
-// A robot does not take a host that costs more than dear times as much as at the giver: hosts
-// that go from robot to robot would make the night's work grow. And the taker must be done before
-// the giver would be, even if the host takes it longer than expected by the part doubt.
-const (
-	dear  = 3
-	doubt = 0.5
-)
+// Helps reports whether the night gets shorter if a host goes from its robot to another. The host
+// costs here and there, the robots would end at endHere and endThere without the move, all in ms.
+// It must not cost several times as much: hosts that go from robot to robot would make the
+// night's work grow. And the new robot must be done with it before the old one would end, even if
+// the host takes it half as long again.
+func Helps(here, there, endHere, endThere float64) bool {
+	const dear, doubt = 3, 0.5
+	return there <= dear*here && endThere+there*(1+doubt) < endHere
+}
 
 // Take returns the hosts that an idle robot is to take over from the robot that would end last.
 // It prefers hosts that are relatively near to the idle robot, and takes as many as let both end
@@ -51,10 +53,7 @@ func Take(c *Costs, n Night, idle int) []Transfer {
 	var taken []Transfer
 	for _, j := range hosts {
 		here := cost(idle, j)
-		if here > dear*cost(last, j) {
-			break // as are the hosts that follow
-		}
-		if end[idle]+here*(1+doubt) >= end[last] {
+		if !Helps(cost(last, j), here, end[last], end[idle]) {
 			continue
 		}
 		end[idle] += here

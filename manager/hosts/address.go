@@ -66,12 +66,7 @@ func (a addresses) resolved(now int64) int64 {
 	return now
 }
 
-// CheckAddresses returns an error that says what is wrong with addresses by host, or nil.
-func CheckAddresses(given map[string][]string) error {
-	_, err := parseAddresses(given)
-	return err
-}
-
+// parseAddresses parses addresses by host. Its errors are assign.Invalid.
 func parseAddresses(given map[string][]string) (map[string]addresses, error) {
 	parsed := make(map[string]addresses, len(given))
 	for host, list := range given {
@@ -79,12 +74,12 @@ func parseAddresses(given map[string][]string) (map[string]addresses, error) {
 		for _, s := range list {
 			ip, err := netip.ParseAddr(s)
 			if err != nil {
-				return nil, fmt.Errorf("addresses of %s: %q is not an IP address", host, s)
+				return nil, assign.Invalid{Err: fmt.Errorf("addresses of %s: %q is not an IP address", host, s)}
 			}
 			ips = append(ips, ip)
 		}
 		if len(ips) == 0 {
-			return nil, fmt.Errorf("addresses of %s: the list is empty", host)
+			return nil, assign.Invalid{Err: fmt.Errorf("addresses of %s: the list is empty", host)}
 		}
 		parsed[host] = newAddresses(ips)
 	}

@@ -72,19 +72,15 @@ type Report struct {
 
 // AddHosts accepts hosts for an operator, including hosts that were refused or are pending.
 // Collecting starts at the URLs, which have the form that wire.NormalizeURL takes; a host may
-// have several. Hosts whose addresses are given, by name, are not looked up.
-func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[string][]string) (Report, error) {
-	return r.AddReplicated(ctx, urls, addresses, assign.Replication{})
-}
-
-// AddReplicated is AddHosts for hosts that several robots are to have.
-func (r *Registry) AddReplicated(ctx context.Context, urls []string, addresses map[string][]string, want assign.Replication) (Report, error) {
+// have several. Hosts whose addresses are given, by name, are not looked up. want says how many
+// robots are to have each host; its zero value changes nothing.
+func (r *Registry) AddHosts(ctx context.Context, urls []string, addresses map[string][]string, want assign.Replication) (Report, error) {
 	if !want.Valid() {
 		return Report{}, assign.Invalid{Err: assign.ErrReplication}
 	}
 	given, err := parseAddresses(addresses)
 	if err != nil {
-		return Report{}, assign.Invalid{Err: err}
+		return Report{}, err
 	}
 	lines := make([]wire.HostLine, len(urls))
 	for i, u := range urls {

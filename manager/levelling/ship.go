@@ -78,7 +78,6 @@ func (l *Leveller) ship(ctx context.Context, h *handover, shipments []shipment) 
 // will be done. URLs are not time: as in balance.Take, a group stays if it costs several times as
 // much at the neighbour, or would be done later there.
 func (h *handover) shipTo(to int, urls float64, size, end []float64) {
-	const dear, doubt = 3, 0.5
 	c, from := h.groups.costs, h.giver
 	var held []int
 	for n, i := range h.to {
@@ -91,7 +90,7 @@ func (h *handover) shipTo(to int, urls float64, size, end []float64) {
 	})
 	for _, n := range held {
 		here, there := c.At(from, n), c.At(to, n)
-		if size[n] > urls || there > dear*here || end[to]+there*(1+doubt) >= end[from] {
+		if size[n] > urls || !balance.Helps(here, there, end[from], end[to]) {
 			continue
 		}
 		h.to[n] = to

@@ -19,6 +19,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/manager/assign"
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 )
@@ -58,7 +59,7 @@ func newPlanners(t *testing.T, source string, leases func(*sql.DB) lease.Locker)
 	for i := range 8 {
 		urls = append(urls, fmt.Sprintf("http://h%d.test/", i))
 	}
-	_, err := m.Hosts.AddHosts(t.Context(), urls, nil)
+	_, err := m.Hosts.AddHosts(t.Context(), urls, nil, assign.Replication{})
 	testkit.Must(t, err)
 	return p
 }
