@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -286,33 +285,4 @@ func (a *operatorAPI) compare(w http.ResponseWriter, r *http.Request) error {
 	}
 	list, err := a.copies.List(r.Context())
 	return answer(w, http.StatusOK, CopiesResponse{list}, err)
-}
-
-// answer sends v as JSON, or says what is wrong if err is not nil.
-func answer(w http.ResponseWriter, status int, v any, err error) error {
-	if err != nil {
-		return adminError(err)
-	}
-	return writeJSON(w, status, v)
-}
-
-// adminError returns the answer to an error that an operator caused, or the error itself.
-func adminError(err error) error {
-	var invalid assign.Invalid
-	switch {
-	case errors.As(err, &invalid):
-		return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
-	case errors.Is(err, roster.ErrRobotName):
-		return problem.New(http.StatusBadRequest, "bad_name", err.Error())
-	case errors.Is(err, roster.ErrRobotExists):
-		return problem.New(http.StatusConflict, "robot_exists", err.Error())
-	case errors.Is(err, roster.ErrActive):
-		return problem.New(http.StatusConflict, "robot_active", err.Error())
-	case errors.Is(err, roster.ErrUnknownRobot), errors.Is(err, roster.ErrNoRobot):
-		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
-	case errors.Is(err, assign.ErrUnknownHost):
-		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
-	default:
-		return err
-	}
 }

@@ -22,13 +22,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gorilla/mux"
-	"golang.org/x/sync/errgroup"
-
 	"sheaf/archive/store"
 	"sheaf/internal/guesses"
 	"sheaf/internal/lease"
-	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
 	"sheaf/manager/costs"
@@ -129,100 +125,4 @@ func (m *Manager) NotAssigned(ctx context.Context, robot string, generation int6
 // CurrentGeneration returns the number of the present assignment.
 func (m *Manager) CurrentGeneration(ctx context.Context) (int64, error) {
 	return m.Assignments.CurrentGeneration(ctx)
-}
-
-// Register mounts the robots' protocol, under the paper's paths and under /v1/robots, and, if
-// there is an Operator middleware, the operators' API.
-func (m *Manager) Register(r *mux.Router) {
-	r.Handle(wire.PathJoin, m.plain(m.serveJoin)).Methods(http.MethodPost)
-	for _, route := range []struct {
-		old, path string
-		handler   robotHandler
-		methods   []string // on the new path
-		oldMethod string   // the old path takes this one, too
-	}{
-		{"/servlets/list", wire.PathList, m.notBelowFloor(m.serveList), []string{http.MethodGet, http.MethodHead}, http.MethodGet},
-		{"/servlets/record", wire.PathRecord, m.serveRecord, []string{http.MethodPost}, http.MethodPost},
-		{"/servlets/submitlog", wire.PathSubmitLog, m.serveSubmitLog, []string{http.MethodPost}, http.MethodPost},
-		{"/servlets/isrestart", wire.PathIsRestart, m.serveIsRestart, []string{http.MethodGet}, http.MethodGet},
-		{"/servlets/subscribe", wire.PathSubscribe, m.serveSubscribe, []string{http.MethodPost}, http.MethodGet},
-		{"/servlets/unsubscribe", wire.PathUnsubscribe, m.serveUnsubscribe, []string{http.MethodPost}, http.MethodGet},
-	} {
-		h := m.authenticated(route.handler)
-		r.Handle(route.path, h).Methods(route.methods...)
-		r.Handle(route.old, h).Methods(append(route.methods, route.oldMethod)...)
-	}
-	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
-	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
-	r.Handle(PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
-	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
-	releases := releaseAPI{m.Releases}
-	releases.register(r, m.plain)
-	if m.opt.Operator != nil {
-		operator := func(h handler) http.Handler { return m.opt.Operator(m.plain(h)) }
-		releases.registerAdmin(r, operator)
-		(&operatorAPI{
-			roster: m.Roster, hosts: m.Hosts, costs: m.Costs, levelling: m.Levelling,
-			copies: m.Copies, releases: releases, public: m.opt.Public,
-		}).register(r, operator)
-	}
-}
-
-const (
-	sweepEvery   = time.Minute      // looks for silent robots, uneven backlogs and a plan that is due
-	compareEvery = 10 * time.Minute // compares the robots' copies
-)
-
-// Run does what is due until ctx ends: it refreshes addresses, hands hosts on as Options.Balance
-// says, compares copies, and makes the day's plan. What fails is logged and tried again the next
-// time.
-func (m *Manager) Run(ctx context.Context) error {
-	failed := func(what string, err error) {
-		if err != nil && ctx.Err() == nil {
-			m.opt.Log.ErrorContext(ctx, what+" failed", "err", err)
-		}
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return every(ctx, sweepEvery, func(now time.Time) {
-			_, err := m.Hosts.RefreshAddresses(ctx, now.Add(-hosts.RefreshAfter))
-			failed("looking up addresses", err)
-		})
-	})
-	g.Go(func() error {
-		return every(ctx, sweepEvery, func(now time.Time) {
-			failed("looking for silent robots", m.Roster.Lapse(ctx, now))
-			if m.opt.Balance.During {
-				failed("levelling", m.Levelling.Level(ctx, now))
-			}
-		})
-	})
-	g.Go(func() error {
-		return every(ctx, compareEvery, func(time.Time) { failed("comparing the robots' copies", m.Copies.Update(ctx)) })
-	})
-	g.Go(func() error { // apart from the others, because it may have to wait for its turn
-		return every(ctx, sweepEvery, func(time.Time) {
-			plan, err := m.Levelling.PlanToday(ctx)
-			failed("the day's plan", err)
-			if err == nil && !plan.Made.IsZero() {
-				m.opt.Log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved,
-					"makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
-			}
-		})
-	})
-	return g.Wait()
-}
-
-// every calls f now and then at each interval, until ctx ends. It returns ctx's error.
-func every(ctx context.Context, interval time.Duration, f func(now time.Time)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		f(time.Now())
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
 }

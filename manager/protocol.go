@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,7 +28,6 @@ import (
 const PathAddresses = "/v1/robots/{robot}/addresses"
 
 const (
-	maxJSON      = 1 << 20  // bytes of a request's body
 	maxList      = 4 << 20  // bytes of a list of found hosts
 	maxListPlain = 16 << 20 // bytes that it may inflate to
 )
@@ -199,19 +197,6 @@ func (m *Manager) serveRecord(w http.ResponseWriter, r *http.Request, robot stri
 	return writeJSON(w, http.StatusOK, report)
 }
 
-// bodyError says what is wrong with a request's body.
-func bodyError(reason string, err error) error {
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return problem.New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes; send it in parts", tooLarge.Limit))
-	case errors.Is(err, wire.ErrTooLarge):
-		return problem.New(http.StatusRequestEntityTooLarge, "too_large", err.Error())
-	default:
-		return problem.New(http.StatusBadRequest, reason, err.Error())
-	}
-}
-
 // serveSubmitLog answers P3: the log of a cycle.
 func (m *Manager) serveSubmitLog(w http.ResponseWriter, r *http.Request, robot string) error {
 	report, err := m.Costs.SubmitLog(r.Context(), robot, http.MaxBytesReader(w, r.Body, costs.MaxLog))
@@ -307,46 +292,4 @@ func (m *Manager) serveWatches(w http.ResponseWriter, r *http.Request, robot str
 		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of its watches", "robot", robot, "err", err)
 	}
 	return nil
-}
-
-// readJSON reads a body that has exactly the fields of v.
-func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("data after its end")
-		}
-	}
-	if err != nil {
-		return bodyError("bad_json", fmt.Errorf("body: %w", err))
-	}
-	return nil
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(append(body, '\n'))
-	return nil
-}
-
-// noContent answers 204, unless there is an error.
-func noContent(w http.ResponseWriter, err error) error {
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
-}
-
-func writeText(w http.ResponseWriter, s string) error {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	_, err := io.WriteString(w, s)
-	return err
 }

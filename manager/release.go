@@ -276,22 +276,3 @@ func (a releaseAPI) serveRollout(w http.ResponseWriter, r *http.Request) error {
 	}
 	return noContent(w, releaseError(a.releases.Rollout(r.Context(), counter, req.Percent, req.Stopped)))
 }
-
-// releaseError returns the answer to an error that an operator caused, or the error itself.
-func releaseError(err error) error {
-	var bad rollout.Bad
-	switch {
-	case errors.As(err, &bad):
-		return problem.New(http.StatusBadRequest, "bad_release", err.Error())
-	case errors.Is(err, rollout.ErrNoKey):
-		return problem.New(http.StatusConflict, "no_release_key", err.Error())
-	case errors.Is(err, rollout.ErrKey):
-		return problem.New(http.StatusConflict, "other_release_key", err.Error())
-	case errors.Is(err, rollout.ErrCounter):
-		return problem.New(http.StatusConflict, "old_counter", err.Error())
-	case errors.Is(err, rollout.ErrUnknown):
-		return problem.New(http.StatusNotFound, "unknown_release", err.Error())
-	default:
-		return err
-	}
-}

@@ -14,11 +14,10 @@
 package assign
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
+	"fmt"
 	"sync/atomic"
 
 	"sheaf/internal/db"
@@ -45,209 +44,29 @@ type Assignments struct {
 // New returns the assignments in d, which internal/db has opened.
 func New(d *sql.DB) *Assignments { return &Assignments{db: d} }
 
-// Leave ends a robot's participation and makes its hosts wait for others.
-func (t *Tx) Leave(ctx context.Context, robot string) error {
-	if _, err := t.Exec(ctx, `UPDATE robots SET subscribed = 0, lapsed = 0 WHERE name = ?`, robot); err != nil {
-		return err
-	}
-	return t.Release(ctx, robot)
-}
-
-// Release takes all hosts from a robot. They wait for another.
-func (t *Tx) Release(ctx context.Context, robot string) error {
-	n, err := t.Exec(ctx, `
-		UPDATE hosts SET waiting = 1
-		WHERE name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL AND slot = 0)`, robot)
-	if err != nil {
-		return err
-	}
-	replicated, err := t.Exec(ctx, `
-		UPDATE hosts SET review = 1 WHERE (copies > 1 OR parts > 1)
-		AND name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, robot)
-	if err != nil || n+replicated == 0 {
-		return err
-	}
-	if replicated > 0 { // the shares of the other robots grow
-		others, err := db.Column[string](ctx, t, `
-			SELECT DISTINCT o.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
-				JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
-			WHERE h.copies > 1 OR h.parts > 1`, robot)
-		if err != nil {
+// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
+// to robots, completes the hosts that several robots are to have, and stamps the lists that have
+// changed with the new generation. It commits unless one of these fails.
+func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
+	var t *Tx
+	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
+		t = &Tx{
+			db: a.db, tx: tx, touched: map[string]bool{}, loads: a.loads.Load(),
+			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
+		}
+		if err := f(t); err != nil {
 			return err
 		}
-		t.Touch(others...)
-	}
-	g, err := t.Generation(ctx)
-	if err != nil {
-		return err
-	}
-	t.Touch(robot)
-	t.removed = true
-	_, err = t.Exec(ctx, `UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL`, g, robot)
-	return err
-}
-
-// Unassign takes a host from all its robots. It does not make the host wait.
-func (t *Tx) Unassign(ctx context.Context, host string) error {
-	robots, err := RobotsOf(ctx, t, host)
-	if err != nil || len(robots) == 0 {
-		return err
-	}
-	g, err := t.Generation(ctx)
-	if err != nil {
-		return err
-	}
-	t.Touch(robots...)
-	t.removed = true
-	if _, err = t.Exec(ctx, `UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host); err != nil {
-		return err
-	}
-	return t.review(ctx, host)
-}
-
-// Reassign takes a host from all its robots and makes it wait for another.
-func (t *Tx) Reassign(ctx context.Context, host string) error {
-	if err := t.Unassign(ctx, host); err != nil {
-		return err
-	}
-	_, err := t.Exec(ctx, `UPDATE hosts SET waiting = 1 WHERE name = ?`, host)
-	return err
-}
-
-// Move gives all hosts of one group from one robot to another and reports whether it did. It
-// moves none if the first robot no longer has one of them in slot 0, or if the other has one
-// already.
-func (t *Tx) Move(ctx context.Context, hosts []string, from, to string) (bool, error) {
-	replicated := false
-	for _, host := range hosts {
-		held, err := t.holders(ctx, host)
-		if err != nil {
-			return false, err
-		}
-		if first(held) != from || has(held, to) {
-			return false, nil
-		}
-		replicated = replicated || len(held) > 1
-	}
-	for _, host := range hosts {
-		if err := t.end(ctx, host, from); err != nil {
-			return false, err
-		}
-		if err := t.give(ctx, host, to, 0); err != nil {
-			return false, err
-		}
-		if !replicated {
-			continue
-		}
-		if err := t.review(ctx, host); err != nil {
-			return false, err
-		}
-	}
-	t.Touch(to)
-	return true, nil
-}
-
-// ownerOf is SQL for the robot that has hosts of group g.grp in slot 0, or NULL. Its form makes a
-// database without statistics look at the hosts of the group only. Such a database is one in
-// which this transaction has just entered the hosts: from a join, PostgreSQL would read the hosts
-// of all robots for each group.
-const ownerOf = `
-	(SELECT MIN(o.robot) FROM (
-		SELECT (SELECT MIN(a.robot) FROM assignments a WHERE a.host = h.name AND a.to_generation IS NULL AND a.slot = 0) AS robot
-		FROM hosts h WHERE h.grp = g.grp) o)`
-
-// Owner returns the robot that has the hosts of a group in slot 0, or "".
-func (t *Tx) Owner(ctx context.Context, group string) (robot string, err error) {
-	const query = `SELECT COALESCE(` + ownerOf + `, '') FROM (SELECT CAST(? AS TEXT) AS grp) g`
-	stmt, err := t.prepare(ctx, query)
-	if err != nil {
-		return "", err
-	}
-	if stmt != nil {
-		err = stmt.QueryRowContext(ctx, group).Scan(&robot)
-	} else {
-		err = t.tx.QueryRowContext(ctx, query, group).Scan(&robot)
-	}
-	return robot, err
-}
-
-// assignWaiting gives each group of waiting hosts to the robot that has hosts of the group
-// already, or else to the one that is expected to finish it first. Costly groups go first, so
-// that the others can even out the loads. Without robots the hosts go on waiting.
-func (t *Tx) assignWaiting(ctx context.Context) error {
-	groups, err := t.waiting(ctx)
-	if err != nil || len(groups) == 0 {
-		return err
-	}
-	robots, err := t.currentLoads(ctx)
-	if err != nil || len(robots) == 0 {
-		return err
-	}
-	g, err := t.Generation(ctx)
-	if err != nil {
-		return err
-	}
-	var given [][]any // group, robot
-	for _, group := range groups {
-		to := slices.MinFunc(robots, func(a, b *Load) int { return cmp.Compare(a.with(group), b.with(group)) })
-		if i := slices.IndexFunc(robots, func(r *Load) bool { return r.Robot == group.owner }); i >= 0 {
-			to = robots[i]
-		}
-		if group.replicated > 0 {
-			if err := t.clearOtherSlots(ctx, group.name, to.Robot, g); err != nil {
-				return err
-			}
-		}
-		given = append(given, []any{group.name, to.Robot})
-		to.MS = to.with(group)
-		to.Hosts += group.hosts
-		t.Touch(to.Robot)
-	}
-	for some := range slices.Chunk(given, db.RowsAtOnce) {
-		if _, err := t.Exec(ctx, `
-			WITH given (grp, robot) AS (VALUES `+db.Tuples(len(some), 2)+`)
-			INSERT INTO assignments (host, robot, from_generation)
-			SELECT h.name, t.robot, CAST(? AS BIGINT) FROM given t CROSS JOIN hosts h WHERE h.waiting = 1 AND h.grp = t.grp
-			ON CONFLICT (host, robot, from_generation) DO UPDATE SET to_generation = NULL, slot = 0`, append(slices.Concat(some...), g)...); err != nil {
+		if err := t.analyze(ctx); err != nil {
 			return err
 		}
+		if err := errors.Join(t.assignWaiting(ctx), t.replicate(ctx)); err != nil {
+			return fmt.Errorf("assign hosts: %w", err)
+		}
+		return errors.Join(t.publish(ctx), t.analyze(ctx))
+	})
+	if err == nil {
+		a.loads.Store(t.loadsAfter())
 	}
-	_, err = t.Exec(ctx, `UPDATE hosts SET waiting = 0 WHERE waiting = 1`)
 	return err
-}
-
-// clearOtherSlots ends a robot's copies and shares of a group's waiting hosts, because it is
-// about to have these hosts in slot 0.
-func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string, generation int64) error {
-	t.removed = true
-	_, err := t.Exec(ctx, `
-		UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL
-		AND host IN (SELECT name FROM hosts WHERE waiting = 1 AND grp = ?)`, generation, robot, group)
-	if err != nil {
-		return err
-	}
-	_, err = t.Exec(ctx, `UPDATE hosts SET review = 1 WHERE waiting = 1 AND grp = ? AND (copies > 1 OR parts > 1)`, group)
-	return err
-}
-
-// group is hosts that go to one robot.
-type group struct {
-	name       string
-	hosts      int64
-	weight     float64 // ms that the pages take at the median robot, measured or estimated
-	replicated int64   // how many of the hosts are to have several robots
-	owner      string  // the robot that has hosts of the group in slot 0; "": none
-}
-
-// waiting returns the groups of hosts that wait, the costliest first.
-func (t *Tx) waiting(ctx context.Context) ([]group, error) {
-	return db.List(ctx, t, scanGroup, `
-		SELECT g.*, COALESCE(`+ownerOf+`, '') FROM (
-			SELECT grp, COUNT(*), SUM(COALESCE(weight, (SELECT typical FROM plans)) / parts) AS ms, SUM(CASE WHEN copies > 1 OR parts > 1 THEN 1 ELSE 0 END)
-			FROM hosts WHERE waiting = 1 GROUP BY grp) g
-		ORDER BY g.ms DESC, g.grp`)
-}
-
-func scanGroup(rows *sql.Rows, g *group) error {
-	return rows.Scan(&g.name, &g.hosts, &g.weight, &g.replicated, &g.owner)
 }

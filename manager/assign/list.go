@@ -10,11 +10,6 @@ import (
 	"sheaf/internal/wire"
 )
 
-// RobotsOf returns the robots that have the host, by name.
-func RobotsOf(ctx context.Context, q db.Queryer, host string) ([]string, error) {
-	return db.Column[string](ctx, q, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
-}
-
 // ListTag returns the entity tag of a robot's list of a generation.
 func ListTag(robot string, generation int64) string {
 	return fmt.Sprintf(`"%s-%d"`, robot, generation)
@@ -97,4 +92,44 @@ func (a *Assignments) NotAssigned(ctx context.Context, robot string, generation 
 		return nil, fmt.Errorf("hosts of robot %s in generation %d: %w", robot, generation, err)
 	}
 	return missing, nil
+}
+
+// sharesOf returns the robot's shares of replicated hosts, by host.
+func sharesOf(ctx context.Context, tx *sql.Tx, robot string) (map[string]wire.Share, error) {
+	shares := map[string]wire.Share{}
+	err := db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var host string
+		var parts int
+		var s wire.Share
+		if err := rows.Scan(&host, &parts, &s.Of, &s.Part); err != nil {
+			return err
+		}
+		if s.Of > 1 {
+			s.Split = parts > 1
+			shares[host] = s
+		}
+		return nil
+	}, `
+		SELECT h.name, h.parts, COUNT(*), SUM(CASE WHEN o.slot < a.slot THEN 1 ELSE 0 END)
+		FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
+			JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
+		WHERE h.copies > 1 OR h.parts > 1 GROUP BY h.name, h.parts`, robot)
+	return shares, err
+}
+
+// SetShares notes whether the robot's program can collect a share of a host's URLs. Changing it
+// alters which hosts the robot may be given and the form of its list.
+func (a *Assignments) SetShares(ctx context.Context, robot string, able bool) error {
+	var known bool
+	if err := a.db.QueryRowContext(ctx, `SELECT shares FROM robots WHERE name = ?`, robot).Scan(&known); err != nil || known == able {
+		return err
+	}
+	return a.Change(ctx, func(t *Tx) error {
+		if _, err := t.Exec(ctx, `UPDATE robots SET shares = ? WHERE name = ?`, able, robot); err != nil {
+			return err
+		}
+		t.Touch(robot)
+		_, err := t.Exec(ctx, `UPDATE hosts SET review = 1 WHERE parts > 1`)
+		return err
+	})
 }

@@ -8,29 +8,12 @@ import (
 	"sheaf/internal/db"
 )
 
-// Load is the work of one robot.
-type Load struct {
-	Robot  string
-	Hosts  int64
-	MS     float64 // expected transfer time of a night, in ms
-	Slow   float64 // ms that the robot takes for what takes the median robot 1 ms
-	Shares bool    // its program can collect a share of a host's URLs
-}
-
 // with returns the robot's expected time if it had the group, too.
 func (l *Load) with(g group) float64 { return l.MS + g.weight*l.Slow }
 
 // sameRobot reports whether two loads are of one robot with the same properties.
 func (l *Load) sameRobot(o *Load) bool {
 	return l.Robot == o.Robot && l.Slow == o.Slow && l.Shares == o.Shares
-}
-
-// loads are the robots' loads as of one generation and one plan. Summing them up reads every
-// assignment, so they are kept from one transaction to the next. A transaction that finds another
-// generation or plan in the database, made by any process, sums up anew.
-type loads struct {
-	generation, planned int64
-	robots              []*Load // not to be changed
 }
 
 // currentLoads returns the loads of the robots that take part and are heard of, by name. The

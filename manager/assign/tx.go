@@ -3,8 +3,6 @@ package assign
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"slices"
 
 	"sheaf/internal/db"
@@ -26,33 +24,6 @@ type Tx struct {
 
 	executed map[string]int // how often each statement ran
 	prepared map[string]*sql.Stmt
-}
-
-// Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
-// to robots, completes the hosts that several robots are to have, and stamps the lists that have
-// changed with the new generation. It commits unless one of these fails.
-func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
-	var t *Tx
-	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
-		t = &Tx{
-			db: a.db, tx: tx, touched: map[string]bool{}, loads: a.loads.Load(),
-			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
-		}
-		if err := f(t); err != nil {
-			return err
-		}
-		if err := t.analyze(ctx); err != nil {
-			return err
-		}
-		if err := errors.Join(t.assignWaiting(ctx), t.replicate(ctx)); err != nil {
-			return fmt.Errorf("assign hosts: %w", err)
-		}
-		return errors.Join(t.publish(ctx), t.analyze(ctx))
-	})
-	if err == nil {
-		a.loads.Store(t.loadsAfter())
-	}
-	return err
 }
 
 // QueryContext queries within the transaction.
@@ -154,4 +125,26 @@ func (t *Tx) publish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Load is the work of one robot.
+type Load struct {
+	Robot  string
+	Hosts  int64
+	MS     float64 // expected transfer time of a night, in ms
+	Slow   float64 // ms that the robot takes for what takes the median robot 1 ms
+	Shares bool    // its program can collect a share of a host's URLs
+}
+
+// loads are the robots' loads as of one generation and one plan. Summing them up reads every
+// assignment, so they are kept from one transaction to the next. A transaction that finds another
+// generation or plan in the database, made by any process, sums up anew.
+type loads struct {
+	generation, planned int64
+	robots              []*Load // not to be changed
+}
+
+// RobotsOf returns the robots that have the host, by name.
+func RobotsOf(ctx context.Context, q db.Queryer, host string) ([]string, error) {
+	return db.Column[string](ctx, q, `SELECT robot FROM assignments WHERE host = ? AND to_generation IS NULL ORDER BY robot`, host)
 }

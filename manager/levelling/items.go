@@ -2,7 +2,6 @@ package levelling
 
 import (
 	"context"
-	"slices"
 
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
@@ -78,32 +77,4 @@ func (it *items) moved(to balance.Plan) (n int) {
 		}
 	}
 	return n
-}
-
-// splits returns into how many parts hosts are to be split, for those where that changes: hosts
-// that are too large for one robot's window, and hosts that have become so much smaller that
-// fewer parts do.
-func (s *snapshot) splits(large []Large, windowMS float64) map[string]int {
-	const slack = 1.25 // keeps a host near the limit from being split and joined in turns
-	parts := map[string]int{}
-	for _, l := range large {
-		parts[l.Host] = min(l.Parts, s.able)
-	}
-	for j, host := range s.hosts {
-		if s.parts[j] < 2 {
-			continue
-		}
-		dearer := func(i, j int) float64 { return slack * s.wholeCost(i, j) }
-		if n := balance.Split(dearer, s.able, j, windowMS, s.parts[j]); n >= s.parts[j] {
-			parts[host] = max(parts[host], s.parts[j])
-		} else {
-			parts[host] = max(parts[host], n)
-		}
-	}
-	for host, n := range parts {
-		if j, ok := slices.BinarySearch(s.hosts, host); ok && s.parts[j] == n {
-			delete(parts, host)
-		}
-	}
-	return parts
 }

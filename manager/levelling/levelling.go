@@ -11,22 +11,16 @@
 package levelling
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"sheaf/internal/db"
 	"sheaf/internal/lease"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
 )
-
-// ErrFenced says that another planner has begun since this one did. Nothing was changed.
-var ErrFenced = errors.New("fenced by a planner with a higher token")
 
 // Options say when and how hosts are shared out anew.
 type Options struct {
@@ -39,6 +33,19 @@ type Options struct {
 	Window time.Duration  // how long a night is; 0: not known
 	Leases lease.Locker   // lets one process plan at a time; nil: by the database
 	Log    *slog.Logger   // nil: discards
+}
+
+// shipment is work that a robot is to pass to a neighbour in the tree.
+type shipment struct {
+	to   string
+	urls float64
+}
+
+// robotTree is a tree of robots and when it was made.
+type robotTree struct {
+	robots []string
+	tree   balance.Tree
+	made   time.Time
 }
 
 // Leveller shares hosts out. It may be used by many goroutines at once, but Level by one.
@@ -66,41 +73,4 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Leveller {
 		opt.Leases = lease.NewDB(d, nil, lease.Options{Log: opt.Log})
 	}
 	return &Leveller{db: d, assignments: assignments, opt: opt, trigger: balance.NewTrigger()}
-}
-
-// lateBy is the delay after which a plan waits for the next day, because the robots are at work.
-const lateBy = time.Hour
-
-// PlanToday makes the day's plan if it is due. A plan whose Made is zero says that none was made.
-// It may have to wait for another process's plan.
-func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
-	if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due {
-		return plan, err
-	}
-	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
-		due, err := l.PlanDue(ctx, time.Now()) // another process may have made it meanwhile
-		if err != nil || !due {
-			return err
-		}
-		plan, err = l.plan(ctx, token)
-		return err
-	})
-	return plan, err
-}
-
-// PlanDue reports whether the day's plan is to be made now.
-func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
-	if !l.opt.Daily {
-		return false, nil
-	}
-	y, month, day := now.In(l.opt.Zone).Date()
-	at := time.Date(y, month, day, 0, 0, 0, 0, l.opt.Zone).Add(l.opt.At)
-	if now.Before(at) || now.Sub(at) > lateBy {
-		return false, nil
-	}
-	var made int64
-	if err := l.db.QueryRowContext(ctx, `SELECT made FROM plans`).Scan(&made); err != nil {
-		return false, err
-	}
-	return db.Time(made).Before(at), nil
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/balance"
 )
@@ -29,13 +28,6 @@ type Plan struct {
 	Probes     int       `json:"probes"`         // pairs that are to be measured because they could change the plan
 	Why        []string  `json:"explanation,omitempty"`
 	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
-}
-
-// Large is a host that is too large for the window of any robot (paper 001, 6.1).
-type Large struct {
-	Host  string  `json:"host"`
-	Least float64 `json:"least_ms"` // at the robot where it costs least
-	Parts int     `json:"parts"`    // into which it has to be split, by the hash of the URL
 }
 
 // Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan.
@@ -85,7 +77,7 @@ func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 		}
 		return p.Plan, err
 	}
-	if err := p.make(begun, l.opt); err != nil {
+	if err := p.workOut(begun, l.opt); err != nil {
 		return p.Plan, fmt.Errorf("balance: %w", err)
 	}
 	if token == dryRun {
@@ -94,8 +86,8 @@ func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 	return p.Plan, l.adopt(ctx, token, p)
 }
 
-// make works the plan out.
-func (p *proposal) make(begun map[string]bool, opt Options) (err error) {
+// workOut makes the plan of the snapshot.
+func (p *proposal) workOut(begun map[string]bool, opt Options) (err error) {
 	s := p.snapshot
 	p.items, err = s.items(func(i, j int) float64 {
 		if at := s.at[j]; at >= 0 && at != i && begun[s.hosts[j]] {
@@ -209,25 +201,6 @@ func (l *Leveller) keepWeights(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// large returns the hosts that no robot can collect within the window.
-func (s *snapshot) large(window time.Duration) []Large {
-	if window <= 0 {
-		return nil
-	}
-	ms := float64(window.Milliseconds())
-	var list []Large
-	for j, host := range s.hosts {
-		if parts := balance.Split(s.wholeCost, len(s.robots), j, ms, wire.MaxShares); parts > 1 {
-			least := math.Inf(1)
-			for i := range s.robots {
-				least = min(least, s.wholeCost(i, j))
-			}
-			list = append(list, Large{host, least, parts})
-		}
-	}
-	return list
-}
-
 var numbered = regexp.MustCompile(`\b([Rr]obot|[Hh]ost) (\d+)\b`)
 
 // named replaces the planner's numbers of robots and groups by names. A group goes by its first
@@ -253,4 +226,41 @@ func (s *snapshot) named(sentences []string, groups [][]int) []string {
 		})
 	}
 	return sentences
+}
+
+// lateBy is the delay after which a plan waits for the next day, because the robots are at work.
+const lateBy = time.Hour
+
+// PlanToday makes the day's plan if it is due. A plan whose Made is zero says that none was made.
+// It may have to wait for another process's plan.
+func (l *Leveller) PlanToday(ctx context.Context) (plan Plan, err error) {
+	if due, err := l.PlanDue(ctx, time.Now()); err != nil || !due {
+		return plan, err
+	}
+	err = l.asPlanner(ctx, func(ctx context.Context, token int64) error {
+		due, err := l.PlanDue(ctx, time.Now()) // another process may have made it meanwhile
+		if err != nil || !due {
+			return err
+		}
+		plan, err = l.plan(ctx, token)
+		return err
+	})
+	return plan, err
+}
+
+// PlanDue reports whether the day's plan is to be made now.
+func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
+	if !l.opt.Daily {
+		return false, nil
+	}
+	y, month, day := now.In(l.opt.Zone).Date()
+	at := time.Date(y, month, day, 0, 0, 0, 0, l.opt.Zone).Add(l.opt.At)
+	if now.Before(at) || now.Sub(at) > lateBy {
+		return false, nil
+	}
+	var made int64
+	if err := l.db.QueryRowContext(ctx, `SELECT made FROM plans`).Scan(&made); err != nil {
+		return false, err
+	}
+	return db.Time(made).Before(at), nil
 }

@@ -4,49 +4,41 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
-	"time"
 
 	"sheaf/internal/db"
 	"sheaf/manager/balance"
 	"sheaf/manager/costs"
 )
 
-// shipment is work that a robot is to pass to a neighbour in the tree.
-type shipment struct {
-	to   string
-	urls float64
+// handover decides which hosts one robot, the giver, hands on.
+type handover struct {
+	snap   *snapshot
+	giver  int
+	groups grouping
+	to     balance.Plan // by group
+	work   work
 }
 
-// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to
-// their neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
-// heartbeat. Call it every minute, in one goroutine.
-func (l *Leveller) Level(ctx context.Context, now time.Time) error {
-	active, err := l.active(ctx, now)
-	if err != nil {
-		return err
-	}
-	if len(active) < 2 || !l.trigger.Fire(now, left(active), rates(active)) {
-		return nil
-	}
-	tree, err := l.treeOf(ctx, active)
-	if err != nil {
-		return err
-	}
-	shipments := map[string][]shipment{}
-	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
-		for _, s := range round {
-			if s.Load >= 1 {
-				from := active[s.From].Robot
-				shipments[from] = append(shipments[from], shipment{active[s.To].Robot, s.Load})
+// feed gives idle robots some of the giver's groups.
+func (h *handover) feed(idle []string) {
+	for _, robot := range idle {
+		taker, ok := h.snap.robot(robot)
+		if !ok {
+			continue
+		}
+		night := balance.Night{Waiting: make([][]int, len(h.snap.robots)), Busy: h.work.busy, Pace: h.work.pace}
+		for n, i := range h.to {
+			if i == h.giver || i == taker {
+				night.Waiting[i] = append(night.Waiting[i], n)
+			}
+		}
+		for _, t := range balance.Take(h.groups.costs, night, taker) {
+			if t.From == h.giver {
+				h.to[t.Host] = taker
 			}
 		}
 	}
-	l.planning.Lock()
-	defer l.planning.Unlock()
-	l.shipments = shipments
-	return nil
 }
 
 // ship chooses the giver's groups that make up the shipments.
@@ -131,46 +123,4 @@ func (l *Leveller) requests(ctx context.Context, robot string) (map[string]float
 		})
 	})
 	return requests, err
-}
-
-// robotTree is a tree of robots and when it was made.
-type robotTree struct {
-	robots []string
-	tree   balance.Tree
-	made   time.Time
-}
-
-// A tree is made from some of the hosts, and used for a while: distances do not change by the
-// hour.
-const (
-	treeHosts = 2000
-	treeFor   = time.Hour
-)
-
-// treeOf returns a tree that joins robots to which the hosts are similarly near.
-func (l *Leveller) treeOf(ctx context.Context, list []Backlog) (balance.Tree, error) {
-	names := make([]string, len(list))
-	for i, b := range list {
-		names[i] = b.Robot
-	}
-	if t := l.tree.Load(); t != nil && time.Since(t.made) < treeFor && slices.Equal(t.robots, names) {
-		return t.tree, nil
-	}
-	s, err := l.snapshot(ctx, hostFilter{where: "h.name IN (SELECT DISTINCT host FROM costs ORDER BY host LIMIT ?)", args: []any{treeHosts}})
-	if err != nil {
-		return nil, err
-	}
-	number := make([]int, len(list))
-	for i, name := range names {
-		number[i], _ = s.robot(name)
-	}
-	c, err := balance.NewCosts(len(list), len(s.hosts), func(i, j int) float64 { return s.cost(number[i], j) })
-	if err != nil {
-		return nil, fmt.Errorf("balance: tree: %w", err)
-	}
-	tree := balance.Prim(balance.Distances(c))
-	if len(s.hosts) > 0 {
-		l.tree.Store(&robotTree{names, tree, time.Now()})
-	}
-	return tree, nil
 }

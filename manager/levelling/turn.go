@@ -9,6 +9,9 @@ import (
 	"sheaf/internal/db"
 )
 
+// ErrFenced says that another planner has begun since this one did. Nothing was changed.
+var ErrFenced = errors.New("fenced by a planner with a higher token")
+
 const (
 	leasePlan = "rebalance" // the planner's lease
 	dryRun    = -1          // in place of a token: nothing is written

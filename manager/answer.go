@@ -1,0 +1,120 @@
+package manager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+	"sheaf/manager/rollout"
+	"sheaf/manager/roster"
+)
+
+const maxJSON = 1 << 20 // bytes of a request's body
+
+// readJSON reads a body that has exactly the fields of v.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("data after its end")
+		}
+	}
+	if err != nil {
+		return bodyError("bad_json", fmt.Errorf("body: %w", err))
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+	return nil
+}
+
+// noContent answers 204, unless there is an error.
+func noContent(w http.ResponseWriter, err error) error {
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func writeText(w http.ResponseWriter, s string) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, err := io.WriteString(w, s)
+	return err
+}
+
+// answer sends v as JSON, or says what is wrong if err is not nil.
+func answer(w http.ResponseWriter, status int, v any, err error) error {
+	if err != nil {
+		return adminError(err)
+	}
+	return writeJSON(w, status, v)
+}
+
+// adminError returns the answer to an error that an operator caused, or the error itself.
+func adminError(err error) error {
+	var invalid assign.Invalid
+	switch {
+	case errors.As(err, &invalid):
+		return problem.New(http.StatusBadRequest, "bad_hosts", err.Error())
+	case errors.Is(err, roster.ErrRobotName):
+		return problem.New(http.StatusBadRequest, "bad_name", err.Error())
+	case errors.Is(err, roster.ErrRobotExists):
+		return problem.New(http.StatusConflict, "robot_exists", err.Error())
+	case errors.Is(err, roster.ErrActive):
+		return problem.New(http.StatusConflict, "robot_active", err.Error())
+	case errors.Is(err, roster.ErrUnknownRobot), errors.Is(err, roster.ErrNoRobot):
+		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
+	case errors.Is(err, assign.ErrUnknownHost):
+		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
+	default:
+		return err
+	}
+}
+
+// releaseError returns the answer to an error that an operator caused, or the error itself.
+func releaseError(err error) error {
+	var bad rollout.Bad
+	switch {
+	case errors.As(err, &bad):
+		return problem.New(http.StatusBadRequest, "bad_release", err.Error())
+	case errors.Is(err, rollout.ErrNoKey):
+		return problem.New(http.StatusConflict, "no_release_key", err.Error())
+	case errors.Is(err, rollout.ErrKey):
+		return problem.New(http.StatusConflict, "other_release_key", err.Error())
+	case errors.Is(err, rollout.ErrCounter):
+		return problem.New(http.StatusConflict, "old_counter", err.Error())
+	case errors.Is(err, rollout.ErrUnknown):
+		return problem.New(http.StatusNotFound, "unknown_release", err.Error())
+	default:
+		return err
+	}
+}
+
+// bodyError says what is wrong with a request's body.
+func bodyError(reason string, err error) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return problem.New(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes; send it in parts", tooLarge.Limit))
+	case errors.Is(err, wire.ErrTooLarge):
+		return problem.New(http.StatusRequestEntityTooLarge, "too_large", err.Error())
+	default:
+		return problem.New(http.StatusBadRequest, reason, err.Error())
+	}
+}

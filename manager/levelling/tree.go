@@ -1,0 +1,75 @@
+package levelling
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/manager/balance"
+)
+
+// Level looks at the backlogs. If they differ enough, it works out what robots are to pass to
+// their neighbours in the tree (paper 000, 3.3). HandOver carries it out with each robot's next
+// heartbeat. Call it every minute, in one goroutine.
+func (l *Leveller) Level(ctx context.Context, now time.Time) error {
+	active, err := l.active(ctx, now)
+	if err != nil {
+		return err
+	}
+	if len(active) < 2 || !l.trigger.Fire(now, left(active), rates(active)) {
+		return nil
+	}
+	tree, err := l.treeOf(ctx, active)
+	if err != nil {
+		return err
+	}
+	shipments := map[string][]shipment{}
+	for _, round := range balance.Shipping(tree, left(active), rates(active)) {
+		for _, s := range round {
+			if s.Load >= 1 {
+				from := active[s.From].Robot
+				shipments[from] = append(shipments[from], shipment{active[s.To].Robot, s.Load})
+			}
+		}
+	}
+	l.planning.Lock()
+	defer l.planning.Unlock()
+	l.shipments = shipments
+	return nil
+}
+
+// A tree is made from some of the hosts, and used for a while: distances do not change by the
+// hour.
+const (
+	treeHosts = 2000
+	treeFor   = time.Hour
+)
+
+// treeOf returns a tree that joins robots to which the hosts are similarly near.
+func (l *Leveller) treeOf(ctx context.Context, list []Backlog) (balance.Tree, error) {
+	names := make([]string, len(list))
+	for i, b := range list {
+		names[i] = b.Robot
+	}
+	if t := l.tree.Load(); t != nil && time.Since(t.made) < treeFor && slices.Equal(t.robots, names) {
+		return t.tree, nil
+	}
+	s, err := l.snapshot(ctx, hostFilter{where: "h.name IN (SELECT DISTINCT host FROM costs ORDER BY host LIMIT ?)", args: []any{treeHosts}})
+	if err != nil {
+		return nil, err
+	}
+	number := make([]int, len(list))
+	for i, name := range names {
+		number[i], _ = s.robot(name)
+	}
+	c, err := balance.NewCosts(len(list), len(s.hosts), func(i, j int) float64 { return s.cost(number[i], j) })
+	if err != nil {
+		return nil, fmt.Errorf("balance: tree: %w", err)
+	}
+	tree := balance.Prim(balance.Distances(c))
+	if len(s.hosts) > 0 {
+		l.tree.Store(&robotTree{names, tree, time.Now()})
+	}
+	return tree, nil
+}

@@ -1,0 +1,73 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"sheaf/internal/db"
+	"sheaf/manager/balance"
+)
+
+// work is what the robots of a snapshot have done in their cycles, and what they have in hand.
+type work struct {
+	busy []float64 // by robot: ms that the hosts it has begun are expected to take yet
+	pace []float64 // by robot: time that its hosts took, as a multiple of what was expected; 0: not known
+}
+
+// workOf sums up what the robots have told of their cycles.
+func (l *Leveller) workOf(ctx context.Context, s *snapshot) (w work, err error) {
+	n := len(s.robots)
+	w = work{make([]float64, n), make([]float64, n)}
+	expected, inHand := make([]float64, n), make([]float64, n)
+	took, spent := make([]float64, n), make([]float64, n)
+	err = db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var robot, state string
+		var weight, ms, all float64
+		if err := rows.Scan(&robot, &state, &weight, &ms, &all); err != nil {
+			return err
+		}
+		i, ok := s.robot(robot)
+		if !ok {
+			return nil
+		}
+		spent[i] = all
+		if state == "done" {
+			expected[i], took[i] = weight*s.slow[i], ms
+		} else {
+			inHand[i] = weight * s.slow[i]
+		}
+		return nil
+	}, `
+		SELECT d.robot, d.state, SUM(COALESCE(h.weight, (SELECT typical FROM plans))), SUM(d.ms), MAX(b.ms)
+		FROM progress d JOIN hosts h ON h.name = d.host JOIN heartbeats b ON b.robot = d.robot GROUP BY d.robot, d.state`)
+	if err != nil {
+		return w, fmt.Errorf("progress: %w", err)
+	}
+	for i := range n {
+		pace := 1.0
+		if expected[i] > 0 && took[i] > 0 {
+			w.pace[i] = took[i] / expected[i]
+			pace = w.pace[i]
+		}
+		w.busy[i] = max(0, inHand[i]*pace-max(0, spent[i]-took[i]))
+	}
+	return w, nil
+}
+
+// ends returns when each robot will be done with what it has begun and with the plan's groups, in
+// ms from now.
+func (w work) ends(c *balance.Costs, plan balance.Plan) []float64 {
+	end := slices.Clone(w.busy)
+	for n, i := range plan {
+		if i >= 0 {
+			pace := w.pace[i]
+			if pace == 0 {
+				pace = 1
+			}
+			end[i] += c.At(i, n) * pace
+		}
+	}
+	return end
+}

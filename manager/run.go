@@ -1,0 +1,69 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/manager/hosts"
+)
+
+const (
+	sweepEvery   = time.Minute      // looks for silent robots, uneven backlogs and a plan that is due
+	compareEvery = 10 * time.Minute // compares the robots' copies
+)
+
+// Run does what is due until ctx ends: it refreshes addresses, hands hosts on as Options.Balance
+// says, compares copies, and makes the day's plan. What fails is logged and tried again the next
+// time.
+func (m *Manager) Run(ctx context.Context) error {
+	failed := func(what string, err error) {
+		if err != nil && ctx.Err() == nil {
+			m.opt.Log.ErrorContext(ctx, what+" failed", "err", err)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return every(ctx, sweepEvery, func(now time.Time) {
+			_, err := m.Hosts.RefreshAddresses(ctx, now.Add(-hosts.RefreshAfter))
+			failed("looking up addresses", err)
+		})
+	})
+	g.Go(func() error {
+		return every(ctx, sweepEvery, func(now time.Time) {
+			failed("looking for silent robots", m.Roster.Lapse(ctx, now))
+			if m.opt.Balance.During {
+				failed("levelling", m.Levelling.Level(ctx, now))
+			}
+		})
+	})
+	g.Go(func() error {
+		return every(ctx, compareEvery, func(time.Time) { failed("comparing the robots' copies", m.Copies.Update(ctx)) })
+	})
+	g.Go(func() error { // apart from the others, because it may have to wait for its turn
+		return every(ctx, sweepEvery, func(time.Time) {
+			plan, err := m.Levelling.PlanToday(ctx)
+			failed("the day's plan", err)
+			if err == nil && !plan.Made.IsZero() {
+				m.opt.Log.InfoContext(ctx, "the day's plan is made", "generation", plan.Generation, "moved", plan.Moved,
+					"makespan_ms", plan.Makespan, "lower_bound_ms", plan.Bound, "probes", plan.Probes)
+			}
+		})
+	})
+	return g.Wait()
+}
+
+// every calls f now and then at each interval, until ctx ends. It returns ctx's error.
+func every(ctx context.Context, interval time.Duration, f func(now time.Time)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f(time.Now())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
