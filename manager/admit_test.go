@@ -12,8 +12,8 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// A report of many hosts, new and known, some more than once, comes in whole: each host is with one robot, those
-// of one address with the same, and new start URLs of known hosts are on their robots' lists.
+// A report of many hosts, new and known, some of them repeated, is taken whole. Each host is with one
+// robot, hosts of one address are with the same, and new start URLs of known hosts are on the lists.
 func TestManyHostsAtOnce(t *testing.T) {
 	const many = 1203
 	names := dns{}
@@ -64,7 +64,7 @@ func TestManyHostsAtOnce(t *testing.T) {
 	}
 }
 
-// The hosts of one report count among those of their domain, as those of earlier ones do.
+// PerDomain counts the hosts of one report together with those of earlier reports.
 func TestDomainsShareOfOneReport(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {

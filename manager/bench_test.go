@@ -24,8 +24,8 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// BenchmarkAtSize plays what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots does, on either
-// database (SHEAF_TEST_DATABASE=postgres), and reports the seconds of each:
+// BenchmarkAtSize does what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots does, and
+// reports the seconds of each step. SHEAF_TEST_DATABASE=postgres chooses the other database.
 //
 //	SHEAF_BENCH_HOSTS=100000 go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
 func BenchmarkAtSize(b *testing.B) {
@@ -170,7 +170,7 @@ func (s *atSize) beat(robot string, phase wire.Phase) {
 	s.call("POST", "/heartbeat", robot, fmt.Appendf(nil, `{"version":"1","phase":%q,"cycle":1,"left":1000,"pages":1,"all":true}`, phase))
 }
 
-// submitLogs has each host measured by the robot that has it and by one other.
+// submitLogs submits logs in which each host is measured by its robot and by one other.
 func (s *atSize) submitLogs() {
 	rnd := rand.New(rand.NewPCG(1, uint64(s.hosts)))
 	for i, robot := range s.robots {

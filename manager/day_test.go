@@ -17,7 +17,7 @@ import (
 	"sheaf/manager"
 )
 
-// Two managers that run on one database make one plan a day between them.
+// Two managers on one database make one plan a day between them.
 func TestTwoManagersPlanOnceADay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sheaf.db")
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// dns answers from a table; what is not in it fails.
+// dns answers from a table. Other look-ups fail.
 type dns map[string]string
 
 func (d dns) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -92,7 +92,7 @@ func startWith(t *testing.T, names dns, shared manager.Balance) *service {
 	return s
 }
 
-// join admits a robot and lets it join and subscribe; it returns its secret.
+// join admits a robot, lets it join and subscribe, and returns its secret.
 func (s *service) join(name string) string {
 	s.t.Helper()
 	token, _, err := s.Admit(s.t.Context(), name)

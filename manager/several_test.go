@@ -14,7 +14,7 @@ import (
 	"sheaf/manager/assign"
 )
 
-// fetch asks for a robot's list as its program does, which works by shares or does not know of them.
+// fetch returns a robot's list, as a program gets it that can collect shares, or that cannot.
 func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
 	s.t.Helper()
 	var header []string
@@ -35,7 +35,7 @@ func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
 	return lines
 }
 
-// shares gives each robot's share of a host.
+// shares returns each robot's share of a host.
 func (s *service) shares(secrets map[string]string, url string) map[string]wire.Share {
 	s.t.Helper()
 	got := map[string]wire.Share{}
@@ -49,7 +49,7 @@ func (s *service) shares(secrets map[string]string, url string) map[string]wire.
 	return got
 }
 
-// parts gives the parts of the shares in order, and reports whether they make up the whole.
+// parts reports whether the shares make up the whole.
 func parts(shares map[string]wire.Share, split bool) bool {
 	var have []int
 	for _, s := range shares {
@@ -102,7 +102,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 4 || !parts(got, false) {
 		t.Errorf("with a fourth robot they are %v", got)
 	}
-	// Whoever has it and goes is replaced by nobody who has it already, the first robot too.
+	// If one of its robots leaves, no other robot gets two copies. This holds for the first robot, too.
 	for _, leaver := range []string{hosts[0].Robots[0], hosts[0].Robots[1]} {
 		if err := s.Unsubscribe(t.Context(), leaver); err != nil {
 			t.Fatal(err)
@@ -131,8 +131,8 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	}
 }
 
-// A host that has fewer robots than it is to have changes nobody's list while robots are missing. One that is split
-// and is to be copied instead changes the lists that say so.
+// A host with fewer robots than wanted makes no new lists while robots are missing. A host that was split
+// and is to be copied instead makes new lists.
 func TestMissingCopiesChangeNoList(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -164,7 +164,7 @@ func TestMissingCopiesChangeNoList(t *testing.T) {
 	}
 }
 
-// A share goes only to robots whose program knows of shares; the others have the host whole or not at all.
+// Only robots whose program can collect shares get one. Others have the host whole or not at all.
 func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	s := start(t, nil)
 	old := s.join("old")
@@ -186,7 +186,7 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	if len(got) != 2 || !parts(got, true) {
 		t.Fatalf("shared by %v, want both robots", got)
 	}
-	// A robot that is put back to an old program has nothing of it, and the other all.
+	// If a robot goes back to an old program, it has nothing of the host, and the other robot has all.
 	s.fetch("r2", secrets["r2"], false)
 	if lines := s.fetch("r2", secrets["r2"], false); slices.ContainsFunc(lines, func(l wire.HostLine) bool { return l.URL == "http://large.jp/" && got["r2"].Part > 0 }) {
 		t.Errorf("an old program is given a share: %v", lines)
@@ -198,7 +198,8 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	}
 }
 
-// What one robot finds of the other's share comes to it by the list, however much it is, with the depth at which it was found.
+// What one robot finds of the other's share gets to the other with its list, however much it is, and with
+// its depth.
 func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(2)
@@ -223,7 +224,8 @@ func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	}
 }
 
-// The plan keeps the robots of one host apart, counts each one's work, and splits what is too large for a window.
+// The plan keeps the copies of a host apart, counts the work of each, and splits a host that is too large
+// for a window.
 func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	s := startWith(t, nil, manager.Balance{Window: time.Hour, Split: true})
 	secrets := s.crew(3)
@@ -260,7 +262,8 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	if plan, err = s.Rebalance(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	// Halves of an hour, half an hour twice, 30 minutes: of three robots one has to have a half and a copy.
+	// Two halves of an hour each, two copies of half an hour each, and 30 minutes: one of three robots must
+	// have a half and a copy.
 	if want := 1.5 * 3600e3; plan.Makespan < 0.999*want || plan.Makespan > 1.07*want {
 		t.Errorf("the plan ends after %.0f ms, want about %.0f", plan.Makespan, want)
 	}

@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// bubble gives a manager within a bubble of synctest, with robots that have joined, and
-// a function that gives the number of a robot's hosts.
+// bubble returns a manager for use in a synctest bubble, a function that returns the number of a robot's
+// hosts, and the secrets of the robots, which have joined.
 func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manager, func(robot string) int, map[string]string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
@@ -47,8 +47,8 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 	}, secrets
 }
 
-// A robot that is silent for the lease loses its hosts to one that is not, for the
-// time of its silence; its late batch is judged by what it had.
+// A robot that is silent for the lease loses its hosts to another until it is heard of again. Its late
+// batch is judged by the hosts that it had.
 func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour
@@ -100,14 +100,14 @@ func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 		}
 
 		run(2*lease, "r1")         // r2 is silent again
-		time.Sleep(72 * time.Hour) // the manager's disk fails, as in 1999: nobody is heard
-		run(lease-time.Hour, "r2") // r2 finds it first
+		time.Sleep(72 * time.Hour) // the manager's disk fails, as in 1999, and it hears nobody
+		run(lease-time.Hour, "r2") // r2 is the first to call again
 		if a, b := hosts("r1"), hosts("r2"); a+b != 4 || a == 0 {
 			t.Errorf("after the manager's own absence r1 has %d hosts and r2 %d: r1 was given no time to call", a, b)
 		}
 		run(2*lease, "r1", "r2")
 		before := hosts("r1")
-		run(3 * lease) // nobody calls: the fault is on this side
+		run(3 * lease) // nobody calls: the fault is the service's
 		if hosts("r1") != before || hosts("r1")+hosts("r2") != 4 {
 			t.Errorf("with nobody heard of r1 has %d hosts, r2 %d", hosts("r1"), hosts("r2"))
 		}
@@ -123,7 +123,7 @@ func wireHost(t *testing.T, url string) string {
 	return host
 }
 
-// The day's plan is made once, at its time in the service's zone, and not hours late.
+// The day's plan is made once, at its time in the service's zone, and not hours later.
 func TestPlanIsDueOnceADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
 		tokyo := time.FixedZone("Asia/Tokyo", 9*3600)

@@ -26,8 +26,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// simulated is a robot that collects one host after another of its list, speaks to the
-// manager's real handlers as robotd does, and needs for each host what it really takes.
+// simulated is a robot that collects the hosts of its list one after the other. It calls the manager's
+// real handlers as robotd does, and takes as long for a host as takes says.
 type simulated struct {
 	t       *testing.T
 	handler http.Handler
@@ -112,7 +112,7 @@ func (r *simulated) beat(phase wire.Phase) {
 	clear(r.untold)
 }
 
-// night collects until every host has been collected by somebody.
+// night collects until all hosts have been collected, by any robot.
 func (r *simulated) night(over func() bool) {
 	const every = 5 * time.Minute
 	r.fetchList()
@@ -144,9 +144,9 @@ func (r *simulated) night(over func() bool) {
 	}
 }
 
-// Robots collect a night for which the plan was wrong: every twentieth host takes ten times
-// as long, as the paper saw, and each line is up to 30 % off. The manager gives what was not begun to
-// those who have nothing left. SHEAF_TEST_FULL=1 plays 32 robots and 2,000 hosts.
+// The plan for this night is wrong: every twentieth host takes ten times as long, as the paper saw, and
+// each line is up to 30 % slower or faster. The manager hands hosts that were not begun to idle robots.
+// SHEAF_TEST_FULL=1 simulates 32 robots and 2,000 hosts.
 func TestNightWithWrongPredictions(t *testing.T) {
 	testkit.Slow(t)
 	robots, hosts := 8, 320
@@ -160,7 +160,7 @@ func TestNightWithWrongPredictions(t *testing.T) {
 	}
 }
 
-// playNight gives when the last robot ends, were they to keep to the plan, and with the manager at work.
+// playNight returns when the last robot ends: if all kept to the plan, and with the manager at work.
 func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
@@ -270,7 +270,7 @@ func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 		if len(visits) != hosts {
 			t.Errorf("%d of %d hosts were collected", len(visits), hosts)
 		}
-		// A host may be begun between the last heartbeat and the move.
+		// A robot may begin a host between its last heartbeat and the move.
 		if twice > hosts/20 {
 			t.Errorf("%d of %d hosts were collected twice", twice, hosts)
 		}

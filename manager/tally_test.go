@@ -10,8 +10,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Hosts that come one by one, at either of two managers on one database, while robots come and go, are shared out as
-// evenly as if each looked at everything each time.
+// Two managers on one database share out hosts evenly that come one by one, while robots come and go. So
+// the loads that each of them remembers are not outdated.
 func TestTwoManagersShareOutEvenly(t *testing.T) {
 	source := dbtest.Source(t)
 	var managers []*manager.Manager

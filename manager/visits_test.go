@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestVisitIsOrderedUntilItIsTaken shows that an operator's order to visit a host reaches each robot that has the
-// host, as often as it takes, and no other.
+// TestVisitIsOrderedUntilItIsTaken shows that an operator's order to visit a host is sent to the robot
+// that has the host until the robot has noted it, and to no other.
 func TestVisitIsOrderedUntilItIsTaken(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.a.jp": "192.0.2.1", "www.b.jp": "192.0.2.2"})
@@ -42,7 +42,7 @@ func TestVisitIsOrderedUntilItIsTaken(t *testing.T) {
 			t.Errorf("%s is ordered %v", owner, v)
 		}
 	}
-	if v := beat(other, "www.a.jp"); len(v) != 0 { // nor can it take the order away
+	if v := beat(other, "www.a.jp"); len(v) != 0 { // and another robot cannot note it
 		t.Errorf("%s is ordered %v", other, v)
 	}
 	if v := beat(owner); len(v) != 1 {

@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// world makes costs as paper 001 saw them: host sizes and robots' distances to
-// hosts spread over orders of magnitude, robots differing by their lines.
+// world returns costs like those in paper 001: the sizes of hosts and their distances spread over orders
+// of magnitude, and the robots' lines differ.
 func world(r *rand.Rand, robots, hosts int) [][]float64 {
 	line := make([]float64, robots)
 	for i := range line {
@@ -33,7 +33,7 @@ func world(r *rand.Rand, robots, hosts int) [][]float64 {
 	return t
 }
 
-// bounded is how many instances to try: few, or as many as the variable says (ALGORITHMS' figures are of 200).
+// bounded returns how many instances to try: few, or as many as the variable says.
 func bounded(t testing.TB, variable string, few int) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -80,7 +80,7 @@ func TestOptimalNearTheBound(t *testing.T) {
 	}
 }
 
-// exhaustive finds the shortest plan by trying all.
+// exhaustive returns the shortest makespan, by trying all plans.
 func exhaustive(c *balance.Costs) float64 {
 	best := math.Inf(1)
 	plan := make(balance.Plan, c.Hosts)
@@ -110,7 +110,7 @@ func TestOptimalIsOptimalWhereAllCanBeTried(t *testing.T) {
 	}
 }
 
-// What is proven is true: the bound is not above the best plan, and near it.
+// The bound is not above the makespan of the best plan, and near it.
 func TestBoundIsProvenByTryingPlaces(t *testing.T) {
 	for seed := range 6 {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))
@@ -150,7 +150,7 @@ func TestMidSizedAgainstTheBound(t *testing.T) {
 	}
 }
 
-// hashed gives costs without keeping them: 100 robots × 10⁶ hosts would be 800 MB.
+// hashed computes costs instead of storing them: those of 100 robots and 10⁶ hosts would take 800 MB.
 func hashed(robots, hosts int) balance.Func {
 	size, line := make([]float64, hosts), make([]float64, robots)
 	r := rand.New(rand.NewPCG(9, 9))
@@ -172,7 +172,7 @@ func hashed(robots, hosts int) balance.Func {
 	}
 }
 
-// BenchmarkOptimal reports the makespan over the bound; the largest is what ALGORITHMS asks for:
+// BenchmarkOptimal reports the makespan as a multiple of the bound:
 //
 //	go test -run '^$' -bench Optimal -benchtime 1x ./manager/balance
 func BenchmarkOptimal(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"sheaf/manager/balance"
 )
 
-// The robots of paper 001's Figure 10, and their tree.
+// The robots and their tree in Figure 10 of paper 001.
 const (
 	a = iota
 	b

@@ -9,10 +9,10 @@ import (
 	"sheaf/manager/balance"
 )
 
-// tenNodes is a tree as paper 000's ten machines stood in.
+// tenNodes is the tree of the ten machines in paper 000.
 var tenNodes = balance.Tree{{1, 2, 3}, {0, 4, 5}, {0, 6, 7}, {0, 8, 9}, {1}, {1}, {2}, {2}, {3}, {3}}
 
-// ship carries out the rounds, and gives how far loads went in all.
+// ship carries out the rounds and returns the sum of load times hops.
 func ship(t *testing.T, rounds [][]balance.Ship, loads []float64) (hops float64) {
 	t.Helper()
 	for _, round := range rounds {
@@ -59,9 +59,8 @@ func TestShippingIsExact(t *testing.T) {
 	}
 }
 
-// run lets ten robots find and collect URLs for 90 minutes, and levels them when
-// fire says so. It gives the mean over time of the loads' standard deviation, and
-// how many URLs there were in all.
+// run lets ten robots find and collect URLs for 90 minutes, and levels when fire says so. It returns the
+// mean over time of the loads' standard deviation, and the number of URLs in all.
 func run(t *testing.T, grow func(r *rand.Rand, minute int, loads []float64), fire func(minute int, loads []float64) bool) (sd float64, fired int, hops, total float64) {
 	r := rand.New(rand.NewPCG(3, 5))
 	loads := make([]float64, 10)
@@ -91,8 +90,8 @@ func run(t *testing.T, grow func(r *rand.Rand, minute int, loads []float64), fir
 	return sd, fired, hops, total
 }
 
-// growth is the trigger of paper 000, 4.3: each five minutes, a load that has
-// grown by 10,000 since the last look.
+// growth is the trigger of paper 000, 4.3: every five minutes it fires if a load has grown by 10,000 since
+// the last time.
 func growth() func(minute int, loads []float64) bool {
 	last := make([]float64, 10)
 	return func(minute int, loads []float64) bool {

@@ -11,7 +11,7 @@ import (
 	"sheaf/manager/copies"
 )
 
-// world is a host as several robots see it, each once a night at an hour of its own.
+// world is a host that several robots visit, each once a night at its own hour.
 type world struct {
 	robots, nights, pages int
 	changes               func(page int) float64                            // a day
@@ -68,8 +68,8 @@ func TestChangesAreExplainedByTime(t *testing.T) {
 	}
 }
 
-// A robot behind a line that puts something into its pages is found among three, in the first night; with
-// one peer both are shown, from the second night on.
+// A robot whose network changes its pages is found among three robots in the first night. With one peer,
+// both are shown from the second night on.
 func TestFalsifiedPagesAreFound(t *testing.T) {
 	rates := func(page int) float64 { return []float64{0.01, 0.5, 5}[page%3] }
 	for name, inject := range map[string]func(truth string, night int) string{
@@ -97,7 +97,7 @@ func TestFalsifiedPagesAreFound(t *testing.T) {
 	}
 }
 
-// Pages that go to and fro by themselves, as with advertisements in turn, say nothing of robots.
+// Pages that alternate, such as pages with changing advertisements, are no robot's fault.
 func TestPagesThatGoBackAreLeftOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	w := &world{robots: 3, nights: 10, pages: 100, changes: func(int) float64 { return 0 },

@@ -24,7 +24,7 @@ import (
 	"sheaf/manager/levelling"
 )
 
-// planners are managers on one database, each over connections of its own.
+// planners are managers on one database, each with its own connections.
 type planners struct {
 	t    *testing.T
 	db   *sql.DB
@@ -64,7 +64,8 @@ func newPlanners(t *testing.T, source string, leases func(*sql.DB) lease.Locker)
 	return p
 }
 
-// turnCosts lets the robots hand in logs by which the hosts lie with the wrong one: a plan moves some.
+// turnCosts lets the robots submit logs by which each host is at the wrong robot, so that a plan moves
+// some.
 func (p *planners) turnCosts() {
 	p.t.Helper()
 	p.next++
@@ -87,7 +88,7 @@ func (p *planners) turnCosts() {
 	}
 }
 
-// together has both plan at once.
+// together lets both plan at once.
 func (p *planners) together() (plans []levelling.Plan, fenced int) {
 	p.t.Helper()
 	var mu sync.Mutex
@@ -111,7 +112,7 @@ func (p *planners) together() (plans []levelling.Plan, fenced int) {
 	return plans, fenced
 }
 
-// broken is a lease that excludes nobody: what is left is the tokens.
+// broken is a lease that excludes nobody. Only the tokens are left.
 type broken struct{ last *atomic.Int64 }
 
 func (b broken) Do(ctx context.Context, _ string, f func(context.Context, int64) error) error {
@@ -120,8 +121,8 @@ func (b broken) Do(ctx context.Context, _ string, f func(context.Context, int64)
 
 func (b broken) Raise(context.Context, string, int64) error { return nil }
 
-// Two managers that plan at once never both change one assignment: under a lease they take
-// turns, and where the lease fails the database refuses one of them.
+// Two managers that plan at once never both change one assignment. With a lease they take turns; if the
+// lease fails, the database refuses one of them.
 func TestTwoPlanners(t *testing.T) {
 	testkit.Slow(t)
 	engines := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
@@ -161,8 +162,8 @@ func TestTwoPlanners(t *testing.T) {
 	}
 }
 
-// A planner that stands still while another takes its turn changes nothing afterwards, and
-// is no hindrance: its next plan is accepted.
+// A planner that stands still while another one plans changes nothing afterwards. Its next plan is
+// accepted.
 func TestStalePlanner(t *testing.T) {
 	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {
@@ -206,7 +207,7 @@ func (broken) generation(t *testing.T, d *sql.DB) (n int64) {
 	return n
 }
 
-// Leases that begin anew, below the token that is written down, are raised above it.
+// If leases begin anew with low tokens, the tokens are raised above the one written down.
 func TestPlannerRaisesLeases(t *testing.T) {
 	p := newPlanners(t, dbtest.Source(t), func(d *sql.DB) lease.Locker { return lease.NewDB(d, nil, lease.Options{}) })
 	_, err := p.db.ExecContext(t.Context(), `UPDATE plans SET token = 1000`)

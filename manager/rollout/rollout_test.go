@@ -64,7 +64,7 @@ func newFleet(t *testing.T, robots int) *fleet {
 	return f
 }
 
-// report has a robot report, and gives the counter that it is offered, or 0.
+// report lets a robot report, and returns the counter of the release that it is offered, or 0.
 func (f *fleet) report(name string, failed ...int64) int64 {
 	f.t.Helper()
 	req := wire.ReportRequest{Version: "1", Platform: platform, Counter: f.at[name], Seen: f.at[name]}
@@ -85,7 +85,7 @@ func (f *fleet) report(name string, failed ...int64) int64 {
 	return r.Counter
 }
 
-// offered are the robots that are offered the release now.
+// offered returns the robots that are offered the release now.
 func (f *fleet) offered(counter int64) (names []string) {
 	for name := range f.at {
 		if f.report(name) == counter {
@@ -123,7 +123,8 @@ func (f *fleet) newest() rollout.Release {
 	return list[0]
 }
 
-// TestStages: 1, 10 and 100 % of two hundred robots, each stage when the one before has reported in.
+// TestStages shows that 1, 10 and 100 % of two hundred robots are offered a release, each stage when the
+// one before has reported.
 func TestStages(t *testing.T) {
 	f := newFleet(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
@@ -149,7 +150,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestStops: a release that its first robot puts back is offered to nobody else.
+// TestStops shows that a release is offered to no other robot if the first one goes back.
 func TestStops(t *testing.T) {
 	f := newFleet(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
@@ -216,7 +217,7 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// A program that was sent to one process is given out by every other on the same store, from any byte on.
+// A program that was sent to one process is served by all processes on the same store, from any byte on.
 func TestProgramsAreShared(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
