@@ -12,7 +12,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// A host that the DNS did not find when it was added goes to the robot of its address once it is found.
+// A host that the DNS did not find when it was added goes to the robot of its address once it is
+// found.
 func TestRefreshBringsLateAddressesTogether(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {

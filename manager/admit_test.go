@@ -12,8 +12,9 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// A report of many hosts, new and known, some of them repeated, is taken whole. Each host is with one
-// robot, hosts of one address are with the same, and new start URLs of known hosts are on the lists.
+// A report of many hosts, new and known, some of them repeated, is taken whole. Each host is with
+// one robot, hosts of one address are with the same, and new start URLs of known hosts are on the
+// lists.
 func TestManyHostsAtOnce(t *testing.T) {
 	const many = 1203
 	names := dns{}

@@ -24,8 +24,9 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// BenchmarkAtSize does what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots does, and
-// reports the seconds of each step. SHEAF_TEST_DATABASE=postgres chooses the other database.
+// BenchmarkAtSize does what a manager of SHEAF_BENCH_HOSTS hosts (default 5,000) and 32 robots
+// does, and reports the seconds of each step. SHEAF_TEST_DATABASE=postgres chooses the other
+// database.
 //
 //	SHEAF_BENCH_HOSTS=100000 go test -run '^$' -bench AtSize -benchtime 1x -timeout 1h ./manager
 func BenchmarkAtSize(b *testing.B) {

@@ -35,8 +35,8 @@ func (s *service) operator(method, path string, answer any) {
 	}
 }
 
-// Costs are kept by the hour in the log, or else in the server's Date. An hour that differs much from
-// the others does not count for the distance, and is shown as an outlier.
+// Costs are kept by the hour in the log, or else in the server's Date. An hour that differs much
+// from the others does not count for the distance, and is shown as an outlier.
 func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 	s := start(t, nil)
 	secret := s.join("r1")
@@ -76,8 +76,8 @@ func TestCostsByTheHourWithOutliersApart(t *testing.T) {
 	}
 }
 
-// A plan moves hosts to the robots to which they are near. New hosts are assigned by the factors of the
-// robots' lines that the plan has found.
+// A plan moves hosts to the robots to which they are near. New hosts are assigned by the factors
+// of the robots' lines that the plan has found.
 func TestPlanEstimatesAndProbes(t *testing.T) {
 	s := start(t, nil)
 	near, far := s.join("near"), s.join("slow")
@@ -119,8 +119,8 @@ func TestPlanEstimatesAndProbes(t *testing.T) {
 	}
 }
 
-// A robot is asked to measure a distance that nobody knows and that could change the plan. The next plan
-// uses the answer.
+// A robot is asked to measure a distance that nobody knows and that could change the plan. The
+// next plan uses the answer.
 func TestProbesAreAskedForAndUsed(t *testing.T) {
 	s := startWith(t, nil, manager.Balance{Probes: 3})
 	r1, r2 := s.join("r1"), s.join("r2")

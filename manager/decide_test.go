@@ -16,8 +16,8 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// TestDecideInBulk shows that an operator can decide about many pending hosts at once, and that other
-// hosts stay pending.
+// TestDecideInBulk shows that an operator can decide about many pending hosts at once, and that
+// other hosts stay pending.
 func TestDecideInBulk(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.a.example.com": "192.0.2.1", "www.b.example.com": "192.0.2.1"})
@@ -92,7 +92,8 @@ func TestUnreachableNames(t *testing.T) {
 	}
 }
 
-// TestForget shows that a robot admitted under a wrong name can be deleted, and a working one cannot.
+// TestForget shows that a robot admitted under a wrong name can be deleted, and a working one
+// cannot.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -123,8 +124,8 @@ func TestForget(t *testing.T) {
 	s.join("r1") // its name is free again
 }
 
-// TestReleaseKeyForEarlierRobots shows that a robot that joined before there was a release key gets the
-// key in answer to its report, signed by the service.
+// TestReleaseKeyForEarlierRobots shows that a robot that joined before there was a release key
+// gets the key in answer to its report, signed by the service.
 func TestReleaseKeyForEarlierRobots(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -102,7 +102,8 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if got := s.shares(secrets, "http://both.jp/"); len(got) != 4 || !parts(got, false) {
 		t.Errorf("with a fourth robot they are %v", got)
 	}
-	// If one of its robots leaves, no other robot gets two copies. This holds for the first robot, too.
+	// If one of its robots leaves, no other robot gets two copies. This holds for the first
+	// robot, too.
 	for _, leaver := range []string{hosts[0].Robots[0], hosts[0].Robots[1]} {
 		if err := s.Unsubscribe(t.Context(), leaver); err != nil {
 			t.Fatal(err)
@@ -131,8 +132,8 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	}
 }
 
-// A host with fewer robots than wanted makes no new lists while robots are missing. A host that was split
-// and is to be copied instead makes new lists.
+// A host with fewer robots than wanted makes no new lists while robots are missing. A host that
+// was split and is to be copied instead makes new lists.
 func TestMissingCopiesChangeNoList(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -186,7 +187,8 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	if len(got) != 2 || !parts(got, true) {
 		t.Fatalf("shared by %v, want both robots", got)
 	}
-	// If a robot goes back to an old program, it has nothing of the host, and the other robot has all.
+	// If a robot goes back to an old program, it has nothing of the host, and the other robot has
+	// all.
 	s.fetch("r2", secrets["r2"], false)
 	if lines := s.fetch("r2", secrets["r2"], false); slices.ContainsFunc(lines, func(l wire.HostLine) bool { return l.URL == "http://large.jp/" && got["r2"].Part > 0 }) {
 		t.Errorf("an old program is given a share: %v", lines)
@@ -198,8 +200,8 @@ func TestSplitHostIsSharedByThoseWhoUnderstand(t *testing.T) {
 	}
 }
 
-// What one robot finds of the other's share gets to the other with its list, however much it is, and with
-// its depth.
+// What one robot finds of the other's share gets to the other with its list, however much it is,
+// and with its depth.
 func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	s := start(t, nil)
 	secrets := s.crew(2)
@@ -224,8 +226,8 @@ func TestLinksOfOthersSharesComeToThem(t *testing.T) {
 	}
 }
 
-// The plan keeps the copies of a host apart, counts the work of each, and splits a host that is too large
-// for a window.
+// The plan keeps the copies of a host apart, counts the work of each, and splits a host that is
+// too large for a window.
 func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	s := startWith(t, nil, manager.Balance{Window: time.Hour, Split: true})
 	secrets := s.crew(3)
@@ -262,8 +264,8 @@ func TestPlanKeepsCopiesApartAndSplitsLargeHosts(t *testing.T) {
 	if plan, err = s.Rebalance(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	// Two halves of an hour each, two copies of half an hour each, and 30 minutes: one of three robots must
-	// have a half and a copy.
+	// Two halves of an hour each, two copies of half an hour each, and 30 minutes: one of three
+	// robots must have a half and a copy.
 	if want := 1.5 * 3600e3; plan.Makespan < 0.999*want || plan.Makespan > 1.07*want {
 		t.Errorf("the plan ends after %.0f ms, want about %.0f", plan.Makespan, want)
 	}

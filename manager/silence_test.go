@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// bubble returns a manager for use in a synctest bubble, a function that returns the number of a robot's
-// hosts, and the secrets of the robots, which have joined.
+// bubble returns a manager for use in a synctest bubble, a function that returns the number of a
+// robot's hosts, and the secrets of the robots, which have joined.
 func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manager, func(robot string) int, map[string]string) {
 	t.Helper()
 	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))
@@ -47,8 +47,8 @@ func bubble(t *testing.T, opt manager.Balance, robots ...string) (*manager.Manag
 	}, secrets
 }
 
-// A robot that is silent for the lease loses its hosts to another until it is heard of again. Its late
-// batch is judged by the hosts that it had.
+// A robot that is silent for the lease loses its hosts to another until it is heard of again. Its
+// late batch is judged by the hosts that it had.
 func TestSilentRobotsHostsAreHandedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const lease = 6 * time.Hour

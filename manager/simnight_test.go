@@ -26,8 +26,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// simulated is a robot that collects the hosts of its list one after the other. It calls the manager's
-// real handlers as robotd does, and takes as long for a host as takes says.
+// simulated is a robot that collects the hosts of its list one after the other. It calls the
+// manager's real handlers as robotd does, and takes as long for a host as takes says.
 type simulated struct {
 	t       *testing.T
 	handler http.Handler
@@ -144,9 +144,9 @@ func (r *simulated) night(over func() bool) {
 	}
 }
 
-// The plan for this night is wrong: every twentieth host takes ten times as long, as the paper saw, and
-// each line is up to 30 % slower or faster. The manager hands hosts that were not begun to idle robots.
-// SHEAF_TEST_FULL=1 simulates 32 robots and 2,000 hosts.
+// The plan for this night is wrong: every twentieth host takes ten times as long, as the paper
+// saw, and each line is up to 30 % slower or faster. The manager hands hosts that were not begun
+// to idle robots. SHEAF_TEST_FULL=1 simulates 32 robots and 2,000 hosts.
 func TestNightWithWrongPredictions(t *testing.T) {
 	testkit.Slow(t)
 	robots, hosts := 8, 320
@@ -160,7 +160,8 @@ func TestNightWithWrongPredictions(t *testing.T) {
 	}
 }
 
-// playNight returns when the last robot ends: if all kept to the plan, and with the manager at work.
+// playNight returns when the last robot ends: if all kept to the plan, and with the manager at
+// work.
 func playNight(t *testing.T, robots, hosts int) (static, took time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "sheaf.db"))

@@ -10,8 +10,8 @@ import (
 	"sheaf/manager/assign"
 )
 
-// Two managers on one database share out hosts evenly that come one by one, while robots come and go. So
-// the loads that each of them remembers are not outdated.
+// Two managers on one database share out hosts evenly that come one by one, while robots come and
+// go. So the loads that each of them remembers are not outdated.
 func TestTwoManagersShareOutEvenly(t *testing.T) {
 	source := dbtest.Source(t)
 	var managers []*manager.Manager

@@ -9,7 +9,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// An order to upgrade is repeated until the robot has asked for its release, even if there is none.
+// An order to upgrade is repeated until the robot has asked for its release, even if there is
+// none.
 func TestUpgradeOrderIsToLookForTheRelease(t *testing.T) {
 	s := start(t, nil)
 	secret := s.join("robot-1")

@@ -8,8 +8,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestVisitIsOrderedUntilItIsTaken shows that an operator's order to visit a host is sent to the robot
-// that has the host until the robot has noted it, and to no other.
+// TestVisitIsOrderedUntilItIsTaken shows that an operator's order to visit a host is sent to the
+// robot that has the host until the robot has noted it, and to no other.
 func TestVisitIsOrderedUntilItIsTaken(t *testing.T) {
 	t.Parallel()
 	s := start(t, dns{"www.a.jp": "192.0.2.1", "www.b.jp": "192.0.2.2"})

@@ -8,8 +8,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// Every fifth host is to have three robots. They must be different ones, and each copy counts as a whole
-// host.
+// Every fifth host is to have three robots. They must be different ones, and each copy counts as
+// a whole host.
 func TestApartItemsGoToDifferentRobots(t *testing.T) {
 	testkit.Slow(t)
 	const robots, hosts, copies = 8, 150, 3

@@ -8,8 +8,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// night simulates one night. Robots collect the hosts of their plans one after the other, each in its real
-// time, and an idle robot may take hosts over.
+// night simulates one night. Robots collect the hosts of their plans one after the other, each in
+// its real time, and an idle robot may take hosts over.
 func night(c *balance.Costs, plan balance.Plan, real func(i, j int) float64, take bool) (end float64) {
 	state := balance.Night{Waiting: make([][]int, c.Robots), Busy: make([]float64, c.Robots), Pace: make([]float64, c.Robots)}
 	for j, i := range plan {

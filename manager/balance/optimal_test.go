@@ -13,8 +13,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// world returns costs like those in paper 001: the sizes of hosts and their distances spread over orders
-// of magnitude, and the robots' lines differ.
+// world returns costs like those in paper 001: the sizes of hosts and their distances spread over
+// orders of magnitude, and the robots' lines differ.
 func world(r *rand.Rand, robots, hosts int) [][]float64 {
 	line := make([]float64, robots)
 	for i := range line {
@@ -150,7 +150,8 @@ func TestMidSizedAgainstTheBound(t *testing.T) {
 	}
 }
 
-// hashed computes costs instead of storing them: those of 100 robots and 10⁶ hosts would take 800 MB.
+// hashed computes costs instead of storing them: those of 100 robots and 10⁶ hosts would take 800
+// MB.
 func hashed(robots, hosts int) balance.Func {
 	size, line := make([]float64, hosts), make([]float64, robots)
 	r := rand.New(rand.NewPCG(9, 9))

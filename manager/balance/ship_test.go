@@ -59,8 +59,8 @@ func TestShippingIsExact(t *testing.T) {
 	}
 }
 
-// run lets ten robots find and collect URLs for 90 minutes, and levels when fire says so. It returns the
-// mean over time of the loads' standard deviation, and the number of URLs in all.
+// run lets ten robots find and collect URLs for 90 minutes, and levels when fire says so. It
+// returns the mean over time of the loads' standard deviation, and the number of URLs in all.
 func run(t *testing.T, grow func(r *rand.Rand, minute int, loads []float64), fire func(minute int, loads []float64) bool) (sd float64, fired int, hops, total float64) {
 	r := rand.New(rand.NewPCG(3, 5))
 	loads := make([]float64, 10)
@@ -90,8 +90,8 @@ func run(t *testing.T, grow func(r *rand.Rand, minute int, loads []float64), fir
 	return sd, fired, hops, total
 }
 
-// growth is the trigger of paper 000, 4.3: every five minutes it fires if a load has grown by 10,000 since
-// the last time.
+// growth is the trigger of paper 000, 4.3: every five minutes it fires if a load has grown by
+// 10,000 since the last time.
 func growth() func(minute int, loads []float64) bool {
 	last := make([]float64, 10)
 	return func(minute int, loads []float64) bool {

@@ -68,8 +68,8 @@ func TestChangesAreExplainedByTime(t *testing.T) {
 	}
 }
 
-// A robot whose network changes its pages is found among three robots in the first night. With one peer,
-// both are shown from the second night on.
+// A robot whose network changes its pages is found among three robots in the first night. With
+// one peer, both are shown from the second night on.
 func TestFalsifiedPagesAreFound(t *testing.T) {
 	rates := func(page int) float64 { return []float64{0.01, 0.5, 5}[page%3] }
 	for name, inject := range map[string]func(truth string, night int) string{

@@ -64,8 +64,8 @@ func newPlanners(t *testing.T, source string, leases func(*sql.DB) lease.Locker)
 	return p
 }
 
-// turnCosts lets the robots submit logs by which each host is at the wrong robot, so that a plan moves
-// some.
+// turnCosts lets the robots submit logs by which each host is at the wrong robot, so that a plan
+// moves some.
 func (p *planners) turnCosts() {
 	p.t.Helper()
 	p.next++
@@ -121,8 +121,8 @@ func (b broken) Do(ctx context.Context, _ string, f func(context.Context, int64)
 
 func (b broken) Raise(context.Context, string, int64) error { return nil }
 
-// Two managers that plan at once never both change one assignment. With a lease they take turns; if the
-// lease fails, the database refuses one of them.
+// Two managers that plan at once never both change one assignment. With a lease they take turns;
+// if the lease fails, the database refuses one of them.
 func TestTwoPlanners(t *testing.T) {
 	testkit.Slow(t)
 	engines := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
@@ -162,8 +162,8 @@ func TestTwoPlanners(t *testing.T) {
 	}
 }
 
-// A planner that stands still while another one plans changes nothing afterwards. Its next plan is
-// accepted.
+// A planner that stands still while another one plans changes nothing afterwards. Its next plan
+// is accepted.
 func TestStalePlanner(t *testing.T) {
 	testkit.Slow(t)
 	for engine, source := range map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres} {

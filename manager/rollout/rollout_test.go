@@ -123,8 +123,8 @@ func (f *fleet) newest() rollout.Release {
 	return list[0]
 }
 
-// TestStages shows that 1, 10 and 100 % of two hundred robots are offered a release, each stage when the
-// one before has reported.
+// TestStages shows that 1, 10 and 100 % of two hundred robots are offered a release, each stage
+// when the one before has reported.
 func TestStages(t *testing.T) {
 	f := newFleet(t, 200)
 	if err := f.publish(f.key, 1, 0, later()); err != nil {
@@ -217,7 +217,8 @@ func TestPublishRefuses(t *testing.T) {
 	}
 }
 
-// A program that was sent to one process is served by all processes on the same store, from any byte on.
+// A program that was sent to one process is served by all processes on the same store, from any
+// byte on.
 func TestProgramsAreShared(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {
