@@ -20,13 +20,14 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/rollout"
 )
 
 var (
 	// ErrUnauthorized says that a robot's name and secret do not belong together.
-	ErrUnauthorized = errors.New("robot's name or secret is wrong, or the robot was revoked")
+	ErrUnauthorized = wire.ErrUnauthorized
 	// ErrUnknownRobot says that no robot of that name has joined, or that it was revoked.
 	ErrUnknownRobot = errors.New("no such robot has joined")
 	// ErrNoRobot says that no robot of that name was ever admitted.
