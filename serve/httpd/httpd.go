@@ -178,7 +178,11 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		return nil
 	case errors.Is(err, serve.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
-		return problem.New(http.StatusUnauthorized, "credentials", "give the name and password of an account, by HTTP Basic")
+		detail := "give the name and password of an account, by HTTP Basic"
+		if _, _, given := r.BasicAuth(); given {
+			detail = "the account's name or password is wrong"
+		}
+		return problem.New(http.StatusUnauthorized, "credentials", detail)
 	case errors.As(err, &tooMany):
 		return tooMany.Problem()
 	case errors.Is(err, serve.ErrAway):
