@@ -75,9 +75,9 @@ func (s *state) covers(seq int64) bool {
 }
 
 // states is the log of states in the store.
-type states struct{ store.Numbered }
+type states struct{ store.Log }
 
-func statesOf(st store.Store) states { return states{store.Numbered{Store: st, Key: stateKey}} }
+func statesOf(st store.Store) states { return states{store.Log{Store: st, Key: stateKey}} }
 
 // read gives state n; that of 0 covers nothing. Of a state that is no good the error is
 // ErrCorrupt, and number and digest are given all the same: another can follow on it.

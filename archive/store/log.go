@@ -12,15 +12,15 @@ import (
 // ErrTaken says that another has appended an entry of the same number.
 var ErrTaken = errors.New("number was taken by another")
 
-// Numbered is a log of objects. They count from 1 without gaps, because N+1 is only ever put by
+// Log is a log of objects. They count from 1 without gaps, because N+1 is only ever put by
 // one who has read N; so whether an entry exists also says whether all before it do.
-type Numbered struct {
+type Log struct {
 	Store Store
 	Key   func(n int64) string
 }
 
 // Last gives the number of the last entry, knowing that n exists (0: nothing known), by probing.
-func (l Numbered) Last(ctx context.Context, n int64) (int64, error) {
+func (l Log) Last(ctx context.Context, n int64) (int64, error) {
 	var failed error
 	exists := func(n int64) bool {
 		_, err := l.Store.Stat(ctx, l.Key(n))
@@ -42,7 +42,7 @@ func (l Numbered) Last(ctx context.Context, n int64) (int64, error) {
 // have happened, and one that found the number taken may have found its own: so either way what
 // is there decides. Where that is nothing, the put's error is returned and the
 // outcome stays open; who repeats the whole will find it.
-func (l Numbered) Append(ctx context.Context, n int64, data []byte) error {
+func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	put := func() error { return l.Store.Put(ctx, l.Key(n), bytes.NewReader(data), int64(len(data))) }
 	failed := put()
 	if failed == nil {
