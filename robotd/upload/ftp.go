@@ -23,7 +23,7 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// FTP is a Target and a Desk: it stores the batch and then its manifest in a
+// FTP is a Target and a Receipts: it stores the batch and then its manifest in a
 // folder of an FTP server, and reads the receipt there.
 type FTP struct {
 	Addr          string // host:port

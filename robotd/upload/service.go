@@ -20,7 +20,7 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// Service speaks to the service by HTTP: it is a Target and a Desk. Its client
+// Service speaks to the service by HTTP: it is a Target and a ReceiptSource. Its client
 // needs a limit of time for answers (Transport.ResponseHeaderTimeout), for a
 // half-open connection says nothing for ever.
 type Service struct {

@@ -49,7 +49,7 @@ func TestState(t *testing.T) {
 	defer srv.Close()
 	service := &Service{Base: srv.URL, Client: srv.Client()}
 	w := &world{batches: []batch.Spooled{{ID: "r1-20261121T000000Z-1", Path: path, Size: size}}}
-	u := New(Options{Spool: w, Targets: []Target{dead{}, service}, Desk: w, BackOff: time.Hour})
+	u := New(Options{Spool: w, Targets: []Target{dead{}, service}, Receipts: w, BackOff: time.Hour})
 	service.Moved = u.Moved
 	done := make(chan error, 1)
 	go func() {

@@ -13,7 +13,7 @@ import (
 // step asks for the batch's receipt and sends the batch where the service has
 // it not. It reports whether the batch left the spool; an error is the spool's.
 func (u *Uploader) step(ctx context.Context, b batch.Spooled, p *progress) (gone bool, err error) {
-	receipt, err := u.opt.Desk.Receipt(ctx, b.ID, b.SHA256)
+	receipt, err := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 	if err == nil || errors.Is(err, ErrUnknown) {
 		u.isBack(p)
 	}
@@ -113,7 +113,7 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 		var refused *RefusedError
 		if err == nil || errors.As(err, &refused) {
 			u.targets[i] = retry{}
-			receipt, rerr := u.opt.Desk.Receipt(ctx, b.ID, b.SHA256)
+			receipt, rerr := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 			switch {
 			case rerr == nil:
 				p.at[i] = retry{}

@@ -76,7 +76,7 @@ func TestDeadTargetStarvesNoOther(t *testing.T) {
 				m.left = append(m.left, batch.Spooled{ID: wire.BatchID(fmt.Sprintf("r1-20261121T030000Z-%d", len(w.have)+n)), SHA256: "aa"})
 			}
 		}
-		u := New(Options{Spool: m, Targets: []Target{dead, good}, Desk: m, BackOff: time.Minute})
+		u := New(Options{Spool: m, Targets: []Target{dead, good}, Receipts: m, BackOff: time.Minute})
 		start := time.Now()
 		fill()
 		if err := u.Drain(t.Context()); err != nil {
@@ -109,7 +109,7 @@ func TestOneBatchAtOneTarget(t *testing.T) {
 		second := &ways{world: w, name: "second", err: func() error { return nil }}
 		m := &many{world: w, left: []batch.Spooled{{ID: "r1-20261121T030000Z-1", SHA256: "aa"}, {ID: "r1-20261121T030000Z-2", SHA256: "aa"}}}
 		start := time.Now()
-		u := New(Options{Spool: m, Targets: []Target{first, second}, Desk: m})
+		u := New(Options{Spool: m, Targets: []Target{first, second}, Receipts: m})
 		if err := u.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}

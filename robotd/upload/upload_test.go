@@ -76,7 +76,7 @@ func TestBackOff(t *testing.T) {
 			}
 			return nil
 		}
-		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w, BackOff: 10 * time.Second})
+		u := New(Options{Spool: w, Targets: []Target{w}, Receipts: w, BackOff: 10 * time.Second})
 		if err := u.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +94,14 @@ func TestBackOff(t *testing.T) {
 func TestReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{batches: []batch.Spooled{one}, sha: "aa", state: wire.StateQuarantined}
-		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w})
+		u := New(Options{Spool: w, Targets: []Target{w}, Receipts: w})
 		if err := u.Drain(t.Context()); err != nil || !strings.HasPrefix(w.quarantined, "clock: an hour off\nSet this robot's clock") || w.removed != 0 {
 			t.Errorf("a quarantined batch: %v, %q, removed %d times", err, w.quarantined, w.removed)
 		}
 		w = &world{batches: []batch.Spooled{one}, sha: "bb", state: wire.StatePublished}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		u = New(Options{Spool: w, Targets: []Target{w}, Desk: w})
+		u = New(Options{Spool: w, Targets: []Target{w}, Receipts: w})
 		if err := u.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || w.removed != 0 {
 			t.Errorf("a receipt for other bytes: %v, removed %d times", err, w.removed)
 		}

@@ -22,24 +22,24 @@ type Target interface {
 	Send(ctx context.Context, b batch.Spooled) error
 }
 
-// Desk gives out receipts, checked for the service's signature: of the bytes of
+// ReceiptSource gives out receipts, checked for the service's signature: of the bytes of
 // the batch that have the digest. ErrUnknown says that the service does not have them.
-type Desk interface {
+type ReceiptSource interface {
 	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 }
 
-// Desks asks one desk after another until one answers, the one that answered last first: a dead
+// ReceiptSources asks one desk after another until one answers, the one that answered last first: a dead
 // one costs its time-out once, not at every look.
-type Desks struct {
-	all   []Desk
+type ReceiptSources struct {
+	all   []ReceiptSource
 	first atomic.Int32
 }
 
-// NewDesks takes desks in the order of preference.
-func NewDesks(all ...Desk) *Desks { return &Desks{all: all} }
+// NewReceiptSources takes desks in the order of preference.
+func NewReceiptSources(all ...ReceiptSource) *ReceiptSources { return &ReceiptSources{all: all} }
 
 // Receipt gives the first answer there is, be it ErrUnknown.
-func (d *Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+func (d *ReceiptSources) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	var errs []error
 	first := int(d.first.Load())
 	for k := range d.all {
@@ -63,10 +63,10 @@ type Spool interface {
 
 // Options say how to upload. The zero value of each duration means its default.
 type Options struct {
-	Spool   Spool
-	Targets []Target // ways to one service, in the order of preference
-	Desk    Desk
-	Log     *slog.Logger
+	Spool    Spool
+	Targets  []Target // ways to one service, in the order of preference
+	Receipts ReceiptSource
+	Log      *slog.Logger
 
 	Poll       time.Duration // between two looks for a receipt; default a minute
 	BackOff    time.Duration // after the first failure, doubled with each further one; default 10 s

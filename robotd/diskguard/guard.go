@@ -1,6 +1,6 @@
-// Package room says when a robot must stop collecting for want of room: on its disk, which it
+// Package diskguard says when a robot must stop collecting for want of room: on its disk, which it
 // shares with others, or in its spool, where batches wait until they are published.
-package room
+package diskguard
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-// Package memory keeps what a robot owes to hosts over a restart and over a kill: until
+// Package hoststate keeps what a robot owes to hosts over a restart and over a kill: until
 // when each of them, and each address, is to be left alone, and what its robots.txt
 // says. A robot that forgot would come back too early, and would read every
 // robots.txt again.
@@ -6,7 +6,7 @@
 // What is written survives the end of the process at any point. It is not synced: where
 // the power failed, what was not on disk is learned again, and a line or a file
 // that was torn is known by its checksum and passed over.
-package memory
+package hoststate
 
 import (
 	"fmt"
