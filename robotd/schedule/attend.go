@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Attention says how often a page is visited of whose changes somebody wants to hear.
+// WatchPolicy says how often a page is visited of whose changes somebody wants to hear.
 // It is meant for delay, not for freshness (Allocate gives up pages that change faster than can be
 // followed, and those are just the ones that are waited for): a page gets visitsPerChange visits for each change
 // that is expected, so that a change waits for an eighth of the time between two of them on
 // average, and where a server has no room for that, visits by the square roots of the rates, which
 // makes the changes of all its pages together wait least.
-type Attention struct {
+type WatchPolicy struct {
 	Least time.Duration // between two visits to a page
 	Most  time.Duration // between two visits to a page that does not change
 }
@@ -25,19 +25,19 @@ const (
 	hasten, calm = 4, 2
 )
 
-// Calm is the haste of a page that has not just changed.
+// Calm is the backoffFactor of a page that has not just changed.
 const Calm = 1.0
 
-// Haste gives the part of the interval that the next visit waits for, from the one before.
-func (a Attention) Haste(haste float64, changed bool) float64 {
+// BackoffFactor gives the part of the interval that the next visit waits for, from the one before.
+func (a WatchPolicy) BackoffFactor(backoffFactor float64, changed bool) float64 {
 	if changed {
-		return max(haste/hasten, float64(a.Least)/float64(max(a.Most, a.Least)))
+		return max(backoffFactor/hasten, float64(a.Least)/float64(max(a.Most, a.Least)))
 	}
-	return min(haste*calm, Calm)
+	return min(backoffFactor*calm, Calm)
 }
 
 // rate is the estimated changes a day.
-func (a Attention) rate(c *Changes) float64 {
+func (a WatchPolicy) rate(c *Changes) float64 {
 	rate, _ := c.Rate()
 	n := float64(c.Visits)
 	return (n*rate + unknownVisits*unknownRate) / (n + unknownVisits)
@@ -45,7 +45,7 @@ func (a Attention) rate(c *Changes) float64 {
 
 // Intervals gives for each page the time between two visits, where the server has room
 // for so many visits a day to all of them.
-func (a Attention) Intervals(pages []Changes, haste []float64, room float64) []time.Duration {
+func (a WatchPolicy) Intervals(pages []Changes, backoffFactor []float64, room float64) []time.Duration {
 	rates := make([]float64, len(pages))
 	visits := make([]float64, len(pages))
 	sum := 0.0
@@ -53,7 +53,7 @@ func (a Attention) Intervals(pages []Changes, haste []float64, room float64) []t
 	for i := range pages {
 		rates[i] = a.rate(&pages[i])
 		base := min(max(1/(visitsPerChange*rates[i]), least), most)
-		visits[i] = 1 / max(base*haste[i], least)
+		visits[i] = 1 / max(base*backoffFactor[i], least)
 		sum += visits[i]
 	}
 	if sum > room {

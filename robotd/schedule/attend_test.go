@@ -9,14 +9,14 @@ import (
 	"sheaf/internal/window"
 )
 
-// attend visits a page as Attention says, whose changes come at the given days, and gives the visits
+// attend visits a page as WatchPolicy says, whose changes come at the given days, and gives the visits
 // a day, the visits for each change and how long changes waited, by the second half of the time.
-func attend(a Attention, changes []float64, days float64) (perDay, perChange float64, delays []time.Duration) {
+func attend(a WatchPolicy, changes []float64, days float64) (perDay, perChange float64, delays []time.Duration) {
 	var c Changes
-	haste := Calm
+	backoffFactor := Calm
 	at, next, visits := 0.0, 0, 0
 	for at < days {
-		interval := a.Intervals([]Changes{c}, []float64{haste}, 1e9)[0].Hours() / 24
+		interval := a.Intervals([]Changes{c}, []float64{backoffFactor}, 1e9)[0].Hours() / 24
 		at += interval
 		met := 0
 		for ; next < len(changes) && changes[next] <= at; next++ {
@@ -30,7 +30,7 @@ func attend(a Attention, changes []float64, days float64) (perDay, perChange flo
 		}
 		c.Observe(interval, met > 0)
 		c.Fade(60)
-		haste = a.Haste(haste, met > 0)
+		backoffFactor = a.BackoffFactor(backoffFactor, met > 0)
 	}
 	slices.Sort(delays)
 	return float64(visits) / (days / 2), float64(visits) / float64(max(len(delays), 1)), delays
@@ -65,7 +65,7 @@ func TestAttention(t *testing.T) {
 		slices.Sort(at)
 		return at
 	}
-	a := Attention{Least: 10 * time.Minute, Most: 24 * time.Hour}
+	a := WatchPolicy{Least: 10 * time.Minute, Most: 24 * time.Hour}
 	for _, c := range []struct {
 		name    string
 		changes func(days float64) []float64
@@ -98,18 +98,18 @@ func TestAttention(t *testing.T) {
 // TestAttentionWithoutRoom: where a host has no room for all visits, none gets more than it asks for, all together
 // fit, and pages that change often are not given up.
 func TestAttentionWithoutRoom(t *testing.T) {
-	a := Attention{Least: time.Minute, Most: 24 * time.Hour}
+	a := WatchPolicy{Least: time.Minute, Most: 24 * time.Hour}
 	var pages []Changes
-	var haste []float64
+	var backoffFactor []float64
 	for i := range 100 {
 		c := Changes{Visits: 40, Changed: 20, TimeKept: 10, TimeMoved: 10}
 		if i%2 == 0 {
 			c = Changes{Visits: 40, Changed: 39, TimeKept: .02, TimeMoved: .8}
 		}
-		pages, haste = append(pages, c), append(haste, Calm)
+		pages, backoffFactor = append(pages, c), append(backoffFactor, Calm)
 	}
-	free := a.Intervals(pages, haste, 1e9)
-	tight := a.Intervals(pages, haste, 1000)
+	free := a.Intervals(pages, backoffFactor, 1e9)
+	tight := a.Intervals(pages, backoffFactor, 1000)
 	sum := 0.0
 	for i := range pages {
 		sum += 24 / tight[i].Hours()
