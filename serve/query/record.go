@@ -65,24 +65,24 @@ func (r *runner) skipped(c *serve.Capture) {
 	}
 }
 
-// out gives a record out, at once or when the next one comes.
-func (r *runner) out(c Record) error {
+// emit gives a record out, at once or when the next one comes.
+func (r *runner) emit(c Record) error {
 	if !r.counters.held() {
-		return r.emit(c)
+		return r.send(c)
 	}
-	err := r.let()
+	err := r.flush()
 	r.held = &c
 	return err
 }
 
-// let gives out the record that waits.
-func (r *runner) let() error {
+// flush gives out the record that waits.
+func (r *runner) flush() error {
 	if r.held == nil {
 		return nil
 	}
 	c := *r.held
 	r.held = nil
-	return r.emit(c)
+	return r.send(c)
 }
 
 // original gives what a record's field says of the page that it refers to; empty

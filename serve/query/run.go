@@ -53,7 +53,7 @@ func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 // runner is a query under way.
 type runner struct {
 	*Query
-	emit  func(Record) error
+	send  func(Record) error
 	left  int             // lines that may still be given
 	skip  int             // records that are still to be passed over
 	until *serve.Position // nothing up to it is given out, only counted
@@ -67,7 +67,7 @@ type runner struct {
 }
 
 func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (*Cursor, error) {
-	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
+	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
 	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
 	if ok, err := q.bound(ctx, l, a, &search); err != nil || !ok {
@@ -108,14 +108,14 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 		if q.latest {
 			return r.newest(ctx, c, at)
 		}
-		return r.give(ctx, c, at)
+		return r.accept(ctx, c, at)
 	})
 	if err == nil && r.best != nil {
-		err = r.give(ctx, r.best, r.bestAt)
+		err = r.accept(ctx, r.best, r.bestAt)
 	}
 	enough := errors.Is(err, errEnough)
 	if err == nil || enough {
-		err = r.let()
+		err = r.flush()
 	}
 	if enough && err == nil {
 		return &Cursor{
@@ -139,7 +139,7 @@ func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
 // newest holds a record back until the next URL key begins.
 func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position) error {
 	if r.best != nil && (r.best.URLKey != c.URLKey || r.bestAt.Host != at.Host || r.bestAt.Target != at.Target) {
-		if err := r.give(ctx, r.best, r.bestAt); err != nil {
+		if err := r.accept(ctx, r.best, r.bestAt); err != nil {
 			return err
 		}
 	}
@@ -147,9 +147,9 @@ func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position
 	return nil
 }
 
-// give lets a record through the collapses, and gives it out. There is more
+// accept lets a record through the collapses, and gives it out. There is more
 // to come for certain only when one comes for which there is no room.
-func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) error {
+func (r *runner) accept(ctx context.Context, c *serve.Capture, at serve.Position) error {
 	before := r.countDupe(c)
 	marks := slices.Clone(r.marks)
 	for i, collapse := range r.collapses {
@@ -179,7 +179,7 @@ func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) 
 	r.until = nil
 	r.left--
 	r.marks, r.done = marks, at
-	return r.out(Record{Capture: c, Dupes: before})
+	return r.emit(Record{Capture: c, Dupes: before})
 }
 
 // runClosest gives the records nearest to a time.
