@@ -92,11 +92,11 @@ func (e *LineError) Unwrap() error { return e.Err }
 // ErrTooLarge says that a list or a log inflates to more than its reader allows.
 var ErrTooLarge = errors.New("inflates to more than is allowed; send it in parts")
 
-// ReadHostList reads a gzip'd host list that inflates to at most max bytes. It
+// ReadHostList reads a gzip'd host list that inflates to at most limit bytes. It
 // stops after the first error, which is a *LineError where a line is to blame.
-func ReadHostList(r io.Reader, max int64) iter.Seq2[HostLine, error] {
+func ReadHostList(r io.Reader, limit int64) iter.Seq2[HostLine, error] {
 	return func(yield func(HostLine, error) bool) {
-		for line, err := range gzipLines(r, max, MaxListLine) {
+		for line, err := range gzipLines(r, limit, MaxListLine) {
 			if err != nil {
 				yield(HostLine{}, err)
 				return
@@ -118,9 +118,9 @@ type numberedLine struct {
 	text   string
 }
 
-// gzipLines inflates r, at most max bytes, and gives its lines without their LF,
+// gzipLines inflates r, at most limit bytes, and gives its lines without their LF,
 // each at most maxLine bytes. It stops after the first error.
-func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, error] {
+func gzipLines(r io.Reader, limit int64, maxLine int) iter.Seq2[numberedLine, error] {
 	return func(yield func(numberedLine, error) bool) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
@@ -128,7 +128,7 @@ func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, erro
 			return
 		}
 		defer z.Close()
-		limited := &boundedReader{r: z, left: max}
+		limited := &boundedReader{r: z, left: limit}
 		lines := bufio.NewScanner(limited)
 		lines.Buffer(make([]byte, 0, 4<<10), maxLine+2)
 		lines.Split(scanLF)

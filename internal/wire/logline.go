@@ -226,13 +226,13 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 }
 
 // ReadLogLines reads the gzip'd part of a log, after the name and its LF, which may
-// inflate to at most max bytes. Comments (lines that begin with #) and empty lines
+// inflate to at most limit bytes. Comments (lines that begin with #) and empty lines
 // are passed over. It stops after the first error, which is a *LineError where a
 // line of the inflated part is to blame.
-func ReadLogLines(r io.Reader, max int64) iter.Seq2[LogLine, error] {
+func ReadLogLines(r io.Reader, limit int64) iter.Seq2[LogLine, error] {
 	return func(yield func(LogLine, error) bool) {
 		var at time.Time
-		for line, err := range gzipLines(r, max, MaxLogLine) {
+		for line, err := range gzipLines(r, limit, MaxLogLine) {
 			if err != nil {
 				yield(LogLine{}, err)
 				return

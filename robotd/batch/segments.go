@@ -76,17 +76,17 @@ type segments struct {
 	bytes int64
 }
 
-// get returns the host's segment, held; where there is none the one that make
-// gives, or nil without make.
-func (s *segments) get(host string, make func() *segment) (*segment, error) {
+// get returns the host's segment, held; where there is none the one that create
+// gives, or nil without create.
+func (s *segments) get(host string, create func() *segment) (*segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seg := s.hosts[host]
 	if seg == nil {
-		if make == nil {
+		if create == nil {
 			return nil, nil
 		}
-		seg = make()
+		seg = create()
 		s.insert(seg)
 	}
 	seg.held++

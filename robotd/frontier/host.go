@@ -77,13 +77,13 @@ func (h *Host) push(entries []Entry) (int, error) {
 	return len(fresh), h.front.seen.Add(fresh...)
 }
 
-// among tells whether a key is one of those that are fresh, of which there may be max.
-func (h *Host) among(max int, fresh *[]uint64) func(uint64) bool {
+// among tells whether a key is one of those that are fresh, of which there may be n.
+func (h *Host) among(n int, fresh *[]uint64) func(uint64) bool {
 	const few = 32
-	if max <= few {
+	if n <= few {
 		return func(key uint64) bool { return slices.Contains(*fresh, key) }
 	}
-	met := make(map[uint64]struct{}, max)
+	met := make(map[uint64]struct{}, n)
 	return func(key uint64) bool {
 		if _, ok := met[key]; ok {
 			return true

@@ -105,15 +105,15 @@ func readable(host string) string {
 
 // Printable leaves out of a foreign text what a terminal would take for a command, and cuts
 // it to so many columns; 0: as many as it has.
-func Printable(s string, max int) string {
+func Printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
 	}, s)
-	if max > 0 {
-		return fit(s, max)
+	if limit > 0 {
+		return fit(s, limit)
 	}
 	return s
 }
@@ -140,32 +140,32 @@ func runeColumns(r rune) int {
 
 // fit cuts a text to so many columns, at its end; where a name is longer, what is left out
 // in its middle shows as "…".
-func fit(s string, max int) string {
-	if columns(s) <= max {
+func fit(s string, limit int) string {
+	if columns(s) <= limit {
 		return s
 	}
-	if max < 1 {
+	if limit < 1 {
 		return ""
 	}
-	front, back := (max-1)/2, max-1-(max-1)/2
+	front, back := (limit-1)/2, limit-1-(limit-1)/2
 	return head(s, front) + "…" + tail(s, back)
 }
 
-func head(s string, max int) string {
+func head(s string, limit int) string {
 	for i, r := range s {
-		if max -= runeColumns(r); max < 0 {
+		if limit -= runeColumns(r); limit < 0 {
 			return s[:i]
 		}
 	}
 	return s
 }
 
-func tail(s string, max int) string {
+func tail(s string, limit int) string {
 	runes := []rune(s)
 	i := len(runes)
-	for i > 0 && max-runeColumns(runes[i-1]) >= 0 {
+	for i > 0 && limit-runeColumns(runes[i-1]) >= 0 {
 		i--
-		max -= runeColumns(runes[i])
+		limit -= runeColumns(runes[i])
 	}
 	return string(runes[i:])
 }
