@@ -5,18 +5,14 @@
 // Every Locker promises:
 //
 //   - Waiters for a name get it in the order in which they asked; nobody waits for ever. A holder
-//     or
-//
-// waiter that does not answer for the TTL loses its place.
+//     or waiter that does not answer for the TTL loses its place.
 //   - A holder's token is higher than that of every earlier holder of the name, and higher than any
-//
-// number given to Raise.
+//     number given to Raise.
 //   - The holder's context ends when the holder can no longer be sure of its lease. Even so, a
-//     machine
+//     machine that was suspended may believe in its lease for a moment while another process has
+//     it. So a lease only saves work; for correctness, the guarded resource must remember the
+//     highest token that it has seen, and refuse lower ones.
 //
-// that was suspended may believe in its lease for a moment while another process has it. So a lease
-// only saves work; for correctness, the guarded resource must remember the highest token that it
-// has seen, and refuse lower ones.
 //
 // DB is as available as its database. Etcd works while any majority of its members does, through
 // failures, new learners, promotions and removals.
