@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// envelope signs a body as it stands.
+// envelope signs a body.
 func envelope(t testing.TB, body string, key ed25519.PrivateKey) []byte {
 	data, err := json.Marshal(signed{Body: body, Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(body)))})
 	if err != nil {
@@ -19,8 +19,8 @@ func envelope(t testing.TB, body string, key ed25519.PrivateKey) []byte {
 	return data
 }
 
-// FuzzManifest reads anything as a manifest: as the body that a robot has signed, and
-// as the whole file. What is read keeps its promises and can be written and read again.
+// FuzzManifest parses arbitrary bytes as a signed body and as a whole manifest file. A manifest
+// that is accepted is valid and can be written and read again.
 func FuzzManifest(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)
 	digest := strings.Repeat("0123456789abcdef", 4)
@@ -74,7 +74,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzReceipt reads anything as a receipt, signed and not.
+// FuzzReceipt parses arbitrary bytes as a receipt, signed and unsigned.
 func FuzzReceipt(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)
 	r := &Receipt{Batch: "waseda-20261120T150405Z-1", State: StateQuarantined, Reason: ReasonClock, Detail: "offset 0", At: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
@@ -93,7 +93,7 @@ func FuzzReceipt(f *testing.F) {
 		}
 		sealed, err := got.Sign(key)
 		if err != nil {
-			return // a date that JSON can read and not write
+			return // JSON can read this date but not write it
 		}
 		if again, err := OpenReceipt(sealed, public); err != nil || again.SHA256 != got.SHA256 || again.State != got.State {
 			t.Fatalf("%v: %+v, %+v", err, got, again)
