@@ -13,7 +13,6 @@
 //     it. So a lease only saves work; for correctness, the guarded resource must remember the
 //     highest token that it has seen, and refuse lower ones.
 //
-//
 // DB is as available as its database. Etcd works while any majority of its members does, through
 // failures, new learners, promotions and removals.
 package lease
