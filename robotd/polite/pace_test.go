@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The interval goes down to the operator's bound where answers stay as quick as ever,
-// up where they slow down or fail in a row, and comes back.
+// The interval decreases to the operator's minimum while answers are as fast as usual, increases
+// when they slow down or fail repeatedly, and recovers.
 func TestPaceFollowsTheServer(t *testing.T) {
 	opt := &GateOptions{Interval: 20 * time.Second, Min: 5 * time.Second, Max: 2 * time.Minute}
 	var p pace

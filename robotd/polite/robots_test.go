@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The cases are of our own writing, after the text and examples of RFC 9309.
+// The cases are our own, after the text and examples of RFC 9309.
 func TestAllowed(t *testing.T) {
 	const all = "User-agent: *\n"
 	for _, tt := range []struct {
