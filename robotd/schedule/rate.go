@@ -59,7 +59,6 @@ func (c *Changes) Rate() (float64, bool) {
 // tomorrow that was visited n times today, with a change found in hits of them: n−1 if hits is
 // below n/2, n+1 if every visit found a change, otherwise n. It returns at least floor: by the
 // paper's text a page with n=1 and no change would never be visited again.
-// visited again.
 func NextVisits(n, hits, floor int) int {
 	next := n
 	switch {
