@@ -24,7 +24,8 @@ func (dead) Send(context.Context, batch.Spooled) error {
 	return &DownError{errors.New("no route to it")}
 }
 
-// TestState: who looks sees which batch is on its way, how far, by which target, and what is wrong with the others.
+// TestState: State shows which batch is being sent, how far and to which target, and what is wrong
+// with the other targets.
 func TestState(t *testing.T) {
 	const size = 3 << 20
 	path := filepath.Join(t.TempDir(), "b.tar.gz")
@@ -74,7 +75,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestNotesOfTargets: where an upload is at one target says nothing of another, and neither forgets the other's.
+// TestNotesOfTargets: the locations at several targets are kept apart.
 func TestNotesOfTargets(t *testing.T) {
 	a, b := &Service{Base: "http://a"}, &Service{Base: "http://a:81"}
 	note := "http://a http://a/v1/uploads/1\nhttp://a:81 http://a:81/v1/uploads/2\n"

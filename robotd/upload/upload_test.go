@@ -21,16 +21,16 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// world plays spool, target and desk at once.
+// world is a spool, a target and a ReceiptSource.
 type world struct {
 	batches     []batch.Spooled
-	send        func(n int) error // for the n-th try
+	send        func(n int) error // result of the n-th try
 	tries       []time.Time
 	state       wire.State // empty: unknown until it is sent
 	sha         string
 	removed     int
 	quarantined string
-	have        map[wire.BatchID]bool // where several are sent
+	have        map[wire.BatchID]bool // if several are sent
 }
 
 func (w *world) Spool() ([]batch.Spooled, error) { return w.batches, nil }
@@ -154,8 +154,8 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 	}
 }
 
-// FTP, against the library's own server on a folder: what is there already is not
-// sent again, and the manifest comes last.
+// TestFTPResumes uses the library's own server on a folder: bytes that are there are not sent
+// again, and the manifest comes last.
 func TestFTPResumes(t *testing.T) {
 	root := t.TempDir()
 	driver, err := file.NewDriver(root)
