@@ -1,11 +1,10 @@
-// Package hoststate keeps what a robot owes to hosts over a restart and over a kill: until
-// when each of them, and each address, is to be left alone, and what its robots.txt
-// says. A robot that forgot would come back too early, and would read every
-// robots.txt again.
+// Package hoststate stores what a robot must remember about hosts across restarts and crashes:
+// until when each host and each address must be left alone, the texts of robots.txt files, and how
+// fast servers are. A robot that forgot would come back too early and fetch every robots.txt again.
 //
-// What is written survives the end of the process at any point. It is not synced: where
-// the power failed, what was not on disk is learned again, and a line or a file
-// that was torn is known by its checksum and passed over.
+// What is written survives the end of the process at any time. It is not synced, so a power failure
+// may lose some of it, which is then learned again. Checksums reveal a line or file that was
+// written in part; it is skipped.
 package hoststate
 
 import (
@@ -16,17 +15,16 @@ import (
 	"time"
 )
 
-// longest is more than anything is believed for: Retry-After and Crawl-delay are bounded
-// by it, and a robots.txt is (RFC 9309, 2.4). A clock that was set back cannot
-// lose a host.
+// longest is the limit for how long anything stored is believed: a Retry-After, a Crawl-delay, and
+// a robots.txt (RFC 9309, 2.4). So a clock that was set back cannot exclude a host for ever.
 const longest = 24 * time.Hour
 
-// checked puts its checksum before a text.
+// checked returns the text with its checksum before it.
 func checked(text string) string {
 	return fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text)
 }
 
-// check takes the checksum off and reports whether it is the text's.
+// check returns the text after the checksum, and whether the checksum is right.
 func check(line string) (text string, ok bool) {
 	sum, text, _ := strings.Cut(line, " ")
 	want, err := strconv.ParseUint(sum, 16, 32)

@@ -31,7 +31,7 @@ func TestRestraints(t *testing.T) {
 		set(r, "b.test", time.Minute, 10*time.Minute)
 		set(r, "@192.0.2.1", 2*time.Minute, time.Minute)
 		set(r, "c.test", 1000*time.Hour, 0)
-		r.file.WriteString("0000") // a kill in the middle of a line
+		r.file.WriteString("0000") // a partial line, as after SIGKILL
 		time.Sleep(5 * time.Minute)
 		r = open()
 		for name, want := range map[string]time.Duration{
