@@ -15,8 +15,8 @@ type Stored struct {
 	archive.Cell
 	End int64 // length of the open segment including the record; 0: the record is in a batch
 
-	path string // path of the file; src has the offset that cells count from
-	base int64
+	path string // of the file
+	base int64 // offset in the file from which cells count
 }
 
 // Body opens the body of the record, which must be a page.
