@@ -9,22 +9,22 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// Coverage is what became of a cycle's pages since the robot started, as far as it has got: together
-// with what each batch's manifest says by host, every page that was due is in it.
+// Coverage counts what became of a cycle's pages since the robot started. Together with the
+// manifests of the batches, which have the counts by host, it covers every page that was due.
 type Coverage struct {
-	Pages     int64            `json:"pages"`     // taken in full
-	Unchanged int64            `json:"unchanged"` // revisits
-	Answers   int64            `json:"answers"`   // archived, and no page: redirects, "not found"
+	Pages     int64            `json:"pages"`     // archived in full
+	Unchanged int64            `json:"unchanged"` // archived as revisits
+	Answers   int64            `json:"answers"`   // archived answers that are not pages: redirects, "not found"
 	Lost      coverage.Reasons `json:"lost"`      // not collected, by kind and reason
 	Left      int64            `json:"left"`      // queued and not visited
-	Why       map[string]int64 `json:"why"`       // of those, by what keeps them
-	Later     int64            `json:"later"`     // known, and put off to a later cycle for want of room
+	Why       map[string]int64 `json:"why"`       // of those, by the reason for the delay
+	Later     int64            `json:"later"`     // known pages that wait for a later cycle, as this one has no time for them
 }
 
-// reasonsShown bounds the reasons of one kind that people are shown, the most frequent first.
+// reasonsShown limits the reasons of one kind that are shown, the most frequent first.
 const reasonsShown = 3
 
-// coverage tells what became of the cycle's pages.
+// coverage adds the lines about the cycle's pages.
 func (b *builder) coverage(s *Status) {
 	c := s.Coverage
 	if c == nil {
@@ -46,7 +46,7 @@ func (b *builder) coverage(s *Status) {
 	}
 }
 
-// reasons writes counts by reason, the largest first.
+// reasons formats counts by reason, the largest first.
 func reasons(counts map[string]int64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		if counts[a] != counts[b] {
