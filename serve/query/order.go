@@ -8,7 +8,7 @@ import (
 	"sheaf/serve"
 )
 
-// order reads sort, and checks that what is asked for can be had in that order.
+// order parses sort, and checks that the query can be answered in that order.
 func (p *parser) order() error {
 	q := p.query
 	return errors.Join(p.get("sort", func(text string) error {
@@ -41,7 +41,7 @@ func (p *parser) order() error {
 	}))
 }
 
-// oneSite fails unless the query is for one URL, prefix or host.
+// oneSite returns an error unless the query is for one URL, prefix or host.
 func (q *Query) oneSite() error {
 	if len(q.Search.Targets) == 1 {
 		switch q.Search.Targets[0].Match {
@@ -86,10 +86,10 @@ func (p *parser) limit() error {
 	})
 }
 
-// maxSkip bounds offset: what is passed over is found all the same.
+// maxSkip is the limit for offset, since skipped records must be searched, too.
 const maxSkip = 10_000_000
 
-// lastLines asks for the last lines: they are searched backwards.
+// lastLines makes the query return the last lines, by searching in reverse.
 func (q *Query) lastLines() error {
 	if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
 		return errors.New("the last lines do not go with sort, latest, collapse and closest")
