@@ -7,10 +7,10 @@ import (
 	"sheaf/internal/charset"
 )
 
-// css writes a style sheet to dst with the addresses in it rewritten: url(…),
-// @import "…" and the strings of image-set(…).
+// css appends a style sheet to dst with its addresses rewritten: url(…), @import "…" and the
+// strings of image-set(…).
 func (l *linker) css(dst, s []byte) []byte {
-	inSet := 0 // parentheses open within image-set(
+	inSet := 0 // open parentheses within image-set(
 	for len(s) > 0 {
 		n, ref, quoted := 0, []byte(nil), false
 		switch c := s[0]; {
@@ -67,7 +67,7 @@ func (l *linker) css(dst, s []byte) []byte {
 	return dst
 }
 
-// cssURL measures "url(…)" and finds what is in it; ref is nil where it has no end.
+// cssURL returns the length of "url(…)" and the address in it; ref is nil if it has no end.
 func (l *linker) cssURL(s []byte) (n int, ref []byte) {
 	i := len("url(")
 	i += blanks(s[i:])
@@ -93,7 +93,7 @@ func (l *linker) cssURL(s []byte) (n int, ref []byte) {
 	return len(s), nil
 }
 
-// cssString measures a quoted string, which a line end breaks off.
+// cssString returns the length of a quoted string, which ends at a line end at the latest.
 func (l *linker) cssString(s []byte) (n int, ref []byte) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
@@ -110,13 +110,13 @@ func (l *linker) cssString(s []byte) (n int, ref []byte) {
 	return len(s), nil
 }
 
-// cssQuote writes an address, which holds no quotes and no line ends, as a string.
+// cssQuote returns an address as a CSS string. The address must not have quotes or line ends.
 func cssQuote(address string) string {
 	return `"` + strings.ReplaceAll(address, `\`, `\\`) + `"`
 }
 
-// cssUnescape decodes backslashes: before hexadecimal digits a character's number,
-// before a line end nothing, otherwise the character itself.
+// cssUnescape decodes backslashes. Before hexadecimal digits a backslash means a character's
+// number, before a line end nothing, otherwise the character itself.
 func cssUnescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -135,7 +135,7 @@ func cssUnescape(s string) string {
 		}
 		switch {
 		case n > 0:
-			b.WriteRune(r) // U+FFFD for what is no character
+			b.WriteRune(r) // U+FFFD for an invalid character
 			i += n - 1
 			if i+1 < len(s) && blanks([]byte(s[i+1:i+2])) == 1 {
 				i++
@@ -153,8 +153,8 @@ func hasPrefixFold(s []byte, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(string(s[:len(prefix)]), prefix)
 }
 
-// twoBytes returns the test for the first byte of a character whose second byte may
-// look like a backslash, in the encodings that have such; nil elsewhere.
+// twoBytes returns a test for the first byte of a character whose second byte may look like a
+// backslash, or nil if the encoding has no such characters.
 func twoBytes(cs charset.Charset) func(byte) bool {
 	switch cs.Name {
 	case "shift_jis":
