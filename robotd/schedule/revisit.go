@@ -20,7 +20,7 @@ const (
 // Check returns an error if there is no such rule.
 func (r Rule) Check() error {
 	if !slices.Contains([]Rule{Optimal, SquareRoot, Paper, All}, r) {
-		return fmt.Errorf("%q is none of optimal, sqrt, paper, all", r)
+		return fmt.Errorf("%q is not one of optimal, sqrt, paper, all", r)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0) || n*unit > math.MaxInt64/4 {
-		return 0, fmt.Errorf("%q is no number of bytes, such as 4096, 512KiB or 1.5MiB", text)
+		return 0, fmt.Errorf("%q is not a number of bytes such as 4096, 512KiB or 1.5MiB", text)
 	}
 	return int64(n * unit), nil
 }

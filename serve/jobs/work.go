@@ -42,7 +42,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 			return nil
 		case <-sweep.C:
 			if err := j.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				j.log.ErrorContext(ctx, "old jobs not forgotten", "err", err)
+				j.log.ErrorContext(ctx, "old jobs not deleted", "err", err)
 			}
 		case <-tick.C:
 		case <-j.wake:

@@ -6,8 +6,8 @@
 //	matchType   exact (default), prefix, host, domain
 //	from, to    time of the fetch: 4 to 14 digits, or RFC 3339; both inclusive
 //	filter      [!][=|~]field:expr; may be repeated: all must apply (see Filter)
-//	collapse    field[:n]; may be repeated: keeps the first of successive records that are equal in
-//	            the field, or in its first n characters
+//	collapse    field[:n]; may be repeated: keeps the first of successive records that are equal
+//	            in the field, or in its first n characters
 //	latest      true: of each URL key only the newest record that passes the filters
 //	closest     a time: nearest records first; for one URL
 //	sort        default, reverse (for one URL, prefix or host), closest
@@ -16,9 +16,9 @@
 //	offset      number of records to skip; a cursor has what is left of it
 //	fl, fields  fields, separated by commas
 //	output      cdxj (default), json, ndjson, text
-//	originals   for files: whether to add the page that a revisit refers to. The default is true in
-//	            a tar, where a revisit itself is no file, and false in a WARC
-//	cursor      where to continue; resumeKey means the same, and showResumeKey writes it at the end
+//	originals   for files: whether to add the page that a revisit refers to. The default is true
+//	            in a tar, where a revisit itself is no file, and false in a WARC
+//	cursor      where to continue; resumeKey means the same; showResumeKey writes it at the end
 //	page        from 0: one part of the answer, of about pageSize blocks of 3000 searched records;
 //	            after the last part the answer is empty. Parts may be fetched concurrently
 //	pageSize    1 to 33, default 5

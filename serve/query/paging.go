@@ -62,9 +62,9 @@ func (p *parser) paging() error {
 		if err := p.get(name, func(string) error {
 			switch q := p.query; {
 			case len(q.Search.Targets) != 1:
-				return errors.New("is not for a list")
+				return errors.New("does not work with a list of targets")
 			case q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes:
-				return errors.New("does not go with sort, closest, latest, showDupeCount and the last lines")
+				return errors.New("cannot be combined with sort, closest, latest, showDupeCount and the last lines")
 			}
 			return nil
 		}); err != nil {

@@ -110,7 +110,7 @@ func (p *parser) targets(list []serve.Target) error {
 	p.query.Search.Targets = list
 	if err := p.get("url", func(text string) error {
 		if list != nil {
-			return errors.New("the body names what is asked for already")
+			return errors.New("the body has the targets already; leave this parameter out")
 		}
 		if text == "*" && match == 0 {
 			return nil
@@ -221,9 +221,9 @@ func (p *parser) count() error {
 			switch q := p.query; {
 			case !asked.is:
 			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
-				return errors.New("does not go with closest, latest, sort=reverse and the last lines")
+				return errors.New("cannot be combined with closest, latest, sort=reverse and the last lines")
 			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact):
-				return errors.New("is for one URL")
+				return errors.New("works for one URL only")
 			}
 			return nil
 		}); err != nil {
@@ -242,9 +242,9 @@ func (p *parser) cursor() error {
 			}
 			switch {
 			case !p.query.closest.IsZero():
-				return errors.New("does not go with closest")
+				return errors.New("cannot be combined with closest")
 			case p.query.last:
-				return errors.New("does not go with a negative limit")
+				return errors.New("cannot be combined with a negative limit")
 			}
 			p.query.Cursor = c
 			return c.check(p.query, time.Now())

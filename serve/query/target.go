@@ -31,7 +31,7 @@ func parseTarget(text string, match serve.Match) (serve.Target, error) {
 	case rest == "":
 		return serve.Target{}, errors.New("is empty")
 	case wild != 0 && match != 0 && wild != match:
-		return serve.Target{}, errors.New("its asterisk and matchType say different things")
+		return serve.Target{}, errors.New("its asterisk contradicts matchType")
 	case wild != 0:
 		match = wild
 	case match == 0:
@@ -101,7 +101,7 @@ func asciiURL(text string) (string, error) {
 	end := strings.IndexAny(rest+"/", "/?")
 	host, path := rest[:end], rest[end:]
 	if strings.Contains(host, "@") {
-		return "", errors.New("names a user")
+		return "", errors.New("must not name a user")
 	}
 	if name, err := idna.Punycode.ToASCII(host); err == nil {
 		host = name
@@ -119,7 +119,7 @@ func asciiURL(text string) (string, error) {
 	}
 	ascii := scheme + "://" + strings.ToLower(host) + b.String()
 	if _, err := url.Parse(ascii); err != nil && strings.Contains(err.Error(), "host") {
-		return "", errors.New("has no host's name")
+		return "", errors.New("has no host name")
 	}
 	return ascii, nil
 }
