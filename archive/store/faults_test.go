@@ -163,7 +163,7 @@ func TestS3Stalls(t *testing.T) {
 				t.Errorf("stalled: %v", err)
 			}
 			if took := time.Since(began); took > time.Minute {
-				t.Errorf("it held its caller for %s", took)
+				t.Errorf("the call took %s", took)
 			}
 		})
 	}

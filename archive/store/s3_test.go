@@ -274,7 +274,7 @@ func TestS3LostReply(t *testing.T) {
 		t.Errorf("lost reply: %v", err)
 	}
 	if err := put(s, "a", 1, 0); !errors.Is(err, store.ErrExists) {
-		t.Errorf("lost refusal: %v", err)
+		t.Errorf("lost answer that the key is taken: %v", err)
 	}
 	if err := put(s, "b", 1, 10); err == nil || errors.Is(err, store.ErrExists) {
 		t.Errorf("lost replies: %v", err)

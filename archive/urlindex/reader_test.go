@@ -150,7 +150,7 @@ func TestReaderLag(t *testing.T) {
 		cancel()
 		time.Sleep(time.Second)
 		if v, err := r.Current(ctx); err == nil && v.Through() != 1 || v == nil || v.Through() != 1 {
-			t.Errorf("with the store away: %v, %v", v, err)
+			t.Errorf("with a failing store: %v, %v", v, err)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestSlowStoreHoldsNobodyUp(t *testing.T) {
 		synctest.Wait() // the first reader hangs in the store
 		v, err := r.Current(t.Context())
 		if err != nil || v.Through() != 1 {
-			t.Errorf("beside one who waits: through %d, %v", v.Through(), err)
+			t.Errorf("while another reader waits: through %d, %v", v.Through(), err)
 		}
 		cancel()
 	})

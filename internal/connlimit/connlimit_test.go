@@ -70,7 +70,7 @@ func TestNothingIsKept(t *testing.T) {
 		g.ConnState(c, http.StateClosed)
 	}
 	if len(g.conns) != 0 || len(g.origin) != 0 || g.idle.Len() != 0 {
-		t.Errorf("left over: %d connections, %d addresses, %d idle", len(g.conns), len(g.origin), g.idle.Len())
+		t.Errorf("after closing all: %d connections, %d addresses, %d idle", len(g.conns), len(g.origin), g.idle.Len())
 	}
 }
 

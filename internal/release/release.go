@@ -21,7 +21,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -199,13 +198,4 @@ func ParseKey(s string) (minisign.PublicKey, error) {
 		return key, fmt.Errorf("release key %q: %w", s, err)
 	}
 	return key, nil
-}
-
-// ReadText reads a text or a signature of at most MaxText bytes.
-func ReadText(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxText+1))
-	if err == nil && len(b) > MaxText {
-		err = fmt.Errorf("release: longer than %d bytes", MaxText)
-	}
-	return b, err
 }

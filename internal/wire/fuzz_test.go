@@ -39,7 +39,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := OpenManifest(data, public); err == nil && !strings.Contains(string(whole), m.SHA256) {
-			t.Fatalf("a signature was made up: %s", data)
+			t.Fatalf("a manifest with a wrong signature was accepted: %s", data)
 		}
 		PeekManifest(data)
 		m, err := OpenManifest(envelope(t, string(data), key), public)
@@ -85,7 +85,7 @@ func FuzzReceipt(f *testing.F) {
 	f.Add([]byte(`{"signed":"{}","ed25519":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if got, err := OpenReceipt(data, public); err == nil && got.State == StatePublished {
-			t.Fatalf("a receipt was made up: %s", data)
+			t.Fatalf("a receipt with a wrong signature was accepted: %s", data)
 		}
 		got, err := OpenReceipt(envelope(t, string(data), key), public)
 		if err != nil {

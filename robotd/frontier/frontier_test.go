@@ -219,7 +219,7 @@ func TestVisitsOverCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, err := h.Visit(page(pages).URL); ok || err != nil {
-		t.Errorf("a page never met has a visit: %t, %v", ok, err)
+		t.Errorf("a page that was never visited has a visit: %t, %v", ok, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "??", "*", "[0-3].*")); len(left) > 0 {
 		t.Errorf("settled cycles left files: %v", left)

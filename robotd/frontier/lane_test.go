@@ -58,11 +58,11 @@ func TestFirst(t *testing.T) {
 	head(t, h, page(3))
 	finish(t, h, Done{})
 	if !h.Empty() || h.Lost(4) {
-		t.Error("something is left, or lost")
+		t.Error("pages are left, or lost")
 	}
 	first(h, 1, page(2))
 	if h.Empty() {
-		t.Error("it is empty")
+		t.Error("the host is empty although a page is left")
 	}
 	head(t, h, asFirst(page(2)))
 

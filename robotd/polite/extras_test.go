@@ -82,7 +82,7 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	if _, err := Ranges([]string{"192.0.2.0"}); err == nil {
-		t.Error("an address without a length was taken for a range")
+		t.Error("an address without a prefix length was accepted as a range")
 	}
 }
 

@@ -23,16 +23,16 @@ func TestPaceFollowsTheServer(t *testing.T) {
 		t.Errorf("after 20 quick answers: %v", got)
 	}
 	if got := visits(200, 100*time.Millisecond, false); got != opt.Min {
-		t.Errorf("after 220 quick answers: %v, want the least, %v", got, opt.Min)
+		t.Errorf("after 220 quick answers: %v, want the minimum, %v", got, opt.Min)
 	}
 	if got := visits(10, 2*time.Second, false); got <= opt.Min {
 		t.Errorf("after 10 slow answers: %v", got)
 	}
 	if got := visits(300, 100*time.Millisecond, false); got != opt.Min {
-		t.Errorf("quick again: %v", got)
+		t.Errorf("after fast answers again: %v", got)
 	}
 	if got := visits(1, 0, true); got != opt.Min {
-		t.Errorf("one trouble is a page's: %v", got)
+		t.Errorf("after a single trouble: %v, want no change", got)
 	}
 	if got := visits(10, 0, true); got != opt.Max {
 		t.Errorf("after a streak of troubles: %v, want %v", got, opt.Max)

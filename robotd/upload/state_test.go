@@ -60,10 +60,10 @@ func TestState(t *testing.T) {
 	<-half
 	s := u.State()
 	if s.Sending != w.batches[0].ID || s.To != srv.URL || s.Moved < size/2 || s.Since.IsZero() {
-		t.Errorf("half-way it says %+v", s)
+		t.Errorf("state in the middle of the upload: %+v", s)
 	}
 	if d := s.Targets[0]; d.Failures != 1 || !strings.Contains(d.Error, "no route") || d.Failed.IsZero() || !d.Again.After(time.Now()) || !d.Sent.IsZero() {
-		t.Errorf("of the dead target it says %+v", d)
+		t.Errorf("state of the dead target: %+v", d)
 	}
 	close(goOn)
 	if err := <-done; err != nil {
@@ -71,7 +71,7 @@ func TestState(t *testing.T) {
 	}
 	s = u.State()
 	if s.Sending != "" || s.Targets[1].Sent.IsZero() || s.Targets[1].Failures != 0 {
-		t.Errorf("after it, it says %+v", s)
+		t.Errorf("state after the upload: %+v", s)
 	}
 }
 

@@ -150,7 +150,7 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Receipt(t.Context(), "r1-20261121T030000Z-2", "aa"); err == nil {
-		t.Error("a receipt for another batch was believed")
+		t.Error("a receipt for another batch was accepted")
 	}
 }
 
@@ -204,6 +204,6 @@ func TestFTPResumes(t *testing.T) {
 	}
 	to.Secret = "wrong"
 	if err := to.Send(t.Context(), b); err == nil {
-		t.Error("a wrong secret was taken")
+		t.Error("a wrong secret was accepted")
 	}
 }

@@ -66,9 +66,6 @@ func NewWriter(out *bytes.Buffer, q *Query) *Writer {
 	return w
 }
 
-// Lines returns the number of records written.
-func (w *Writer) Lines() int { return w.lines }
-
 // Add writes a record.
 func (w *Writer) Add(ctx context.Context, c Record) error {
 	texts := make([]string, len(w.fields))
