@@ -105,11 +105,11 @@ func (g *Guard) judge(disk Disk, held Held) string {
 	}
 	switch {
 	case g.opt.Free > 0 && disk.Bytes-held.Open < free:
-		return fmt.Sprintf("the disk has %d bytes free, and the next batch takes %d of them; %d are to stay (disk.free)", disk.Bytes, held.Open, g.opt.Free)
+		return fmt.Sprintf("the disk has %d bytes free, of which the next batch takes %d; %d must stay free (disk.free)", disk.Bytes, held.Open, g.opt.Free)
 	case g.opt.Free > 0 && disk.Files >= 0 && disk.Files < files:
-		return fmt.Sprintf("the disk has room for %d files more; %d are to stay", disk.Files, keepFiles)
+		return fmt.Sprintf("the disk has room for %d more files; %d must stay free", disk.Files, keepFiles)
 	case g.opt.Spool > 0 && held.Open+held.Spool > spool:
-		return fmt.Sprintf("%d bytes wait for receipts; %d may (disk.spool)", held.Open+held.Spool, g.opt.Spool)
+		return fmt.Sprintf("%d bytes wait for receipts; at most %d may wait (disk.spool)", held.Open+held.Spool, g.opt.Spool)
 	}
 	return ""
 }
