@@ -18,19 +18,19 @@ type attended struct {
 
 // awaited is one page that consumers watch.
 type awaited struct {
-	entry frontier.Entry
-	visit frontier.Visit // as the last visit left it; zero: there was none
-	at    time.Time      // of that visit
-	haste float64        // see schedule.Attention
-	next  time.Time      // when the page should come; zero: at once
+	entry         frontier.Entry
+	visit         frontier.Visit // as the last visit left it; zero: there was none
+	at            time.Time      // of that visit
+	backoffFactor float64        // see schedule.WatchPolicy
+	next          time.Time      // when the page should come; zero: at once
 }
 
 // maxAttended pages of a host come more often than once a cycle. Whoever watches a host of a
 // million pages hears of most of them once a cycle.
 const maxAttended = 1000
 
-func (r *Robot) attention() schedule.Attention {
-	return schedule.Attention{Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)}
+func (r *Robot) attention() schedule.WatchPolicy {
+	return schedule.WatchPolicy{Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)}
 }
 
 // attends reports whether pages come more often than once a cycle.
@@ -52,7 +52,7 @@ func (r *Robot) attend(name string) error {
 		if p := pages[e.URL]; p != nil {
 			p.visit, p.at = v, later(v.Last, v.Full)
 		} else if len(pages) < maxAttended {
-			pages[e.URL] = &awaited{entry: e, visit: v, at: later(v.Last, v.Full), haste: schedule.Calm}
+			pages[e.URL] = &awaited{entry: e, visit: v, at: later(v.Last, v.Full), backoffFactor: schedule.Calm}
 		}
 	}
 	for _, e := range w.entries(name) {
@@ -103,12 +103,12 @@ func (r *Robot) roomFor(name string) float64 {
 func (r *Robot) pace(name string, a *attended, room float64, only *awaited) {
 	pages := make([]*awaited, 0, len(a.pages))
 	changes := make([]schedule.Changes, 0, len(a.pages))
-	haste := make([]float64, 0, len(a.pages))
+	backoffFactor := make([]float64, 0, len(a.pages))
 	for _, p := range a.pages {
-		pages, changes, haste = append(pages, p), append(changes, p.visit.Changes), append(haste, p.haste)
+		pages, changes, backoffFactor = append(pages, p), append(changes, p.visit.Changes), append(backoffFactor, p.backoffFactor)
 	}
 	server := r.servers.Get(name)
-	for i, interval := range r.attention().Intervals(changes, haste, room) {
+	for i, interval := range r.attention().Intervals(changes, backoffFactor, room) {
 		p := pages[i]
 		if only != nil && p != only {
 			continue
@@ -137,7 +137,7 @@ func (c *crawl) came(t *turn, rec *archive.Record, v frontier.Visit) {
 		if len(a.pages) >= maxAttended || rec.Kind != archive.Page || !w.wants(t.name, t.entry.URL) {
 			return
 		}
-		p = &awaited{entry: frontier.Entry{URL: t.entry.URL, Depth: t.entry.Depth}, haste: schedule.Calm}
+		p = &awaited{entry: frontier.Entry{URL: t.entry.URL, Depth: t.entry.Depth}, backoffFactor: schedule.Calm}
 		a.pages[t.entry.URL] = p
 	}
 	changed := rec.Kind == archive.Page && t.past.Digest != "" && t.past.Digest != v.Digest
@@ -149,7 +149,7 @@ func (c *crawl) came(t *turn, rec *archive.Record, v frontier.Visit) {
 		p.visit = v
 	}
 	p.at = t.resp.Start
-	p.haste = c.attention().Haste(p.haste, changed)
+	p.backoffFactor = c.attention().BackoffFactor(p.backoffFactor, changed)
 	c.pace(t.name, a, room, p)
 }
 

@@ -296,7 +296,7 @@ func TestManagerAwayForDays(t *testing.T) {
 		})}
 		target := &takesAll{here: func() bool { mu.Lock(); defer mu.Unlock(); return here }}
 		r.uploader = upload.New(upload.Options{
-			Spool: r.batches, Targets: []upload.Target{target}, Desk: target, Published: r.published, Quarantined: r.quarantined,
+			Spool: r.batches, Targets: []upload.Target{target}, Receipts: target, Published: r.published, Quarantined: r.quarantined,
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)

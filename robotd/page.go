@@ -10,9 +10,9 @@ import (
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/coverage"
+	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/room"
 	"sheaf/robotd/verdict"
 )
 
@@ -165,7 +165,7 @@ func (c *crawl) store(t *turn) {
 		return
 	}
 	h.dirty.Store(true)
-	if room.IsFull(t.err) { // the answer is here and there is no room to keep it until it is stored
+	if diskguard.IsFull(t.err) { // the answer is here and there is no room to keep it until it is stored
 		c.fail(h, t.err)
 		return
 	}

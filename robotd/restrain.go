@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"sheaf/robotd/memory"
+	"sheaf/robotd/hoststate"
 	"sheaf/robotd/polite"
 )
 
@@ -92,13 +92,13 @@ func (c *crawl) crawlDelay(h *host) (delay time.Duration) {
 // remember keeps, over a kill, what a run leaves for the next where that is more than the
 // usual interval, which every start waits for anyway.
 func (r *Robot) remember(host string, st polite.Standing, delay time.Duration) error {
-	if err := r.restrain(addressKey(st.Slot), memory.Restraint{Until: st.Rest, Every: st.Interval}); err != nil {
+	if err := r.restrain(addressKey(st.Slot), hoststate.Restraint{Until: st.Rest, Every: st.Interval}); err != nil {
 		return err
 	}
-	return r.restrain(host, memory.Restraint{Until: st.Host, Every: delay})
+	return r.restrain(host, hoststate.Restraint{Until: st.Host, Every: delay})
 }
 
-func (r *Robot) restrain(name string, s memory.Restraint) error {
+func (r *Robot) restrain(name string, s hoststate.Restraint) error {
 	if s.Every <= r.cfg.Interval {
 		s.Every = 0
 	}

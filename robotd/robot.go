@@ -16,11 +16,11 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/coverage"
+	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
-	"sheaf/robotd/memory"
+	"sheaf/robotd/hoststate"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/room"
 	"sheaf/robotd/schedule"
 	"sheaf/robotd/status"
 	"sheaf/robotd/tap"
@@ -42,11 +42,11 @@ type Robot struct {
 	fetcher *fetch.Fetcher
 	gate    *polite.Gate
 	rota    *rota
-	robots  *memory.Rules
+	robots  *hoststate.Rules
 	shared  *polite.Library // of what is kept in robots
 
-	restraints *memory.Restraints
-	servers    *memory.Servers
+	restraints *hoststate.Restraints
+	servers    *hoststate.Servers
 
 	frontier *frontier.Frontier
 	batches  *batch.Store
@@ -64,7 +64,7 @@ type Robot struct {
 	saved    polite.Usage  // of the budget, as its file has it
 	pause    *pause
 	watches  *watches
-	room     *room.Guard
+	room     *diskguard.Guard
 	opens    sync.Mutex // held while the gate is opened or closed
 
 	pages, bytes atomic.Int64                    // of the last crawl, once it has ended
@@ -200,14 +200,14 @@ func (r *Robot) openGate() error {
 	r.budget = &polite.Budget{Daily: r.cfg.Limits.Daily, Monthly: r.cfg.Limits.Monthly, Zone: r.plan.Window.Location()}
 	r.budget.Restore(used)
 	r.spent = make(chan struct{}, 1)
-	if r.robots, err = memory.OpenRules(r.path("robots")); err != nil {
+	if r.robots, err = hoststate.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
 	r.shared = polite.NewLibrary()
-	if r.servers, err = memory.OpenServers(r.path("servers")); err != nil {
+	if r.servers, err = hoststate.OpenServers(r.path("servers")); err != nil {
 		return err
 	}
-	if r.restraints, err = memory.OpenRestraints(r.path("restraints")); err != nil {
+	if r.restraints, err = hoststate.OpenRestraints(r.path("restraints")); err != nil {
 		return err
 	}
 	r.gate = polite.NewGate(polite.GateOptions{

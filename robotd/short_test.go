@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
-	"sheaf/robotd/room"
+	"sheaf/robotd/diskguard"
 )
 
 // heavySite has n pages of 40 kB that cannot be compressed.
@@ -156,7 +156,7 @@ func TestSmallDisk(t *testing.T) {
 	testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
 	least := int64(free)
 	for range 50 {
-		disk, err := room.DiskOf(dir)()
+		disk, err := diskguard.DiskOf(dir)()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func fill(t *testing.T, path string) {
 	for _, chunk := range []int{1 << 16, 1 << 12, 1} {
 		for {
 			if _, err := f.Write(make([]byte, chunk)); err != nil {
-				if !room.IsFull(err) {
+				if !diskguard.IsFull(err) {
 					t.Fatal(err)
 				}
 				break

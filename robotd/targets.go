@@ -15,7 +15,7 @@ import (
 // uploadTarget takes batches and gives out receipts.
 type uploadTarget interface {
 	upload.Target
-	upload.Desk
+	upload.ReceiptSource
 }
 
 // answerTimeout is how long a target may take to answer once it has all that was sent.

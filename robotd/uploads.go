@@ -6,7 +6,7 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/room"
+	"sheaf/robotd/diskguard"
 	"sheaf/robotd/status"
 	"sheaf/robotd/upload"
 )
@@ -17,12 +17,12 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 		return nil, err
 	}
 	var targets []upload.Target
-	var desks []upload.Desk
+	var desks []upload.ReceiptSource
 	for _, w := range ways {
 		targets, desks = append(targets, w), append(desks, w)
 	}
 	return upload.New(upload.Options{
-		Spool: r.batches, Targets: targets, Desk: upload.NewDesks(desks...), Log: r.log,
+		Spool: r.batches, Targets: targets, Receipts: upload.NewReceiptSources(desks...), Log: r.log,
 		Poll: r.cfg.Upload.Poll, BackOff: r.cfg.Upload.BackOff,
 		Published: r.published, Quarantined: r.quarantined,
 	}), nil
@@ -32,7 +32,7 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 // same, for want of whose room the receipt cannot be kept.
 func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
 	err := saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
-	if room.IsFull(err) {
+	if diskguard.IsFull(err) {
 		r.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "error", err)
 		return nil
 	}

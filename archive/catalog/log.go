@@ -66,9 +66,9 @@ func Published(ctx context.Context, st store.Store) (bool, error) {
 func versionKey(n int64) string { return logPrefix + seqKey(n) }
 
 // logbook is the numbered log in the store, of versions.
-type logbook struct{ store.Numbered }
+type logbook struct{ store.Log }
 
-func newLogbook(st store.Store) logbook { return logbook{store.Numbered{Store: st, Key: versionKey}} }
+func newLogbook(st store.Store) logbook { return logbook{store.Log{Store: st, Key: versionKey}} }
 
 // entry is a record with the digest of its bytes.
 type entry struct {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// ErrConfined says that a process may not write or delete under the key.
+// ErrConfined says that the process may not write or delete under the key.
 var ErrConfined = errors.New("this process may not change that object")
 
-// Confined lets its user read everything, and put and delete only what lies under
-// some prefixes; with none, nothing. It is for processes that are to change no more
-// than is theirs, whatever a fault in them might try.
+// Confined is a Store that reads everything, but puts and deletes only under some prefixes; without
+// prefixes it is read-only. Give it to a process that must not change others' objects, whatever bug
+// it may have.
 type Confined struct {
 	Store
 	to []string

@@ -8,7 +8,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// Who is confined reads everything and changes nothing but what is its own.
+// A Confined store reads everything, but changes only objects under its prefixes.
 func TestConfined(t *testing.T) {
 	all := openFS(t, t.TempDir())
 	put := func(s store.Store, key string) error { return s.Put(t.Context(), key, strings.NewReader("x"), 1) }

@@ -1,4 +1,4 @@
 package store
 
-// OpenFSOn opens a store whose writes a test looks at or spoils.
+// OpenFSOn opens a store on a disk that a test records or breaks.
 var OpenFSOn = openFS

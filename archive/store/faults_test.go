@@ -24,8 +24,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Over a store whose every method fails in every way by chance, nothing that was
-// acknowledged is lost or changed, and what was not is whole or absent.
+// On a store whose methods all fail at random, in every way, acknowledged objects are neither lost
+// nor changed. An object whose Put was not acknowledged is complete or absent.
 func TestFaultsLoseNothing(t *testing.T) {
 	testkit.Slow(t)
 	t.Run("fs", func(t *testing.T) { t.Parallel(); loseNothing(t, openFS(t, t.TempDir())) })
@@ -41,17 +41,17 @@ func loseNothing(t *testing.T, bare store.Store) {
 		}
 		outcome := []storetest.Outcome{storetest.Fails, storetest.FailsButHappened, storetest.Truncates, storetest.Stalls}[chance.IntN(4)]
 		if outcome == storetest.Stalls && chance.IntN(10) > 0 {
-			outcome = storetest.Fails // each takes a while
+			outcome = storetest.Fails // waiting for each would take too long
 		}
 		faults[op]++
 		return outcome
 	}
 	s := store.NewRetry(&storetest.Fault{Store: bare, Decide: decide, DecideRead: decide}, quick)
-	there, unknown := map[string]string{}, map[string]bool{} // by what was acknowledged
+	there, unknown := map[string]string{}, map[string]bool{} // objects that were acknowledged, and those of unknown outcome
 	for n := range 400 {
 		key := fmt.Sprintf("k/%d", chance.IntN(40))
 		data := strings.Repeat(fmt.Sprintf("%d of %s ", n, key), 1+chance.IntN(2000))
-		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond) // what stalls ends
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond) // ends a call that stalls
 		switch chance.IntN(4) {
 		case 0:
 			if err := s.Delete(ctx, key); err == nil {
@@ -63,13 +63,13 @@ func loseNothing(t *testing.T, bare store.Store) {
 			if got, err := fetch(ctx, s, key); err == nil && !unknown[key] && got != there[key] {
 				t.Errorf("%s: read %d bytes, acknowledged were %d", key, len(got), len(there[key]))
 			} else if errors.Is(err, store.ErrNotExist) && !unknown[key] && there[key] != "" {
-				t.Errorf("%s is lost", key)
+				t.Errorf("%s was acknowledged and is lost", key)
 			}
 		default:
 			_, taken := there[key]
 			err := s.Put(ctx, key, strings.NewReader(data), int64(len(data)))
 			switch {
-			case unknown[key]: // and stays so: what was given up may still happen
+			case unknown[key]: // and stays so: a Put that was given up may still happen
 			case err == nil && taken:
 				t.Errorf("%s: put twice", key)
 			case err == nil:
@@ -87,7 +87,7 @@ func loseNothing(t *testing.T, bare store.Store) {
 			t.Errorf("%s was acknowledged with %d bytes: %d, %v", key, len(want), len(got), err)
 		}
 	}
-	for key := range unknown { // is looked for
+	for key := range unknown {
 		if got, err := fetch(t.Context(), bare, key); err == nil && !strings.HasSuffix(got, "of "+key+" ") {
 			t.Errorf("%s is there in part", key)
 		} else if err != nil && !errors.Is(err, store.ErrNotExist) {
@@ -117,8 +117,8 @@ func fetch(ctx context.Context, s store.Store, key string) (string, error) {
 	return string(data), errors.Join(err, r.Close())
 }
 
-// A service that stops answering holds nobody whose context ends, and nobody else for
-// longer than the connection may stall.
+// If a service stops answering, a call ends with its context. A call without a deadline ends when
+// the connection has stalled for too long.
 func TestS3Stalls(t *testing.T) {
 	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
@@ -163,13 +163,13 @@ func TestS3Stalls(t *testing.T) {
 				t.Errorf("stalled: %v", err)
 			}
 			if took := time.Since(began); took > time.Minute {
-				t.Errorf("it held its caller for %s", took)
+				t.Errorf("the call took %s", took)
 			}
 		})
 	}
 }
 
-// A body that ends early is noticed, and read on from there.
+// A body that ends early is noticed; Retry reads the rest.
 func TestS3CutBody(t *testing.T) {
 	o := storetest.StartVersity(t).Options(t)
 	target, err := url.Parse(o.Endpoint)
@@ -206,7 +206,7 @@ func TestS3CutBody(t *testing.T) {
 	}
 }
 
-// A service killed in the middle of puts, again and again, has all that it acknowledged.
+// A service that is killed in the middle of puts, repeatedly, keeps all that it acknowledged.
 func TestS3Killed(t *testing.T) {
 	testkit.Slow(t)
 	g := storetest.StartVersity(t)

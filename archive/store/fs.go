@@ -17,36 +17,35 @@ import (
 	"sheaf/internal/durable"
 )
 
-// tempDir, below the root, holds a directory for every process that has the
+// tempDir is a directory below the root. It has one subdirectory for each process that has the
 // store open. No key can reach it, since no part of a key begins with a dot.
 const tempDir = ".tmp"
 
-// durableDirs is how many directories FS remembers to have synced.
+// durableDirs is the number of directories that FS remembers as synced.
 const durableDirs = 4096
 
-// FS is a Store in a directory: each object is the file of its key's name.
+// FS is a Store in a directory: the key is the path of the object's file.
 //
-// Put writes a temporary file, syncs it, links it to its name (which fails where
-// the name is taken: that is put-if-absent), and syncs the directory. So an
-// object that is seen is whole, and one that was acknowledged stays. Directories
-// are never removed while they may be in use, which is what allows FS to remember
-// which are durable. A key cannot be the directory of another key.
+// Put writes a temporary file, syncs it, links it to its name and syncs the directory. The link
+// fails if the name is taken, which makes it put-if-absent. So a visible object is complete, and an
+// acknowledged one survives a crash. FS removes no directory while it may be in use; therefore it
+// can remember which ones are synced. A key cannot be the directory of another key.
 type FS struct {
-	root *os.Root                     // to read by
-	disk durable.System               // the same, to write by
-	dir  string                       // of the root, for messages
-	temp *tempSpace                   // this process's own
+	root *os.Root                     // for reading
+	disk durable.System               // the same directory, for writing
+	dir  string                       // path of the root, for messages
+	temp *tempSpace                   // temporary files of this process
 	next atomic.Int64                 // number of the next temporary file
 	dirs *lru.Cache[string, struct{}] // directories whose entries in their parents are synced
 }
 
-// OpenFS opens the store in dir, which it makes where it is missing, and removes
-// the temporary files of processes that no longer live.
+// OpenFS opens the store in dir and creates dir if it is missing. It removes the temporary files of
+// processes that have ended.
 func OpenFS(dir string) (*FS, error) {
 	return openFS(dir, func(disk durable.System) durable.System { return disk })
 }
 
-// openFS opens the store on a disk that within stands around.
+// openFS opens the store on the disk that within returns for the real one.
 func openFS(dir string, within func(durable.System) durable.System) (*FS, error) {
 	if err := durable.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
@@ -65,7 +64,7 @@ func openFS(dir string, within func(durable.System) durable.System) (*FS, error)
 	return s, nil
 }
 
-// Close gives up the store; readers that are open stay good.
+// Close closes the store. Open readers remain usable.
 func (s *FS) Close() error {
 	return errors.Join(s.temp.close(s.disk), s.root.Close())
 }
@@ -85,7 +84,7 @@ func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error
 	if size < 0 {
 		return fmt.Errorf("size %d: %w", size, ErrSize)
 	}
-	// Those who are late learn it before they send their bytes.
+	// Report a taken key before any byte is written.
 	if _, err := s.root.Lstat(key); err == nil {
 		return s.taken(key)
 	}
@@ -94,11 +93,11 @@ func (s *FS) put(ctx context.Context, key string, r io.Reader, size int64) error
 		return errors.Join(err, ignoreAbsent(s.disk.Remove(temp)))
 	}
 	err := s.link(temp, key)
-	_ = s.disk.Remove(temp) // one that stays is swept, and the outcome is settled
+	_ = s.disk.Remove(temp) // a leftover is swept later; the outcome is settled
 	return err
 }
 
-// write fills a new temporary file with exactly size bytes and syncs it.
+// write creates a temporary file of exactly size bytes and syncs it.
 func (s *FS) write(ctx context.Context, name string, r io.Reader, size int64) (err error) {
 	f, err := s.disk.Create(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -122,7 +121,7 @@ func atLeast(n, size int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// link gives the temporary file its name, durably.
+// link gives the temporary file its final name and syncs the directory.
 func (s *FS) link(temp, key string) error {
 	if err := s.makeDir(path.Dir(key)); err != nil {
 		return err
@@ -136,8 +135,8 @@ func (s *FS) link(temp, key string) error {
 	return s.disk.SyncDir(path.Dir(key))
 }
 
-// taken is the answer for a key that has an object. The one who put it may not
-// have synced the directory yet, and ErrExists promises durability.
+// taken returns the error for a key that has an object. ErrExists promises that the object is
+// durable, but its writer may not have synced the directory yet: so taken syncs it.
 func (s *FS) taken(key string) error {
 	info, err := s.root.Lstat(key)
 	if err != nil {
@@ -155,8 +154,8 @@ func (s *FS) taken(key string) error {
 	return ErrExists
 }
 
-// makeDir makes the directory and those above it, and syncs the entry of each
-// unless it is known to be synced.
+// makeDir creates the directory and its parents. It syncs the entry of each, unless that is known
+// to be synced.
 func (s *FS) makeDir(dir string) error {
 	if dir == "." || s.dirs.Contains(dir) {
 		return nil
@@ -279,10 +278,10 @@ func (s *FS) check(ctx context.Context, key string) error {
 	return CheckKey(key)
 }
 
-// failed names the operation, the store and the key, and puts the system's
-// errors in this package's words.
+// failed adds the operation, the store and the key, and turns the system's errors into this
+// package's.
 func (s *FS) failed(op, key string, err error) error {
-	// A file where a directory is looked for means: nothing of that name.
+	// ENOTDIR: a part of the path is a file, so there is nothing of that name.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		err = ErrNotExist
 	}

@@ -27,14 +27,14 @@ func TestFS(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return openFS(t, filepath.Join(t.TempDir(), "new", "store")) })
 }
 
-// A wrapper that does nothing passes, as every wrapper must.
+// A wrapper that changes nothing passes the suite, as every wrapper must.
 func TestFaultThatWorks(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store {
 		return &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	})
 }
 
-// A key of as many parts as its length allows is kept in as many folders.
+// A key can have as many parts as its length allows; each is a directory.
 func TestFSDeepKey(t *testing.T) {
 	t.Parallel()
 	s, key := openFS(t, t.TempDir()), strings.Repeat("d/", 511)+"k"
@@ -45,7 +45,7 @@ func TestFSDeepKey(t *testing.T) {
 	testkit.Must(t, s.Delete(t.Context(), key))
 }
 
-// A dead process's temporary files are swept; a living one's are left alone.
+// OpenFS removes a dead process's temporary files and leaves a living one's alone.
 func TestFSSweep(t *testing.T) {
 	dir := t.TempDir()
 	dead := filepath.Join(dir, ".tmp", "DEAD")
@@ -62,7 +62,7 @@ func TestFSSweep(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan error)
 	go func() { done <- living.Put(t.Context(), "k", r, 4) }()
-	if _, err := w.Write([]byte("da")); err != nil { // the temporary file is open now
+	if _, err := w.Write([]byte("da")); err != nil { // the writer has created the temporary file now
 		t.Fatal(err)
 	}
 	openFS(t, dir)
@@ -74,12 +74,12 @@ func TestFSSweep(t *testing.T) {
 	}
 }
 
-// Nothing is left behind by puts, whether they succeed or fail.
+// A Put leaves no temporary file, whether it succeeds or fails.
 func TestFSLeavesNoTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := openFS(t, dir)
 	for _, size := range []int64{4, 4, 3, 5} {
-		_ = s.Put(t.Context(), "k", strings.NewReader("data"), size) // its error is the suite's matter
+		_ = s.Put(t.Context(), "k", strings.NewReader("data"), size) // the suite checks its error
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".tmp", "*", "*"))
 	if err != nil || len(left) != 0 {
@@ -93,7 +93,7 @@ func TestFSLeavesNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// A link that leads out of the store is not followed.
+// A symbolic link that leads out of the store is not followed.
 func TestFSNoEscape(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("s"), 0o644); err != nil {

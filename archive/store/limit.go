@@ -6,18 +6,18 @@ import (
 	"iter"
 )
 
-// Limit lets only so many operations run at once; others wait for their turn, or
-// for the end of their context. Reads and writes are counted apart, so a Put
-// whose reader opens objects of the same store never waits for itself. An Open is
-// done once it gives its reader, and a List stands aside while its caller looks
-// at an object: neither can block a caller that does more between.
+// Limit is a Store that runs a limited number of operations at once. Others wait until one ends or
+// their context does. Reads and writes have separate limits, so that a Put whose reader opens
+// objects of the same store does not wait for itself. An Open counts until it returns its reader,
+// and a List does not count while its caller handles an object. So a caller that does other things
+// in between blocks nobody.
 type Limit struct {
 	Store
-	reads, writes chan struct{} // hold one element for each that runs
+	reads, writes chan struct{} // one element for each running operation
 }
 
-// NewLimit wraps a store for reads (Open, Stat, List) and writes (Put, Delete)
-// at once, each at least one.
+// NewLimit allows so many reads (Open, Stat, List) and writes (Put, Delete) at once. The least of
+// either is one.
 func NewLimit(s Store, reads, writes int) *Limit {
 	return &Limit{Store: s, reads: make(chan struct{}, max(1, reads)), writes: make(chan struct{}, max(1, writes))}
 }

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// List implements Store. It holds the names of one directory at each level of
-// the tree that it is in.
+// List implements Store. In memory it holds the names of the current directory and of its parents.
 func (s *FS) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		w := walk{store: s, ctx: ctx, prefix: prefix, after: after, yield: yield}
@@ -21,7 +20,7 @@ func (s *FS) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 	}
 }
 
-// errStopped ends a walk whose reader wants no more.
+// errStopped ends a walk whose caller wants no more.
 var errStopped = errors.New("stopped")
 
 // walk visits files in byte order of their keys.
@@ -53,8 +52,8 @@ func (w *walk) dir(dir string) error {
 	return nil
 }
 
-// keys names what is worth visiting in a directory, in order. Subdirectories end
-// with the slash that all keys below them have, and so sort where those do.
+// keys returns the entries of a directory that are worth visiting, sorted. A subdirectory ends with
+// the slash that all keys below it have, so it sorts where those keys do.
 func (w *walk) keys(dir string) ([]string, error) {
 	d, err := w.store.root.Open(dir)
 	if err != nil {
@@ -80,7 +79,7 @@ func (w *walk) keys(dir string) ([]string, error) {
 	return keys, nil
 }
 
-// mayHold reports whether keys that begin with dir can be asked for.
+// mayHold reports whether a key that begins with dir can be part of the listing.
 func (w *walk) mayHold(dir string) bool {
 	wanted := strings.HasPrefix(dir, w.prefix) || strings.HasPrefix(w.prefix, dir)
 	return wanted && (dir > w.after || strings.HasPrefix(w.after, dir))

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Usage is what one kind of operation did so far.
+// Usage counts one kind of operation.
 type Usage struct {
 	Calls   int64   `json:"calls"`
-	Failed  int64   `json:"failed"`  // calls whose error is none of this package's
-	Bytes   int64   `json:"bytes"`   // that went through, also in calls that failed
-	Seconds float64 `json:"seconds"` // spent in the store, by all calls together
+	Failed  int64   `json:"failed"`  // calls that failed with an error that is not of this package
+	Bytes   int64   `json:"bytes"`   // transferred, also by calls that failed
+	Seconds float64 `json:"seconds"` // total time spent in the store
 }
 
-// Usages is what all did. Open counts its readers' bytes, seconds and failures too.
+// Usages has the counts of all operations. Open includes its readers' bytes, seconds and failures.
 type Usages struct {
 	Put    Usage `json:"put"`
 	Open   Usage `json:"open"`
@@ -26,7 +26,7 @@ type Usages struct {
 	Delete Usage `json:"delete"`
 }
 
-// Meter counts what is done to a store.
+// Meter is a Store that counts its operations.
 type Meter struct {
 	Store
 	mu  sync.Mutex // guards sum
@@ -39,7 +39,7 @@ func NewMeter(s Store) *Meter { return &Meter{Store: s} }
 // Unwrap implements Wrapper.
 func (m *Meter) Unwrap() Store { return m.Store }
 
-// Usages returns the sums so far.
+// Usages returns the counts so far.
 func (m *Meter) Usages() Usages {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *Meter) add(u *Usage, calls, bytes int64, since time.Time, err error) {
 	}
 }
 
-// known reports whether an error is an answer rather than a failure.
+// known reports whether err is one of the answers that Store defines, rather than a failure.
 func known(err error) bool {
 	for _, answer := range []error{ErrExists, ErrNotExist, ErrKey, ErrSize, ErrRange} {
 		if errors.Is(err, answer) {
@@ -102,7 +102,7 @@ func (m *Meter) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// List implements Store. Its caller's time between objects is not counted.
+// List implements Store. The time that its caller spends between objects is not counted.
 func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		calls, start := int64(1), time.Now()
@@ -117,8 +117,8 @@ func (m *Meter) List(ctx context.Context, prefix, after string) iter.Seq2[Info, 
 	}
 }
 
-// countingReader counts the bytes of a body. It is no io.Seeker, so a Retry
-// belongs around a Meter, not within.
+// countingReader counts the bytes of a body. It is no io.Seeker: wrap a Meter in a Retry, not a
+// Retry in a Meter.
 type countingReader struct {
 	r io.Reader
 	n int64

@@ -17,23 +17,23 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// promise is what a store acknowledged of a key: that from some operation of the
-// disk on it has these bytes, or with nil bytes no object.
+// promise is what a store acknowledged about a key: from operation number from on, the key has
+// these bytes, or no object if they are nil.
 type promise struct {
 	from int
 	key  string
 	data []byte
 }
 
-// work is a store on a recorded disk, and what it promised.
+// work is a store on a recorded disk, with its promises.
 type work struct {
 	*store.FS
 	disk *powerloss.Recorder
 
 	mu       sync.Mutex // guards all below
 	promises []promise
-	began    map[string]int    // operation at which a key's last Put or Delete began
-	put      map[string]string // all that was ever given to Put
+	began    map[string]int    // operation number at which a key's last Put or Delete began
+	put      map[string]string // every value given to Put
 }
 
 func (w *work) begin(key string) {
@@ -54,14 +54,14 @@ func (w *work) keep(t *testing.T, key string, size int) {
 	w.put[key] = string(data)
 	w.mu.Unlock()
 	switch err := w.Put(t.Context(), key, bytes.NewReader(data), int64(size)); {
-	case err == nil, errors.Is(err, store.ErrExists): // which promises as much
+	case err == nil, errors.Is(err, store.ErrExists): // ErrExists promises durability as well
 		w.promised(key, data)
 	default:
 		t.Errorf("put %s: %v", key, err)
 	}
 }
 
-// drop deletes. Until it is acknowledged the object may be there or not.
+// drop deletes a key. Until the deletion is acknowledged, the object may exist or not.
 func (w *work) drop(t *testing.T, key string) {
 	w.begin(key)
 	if err := w.Delete(t.Context(), key); err != nil {
@@ -71,7 +71,7 @@ func (w *work) drop(t *testing.T, key string) {
 	w.promised(key, nil)
 }
 
-// record does some of everything that changes a store, one after another and at once.
+// record performs every operation that changes a store, in sequence and concurrently.
 func record(t *testing.T, within func(*powerloss.Recorder) durable.System) *work {
 	t.Helper()
 	w := &work{began: map[string]int{}, put: map[string]string{}}
@@ -84,9 +84,9 @@ func record(t *testing.T, within func(*powerloss.Recorder) durable.System) *work
 	}
 	w.FS = s
 	w.keep(t, "catalog/1", 100)
-	w.keep(t, "segments/jp/a/1", 40000) // in two writes
+	w.keep(t, "segments/jp/a/1", 40000) // two writes
 	w.keep(t, "segments/jp/a/2", 10)
-	w.keep(t, "catalog/1", 100) // is taken
+	w.keep(t, "catalog/1", 100) // the key is taken
 	w.drop(t, "segments/jp/a/1")
 	w.drop(t, "segments/none")
 	if err := w.Put(t.Context(), "wrong", strings.NewReader("data"), 5); !errors.Is(err, store.ErrSize) {
@@ -94,7 +94,7 @@ func record(t *testing.T, within func(*powerloss.Recorder) durable.System) *work
 	}
 	w.keep(t, "segments/jp/a/3", 0)
 	var wg sync.WaitGroup
-	for i := range 6 { // two of each
+	for i := range 6 { // two writers for each key
 		wg.Go(func() { w.keep(t, fmt.Sprintf("new/%d/x", i/2), 10) })
 	}
 	wg.Wait()
@@ -104,12 +104,12 @@ func record(t *testing.T, within func(*powerloss.Recorder) durable.System) *work
 	return w
 }
 
-// check opens what a loss of power left and compares it with what was promised.
+// check opens what a power failure left, and compares it with the promises.
 func (w *work) check(t *testing.T, state powerloss.State, dir string) error {
 	if err := state.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.OpenFSOn(dir, func(disk durable.System) durable.System { return unsynced{disk, true, true} }) // for speed
+	s, err := store.OpenFSOn(dir, func(disk durable.System) durable.System { return unsynced{disk, true, true} }) // without syncs, to be faster
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -119,7 +119,7 @@ func (w *work) check(t *testing.T, state powerloss.State, dir string) error {
 			return err
 		}
 		if got := read(t, s, info.Key); got != w.put[info.Key] {
-			return fmt.Errorf("%s is there with %d bytes, %d were put: half, or others", info.Key, len(got), len(w.put[info.Key]))
+			return fmt.Errorf("%s is there with %d bytes, %d were put: it must be all of one Put", info.Key, len(got), len(w.put[info.Key]))
 		}
 	}
 	for i, p := range w.promises {
@@ -134,7 +134,7 @@ func (w *work) check(t *testing.T, state powerloss.State, dir string) error {
 			return fmt.Errorf("%s was deleted: %v", p.key, err)
 		}
 	}
-	for key, data := range w.put { // life goes on
+	for key, data := range w.put { // the store must remain usable
 		if !state.Extreme {
 			break
 		}
@@ -151,7 +151,7 @@ func (w *work) check(t *testing.T, state powerloss.State, dir string) error {
 	return nil
 }
 
-// overtaken reports whether a promise may be broken already by what was begun after it.
+// overtaken reports whether a later operation may already have undone a promise.
 func (w *work) overtaken(i, after int) bool {
 	p := w.promises[i]
 	if began, ok := w.began[p.key]; p.data != nil && ok && began >= p.from && began < after {
@@ -177,7 +177,7 @@ func read(t *testing.T, s store.Store, key string) string {
 	return string(data)
 }
 
-// checkAll loses power after every operation in each way, and gives the first breach.
+// checkAll checks every state after every operation, and returns the first violation.
 func (w *work) checkAll(t *testing.T) (states int, err error) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -192,7 +192,7 @@ func (w *work) checkAll(t *testing.T) (states int, err error) {
 		if err := w.check(t, state, dir); err != nil {
 			return states, fmt.Errorf("power lost after %d of %d operations, %s: %w", state.After, w.disk.Len(), state.Which, err)
 		}
-		entries, err := os.ReadDir(dir) // which stays: to make it anew takes a sync
+		entries, err := os.ReadDir(dir) // the directory stays: making a new one takes a sync
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,10 +205,10 @@ func (w *work) checkAll(t *testing.T) (states int, err error) {
 	return states, nil
 }
 
-// Whenever power is lost, and whatever of what was not synced is lost with it, all that
-// was acknowledged is there, and nothing is there in part. With SHEAF_TEST_POWERLOSS=all
-// it looks at all states that the model gives, otherwise at the extreme ones after every
-// operation and at a fifth of those between.
+// Whenever the power fails, and whatever of the unsynced data is lost, all acknowledged objects are
+// there, and no object is there in part. With SHEAF_TEST_POWERLOSS=all the test checks every state
+// that the model yields. Otherwise it checks the extreme states after every operation, and a fifth
+// of the others.
 func TestFSPowerLoss(t *testing.T) {
 	testkit.Slow(t)
 	w := record(t, func(disk *powerloss.Recorder) durable.System { return disk })
@@ -219,7 +219,7 @@ func TestFSPowerLoss(t *testing.T) {
 	t.Logf("%d operations, %d states of the disk", w.disk.Len(), states)
 }
 
-// A store that left out a sync would be found out.
+// The model finds a store that leaves out a sync.
 func TestPowerLossIsNoticed(t *testing.T) {
 	for name, u := range map[string]unsynced{"files": {files: true}, "directories": {dirs: true}} {
 		w := record(t, func(r *powerloss.Recorder) durable.System {
@@ -235,7 +235,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 	}
 }
 
-// unsynced leaves out syncs.
+// unsynced is a System that leaves out syncs.
 type unsynced struct {
 	durable.System
 	files, dirs bool

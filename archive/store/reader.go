@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// contextReader fails once its context has ended.
+// contextReader is a reader that fails once its context has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -20,8 +20,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-// fileRange reads the next left bytes of a file, and fails where the file ends
-// before them.
+// fileRange reads the next left bytes of a file. It fails if the file ends before them.
 type fileRange struct {
 	ctx  context.Context
 	file *os.File
@@ -41,8 +40,7 @@ func (r *fileRange) Read(p []byte) (int, error) {
 	return n, r.short(err)
 }
 
-// WriteTo hands the file itself to a writer that can take it from the kernel,
-// as a network connection can.
+// WriteTo lets a writer such as a network connection copy from the file within the kernel.
 func (r *fileRange) WriteTo(w io.Writer) (int64, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err

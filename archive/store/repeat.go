@@ -8,15 +8,14 @@ import (
 	"io"
 )
 
-// repeatable is the body of a Put that may have to be sent again, or compared
-// with what is stored.
+// repeatable is the body of a Put that may have to be sent again, or compared with a stored object.
 type repeatable struct {
 	r     io.Reader
-	seek  io.Seeker // r, or nil
-	start int64     // where r began
-	sum   hash.Hash // of what was read since start
+	seek  io.Seeker // r, or nil if r cannot seek
+	start int64     // offset of r at the beginning
+	sum   hash.Hash // of the bytes read since start
 	read  int64     // bytes
-	err   error     // r's own
+	err   error     // first error of r
 }
 
 // mark remembers where the body begins.
@@ -25,7 +24,7 @@ func (b *repeatable) mark() {
 	if !ok {
 		return
 	}
-	if start, err := seek.Seek(0, io.SeekCurrent); err == nil { // pipes are files that fail here
+	if start, err := seek.Seek(0, io.SeekCurrent); err == nil { // a pipe is an *os.File, but fails here
 		b.seek, b.start = seek, start
 	}
 }
@@ -49,9 +48,9 @@ func (b *repeatable) rewind() error {
 	return err
 }
 
-// digest is the SHA-256 of the body, for which a body that can be repeated is
-// read to its end. Of one that cannot, and was not read, it is not known; but then
-// no store has it either.
+// digest returns the SHA-256 of the body. It reads a body that can be repeated to its end. Of one
+// that cannot, the digest is only known if all of it was read; if it was not, no store has it
+// either.
 func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err error) {
 	if b.read != size && b.canRepeat() {
 		if err := b.rewind(); err != nil {
@@ -64,16 +63,16 @@ func (b *repeatable) digest(size int64) (sum [sha256.Size]byte, known bool, err 
 	return [sha256.Size]byte(b.sum.Sum(nil)), b.read == size, nil
 }
 
-// resumingReader opens an object again where reading it fails, unless that brings
-// no byte for as many times as an operation is tried.
+// resumingReader reopens an object after a failed read, and continues with the next byte. It gives
+// up after as many failures without a byte as Retry makes attempts.
 type resumingReader struct {
 	store  *Retry
 	ctx    context.Context
 	key    string
 	off    int64 // of the next byte
-	left   int64 // bytes, or negative: all
+	left   int64 // bytes; negative: up to the end
 	r      io.ReadCloser
-	failed int // times since the last byte
+	failed int // failures since the last byte
 }
 
 func (r *resumingReader) Read(p []byte) (int, error) {
@@ -86,7 +85,7 @@ func (r *resumingReader) Read(p []byte) (int, error) {
 				r.left -= int64(n)
 			}
 			if err != io.EOF {
-				err = nil // one that stays comes again
+				err = nil // an error that persists comes again with the next read
 			}
 			return n, err
 		}
@@ -98,9 +97,9 @@ func (r *resumingReader) Read(p []byte) (int, error) {
 		}
 		next, again := r.store.open(r.ctx, r.key, r.off, r.left)
 		if again != nil {
-			return 0, fmt.Errorf("%w; open again: %w", err, again)
+			return 0, fmt.Errorf("%w; open it again: %w", err, again)
 		}
-		_ = r.r.Close() // it failed already
+		_ = r.r.Close() // reports nothing new
 		r.r = next
 	}
 }

@@ -11,24 +11,23 @@ import (
 	"time"
 )
 
-// RetryOptions says how often and how long an operation is tried.
+// RetryOptions says how often and at what intervals an operation is tried.
 type RetryOptions struct {
-	Attempts int           // at most; 5 where zero
-	First    time.Duration // wait before the second attempt, doubled each time; 100 ms where zero
-	Most     time.Duration // longest wait; 10 s where zero
+	Attempts int           // 5 if zero
+	First    time.Duration // wait before the second attempt, doubled each time; 100 ms if zero
+	Most     time.Duration // longest wait; 10 s if zero
 }
 
-// Retry repeats operations whose outcome is not known, after waits that grow and
-// vary. Errors of this package, those of the caller's context, and those of
-// the reader given to Put are final.
+// Retry is a Store that repeats operations of unknown outcome. Its waits grow and vary at random.
+// It does not repeat after an error of this package, of the caller's context, or of the reader
+// given to Put.
 //
-// A Put of unknown outcome is first looked for: where an object of the same size
-// and SHA-256 is under the key it succeeded, and another object is ErrExists. So the
-// writer of equal bytes that came first cannot be told from the one who asks:
-// objects by which writers compete must differ, say by the writer's name. A Put is
-// repeated only if its reader is an io.Seeker.
+// After a Put of unknown outcome Retry looks at the key. An object of the same size and SHA-256
+// means success; any other is ErrExists. So it cannot tell its own object from an equal one of
+// another writer: objects for which writers compete must differ, for instance by the writer's name.
+// Retry repeats a Put only if its reader is an io.Seeker.
 //
-// A reader of Open goes on from where it failed, since objects never change.
+// A reader from Open continues where it failed, since objects never change.
 type Retry struct {
 	Store
 	o RetryOptions
@@ -51,20 +50,20 @@ func NewRetry(s Store, o RetryOptions) *Retry {
 // Unwrap implements Wrapper.
 func (s *Retry) Unwrap() Store { return s.Store }
 
-// final reports whether an error tells the outcome, or nobody waits for it.
+// final reports whether err must not be retried: it tells the outcome, or nobody waits any more.
 func final(ctx context.Context, err error) bool {
 	return err == nil || known(err) || ctx.Err() != nil
 }
 
-// wait waits before attempt n, which counts from 1: half of the time at least,
-// so that those who failed together do not come back together. It reports
-// whether there is another attempt.
+// wait sleeps before the next attempt, when attempt n (from 1) has failed. It sleeps for half of
+// the interval and a random part of the rest, so that callers that failed together do not come back
+// together. It returns false if there is to be no further attempt.
 func (s *Retry) wait(ctx context.Context, n int) bool {
 	if n >= s.o.Attempts {
 		return false
 	}
 	d := s.o.Most
-	if n < 32 { // more would overflow
+	if n < 32 { // avoids an overflow
 		d = min(d, s.o.First<<(n-1))
 	}
 	timer := time.NewTimer(d/2 + rand.N(d/2+1))
@@ -102,7 +101,7 @@ func (s *Retry) Put(ctx context.Context, key string, r io.Reader, size int64) er
 			return err
 		}
 		unknown = true
-		// An object that is found is ours or another's; while there is none, try again.
+		// If an object is there, it is ours or another's. If there is none, try again.
 		found := s.verify(ctx, key, body, size)
 		if found == nil || errors.Is(found, ErrExists) {
 			return found
@@ -116,8 +115,7 @@ func (s *Retry) Put(ctx context.Context, key string, r io.Reader, size int64) er
 	}
 }
 
-// verify returns nil where the object under the key is the body, and ErrExists
-// where it is another.
+// verify returns nil if the object under the key is the body, and ErrExists if it is another.
 func (s *Retry) verify(ctx context.Context, key string, body *repeatable, size int64) error {
 	info, err := s.Stat(ctx, key)
 	if err != nil {
@@ -140,7 +138,7 @@ func (s *Retry) verify(ctx context.Context, key string, body *repeatable, size i
 		return fmt.Errorf("read back %s: %w", key, err)
 	}
 	if [sha256.Size]byte(sum.Sum(nil)) != want {
-		return fmt.Errorf("put %s: an object of other bytes is there: %w", key, ErrExists)
+		return fmt.Errorf("put %s: an object with other bytes is there: %w", key, ErrExists)
 	}
 	return nil
 }
@@ -176,7 +174,7 @@ func (s *Retry) Delete(ctx context.Context, key string) error {
 	return s.do(ctx, func() error { return s.Store.Delete(ctx, key) })
 }
 
-// List implements Store. After an error it goes on behind the last object.
+// List implements Store. After an error it continues behind the last object.
 func (s *Retry) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for n := 1; ; n++ {

@@ -16,42 +16,40 @@ import (
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 )
 
-// probeName, after the prefix, is the empty object with which OpenS3 learns
-// whether conditions are honoured. It is no key, since it begins with a dot.
+// probeName, after the prefix, is an empty object. OpenS3 puts it to learn whether the service
+// honours conditional writes. It is no key, since it begins with a dot.
 const probeName = ".put-if-absent"
 
-// S3Options says where an S3 store is.
+// S3Options describes an S3 store.
 type S3Options struct {
-	Endpoint  string // URL of the service, as https://s3.example.org:9000
+	Endpoint  string // URL of the service, such as https://s3.example.org:9000
 	Bucket    string // must exist
-	Prefix    string // that all objects' names begin with, and a slash after it; may be empty
-	AccessKey string // with SecretKey; where both are empty the environment or ~/.aws/credentials has them
+	Prefix    string // of the names of all objects, without the slash behind it; may be empty
+	AccessKey string // with SecretKey; if both are empty, they come from the environment or ~/.aws/credentials
 	SecretKey string
-	Region    string      // us-east-1 where empty
-	TLS       *tls.Config // of https endpoints with authorities of their own; may be nil
+	Region    string      // us-east-1 if empty
+	TLS       *tls.Config // for https endpoints with their own certificate authority; may be nil
 
-	// MaxPut is the most bytes that are sent in one PUT; larger objects go in
-	// parts. Zero means 5 GiB, which is what S3 allows.
+	// MaxPut is the size in bytes up to which an object is sent in one PUT; larger ones are sent in
+	// parts. Zero means 5 GiB, the limit of S3.
 	MaxPut int64
 
-	// Stall is how long a connection in use may bring nothing before it is given
-	// up. Zero means 5 minutes.
+	// Stall is how long a connection in use may be silent before it fails. Zero means 5 minutes.
 	Stall time.Duration
 
-	// ReadOnly is for credentials that may only read: OpenS3 then tries no write.
+	// ReadOnly makes OpenS3 try no write. Set it with credentials that may only read.
 	ReadOnly bool
 }
 
-// S3 is a Store in a bucket of a service that speaks S3 and honours
-// "If-None-Match: *" on writes.
+// S3 is a Store in a bucket of a service that speaks S3 and honours "If-None-Match: *" on writes.
 //
-// Put is one conditional PUT, or above MaxPut parts that are joined under the same
-// condition, and holds no more of an object in memory than a buffer. Where the answer
-// is lost it looks for its own object once, but never repeats the write: that is
-// Retry's matter.
-// A Put is as durable as the service makes what it answers 200 to. Keys, with
-// the prefix, may be at most 1024 bytes long, as S3 has it; a longer one is ErrKey.
-// In a bucket that keeps versions Delete hides an object and does not free its bytes.
+// Put is one conditional PUT. Above MaxPut it sends parts, and joins them under the same condition.
+// It holds no more than a buffer of the object in memory. If the answer is lost, Put looks for its
+// own object once, but it never repeats the write: use Retry for that. A Put is as durable as the
+// service makes it before it answers 200.
+//
+// A key may have at most 1024 bytes including the prefix, which is the limit of S3; a longer one is
+// ErrKey. In a bucket with versioning, Delete hides an object but does not free its bytes.
 type S3 struct {
 	core   minio.Core
 	http   *http.Transport
@@ -61,9 +59,8 @@ type S3 struct {
 	name   string // of the store, for messages
 }
 
-// OpenS3 opens the store. It fails with ErrUnreachable, ErrBucket, ErrCredentials,
-// or, where the service takes a second object of one name so that nothing would be
-// safe, with ErrNotConditional.
+// OpenS3 opens the store. It fails with ErrUnreachable, ErrBucket or ErrCredentials, or with
+// ErrNotConditional if the service overwrites an existing object, since then nothing would be safe.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	s, err := newS3(o)
 	if err != nil {
@@ -116,7 +113,7 @@ func newS3(o S3Options) (*S3, error) {
 		Secure:     u.Scheme == "https",
 		Region:     o.Region,
 		Transport:  transport,
-		MaxRetries: 1, // a repeated PUT would be told that its own first try is there
+		MaxRetries: 1, // a repeated PUT would find the object of the first try and fail
 	})
 	if err != nil {
 		return nil, err
@@ -125,7 +122,7 @@ func newS3(o S3Options) (*S3, error) {
 	return &S3{core: *core, http: transport, bucket: o.Bucket, prefix: prefix, maxPut: o.MaxPut, name: name}, nil
 }
 
-// probe puts one name twice, or once where it was put at an earlier start.
+// probe puts the same name twice: the second must be refused. At a later start the first is.
 func (s *S3) probe(ctx context.Context) error {
 	for range 2 {
 		_, err := s.core.Client.PutObject(ctx, s.bucket, s.prefix+probeName, strings.NewReader(""), 0, ifAbsent("probe", 0))
@@ -139,7 +136,7 @@ func (s *S3) probe(ctx context.Context) error {
 	return ErrNotConditional
 }
 
-// look lists a little, and changes nothing.
+// look reads the beginning of a listing, and changes nothing.
 func (s *S3) look(ctx context.Context) error {
 	for _, err := range s.List(ctx, "", "") {
 		return err
@@ -147,7 +144,7 @@ func (s *S3) look(ctx context.Context) error {
 	return nil
 }
 
-// Close gives up idle connections; readers that are open stay good.
+// Close closes idle connections. Open readers remain usable.
 func (s *S3) Close() error {
 	s.http.CloseIdleConnections()
 	return nil
@@ -165,7 +162,7 @@ func (s *S3) Stat(ctx context.Context, key string) (Info, error) {
 	return Info{Key: key, Size: o.Size, Modified: o.LastModified}, nil
 }
 
-// List implements Store, by pages of as many objects as the service gives at once.
+// List implements Store. The service returns a page of objects for each request.
 func (s *S3) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		o := minio.ListObjectsOptions{Prefix: s.prefix + prefix, Recursive: true}
@@ -180,7 +177,7 @@ func (s *S3) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 				yield(Info{}, s.failed("list", prefix, object.Err))
 				return
 			case !ours || CheckKey(key) != nil || !strings.HasPrefix(key, prefix) || key <= after:
-				continue // the probe, or what others keep in the bucket
+				continue // the probe, or a foreign object in the bucket
 			case key <= last:
 				yield(Info{}, s.failed("list", prefix, fmt.Errorf("the service lists %s after %s", key, last)))
 				return
@@ -190,7 +187,7 @@ func (s *S3) List(ctx context.Context, prefix, after string) iter.Seq2[Info, err
 				return
 			}
 		}
-		if err := ctx.Err(); err != nil { // which the library takes for the end
+		if err := ctx.Err(); err != nil { // minio ends the listing without an error
 			yield(Info{}, s.failed("list", prefix, err))
 		}
 	}
@@ -221,21 +218,21 @@ func (s *S3) check(ctx context.Context, key string) error {
 	return nil
 }
 
-// failed names the operation, the store and the key, and puts the service's
-// errors in this package's words. It leaves nil alone.
+// failed adds the operation, the store and the key, and turns the service's errors into this
+// package's. It returns nil for nil.
 func (s *S3) failed(op, key string, err error) error {
 	if err == nil {
 		return nil
 	}
 	switch answer := minio.ToErrorResponse(err); {
-	case errors.Is(err, io.ErrUnexpectedEOF): // of a connection: the library gives it no code
+	case errors.Is(err, io.ErrUnexpectedEOF): // the connection ended early: minio gives this no code
 	case answer.Code == minio.NoSuchKey:
 		err = ErrNotExist
 	case answer.StatusCode == http.StatusPreconditionFailed:
 		err = ErrExists
 	case answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		err = ErrRange
-	// The first two are versitygw's, over a directory.
+	// versitygw over a directory answers with the first two.
 	case answer.Code == "ExistingObjectIsDirectory", answer.Code == "ObjectParentIsFile", answer.Code == "KeyTooLongError":
 		err = fmt.Errorf("%w: %s", ErrKey, answer.Message)
 	}

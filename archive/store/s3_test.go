@@ -51,7 +51,7 @@ func TestS3Wrapped(t *testing.T) {
 	})
 }
 
-// Objects that go in parts are put only where the key is free, too.
+// Objects that are sent in parts are put only if the key is free, too.
 func TestS3Parts(t *testing.T) {
 	testkit.Slow(t)
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) { testParts(t, g.Options(t)) })
@@ -84,7 +84,7 @@ func testParts(t *testing.T, o store.S3Options) {
 	}
 	got, err := io.ReadAll(r)
 	if err := errors.Join(err, r.Close()); err != nil || len(got) != size || !bytes.Equal(got, bytes.Repeat(got[:1], size)) {
-		t.Errorf("%d bytes, %v; or of several writers", len(got), err)
+		t.Errorf("%d bytes, %v; or they are of several writers", len(got), err)
 	}
 	for _, n := range []int{size - 1, size + 1} {
 		if err := s.Put(t.Context(), "wrong", bytes.NewReader(make([]byte, n)), size); !errors.Is(err, store.ErrSize) {
@@ -96,7 +96,7 @@ func testParts(t *testing.T, o store.S3Options) {
 	}
 }
 
-// Two prefixes of one bucket are two stores, and a listing has as many pages as it needs.
+// Two prefixes of one bucket are two separate stores. A listing reads as many pages as it needs.
 func TestS3PrefixAndPages(t *testing.T) {
 	g := storetest.StartVersity(t)
 	o := g.Options(t)
@@ -131,7 +131,7 @@ func TestS3PrefixAndPages(t *testing.T) {
 	}
 }
 
-// What is wrong with the options is told apart.
+// The error of OpenS3 says which option is wrong.
 func TestOpenS3Fails(t *testing.T) {
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
 		o := g.Options(t)
@@ -163,7 +163,7 @@ func TestOpenS3Fails(t *testing.T) {
 	})
 }
 
-// A store that is only read is opened without one request that writes.
+// A read-only store is opened without any request that writes.
 func TestOpenS3ReadOnly(t *testing.T) {
 	o := storetest.StartVersity(t).Options(t)
 	if err := openS3(t, o).Put(t.Context(), "a", strings.NewReader("x"), 1); err != nil {
@@ -173,7 +173,7 @@ func TestOpenS3ReadOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // the signed Host stays
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // keeps the Host that was signed
 		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, r.In.Host
 	}}
 	reader := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +192,7 @@ func TestOpenS3ReadOnly(t *testing.T) {
 	}
 }
 
-// Credentials that are not set are taken from the environment or the file.
+// Missing credentials are taken from the environment or from the file.
 func TestS3CredentialsElsewhere(t *testing.T) {
 	o := storetest.StartVersity(t).Options(t)
 	access, secret := o.AccessKey, o.SecretKey
@@ -217,7 +217,7 @@ func TestS3CredentialsElsewhere(t *testing.T) {
 	openS3(t, o)
 }
 
-// proxy stands before the gateway and can change a request, or lose an answer.
+// proxy makes requests pass a proxy that can change them or drop their answers.
 func proxy(t *testing.T, o *store.S3Options, change func(*http.Request), lose func(*http.Request) bool) {
 	t.Helper()
 	target, err := url.Parse(o.Endpoint)
@@ -242,7 +242,7 @@ func proxy(t *testing.T, o *store.S3Options, change func(*http.Request), lose fu
 	o.Endpoint = server.URL
 }
 
-// A service that takes no notice of the condition is not opened.
+// OpenS3 refuses a service that ignores the condition of a write.
 func TestS3IgnoredCondition(t *testing.T) {
 	o := storetest.StartVersity(t).Options(t)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,12 +255,12 @@ func TestS3IgnoredCondition(t *testing.T) {
 	}
 }
 
-// The reply to a Put is lost: it finds its own object. If that look fails too the
-// outcome is unknown, which Retry settles.
+// When the answer to a Put is lost, Put looks for its object. If that fails too, the outcome is
+// unknown; Retry finds it out.
 func TestS3LostReply(t *testing.T) {
 	testkit.Slow(t)
 	o := storetest.StartVersity(t).Options(t)
-	var puts, heads atomic.Int64 // replies to lose
+	var puts, heads atomic.Int64 // answers still to be dropped
 	proxy(t, &o, func(*http.Request) {}, func(r *http.Request) bool {
 		return r.Method == http.MethodPut && puts.Add(-1) >= 0 || r.Method == http.MethodHead && heads.Add(-1) >= 0
 	})
@@ -274,7 +274,7 @@ func TestS3LostReply(t *testing.T) {
 		t.Errorf("lost reply: %v", err)
 	}
 	if err := put(s, "a", 1, 0); !errors.Is(err, store.ErrExists) {
-		t.Errorf("lost refusal: %v", err)
+		t.Errorf("lost answer that the key is taken: %v", err)
 	}
 	if err := put(s, "b", 1, 10); err == nil || errors.Is(err, store.ErrExists) {
 		t.Errorf("lost replies: %v", err)

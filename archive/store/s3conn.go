@@ -13,28 +13,28 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// s3Connect is how long a connection may take to be made, s3Idle how long an idle
-// one is kept, and s3Stall how long one that is in use may bring nothing. Joining
-// the parts of a large object is what a service takes longest for.
+// s3Connect is the time-out for making a connection. s3Idle is how long an idle connection is kept.
+// s3Stall is how long a connection in use may be silent; a service needs longest to join the parts
+// of a large object.
 const (
 	s3Connect = 10 * time.Second
 	s3Idle    = time.Minute
 	s3Stall   = 5 * time.Minute
 )
 
-// Errors of OpenS3 that tell which setting is wrong.
+// Errors of OpenS3. Each tells which setting is wrong.
 var (
 	// ErrUnreachable says that nothing answers at the endpoint.
 	ErrUnreachable = errors.New("service cannot be reached")
 	// ErrBucket says that the service has no such bucket.
 	ErrBucket = errors.New("bucket does not exist")
-	// ErrCredentials says that there are none, or that the service refuses them.
+	// ErrCredentials says that there are no credentials, or that the service refuses them.
 	ErrCredentials = errors.New("bad credentials")
-	// ErrNotConditional says that the service overwrites what exists.
+	// ErrNotConditional says that the service overwrites existing objects.
 	ErrNotConditional = errors.New("service ignores If-None-Match: it would overwrite objects")
 )
 
-// newTransport makes connections that fail where they stall.
+// newTransport returns a transport whose connections fail if they stall.
 func newTransport(config *tls.Config, stall time.Duration) *http.Transport {
 	dialer := net.Dialer{Timeout: s3Connect, KeepAlive: s3Idle / 4}
 	return &http.Transport{
@@ -50,14 +50,13 @@ func newTransport(config *tls.Config, stall time.Duration) *http.Transport {
 		TLSHandshakeTimeout: s3Connect,
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     s3Idle,
-		DisableCompression:  true, // bytes are what they are, and their length is checked
+		DisableCompression:  true, // bytes must arrive as stored, and their length is checked
 	}
 }
 
-// liveConn fails once neither direction has moved for stall, as a service that
-// hangs, or a network that lost the connection without a word, would have it. A
-// body that its reader leaves alone for longer is not read from meanwhile, so it
-// does not fail for that.
+// liveConn is a connection that fails if neither direction moves for stall, because the service
+// hangs or the network has lost the connection. The clock runs only during a Read or a Write: a
+// reader that pauses does not make the connection fail.
 type liveConn struct {
 	net.Conn
 	stall time.Duration
@@ -71,8 +70,8 @@ func (c *liveConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. It puts off the deadline of a read that waits for
-// the answer, too: a large body takes longer to be sent than a service may stall.
+// Write implements net.Conn. It also extends the deadline of a Read that waits for the answer:
+// sending a large body may take longer than stall.
 func (c *liveConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
@@ -81,12 +80,12 @@ func (c *liveConn) Write(p []byte) (int, error) {
 	return n, errors.Join(err, c.SetReadDeadline(time.Now().Add(c.stall)))
 }
 
-// s3Credentials takes the keys that are given, or else what the environment
-// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN) or the file
-// ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE, AWS_PROFILE) holds.
+// s3Credentials returns the given keys. If they are empty, it takes those of the environment
+// (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN) or of ~/.aws/credentials (see
+// AWS_SHARED_CREDENTIALS_FILE and AWS_PROFILE).
 func s3Credentials(access, secret string) (*credentials.Credentials, error) {
 	if (access == "") != (secret == "") {
-		return nil, fmt.Errorf("%w: an access key and a secret key belong together", ErrCredentials)
+		return nil, fmt.Errorf("%w: set both the access key and the secret key, or neither", ErrCredentials)
 	}
 	if access != "" {
 		return credentials.NewStaticV4(access, secret, ""), nil
@@ -97,12 +96,12 @@ func s3Credentials(access, secret string) (*credentials.Credentials, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	if found.AccessKeyID == "" || found.SecretAccessKey == "" {
-		return nil, fmt.Errorf("%w: none are set, nor in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, nor in ~/.aws/credentials", ErrCredentials)
+		return nil, fmt.Errorf("%w: set an access key and a secret key, or put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or into ~/.aws/credentials", ErrCredentials)
 	}
 	return c, nil
 }
 
-// openError names what in the options makes a store unusable.
+// openError adds which of the options makes the store unusable.
 func openError(err error) error {
 	if errors.Is(err, ErrNotConditional) {
 		return err
@@ -113,7 +112,7 @@ func openError(err error) error {
 		return fmt.Errorf("%w (%w)", ErrUnreachable, err)
 	case answer.Code == minio.NoSuchBucket:
 		return fmt.Errorf("%w (%w)", ErrBucket, err)
-	// The second is versitygw's, with 404.
+	// versitygw answers with the second, and 404.
 	case answer.StatusCode == http.StatusForbidden, answer.Code == "XAdminUserNotFound":
 		return fmt.Errorf("%w (%w)", ErrCredentials, err)
 	}

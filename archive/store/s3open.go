@@ -25,7 +25,7 @@ func (s *S3) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser,
 	}
 	r, err := s.get(ctx, key, off, n)
 	if err := s.failed("open", key, err); err != nil {
-		// No byte can be asked for at an object's end, where all from there on is none.
+		// A range cannot begin at an object's end. What is left from there is empty.
 		if n < 0 && errors.Is(err, ErrRange) {
 			return s.openEmpty(ctx, key, off)
 		}
@@ -34,7 +34,7 @@ func (s *S3) Open(ctx context.Context, key string, off, n int64) (io.ReadCloser,
 	return r, nil
 }
 
-// openEmpty gives no bytes of an object that reaches to off.
+// openEmpty returns an empty reader if the object reaches up to off.
 func (s *S3) openEmpty(ctx context.Context, key string, off int64) (io.ReadCloser, error) {
 	info, err := s.Stat(ctx, key)
 	if err != nil {
@@ -46,12 +46,12 @@ func (s *S3) openEmpty(ctx context.Context, key string, off int64) (io.ReadClose
 	return io.NopCloser(strings.NewReader("")), nil
 }
 
-// get asks for the range and checks that it is what the service gives.
+// get requests the range and checks that the answer is for it.
 func (s *S3) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	var o minio.GetObjectOptions
 	whole := off == 0 && n < 0
 	if !whole {
-		last := int64(0) // which the library takes for the end
+		last := int64(0) // minio takes 0 as the end
 		if n > 0 {
 			last = off + n - 1
 		}
@@ -83,7 +83,7 @@ func checkAnswer(header http.Header, length, off, n int64, whole bool) error {
 	return nil
 }
 
-// lengthReader fails where its body ends early.
+// lengthReader reads a body and fails if it ends early.
 type lengthReader struct {
 	body io.ReadCloser
 	key  string
@@ -100,7 +100,7 @@ func (r *lengthReader) Read(p []byte) (int, error) {
 	case err == io.EOF && r.left > 0:
 		err = fmt.Errorf("read %s: connection ends %d bytes before the range does: %w", r.key, r.left, io.ErrUnexpectedEOF)
 	case r.left == 0:
-		err = nil // the next call says EOF
+		err = nil // the next call returns EOF
 	}
 	return n, err
 }

@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	maxS3Put   = 5 << 30         // bytes that S3 takes in one PUT
-	minS3Part  = 5 << 20         // bytes of every part but the last, at least
-	maxS3Parts = 10000           // of one object
-	lookFirst  = 1 << 20         // bytes from which it is worth a request to learn that a key is taken
-	abortTime  = 5 * time.Second // for telling the service to forget an upload that failed
+	maxS3Put   = 5 << 30         // limit of S3 for one PUT, in bytes
+	minS3Part  = 5 << 20         // least size of all parts but the last, in bytes
+	maxS3Parts = 10000           // limit of S3 for one object
+	lookFirst  = 1 << 20         // from this size, in bytes, it pays to ask first whether the key is taken
+	abortTime  = 5 * time.Second // for cancelling a failed upload
 )
 
-// putHeader carries a number of each Put with its object, by which an object is
-// known to be that Put's own when the answer was lost.
+// putHeader stores a random number of each Put with its object. If the answer was lost, the number
+// tells whether a stored object is this Put's own.
 const putHeader = "x-amz-meta-put"
 
-// ifAbsent is the condition of every write. The library's own multipart upload
-// drops it when it joins the parts, so that is never used; and some services
-// fail its trailing checksums, so those stay off.
+// ifAbsent returns the condition and options of every write. It avoids minio's own multipart
+// upload, which drops the condition when it joins the parts, and its trailing checksums, which some
+// services reject.
 func ifAbsent(id string, size int64) minio.PutObjectOptions {
 	o := minio.PutObjectOptions{
 		DisableMultipart:     true,
 		UserMetadata:         map[string]string{putHeader: id},
-		DisableContentSha256: size == 0, // otherwise a signature would be sent as the body
+		DisableContentSha256: size == 0, // otherwise minio sends a signature as the body
 	}
 	o.SetMatchETagExcept("*")
 	return o
 }
 
-// Put implements Store. It has no hold on r after it returned.
+// Put implements Store. It does not use r after it has returned.
 func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64) error {
 	if err := s.check(ctx, key); err != nil {
 		return s.failed("put", key, err)
@@ -55,17 +55,17 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64) error
 	id := rand.Text()
 	err := s.send(ctx, key, body, id)
 	if whole, broken := body.close(); broken != nil {
-		err = broken // a body that failed was not sent to its end, so nothing was stored
+		err = broken // the service did not get all of a body that failed, so it stored nothing
 	} else if err != nil {
 		err = s.settle(ctx, key, id, whole, err)
 	}
 	return s.failed("put", key, err)
 }
 
-// settle looks what became of a Put that failed, where the answer does not say.
-// Services that refuse early close the connection on the rest of the body, and
-// then their answer is often lost; and a 409 may mean that an object was put at
-// that moment, or deleted. It returns err where the outcome stays unknown.
+// settle finds out what became of a failed Put if the answer does not say it. A service that
+// refuses early closes the connection on the rest of the body, and then its answer is often lost. A
+// 409 may mean that another put or delete was going on. settle returns err if the outcome stays
+// unknown.
 func (s *S3) settle(ctx context.Context, key, id string, whole bool, err error) error {
 	status := minio.ToErrorResponse(err).StatusCode
 	if status != 0 && status != http.StatusConflict && status < http.StatusInternalServerError {
@@ -97,13 +97,13 @@ func (s *S3) send(ctx context.Context, key string, body *exactReader, id string)
 	return err
 }
 
-// onlyCondition is for joining parts, whose upload has the number already.
+// onlyCondition returns the options for joining parts. The upload already carries putHeader.
 func onlyCondition() (o minio.PutObjectOptions) {
 	o.SetMatchETagExcept("*")
 	return o
 }
 
-// sendParts uploads in parts, one after another, and joins them if the key is free.
+// sendParts uploads the body in parts, one after another, and joins them if the key is free.
 func (s *S3) sendParts(ctx context.Context, key string, body *exactReader, id string) (err error) {
 	name := s.prefix + key
 	upload, err := s.core.NewMultipartUpload(ctx, s.bucket, name, minio.PutObjectOptions{UserMetadata: map[string]string{putHeader: id}})
@@ -114,8 +114,8 @@ func (s *S3) sendParts(ctx context.Context, key string, body *exactReader, id st
 		if err == nil {
 			return
 		}
-		// One that was joined after all is not known by its number any more, so
-		// this harms no object; parts that stay are the bucket's to expire.
+		// An upload that was joined after all has no number any more, so this harms no object.
+		// Parts that stay are for the bucket's expiry rules.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 		defer cancel()
 		_ = s.core.AbortMultipartUpload(ctx, s.bucket, name, upload)
@@ -134,16 +134,16 @@ func (s *S3) sendParts(ctx context.Context, key string, body *exactReader, id st
 	return err
 }
 
-// exactReader gives size bytes of r, and fails before the last of them where r
-// holds fewer or more: a request that is cut short stores nothing.
+// exactReader reads exactly size bytes of r. If r holds fewer or more, it fails before the last
+// byte: then the request is cut short and stores nothing.
 type exactReader struct {
 	ctx  context.Context
 	size int64
 
-	mu   sync.Mutex // guards what follows, and keeps r from use after close
+	mu   sync.Mutex // guards what follows, and that r is not used after close
 	r    io.Reader
-	done int64 // bytes given
-	err  error // why no more can be given
+	done int64 // bytes returned
+	err  error // why no more can be read
 }
 
 var errClosed = errors.New("put has returned")
@@ -177,7 +177,7 @@ func (b *exactReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// end checks that an empty body is empty.
+// end checks that a body of size 0 is empty.
 func (b *exactReader) end() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,8 +198,8 @@ func (b *exactReader) atEnd() error {
 	}
 }
 
-// close waits until nobody reads, ends the use of r, and tells whether all was
-// read, and why reading failed.
+// close waits for a running Read and ends the use of r. It returns whether all was read, and the
+// error if reading failed.
 func (b *exactReader) close() (whole bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

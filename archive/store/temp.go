@@ -11,17 +11,16 @@ import (
 	"sheaf/internal/durable"
 )
 
-// tempSpace is the directory of one process's temporary files. The process holds
-// a lock (flock) on it for as long as it lives, however it ends; a directory
-// that nobody has locked is a dead process's and may be swept.
+// tempSpace is the directory for the temporary files of one process. The process holds a lock
+// (flock) on it, which ends with the process. So a directory that nobody has locked belongs to a
+// dead process and may be removed.
 type tempSpace struct {
 	name string
 	lock *os.File
 }
 
-// openTemp sweeps what dead processes left and makes a directory for this one.
-// Both happen under a lock on the directory above, so that nobody sweeps a
-// directory between its making and its locking.
+// openTemp removes what dead processes left and creates a directory for this one. It locks the
+// parent directory meanwhile, so that nobody removes the new directory before it is locked.
 func openTemp(root *os.Root, disk durable.System) (*tempSpace, error) {
 	if err := disk.Mkdir(tempDir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -63,7 +62,7 @@ func sweep(root *os.Root, disk durable.System, all *os.File) error {
 	for _, e := range entries {
 		dead, err := lockTemp(root, path.Join(tempDir, e.Name()))
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			continue // its process lives
+			continue // its process is alive
 		}
 		if err != nil {
 			return err
@@ -75,7 +74,7 @@ func sweep(root *os.Root, disk durable.System, all *os.File) error {
 	return nil
 }
 
-// close removes the directory with all that is in it, then lets go of the lock.
+// close removes the directory with its files, then releases the lock.
 func (t *tempSpace) close(disk durable.System) error {
 	return errors.Join(disk.RemoveAll(t.name), t.lock.Close())
 }

@@ -33,7 +33,7 @@ func TestAllWrappers(t *testing.T) {
 	})
 }
 
-// turns gives one outcome after another, and again from the first.
+// turns returns the outcomes in turn, over and over.
 func turns(outcomes ...storetest.Outcome) func(op, key string) storetest.Outcome {
 	var mu sync.Mutex
 	n := 0
@@ -45,7 +45,7 @@ func turns(outcomes ...storetest.Outcome) func(op, key string) storetest.Outcome
 	}
 }
 
-// Over a store whose calls fail in every way in turn, the suite passes.
+// Over a store whose calls fail in every way in turn, Retry passes the suite.
 func TestRetryOverFaults(t *testing.T) {
 	for name, outcome := range map[string]storetest.Outcome{
 		"fails": storetest.Fails, "fails but happened": storetest.FailsButHappened, "truncates": storetest.Truncates,
@@ -78,7 +78,7 @@ func TestRetryOverFaults(t *testing.T) {
 	}
 }
 
-// A body that cannot be read twice is put once, and looked for.
+// A body that cannot be read twice is put once; Retry then looks for it.
 func TestRetryOnePass(t *testing.T) {
 	s := &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: turns(storetest.FailsButHappened, storetest.Fails)}
 	r := store.NewRetry(s, quick)
@@ -98,7 +98,7 @@ func TestMeterCounts(t *testing.T) {
 	fault := &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: turns(storetest.Works, storetest.Works, storetest.Fails)}
 	m := store.NewMeter(fault)
 	for range 3 {
-		_ = m.Put(t.Context(), "k", strings.NewReader("data"), 4) // stored, taken, failed
+		_ = m.Put(t.Context(), "k", strings.NewReader("data"), 4) // stored; key taken; failed
 	}
 	r, err := m.Open(t.Context(), "k", 1, 2)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestMeterCounts(t *testing.T) {
 	}
 }
 
-// As many as are allowed run at once, and no more.
+// As many operations as allowed run at once, and no more.
 func TestLimitHolds(t *testing.T) {
 	s := &storetest.Fault{Store: openFS(t, t.TempDir()), Decide: func(_, _ string) storetest.Outcome { return storetest.Works }}
 	inside, most := make(chan int, 1), 0

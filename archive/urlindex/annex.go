@@ -10,20 +10,22 @@ import (
 	"sheaf/archive/store"
 )
 
-// Annex is the index as the catalog's collection and fsck see it: a catalog.CheckedAnnex.
+// Annex is the index as the catalog's collection and fsck see it. It implements
+// catalog.CheckedAnnex.
 type Annex struct {
 	store   store.Store
 	tempDir string
 }
 
-// NewAnnex gives the index in a store; tempDir is where a check sorts, the system's if empty.
+// NewAnnex returns the index in a store. tempDir is where a check sorts; empty means the system's.
 func NewAnnex(st store.Store, tempDir string) *Annex { return &Annex{st, tempDir} }
 
-// Prefix begins the keys of the index's objects.
+// Prefix returns the prefix of the keys of the index's objects.
 func (a *Annex) Prefix() string { return KeyPrefix }
 
-// Needs tells which objects are needed: the log, and the runs of its newest state. A builder names a
-// run within hours of storing it, or never.
+// Needs returns a function that reports whether an object is needed: all of the log is, and the
+// runs of its newest state. A run that a builder has just stored is not in a state yet; it will be
+// within hours (see maxAge), or never.
 func (a *Annex) Needs(ctx context.Context) (func(key string) bool, error) {
 	log := statesOf(a.store)
 	n, err := log.Last(ctx, 0)
@@ -32,7 +34,7 @@ func (a *Annex) Needs(ctx context.Context) (func(key string) bool, error) {
 	}
 	e, err := log.read(ctx, n)
 	if errors.Is(err, ErrCorrupt) {
-		return func(string) bool { return true }, nil // the builder begins anew, and then nothing of this is needed
+		return func(string) bool { return true }, nil // the builder will start again, and then needs none of this
 	}
 	if err != nil {
 		return nil, fmt.Errorf("URL index: %w", err)

@@ -20,13 +20,13 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// BenchmarkIndex makes an index of made-up records and looks URLs up in it. They lie in as many runs as
-// thirty days leave, a day's record of every page in each. SHEAF_BENCH_RECORDS is how many,
-// 100,000 by default; CPU is the process's own, in user and system mode.
+// BenchmarkIndex builds an index of generated records and looks URLs up in it. The records are in
+// as many runs as thirty days leave; each day has a record of every page. SHEAF_BENCH_RECORDS sets
+// the number of records, 100,000 by default. CPU is that of this process, in user and system mode.
 func BenchmarkIndex(b *testing.B) {
 	ctx := b.Context()
 	records := number("SHEAF_BENCH_RECORDS", 100_000)
-	const runs = 9 // after 30 publications: three merged ones, six of a day
+	const runs = 9 // after 30 daily builds: three merged runs and six of one day
 	sizes := []int{8, 8, 8, 1, 1, 1, 1, 1, 1}
 	for b.Loop() {
 		fs, err := store.OpenFS(b.TempDir())
@@ -87,8 +87,9 @@ func BenchmarkIndex(b *testing.B) {
 	}
 }
 
-// lookUps looks pages up, each by a reader of its own where cold, else of few pages; it reports the
-// 50th and 99th percentile of the time and gives the CPU of one.
+// lookUps looks up n pages. If cold, it uses a new reader for each; otherwise it looks up few
+// different pages. It reports the 50th and 99th percentile of the time, and returns the CPU time of
+// one look-up.
 func lookUps(b *testing.B, st store.Store, pages, n int, cold bool) float64 {
 	ctx := b.Context()
 	name := "warm"
@@ -137,7 +138,7 @@ func madeUpURL(p int) string {
 	return fmt.Sprintf("http://www.%s.co.jp/%s/%s/page-%d.html", word(p/1000), word(p/50), word(p*7), p)
 }
 
-// word is a name of its own for each number, which looks like a word and scatters.
+// word returns a unique, word-like text for each number. Neighbouring numbers give words far apart.
 func word(i int) string {
 	const syllables = "kasatanahamayarawakisitinihimirikusutunuhumuyuruketesenehemere"
 	n := uint64(i)*2654435761%(1<<32) | 1<<32
@@ -148,7 +149,7 @@ func word(i int) string {
 	return string(w)
 }
 
-// madeUp is a day's record of a page.
+// madeUp returns the generated record of a page on a day.
 func madeUp(p, day int) *Row {
 	u := madeUpURL(p)
 	sum := sha256.Sum256(fmt.Append(nil, p, day))
@@ -166,7 +167,7 @@ func madeUp(p, day int) *Row {
 	return r
 }
 
-// used is the CPU time of the process.
+// used returns the CPU time of the process.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	blockRows  = 128 // lines of a block, by default: see URLINDEX.md for what was measured
-	pageBlocks = 64  // blocks of a page, which is a stretch of cluster.idx
+	blockRows  = 128 // lines of a block; URLINDEX.md has the measurements
+	pageBlocks = 64  // blocks of a page, a section of cluster.idx
 )
 
-// block is one entry of cluster.idx.
+// block is one entry of cluster.idx. It describes a gzip member of cdx.gz.
 type block struct {
-	head   string // of the first line
+	head   string // URL key and time of the first line
 	offset int64  // of the gzip member in cdx.gz
 	length int64
 	number int64 // from 1
@@ -25,11 +25,11 @@ func appendBlock(dst []byte, b block) []byte {
 	return fmt.Appendf(dst, "%s\t%s\t%d\t%d\t%d\n", b.head, fileRows, b.offset, b.length, b.number)
 }
 
-// parseBlock reads a line of cluster.idx, without its newline.
+// parseBlock parses a line of cluster.idx, without its newline.
 func parseBlock(line string) (b block, err error) {
 	f := strings.Split(line, "\t")
 	if len(f) != 5 || f[1] != fileRows {
-		return b, fmt.Errorf("line %.100q is not of five fields, the second of them %s", line, fileRows)
+		return b, fmt.Errorf("line %.100q must have five fields, the second of them %s", line, fileRows)
 	}
 	b.head = f[0]
 	if err := checkHead(b.head); err != nil {
@@ -47,7 +47,7 @@ func checkHead(head string) error {
 	return nil
 }
 
-// numbers reads decimal numbers that are not negative.
+// numbers parses decimal numbers, which must not be negative.
 func numbers(text []string, to ...*int64) error {
 	for i, s := range text {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -62,9 +62,9 @@ func numbers(text []string, to ...*int64) error {
 	return nil
 }
 
-// page is a stretch of cluster.idx: what a reader holds of it.
+// page is a reader's entry for a section of cluster.idx.
 type page struct {
-	head   string // of the first block's first line
+	head   string // URL key and time of the first block's first line
 	offset int64  // in cluster.idx
 	length int64
 	first  int64 // number of the first block, from 1
@@ -92,7 +92,7 @@ func parsePage(line string) (p page, err error) {
 	return p, err
 }
 
-// parsePages reads the list of a run's pages and checks that they make up its cluster.idx.
+// parsePages parses a run's list of pages and checks that they make up its cluster.idx.
 func parsePages(text string, ref *runRef) ([]page, error) {
 	pages := make([]page, 0, strings.Count(text, "\n"))
 	at := page{first: 1}
@@ -113,7 +113,7 @@ func parsePages(text string, ref *runRef) ([]page, error) {
 	return pages, nil
 }
 
-// parseBlocks reads a page of cluster.idx, and checks it against its entry and the run.
+// parseBlocks parses a page of cluster.idx, and checks it against the page's entry and the run.
 func parseBlocks(data []byte, p page, ref *runRef) ([]block, error) {
 	if crc := crc32.Checksum(data, castagnoli()); crc != p.crc {
 		return nil, fmt.Errorf("CRC-32C is %08x, want %08x: %w", crc, p.crc, ErrCorrupt)
@@ -142,7 +142,7 @@ func parseBlocks(data []byte, p page, ref *runRef) ([]block, error) {
 	return blocks, nil
 }
 
-// maxBlock and maxDecoded bound a block, stored and decoded, in bytes.
+// maxBlock and maxDecoded limit the size of a block, stored and decoded, in bytes.
 const (
 	maxBlock   = 64 << 20
 	maxDecoded = 256 << 20

@@ -1,7 +1,7 @@
 package urlindex
 
-// Boundaries names the durable writes of a Builder: what a fault test has to die before
-// and after, each. See Options.Boundary.
+// Boundaries returns the names of a Builder's durable writes. A fault test must stop the Builder
+// before and after each. See Options.Boundary.
 func Boundaries() []string {
 	var names []string
 	for _, k := range []kind{kindBuild, kindSweep, kindMerge} {
@@ -12,16 +12,16 @@ func Boundaries() []string {
 	return append(names, string(kindReset)+writeState)
 }
 
-// What the name of a durable write ends with; it begins with the kind of the state.
+// Suffixes of a durable write's name; the prefix is the kind of the state.
 const (
-	writeRows   = "-rows"   // cdx.gz in the store
+	writeRows   = "-rows"   // cdx.gz
 	writeBlocks = "-blocks" // cluster.idx
 	writePlaces = "-places" // location.txt
 	writePages  = "-pages"  // pages
-	writeState  = "-state"  // the log's new entry: what makes the run visible
+	writeState  = "-state"  // the log's new entry, which makes the run visible
 )
 
-// write performs one durable write between its two boundaries.
+// write performs one durable write, and calls Options.Boundary before and after it.
 func (b *Builder) write(name string, f func() error) error {
 	b.opt.Boundary(name, "before")
 	err := f()

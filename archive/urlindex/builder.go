@@ -13,33 +13,34 @@ import (
 	"sheaf/archive/store"
 )
 
-// Options are settings of a Builder; the zero value is good.
+// Options are the settings of a Builder. The zero value is valid.
 type Options struct {
-	TempDir    string           // where rows are sorted and runs put together; the system's if empty
+	TempDir    string           // for sorting and for new runs; the system's if empty
 	SortMemory int              // bytes of rows that are sorted in memory before they are spilled; 64 MiB if zero
-	Fanout     int              // runs of one level that are made one of; 8 if zero
-	RunRows    int64            // records after which a run of new lines ends, so that what is spilled is bounded; 8,000,000 if zero
+	Fanout     int              // number of runs of one level that are merged; 8 if zero
+	RunRows    int64            // records after which a run of new lines ends, which limits the spilled bytes; 8,000,000 if zero
 	Now        func() time.Time // time.Now if nil
 	Log        *slog.Logger     // nil: slog.Default()
 
-	// Boundary, where it is set, is called before and after each durable write
-	// with one of Boundaries and "before" or "after": a fault test dies in it.
+	// Boundary, if set, is called before and after each durable write with one of Boundaries and
+	// "before" or "after". A fault test stops the Builder in it.
 	Boundary func(write, when string)
 }
 
-// Builder keeps the index of a catalog. Several may work at once: the log of states decides between
-// them, and what one did for nothing is collected. So one at a time is better.
+// Builder keeps the index of a catalog up to date. Several may run at once: the log of states
+// decides which one wins. The work of the others is wasted and gets collected, so run one at a
+// time.
 type Builder struct {
 	opt     Options
 	catalog *catalog.Catalog
 	store   store.Store
 	states  states
 
-	updating sync.Mutex // one Update at a time here; guards what follows
-	checked  *entry     // the newest state seen, found to be of this catalog and to have its runs
+	updating sync.Mutex // allows one Update at a time; guards what follows
+	checked  *entry     // the newest state seen; it is of this catalog and its runs are there
 }
 
-// NewBuilder makes a builder over a catalog and the store that it and its segments lie in.
+// NewBuilder returns a builder. st is the store of the catalog and of its segments.
 func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	if opt.SortMemory <= 0 {
 		opt.SortMemory = 64 << 20
@@ -62,9 +63,9 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	return &Builder{opt: opt, catalog: c, store: st, states: statesOf(st)}
 }
 
-// Update brings the index to what is published now: it takes up new lines, rewrites runs that hold
-// what has been erased, and merges. It may be cut off at any point and repeated. An
-// index that is damaged, or of another catalog, is begun anew.
+// Update brings the index up to date with the catalog: it adds new lines, rewrites runs with erased
+// records, and merges. It may be interrupted at any point and repeated. If the index is damaged, or
+// of another catalog, Update discards it and builds it again.
 func (b *Builder) Update(ctx context.Context) error {
 	b.updating.Lock()
 	defer b.updating.Unlock()
@@ -75,7 +76,7 @@ func (b *Builder) Update(ctx context.Context) error {
 		case errors.Is(err, store.ErrTaken):
 			b.opt.Log.Info("URL index: another process was first; going on from there")
 		case (errors.Is(err, ErrCorrupt) || errors.Is(err, ErrOther)) && !reset:
-			b.opt.Log.Error("URL index: is no good, and is made anew from the segments", "err", err)
+			b.opt.Log.Error("URL index: cannot be used; building it again from the segments", "err", err)
 			reset = true
 			if err := b.reset(ctx); err != nil && !errors.Is(err, store.ErrTaken) {
 				return fmt.Errorf("URL index: %w", err)
@@ -88,8 +89,8 @@ func (b *Builder) Update(ctx context.Context) error {
 	}
 }
 
-// Reset makes the index cover nothing, so that the next Update, or the one under way, makes it
-// anew from the segments. Readers go on with those.
+// Reset discards the index: the next Update, or the one in progress, builds it again from the
+// segments. Until then readers use the segments.
 func (b *Builder) Reset(ctx context.Context) error {
 	for {
 		if err := b.reset(ctx); !errors.Is(err, store.ErrTaken) {
@@ -111,7 +112,7 @@ func (b *Builder) reset(ctx context.Context) error {
 	return err
 }
 
-// newest gives the newest state, which is of this catalog and has its runs.
+// newest returns the newest state, after checking that it is of this catalog and has its runs.
 func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	known := int64(0)
 	if b.checked != nil {
@@ -140,8 +141,8 @@ func (b *Builder) newest(ctx context.Context) (*entry, error) {
 	return e, nil
 }
 
-// present fails with ErrCorrupt where a run's objects are not there, whole; those that were
-// there when the state before was looked at are not asked for again.
+// present returns ErrCorrupt if objects of a run are missing or have the wrong size. It skips runs
+// that the state checked before had, too.
 func (b *Builder) present(ctx context.Context, r runRef) error {
 	if b.checked != nil && slices.ContainsFunc(b.checked.Runs, func(o runRef) bool { return o.Name == r.Name }) {
 		return nil
@@ -158,15 +159,15 @@ func (b *Builder) present(ctx context.Context, r runRef) error {
 	return nil
 }
 
-// maxAge is how long after its first object was stored a run may be named by a state. Collection
-// takes what no state names, a day later or more.
+// maxAge is the limit for the time between storing a run's first object and naming the run in a
+// state. Collection deletes unnamed runs after a day or more.
 const maxAge = 6 * time.Hour
 
-// append adds a state.
+// append adds a state to the log.
 func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry, err error) {
 	for _, r := range s.Runs {
 		if age := time.Now().Round(0).Sub(r.built.Round(0)); !r.built.IsZero() && age > maxAge {
-			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Name, age)
+			return nil, fmt.Errorf("run %s was stored %v ago and may be deleted by now; run the update again", r.Name, age)
 		}
 	}
 	s.At = b.opt.Now().UTC().Truncate(time.Millisecond)
@@ -180,7 +181,7 @@ func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry
 	return next, err
 }
 
-// step does the next thing that is to be done, and reports whether there may be more.
+// step performs the next step that is due, and reports whether there may be another.
 func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	e, err := b.newest(ctx)
 	if err != nil {
@@ -208,7 +209,7 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	return true, j.merge(ctx, full)
 }
 
-// fullLevel gives the runs of the lowest level that has fanout of them, or nil.
+// fullLevel returns the runs of the lowest level that has fanout of them, or nil.
 func fullLevel(runs []runRef, fanout int) []runRef {
 	levels := make(map[int][]runRef)
 	for _, r := range runs {
@@ -223,7 +224,7 @@ func fullLevel(runs []runRef, fanout int) []runRef {
 	return full
 }
 
-// job is one step of a builder, over one version of the catalog.
+// job is one step of a builder, for one version of the catalog.
 type job struct {
 	*Builder
 	snap *catalog.Snapshot
@@ -231,7 +232,7 @@ type job struct {
 	gone *withdrawn
 }
 
-// merge makes one run of several.
+// merge replaces several runs by one.
 func (j *job) merge(ctx context.Context, runs []runRef) error {
 	next := j.prev.state
 	next.Kind = kindMerge
@@ -249,7 +250,7 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	return err
 }
 
-// rewrite makes one run of the rows of several, without what has been withdrawn for good.
+// rewrite stores one run with the rows of several, without those that are erased or expired.
 func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
 	from := make([]rows, len(runs))
 	for i, r := range runs {

@@ -9,7 +9,7 @@ type part struct {
 	number int64
 }
 
-// cache keeps parts of runs, for all who read by one Reader.
+// cache keeps parts of runs. All views of one Reader share it.
 type cache = bytecache.Cache[part]
 
 func newCache(limit int64) *cache { return bytecache.New[part](limit) }

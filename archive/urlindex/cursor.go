@@ -6,18 +6,18 @@ import (
 	"sort"
 )
 
-// cursor walks the lines of one run within a range. It is good for one goroutine.
+// cursor walks the lines of one run within a range. It must not be used concurrently.
 type cursor struct {
 	run *run
 	in  Range
 
-	block int64 // the block that lines is of, from 0
+	block int64 // number of the block that lines holds, from 0
 	lines *lines
 	i     int
-	at    []byte // the line it stands on; nil at the end
+	at    []byte // the current line; nil at the end
 }
 
-// begin stands on the first line of the range, in its direction.
+// begin returns a cursor on the first line of the range, in the range's direction.
 func (r *run) begin(ctx context.Context, in Range) (*cursor, error) {
 	c := &cursor{run: r, in: in}
 	start := c.start
@@ -30,7 +30,7 @@ func (r *run) begin(ctx context.Context, in Range) (*cursor, error) {
 	return c, c.pass(ctx)
 }
 
-// start stands on the first line at or behind the lower bound.
+// start moves to the first line at or after the lower bound.
 func (c *cursor) start(ctx context.Context) error {
 	bound := []byte(c.in.From)
 	if c.in.After != nil {
@@ -49,11 +49,12 @@ func (c *cursor) start(ctx context.Context) error {
 	return c.stand(ctx, i)
 }
 
-// startReverse stands on the last line before the upper bound, or of the place to begin behind.
+// startReverse moves to the last line before the upper bound or In.After.
 func (c *cursor) startReverse(ctx context.Context) error {
 	bound := []byte(c.in.To)
 	if c.in.After != nil {
-		// Behind all lines of the same head: pass leaves out those that are not wanted.
+		// Start behind all lines of the same URL key and second: pass skips those that are not
+		// wanted.
 		if h := append(c.in.After.head(), '!'); len(bound) == 0 || bytes.Compare(h, bound) < 0 {
 			bound = h
 		}
@@ -75,14 +76,14 @@ func (c *cursor) startReverse(ctx context.Context) error {
 	return c.stand(ctx, i-1)
 }
 
-// enter goes to a block.
+// enter loads block n.
 func (c *cursor) enter(ctx context.Context, n int64) (err error) {
 	c.block = n
 	c.lines, err = c.run.lines(ctx, n)
 	return err
 }
 
-// stand goes to line i of the block; one before or behind is in the next block of that direction.
+// stand moves to line i of the block. If i is outside, it moves to the neighbouring block.
 func (c *cursor) stand(ctx context.Context, i int) error {
 	switch {
 	case i < 0 && c.block > 0:
@@ -103,7 +104,7 @@ func (c *cursor) stand(ctx context.Context, i int) error {
 	return nil
 }
 
-// next goes to the next line of the range.
+// next moves to the next line of the range.
 func (c *cursor) next(ctx context.Context) error {
 	if err := c.step(ctx); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (c *cursor) step(ctx context.Context) error {
 	return c.stand(ctx, c.i+1)
 }
 
-// bound ends the walk where the range ends.
+// bound ends the walk at the end of the range.
 func (c *cursor) bound() {
 	if c.at == nil {
 		return
@@ -129,7 +130,7 @@ func (c *cursor) bound() {
 	}
 }
 
-// pass goes over the lines at the position to begin behind and before it.
+// pass skips the lines up to the position after which the range begins.
 func (c *cursor) pass(ctx context.Context) error {
 	c.bound()
 	if c.in.After == nil {

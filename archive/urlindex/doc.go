@@ -1,20 +1,20 @@
-// Package urlindex finds records by their URL over all segments of all hosts: a look-up
-// reads one block of each live run where it would otherwise read the index of every segment
-// of the host.
+// Package urlindex finds records by their URL in all segments of all hosts. A look-up reads one
+// block of each live run; without the index it would read the index of every segment of the host.
 //
-// The idea is that of the catalog, one level down. Rows, one a record, lie in immutable
-// sorted runs; a state, appended by put-if-absent to a numbered log of its own, says which runs
-// are live and how far they reach: every line of the catalog up to sequence number
-// Through is in them. A Builder follows the catalog, makes a run of what is new, and
-// merges runs in tiers; a Reader holds little more than a list of the runs in memory.
+// The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs. A
+// numbered log of states, appended by put-if-absent, says which runs are live and that they hold
+// every line of the catalog up to the sequence number Through. A Builder follows the catalog,
+// stores new rows as a run, and merges runs in levels. A Reader holds little more than a list of
+// the runs in memory.
 //
-// All of it is derived. It can be made anew from the segments at any time, is not needed for
-// any answer to be right, and delays no publication: what the index does not cover yet
-// is read out of the segments' own indexes. Nor does it decide what may be seen. It knows the
-// lines that are taken down, as a take-down may be lifted; who reads joins its rows, by
-// Row.Seq, with the lines that the catalog shows. Rows of what is erased or expired leave.
+// All of it is derived data. It can be built again from the segments at any time, no answer depends
+// on it, and no publication waits for it: what it does not cover yet is read from the segments' own
+// indexes. Nor does it decide what may be seen. It has the lines that are taken down, because a
+// take-down may be lifted; readers must join its rows, by Row.Seq, with the lines that the catalog
+// shows. Rows of erased and expired records are removed.
 //
-// A run is a ZipNum cluster of CDXJ, as pywb and others read it. URLINDEX.md tells the bytes.
+// A run is a ZipNum cluster of CDXJ, which pywb and others can read. URLINDEX.md describes the
+// bytes.
 package urlindex
 
 import "errors"
@@ -23,6 +23,6 @@ import "errors"
 var (
 	// ErrCorrupt says that stored bytes are not what a Builder wrote.
 	ErrCorrupt = errors.New("URL index is corrupt")
-	// ErrOther says that the index was made of another catalog than the one beside it.
+	// ErrOther says that the index was built from another catalog than the one in the store.
 	ErrOther = errors.New("URL index is of another catalog")
 )

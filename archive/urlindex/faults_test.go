@@ -16,10 +16,10 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// killed is what a builder dies of.
+// killed is the panic that stops a builder.
 type killed struct{ at string }
 
-// withErased is a history in which the next Update builds, the one after sweeps, and merges follow.
+// withErased returns a history whose next Update builds; then a sweep and merges follow.
 func withErased(t *testing.T) *history {
 	h := newHistory(t, 7)
 	for i := range 6 {
@@ -32,7 +32,7 @@ func withErased(t *testing.T) *history {
 	return h
 }
 
-// erase takes a host down and lets it be erased.
+// erase takes a host down and erases it.
 func (h *history) erase(host string) {
 	h.t.Helper()
 	_, err := h.catalog.Remove(h.t.Context(), catalog.Tombstone{Host: host, Reason: "test"})
@@ -43,7 +43,8 @@ func (h *history) erase(host string) {
 	}
 }
 
-// run calls Update until it is through; where die says so at a boundary, it dies there. It tells of what it died.
+// run calls Update until nothing is left to do. If die returns true at a boundary, the builder is
+// stopped there, and run returns the boundary.
 func (h *history) run(die func(write, when string) bool) (at string) {
 	h.t.Helper()
 	opt := h.opt
@@ -65,13 +66,13 @@ func (h *history) run(die func(write, when string) bool) (at string) {
 	return ""
 }
 
-// Whoever dies before or after a write, the next goes on from there.
+// If a builder is stopped before or after any write, the next one goes on from there.
 func TestKilledAnywhere(t *testing.T) {
 	testkit.Slow(t)
 	died := make(map[string]bool)
 	for _, write := range urlindex.Boundaries() {
 		if strings.HasPrefix(write, "reset") {
-			continue // see TestDamageHeals
+			continue // TestDamageHeals covers it
 		}
 		for _, when := range []string{"before", "after"} {
 			h := withErased(t)
@@ -91,11 +92,12 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 	}
 	if want := 2 * (len(urlindex.Boundaries()) - 1); len(died) != want || died[""] {
-		t.Errorf("died of %d things, want %d: %v", len(died), want, died)
+		t.Errorf("stopped at %d boundaries, want %d: %v", len(died), want, died)
 	}
 }
 
-// Writes that fail, and those that fail though they happened, lose and spoil nothing; neither do reads.
+// Writes that fail, writes that fail but happened, and reads that fail do not lose or damage
+// anything.
 func TestFaults(t *testing.T) {
 	for seed := range rounds() {
 		h := newHistory(t, uint64(100+seed))
@@ -134,14 +136,14 @@ func TestFaults(t *testing.T) {
 		}
 		for _, key := range h.store.(*memory).keys("urls/state/") {
 			if o, _ := h.store.(*memory).get(key); strings.Contains(string(o.data), `"kind":"reset"`) {
-				t.Errorf("%s: a fault of the store was taken for damage of the index", key)
+				t.Errorf("%s: a failing store was taken for a damaged index", key)
 			}
 		}
 	}
 }
 
-// A reader names the block that is bad, fsck finds whatever is, and the next merge or an
-// operator's reset makes all good again.
+// A reader's error names the bad block and fsck finds any damage. The next merge or an operator's
+// reset repairs the index.
 func TestDamageHeals(t *testing.T) {
 	flip := func(data []byte) []byte { data[len(data)/2] ^= 0x20; return data }
 	cut := func(data []byte) []byte { return data[:len(data)/2] }
@@ -152,7 +154,7 @@ func TestDamageHeals(t *testing.T) {
 				h.update()
 				m := h.store.(*memory)
 				spoilt := slices.DeleteFunc(m.keys("urls/runs/"), func(key string) bool { return !strings.HasSuffix(key, "/"+file) })
-				if file == "state" { // of which not every byte is told by another
+				if file == "state" { // not every byte of a state is checked by another object
 					change = map[string]func([]byte) []byte{"flip": func(data []byte) []byte { data[0] ^= 0x20; return data }, "cut": cut}[name]
 					states := m.keys("urls/state/")
 					spoilt = states[len(states)-1:]
@@ -165,7 +167,7 @@ func TestDamageHeals(t *testing.T) {
 				if report.OK() {
 					t.Error("fsck found nothing")
 				}
-				if file != "location.txt" { // which only other programs read
+				if file != "location.txt" { // only other programs read it
 					if err := h.readAll(); err == nil || !strings.Contains(err.Error(), spoilt[0][:len("urls/")]) || !strings.Contains(err.Error(), file) {
 						t.Errorf("a reader said: %v", err)
 					}
@@ -179,7 +181,7 @@ func TestDamageHeals(t *testing.T) {
 	}
 }
 
-// readAll reads the whole index by a new reader.
+// readAll reads the whole index with a new reader.
 func (h *history) readAll() error {
 	v, err := h.reader().Current(h.t.Context())
 	if err != nil {
@@ -193,7 +195,7 @@ func (h *history) readAll() error {
 	return nil
 }
 
-// Who begins to keep an index of which objects are lost makes it anew.
+// A new builder that finds objects of the index missing builds it again.
 func TestUpdateHeals(t *testing.T) {
 	h := newHistory(t, 1)
 	for i := range 4 {
@@ -209,7 +211,7 @@ func TestUpdateHeals(t *testing.T) {
 	h.clean()
 }
 
-// An index beside another catalog than its own is not believed.
+// An index of another catalog is not used.
 func TestOtherCatalog(t *testing.T) {
 	h := newHistory(t, 1)
 	h.publish(page("http://a.jp/", "a", h.now))
@@ -229,7 +231,7 @@ func TestOtherCatalog(t *testing.T) {
 	same(t, "anew", o.indexed(o.view(), urlindex.Range{}), o.visible())
 }
 
-// A segment whose index is damaged is left to readers, and taken up when it is good again.
+// A segment with a damaged index becomes a hole, and is added when it is whole again.
 func TestHole(t *testing.T) {
 	h := newHistory(t, 1)
 	h.publish(page("http://a.jp/", "a", h.now), page("http://b.jp/", "b", h.now))

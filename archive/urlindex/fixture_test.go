@@ -20,7 +20,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// noon is when the tests crawl and publish.
+// noon is the time at which the tests crawl and publish.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // site is a store with a catalog of real segments, and an index of them.
@@ -30,10 +30,10 @@ type site struct {
 	catalog *catalog.Catalog
 	now     time.Time
 	batches int
-	sealed  string // where segments are made
+	sealed  string // directory of the sealed segments
 
-	waiting       []*archive.Record // of the next batch
-	sealedBatches []catalog.Batch   // not yet published
+	waiting       []*archive.Record // records of the next batch
+	sealedBatches []catalog.Batch   // not published yet
 	sealedLines   []catalog.Line
 	opt           urlindex.Options
 }
@@ -75,10 +75,10 @@ func (s *site) publish(records ...*archive.Record) string {
 	return s.publishAll()
 }
 
-// publishLater takes records of the next batch.
+// publishLater adds records to the next batch.
 func (s *site) publishLater(records ...*archive.Record) { s.waiting = append(s.waiting, records...) }
 
-// sealLater ends the batch; it is published with the next.
+// sealLater ends the batch. It is published together with the next one.
 func (s *site) sealLater() {
 	s.t.Helper()
 	hosts := make(map[string][]*archive.Record)
@@ -96,7 +96,7 @@ func (s *site) sealLater() {
 	}
 }
 
-// publishAll publishes what waits, as one edition.
+// publishAll publishes all sealed batches as one edition.
 func (s *site) publishAll() string {
 	s.t.Helper()
 	if len(s.waiting) > 0 {
@@ -142,20 +142,21 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	return l
 }
 
-// page is a full record of a page.
+// page returns a full record of a page.
 func page(url, body string, at time.Time) *archive.Record {
 	return &archive.Record{Kind: archive.Page, URL: url, Time: at, IP: "192.0.2.1", Body: bytes.NewReader([]byte(body)),
 		HTTP: fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n", len(body))}
 }
 
-// again is a revisit of what page made of the same URL and body.
+// again returns a revisit of a page with the same URL and body.
 func again(url, body string, first, at time.Time) *archive.Record {
 	sum := sha256.Sum256([]byte(body))
 	return &archive.Record{Kind: archive.Revisit, URL: url, Time: at, RefersDate: first,
 		PayloadDigest: "sha256:" + base32.StdEncoding.EncodeToString(sum[:]), HTTP: []byte("HTTP/1.1 304 Not Modified\r\n\r\n")}
 }
 
-// visible gives all records that the catalog shows, out of the segments' own indexes, in the order of the index.
+// visible returns all records that the catalog shows, from the segments' own indexes, in the order
+// of the index.
 func (s *site) visible() []*urlindex.Row {
 	s.t.Helper()
 	snap, err := s.catalog.Pin(s.t.Context())
@@ -181,7 +182,7 @@ func (s *site) visible() []*urlindex.Row {
 	return all
 }
 
-// indexed gives the rows of a range of the index whose lines the catalog shows.
+// indexed returns the rows in a range of the index whose lines the catalog shows.
 func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
 	s.t.Helper()
 	shown := s.shown()
@@ -195,7 +196,7 @@ func (s *site) indexed(v *urlindex.View, in urlindex.Range) []*urlindex.Row {
 	return all
 }
 
-// shown are the sequence numbers of the lines that the catalog shows.
+// shown returns the sequence numbers of the lines that the catalog shows.
 func (s *site) shown() map[int64]bool {
 	s.t.Helper()
 	snap, err := s.catalog.Pin(s.t.Context())
@@ -214,7 +215,7 @@ func (s *site) shown() map[int64]bool {
 	return shown
 }
 
-// same compares rows, without the place in the edition's file.
+// same compares rows, except for their place in the edition's file.
 func same(t testing.TB, what string, got, want []*urlindex.Row) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -16,8 +16,8 @@ import (
 	"sheaf/archive/store"
 )
 
-// follow takes up what the catalog has behind the state: new lines as a run, up to a bound, and
-// erasures as rewritten runs. Each is a state of its own.
+// follow adds what is new in the catalog. New lines, up to a limit, become a run; runs with erased
+// records are rewritten. Each of the two is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &collected{job: j, sorter: newSorter(j.opt.TempDir, j.opt.SortMemory), memory: semaphore.NewWeighted(indexMemory)}
 	defer func() { err = errors.Join(err, c.sorter.Close()) }()
@@ -37,14 +37,14 @@ func (j *job) follow(ctx context.Context) (err error) {
 	return j.sweep(ctx, at, through, erased)
 }
 
-// indexMemory bounds the segments' indexes that are read at once, in stored bytes; decoded
-// they take some ten times as much.
+// indexMemory limits the segments' indexes that are read at once, in stored bytes. Decoded they
+// take about ten times as much.
 const indexMemory = 4 << 20
 
-// maxHoles is how many lines an index lacks at most: where it is more, the store is in trouble.
+// maxHoles limits the lines that an index may lack. More mean that the store has a problem.
 const maxHoles = 1000
 
-// collected are the rows of new lines.
+// collected is the rows of new lines.
 type collected struct {
 	*job
 	memory *semaphore.Weighted
@@ -54,8 +54,8 @@ type collected struct {
 	holes  []int64
 }
 
-// collect reads the indexes of new lines, a host's of one edition after one another. It gives
-// how far it came, and what was erased up to there.
+// collect reads the indexes of new lines. Lines of one host and edition are read one after another.
+// It returns the last sequence number that it has covered, and the erasures up to there.
 func (c *collected) collect(ctx context.Context) (through int64, erased []catalog.Tombstone, err error) {
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
@@ -72,12 +72,12 @@ func (c *collected) collect(ctx context.Context) (through int64, erased []catalo
 		return 0, nil, err
 	}
 	if slices.Sort(c.holes); len(c.holes) > maxHoles {
-		return 0, nil, fmt.Errorf("the indexes of %d segments cannot be read, of line %d first", len(c.holes), c.holes[0])
+		return 0, nil, fmt.Errorf("the indexes of %d segments cannot be read, the first of line %d; check the store", len(c.holes), c.holes[0])
 	}
 	return through, erased, nil
 }
 
-// walk goes through the catalog and dispatches lines.
+// walk goes through the changes of the catalog and dispatches lines.
 func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.Line, first int64)) (through int64, erased []catalog.Tombstone, err error) {
 	if c.prev.Through < c.snap.Last() {
 		if err := c.retry(ctx, dispatch); err != nil {
@@ -114,7 +114,7 @@ func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.Line
 	return c.snap.Last(), erased, ctx.Err()
 }
 
-// retry dispatches the lines that could not be read before, as far as they are still there.
+// retry dispatches the lines whose index could not be read before, if they still exist.
 func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.Line, first int64)) error {
 	for _, seq := range c.prev.Holes {
 		for change, err := range c.snap.Since(ctx, seq-1) {
@@ -140,7 +140,7 @@ func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.Lin
 	return nil
 }
 
-// recordBytes is how much a line's records take in the WARC view, where the line tells; 0 else.
+// recordBytes returns the size of a line's records in the WARC view, or 0 if the line does not say.
 func recordBytes(l catalog.Line) int64 {
 	if v, ok := l.Views[string(archive.WARC)]; ok {
 		return v.Size - archive.WARCStart()
@@ -148,7 +148,8 @@ func recordBytes(l catalog.Line) int64 {
 	return 0
 }
 
-// read makes rows of a host's lines of one edition. The first record stands at offset first of the edition's file.
+// read adds the rows of some lines of one host and edition. first is the offset of the first record
+// in the edition's file.
 func (c *collected) read(ctx context.Context, lines []catalog.Line, first int64) error {
 	for _, l := range lines {
 		n, err := c.readLine(ctx, l, first)
@@ -168,7 +169,7 @@ func (c *collected) read(ctx context.Context, lines []catalog.Line, first int64)
 	return nil
 }
 
-// unreadable reports whether an error is of what is stored, and not of the store.
+// unreadable reports whether the stored bytes are to blame for an error, and not the store.
 func unreadable(err error) bool {
 	var format *archive.FormatError
 	if errors.As(err, &format) && (format.Err == nil || errors.Is(format.Err, io.ErrUnexpectedEOF)) {
@@ -177,7 +178,7 @@ func unreadable(err error) bool {
 	return errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) || errors.Is(err, errKey)
 }
 
-// readLine adds the rows of a line, and gives how many bytes its records take in the WARC view.
+// readLine adds the rows of a line, and returns the size of its records in the WARC view.
 func (c *collected) readLine(ctx context.Context, l catalog.Line, first int64) (int64, error) {
 	weight := min(max(l.IndexLength, 1), indexMemory)
 	if err := c.memory.Acquire(ctx, weight); err != nil {
@@ -198,10 +199,10 @@ func (c *collected) readLine(ctx context.Context, l catalog.Line, first int64) (
 	return n, nil
 }
 
-// errKey says that a URL key is none that a row can have.
+// errKey says that a row cannot have this URL key.
 var errKey = errors.New("is no URL key")
 
-// rowsOf gives a line's rows, in pieces of whole lines, and the bytes of its records.
+// rowsOf returns a line's rows, in pieces of whole lines, and the size of its records.
 func rowsOf(ctx context.Context, st store.Store, l catalog.Line, first int64) (pieces [][]byte, n int64, err error) {
 	index, err := readIndex(ctx, st, l)
 	if err != nil {
@@ -234,7 +235,8 @@ func readIndex(ctx context.Context, st store.Store, l catalog.Line) (*archive.In
 	return archive.ReadIndex(ctx, src, l.Length)
 }
 
-// build stores the rows as a run, and the state that has it. Where nothing was erased, nothing is left to sweep.
+// build stores the rows as a run and appends the state that names it. swept says that nothing was
+// erased, so that no sweep needs to follow.
 func (c *collected) build(ctx context.Context, through int64, swept bool) (*entry, error) {
 	next := c.prev.state
 	next.Kind, next.Through, next.Holes = kindBuild, through, c.holes
@@ -260,8 +262,8 @@ func (c *collected) build(ctx context.Context, through int64, swept bool) (*entr
 	return c.append(ctx, c.prev, next)
 }
 
-// sweep rewrites the runs that hold rows of what was erased, and says that all up to a sequence
-// number is.
+// sweep rewrites the runs that hold rows of erased records, and records that this is done up to
+// sequence number through.
 func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []catalog.Tombstone) error {
 	next := at.state
 	next.Kind, next.Swept = kindSweep, through
@@ -284,7 +286,7 @@ func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []cata
 	return err
 }
 
-// holds reports whether a run has rows of what was erased.
+// holds reports whether a run has rows of erased records.
 func (j *job) holds(ctx context.Context, ref runRef, erased []catalog.Tombstone) (bool, error) {
 	if len(erased) == 0 {
 		return false, nil

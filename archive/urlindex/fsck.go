@@ -13,10 +13,10 @@ import (
 	"sheaf/archive/store"
 )
 
-// Check checks that the index in the store is whole: the log without gaps and chained; that it is of
-// the catalog beside it; the live runs' objects by their digests, every block by its place,
-// checksum and order, the lists against the blocks. A deep check compares the rows
-// with the segments' own indexes, each line's with each line's; it holds some 100 bytes a line.
+// Check checks the index in the store: that the log has no gaps and its chain of digests is intact,
+// that the index is of the catalog beside it, and that the objects of the live runs are whole:
+// their digests, every block's place, checksum and order, and the lists of blocks. A deep check
+// also compares each line's rows with its segment's index; it holds some 100 bytes for each line.
 func (a *Annex) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
 	c := &check{Annex: a, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
 	if err := c.log(ctx); err != nil {
@@ -25,23 +25,24 @@ func (a *Annex) Check(ctx context.Context, deep bool, need func(key string, size
 	return nil
 }
 
-// check is one check under way.
+// check is one check in progress.
 type check struct {
 	*Annex
 	deep    bool
 	need    func(key string, size int64) error
 	problem func(where, detail string)
 
-	sums map[int64]lineSum // by line: what the rows have more than the segments; of a deep check
+	sums map[int64]lineSum // by line: sum of the indexed rows; only in a deep check
 }
 
-// lineSum sums up rows whatever their order.
+// lineSum is a checksum over rows that does not depend on their order.
 type lineSum struct {
 	rows int64
 	sum  uint64
 }
 
-// add adds n times a row, without the place in the edition's file, which is as of when the row was made.
+// add adds a row n times. It ignores the row's place in the edition's file, which may have changed
+// since.
 func (s lineSum) add(r Row, n int64) lineSum {
 	r.Filename, r.FileOffset = warcSuffix, 0
 	h := fnv.New64a()
@@ -49,7 +50,7 @@ func (s lineSum) add(r Row, n int64) lineSum {
 	return lineSum{s.rows + n, s.sum + uint64(n)*h.Sum64()}
 }
 
-// failed notes a problem, unless the check itself was cut off.
+// failed reports a problem, unless the context has ended.
 func (c *check) failed(ctx context.Context, where string, err error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -58,10 +59,10 @@ func (c *check) failed(ctx context.Context, where string, err error) error {
 	return nil
 }
 
-// log checks the states, and the runs of the last.
+// log checks the states, and the runs of the last one.
 func (c *check) log(ctx context.Context) error {
 	log := statesOf(c.store)
-	prev, broken := &entry{}, error(nil) // why prev is no good
+	prev, broken := &entry{}, error(nil) // broken is why prev cannot be used
 	for info, err := range c.store.List(ctx, statePrefix, "") {
 		if err != nil {
 			return err
@@ -77,7 +78,7 @@ func (c *check) log(ctx context.Context) error {
 		if err != nil && e == nil {
 			return c.failed(ctx, info.Key, err)
 		}
-		if broken != nil && e.Kind != kindReset { // a reset follows on what is no good, and needs nothing of it
+		if broken != nil && e.Kind != kindReset { // a reset may follow a state that cannot be used
 			c.problem(stateKey(prev.N), broken.Error())
 		}
 		broken = err
@@ -112,7 +113,7 @@ func (c *check) log(ctx context.Context) error {
 	return nil
 }
 
-// run reads all of a run.
+// run checks all objects of a run.
 func (c *check) run(ctx context.Context, ref runRef) error {
 	for name, f := range map[string]file{fileRows: ref.Cdx, fileBlocks: ref.Idx} {
 		if err := c.digest(ctx, ref.Name+"/"+name, f); err != nil {
@@ -167,7 +168,7 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 	return nil
 }
 
-// digest compares an object's SHA-256.
+// digest compares an object's SHA-256 with the state's.
 func (c *check) digest(ctx context.Context, key string, f file) error {
 	r, err := c.store.Open(ctx, key, 0, f.Size)
 	if err != nil {
@@ -213,7 +214,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			delete(c.sums, l.Seq) // the segment is wrong, and is reported as such
+			delete(c.sums, l.Seq) // the segment is damaged; fsck reports that by itself
 			continue
 		}
 		c.compareLine(*l, pieces, gone)
@@ -227,7 +228,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 	return ctx.Err()
 }
 
-// compareLine takes the rows that a line should have off those that the index has.
+// compareLine compares the rows that a line should have with those in the index.
 func (c *check) compareLine(l catalog.Line, pieces [][]byte, gone *withdrawn) {
 	have, sum := c.sums[l.Seq], lineSum{}
 	for _, piece := range pieces {

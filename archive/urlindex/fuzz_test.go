@@ -12,7 +12,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// What a row is read as is written as what is read as the same row.
+// A parsed row that is written and parsed again is the same row.
 func FuzzRow(f *testing.F) {
 	for i := range 3 {
 		f.Add(bytes.TrimSuffix(appendRow(nil, madeUp(i, 1+i)), []byte("\n")))
@@ -20,7 +20,7 @@ func FuzzRow(f *testing.F) {
 	f.Add([]byte(`jp,a)/ 20261121000000 {"url":"http://a.jp/\u0022","mime":"warc/revisit","refers":"2026-11-20T00:00:00.5Z","status":"304"}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if bytes.ContainsAny(line, "\n") {
-			return // a block is divided at these
+			return // a block is split into lines before
 		}
 		r, err := parseRow(line)
 		if err != nil {
@@ -46,7 +46,7 @@ func FuzzRow(f *testing.F) {
 	})
 }
 
-// A row that is quick to read is the same as encoding/json reads it.
+// If scanRow reads a row, encoding/json reads the same.
 func FuzzScanRow(f *testing.F) {
 	for i := range 3 {
 		_, text, _ := strings.Cut(string(appendRow(nil, madeUp(i, 1+i))), "{")
@@ -70,7 +70,7 @@ func FuzzScanRow(f *testing.F) {
 	})
 }
 
-// Lists of blocks and pages, states and blocks of any bytes are refused or hold what was promised.
+// Any bytes as states, blocks or lists of blocks and pages are refused, or are within the limits.
 func FuzzLists(f *testing.F) {
 	var cdx, idx bytes.Buffer
 	w, err := newRunWriter(&cdx, &idx, 2)

@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// rounds is SHEAF_TEST_ROUNDS, or few.
+// rounds returns SHEAF_TEST_ROUNDS, or a small default.
 func rounds() int {
 	if testing.Short() {
 		return 1
@@ -16,7 +16,7 @@ func rounds() int {
 	return fromEnv("SHEAF_TEST_ROUNDS", testkit.Size(1, 3))
 }
 
-// fromEnv is a positive number in the environment.
+// fromEnv returns a positive number from the environment, or the default.
 func fromEnv(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
 		return n

@@ -19,8 +19,8 @@ import (
 	"sheaf/internal/scratch"
 )
 
-// makeRun writes rows to temporary files, and stores them as a run under a name that no other
-// attempt has. Until a state names it nobody looks at it. Where there are no rows nothing is stored.
+// makeRun writes rows to temporary files and stores them as a run, under a name that no other
+// attempt has. Nobody reads the run until a state names it. Without rows makeRun stores nothing.
 func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref runRef, err error) {
 	cdx, err := scratch.File(j.opt.TempDir)
 	if err != nil {
@@ -73,16 +73,16 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref ru
 	return ref, nil
 }
 
-// put stores an object of this attempt's own name.
+// put stores an object whose name is unique to this attempt.
 func (b *Builder) put(ctx context.Context, o store.Info, data io.ReaderAt) error {
 	err := putAgain(ctx, b.store, o.Key, data, o.Size)
 	if errors.Is(err, store.ErrExists) {
-		return nil // by a wrapper that tried again
+		return nil // stored by a wrapper's earlier try
 	}
 	return err
 }
 
-// stream is all lines of a run, read through once.
+// stream reads all lines of a run once, in order.
 type stream struct {
 	ref    runRef
 	object io.ReadCloser
@@ -90,7 +90,7 @@ type stream struct {
 	rows   int64
 }
 
-// openStream stands on the first line of a run.
+// openStream returns a stream on the first line of a run.
 func openStream(ctx context.Context, st store.Store, ref runRef) (*stream, error) {
 	key := ref.Name + "/" + fileRows
 	object, err := st.Open(ctx, key, 0, ref.Cdx.Size)
@@ -128,7 +128,8 @@ func (s *stream) next(ctx context.Context) error {
 	return nil
 }
 
-// failed names the place, and tells bad bytes from a store that does not answer.
+// failed adds the place to an error, and marks bad bytes as ErrCorrupt; errors of the store are
+// not.
 func (s *stream) failed(err error) error {
 	var bad flate.CorruptInputError
 	if errors.As(err, &bad) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
@@ -137,9 +138,9 @@ func (s *stream) failed(err error) error {
 	return fmt.Errorf("%s/%s, behind row %d: %w", s.ref.Name, fileRows, s.rows, err)
 }
 
-func (s *stream) close() { _ = s.object.Close() } // was only read
+func (s *stream) close() { _ = s.object.Close() } // opened only for reading
 
-// damaged makes of an object of the index that is not there, or too short, a damage of the index.
+// damaged marks an error as ErrCorrupt if an object of the index is missing or too short.
 func damaged(err error) error {
 	if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) {
 		return fmt.Errorf("%w: %w", err, ErrCorrupt)

@@ -17,7 +17,7 @@ import (
 	"sheaf/archive/store/storetest"
 )
 
-// memory is a store that forgets, without the disk's time; and whose objects can be spoilt.
+// memory is a store in memory, whose objects a test can damage.
 type memory struct {
 	mu      sync.Mutex // guards what follows
 	objects map[string]object
@@ -138,7 +138,7 @@ func (m *memory) spoil(key string, change func(data []byte) []byte) {
 	m.objects[key] = o
 }
 
-// keys are those that begin with a prefix, in order.
+// keys returns the keys with a prefix, in order.
 func (m *memory) keys(prefix string) (all []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"context"
 )
 
-// rows is a sorted sequence of lines. line is nil behind the last one, and good until the next step.
+// rows is a sorted sequence of lines. line returns nil after the last line; it is valid until the
+// next call of next.
 type rows interface {
 	line() []byte
 	next(ctx context.Context) error
@@ -13,9 +14,9 @@ type rows interface {
 
 func (c *cursor) line() []byte { return c.at }
 
-// merged is several sorted sequences as one.
+// merged merges several sorted sequences into one.
 type merged struct {
-	from    []rows // a heap; none at its end
+	from    []rows // a heap; empty at the end
 	reverse bool
 }
 
@@ -52,7 +53,7 @@ func (m *merged) next(ctx context.Context) error {
 	return nil
 }
 
-// Len, Less, Swap, Push and Pop are heap.Interface.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (m *merged) Len() int { return len(m.from) }
 
 func (m *merged) Less(i, j int) bool {

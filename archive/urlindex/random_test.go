@@ -14,20 +14,20 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// history does random things to a site: what is published, taken down, lifted, erased, and
-// expires. The index is brought up to date now and then.
+// history changes a site at random: it publishes, takes down, lifts, erases and lets lines expire.
+// It updates the index from time to time.
 type history struct {
 	*site
 	rand  *rand.Rand
 	down  []catalog.Tombstone
-	pages []*archive.Record // of the last publications, for revisits
+	pages []*archive.Record // recent publications, for revisits
 }
 
 func newHistory(t testing.TB, seed uint64) *history {
 	return &history{site: newSite(t), rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// url is one of few URLs of few hosts; namesakes share keys.
+// url returns one of few URLs on few hosts. Hosts with and without "www." share URL keys.
 func (h *history) url() string {
 	host := []string{"a.jp", "www.a.jp", "b.a.jp", "a.jp:8080", "b-x.jp", "[2001:db8::1]", "192.0.2.7", "z.jp"}[h.rand.IntN(8)]
 	return fmt.Sprintf("%s://%s/%s", []string{"http", "https"}[h.rand.IntN(2)], host, []string{"", "x", "X?b=1&a=2", `"q\`, "%E3%81%82", "dir/page.html", "~u", "d/"}[h.rand.IntN(8)])
@@ -49,7 +49,7 @@ func (h *history) records() []*archive.Record {
 	return all
 }
 
-// act does one thing.
+// act performs one random change.
 func (h *history) act() {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -75,13 +75,13 @@ func (h *history) act() {
 		_, err := h.catalog.Restore(ctx, h.down[i])
 		testkit.Must(h.t, err)
 		h.down = slices.Delete(h.down, i, i+1)
-	default: // erasures and expiries come of collections
+	default: // erasures and expiries happen in a collection
 		h.now = h.now.Add(30 * time.Hour)
 		h.collect(120 * time.Hour)
 	}
 }
 
-// collect collects by a clock far ahead of the store's, so that nothing is too young.
+// collect runs a collection with a clock far ahead of the store's, so that nothing is too young.
 func (h *history) collect(keep time.Duration) *catalog.Collection {
 	h.t.Helper()
 	r, err := h.catalog.Collect(h.t.Context(), catalog.CollectOptions{
@@ -98,7 +98,7 @@ func (h *history) collect(keep time.Duration) *catalog.Collection {
 	return r
 }
 
-// check compares the index with the segments' own, over random ranges too.
+// check compares the index with the segments' own indexes, also over random ranges.
 func (h *history) check(what string) {
 	h.t.Helper()
 	v := h.view()
@@ -125,7 +125,7 @@ func (h *history) check(what string) {
 			i := h.rand.IntN(len(some))
 			at := some[i].Position()
 			in.After, some = &at, some[i+1:]
-		} else if len(want) > 0 && h.rand.IntN(2) == 0 { // a place that is none of the range's
+		} else if len(want) > 0 && h.rand.IntN(2) == 0 { // a position outside the range
 			at := want[h.rand.IntN(len(want))].Position()
 			in.After = &at
 			some = slices.DeleteFunc(some, func(r *urlindex.Row) bool {
@@ -140,7 +140,7 @@ func (h *history) check(what string) {
 	}
 }
 
-// clean lets fsck look at everything, the rows against the segments too.
+// clean runs a deep fsck, which must find nothing.
 func (h *history) clean() *catalog.Report {
 	h.t.Helper()
 	r, err := catalog.Fsck(h.t.Context(), h.store, catalog.FsckOptions{
@@ -153,8 +153,8 @@ func (h *history) clean() *catalog.Report {
 	return r
 }
 
-// Whatever happens to what is published, the index says what the segments say. SHEAF_TEST_ROUNDS
-// is how many histories are tried, 3 by default.
+// Whatever happens to published records, the index agrees with the segments. SHEAF_TEST_ROUNDS is
+// the number of histories, 3 by default.
 func TestIndexIsSegments(t *testing.T) {
 	testkit.Slow(t)
 	for seed := range rounds() {
@@ -163,7 +163,7 @@ func TestIndexIsSegments(t *testing.T) {
 			for n := range 30 {
 				h.act()
 				if h.rand.IntN(3) == 0 {
-					h.check("before") // with what the index has, which is older
+					h.check("before") // with an index that is behind
 					h.update()
 					h.check(fmt.Sprintf("step %d", n))
 				}
@@ -176,10 +176,10 @@ func TestIndexIsSegments(t *testing.T) {
 	}
 }
 
-// onlyLive lets all that nothing needs be collected, and looks for anything else in the store.
+// onlyLive collects everything that is not needed, and checks that nothing else is in the store.
 func (h *history) onlyLive() {
 	h.t.Helper()
-	for range 8 { // an erasure makes runs be rewritten, which leaves those that were
+	for range 8 { // an erasure rewrites runs, which leaves the old ones for the next collection
 		h.now = h.now.Add(30 * time.Hour)
 		if r := h.collect(0); r.Condemned.Objects+r.Waiting.Objects+r.Deleted.Objects == 0 {
 			break

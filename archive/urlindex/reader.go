@@ -13,16 +13,16 @@ import (
 	"sheaf/archive/store"
 )
 
-// ReaderOptions are settings of a Reader; the zero value is good.
+// ReaderOptions are the settings of a Reader. The zero value is valid.
 type ReaderOptions struct {
-	CacheBytes int64         // bound on inflated blocks and parts of block lists; 64 MiB if zero
-	Lag        time.Duration // for how long the newest state is not asked for again; 0: it is each time
+	CacheBytes int64         // limit for inflated blocks and pages of block lists; 64 MiB if zero
+	Lag        time.Duration // how long the newest state is not looked up again; 0: look it up each time
 }
 
 const defaultCache = 64 << 20
 
-// Reader finds records by URL. Its methods may be called from many goroutines at once, and
-// any number of processes may read.
+// Reader finds records by URL. Its methods may be called concurrently, and any number of processes
+// may read.
 type Reader struct {
 	opt    ReaderOptions
 	states states
@@ -32,11 +32,11 @@ type Reader struct {
 
 	mu   sync.Mutex // guards what follows
 	view *View
-	seen time.Time // when view was the newest for certain
-	err  error     // why the newest state then is not the view's; nil: it is
+	seen time.Time // when view was known to be the newest
+	err  error     // why view is not the newest state; nil: it is
 }
 
-// NewReader makes a reader of the index in a store. Nothing is read yet.
+// NewReader returns a reader of the index in a store. It reads nothing yet.
 func NewReader(st store.Store, opt ReaderOptions) *Reader {
 	if opt.CacheBytes <= 0 {
 		opt.CacheBytes = defaultCache
@@ -44,23 +44,23 @@ func NewReader(st store.Store, opt ReaderOptions) *Reader {
 	return &Reader{opt: opt, states: statesOf(st), cache: newCache(opt.CacheBytes), view: &View{}}
 }
 
-// Current gives the index as it is now. The view is never nil: where there is no index, or the newest state of it
-// cannot be read, it is the one before, or one that covers nothing, so that a caller
-// who reads the rest out of the segments is right in any case. The error, which is to be
-// logged, tells why it is not the newest.
+// Current returns the newest state of the index as a view. If that cannot be read, it returns the
+// view before, or one that covers nothing, together with an error to log. The view is never nil,
+// and a caller that reads what the view does not cover from the segments is right in any case.
 func (r *Reader) Current(ctx context.Context) (*View, error) {
 	if v, err, fresh := r.held(); fresh {
 		return v, err
 	}
 	if !r.refreshing.TryLock() {
-		// Another is asking. Who takes what is a little old does not wait for a store that is slow.
+		// Another call is reading the newest state. With a lag, do not wait for it: a slow store
+		// must not delay callers that accept an older view.
 		if v, err, ok := r.settled(); ok {
 			return v, err
 		}
 		r.refreshing.Lock()
 	}
 	defer r.refreshing.Unlock()
-	held, err, fresh := r.held() // another may have asked meanwhile
+	held, err, fresh := r.held() // another call may have finished meanwhile
 	if fresh {
 		return held, err
 	}
@@ -78,21 +78,21 @@ func (r *Reader) Current(ctx context.Context) (*View, error) {
 	return next, err
 }
 
-// held gives the view in hand, and whether it is new enough.
+// held returns the current view, and whether it is recent enough.
 func (r *Reader) held() (*View, error, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, r.err, r.opt.Lag > 0 && time.Since(r.seen) < r.opt.Lag && !r.seen.IsZero()
 }
 
-// settled gives the view in hand where there is one and a lag is allowed.
+// settled returns the current view, and whether it may be used although it is not recent.
 func (r *Reader) settled() (*View, error, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view, r.err, r.opt.Lag > 0 && !r.seen.IsZero()
 }
 
-// refresh opens the newest state, if it is not the one held.
+// refresh opens the newest state, unless held is that.
 func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
 	n, err := r.states.Last(ctx, held.state.N)
 	if err != nil || n == held.state.N {
@@ -112,7 +112,8 @@ func (r *Reader) refresh(ctx context.Context, held *View) (*View, error) {
 	return v, nil
 }
 
-// checkCatalog fails with ErrOther where a state was made of another catalog than the one beside it.
+// checkCatalog returns ErrOther if a state was built from another catalog than the one in the
+// store.
 func checkCatalog(ctx context.Context, st store.Store, s *state) error {
 	if s.Version == 0 {
 		return nil
@@ -122,12 +123,12 @@ func checkCatalog(ctx context.Context, st store.Store, s *state) error {
 		return err
 	}
 	if record != s.Record {
-		return fmt.Errorf("state %d knows version %d of the catalog with SHA-256 %s, it has %q: %w", s.N, s.Version, s.Record, record, ErrOther)
+		return fmt.Errorf("state %d was built from version %d of a catalog with SHA-256 %s; this catalog's has %q: %w", s.N, s.Version, s.Record, record, ErrOther)
 	}
 	return nil
 }
 
-// open opens a state's runs; those that are open in held are shared.
+// open opens the runs of a state. It shares those that held has open.
 func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) {
 	known := make(map[string]*run)
 	for _, old := range held.runs {
@@ -148,5 +149,5 @@ func (r *Reader) open(ctx context.Context, s *state, held *View) (*View, error) 
 	return v, load.Wait()
 }
 
-// parallel is how many reads of one call go on at once.
+// parallel limits the reads of one call that run at once.
 const parallel = 8

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// cdxj are the fields of a line that other programs read.
+// cdxj has the fields of a line that other programs read.
 type cdxj struct{ URL, Filename, Offset, Length string }
 
 func parse(t testing.TB, line string) (f cdxj) {
@@ -30,8 +30,8 @@ func parse(t testing.TB, line string) (f cdxj) {
 	return f
 }
 
-// The place that a row names in its edition's file is the record's: as that file is handed out, of
-// several batches of a host in one edition too.
+// The file and offset that a row names lead to its record in the served file, also if several
+// batches of one edition have records of a host.
 func TestFilePlaces(t *testing.T) {
 	s := newSite(t)
 	for i := range 3 {
@@ -76,7 +76,7 @@ func TestFilePlaces(t *testing.T) {
 	}
 }
 
-// What is erased is in no run soon, and after collection in no object of the index.
+// Rows of erased records leave the runs soon. After a collection no object of the index has them.
 func TestErasedContentGoes(t *testing.T) {
 	h := withErased(t)
 	h.update()
@@ -125,7 +125,8 @@ func TestErasedContentGoes(t *testing.T) {
 	}
 }
 
-// A view is the one in hand for as long as the lag says; a store that fails leaves it in hand.
+// With a lag the reader keeps its view until the lag has passed. A store that fails leaves it the
+// view.
 func TestReaderLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -149,12 +150,12 @@ func TestReaderLag(t *testing.T) {
 		cancel()
 		time.Sleep(time.Second)
 		if v, err := r.Current(ctx); err == nil && v.Through() != 1 || v == nil || v.Through() != 1 {
-			t.Errorf("with the store away: %v, %v", v, err)
+			t.Errorf("with a failing store: %v, %v", v, err)
 		}
 	})
 }
 
-// Readers, builders and publishers at once see whole things.
+// Concurrent readers, builders and publishers see a consistent index.
 func TestAtOnce(t *testing.T) {
 	h := newHistory(t, 3)
 	reader := urlindex.NewReader(h.store, urlindex.ReaderOptions{CacheBytes: 64 << 10})
@@ -212,7 +213,7 @@ func TestAtOnce(t *testing.T) {
 	h.clean()
 }
 
-// While one asks a store that does not answer, the others go on with what is in hand.
+// While one reader waits for a store that does not answer, the others go on with their view.
 func TestSlowStoreHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -232,10 +233,10 @@ func TestSlowStoreHoldsNobodyUp(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		go r.Current(ctx)
-		synctest.Wait() // it hangs in the store
+		synctest.Wait() // the first reader hangs in the store
 		v, err := r.Current(t.Context())
 		if err != nil || v.Through() != 1 {
-			t.Errorf("beside one who waits: through %d, %v", v.Through(), err)
+			t.Errorf("while another reader waits: through %d, %v", v.Through(), err)
 		}
 		cancel()
 	})

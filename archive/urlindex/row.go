@@ -11,46 +11,46 @@ import (
 	"sheaf/archive"
 )
 
-// Row is one record: all that opens it without its segment's index.
+// Row is one record, with everything needed to open it without its segment's index.
 type Row struct {
-	archive.Cell // as the segment's index has it
-	// Seq is the sequence number of the catalog's line that says where the segment lies.
+	archive.Cell // as in the segment's index
+	// Seq is the sequence number of the catalog's line that names the segment.
 	Seq int64
-	// Before is how many bytes the records before it take in the segment's WARC view.
+	// Before is the size of the records before this one in the segment's WARC view, in bytes.
 	Before int64
-	// Filename is the path in the tree, without the slash before it, of the .warc.gz that the
-	// record's edition brought of the host, and FileOffset its place there. Both are
-	// as of when the row was made: what is taken down since moves what lies behind it.
+	// Filename is the path in the served tree, without the leading slash, of the edition's .warc.gz
+	// of the host. FileOffset is the record's offset there. Both are as of when the row was made: a
+	// later take-down moves what follows it in the file.
 	Filename   string
 	FileOffset int64
 }
 
-// Position is the row's place in the order of the index.
+// Position returns the row's place in the order of the index.
 func (r *Row) Position() Position {
 	return Position{Key: r.URLKey, Time: r.Time, Seq: r.Seq, Offset: r.Offset}
 }
 
-// Host is the host that the record belongs to.
+// Host returns the host that the record belongs to.
 func (r *Row) Host() string {
-	host, _ := archive.HostOf(r.URL) // a row that was parsed or made has one
+	host, _ := archive.HostOf(r.URL) // parsing and making a row have checked the URL
 	return host
 }
 
-// edition is the edition that brought the record.
+// edition returns the edition that brought the record.
 func (r *Row) edition() string {
 	return strings.TrimSuffix(r.Filename[strings.LastIndexByte(r.Filename, '/')+1:], warcSuffix)
 }
 
-// warcSuffix ends the names of WARC files in the tree.
+// warcSuffix is the suffix of WARC files in the tree.
 const warcSuffix = ".warc.gz"
 
-// timeForm is the time in a CDXJ line, 14 digits.
+// timeForm is the layout of the time in a CDXJ line.
 const timeForm = "20060102150405"
 
-// revisitMIME is the media type of a revisit's line.
+// revisitMIME is the media type of a revisit in CDXJ.
 const revisitMIME = "warc/revisit"
 
-// rowJSON is the JSON of a row, in its order.
+// rowJSON is the JSON of a row, in the order of its fields.
 type rowJSON struct {
 	URL       string    `json:"url"`
 	MIME      string    `json:"mime"`
@@ -105,17 +105,17 @@ func appendText(b []byte, s string) []byte {
 			quoted := bytes.NewBuffer(b)
 			enc := json.NewEncoder(quoted)
 			enc.SetEscapeHTML(false)
-			_ = enc.Encode(s) // cannot fail: a string into memory
+			_ = enc.Encode(s) // cannot fail: a string, to memory
 			return bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// head is what lines are sorted by first: URL key, space, time. The line is well formed.
+// head returns the URL key, space and time with which a well-formed line begins.
 func head(line []byte) []byte { return line[:bytes.IndexByte(line, ' ')+1+len(timeForm)] }
 
-// checkLine tells whether a line has a head, and its JSON behind it.
+// checkLine checks that a line has a head with JSON behind it.
 func checkLine(line []byte) error {
 	i := bytes.IndexByte(line, ' ')
 	if i <= 0 || len(line) < i+len(timeForm)+3 || line[i+len(timeForm)+1] != ' ' || line[i+len(timeForm)+2] != '{' {
@@ -124,7 +124,7 @@ func checkLine(line []byte) error {
 	return nil
 }
 
-// parseRow reads a line, with or without its newline.
+// parseRow parses a line, with or without its newline.
 func parseRow(line []byte) (*Row, error) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	if err := checkLine(line); err != nil {
@@ -155,10 +155,10 @@ func parseChecked(line []byte) (*Row, error) {
 	return j.row(key, at)
 }
 
-// row checks what was read, and gives it as a row.
+// row checks the parsed fields and returns them as a row.
 func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	if j.Cell == nil {
-		return nil, fmt.Errorf("no cell")
+		return nil, fmt.Errorf("cell is missing")
 	}
 	host, err := archive.HostOf(j.URL)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"sheaf/archive/store"
 )
 
-// run is one live run, of which the list of pages is in memory. It may be used by many at once.
+// run is a live run whose list of pages is in memory. It may be used concurrently.
 type run struct {
 	runRef
 	store store.Store
-	cache *cache // nil: nothing is kept
+	cache *cache // nil: no cache
 	pages []page
 }
 
@@ -36,7 +36,7 @@ func openRun(ctx context.Context, st store.Store, c *cache, ref runRef) (*run, e
 	return r, nil
 }
 
-// recall gives a part out of the cache, or reads it.
+// recall returns a part from the cache, or reads and caches it.
 func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	p.run = r.Name
 	if r.cache != nil {
@@ -51,7 +51,7 @@ func recall[T any](r *run, p part, read func() (T, int64, error)) (T, error) {
 	return v, err
 }
 
-// blocks gives the i-th page of cluster.idx, from 0.
+// blocks returns the i-th page of cluster.idx, from 0.
 func (r *run) blocks(ctx context.Context, i int) ([]block, error) {
 	return recall(r, part{page: true, number: int64(i)}, func() ([]block, int64, error) {
 		p := r.pages[i]
@@ -67,7 +67,7 @@ func (r *run) blocks(ctx context.Context, i int) ([]block, error) {
 	})
 }
 
-// block gives the entry of block n, from 0.
+// block returns the entry of block n, from 0.
 func (r *run) block(ctx context.Context, n int64) (block, error) {
 	blocks, err := r.blocks(ctx, int(n/pageBlocks))
 	if err != nil {
@@ -76,15 +76,15 @@ func (r *run) block(ctx context.Context, n int64) (block, error) {
 	return blocks[n%pageBlocks], nil
 }
 
-// lines are the rows of one block.
+// lines is the rows of one block.
 type lines struct {
 	data []byte
-	ends []int32 // where in data each ends, its newline included
+	ends []int32 // end of each row in data, including the newline
 }
 
 func (l *lines) len() int { return len(l.ends) }
 
-// line gives the i-th, without its newline. It must not be changed.
+// line returns row i without its newline. Callers must not change it.
 func (l *lines) line(i int) []byte {
 	start := int32(0)
 	if i > 0 {
@@ -113,7 +113,7 @@ func (r *run) lines(ctx context.Context, n int64) (*lines, error) {
 	})
 }
 
-// parseLines inflates a block, whose own CRC-32 and length gzip checks, and finds its lines.
+// parseLines inflates a block and finds its lines. gzip checks the CRC-32 and the length.
 func parseLines(member []byte, first string) (*lines, error) {
 	src := bytes.NewReader(member)
 	z, err := gzip.NewReader(src)
@@ -150,10 +150,10 @@ func parseLines(member []byte, first string) (*lines, error) {
 	return l, nil
 }
 
-// find gives the number, from 0, of the block in which the first line at or behind a bound is, or
-// behind whose last line it is. Lines of the same head may lie in several blocks.
+// find returns the number, from 0, of the block that a search for bound must begin in: the last one
+// that begins before bound, or the first block. Lines of the same head may be in several blocks.
 func (r *run) find(ctx context.Context, bound string) (int64, error) {
-	// The last page, then block, that begins before the bound.
+	// Find the last page, then the last block, that begins before the bound.
 	i := sort.Search(len(r.pages), func(i int) bool { return r.pages[i].head >= bound }) - 1
 	if i < 0 {
 		return 0, nil

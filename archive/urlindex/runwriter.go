@@ -13,24 +13,24 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// runWriter writes the objects of a run, line by line in their order. It holds one block, one
-// page of the list of blocks, and the list of pages.
+// runWriter writes the objects of a run, line by line in order. It holds one block, one page of
+// cluster.idx, and the list of pages in memory.
 type runWriter struct {
 	perBlock int
 	cdx, idx *hashed
 	z        *gzip.Writer
 
-	raw   []byte // the block that is being filled
-	rows  int    // in it
-	last  []byte // the last line written
+	raw   []byte // the current block
+	rows  int    // number of rows in it
+	last  []byte // the line written last
 	out   bytes.Buffer
-	page  []byte // the lines of cluster.idx since the last page's end
-	at    page   // that page
+	page  []byte // the lines of cluster.idx since the last page
+	at    page   // entry of the current page
 	pages []byte
 	ref   runRef
 }
 
-// hashed is a file that is written, with its digest.
+// hashed is a file writer that computes the SHA-256 and the size.
 type hashed struct {
 	w    *bufio.Writer
 	hash hash.Hash
@@ -48,22 +48,22 @@ func (h *hashed) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// finish flushes, and describes what was written.
+// finish flushes the file and returns its description.
 func (h *hashed) finish() (file, error) {
 	err := h.w.Flush()
 	return file{Size: h.n, SHA256: hex.EncodeToString(h.hash.Sum(nil))}, err
 }
 
-// newRunWriter writes to two files, of perBlock lines a block.
+// newRunWriter returns a runWriter to two files, with perBlock lines in a block.
 func newRunWriter(cdx, idx io.Writer, perBlock int) (*runWriter, error) {
 	z, err := gzip.NewWriterLevel(nil, gzipLevel)
 	return &runWriter{perBlock: perBlock, cdx: newHashed(cdx), idx: newHashed(idx), z: z}, err
 }
 
-// gzipLevel is that of the blocks: see URLINDEX.md for what was measured.
+// gzipLevel is the compression level of the blocks.
 const gzipLevel = 6
 
-// add adds one line, without its newline. Of the same line twice the second is left out.
+// add adds a line, without its newline. It skips a line that is equal to the one before.
 func (w *runWriter) add(line []byte) error {
 	if w.last != nil {
 		switch c := compareLines(line, w.last); {
@@ -120,7 +120,7 @@ func (w *runWriter) endPage() error {
 	return err
 }
 
-// finish ends both files. The reference lacks the name; the list of pages is in memory.
+// finish completes both files. It returns the run without its name, and the list of pages.
 func (w *runWriter) finish() (ref runRef, pages []byte, err error) {
 	if err := w.endBlock(); err != nil {
 		return ref, nil, err

@@ -2,9 +2,9 @@ package urlindex
 
 import "sheaf/internal/jsontext"
 
-// scanRow reads the JSON of a row that is just as appendRow writes it, in a fraction of the
-// time of encoding/json. Any other text it leaves to that: ok is false, and says
-// nothing of whether it is good. The strings are parts of the text.
+// scanRow parses the JSON of a row that is written exactly as appendRow writes it, much faster than
+// encoding/json. For any other text ok is false, which does not mean that the text is invalid: the
+// caller then uses encoding/json. The strings share memory with the text.
 func scanRow(text string) (j rowJSON, ok bool) {
 	s := jsontext.Scanner{Rest: text}
 	ok = s.Text(`{"url":`, &j.URL) && s.Text(`,"mime":`, &j.MIME) && s.Text(`,"status":`, &j.Status) &&
@@ -13,7 +13,7 @@ func scanRow(text string) (j rowJSON, ok bool) {
 	if !ok {
 		return j, false
 	}
-	s.Text(`,"truncated":`, &j.Truncated) // what is not there stays in the way of what follows
+	s.Text(`,"truncated":`, &j.Truncated) // a missing field is skipped
 	if s.Skip(`,"ns":`) && !s.Number(&j.Nanos) {
 		return j, false
 	}

@@ -6,14 +6,14 @@ import (
 	"sheaf/internal/linesort"
 )
 
-// sorter puts any number of lines in order with bounded memory.
+// sorter sorts any number of lines with bounded memory.
 type sorter struct{ *linesort.Sorter }
 
 func newSorter(dir string, limit int) *sorter {
 	return &sorter{linesort.New(dir, limit, compareLines)}
 }
 
-// sorted gives all that was added, in order.
+// sorted returns all lines that were added, in order.
 func (s *sorter) sorted() (rows, error) {
 	parts, err := s.Parts()
 	if err != nil {
@@ -26,7 +26,7 @@ func (s *sorter) sorted() (rows, error) {
 	return mergeRows(false, from...), nil
 }
 
-// added is a part of what was added, as rows.
+// added is one sorted part of the lines, as rows.
 type added struct{ of *linesort.Lines }
 
 func (a added) line() []byte               { return a.of.Line() }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Split gives the places that divide a range into stretches of about so many blocks each, in
-// their order. Only lists of blocks are read. After and Reverse are not looked at.
+// Split returns positions that divide a range into sections of about that many blocks each, in
+// order. It reads only lists of blocks, and ignores After and Reverse.
 func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, error) {
 	var heads []string
 	for _, r := range v.runs {
@@ -17,7 +17,7 @@ func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, e
 		if err != nil {
 			return nil, fmt.Errorf("URL index: %w", err)
 		}
-		for n++; n < r.Blocks; n++ { // what the first block has of the range is before every cut
+		for n++; n < r.Blocks; n++ { // the part of the range in the first block is before every cut
 			b, err := r.block(ctx, n)
 			if err != nil {
 				return nil, fmt.Errorf("URL index: %w", err)

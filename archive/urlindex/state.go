@@ -15,7 +15,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// KeyPrefix begins the keys of all objects of the index.
+// KeyPrefix is the prefix of the keys of all objects of the index.
 const KeyPrefix = "urls/"
 
 const (
@@ -26,40 +26,40 @@ const (
 // stateFormat is the format number that this version writes and reads.
 const stateFormat = 1
 
-// state is one entry of the index's log, the JSON object urls/state/<number>.
+// state is one entry of the index's log: the JSON object urls/state/<number>.
 type state struct {
 	Format int       `json:"format"`
 	N      int64     `json:"state"`
-	Prev   string    `json:"prev"` // SHA-256 of the entry before, empty in the first
+	Prev   string    `json:"prev"` // SHA-256 of the entry before; empty in the first
 	At     time.Time `json:"at"`
 	Kind   kind      `json:"kind"`
-	// Through says that every line of the catalog up to this sequence number is in the runs,
-	// but those that are erased or expired, and Holes.
+	// Through: every line of the catalog up to this sequence number is in the runs, except lines
+	// that are erased or expired, and Holes.
 	Through int64 `json:"through"`
-	// Swept says that no run has rows of what was erased up to this sequence number.
+	// Swept: no run has rows of records that were erased up to this sequence number.
 	Swept int64 `json:"swept"`
-	// Version and Record are the number of a version of the catalog that has Through, and
-	// the SHA-256 of its record; 0 and empty in a state that covers nothing.
+	// Version is the number of a version of the catalog that has Through, and Record the SHA-256 of
+	// its record. They are 0 and empty in a state that covers nothing.
 	Version int64  `json:"version"`
 	Record  string `json:"record,omitempty"`
-	// Holes are lines whose segments' indexes could not be read.
+	// Holes are lines whose segment's index could not be read.
 	Holes []int64  `json:"holes,omitempty"`
 	Runs  []runRef `json:"runs"`
 }
 
-// kind is what a state did.
+// kind is what a state has done.
 type kind string
 
 const (
-	kindBuild kind = "build" // took up new lines
-	kindMerge kind = "merge" // made one run of several
-	kindSweep kind = "sweep" // rewrote runs without what was erased
-	kindReset kind = "reset" // began anew
+	kindBuild kind = "build" // added new lines
+	kindMerge kind = "merge" // merged several runs into one
+	kindSweep kind = "sweep" // rewrote runs without erased records
+	kindReset kind = "reset" // discarded the index
 )
 
 func stateKey(n int64) string { return fmt.Sprintf("%s%020d", statePrefix, n) }
 
-// entry is a state with the digest of its bytes.
+// entry is a state with the SHA-256 of its bytes.
 type entry struct {
 	state
 	digest string
@@ -75,12 +75,12 @@ func (s *state) covers(seq int64) bool {
 }
 
 // states is the log of states in the store.
-type states struct{ store.Numbered }
+type states struct{ store.Log }
 
-func statesOf(st store.Store) states { return states{store.Numbered{Store: st, Key: stateKey}} }
+func statesOf(st store.Store) states { return states{store.Log{Store: st, Key: stateKey}} }
 
-// read gives state n; that of 0 covers nothing. Of a state that is no good the error is
-// ErrCorrupt, and number and digest are given all the same: another can follow on it.
+// read returns state n; state 0 covers nothing. If a state cannot be used, read returns ErrCorrupt,
+// but also the number and the digest, so that another state can follow it.
 func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	if n == 0 {
 		return &entry{}, nil
@@ -96,7 +96,7 @@ func (l states) read(ctx context.Context, n int64) (*entry, error) {
 	return &entry{s, digest(data)}, err
 }
 
-// parseState reads the record of state n.
+// parseState parses the bytes of state n.
 func parseState(data []byte, n int64) (s state, err error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("%w: %w", err, ErrCorrupt)
@@ -117,7 +117,7 @@ func parseState(data []byte, n int64) (s state, err error) {
 	return s, nil
 }
 
-// append adds the state that follows on prev, as Append does, and gives it.
+// append adds the state after prev, as Log.Append does, and returns it.
 func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error) {
 	s.Format, s.N, s.Prev = stateFormat, prev.N+1, prev.digest
 	data, err := json.Marshal(s)
@@ -130,8 +130,8 @@ func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error
 	return &entry{s, digest(data)}, nil
 }
 
-// putAgain puts an object, and where that failed, which tells nothing of what happened, once
-// more: that the key is taken is only said of an object that is whole and durable.
+// putAgain puts an object. After a failure, whose outcome is unknown, it puts once more: ErrExists
+// then means that the object is complete and durable.
 func putAgain(ctx context.Context, st store.Store, key string, r io.ReaderAt, size int64) error {
 	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
 	failed := put()
@@ -149,28 +149,28 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A run is a directory of four objects, which together are a ZipNum cluster.
+// The objects of a run. Together they are a ZipNum cluster.
 const (
 	fileRows   = "cdx.gz"       // rows, in gzip members of some lines each
-	fileBlocks = "cluster.idx"  // a line for each member
-	filePlaces = "location.txt" // says to other programs where cdx.gz is: beside it
-	filePages  = "pages"        // a line for each stretch of cluster.idx
+	fileBlocks = "cluster.idx"  // one line for each member
+	filePlaces = "location.txt" // tells other programs where cdx.gz is: in the same directory
+	filePages  = "pages"        // one line for each section of cluster.idx
 )
 
-// places is what location.txt holds.
+// places is the content of location.txt.
 const places = fileRows + "\t" + fileRows + "\n"
 
-// runRef is how a state names a run.
+// runRef describes a run within a state.
 type runRef struct {
 	Name   string `json:"name"`  // key of its directory
-	Level  int    `json:"level"` // how often its rows were merged
+	Level  int    `json:"level"` // how often its rows have been merged
 	Rows   int64  `json:"rows"`
 	Blocks int64  `json:"blocks"`
 	Cdx    file   `json:"cdx"`   // fileRows
 	Idx    file   `json:"idx"`   // fileBlocks
 	Pages  file   `json:"pages"` // filePages
 
-	built time.Time // when this process began to store it; zero of one that a state names
+	built time.Time // when this process began to store it; zero for a run from a state
 }
 
 // file describes one object of a run.
@@ -181,7 +181,7 @@ type file struct {
 
 func (r *runRef) check() error {
 	if id, ok := strings.CutPrefix(r.Name, runPrefix); !ok || id == "" || strings.Contains(id, "/") || store.CheckKey(r.Name) != nil {
-		return fmt.Errorf("run %q: is no name of a run: %w", r.Name, ErrCorrupt)
+		return fmt.Errorf("run %q: is not the name of a run: %w", r.Name, ErrCorrupt)
 	}
 	if r.Rows <= 0 || r.Blocks <= 0 || r.Cdx.Size <= 0 || r.Idx.Size <= 0 || r.Pages.Size <= 0 || r.Pages.Size > maxPages {
 		return fmt.Errorf("run %s: %d rows, %d blocks, %d, %d and %d bytes: %w", r.Name, r.Rows, r.Blocks, r.Cdx.Size, r.Idx.Size, r.Pages.Size, ErrCorrupt)
@@ -189,10 +189,10 @@ func (r *runRef) check() error {
 	return nil
 }
 
-// maxPages bounds what a reader holds of a run, in bytes: 10¹¹ rows.
+// maxPages limits the size of a run's list of pages, in bytes. It is enough for 10¹¹ rows.
 const maxPages = 1 << 30
 
-// objects are the keys and sizes of a run's objects, in the order in which they are stored.
+// objects returns the keys and sizes of a run's objects, in the order in which they are stored.
 func (r *runRef) objects() []store.Info {
 	return []store.Info{
 		{Key: r.Name + "/" + fileRows, Size: r.Cdx.Size}, {Key: r.Name + "/" + fileBlocks, Size: r.Idx.Size},

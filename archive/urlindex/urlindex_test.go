@@ -8,8 +8,8 @@ import (
 	"sheaf/archive/urlindex"
 )
 
-// What is published is found by its URL, after one build and after many merged ones, as the
-// segments' own indexes have it.
+// Published records are found by URL, after one build and after many merges, as in the segments'
+// own indexes.
 func TestFinds(t *testing.T) {
 	s := newSite(t)
 	if v := s.view(); v.Through() != 0 || v.Covers(1) {

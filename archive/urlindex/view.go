@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// View is the index at one state. It never changes, may be used from many goroutines, and
-// needs not be closed. What a later state does not need any more is deleted a day after that,
-// so a view that is older than half a day is not to be used.
+// View is the index at one state. It is immutable, may be used concurrently, and need not be
+// closed. Do not use a view for more than half a day: runs that a later state does not name are
+// deleted a day after it.
 type View struct {
 	state state
 	runs  []*run
 }
 
-// Through is the sequence number of the catalog up to which all lines are covered, but for
-// single ones: see Covers.
+// Through returns the sequence number up to which all lines of the catalog are covered, except for
+// a few: see Covers.
 func (v *View) Through() int64 { return v.state.Through }
 
-// Covers reports whether the records of the line with this sequence number are in the index.
-// Of lines that are erased or expired the rows may be there or not.
+// Covers reports whether the records of the line with this sequence number are in the index. The
+// rows of erased or expired lines may be missing all the same.
 func (v *View) Covers(seq int64) bool { return v.state.covers(seq) }
 
-// State is the number of the view's state; 0 covers nothing.
+// State returns the number of the view's state; 0 covers nothing.
 func (v *View) State() int64 { return v.state.N }
 
-// Records is how many rows the index has.
+// Records returns the number of rows in the index.
 func (v *View) Records() (n int64) {
 	for _, r := range v.runs {
 		n += r.Rows
@@ -35,9 +35,9 @@ func (v *View) Records() (n int64) {
 	return n
 }
 
-// Rows walks the rows of a range in their order, or from the last to the first. Blocks are read as
-// the walk comes to them. An error, which names what could not be read, ends it: then the
-// records can be found in the segments' indexes. A row is the caller's.
+// Rows yields the rows of a range, in order or in reverse. It reads blocks as it comes to them. An
+// error ends the walk; the records can then be found in the segments' indexes. The caller may keep
+// the rows.
 func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		m, err := v.begin(ctx, in)
@@ -65,10 +65,10 @@ func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 	}
 }
 
-// stride is how many rows are walked between two looks at the context.
+// stride is the number of rows between two checks of the context.
 const stride = 256
 
-// begin stands on the first row of a range, each run's block being read beside the others'.
+// begin returns the merged rows of a range. It reads the first block of each run in parallel.
 func (v *View) begin(ctx context.Context, in Range) (*merged, error) {
 	from := make([]rows, len(v.runs))
 	load, loadCtx := errgroup.WithContext(ctx)
@@ -86,8 +86,8 @@ func (v *View) begin(ctx context.Context, in Range) (*merged, error) {
 	return mergeRows(in.Reverse, from...), nil
 }
 
-// Blocks tells how many blocks, of BlockRows rows at most, a range touches, which bounds what
-// reading it costs. Only lists of blocks are read. After is not looked at.
+// Blocks returns the number of blocks, of at most BlockRows rows, that a range touches. It is a
+// limit for the cost of reading the range. Blocks reads only lists of blocks and ignores After.
 func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 	total := int64(0)
 	for _, r := range v.runs {
@@ -103,7 +103,7 @@ func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 			if b, err := r.block(ctx, last); err != nil {
 				return 0, fmt.Errorf("URL index: %w", err)
 			} else if b.head >= in.To {
-				continue // all of the run lies behind
+				continue // all of the run is after the range
 			}
 		}
 		total += last - first + 1
@@ -111,5 +111,5 @@ func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 	return total, nil
 }
 
-// BlockRows is how many rows a block has.
+// BlockRows is the number of rows in a block; the last block of a run may have fewer.
 const BlockRows = blockRows

@@ -11,14 +11,14 @@ import (
 	"sheaf/archive/catalog"
 )
 
-// withdrawn tells of rows whether they are gone for good: their line has expired, or they are
-// erased. What is only taken down is not.
+// withdrawn reports which rows are gone for good: their line has expired, or they are erased. A
+// take-down alone does not count, because it may be lifted.
 type withdrawn struct {
-	expired []uint64                       // a bit for each sequence number
-	erased  map[string][]catalog.Tombstone // by what the host's URL keys begin with
+	expired []uint64                       // one bit for each sequence number
+	erased  map[string][]catalog.Tombstone // by the common prefix of the host's URL keys
 }
 
-// loadWithdrawn reads what a version of the catalog has of expiries and erasures.
+// loadWithdrawn reads the expiries and erasures of a version of the catalog.
 func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, error) {
 	w := &withdrawn{erased: make(map[string][]catalog.Tombstone)}
 	for e, err := range snap.Expired(ctx) {
@@ -46,17 +46,17 @@ func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, err
 	return w, nil
 }
 
-// keyOfHost is what the URL keys of a host begin with; namesakes with and without www have the same.
+// keyOfHost returns the prefix of a host's URL keys. A host with and without "www." has the same.
 func keyOfHost(host string) string {
 	scheme := "http"
 	if strings.HasSuffix(host, ":80") {
-		scheme = "https" // whose port 80 stays in the key
+		scheme = "https" // its URL keys keep port 80
 	}
 	key, _, _ := strings.Cut(archive.SURT(scheme+"://"+host+"/"), ")")
 	return key + ")"
 }
 
-// has reports whether the row of a well-formed line is gone.
+// has reports whether the row of a well-formed line is gone for good.
 func (w *withdrawn) has(line []byte) (bool, error) {
 	if w.expired != nil {
 		seq, err := seqOf(line)
@@ -97,7 +97,7 @@ func covered(r *Row, stones []catalog.Tombstone) bool {
 	return false
 }
 
-// seqOf reads the line's sequence number alone: the last of the names in it.
+// seqOf returns the line's sequence number without parsing the rest.
 func seqOf(line []byte) (int64, error) {
 	const name = `,"seq":`
 	if i := bytes.LastIndex(line, []byte(name)); i >= 0 {
@@ -106,7 +106,7 @@ func seqOf(line []byte) (int64, error) {
 			return seq, nil
 		}
 	}
-	r, err := parseRow(line) // of another writer
+	r, err := parseRow(line) // not written by appendRow
 	if err != nil {
 		return 0, err
 	}

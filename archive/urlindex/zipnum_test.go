@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Another program, which follows the published description of ZipNum, finds in the runs as they lie in
-// the store what the index itself finds.
+// A reader that is written after the published description of ZipNum finds the same in the runs as
+// the index itself.
 func TestOtherReader(t *testing.T) {
 	testkit.Slow(t)
 	python := testkit.Tool(t, "python3")

@@ -1,5 +1,5 @@
-// Package bytecache keeps what is costly to make again, the least recently used first to go,
-// within a bound on bytes. It is golang-lru's list, whose own bound is on entries.
+// Package bytecache is an LRU cache whose limit is in bytes. It wraps golang-lru, whose limit is
+// the number of entries.
 package bytecache
 
 import (
@@ -9,8 +9,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Cache holds values under keys that name what never changes, so nothing is ever invalidated.
-// It may be used by many at once.
+// Cache caches values that never change, so there is no invalidation. It may be used concurrently.
 type Cache[K comparable] struct {
 	limit int64
 
@@ -24,15 +23,15 @@ type cached struct {
 	cost  int64
 }
 
-// New makes a cache of values that cost limit bytes together.
+// New returns a cache for values of at most limit bytes together.
 func New[K comparable](limit int64) *Cache[K] {
 	c := &Cache[K]{limit: limit}
-	// The only error is a size that is not positive. Bytes bound it, not entries.
+	// NewLRU fails only if the number of entries is not positive.
 	c.lru, _ = simplelru.NewLRU(math.MaxInt, func(_ K, e cached) { c.bytes -= e.cost })
 	return c
 }
 
-// Get gives the value under a key, and whether there is one.
+// Get returns the value of a key, and whether there is one.
 func (c *Cache[K]) Get(key K) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +39,8 @@ func (c *Cache[K]) Get(key K) (any, bool) {
 	return e.value, ok
 }
 
-// Add keeps a value that costs about so many bytes, unless there is one or it costs more than all may.
+// Add caches a value of about cost bytes. It does nothing if the key is cached or cost exceeds the
+// limit.
 func (c *Cache[K]) Add(key K, value any, cost int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package coding takes the content codings off HTTP bodies (RFC 9110, 8.4): the robot
-// does as it fetches, import does with what others have kept coded. The idea is to be
-// as forgiving as browsers are, because servers are wrong about their codings.
+// Package coding decodes the content codings of HTTP bodies (RFC 9110, 8.4), for the robot and for
+// the import of foreign files. It is as forgiving as browsers are, because servers often declare
+// wrong codings.
 package coding
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Body is a body without its content codings.
+// Body is a body after decoding.
 type Body struct {
 	io.Reader
-	Removed bool // Content-Encoding no longer holds
+	Removed bool // the codings are decoded, so Content-Encoding no longer applies
 	close   func()
 }
 
-// Close gives back what the decoders hold. What was read from stays open.
+// Close releases the decoders. It does not close the reader given to Decode.
 func (d *Body) Close() { d.close() }
 
-// maxCodings is how many codings one upon the other are taken off.
+// maxCodings limits the number of codings of one body.
 const maxCodings = 4
 
-// Decode takes off the codings that the values of Content-Encoding name, last first. A
-// coding that is not known here stays on; one that is declared and not
-// there is passed over, as browsers do with gzip.
+// Decode decodes the codings that the values of Content-Encoding name, the last one first. If a
+// coding is unknown, nothing is decoded. If a coding is declared but the body is not in it, it is
+// ignored, as browsers do with gzip.
 func Decode(r io.Reader, values []string) (*Body, error) {
 	var codings []string
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
@@ -63,7 +63,7 @@ func (d *Body) takeOff(coding string) error {
 	d.Reader, d.Removed = in, true
 	magic, err := in.Peek(2)
 	if err != nil {
-		if err == io.EOF { // nothing, or too little to be coded
+		if err == io.EOF { // empty, or too short to be encoded
 			return nil
 		}
 		return err
@@ -93,8 +93,8 @@ func (d *Body) takeOff(coding string) error {
 	return err
 }
 
-// gzipReader reads members one after another and ends, as browsers do, where
-// what follows a whole member is no other.
+// gzipReader decodes gzip members one after another. Like browsers it ends where what follows a
+// member is not another one.
 type gzipReader struct {
 	in *bufio.Reader
 	z  *gzip.Reader

@@ -1,8 +1,7 @@
-// Package connlimit bounds the connections of an HTTP server, in all and from one
-// address. The idea: a connection between two requests is worth little, one under
-// way much. Where there is no room for a new connection the one that has been
-// idle longest goes; only where none is idle is the new one turned away. So ten
-// thousand connections that are opened and left alone keep nobody out.
+// Package connlimit limits the connections of an HTTP server, in total and from one address. If
+// there is no room for a new connection, the connection that has been idle longest is closed; only
+// if none is idle, the new one is. So thousands of connections that are opened and left idle lock
+// nobody out.
 package connlimit
 
 import (
@@ -15,7 +14,7 @@ import (
 	"sheaf/internal/peer"
 )
 
-// Limits of a server.
+// Limits are the limits of a server.
 type Limits struct {
 	Total      int // connections at once
 	PerAddress int // from one IPv4 address or IPv6 /64; loopback, where a proxy may stand, is not bounded
@@ -24,7 +23,7 @@ type Limits struct {
 	Unbounded func(netip.Addr) bool
 }
 
-// Guard keeps a server within its limits, by http.Server.ConnState.
+// Guard enforces the limits through http.Server.ConnState.
 type Guard struct {
 	limits Limits
 
@@ -40,20 +39,20 @@ type entry struct {
 	idle   *list.Element
 }
 
-// New makes a guard. Limits that are not positive do not bound.
+// New returns a guard. A limit that is not positive means no limit.
 func New(limits Limits) *Guard {
 	return &Guard{limits: limits, conns: make(map[net.Conn]*entry), idle: list.New(), origin: make(map[netip.Prefix]int)}
 }
 
-// ConnState is for http.Server.ConnState. A connection that has sent nothing yet
-// counts as idle.
+// ConnState is the hook for http.Server.ConnState. A new connection that has sent nothing counts as
+// idle.
 func (g *Guard) ConnState(c net.Conn, state http.ConnState) {
 	for _, victim := range g.note(c, state) {
 		victim.Close()
 	}
 }
 
-// note takes down the state and returns the connections that have to go.
+// note records the state and returns the connections to close.
 func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,8 +82,8 @@ func (g *Guard) note(c net.Conn, state http.ConnState) (victims []net.Conn) {
 	return victims
 }
 
-// makeRoom forgets the longest idle connection of the same address, or of all, where one
-// too many is open, or e itself where none is idle.
+// makeRoom returns the connection to close if one too many is open in total or from e's address:
+// the one that has been idle longest, or e itself if none is idle. It forgets that connection.
 func (g *Guard) makeRoom(e *entry) []net.Conn {
 	of := func(*entry) bool { return true }
 	switch {

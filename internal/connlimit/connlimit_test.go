@@ -34,28 +34,28 @@ func TestPerAddress(t *testing.T) {
 	g.ConnState(a, http.StateActive)
 	c := open("192.0.2.1")
 	if a.closed || !b.closed || c.closed || other.closed {
-		t.Errorf("the idle one of the address should have gone: %v %v %v %v", a.closed, b.closed, c.closed, other.closed)
+		t.Errorf("want only the address's idle connection closed, got: %v %v %v %v", a.closed, b.closed, c.closed, other.closed)
 	}
-	g.ConnState(b, http.StateClosed) // as the server says of one that it finds closed
+	g.ConnState(b, http.StateClosed) // as the server calls it for the closed connection
 	g.ConnState(c, http.StateActive)
 	if d := open("192.0.2.1"); !d.closed || a.closed || c.closed {
-		t.Error("with both at work the new one should have been turned away")
+		t.Error("both connections are active, but the new one was not refused")
 	}
 	g.ConnState(a, http.StateIdle)
 	g.ConnState(a, http.StateClosed)
 	if d := open("192.0.2.1"); d.closed {
-		t.Error("a place that was given back was not given out")
+		t.Error("a connection was refused although another had closed")
 	}
 	for range 5 {
 		if d := open("127.0.0.1"); d.closed {
-			t.Error("loopback was bounded")
+			t.Error("a connection from loopback was refused")
 		}
 	}
 	first := open("2001:db8::1")
 	open("2001:db8::2")
 	open("2001:db8::3")
 	if !first.closed {
-		t.Error("addresses of one /64 should count as one")
+		t.Error("a second address of a /64 was not counted with the first")
 	}
 }
 
@@ -70,11 +70,11 @@ func TestNothingIsKept(t *testing.T) {
 		g.ConnState(c, http.StateClosed)
 	}
 	if len(g.conns) != 0 || len(g.origin) != 0 || g.idle.Len() != 0 {
-		t.Errorf("left over: %d connections, %d addresses, %d idle", len(g.conns), len(g.origin), g.idle.Len())
+		t.Errorf("after closing all: %d connections, %d addresses, %d idle", len(g.conns), len(g.origin), g.idle.Len())
 	}
 }
 
-// TestIdleCrowd: many connections that ask nothing keep nobody out of a real server.
+// TestIdleCrowd: many idle connections lock nobody out of a real server.
 func TestIdleCrowd(t *testing.T) {
 	const total = 50
 	g := New(Limits{Total: total})

@@ -1,6 +1,5 @@
-// Package durable has the file operations that are acknowledged on: each is on
-// disk, directory entry included, when it returns nil. Each may be done again
-// after a crash at any point of it.
+// Package durable has file operations that are on disk when they return nil, including the
+// directory entry. After a crash in the middle, each operation may be repeated.
 package durable
 
 import (
@@ -11,15 +10,15 @@ import (
 	"path/filepath"
 )
 
-// TempSuffix ends the names of files that WriteFile has not finished. After a
-// crash they may be removed.
+// TempSuffix is the suffix of files that WriteFile has not finished. After a crash they may be
+// removed.
 const TempSuffix = ".tmp"
 
-// Disk does the operations on a System.
+// Disk performs the operations on a System.
 type Disk struct{ System }
 
-// WriteFile replaces the file at path with data: readers see the old content or
-// the new, never a part. Calls for one path must not overlap.
+// WriteFile replaces the file at path by one with data. Readers see either the old content or the
+// new one. Concurrent calls must not use the same path.
 func (d Disk) WriteFile(path string, data []byte, perm fs.FileMode) error {
 	temp := path + TempSuffix
 	f, err := d.Create(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
@@ -31,7 +30,7 @@ func (d Disk) WriteFile(path string, data []byte, perm fs.FileMode) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		_ = d.Remove(temp) // it may be what has filled the disk
+		_ = d.Remove(temp) // the disk may be full because of it
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return d.Move(temp, path)
@@ -51,7 +50,7 @@ func (d Disk) Move(from, to string) error {
 	return d.SyncDir(filepath.Dir(from))
 }
 
-// MakeDir makes a directory in one that exists; it may be there already.
+// MakeDir creates a directory whose parent exists. The directory may exist already.
 func (d Disk) MakeDir(path string, perm fs.FileMode) error {
 	if err := d.Mkdir(path, perm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -59,7 +58,7 @@ func (d Disk) MakeDir(path string, perm fs.FileMode) error {
 	return d.SyncDir(filepath.Dir(path))
 }
 
-// Drop deletes a file or a whole directory; it may be gone already.
+// Drop deletes a file, or a directory with everything in it. It may be gone already.
 func (d Disk) Drop(path string) error {
 	if err := d.RemoveAll(path); err != nil {
 		return err
@@ -67,27 +66,27 @@ func (d Disk) Drop(path string) error {
 	return d.SyncDir(filepath.Dir(path))
 }
 
-// What follows does the same on the machine's file system.
+// The following functions perform the operations on the host's file system.
 
-// WriteFile replaces the file at path, which its owner's group may read.
+// WriteFile replaces the file at path. The owner's group may read it.
 func WriteFile(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o640) }
 
-// WriteSecret replaces the file at path, which only its owner may read.
+// WriteSecret replaces the file at path. Only its owner may read it.
 func WriteSecret(path string, data []byte) error { return Disk{Host{}}.WriteFile(path, data, 0o600) }
 
-// Create makes an empty file, or empties the one there is by putting a new one
-// in its place: who still writes to the old one does so unseen.
+// Create creates an empty file. If the file exists, a new one replaces it, and a process that still
+// writes to the old one does not affect the new one.
 func Create(path string) error { return WriteFile(path, nil) }
 
-// Rename moves a file or directory within one file system.
+// Rename renames a file or directory within one file system.
 func Rename(from, to string) error { return Disk{Host{}}.Move(from, to) }
 
-// Mkdir makes a directory in one that exists; it may be there already.
+// Mkdir creates a directory whose parent exists. The directory may exist already.
 func Mkdir(path string) error { return Disk{Host{}}.MakeDir(path, 0o750) }
 
-// MkdirAll makes a directory and those above it that are missing. Those that are
-// there are taken to be durable, but for the directory itself: whoever made it may
-// have lost power before saying so.
+// MkdirAll creates a directory and its missing parents. It assumes that existing parents are
+// durable. The directory itself may not be, even if it exists: the power may have failed before its
+// creator synced it.
 func MkdirAll(path string, perm fs.FileMode) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -102,19 +101,19 @@ func MkdirAll(path string, perm fs.FileMode) error {
 	}
 	made := os.Mkdir(path, perm)
 	if made != nil {
-		info, err := os.Stat(path) // a link to a directory is one
+		info, err := os.Stat(path) // follows a symbolic link to a directory
 		if err != nil || !info.IsDir() {
 			return made
 		}
 	}
 	err = SyncDir(filepath.Dir(path))
 	if made != nil && errors.Is(err, fs.ErrPermission) {
-		return nil // one that an administrator made, in a directory of his own
+		return nil // created by an administrator, in a directory of another owner
 	}
 	return err
 }
 
-// Remove deletes a file or a whole directory; it may be gone already.
+// Remove deletes a file, or a directory with everything in it. It may be gone already.
 func Remove(path string) error { return Disk{Host{}}.Drop(path) }
 
 // SyncDir makes the entries of a directory durable.

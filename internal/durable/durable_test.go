@@ -12,13 +12,13 @@ import (
 	"sheaf/internal/powerloss"
 )
 
-// deed is one operation, with what must hold of a file or directory before it, and after.
+// deed is an operation, and what must hold before and after it.
 type deed struct {
 	name    string
-	prepare func(d durable.Disk, at func(string) string) error // is durable when it returns
+	prepare func(d durable.Disk, at func(string) string) error // durable when it returns
 	do      func(d durable.Disk, at func(string) string) error
 	before  func(dir string) error // may hold until do has returned
-	after   func(dir string) error // may hold once do has begun, and must once it has returned
+	after   func(dir string) error // may hold once do has begun, and must hold once it has returned
 }
 
 func holds(name, want string) func(dir string) error {
@@ -69,8 +69,8 @@ func deeds() []deed {
 	}
 }
 
-// Each operation survives a loss of power once it has returned, and before that
-// leaves what was there or what is to be, and no third.
+// Once it has returned, each operation survives a power failure. Before that, a power failure
+// leaves either the old state or the new one.
 func TestPowerLoss(t *testing.T) {
 	for _, c := range deeds() {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// An operation without its syncs is found out.
+// The test finds an operation that leaves out its syncs.
 func TestPowerLossIsNoticed(t *testing.T) {
 	for _, c := range deeds() {
 		if try(t, c, func(s durable.System) durable.System { return unsynced{s} }) == nil {
@@ -94,8 +94,8 @@ type unsynced struct{ durable.System }
 
 func (unsynced) SyncDir(string) error { return nil }
 
-// try does the deed on a recorded disk whose syncs within may leave out, and looks
-// at all states in which a loss of power can leave it.
+// try performs the deed on a recorded disk, and checks every state that a power failure can leave.
+// within may return a disk without syncs.
 func try(t *testing.T, c deed, within func(durable.System) durable.System) error {
 	base := t.TempDir()
 	r := &powerloss.Recorder{System: durable.Host{}, Base: base}
@@ -123,7 +123,7 @@ func try(t *testing.T, c deed, within func(durable.System) durable.System) error
 	return nil
 }
 
-// MkdirAll makes what is missing, and leaves what is there.
+// MkdirAll creates what is missing and keeps what exists.
 func TestMkdirAll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b", "c")
 	for range 2 {

@@ -7,15 +7,15 @@ import (
 	"os"
 )
 
-// File is a file that is being written.
+// File is a file opened for writing.
 type File interface {
 	io.Writer
 	Sync() error
 	Close() error
 }
 
-// System is what durable operations ask of a file system. Of these only Sync and
-// SyncDir make anything last: all else a loss of power may undo, in any order.
+// System is the file system that durable operations need. Only Sync and SyncDir make anything
+// durable: a power failure may undo all else, in any order.
 type System interface {
 	Create(name string, flag int, perm fs.FileMode) (File, error) // as os.OpenFile
 	Mkdir(name string, perm fs.FileMode) error
@@ -26,7 +26,7 @@ type System interface {
 	SyncDir(name string) error
 }
 
-// Host is the machine's file system.
+// Host is the host's file system.
 type Host struct{}
 
 // Create implements System.
@@ -52,7 +52,7 @@ func (Host) RemoveAll(name string) error { return os.RemoveAll(name) }
 // SyncDir implements System.
 func (Host) SyncDir(name string) error { return syncDir(os.Open(name)) }
 
-// Root is the part of the file system below a directory, which no link leads out of.
+// Root is the part of the file system below a directory. Symbolic links do not lead out of it.
 type Root struct{ *os.Root }
 
 // Create implements System.
@@ -63,7 +63,7 @@ func (r Root) Create(name string, flag int, perm fs.FileMode) (File, error) {
 // SyncDir implements System.
 func (r Root) SyncDir(name string) error { return syncDir(r.Open(name)) }
 
-// file keeps a nil *os.File from becoming a File that is not nil.
+// file returns a nil File for a nil *os.File.
 func file(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// Package jsontext reads JSON that is just as one program writes it, in a fraction of the
-// time of encoding/json: text whose fields and their order are known is taken apart from its beginning.
-// Whatever else the text is, a Scanner only says that it is not so; its user then reads it properly.
+// Package jsontext parses JSON whose fields and their order are known, much faster than
+// encoding/json. It accepts only the exact text that one program writes. For any other text a
+// Scanner fails, and the caller then uses encoding/json.
 package jsontext
 
 import (
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Scanner takes a text apart from its beginning. Rest is what is left of it.
+// Scanner parses a text from its beginning. Rest is the remaining text.
 type Scanner struct{ Rest string }
 
-// Skip takes a prefix off, if it is there.
+// Skip removes a prefix, and reports whether it was there.
 func (s *Scanner) Skip(prefix string) (ok bool) {
 	s.Rest, ok = strings.CutPrefix(s.Rest, prefix)
 	return ok
 }
 
-// Text takes a prefix and a string behind it off, if that is of plain ASCII without escapes.
-// What it gives is a part of the text.
+// Text removes a prefix and the string after it, and stores the string. The string must be ASCII
+// without escapes; it shares memory with the text. If the text differs, Text changes nothing.
 func (s *Scanner) Text(prefix string, to *string) bool {
 	after, ok := strings.CutPrefix(s.Rest, prefix)
 	if !ok || after == "" || after[0] != '"' {
@@ -36,7 +36,7 @@ func (s *Scanner) Text(prefix string, to *string) bool {
 	return false
 }
 
-// Number takes digits off, as JSON writes a whole number that is not negative.
+// Number removes and stores a whole number that is not negative.
 func (s *Scanner) Number(to *int64) bool {
 	i := 0
 	for i < len(s.Rest) && '0' <= s.Rest[i] && s.Rest[i] <= '9' {

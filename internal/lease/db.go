@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// DB hands out leases by the control database. Each name has a queue of rows,
-// numbered by tokens in the order of their arrival; the first is the holder. All in
-// it count up a beat of their own. Who sees another's beat stand still for the time
-// to live removes that row. So no two clocks are ever compared: a clock that is set,
-// or that differs between machines, does nothing.
+// DB grants leases through the control database. Each name has a queue of rows, numbered by tokens
+// in order of arrival; the first row is the holder's. Each waiter and holder counts up a beat in
+// its own row. A waiter that sees the beat of a row ahead stand still for the TTL removes that row.
+// So no clocks are compared: a clock that is set, or that differs between machines, has no effect.
 type DB struct {
 	db       *sql.DB
 	presence *Presence
 	opt      Options
 }
 
-// NewDB gives leases by the database, which internal/db has opened. With a presence
-// those who share its directory take over at once from a process that has died.
+// NewDB returns a DB on a database that internal/db has opened. Processes that share the directory
+// of presence notice at once when one of them has died; presence may be nil.
 func NewDB(db *sql.DB, presence *Presence, opt Options) *DB {
 	opt.fill()
 	if opt.Holder == "" {
@@ -33,18 +32,18 @@ func NewDB(db *sql.DB, presence *Presence, opt Options) *DB {
 	return &DB{db: db, presence: presence, opt: opt}
 }
 
-// row is one of a name's queue.
+// row is one row of a name's queue.
 type row struct {
 	token  int64
 	beat   int64
 	holder string
 }
 
-// longestLook is the longest time between two looks of one who waits.
+// longestLook is the longest interval at which a waiter looks at the queue.
 const longestLook = 200 * time.Millisecond
 
-// errPassedOver says that others have taken this one for dead.
-var errPassedOver = errors.New("passed over: its beat was not seen for too long")
+// errPassedOver says that another process has removed this one's row.
+var errPassedOver = errors.New("removed from the queue: its beat was not seen for too long")
 
 // Do implements Locker.
 func (d *DB) Do(ctx context.Context, name string, f func(context.Context, int64) error) error {
@@ -76,23 +75,23 @@ func (d *DB) Raise(ctx context.Context, name string, least int64) error {
 	return nil
 }
 
-// waiter is one Do: its row, and what it has seen of the rows before it.
+// waiter is one call of Do: its row, and what it has seen of the rows ahead.
 type waiter struct {
 	*DB
 	name  string
-	token int64     // 0: has no row
-	beat  time.Time // when the row's beat was last counted up, before it was asked for
+	token int64     // 0: there is no row
+	beat  time.Time // start of the request that last counted up the row's beat
 	seen  map[int64]sighting
 }
 
-// sighting is the beat of another's row, and since when it stands at that.
+// sighting is the beat of another row, and the time since when it has not changed.
 type sighting struct {
 	beat  int64
 	since time.Time
 }
 
-// enter takes a place at the queue's end. The token is counted up in a row, and not
-// by a sequence, so that the order of tokens is that in which rows become visible.
+// enter adds a row at the end of the queue. The token comes from a counter in a row, not from a
+// sequence: so rows become visible in the order of their tokens.
 func (w *waiter) enter(ctx context.Context) error {
 	w.beat = time.Now()
 	tx, err := w.db.BeginTx(ctx, nil)
@@ -109,11 +108,11 @@ func (w *waiter) enter(ctx context.Context) error {
 	if _, err := tx.ExecContext(ctx, `INSERT INTO lease_queue (name, token, holder) VALUES (?, ?, ?)`, w.name, token, w.opt.Holder); err != nil {
 		return err
 	}
-	w.token = token // the outcome of the commit may stay unknown
+	w.token = token // set before the commit, whose outcome may stay unknown
 	return tx.Commit()
 }
 
-// wait returns when the row is the first.
+// wait returns when the row is the first in the queue.
 func (w *waiter) wait(ctx context.Context) error {
 	w.seen = make(map[int64]sighting)
 	for {
@@ -140,7 +139,7 @@ func (w *waiter) wait(ctx context.Context) error {
 	}
 }
 
-// ahead gives the rows before this one's.
+// ahead returns the rows before this one's, or errPassedOver if this one's is gone.
 func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
 	rows, err := w.db.QueryContext(ctx, `SELECT token, beat, holder FROM lease_queue WHERE name = ? AND token <= ? ORDER BY token`, w.name, w.token)
 	if err != nil {
@@ -163,7 +162,7 @@ func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
 	return ahead[:len(ahead)-1], nil
 }
 
-// judge removes another's row if its process has died or not been heard of.
+// judge removes another's row if its process has died or its beat has stood still for the TTL.
 func (w *waiter) judge(ctx context.Context, r row) error {
 	was, ok := w.seen[r.token]
 	if !ok || was.beat != r.beat {
@@ -180,7 +179,7 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 	if !gone {
 		return nil
 	}
-	// Only at that beat: one that is heard of after all stays.
+	// Only with that beat: if its process has counted since, the row stays.
 	res, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ? AND beat = ?`, w.name, r.token, r.beat)
 	if err != nil {
 		return err
@@ -188,11 +187,11 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	w.opt.Log.Warn("lease: passed over one that is not heard of", "name", w.name, "token", r.token, "holder", r.holder)
+	w.opt.Log.Warn("lease: removed a holder or waiter that does not answer", "name", w.name, "token", r.token, "holder", r.holder)
 	return nil
 }
 
-// count tells the others that this one lives.
+// count counts up the beat, to show the others that this process is alive.
 func (w *waiter) count(ctx context.Context) error {
 	at := time.Now()
 	res, err := w.db.ExecContext(ctx, `UPDATE lease_queue SET beat = beat + 1 WHERE name = ? AND token = ?`, w.name, w.token)
@@ -208,8 +207,8 @@ func (w *waiter) count(ctx context.Context) error {
 	return nil
 }
 
-// keep counts the beat up until ctx ends, the row is gone, or the others may think
-// that it stands still.
+// keep counts up the beat until ctx ends. It returns ErrLost if the row is gone, or if the others
+// may have seen the beat stand still for the TTL.
 func (w *waiter) keep(ctx context.Context) error {
 	var last error
 	for {
@@ -230,12 +229,12 @@ func (w *waiter) keep(ctx context.Context) error {
 		case errors.Is(last, errPassedOver) || last != nil && !time.Now().Before(end):
 			return fmt.Errorf("lease %s: %w: %w", w.name, ErrLost, last)
 		case last != nil:
-			w.opt.Log.Warn("lease: cannot be put off", "name", w.name, "left", time.Until(end), "err", last)
+			w.opt.Log.Warn("lease: not renewed; trying again", "name", w.name, "left", time.Until(end), "err", last)
 		}
 	}
 }
 
-// leave gives up the row, where there is one.
+// leave removes the row, if there is one.
 func (w *waiter) leave(ctx context.Context) {
 	if w.token == 0 {
 		return
@@ -243,6 +242,6 @@ func (w *waiter) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
 	defer cancel()
 	if _, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ?`, w.name, w.token); err != nil {
-		w.opt.Log.Warn("lease: not given up; it ends by itself", "name", w.name, "after", w.opt.TTL, "err", err)
+		w.opt.Log.Warn("lease: not released; it ends by itself", "name", w.name, "after", w.opt.TTL, "err", err)
 	}
 }

@@ -44,8 +44,8 @@ func testDB(t *testing.T, source string) {
 	})
 }
 
-// still holds a lease and stands still, as a process that is stopped does: nothing
-// puts the lease off, and what it was about to write it writes when it is let go.
+// still enters a queue without counting its beat, like a process that is suspended. It returns the
+// token, with which the test later writes.
 func still(t *testing.T, d *sql.DB, name, holder string) (token int64) {
 	t.Helper()
 	err := d.QueryRow(`INSERT INTO leases (name, token) VALUES (?, 1)
@@ -59,8 +59,8 @@ func still(t *testing.T, d *sql.DB, name, holder string) (token int64) {
 	return token
 }
 
-// One who stands still is passed over once its time to live has gone by, and the
-// guarded thing refuses what it writes later.
+// A suspended holder loses its lease after the TTL, and the guarded resource refuses its later
+// write.
 func TestDBPassesOverWhoStandsStill(t *testing.T) {
 	t.Parallel()
 	source := dbtest.Source(t)
@@ -74,16 +74,16 @@ func TestDBPassesOverWhoStandsStill(t *testing.T) {
 		const ttl = 500 * time.Millisecond
 		j.contend(t.Context(), "next", lease.NewDB(d, nil, lease.Options{TTL: ttl}), 1)
 		if took := time.Since(began); took < ttl {
-			t.Errorf("passed over after %v", took)
+			t.Errorf("lease passed on after %v", took)
 		}
 		if err := j.write("still", stale); !errors.Is(err, errRefused) {
-			t.Errorf("the stale holder gets %v", err)
+			t.Errorf("a write of the suspended holder returned %v", err)
 		}
 	})
 }
 
-// A process that has ended keeps nobody waiting who shares its directory; one that
-// lives, or that is elsewhere, keeps its lease.
+// Processes that share a directory do not wait for a dead holder. A holder that is alive, or that
+// uses another directory, keeps its lease.
 func TestDBKnowsTheDead(t *testing.T) {
 	t.Parallel()
 	source := dbtest.Source(t)
@@ -121,10 +121,10 @@ func TestDBKnowsTheDead(t *testing.T) {
 	})
 }
 
-// A holder that others took for dead, and one whose database is gone, learn of it.
+// A holder learns when others have removed its row and when its database is gone.
 func TestDBTellsOfLoss(t *testing.T) {
 	for name, lose := range map[string]func(*sql.DB) error{
-		"passed over": func(d *sql.DB) error { _, err := d.Exec(`DELETE FROM lease_queue`); return err },
+		"row removed": func(d *sql.DB) error { _, err := d.Exec(`DELETE FROM lease_queue`); return err },
 		"no database": func(d *sql.DB) error { return d.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDBTellsOfLoss(t *testing.T) {
 					testkit.Must(t, lose(d))
 					<-ctx.Done()
 					if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
-						t.Errorf("the context ended for %v", cause)
+						t.Errorf("the context ended with cause %v", cause)
 					}
 					return ctx.Err()
 				})

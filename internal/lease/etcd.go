@@ -15,12 +15,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Etcd hands out leases by an etcd cluster, and so by the majority of its members,
-// whichever these are at the time. A name's queue is the keys below it, in the order
-// of their creation; the first is the holder's. Each key lives by an etcd lease.
+// Etcd grants leases through an etcd cluster. It works while a majority of the cluster's members
+// does, whichever members these are. A name's queue is the keys below it, in order of creation; the
+// first is the holder's. Each key is attached to an etcd lease.
 //
-// A token is the revision of the key's creation, above what the name was raised to.
-// etcd's own Mutex is not used: it gives its place up when a member fails while it
+// A token is the revision at which the key was created plus a number that Raise keeps for the name.
+// etcd's own Mutex does not suffice: it gives up its place in the queue if a member fails while it
 // waits.
 type Etcd struct {
 	client *clientv3.Client
@@ -28,23 +28,22 @@ type Etcd struct {
 	opt    Options
 }
 
-// EtcdOptions name a cluster.
+// EtcdOptions describe a cluster.
 type EtcdOptions struct {
-	// Client has the endpoints and credentials. Times that it leaves zero are set
-	// so that a member that is gone is noticed in seconds, and members that come
-	// later are learnt of.
+	// Client has the endpoints and credentials. Intervals and time-outs that are zero are set so
+	// that a lost member is noticed in seconds and new members become known.
 	Client clientv3.Config
 	Prefix string // of all keys; "sheaf" if empty
 	Options
 }
 
 const (
-	etcdTry  = 3 * time.Second // how long one request may take before another member is asked
+	etcdTry  = 3 * time.Second // time-out of one request, after which another member is tried
 	etcdSync = 30 * time.Second
 )
 
-// NewEtcd gives leases by the cluster. It does not wait for it: what is asked while
-// there is no majority waits until there is one.
+// NewEtcd returns an Etcd without waiting for the cluster. Requests wait while there is no
+// majority.
 func NewEtcd(opt EtcdOptions) (*Etcd, error) {
 	opt.fill()
 	if opt.Holder == "" {
@@ -60,7 +59,7 @@ func NewEtcd(opt EtcdOptions) (*Etcd, error) {
 	}
 	c.PermitWithoutStream = true
 	if c.Logger == nil {
-		c.Logger = zap.NewNop() // what fails is told by us, once
+		c.Logger = zap.NewNop() // try logs what fails, once
 	}
 	client, err := clientv3.New(c)
 	if err != nil {
@@ -73,7 +72,7 @@ func NewEtcd(opt EtcdOptions) (*Etcd, error) {
 	return &Etcd{client: client, prefix: prefix, opt: opt.Options}, nil
 }
 
-// Close ends the connections. Leases that are held end by themselves.
+// Close closes the connections. Leases that are held expire by themselves.
 func (e *Etcd) Close() error { return e.client.Close() }
 
 func (e *Etcd) queue(name string) string { return e.prefix + "/queue/" + name + "/" }
@@ -97,8 +96,8 @@ func (e *Etcd) Do(ctx context.Context, name string, f func(context.Context, int6
 	}
 }
 
-// Raise implements Locker. The name is raised to what, added to the revision of any
-// key that is created from now on, is more than least.
+// Raise implements Locker. It stores a number that makes tokens of keys created from now on exceed
+// least.
 func (e *Etcd) Raise(ctx context.Context, name string, least int64) error {
 	key := e.above(name)
 	for {
@@ -125,7 +124,7 @@ func (e *Etcd) Raise(ctx context.Context, name string, least int64) error {
 	}
 }
 
-// number reads what a name was raised to, and the revision of that.
+// number returns the number that Raise has stored, and the revision of its key.
 func number(r *clientv3.GetResponse) (n, revision int64, err error) {
 	if len(r.Kvs) == 0 {
 		return 0, 0, nil
@@ -137,8 +136,8 @@ func number(r *clientv3.GetResponse) (n, revision int64, err error) {
 	return n, r.Kvs[0].ModRevision, nil
 }
 
-// try repeats an operation, which may be repeated, until it succeeds, ctx ends, or
-// it fails for a reason that will not pass.
+// try calls op until it succeeds, ctx ends, or op fails for a reason that does not pass. op must be
+// safe to repeat.
 func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
 	warned := false
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -150,7 +149,7 @@ func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !passes(err) || e.client.Ctx().Err() != nil: // closed
+		case !passes(err) || e.client.Ctx().Err() != nil: // the client is closed
 			return fmt.Errorf("etcd: %w", err)
 		case !warned && wait > 500*time.Millisecond:
 			warned = true
@@ -162,11 +161,11 @@ func (e *Etcd) try(ctx context.Context, op func(context.Context) error) error {
 	}
 }
 
-// passes tells whether an error may pass by itself: a member that is gone, or is
-// still a learner, or a majority that is missing for the moment.
+// passes reports whether an error may pass by itself: a member is down or still a learner, or there
+// is no majority at the moment.
 func passes(err error) bool {
 	code := status.Code(err)
-	var coded interface{ Code() codes.Code } // etcd's errors
+	var coded interface{ Code() codes.Code } // implemented by etcd's errors
 	if errors.As(err, &coded) {
 		code = coded.Code()
 	}

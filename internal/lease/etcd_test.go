@@ -22,20 +22,19 @@ func TestMain(m *testing.M) {
 	testkit.InMemory(m)
 }
 
-// cluster is one whose members come and go.
+// cluster is an etcd cluster whose members are killed and replaced.
 type cluster struct {
 	t *testing.T
 	*etcdtest.Cluster
 }
 
-// How long the tests' leases live. A busy machine must not lose one by being slow, but where the
-// test waits for a lease's end.
+// TTLs of the tests' leases. longTTL is long enough for a busy machine not to lose a lease.
 const (
 	longTTL  = 5 * time.Second
 	shortTTL = 2 * time.Second
 )
 
-// open gives one process's way to the cluster.
+// open returns the Etcd of one more process.
 func (c *cluster) open(t *testing.T, ttl time.Duration) *lease.Etcd {
 	t.Helper()
 	e, err := lease.NewEtcd(lease.EtcdOptions{
@@ -49,9 +48,10 @@ func (c *cluster) open(t *testing.T, ttl time.Duration) *lease.Etcd {
 	return e
 }
 
-// TestEtcd takes a cluster through its life while clients contend: members are killed, the leader
-// among them, down to the bare majority and below, and come back. In the long form the cluster is of
-// five instead of three, new members come as learners, and all of the first are removed one by one.
+// TestEtcd takes a cluster through its life while clients contend. Members are killed, among them
+// the leader, down to the bare majority and below it, and come back. In the long form there are
+// five members instead of three; new members join as learners, and all first members are removed
+// one by one.
 func TestEtcd(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestEtcd(t *testing.T) {
 	t.Run("members", func(t *testing.T) { testEtcdMembers(t, c) })
 }
 
-// testEtcdLost: a holder whose lease the cluster has ended learns of it.
+// testEtcdLost: a holder learns that the cluster has ended its lease.
 func testEtcdLost(t *testing.T, c *cluster) {
 	err := c.open(t, longTTL).Do(t.Context(), "lost", func(ctx context.Context, _ int64) error {
 		keys, err := c.Client.Get(ctx, "sheaf/queue/lost/", clientv3.WithPrefix())
@@ -78,7 +78,7 @@ func testEtcdLost(t *testing.T, c *cluster) {
 		testkit.Must(t, err)
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, lease.ErrLost) {
-			t.Errorf("the context ended for %v", cause)
+			t.Errorf("the context ended with cause %v", cause)
 		}
 		return ctx.Err()
 	})
@@ -87,8 +87,8 @@ func testEtcdLost(t *testing.T, c *cluster) {
 	}
 }
 
-// testEtcdStale: a holder that is cut off from the cluster and works on regardless
-// is passed over, and the guarded thing refuses it.
+// testEtcdStale: a holder that is cut off from the cluster and works on loses its place, and the
+// guarded resource refuses its writes.
 func testEtcdStale(t *testing.T, c *cluster) {
 	j := &judge{t: t}
 	cut := c.open(t, shortTTL)
@@ -97,7 +97,7 @@ func testEtcdStale(t *testing.T, c *cluster) {
 		testkit.Must(t, cut.Close())
 		j.contend(t.Context(), "next", c.open(t, shortTTL), 1)
 		if err := j.write("cut off", token); !errors.Is(err, errRefused) {
-			t.Errorf("the stale holder gets %v", err)
+			t.Errorf("a write of the stale holder returned %v", err)
 		}
 		if !errors.Is(context.Cause(ctx), lease.ErrLost) {
 			t.Errorf("its context: %v", context.Cause(ctx))
@@ -109,7 +109,7 @@ func testEtcdStale(t *testing.T, c *cluster) {
 	}
 }
 
-// testEtcdMembers kills members, and in the long form replaces them until none of the first is left.
+// testEtcdMembers kills members. In the long form it also replaces all of them.
 func testEtcdMembers(t *testing.T, c *cluster) {
 	j := &judge{t: t}
 	ctx, stop := context.WithCancel(t.Context())
@@ -148,7 +148,7 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 	idle := j.after(back).at.Sub(halted)
 	t.Logf("majority back: next holder %.2f s after the member's start", j.after(back).at.Sub(back).Seconds())
 
-	if testkit.Full() { // a cluster takes changes of its members 5 seconds apart at the earliest
+	if testkit.Full() { // etcd accepts membership changes only 5 seconds apart
 		first := slices.Clone(c.Members)
 		for n, m := range dead {
 			c.remove(m)
@@ -162,9 +162,8 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 			}
 		}
 	}
-	// Keys come in the order of their creation, which the judge sees by the tokens.
-	// What is left is how long it takes a client to ask: its member may be the one
-	// that was killed.
+	// The tokens show the judge that turns follow the order of creation. What remains is how long a
+	// client takes to ask: its member may be the one that was killed.
 	longest := j.longest()
 	t.Logf("%d turns in all; the longest that one client was without: %.1f s, with %.1f s of no majority", j.count(), longest.Seconds(), idle.Seconds())
 	if longest > idle+time.Minute {
@@ -172,7 +171,7 @@ func testEtcdMembers(t *testing.T, c *cluster) {
 	}
 }
 
-// repeat does something to the cluster, which may be without a leader for a moment.
+// repeat calls f until it succeeds: the cluster may be without a leader for a moment.
 func (c *cluster) repeat(what string, f func(context.Context) error) {
 	c.t.Helper()
 	var err error
@@ -187,7 +186,7 @@ func (c *cluster) repeat(what string, f func(context.Context) error) {
 	c.t.Fatalf("%s: %v", what, err)
 }
 
-// id gives the number by which the cluster knows the member at a peer URL, 0 for none.
+// id returns the ID of the member with a peer URL, or 0.
 func (c *cluster) id(ctx context.Context, peer string) (uint64, string, error) {
 	l, err := c.Client.MemberList(ctx)
 	if err != nil {

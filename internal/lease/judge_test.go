@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/lease"
 )
 
-// judge is the thing that a lease guards: it takes writes in the order of tokens,
-// and knows who had which.
+// judge is the resource that a lease guards. It accepts writes in the order of tokens, and records
+// the turns.
 type judge struct {
 	t  *testing.T
 	mu sync.Mutex // guards what follows
@@ -23,7 +23,7 @@ type judge struct {
 	turns   []turn
 }
 
-// turn is one holder's, from its first accepted write.
+// turn is one holder's time, from its first accepted write.
 type turn struct {
 	who   string
 	token int64
@@ -32,7 +32,7 @@ type turn struct {
 
 var errRefused = errors.New("refused: a later holder has written")
 
-// write is one guarded write.
+// write writes to the guarded resource.
 func (j *judge) write(who string, token int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -48,14 +48,14 @@ func (j *judge) write(who string, token int64) error {
 	return nil
 }
 
-// count tells how many turns there were.
+// count returns the number of turns.
 func (j *judge) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.turns)
 }
 
-// after gives the second turn since a time: the first may have been granted before.
+// after returns the second turn after a time: the first may have been granted before it.
 func (j *judge) after(at time.Time) turn {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -63,7 +63,7 @@ func (j *judge) after(at time.Time) turn {
 	return j.turns[n+1]
 }
 
-// await waits until there were n turns more.
+// await waits for n more turns.
 func (j *judge) await(n int, why string) {
 	j.t.Helper()
 	want, end := j.count()+n, time.Now().Add(90*time.Second)
@@ -75,7 +75,7 @@ func (j *judge) await(n int, why string) {
 	}
 }
 
-// starved gives the most turns of others between two of one, over all who took part.
+// starved returns the largest number of others' turns between two turns of one client.
 func (j *judge) starved() (most int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -89,7 +89,7 @@ func (j *judge) starved() (most int) {
 	return most
 }
 
-// longest gives the longest time that one of those who took part was without a turn.
+// longest returns the longest time that a client was without a turn.
 func (j *judge) longest() time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,8 +107,8 @@ func (j *judge) longest() time.Duration {
 	return most
 }
 
-// contend takes turns until ctx ends or, where turns is not 0, so many were had.
-// Whoever is refused while it may be sure of its lease has found a second holder.
+// contend takes turns until ctx ends or, if turns is not 0, until it has had that many. A write
+// that is refused although the lease is valid reveals a second holder.
 func (j *judge) contend(ctx context.Context, who string, l lease.Locker, turns int) {
 	for n := 0; ctx.Err() == nil && (turns == 0 || n < turns); n++ {
 		err := l.Do(ctx, "publish", func(ctx context.Context, token int64) error {

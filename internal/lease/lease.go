@@ -1,22 +1,20 @@
-// Package lease lets one holder at a time do what must not be done by two at once:
-// publish, collect, rebalance. It is the critical section of paper 002, entered and
-// left with the consent of a majority (Etcd) or of the one control database (DB).
+// Package lease lets one process at a time do what two must not do at once: publish, collect,
+// rebalance. Entering and leaving needs the consent of a majority of an etcd cluster (Etcd) or of
+// the one control database (DB).
 //
-// What every engine promises:
+// Every Locker promises:
 //
-//   - Of those who wait for a name the one who asked first comes next; nobody waits
-//     for ever. Whoever is not heard of for the time to live is passed over, holder
-//     or not.
-//   - A holder's token is higher than that of every holder of the name before it,
-//     and higher than whatever the name was raised to.
-//   - The holder's context ends when the holder can no longer be sure. A machine
-//     that stood still may nevertheless believe in its lease for a moment while
-//     another has it. So a lease saves work, and correctness is the guarded thing's:
-//     it keeps the highest token that it has seen, and refuses lower ones.
+//   - Waiters for a name get it in the order in which they asked; nobody waits for ever. A holder
+//     or waiter that does not answer for the TTL loses its place.
+//   - A holder's token is higher than that of every earlier holder of the name, and higher than any
+//     number given to Raise.
+//   - The holder's context ends when the holder can no longer be sure of its lease. Even so, a
+//     machine that was suspended may believe in its lease for a moment while another process has
+//     it. So a lease only saves work; for correctness, the guarded resource must remember the
+//     highest token that it has seen, and refuse lower ones.
 //
-// The engines are apart in what they outlive. DB is as available as the database.
-// Etcd goes on as long as any majority of its members does, while members die, come
-// as learners, are promoted and are removed.
+// DB is as available as its database. Etcd works while any majority of its members does, through
+// failures, new learners, promotions and removals.
 package lease
 
 import (
@@ -28,27 +26,26 @@ import (
 	"time"
 )
 
-// ErrLost is the cause with which a holder's context ends when its lease is no
-// longer certain, and is in the error of a Do whose work failed for that.
+// ErrLost is the cause with which a holder's context ends when its lease is no longer certain. If
+// the work fails because of that, Do's error wraps it.
 var ErrLost = errors.New("the lease is lost")
 
-// Locker hands out leases. Its methods may be called at once.
+// Locker grants leases. Its methods may be called concurrently.
 type Locker interface {
-	// Do waits for its turn, calls f while the name is its own, and gives the name
-	// up. f's context ends with ErrLost as its cause where the lease is lost; the
-	// token goes with every write that f does to what the lease guards. The error is
-	// f's, or tells why f was not called.
+	// Do waits for its turn, calls f while it holds the name, and releases the name. If the lease
+	// is lost, f's context ends with ErrLost as its cause. f must pass the token with every write
+	// to the guarded resource. Do returns f's error, or says why f was not called.
 	Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error
-	// Raise makes the tokens of the name, of all who ask from now on, higher than
-	// least. It is for engines that have lost their memory: a database restored from
-	// a backup, a new cluster, or one engine in the place of another.
+	// Raise makes all tokens of the name that are given from now on higher than least. Call it when
+	// the old tokens are forgotten: after restoring the database from a backup, for a new cluster,
+	// or when changing from one Locker to another.
 	Raise(ctx context.Context, name string, least int64) error
 }
 
-// Options are what the engines have in common.
+// Options are common to all Lockers.
 type Options struct {
-	TTL    time.Duration // after which a holder that is not heard of is passed over; 10 s if zero
-	Holder string        // the name of this process, for people; the presence's if empty
+	TTL    time.Duration // a holder that does not answer for so long loses the lease; 10 s if zero
+	Holder string        // name of this process, for people; that of the Presence if empty
 	Log    *slog.Logger  // nil: slog.Default()
 }
 
@@ -61,11 +58,11 @@ func (o *Options) fill() {
 	}
 }
 
-// releasing bounds how long giving a lease up may take; then it ends by itself.
+// releasing is the time-out for releasing a lease. After it the lease ends by itself.
 const releasing = 5 * time.Second
 
-// under calls f while keep runs beside it. keep returns when its context ends, or
-// when the lease is lost, with ErrLost in its error; then f's context ends.
+// under calls f with keep running beside it. keep returns nil when its context ends, or ErrLost
+// when the lease is lost; then f's context ends.
 func under(ctx context.Context, token int64, keep func(context.Context) error, f func(context.Context, int64) error) error {
 	held, cancel := context.WithCancelCause(ctx)
 	var keeping sync.WaitGroup
@@ -79,7 +76,7 @@ func under(ctx context.Context, token int64, keep func(context.Context) error, f
 	return err
 }
 
-// pause waits, or returns false where ctx ends before.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

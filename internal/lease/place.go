@@ -10,26 +10,26 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// place is one Do's key in a queue of etcd's.
+// place is the key of one Do in an etcd queue.
 type place struct {
 	*Etcd
 	name     string
 	key      string
-	revision int64 // of the key's creation
+	revision int64 // at which the key was created
 
-	lease clientv3.LeaseID // 0: there is none
+	lease clientv3.LeaseID // 0: none
 	alive <-chan *clientv3.LeaseKeepAliveResponse
-	stop  context.CancelFunc // of keeping the lease alive
+	stop  context.CancelFunc // stops renewing the lease
 }
 
-// acquire returns when the key is the first, with the token. ErrLost says that the
-// key was gone before.
+// acquire waits until the key is the first, and returns the token. It returns ErrLost if the key is
+// gone before.
 func (p *place) acquire(ctx context.Context) (token int64, err error) {
 	if err := p.enter(ctx); err != nil {
 		return 0, err
 	}
-	// Where the lease ends while this waits nothing else would tell: the keys before
-	// it may go away later, or never.
+	// If the lease ends during the wait, nothing else would show it: the keys ahead may stay for
+	// long.
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan struct{})
@@ -54,7 +54,7 @@ func (p *place) acquire(ctx context.Context) (token int64, err error) {
 	return p.token(waiting)
 }
 
-// enter takes a lease and puts a key that lives by it.
+// enter takes an etcd lease and puts a key that is attached to it.
 func (p *place) enter(ctx context.Context) error {
 	ttl := int64((p.opt.TTL + time.Second - 1) / time.Second)
 	err := p.try(ctx, func(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (p *place) enter(ctx context.Context) error {
 		r, err := p.client.Txn(ctx).
 			If(clientv3.Compare(clientv3.CreateRevision(p.key), "=", 0)).
 			Then(clientv3.OpPut(p.key, p.opt.Holder, clientv3.WithLease(p.lease))).
-			Else(clientv3.OpGet(p.key)). // an earlier try of which the answer was lost
+			Else(clientv3.OpGet(p.key)). // an earlier try succeeded, but its answer was lost
 			Commit()
 		switch {
 		case err != nil:
@@ -89,13 +89,13 @@ func (p *place) enter(ctx context.Context) error {
 		}
 		return nil
 	})
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) { // it ended before the key was there
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) { // the lease ended before the key was put
 		return ErrLost
 	}
 	return err
 }
 
-// wait returns when no key is older.
+// wait returns when no key in the queue is older.
 func (p *place) wait(ctx context.Context) error {
 	for {
 		var before *clientv3.GetResponse
@@ -116,10 +116,9 @@ func (p *place) wait(ctx context.Context) error {
 	}
 }
 
-// watch returns when the key is deleted, or when it cannot be watched any longer:
-// then whoever waits looks again.
+// watch returns when the key is deleted, or when watching fails. The caller then looks again.
 func (p *place) watch(ctx context.Context, key string, from int64) {
-	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx)) // a member cut off from the others ends the watch
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx)) // ends the watch of a member that is cut off from the others
 	defer cancel()
 	for r := range p.client.Watch(ctx, key, clientv3.WithRev(from)) {
 		if r.Err() != nil {
@@ -134,8 +133,8 @@ func (p *place) watch(ctx context.Context, key string, from int64) {
 	}
 }
 
-// token reads what the name was raised to, while the key is there: one who has lost
-// the lease must not come by a higher token than those who came after.
+// token returns the token if the key still exists. The check is in the same transaction: after
+// losing the lease this process must not get a higher token than its successors.
 func (p *place) token(ctx context.Context) (token int64, err error) {
 	var r *clientv3.TxnResponse
 	err = p.try(ctx, func(ctx context.Context) (err error) {
@@ -155,7 +154,7 @@ func (p *place) token(ctx context.Context) (token int64, err error) {
 	return above + p.revision, err
 }
 
-// keep returns when the lease ends, or ctx.
+// keep returns when ctx ends, or ErrLost when the lease does.
 func (p *place) keep(ctx context.Context) error {
 	for {
 		select {
@@ -169,7 +168,7 @@ func (p *place) keep(ctx context.Context) error {
 	}
 }
 
-// leave gives the lease up, and the key with it.
+// leave revokes the etcd lease, which deletes the key.
 func (p *place) leave(ctx context.Context) {
 	if p.stop != nil {
 		p.stop()
@@ -178,13 +177,13 @@ func (p *place) leave(ctx context.Context) {
 		return
 	}
 	limit := releasing
-	if ctx.Err() == nil { // this process goes on, and its next turn is behind this key
+	if ctx.Err() == nil { // this process continues, and its next Do would wait behind this key
 		limit = max(releasing, p.opt.TTL)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	err := p.try(ctx, func(ctx context.Context) error { _, err := p.client.Revoke(ctx, p.lease); return err })
 	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		p.opt.Log.Warn("lease: not given up; it ends by itself", "name", p.name, "after", p.opt.TTL, "err", err)
+		p.opt.Log.Warn("lease: not released; it ends by itself", "name", p.name, "after", p.opt.TTL, "err", err)
 	}
 }

@@ -12,22 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Presence is a process's sign of life in a directory that it shares with others:
-// a file that it keeps locked for as long as it lives. A lease says nothing about a
-// process that has died a moment ago; the kernel does, and so those who share the
-// directory need not wait for the lease's end.
+// Presence shows other processes on this machine that this process is alive: it is a file in a
+// shared directory that the process keeps locked. When a process dies the kernel releases the lock
+// at once, so the others need not wait for its lease to end.
 type Presence struct {
 	dir   string
-	place string // of the directory: who is present elsewhere cannot be judged here
+	place string // identifies the directory; processes of other directories cannot be judged
 	file  *os.File
 }
 
-// Appear gives this process a sign of life in dir, which exists, and clears away
-// those of the dead.
+// Appear creates this process's file in dir, which must exist, and removes those of dead processes.
 func Appear(dir string) (_ *Presence, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("sign of life in %s: %w", dir, err)
+			err = fmt.Errorf("presence file in %s: %w", dir, err)
 		}
 	}()
 	p := &Presence{dir: dir}
@@ -61,11 +59,11 @@ func Appear(dir string) (_ *Presence, err error) {
 	return p, nil
 }
 
-// Name is the process's, and no other's ever.
+// Name returns the unique name of the process.
 func (p *Presence) Name() string { return p.place + "/" + filepath.Base(p.file.Name()) }
 
-// Gone tells whether the process of that name is known to have ended. Of one that
-// is present in another directory nothing is known.
+// Gone reports whether the process of that name is known to have ended. It returns false for a
+// process of another directory.
 func (p *Presence) Gone(name string) (bool, error) {
 	at, file, ok := strings.Cut(name, "/")
 	if !ok || at != p.place {
@@ -83,7 +81,7 @@ func (p *Presence) Gone(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer f.Close() // and with it the lock
+	defer f.Close() // releases the lock
 	err = Flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
@@ -91,10 +89,10 @@ func (p *Presence) Gone(name string) (bool, error) {
 	return err == nil, err
 }
 
-// Close ends the presence, as the process's end does.
+// Close ends the presence, as the end of the process does.
 func (p *Presence) Close() error { return p.file.Close() }
 
-// clear removes the file of a process that has ended.
+// clear removes the file if its process has ended.
 func (p *Presence) clear(name string) error {
 	f, err := os.Open(filepath.Join(p.dir, name))
 	if err != nil {
@@ -110,7 +108,7 @@ func (p *Presence) clear(name string) error {
 	return os.Remove(f.Name())
 }
 
-// lock keeps all others from appearing, and from judging one that is about to.
+// lock stops other processes from appearing and from judging until unlock.
 func (p *Presence) lock() (unlock func() error, err error) {
 	d, err := os.Open(p.dir)
 	if err != nil {
@@ -122,7 +120,7 @@ func (p *Presence) lock() (unlock func() error, err error) {
 	return d.Close, nil
 }
 
-// placeFile holds what tells the directory apart from every other.
+// placeFile holds the text that identifies the directory.
 const placeFile = "place"
 
 func placeOf(dir string) (string, error) {
@@ -140,8 +138,8 @@ func placeOf(dir string) (string, error) {
 	return fresh, err
 }
 
-// Flock is flock(2), repeated where a signal interrupts it. The lock excludes other
-// opened files, those of the same process too.
+// Flock calls flock(2), again if a signal interrupts it. The lock also excludes other opened files
+// of the same process.
 func Flock(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)

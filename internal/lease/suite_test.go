@@ -12,8 +12,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// suite is what every engine passes. open gives one more process's view of it, and asked tells how
-// many hold a name or wait for it.
+// suite is the tests that every Locker must pass. open returns the Locker of one more process;
+// asked returns how many clients hold a name or wait for it.
 func suite(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	t.Run("turns", func(t *testing.T) {
 		j := &judge{t: t}
@@ -27,10 +27,10 @@ func suite(t *testing.T, asked func(name string) int, open func(*testing.T) leas
 		if n := j.count(); n != clients*each {
 			t.Errorf("%d turns, want %d", n, clients*each)
 		}
-		// Who asks again is behind all who wait already: those are three at most,
-		// and one more may ask before it does.
+		// A client that asks again is behind all who wait: at most three, and one more may ask
+		// before it does.
 		if n := j.starved(); n > 2*clients {
-			t.Errorf("one waited for %d turns of others", n)
+			t.Errorf("one client waited for %d turns of others", n)
 		}
 	})
 	t.Run("error", func(t *testing.T) {
@@ -62,7 +62,7 @@ func suite(t *testing.T, asked func(name string) int, open func(*testing.T) leas
 			return token
 		}
 		take()
-		for _, least := range []int64{1_000_000, 10, 2_000_000} { // 10 changes nothing
+		for _, least := range []int64{1_000_000, 10, 2_000_000} { // 10 has no effect
 			testkit.Must(t, l.Raise(t.Context(), "raise", least))
 			if n := take(); n <= least {
 				t.Errorf("token %d, raised to %d", n, least)
@@ -71,7 +71,7 @@ func suite(t *testing.T, asked func(name string) int, open func(*testing.T) leas
 	})
 }
 
-// testOrder: who asks first comes first.
+// testOrder: waiters get the name in the order in which they asked.
 func testOrder(t *testing.T, asked func(name string) int, open func(*testing.T) lease.Locker) {
 	var mu sync.Mutex // guards order
 	var order []int
@@ -102,14 +102,14 @@ func testOrder(t *testing.T, asked func(name string) int, open func(*testing.T) 
 	}
 }
 
-// testCancel: who no longer wants to wait is in nobody's way.
+// testCancel: a waiter whose context ends does not delay the others.
 func testCancel(t *testing.T, open func(*testing.T) lease.Locker) {
 	holder, quitter, next := open(t), open(t), open(t)
 	err := holder.Do(t.Context(), "cancel", func(ctx context.Context, _ int64) error {
 		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
 		err := quitter.Do(ctx, "cancel", func(context.Context, int64) error {
-			t.Error("two hold it")
+			t.Error("two clients hold the lease")
 			return nil
 		})
 		if !errors.Is(err, context.DeadlineExceeded) {

@@ -1,9 +1,9 @@
-// Package linesort puts any number of lines in order with bounded memory.
+// Package linesort sorts any number of lines with bounded memory, for the catalog and the URL
+// index.
 //
-// It is the external merge sort as the catalog and the URL index need it: lines that do not fit are
-// sorted in parts, which are spilled to one temporary file without a name, and read
-// back side by side. Merging them is left to who reads: those readers merge lines of other
-// sources by the same rules.
+// It is an external merge sort: lines that do not fit into memory are sorted in parts, which are
+// spilled to one unnamed temporary file. Merging the parts is left to the caller, because the
+// callers also merge lines from other sources in the same way.
 package linesort
 
 import (
@@ -17,28 +17,28 @@ import (
 	"sheaf/internal/scratch"
 )
 
-// Sorter takes lines and gives them back in order. It is good for one goroutine, and must be closed.
+// Sorter sorts lines. It must not be used concurrently, and must be closed.
 type Sorter struct {
 	dir     string
 	limit   int
 	compare func(a, b []byte) int
 
-	data  []byte   // lines with their newlines, as they came
-	at    [][2]int // where in data each begins, and ends with its newline
-	lines int64    // in all
+	data  []byte   // lines with their newlines, in the order in which they were added
+	at    [][2]int // start of each line in data, and position of its newline
+	lines int64    // number of lines added
 
 	spill *os.File
-	parts []int64 // where in spill each part ends
+	parts []int64 // end of each part in spill
 }
 
-// New makes a sorter that holds limit bytes of lines in memory and spills what is more
-// into dir, the system's directory for such where that is empty. compare is given lines without their newlines;
-// lines that are equal by it may come in any order.
+// New returns a sorter that holds limit bytes of lines in memory and spills the rest to a file in
+// dir, or in the system's directory for temporary files if dir is empty. compare gets lines without
+// their newlines. Lines that it calls equal may come in any order.
 func New(dir string, limit int, compare func(a, b []byte) int) *Sorter {
 	return &Sorter{dir: dir, limit: limit, compare: compare}
 }
 
-// Add takes whole lines, each with its newline.
+// Add adds whole lines, each with its newline.
 func (s *Sorter) Add(lines []byte) error {
 	if len(s.data) > 0 && len(s.data)+len(lines) > s.limit {
 		if err := s.flush(); err != nil {
@@ -56,11 +56,11 @@ func (s *Sorter) Add(lines []byte) error {
 	return nil
 }
 
-// Len is how many lines were added.
+// Len returns the number of lines added.
 func (s *Sorter) Len() int64 { return s.lines }
 
-// Parts gives all that was added, divided into sequences that are in order, each
-// standing on its first line. They are good until the next Add, and may be asked for again.
+// Parts returns all lines as several sorted sequences, each positioned on its first line. They are
+// valid until the next Add. Parts may be called again.
 func (s *Sorter) Parts() ([]*Lines, error) {
 	s.sort()
 	parts := []*Lines{{data: s.data, left: s.at}}
@@ -77,7 +77,7 @@ func (s *Sorter) Parts() ([]*Lines, error) {
 	return parts, nil
 }
 
-// Close gives the temporary file free.
+// Close closes the temporary file.
 func (s *Sorter) Close() error {
 	if s.spill == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Sorter) Close() error {
 	return s.spill.Close()
 }
 
-// sort puts the lines in memory in order.
+// sort sorts the lines in memory.
 func (s *Sorter) sort() {
 	slices.SortFunc(s.at, func(a, b [2]int) int { return s.compare(s.data[a[0]:a[1]], s.data[b[0]:b[1]]) })
 }
@@ -116,24 +116,25 @@ func (s *Sorter) flush() (err error) {
 	return nil
 }
 
-// Lines is a sequence of lines, in memory or out of a file.
+// Lines is a sequence of lines, from memory or from a file.
 type Lines struct {
 	data []byte
 	left [][2]int
 
-	file *bufio.Reader // nil: in memory
+	file *bufio.Reader // nil: from memory
 	buf  []byte
 
 	at []byte
 }
 
-// From reads lines out of r, which ends with a newline. It stands on the first of them after Next.
+// From returns the lines of r, whose last line must end with a newline. Call Next to get to the
+// first.
 func From(r io.Reader) *Lines { return &Lines{file: bufio.NewReaderSize(r, 64<<10)} }
 
-// Line gives the line that the sequence stands on, without its newline, good until Next; nil behind the last.
+// Line returns the current line without its newline, or nil at the end. It is valid until Next.
 func (l *Lines) Line() []byte { return l.at }
 
-// Next goes to the next line.
+// Next moves to the next line.
 func (l *Lines) Next() error {
 	l.at = nil
 	if l.file != nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Whatever fits into memory, all lines come back once and each part is in order, as often as it is asked for.
+// With any memory limit all lines come back once, and each part is sorted, each time that Parts is
+// called.
 func TestSorter(t *testing.T) {
 	for _, limit := range []int{1, 100, 3000, 1 << 20} {
 		s := New(t.TempDir(), limit, bytes.Compare)
@@ -26,7 +27,7 @@ func TestSorter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		long := strings.Repeat("y", 200_000) // longer than what is read at once
+		long := strings.Repeat("y", 200_000) // longer than the read buffer
 		want = append(want, long)
 		if err := s.Add([]byte(long + "\n")); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestSorter(t *testing.T) {
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("limit %d: other lines came back than were added", limit)
+				t.Errorf("limit %d: the lines that came back are not those added", limit)
 			}
 		}
 		if err := s.Close(); err != nil {

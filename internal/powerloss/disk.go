@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// disk is a tree as a running program sees it, with what of it is not durable.
+// disk is a directory tree as the running program sees it, and which part of it is durable.
 type disk struct {
 	root *node
 	open map[*file]*node
@@ -15,20 +15,20 @@ type disk struct {
 
 // node is a file or a directory.
 type node struct {
-	entries map[string]*node     // of a directory, as the program sees it; nil: a file
-	kept    map[string]*node     // those that are durable
-	changes map[string][]*change // since then, by name, in order
+	entries map[string]*node     // of a directory, as the program sees it; nil: this is a file
+	kept    map[string]*node     // durable entries
+	changes map[string][]*change // changes of entries since then, by name, in order
 
 	data   []byte // of a file, as the program sees it
-	synced []byte // what of it is durable
-	dirty  bool   // data is not
+	synced []byte // the durable data
+	dirty  bool   // data is not durable
 }
 
-// change is what became of a directory's entry.
+// change is a change of a directory's entry.
 type change struct {
-	to    *node   // nil: removed
-	needs *change // without which this one cannot be on disk
-	lost  bool    // in the state that is being made
+	to    *node   // new entry; nil: removed
+	needs *change // change that must be on disk before this one; nil: none
+	lost  bool    // lost in the state that is being built
 }
 
 func newDir() *node {
@@ -37,7 +37,7 @@ func newDir() *node {
 
 func newDisk() *disk { return &disk{root: newDir(), open: map[*file]*node{}} }
 
-// find gives the node of a name, or nil.
+// find returns the node of a path, or nil.
 func (d *disk) find(name string) *node {
 	n := d.root
 	if name == "." {

@@ -1,17 +1,15 @@
-// Package powerloss tells tests what a disk may hold after a loss of power.
+// Package powerloss computes what a disk may hold after a power failure, for tests.
 //
-// A Recorder stands between a program and the file system, does all that it is
-// asked to, and notes it. A Log then gives, for a loss of power after any of the
-// noted operations, states in which the disk may be found: what was synced is
-// there, and of all else any part may be there or not. That is more than file systems
-// with a journal lose, and all that POSIX allows to be lost, but for one thing: a
-// rename never loses the file that it moves.
+// A Recorder is a file system that performs and records a program's operations. States then yields,
+// for a power failure after any number of operations, states in which the disk may be found. What
+// was synced is there; of everything else any part may be missing. That is more than journaling
+// file systems lose. It is everything that POSIX allows to be lost, with one exception: a rename
+// never loses the file that it moves.
 //
-//   - The bytes of a file that were not synced may be missing, all or the later half,
-//     or be zeros.
-//   - The entry that a directory got or lost is there or not, each on its own, unless the
-//     directory was synced; entries of one name come and go in their order.
-//   - Syncing a file does not save its name, nor syncing a directory the files in it.
+//   - Unsynced bytes of a file may be missing, all of them or the second half, or may be zeros.
+//   - A change of a directory's entry may be lost, independently of other changes, unless the
+//     directory was synced. Changes of the same name are lost in reverse order.
+//   - Syncing a file does not sync its name; syncing a directory does not sync the files in it.
 package powerloss
 
 import (
@@ -23,29 +21,28 @@ import (
 	"sheaf/internal/durable"
 )
 
-// Recorder is a durable.System that notes what is done below Base, which is empty
-// where names are relative already. It may be used by many goroutines at once:
-// operations are done one after another.
+// Recorder is a durable.System that records operations below Base. Base is empty if names are
+// relative already. It may be used concurrently: it performs one operation at a time.
 type Recorder struct {
 	durable.System
 	Base string
 
-	mu  sync.Mutex // guards all below, and is held while an operation is done
+	mu  sync.Mutex // guards all below; held during an operation
 	ops []operation
 }
 
-// operation changes the tree of a disk.
+// operation applies a recorded operation to a disk.
 type operation func(d *disk)
 
-// Len is how many operations were noted so far. What was acknowledged before it
-// was called must survive a loss of power after as many operations.
+// Len returns the number of operations recorded so far. Everything that was acknowledged before the
+// call must survive a power failure after that many operations.
 func (r *Recorder) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.ops)
 }
 
-// do does an operation, and notes it unless it failed.
+// do performs an operation, and records it if it succeeds.
 func (r *Recorder) do(op func() error, note operation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +59,7 @@ func (r *Recorder) name(path string) string {
 	}
 	name, err := filepath.Rel(r.Base, path)
 	if err != nil {
-		panic(err) // a test that works outside its own directory
+		panic(err) // the test uses a path outside its own directory
 	}
 	return name
 }
@@ -87,7 +84,7 @@ func (r *Recorder) Remove(path string) error {
 	return r.do(func() error { return r.System.Remove(path) }, func(d *disk) { d.remove(r.name(path)) })
 }
 
-// RemoveAll implements durable.System. It removes what is in a directory first, in some order.
+// RemoveAll implements durable.System. It removes the content of a directory first, in any order.
 func (r *Recorder) RemoveAll(path string) error {
 	return r.do(func() error { return r.System.RemoveAll(path) }, func(d *disk) { d.removeAll(r.name(path)) })
 }
@@ -119,7 +116,7 @@ func (r *Recorder) Create(path string, flag int, perm fs.FileMode) (durable.File
 	return w, nil
 }
 
-// file notes what is written to it, at its end.
+// file is a File that records what is appended to it.
 type file struct {
 	durable.File
 	recorder *Recorder

@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// State is what a disk may hold after a loss of power.
+// State is what a disk may hold after a power failure.
 type State struct {
-	After   int    // operations done
-	Which   string // of the states that are possible then
-	Extreme bool   // all is lost that can be, or nothing
+	After   int    // number of operations before the failure
+	Which   string // name of the state among those possible at that time
+	Extreme bool   // everything that can be lost is lost, or nothing is
 	root    *image
 }
 
@@ -28,7 +28,7 @@ type image struct {
 	data    []byte
 }
 
-// Write puts the state into a directory, which is empty.
+// Write writes the state into an empty directory.
 func (s State) Write(dir string) error { return s.root.write(dir) }
 
 func (i *image) write(dir string) error {
@@ -47,9 +47,9 @@ func (i *image) write(dir string) error {
 	return nil
 }
 
-// States gives states after each number of operations noted from first on: what is lost at
-// most and at least, each single loss from either, and as many as random says that a
-// generator with a fixed seed chooses.
+// States yields states after each number of operations from first on: with the largest and the
+// smallest loss, with each single deviation from either, and random states as many as random says,
+// from a generator with a fixed seed.
 func (r *Recorder) States(first, random int) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		r.mu.Lock()
@@ -67,15 +67,15 @@ func (r *Recorder) States(first, random int) iter.Seq[State] {
 	}
 }
 
-// choice is something of a disk that may have reached it so far or not: entries by
-// one name, or a file's bytes.
+// choice is a part of the disk that may be durable to a different extent: the changes of one name,
+// or the bytes of a file.
 type choice struct {
 	what    string
 	options int
-	choose  func(option int) // from 0, the least, to options-1, all
+	choose  func(option int) // from 0, all lost, to options-1, nothing lost
 }
 
-// Ways in which bytes that were not synced are found.
+// How unsynced bytes are found after the failure.
 const (
 	bytesLost = iota
 	bytesHalf
@@ -91,7 +91,7 @@ const (
 )
 
 func (d *disk) states(after, random int, chance *rand.Rand, yield func(State) bool) bool {
-	contents := map[*node]int{} // how the bytes of dirty files are found
+	contents := map[*node]int{} // how the bytes of unsynced files are found
 	choices := d.choices(contents)
 	try := func(which string, option func(i int) int) bool {
 		for i, c := range choices {
@@ -163,7 +163,7 @@ func (d *disk) choices(contents map[*node]int) (all []choice) {
 	return all
 }
 
-// found is the node as it is found on disk after the choices.
+// found returns the node as the choices leave it on disk.
 func (n *node) found(contents map[*node]int) *image {
 	if n.entries == nil {
 		return &image{data: n.bytes(contents)}
@@ -192,7 +192,7 @@ func (n *node) bytes(contents map[*node]int) []byte {
 	if !n.dirty {
 		return n.synced
 	}
-	safe := 0 // bytes at the beginning that no loss undoes
+	safe := 0 // bytes at the beginning that are durable
 	if bytes.HasPrefix(n.data, n.synced) {
 		safe = len(n.synced)
 	}

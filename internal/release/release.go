@@ -1,8 +1,7 @@
-// Package release is the signed description of one release of the robot's program:
-// what the operator signs, the service hands on unread, and each robot and
-// install script verifies.
+// Package release is the signed description of a release of the robot's program. The operator signs
+// it, the service passes it on without parsing it, and each robot and install script verifies it.
 //
-// It is text, so that a shell can read it too, and the file that minisign signs:
+// A release is a text, so that shell scripts can parse it. It is the file that minisign signs:
 //
 //	sheaf robotd release
 //	counter 7
@@ -11,10 +10,10 @@
 //	floor 3
 //	file linux-amd64 12345678 <SHA-256 in 64 hexadecimal digits>
 //
-// The threats and names are those of The Update Framework (TUF, specification 1.0,
-// 1.5.2): the counter only rises, against rollback to a release with known holes;
-// the expiry shows a robot that it is being kept from newer ones (freeze); the
-// floor is the least counter that may still be at work.
+// Threats and terms are those of The Update Framework (TUF, specification 1.0, 1.5.2). The counter
+// only rises, against a rollback to a release with known holes. The expiry shows a robot that
+// somebody keeps newer releases from it (freeze). The floor is the lowest counter that may still
+// run.
 package release
 
 import (
@@ -22,7 +21,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,33 +30,33 @@ import (
 	"aead.dev/minisign"
 )
 
-// Names of the two files of a release, beside its programs.
+// Names of the two files of a release. The programs are in the same directory.
 const (
 	FileName      = "RELEASE"
 	SignatureName = "RELEASE.minisig"
 )
 
-// MaxText bounds a release's text and its signature, in bytes.
+// MaxText is the limit for the text and for the signature, in bytes.
 const MaxText = 16 << 10
 
-// maxProgram bounds one program, in bytes.
+// maxProgram is the limit for a program, in bytes.
 const maxProgram = 1 << 30
 
 const title = "sheaf robotd release"
 
 var (
-	// ErrSignature says that the text is not signed with the key that was asked for.
+	// ErrSignature says that the text is not signed with the expected key.
 	ErrSignature = errors.New("the release is not signed with the key that this robot trusts")
-	// ErrExpired says that the release's time is over.
+	// ErrExpired says that the release has expired.
 	ErrExpired = errors.New("the release has expired")
 )
 
-// Release is what a robot must know of a release before it fetches a program.
+// Release is what a robot must know about a release before it fetches a program.
 type Release struct {
 	Counter int64     // from 1; higher with each release
 	Version string    // for people
 	Expires time.Time // whole seconds, UTC
-	Floor   int64     // the least counter that may still be at work; 0: any
+	Floor   int64     // lowest counter that may still run; 0: any
 	Files   []File    // one for each platform, sorted
 }
 
@@ -69,7 +67,7 @@ type File struct {
 	SHA256   string // hexadecimal
 }
 
-// ProgramName is the name under which the service hands out the program of a platform.
+// ProgramName returns the file name under which the service offers a platform's program.
 func ProgramName(platform string) string { return "robotd-" + platform }
 
 var (
@@ -77,7 +75,7 @@ var (
 	platformForm = regexp.MustCompile(`^[a-z0-9]{1,16}-[a-z0-9]{1,16}$`)
 )
 
-// File gives the program for a platform.
+// File returns the program for a platform.
 func (r *Release) File(platform string) (File, bool) {
 	i := slices.IndexFunc(r.Files, func(f File) bool { return f.Platform == platform })
 	if i < 0 {
@@ -86,7 +84,7 @@ func (r *Release) File(platform string) (File, bool) {
 	return r.Files[i], true
 }
 
-// Format writes the release as it is signed. It fails where Parse would.
+// Format returns the text to be signed. It fails if Parse would.
 func (r *Release) Format() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -127,14 +125,14 @@ func (r *Release) check() error {
 	return nil
 }
 
-// ValidDigest reports whether s is a SHA-256 as releases write it.
+// ValidDigest reports whether s is a SHA-256 in the form that a release has.
 func ValidDigest(s string) bool {
 	b, err := hex.DecodeString(s)
 	return err == nil && len(b) == 32 && s == strings.ToLower(s)
 }
 
-// Parse reads a release's text, which must be byte for byte as Format writes it.
-// It says nothing of who wrote it: see Open.
+// Parse parses a release's text, which must be exactly as Format writes it. It does not check the
+// signature: see Open.
 func Parse(text []byte) (*Release, error) {
 	if len(text) > MaxText {
 		return nil, fmt.Errorf("release: longer than %d bytes", MaxText)
@@ -177,8 +175,8 @@ func Parse(text []byte) (*Release, error) {
 	return r, nil
 }
 
-// Open verifies a release's signature with the key and then reads its text. A
-// release that has expired by now is given too, with ErrExpired.
+// Open verifies a release's signature with the key and then parses its text. If the release has
+// expired it returns both the release and ErrExpired.
 func Open(text, signature []byte, key minisign.PublicKey, now time.Time) (*Release, error) {
 	if len(text) > MaxText || len(signature) > MaxText || !minisign.Verify(key, text, signature) {
 		return nil, ErrSignature
@@ -193,20 +191,11 @@ func Open(text, signature []byte, key minisign.PublicKey, now time.Time) (*Relea
 	return r, nil
 }
 
-// ParseKey reads a public key as minisign writes it, in one line or with its comment.
+// ParseKey parses a public key as minisign writes it, with or without its comment line.
 func ParseKey(s string) (minisign.PublicKey, error) {
 	var key minisign.PublicKey
 	if err := key.UnmarshalText([]byte(strings.TrimSpace(s))); err != nil {
 		return key, fmt.Errorf("release key %q: %w", s, err)
 	}
 	return key, nil
-}
-
-// ReadText reads a text or a signature of at most MaxText bytes.
-func ReadText(r io.Reader) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxText+1))
-	if err == nil && len(b) > MaxText {
-		err = fmt.Errorf("release: longer than %d bytes", MaxText)
-	}
-	return b, err
 }

@@ -53,7 +53,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestParseIsStrict: what is signed has one reading only, by robots and by shells.
+// TestParseIsStrict: robots and shell scripts cannot read the signed text differently.
 func TestParseIsStrict(t *testing.T) {
 	text, err := sample().Format()
 	if err != nil {

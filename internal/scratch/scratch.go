@@ -1,5 +1,5 @@
-// Package scratch makes temporary files that leave nothing behind: they have no name, so
-// the system takes them back when they are closed, however the process ends.
+// Package scratch creates temporary files without a name: the system removes them when they are
+// closed, however the process ends.
 package scratch
 
 import (
@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// File makes an empty file in dir, which is the system's directory for such where it is empty.
+// File creates an empty file in dir, or in the system's directory for temporary files if dir is
+// empty.
 func File(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "sheaf-*")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// A set names the ASCII characters that are percent-encoded somewhere in a URL,
-// beside the controls and all that is not ASCII, which always are.
+// set lists the ASCII characters that are percent-encoded in a part of a URL. Controls and all
+// characters outside ASCII always are.
 type set string
 
 const (
@@ -36,8 +36,8 @@ func escape(s string, set set) string {
 	return s
 }
 
-// appendEscaped appends s with the characters of the set percent-encoded as
-// UTF-8. What is no UTF-8 becomes U+FFFD.
+// appendEscaped appends s with the characters of set percent-encoded as UTF-8. It replaces invalid
+// UTF-8 by U+FFFD.
 func appendEscaped(out []byte, s string, set set) []byte {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -65,8 +65,8 @@ func appendByte(out []byte, c byte, set set) []byte {
 	return append(out, c)
 }
 
-// escapeQuery percent-encodes a query in the page's encoding. A character that
-// the encoding lacks is written as its HTML reference, percent-encoded.
+// escapeQuery percent-encodes a query in the page's encoding. A character that the encoding lacks
+// is written as its HTML character reference, percent-encoded.
 func escapeQuery(s string, set set, enc encoding.Encoding) string {
 	if enc == nil || isASCII(s) {
 		return escape(s, set)
@@ -78,7 +78,7 @@ func escapeQuery(s string, set set, enc encoding.Encoding) string {
 			out = appendByte(out, b[i], set)
 		}
 	}
-	run := 0 // where the characters begin that are not written yet: a run has one state of ISO-2022-JP
+	run := 0 // start of the characters not yet written; ISO-2022-JP needs one encoder for a run
 	for i, r := range s {
 		if canEncode(r, enc) {
 			continue
@@ -93,8 +93,8 @@ func escapeQuery(s string, set set, enc encoding.Encoding) string {
 	return string(out)
 }
 
-// FormEscape writes a form's name or value as application/x-www-form-urlencoded, in
-// the page's encoding; nil stands for UTF-8.
+// FormEscape encodes a form's name or value as application/x-www-form-urlencoded, in the page's
+// encoding; nil means UTF-8.
 func FormEscape(s string, enc encoding.Encoding) string {
 	escaped := escapeQuery(s, formSet, enc)
 	return strings.ReplaceAll(escaped, "%20", "+")
@@ -108,11 +108,10 @@ func canEncode(r rune, enc encoding.Encoding) bool {
 	return err == nil && writable(b, enc)
 }
 
-// toASCII returns ISO-2022-JP from its last character set to ASCII. The encoder
-// of x/text leaves that out at the end.
+// toASCII switches ISO-2022-JP back to ASCII. The encoder of x/text does not do that at the end.
 const toASCII = "\x1b(B"
 
-// encode encodes what canEncode holds for.
+// encode encodes s, which canEncode must have accepted.
 func encode(s string, enc encoding.Encoding) string {
 	b, err := enc.NewEncoder().String(s)
 	if err != nil {
@@ -133,8 +132,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// unescapeUnreserved decodes %XX of unreserved characters and writes the
-// others' digits in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
+// unescapeUnreserved decodes %XX of unreserved characters and writes the digits of the others in
+// upper case (RFC 3986, 6.2.2.1 and 6.2.2.2).
 func unescapeUnreserved(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
@@ -156,15 +155,15 @@ func unescapeUnreserved(s string) string {
 	return string(out)
 }
 
-// joins reports whether a byte, written behind out, might be read together with a lone
-// percent sign before it: "%%66" is not "%f", which another 6 behind it makes an escape.
+// joins reports whether byte c after out might be read as part of an escape that begins with a lone
+// percent sign in out: "%%66" must not become "%f", as another 6 after it would make it an escape.
 func joins(out []byte, c byte) bool {
 	hex := func(c byte) bool { return strings.IndexByte(hexDigits, upper(c)) >= 0 }
 	n := len(out)
 	return hex(c) && (n > 0 && out[n-1] == '%' || n > 1 && out[n-2] == '%' && hex(out[n-1]))
 }
 
-// unhex reads a leading %XX.
+// unhex decodes a leading %XX.
 func unhex(s string) (byte, bool) {
 	if len(s) < 3 || s[0] != '%' {
 		return 0, false

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// parseHost reads a host: a name, an IPv4 address in any of its spellings, or
-// an IPv6 address in brackets.
+// parseHost parses a host: a name, an IPv4 address in any notation, or an IPv6 address in brackets.
 func parseHost(s string, special bool) (string, error) {
 	if strings.HasPrefix(s, "[") {
 		return parseV6(s)
@@ -27,7 +26,7 @@ func parseHost(s string, special bool) (string, error) {
 	return parseName(s)
 }
 
-// parseName reads a name or an IPv4 address.
+// parseName parses a name or an IPv4 address.
 func parseName(s string) (string, error) {
 	s = percentDecode(s)
 	if !utf8.ValidString(s) {
@@ -43,13 +42,14 @@ func parseName(s string) (string, error) {
 	return name, nil
 }
 
-// plainHost answers for most hosts: names in lower case without anything to decode whose last
-// label begins with a letter, and IPv4 addresses as everybody writes them. Such a host is what it says.
+// plainHost reports whether a host is already in its final form, as most are: a lower-case name
+// with nothing to decode whose last label begins with a letter, or an IPv4 address in dotted
+// decimal.
 func plainHost(s string) bool {
 	if s == "" || s[0] == '.' || len(s) > 253 {
 		return false
 	}
-	label := 0 // where the last label begins
+	label := 0 // start of the last label
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', isDigit(c), c == '_':
@@ -81,7 +81,7 @@ func parseV6(s string) (string, error) {
 	if err != nil || !addr.Is6() || addr.Zone() != "" {
 		return "", errHost
 	}
-	if addr.Is4In6() { // the standard writes no dotted tail
+	if addr.Is4In6() { // the standard writes no dotted decimal at the end
 		b := addr.As16()
 		hi, lo := uint64(b[12])<<8|uint64(b[13]), uint64(b[14])<<8|uint64(b[15])
 		return "[::ffff:" + strconv.FormatUint(hi, 16) + ":" + strconv.FormatUint(lo, 16) + "]", nil
@@ -89,7 +89,7 @@ func parseV6(s string) (string, error) {
 	return "[" + addr.String() + "]", nil
 }
 
-// forbidden reports the characters that no domain may hold.
+// forbidden reports whether a domain must not contain the character.
 func forbidden(r rune) bool {
 	return r <= ' ' || r == 0x7f || strings.ContainsRune(`#/:<>?@[\]^|%`, r)
 }
@@ -139,8 +139,8 @@ func endsInNumber(name string) bool {
 	return ok
 }
 
-// parseV4 reads one to four numbers, each decimal, octal (0…) or hexadecimal
-// (0x…); the last fills the bytes that are left.
+// parseV4 parses one to four numbers, each decimal, octal (0…) or hexadecimal (0x…). The last one
+// fills the remaining bytes.
 func parseV4(name string) (string, error) {
 	parts := strings.Split(strings.TrimSuffix(name, "."), ".")
 	if len(parts) > 4 {

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Browsers encode Japanese by the WHATWG encoding standard, and golang.org/x/text does
-// so but for what is here: characters that stand for others, the choice between
-// the two places that Shift_JIS has for the same character, and the rows of JIS X 0212,
-// which are read in EUC-JP and never written.
+// Browsers encode Japanese as the WHATWG encoding standard says. golang.org/x/text differs in what
+// this file handles: characters that are replaced by others, which of two codes Shift_JIS uses for
+// the same character, and the rows of JIS X 0212, which EUC-JP only decodes.
 
-// standIn replaces the characters that an encoding writes as others.
+// standIn replaces the characters that an encoding writes as other characters.
 func standIn(s string, enc encoding.Encoding) string {
 	switch enc {
 	case japanese.ShiftJIS, japanese.EUCJP:
@@ -38,14 +37,13 @@ func standIn(s string, enc encoding.Encoding) string {
 
 func halfKatakana(r rune) bool { return 0xff61 <= r && r <= 0xff9f }
 
-// writable reports whether the encoding writes what x/text made of one character.
+// writable reports whether browsers would write b, which x/text has encoded from one character.
 func writable(b string, enc encoding.Encoding) bool {
 	return enc != japanese.EUCJP || !strings.HasPrefix(b, "\x8f")
 }
 
-// asWritten gives what x/text encoded the form in which browsers write it: the
-// characters that Shift_JIS has in rows ED and EE (chosen by NEC) are written
-// as their doubles in rows FA to FC (IBM's).
+// asWritten changes what x/text has encoded into what browsers write: characters in Shift_JIS's
+// rows ED and EE (chosen by NEC) are written with their duplicates in rows FA to FC (IBM's).
 func asWritten(b string, enc encoding.Encoding) string {
 	if enc != japanese.ShiftJIS {
 		return b
@@ -64,8 +62,8 @@ func asWritten(b string, enc encoding.Encoding) string {
 	return string(out)
 }
 
-// doubleOf returns IBM's place of the character at NEC's. Both lists have the kanji
-// in the same order; the signs stand before them in one and behind them in the other.
+// doubleOf returns IBM's code for the character with NEC's. Both have the kanji in the same order;
+// the symbols come before the kanji in one and after them in the other.
 func doubleOf(lead, trail byte) (byte, byte) {
 	const row = 188
 	at := int(lead-0xed)*row + int(trail) - 0x40
@@ -79,7 +77,7 @@ func doubleOf(lead, trail byte) (byte, byte) {
 		at -= 362
 	case at >= 373: // broken bar, apostrophe, quotation mark
 		at += 21 - 373
-	default: // the not sign, whose first place is elsewhere
+	default: // the not sign, which is elsewhere in IBM's list
 		return lead, trail
 	}
 	lead, trail = byte(0xfa+at/row), byte(0x40+at%row)

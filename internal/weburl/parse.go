@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// parse is the WHATWG basic URL parser, without its fragment. base may be nil.
+// parse is the WHATWG basic URL parser, except for the fragment. base may be nil.
 func parse(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 	in := clean(ref)
 	if len(in) > 4*MaxLength {
@@ -41,8 +41,8 @@ func parse(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 	return u, nil
 }
 
-// clean drops what browsers drop: control characters and spaces at both ends,
-// tabs and line ends anywhere.
+// clean removes what browsers remove: control characters and spaces at both ends, tabs and line
+// ends anywhere.
 func clean(s string) string {
 	s = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })
 	if !strings.ContainsAny(s, "\t\n\r") {
@@ -72,7 +72,7 @@ func twoSlashes(s string, special bool) bool {
 	return len(s) >= 2 && isSlash(s[0], special) && isSlash(s[1], special)
 }
 
-// absolute parses what follows "scheme:" in a URL that takes nothing from a base.
+// absolute parses what follows "scheme:" in a URL that does not need a base.
 func absolute(scheme, rest string, enc encoding.Encoding) (*URL, error) {
 	u := &URL{scheme: scheme}
 	sp := special(scheme)
@@ -98,7 +98,7 @@ func absolute(scheme, rest string, enc encoding.Encoding) (*URL, error) {
 	return u, nil
 }
 
-// relative resolves a reference that has no scheme, or only its base's.
+// relative resolves a reference without a scheme, or with the scheme of its base.
 func relative(base *URL, ref string, enc encoding.Encoding) (*URL, error) {
 	u := *base
 	sp := special(base.scheme)
@@ -168,8 +168,8 @@ func (u *URL) authority(s string, enc encoding.Encoding) (*URL, error) {
 	return u, nil
 }
 
-// setPath sets path and query from s, which lies in the directory dir (already
-// normalised, ending in "/", or empty).
+// setPath sets path and query from s, relative to the directory dir, which is normalized and ends
+// in "/", or is empty.
 func (u *URL) setPath(dir, s string, enc encoding.Encoding) {
 	path, query, has := strings.Cut(s, "?")
 	u.path = joinPath(dir, path, special(u.scheme))
@@ -186,7 +186,7 @@ func (u *URL) setQuery(s string, has bool, enc encoding.Encoding) {
 	u.query, u.hasQuery = escapeQuery(s, set, enc), has
 }
 
-// joinPath resolves the dot segments of path below dir.
+// joinPath resolves the dot segments of path relative to dir.
 func joinPath(dir, path string, special bool) string {
 	if path == "" && dir == "" {
 		if special {
@@ -200,7 +200,7 @@ func joinPath(dir, path string, special bool) string {
 	return cleanPath(dir, path, special)
 }
 
-// cleanPath is joinPath for paths that are not empty.
+// cleanPath is joinPath for a path that is not empty.
 func cleanPath(dir, path string, special bool) string {
 	out := make([]byte, 0, len(dir)+len(path)+8)
 	out = append(out, dir...)
@@ -210,7 +210,7 @@ func cleanPath(dir, path string, special bool) string {
 	} else if len(out) == 0 {
 		out = append(out, '/')
 	}
-	// Invariant: out ends in "/", the one that the next segment follows.
+	// Invariant: out ends with the "/" before the next segment.
 	for {
 		end := strings.IndexByte(path, '/')
 		if special {
@@ -238,8 +238,8 @@ func cleanPath(dir, path string, special bool) string {
 	}
 }
 
-// plainPath answers for most absolute paths: they hold nothing that is written otherwise, and no
-// segment that begins with a dot.
+// plainPath reports whether an absolute path is already in its final form, as most are: nothing to
+// encode, and no segment that begins with a dot.
 func plainPath(path string) bool {
 	if path[0] != '/' {
 		return false
@@ -254,7 +254,7 @@ func plainPath(path string) bool {
 	return true
 }
 
-// dots counts the dots of a segment that is "." or "..", plain or as %2e.
+// dots returns the number of dots if a segment is "." or "..", also as %2e.
 func dots(segment string) int {
 	if len(segment) > 6 {
 		return 0
@@ -277,8 +277,8 @@ func dots(segment string) int {
 	return n
 }
 
-// resolvePlain answers the reference of most links: a relative path of letters
-// and signs that mean nothing, which goes straight after its base's directory.
+// resolvePlain resolves the reference of most links: a relative path of characters without special
+// meaning, which is appended to its base's directory. It returns false for any other.
 func (u *URL) resolvePlain(ref string) (string, bool) {
 	if u.opaque || !u.hasHost || u.path == "" || len(ref) > 512 || ref == "" || !plain(ref[0]) && ref[0] != '/' {
 		return "", false

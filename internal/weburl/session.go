@@ -2,16 +2,14 @@ package weburl
 
 import "strings"
 
-// A parameter that carries the visit's session says nothing of the page, and is
-// another in every link: a page would be new each time that it is met. By these
-// rules the canonical form goes without:
+// A parameter with a session ID says nothing about the page, but it differs from visit to visit:
+// the page would look new each time. So the canonical form leaves out:
 //
-//   - ";name=value" at the end of a path segment and "name=value" in the query,
-//     where the name is a session's and nothing else's, or is "sid", "session" or
-//     the like and the value looks random;
+//   - ";name=value" at the end of a path segment and "name=value" in the query, if the name is only
+//     used for sessions, or is "sid", "session" or the like and the value looks random;
 //   - the path segment "(S(…))" of ASP.NET.
 
-// isSession judges one parameter, such as "PHPSESSID=0123456789abcdef".
+// isSession reports whether a parameter, such as "PHPSESSID=0123456789abcdef", has a session ID.
 func isSession(param string) bool {
 	name, value, ok := strings.Cut(param, "=")
 	if !ok {
@@ -27,8 +25,8 @@ func isSession(param string) bool {
 	return strings.HasPrefix(name, "aspsessionid")
 }
 
-// looksRandom tells a token from a number, date or word: 12 or more letters and
-// digits, with several changes between the two.
+// looksRandom distinguishes a token from a number, date or word: it has 12 or more letters and
+// digits, and changes several times between the two.
 func looksRandom(s string) bool {
 	if len(s) < 12 {
 		return false
@@ -47,7 +45,7 @@ func looksRandom(s string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// dropSessions takes the session parameters out of a path and a query.
+// dropSessions removes the session parameters from a path and a query.
 func dropSessions(path, query string) (string, string) {
 	if strings.IndexByte(path, ';') >= 0 {
 		segments := strings.Split(path, "/")
@@ -70,7 +68,7 @@ func dropSessions(path, query string) (string, string) {
 	return path, query
 }
 
-// dropFrom drops those of the parameters after the first separator that carry a session.
+// dropFrom removes the session parameters after the first separator.
 func dropFrom(s, sep string) string {
 	parts := strings.Split(s, sep)
 	kept := parts[:1]

@@ -7,21 +7,20 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// URL is a parsed absolute URL. It does not change once made, so one base may
-// serve many goroutines.
+// URL is a parsed absolute URL. It is immutable, so goroutines may share one as a base.
 type URL struct {
 	scheme   string // lower case
 	user     string // "user" or "user:password", percent-encoded
 	host     string // lower case, punycode; an IPv6 address in brackets
-	port     string // empty when it is the scheme's default
-	path     string // begins with "/" where the scheme is special
+	port     string // empty if it is the scheme's default
+	path     string // begins with "/" if the scheme is special
 	query    string // without "?"
-	hasHost  bool   // an authority was written, if only an empty one
+	hasHost  bool   // there is an authority, perhaps an empty one
 	hasQuery bool
-	opaque   bool // the path is no path: mailto:, data:
+	opaque   bool // the path has no segments: mailto:, data:
 }
 
-// The reasons for which a URL cannot be read.
+// Reasons why a URL cannot be parsed.
 var (
 	errNoBase   = errors.New("relative, and its base has no path to resolve it against")
 	errNoScheme = errors.New("relative, where an absolute URL is needed")
@@ -34,8 +33,7 @@ func New(s string, enc encoding.Encoding) (*URL, error) {
 	return parse(nil, s, enc)
 }
 
-// Resolve resolves ref against u. The query is percent-encoded in enc; nil
-// stands for UTF-8.
+// Resolve resolves ref against u. It percent-encodes the query in enc; nil means UTF-8.
 func (u *URL) Resolve(ref string, enc encoding.Encoding) (string, error) {
 	abs, ok := u.resolvePlain(ref)
 	if !ok {
@@ -62,12 +60,12 @@ func (u *URL) Host() string {
 	return u.host + ":" + u.port
 }
 
-// Hostname returns the host without port; an IPv6 address without brackets.
+// Hostname returns the host without port, and an IPv6 address without brackets.
 func (u *URL) Hostname() string {
 	return strings.TrimSuffix(strings.TrimPrefix(u.host, "["), "]")
 }
 
-// Port returns the port, the scheme's default where none is written.
+// Port returns the port, or the scheme's default if there is none.
 func (u *URL) Port() string {
 	if u.port != "" {
 		return u.port
@@ -75,7 +73,7 @@ func (u *URL) Port() string {
 	return defaultPort(u.scheme)
 }
 
-// PathQuery returns what a request line carries: path and query.
+// PathQuery returns path and query, as in a request line.
 func (u *URL) PathQuery() string {
 	if u.hasQuery {
 		return u.path + "?" + u.query
@@ -94,7 +92,7 @@ func (u *URL) String() string {
 		b.WriteString("//")
 		u.writeAuthority(&b)
 	case !u.opaque && strings.HasPrefix(u.path, "//"):
-		b.WriteString("/.") // or the path would read as an authority
+		b.WriteString("/.") // otherwise the path would be parsed as an authority
 	}
 	b.WriteString(u.path)
 	if u.hasQuery {
@@ -104,7 +102,7 @@ func (u *URL) String() string {
 	return b.String()
 }
 
-// Canonical is the function of that name for a URL that is parsed.
+// Canonical is the function Canonical for a parsed URL.
 func (u *URL) Canonical() string {
 	c := *u
 	c.user = ""
@@ -116,13 +114,13 @@ func (u *URL) Canonical() string {
 	return c.String()
 }
 
-// special reports whether the scheme is one whose URLs always have an authority
-// and take backslashes for slashes.
+// special reports whether URLs of the scheme always have an authority and allow backslashes as
+// slashes.
 func special(scheme string) bool {
 	return defaultPort(scheme) != "" || scheme == "file"
 }
 
-// defaultPort returns a special scheme's default port; file has none.
+// defaultPort returns the default port of a special scheme; file has none.
 func defaultPort(scheme string) string {
 	switch scheme {
 	case "http", "ws":
@@ -135,7 +133,7 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// writeAuthority writes what stands between the two slashes and the path.
+// writeAuthority writes the part between the two slashes and the path.
 func (u *URL) writeAuthority(b *strings.Builder) {
 	if u.user != "" {
 		b.WriteString(u.user)

@@ -1,16 +1,14 @@
-// Package weburl reads the URLs of web pages as browsers do.
+// Package weburl parses the URLs of web pages as browsers do.
 //
-// Pages are written for browsers, and browsers follow the WHATWG URL standard:
-// tabs and line ends vanish, backslashes are slashes, "http:x.html" is relative,
-// 0x7f.1 is an address, a query is percent-encoded in the page's own encoding.
-// A robot that reads URLs by RFC 3986 misses such pages or asks for others than
-// the reader of the page would get. One parser serves for everything: base
-// URLs, references, redirects and the seen set's keys. A fast path answers the
-// ordinary relative reference without taking it apart.
+// Pages are written for browsers, and browsers follow the WHATWG URL standard: they drop tabs and
+// line ends, treat backslashes as slashes and "http:x.html" as relative, accept 0x7f.1 as an
+// address, and percent-encode a query in the page's own encoding. A robot that followed RFC 3986
+// would miss such pages, or request others than a reader of the page gets. The same parser serves
+// base URLs, references, redirects and the keys of the set of seen URLs. A fast path resolves
+// ordinary relative references.
 //
-// Fragments are dropped: they name no resource. URLs of schemes without an
-// authority (mailto:, javascript:) are kept as they are, so that the caller can
-// tell what it leaves out.
+// Fragments are dropped, since they name no resource. URLs of schemes without an authority
+// (mailto:, javascript:) are returned as they are, so that the caller can see what it omits.
 package weburl
 
 import (
@@ -20,13 +18,13 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// MaxLength is the longest URL, in bytes after normalisation, that is accepted.
+// MaxLength is the limit for a URL, in bytes after normalization.
 const MaxLength = 8 << 10
 
 // ErrTooLong means that a URL is longer than MaxLength.
 var ErrTooLong = errors.New("longer than 8192 bytes")
 
-// Error says which reference could not be read, and why.
+// Error says which reference could not be parsed, and why.
 type Error struct {
 	Ref string
 	Err error
@@ -42,9 +40,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parse resolves ref against the absolute URL base (empty: ref itself must be
-// absolute) and returns the absolute URL, normalised, without fragment. The
-// query is percent-encoded in enc, the page's encoding; nil stands for UTF-8.
+// Parse resolves ref against the absolute URL base and returns the absolute URL, normalized and
+// without fragment. If base is empty, ref must be absolute. The query is percent-encoded in the
+// page's encoding enc; nil means UTF-8.
 func Parse(base, ref string, enc encoding.Encoding) (string, error) {
 	if base == "" {
 		u, err := New(ref, enc)
@@ -64,9 +62,9 @@ func Parse(base, ref string, enc encoding.Encoding) (string, error) {
 	return b.Resolve(ref, enc)
 }
 
-// Host returns the authority of an absolute URL in the form that names a host
-// throughout the project: lower case, punycode, without user and default port.
-// It is empty where the URL has none.
+// Host returns the authority of an absolute URL in the form that names a host throughout the
+// project: lower case, punycode, without user and default port. It returns "" if the URL has no
+// authority.
 func Host(url string) string {
 	u, err := New(url, nil)
 	if err != nil {
@@ -75,11 +73,10 @@ func Host(url string) string {
 	return u.Host()
 }
 
-// Canonical returns the form under which a URL is known to the seen set: two
-// URLs with the same canonical form are the same resource by RFC 3986 section 6.2.2.
-// Besides what Parse does it writes percent-encodings of unreserved
-// characters as the characters, the others with upper-case digits, and drops
-// user names, parameters that carry a session (see session.go) and a query that is empty.
+// Canonical returns the key of a URL in the set of seen URLs. Two URLs with the same canonical form
+// are the same resource by RFC 3986, section 6.2.2. In addition to what Parse does, Canonical
+// decodes percent-encoded unreserved characters, writes other percent-encodings with upper-case
+// digits, and removes user names, session parameters (see session.go) and an empty query.
 func Canonical(url string) string {
 	u, err := New(url, nil)
 	if err != nil {

@@ -151,7 +151,7 @@ func TestCanonicalWithoutSessions(t *testing.T) {
 		{"(S(lit3py55t21z5v55vlm25s55))/x.aspx", "x.aspx"},
 		{"?sid=5a9f3be01c22d4ef&page=1", "?page=1"},
 		{"?session=0f3a9b1c4d5e", ""},
-		// What only looks so is left alone.
+		// These only look like session parameters.
 		{"?sid=02/11/05/0123456", "?sid=02/11/05/0123456"},
 		{"?sid=200311051234567", "?sid=200311051234567"},
 		{"?sid=internationalization", "?sid=internationalization"},
@@ -169,8 +169,8 @@ func TestCanonicalWithoutSessions(t *testing.T) {
 	}
 }
 
-// TestCorpus resolves the edge cases of the shared corpus, whose answers come
-// from another implementation of the standard.
+// TestCorpus resolves the edge cases of the shared corpus. The expected results come from another
+// implementation of the standard.
 func TestCorpus(t *testing.T) {
 	corpus := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
 	tar := testkit.Tool(t, "tar")
@@ -199,8 +199,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that a resolved URL is stable: read again, it is itself, and
-// its canonical form is canonical.
+// FuzzParse checks that a resolved URL parses as itself, and that a canonical form is its own
+// canonical form.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"x", "../..", "//a:1/", "http:\\\\x", "a:b", "?é", "http://[::1]", "/.//p", "x:/.//y", "file:\\c:/", "%2e%2E/x"} {
 		f.Add("http://www.example.jp/dir/", s)
@@ -223,7 +223,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What is answered without a closer look is what a closer look finds.
+// The fast paths return the same as the full parser.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"www.example.jp", "a--b.c", "xn--a", "1.2.3.4", "1.2.3", "0x1", "a.0x1", "a.1", "a.b.", "a-.b_c", "/a/b.html", "/a/./b", "/..", "/a..b/~c", "//x"} {
 		f.Add(s)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// String gives the schedule in the grammar of the package comment; Parse reads
-// it back to an equal schedule.
+// String returns the schedule in the grammar of the package comment. Parse of it returns an equal
+// schedule.
 func (s *Schedule) String() string {
 	if s == nil {
 		return always
@@ -29,10 +29,10 @@ func (s *Schedule) String() string {
 	return text
 }
 
-// MarshalText and UnmarshalText let a schedule stand in JSON and in settings.
+// MarshalText implements encoding.TextMarshaler.
 func (s *Schedule) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what Parse reads.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what Parse does.
 func (s *Schedule) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {
@@ -58,7 +58,7 @@ func (r rule) String() string {
 	return r.days.String() + " " + times
 }
 
-// String lists the days from Monday on, with runs of three or more as a range.
+// String lists the days from Monday on. It writes three or more in a row as a range.
 func (w weekdays) String() string {
 	var parts []string
 	for i := 0; i < len(week); i++ {

@@ -12,12 +12,12 @@ const (
 	never  = "never"
 )
 
-// Always returns the schedule that never closes.
+// Always returns a schedule that is always open.
 func Always() *Schedule {
 	return &Schedule{zone: time.UTC, rules: []rule{{days: everyDay, ranges: []span{{0, day}}}}}
 }
 
-// Never returns the schedule that never opens.
+// Never returns a schedule that is never open.
 func Never() *Schedule { return &Schedule{zone: time.UTC} }
 
 const everyDay weekdays = 1<<7 - 1
@@ -129,13 +129,13 @@ func parseDay(text string) (time.Weekday, error) {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no day; days are Mon Tue Wed Thu Fri Sat Sun", text)
+	return 0, fmt.Errorf("%q is not a day; days are Mon Tue Wed Thu Fri Sat Sun", text)
 }
 
 func parseSpan(text string) (span, error) {
 	first, last, ok := strings.Cut(text, "-")
 	if !ok {
-		return span{}, fmt.Errorf("%q is no range of times; write hh:mm-hh:mm", text)
+		return span{}, fmt.Errorf("%q is not a range of times; write hh:mm-hh:mm", text)
 	}
 	from, err := parseClock(first)
 	if err != nil {
@@ -162,7 +162,7 @@ func parseClock(text string) (time.Duration, error) {
 	}
 	t, err := time.Parse("15:04", text)
 	if err != nil || len(text) != len("15:04") {
-		return 0, fmt.Errorf("%q is no time of day; write hh:mm from 00:00 to 24:00", text)
+		return 0, fmt.Errorf("%q is not a time of day; write hh:mm from 00:00 to 24:00", text)
 	}
 	return sinceMidnight(t), nil
 }

@@ -1,5 +1,5 @@
-// Package window tells when something may happen: when an account may download,
-// when a batch may be published, when a robot may upload.
+// Package window parses and evaluates weekly schedules: when an account may download, when a batch
+// may be published, when a robot may upload.
 //
 // A schedule is written as people say it:
 //
@@ -16,25 +16,24 @@
 //	range    = hh:mm "-" hh:mm                               to is not included; 24:00 ends a day
 //	zone     = an IANA name; UTC where none is given
 //
-// A range whose end is before its start crosses midnight and belongs to the day
-// on which it starts. The zone stands once, at the end, and holds for all rules.
+// A range whose end is before its start crosses midnight and belongs to the day on which it starts.
+// The zone is written once, at the end, and applies to all rules.
 //
-// The idea: whether a schedule is open depends on nothing but what a clock on a
-// wall in that zone shows. When clocks go forward, a range within the hour that
-// is left out does not happen that day, and one that begins in it opens as the
-// clocks jump; when they go back, a range within the repeated hour happens twice.
+// Whether a schedule is open depends only on the local time in its zone. When clocks go forward, a
+// range within the skipped hour does not occur that day, and a range that begins in it opens at the
+// jump. When clocks go back, a range within the repeated hour occurs twice.
 package window
 
 import "time"
 
 const day = 24 * time.Hour
 
-// horizon bounds the search for the next change: a schedule repeats weekly, and
-// one week's range may be lost to a change of clocks.
+// horizon limits the search for the next change. A schedule repeats weekly, and a change of clocks
+// may skip a week's only range.
 const horizon = 15 * day
 
-// Schedule is a weekly set of times. It is immutable, so any number of
-// goroutines may use it at once. A nil Schedule is always open.
+// Schedule is a weekly set of times. It is immutable and may be used concurrently. A nil Schedule
+// is always open.
 type Schedule struct {
 	rules []rule
 	zone  *time.Location
@@ -51,8 +50,8 @@ type weekdays uint8
 
 func (w weekdays) has(d time.Weekday) bool { return w&(1<<d) != 0 }
 
-// span is a range of the wall clock, from included, to not, counted from the
-// midnight on which the day starts. To exceeds 24 h where the range crosses midnight.
+// span is a range of local time, counted from the midnight at which the day starts; it includes
+// from but not to. If the range crosses midnight, to exceeds 24 h.
 type span struct{ from, to time.Duration }
 
 func (s span) contains(clock time.Duration) bool { return s.from <= clock && clock < s.to }
@@ -76,21 +75,20 @@ func (s *Schedule) Open(t time.Time) bool {
 	return false
 }
 
-// Next returns the first instant not before t at which the schedule is open:
-// t itself where it is open then. It is false where the schedule never opens.
+// Next returns the first instant, at or after t, at which the schedule is open. It returns false if
+// the schedule never opens.
 func (s *Schedule) Next(t time.Time) (time.Time, bool) {
 	return s.find(t, true)
 }
 
-// Until returns the end of the opening that t lies in, the first instant at
-// which the schedule is closed again. It is t itself where the schedule is
-// closed then, and the zero time where the opening has no end.
+// Until returns the first instant, at or after t, at which the schedule is closed. It returns the
+// zero time if the schedule never closes.
 func (s *Schedule) Until(t time.Time) time.Time {
 	end, _ := s.find(t, false)
 	return end
 }
 
-// Location is the zone that the schedule is computed in.
+// Location returns the zone of the schedule.
 func (s *Schedule) Location() *time.Location {
 	if s == nil {
 		return time.UTC
@@ -98,7 +96,7 @@ func (s *Schedule) Location() *time.Location {
 	return s.zone
 }
 
-// find returns the first instant not before t at which Open is as wanted.
+// find returns the first instant, at or after t, at which Open returns open.
 func (s *Schedule) find(t time.Time, open bool) (time.Time, bool) {
 	if s == nil {
 		s = Always()
@@ -111,9 +109,9 @@ func (s *Schedule) find(t time.Time, open bool) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// step returns the next instant at which Open may change: where the wall clock
-// reaches a range's end or start or midnight, or the zone changes its offset,
-// whichever comes first. Until then wall and elapsed time run alike.
+// step returns the next instant at which Open may change: local time reaches midnight or the start
+// or end of a range, or the zone changes its offset. Until then local time and elapsed time are in
+// step.
 func (s *Schedule) step(t time.Time) time.Time {
 	wall := t.In(s.zone)
 	clock := sinceMidnight(wall)
@@ -134,7 +132,7 @@ func (s *Schedule) step(t time.Time) time.Time {
 	return next.In(t.Location())
 }
 
-// sinceMidnight is what the wall clock shows, as the time since it showed 00:00.
+// sinceMidnight returns the local time of day as a duration.
 func sinceMidnight(wall time.Time) time.Duration {
 	h, m, sec := wall.Clock()
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute +

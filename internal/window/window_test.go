@@ -107,7 +107,7 @@ func TestOpenNextUntil(t *testing.T) {
 	}
 }
 
-// Next and Until must agree with Open minute by minute, over both changes of clocks.
+// Next and Until agree with Open in every minute, over both changes of clocks.
 func TestAgreesWithOpen(t *testing.T) {
 	s := parse(t, "Sat 23:30-02:30; Sun 02:15-02:45,03:00-03:10; Mon 01:00-24:00 Europe/Berlin")
 	for _, start := range []string{"2026-03-28T20:00:00Z", "2026-10-24T20:00:00Z"} {
@@ -167,13 +167,13 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "empty",
 		"Mon":                                 "want days and one list",
-		"Mon 2:00-03:00":                      "no time of day",
-		"Mon 02:00":                           "no range",
-		"Mon 02:00-25:00":                     "no time of day",
+		"Mon 2:00-03:00":                      "not a time of day",
+		"Mon 02:00":                           "not a range",
+		"Mon 02:00-25:00":                     "not a time of day",
 		"Mon 24:00-02:00":                     "cannot start at 24:00",
 		"Mon 02:00-02:00":                     "whole day is 00:00-24:00",
-		"Mond 02:00-03:00":                    "no day",
-		"Mon- 02:00-03:00":                    "no day",
+		"Mond 02:00-03:00":                    "not a day",
+		"Mon- 02:00-03:00":                    "not a day",
 		"Mon 02:00-03:00 Tokyo":               "not known",
 		"Mon 02:00-03:00 Local":               "differs between machines",
 		"Mon 02:00-03:00;":                    "rule 2",

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// CheckContact refuses a contact, a URL or a mail address, at which nobody can be reached. Robots with
-// placeholder contacts have been banned, and their owners never learned why.
+// CheckContact returns an error if a contact, a URL or a mail address, cannot be used to reach
+// anybody. Robots with placeholder contacts have been banned, and their owners never learned why.
 func CheckContact(contact string) error {
 	if contact == "" {
 		return errors.New("it is required: a URL or a mail address at which webmasters reach you")

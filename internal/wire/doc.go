@@ -1,10 +1,9 @@
-// Package wire holds what crosses between a robot and the service, and between
-// the service's own rooms: the batch manifest and its signature, the receipt,
-// the names of batches, and the shapes of the join exchange. The four services
-// never import one another; this package, the object store and the database are
-// where they meet.
+// Package wire has the types that robots and the service exchange, and those that the parts of the
+// service exchange with each other: the batch manifest and its signature, the receipt, the names of
+// batches, the host list, the collection log, and the messages for joining. robotd, ingest, manager
+// and serve do not import one another; they share only this package, the object store and the
+// database.
 //
-// Everything here is plain data with its encoding and its validation. Integers
-// that count bytes are int64; digests are lower-case hexadecimal SHA-256 unless
-// a field says otherwise; times are UTC.
+// The types are plain data with encoding and validation. Integers that count bytes are int64;
+// digests are lower-case hexadecimal SHA-256 unless a field says otherwise; times are UTC.
 package wire

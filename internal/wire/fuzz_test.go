@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// envelope signs a body as it stands.
+// envelope signs a body.
 func envelope(t testing.TB, body string, key ed25519.PrivateKey) []byte {
 	data, err := json.Marshal(signed{Body: body, Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, []byte(body)))})
 	if err != nil {
@@ -19,8 +19,8 @@ func envelope(t testing.TB, body string, key ed25519.PrivateKey) []byte {
 	return data
 }
 
-// FuzzManifest reads anything as a manifest: as the body that a robot has signed, and
-// as the whole file. What is read keeps its promises and can be written and read again.
+// FuzzManifest parses arbitrary bytes as a signed body and as a whole manifest file. A manifest
+// that is accepted is valid and can be written and read again.
 func FuzzManifest(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)
 	digest := strings.Repeat("0123456789abcdef", 4)
@@ -39,7 +39,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(whole)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := OpenManifest(data, public); err == nil && !strings.Contains(string(whole), m.SHA256) {
-			t.Fatalf("a signature was made up: %s", data)
+			t.Fatalf("a manifest with a wrong signature was accepted: %s", data)
 		}
 		PeekManifest(data)
 		m, err := OpenManifest(envelope(t, string(data), key), public)
@@ -74,7 +74,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzReceipt reads anything as a receipt, signed and not.
+// FuzzReceipt parses arbitrary bytes as a receipt, signed and unsigned.
 func FuzzReceipt(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)
 	r := &Receipt{Batch: "waseda-20261120T150405Z-1", State: StateQuarantined, Reason: ReasonClock, Detail: "offset 0", At: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}
@@ -85,7 +85,7 @@ func FuzzReceipt(f *testing.F) {
 	f.Add([]byte(`{"signed":"{}","ed25519":""}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if got, err := OpenReceipt(data, public); err == nil && got.State == StatePublished {
-			t.Fatalf("a receipt was made up: %s", data)
+			t.Fatalf("a receipt with a wrong signature was accepted: %s", data)
 		}
 		got, err := OpenReceipt(envelope(t, string(data), key), public)
 		if err != nil {
@@ -93,7 +93,7 @@ func FuzzReceipt(f *testing.F) {
 		}
 		sealed, err := got.Sign(key)
 		if err != nil {
-			return // a date that JSON can read and not write
+			return // JSON can read this date but not write it
 		}
 		if again, err := OpenReceipt(sealed, public); err != nil || again.SHA256 != got.SHA256 || again.State != got.State {
 			t.Fatalf("%v: %+v, %+v", err, got, again)

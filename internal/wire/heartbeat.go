@@ -1,11 +1,11 @@
 package wire
 
-// PathHeartbeat is where a robot says every few minutes how far it is: POST, a Heartbeat.
-// The answer is 204 where everything is as the robot said, else an Orders.
+// PathHeartbeat is the path to which a robot posts a Heartbeat every few minutes. The answer is an
+// Orders, or 204 if there is nothing to change.
 const PathHeartbeat = "/v1/robots/{robot}/heartbeat"
 
-// MaxHeartbeat is the largest heartbeat, in bytes, that a manager takes. A robot with more
-// to tell than MaxHeartbeatHosts hosts sends several.
+// MaxHeartbeat is the size limit of a heartbeat, in bytes. A robot with more than MaxHeartbeatHosts
+// hosts to report sends several.
 const (
 	MaxHeartbeat      = 4 << 20
 	MaxHeartbeatHosts = 10_000
@@ -14,15 +14,15 @@ const (
 // Phase is what a robot is doing.
 type Phase string
 
-// Phases of a robot. Hosts that have not been begun count as waiting in
-// PhaseCollecting and PhaseClosed only.
+// Phases of a robot. Hosts that have not been begun count as waiting only in PhaseCollecting and
+// PhaseClosed.
 const (
-	PhaseStarting   Phase = "starting"   // it opens its hosts' queues, and cannot say yet what is left
-	PhaseCollecting Phase = "collecting" // it visits hosts
-	PhaseClosed     Phase = "closed"     // its window has closed before it was done
-	PhaseIdle       Phase = "idle"       // it has nothing left, and its window is open: it would take more
-	PhaseResting    Phase = "resting"    // it has nothing left, or waits for its window
-	PhasePaused     Phase = "paused"     // by the operator's order, or its site's
+	PhaseStarting   Phase = "starting"   // opens its hosts' queues, and does not know yet how much is left
+	PhaseCollecting Phase = "collecting" // visits hosts
+	PhaseClosed     Phase = "closed"     // the window closed before the robot had finished
+	PhaseIdle       Phase = "idle"       // nothing is left and the window is open: the robot could take more
+	PhaseResting    Phase = "resting"    // nothing is left, or the robot waits for its window
+	PhasePaused     Phase = "paused"     // by order of the operator or of the site
 )
 
 // Valid reports whether p is one of the phases.
@@ -34,41 +34,40 @@ func (p Phase) Valid() bool {
 	return false
 }
 
-// Heartbeat says how far a robot is. Counts are of its present cycle and since its
-// program started.
+// Heartbeat reports a robot's progress. Counts are of the current cycle, since the program started.
 type Heartbeat struct {
-	List       string `json:"list,omitempty"` // ETag of the list that it works by
+	List       string `json:"list,omitempty"` // ETag of the current list
 	Generation int64  `json:"generation"`     // of that list
-	Version    string `json:"version"`        // of its program
+	Version    string `json:"version"`        // of the robot's program
 	Phase      Phase  `json:"phase"`
-	Held       bool   `json:"held,omitempty"` // it is paused by the manager's order
+	Held       bool   `json:"held,omitempty"` // paused by the manager's order
 	Cycle      int64  `json:"cycle"`
-	Left       int64  `json:"left"`  // URLs known and not collected: the load of paper 000
+	Left       int64  `json:"left"`  // URLs known and not collected: the robot's load (paper 000)
 	Pages      int64  `json:"pages"` // collected
-	Bytes      int64  `json:"bytes"` // of their answers on the wire
-	MS         int64  `json:"ms"`    // that their transfer took
+	Bytes      int64  `json:"bytes"` // of the pages' answers, as transferred
+	MS         int64  `json:"ms"`    // time that the transfers took, in milliseconds
 	Spool      int64  `json:"spool"` // bytes in batches that are not published yet
 
-	// Hosts are those that have gone on to another state since the last heartbeat that was
-	// answered; with All they are all that have been begun, and replace what was told before.
+	// Hosts are those whose state has changed since the last answered heartbeat. If All is set,
+	// they are all hosts that have been begun, and replace earlier reports.
 	Hosts map[string]HostProgress `json:"hosts,omitempty"`
 	All   bool                    `json:"all,omitempty"`
 
-	Probes map[string]ProbeResult `json:"probes,omitempty"` // by host, what the manager asked to have measured
-	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has noted
+	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
+	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
 }
 
-// HostState is how far a robot is with a host in this cycle. A host that is not told of
-// has not been begun.
+// HostState is the robot's progress with a host in this cycle. A host without a report has not been
+// begun.
 type HostState string
 
 // States of a host within a cycle.
 const (
 	HostBegun HostState = "begun"
-	HostDone  HostState = "done" // nothing is left of it, or it cannot be reached
+	HostDone  HostState = "done" // nothing is left, or the host cannot be reached
 )
 
-// HostProgress is what a host has cost so far.
+// HostProgress is the cost of a host so far.
 type HostProgress struct {
 	State HostState `json:"state"`
 	Pages int64     `json:"pages,omitempty"`
@@ -76,8 +75,8 @@ type HostProgress struct {
 	MS    int64     `json:"ms,omitempty"`
 }
 
-// ProbeResult is what a robot measured of its distance to a host: so many bytes came in
-// so many milliseconds. With nothing fetched, Failed says why.
+// ProbeResult is a robot's measurement of a host: it received so many bytes in so many
+// milliseconds. If it could not fetch anything, Failed says why.
 type ProbeResult struct {
 	Files  int64  `json:"files"`
 	Bytes  int64  `json:"bytes"`
@@ -85,39 +84,39 @@ type ProbeResult struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// Directive is one thing that a robot is to do.
+// Directive is an order to a robot.
 type Directive string
 
 // Directives.
 const (
-	DirectiveRestart   Directive = "restart"   // P4: seal what there is, drop the list and fetch it anew
+	DirectiveRestart   Directive = "restart"   // P4: seal the batch, drop the list and fetch it again
 	DirectiveRebalance Directive = "rebalance" // the list has changed: fetch it
-	DirectivePause     Directive = "pause"     // begin no further page; go on uploading
+	DirectivePause     Directive = "pause"     // begin no more pages, but continue to upload
 	DirectiveResume    Directive = "resume"
-	DirectiveUpgrade   Directive = "upgrade" // look for a release now
-	DirectiveReport    Directive = "report"  // tell all hosts with the next heartbeat
+	DirectiveUpgrade   Directive = "upgrade" // look for a new release now
+	DirectiveReport    Directive = "report"  // report all hosts with the next heartbeat
 )
 
-// Orders answer a heartbeat.
+// Orders are the answer to a heartbeat.
 type Orders struct {
-	List       string      `json:"list"` // ETag of the robot's list as it is now
+	List       string      `json:"list"` // ETag of the robot's list now
 	Directives []Directive `json:"directives,omitempty"`
 	Probes     []ProbeAsk  `json:"probes,omitempty"`
 
-	// Visits are hosts of the robot's that an operator wants visited now, at most MaxVisits. They are
-	// repeated until a heartbeat has them in Taken.
+	// Visits are the robot's hosts that an operator wants visited now, at most MaxVisits. They are
+	// repeated until a heartbeat lists them in Taken.
 	Visits []string `json:"visits,omitempty"`
 }
 
-// MaxVisits is how many hosts an answer to a heartbeat orders to be visited at most.
+// MaxVisits is the limit for the Visits of one answer.
 const MaxVisits = 1000
 
-// ProbeAsk asks a robot to measure its distance to a host, by fetching up to Files files from
-// URL on, at the usual interval and as robots.txt allows (paper 001, 4.2.5).
+// ProbeAsk asks a robot to measure a host: it fetches up to Files files, beginning with URL, at the
+// usual interval and as robots.txt allows (paper 001, 4.2.5).
 type ProbeAsk struct {
 	URL   string `json:"url"`
 	Files int64  `json:"files"`
 }
 
-// MaxProbeFiles is how many files a probe fetches at most (paper 001, 4.2.5).
+// MaxProbeFiles is the limit for the files of one probe (paper 001, 4.2.5).
 const MaxProbeFiles = 50

@@ -15,17 +15,17 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// MaxListLine is the longest line of a host list, in bytes without its LF.
+// MaxListLine is the limit for a line of a host list, in bytes without its LF.
 const MaxListLine = 8 << 10
 
-// HostLine is one line of a host list, the form of P1 (hosts assigned) and of P2
-// (hosts found): gzip of lines "URL LF" or "URL HT RefererURL LF". Between programs that know it a line
-// may have a third field, which says more (see Share); the referer may then be empty.
+// HostLine is one line of a host list, for P1 (assigned hosts) and P2 (found hosts). The list is
+// gzip of lines "URL LF" or "URL HT RefererURL LF". Programs that have agreed on it (see
+// HeaderAccept) add a third field; the referer may then be empty.
 type HostLine struct {
-	URL     string // absolute, http or https, as NormalizeURL gives it
-	Referer string // the page that led to it; may be empty
-	Share   Share  // of a list to a robot (P1): of the URL's host
-	Depth   int    // links that lead to the URL from where collecting its host starts
+	URL     string // absolute, http or https, in the form of NormalizeURL
+	Referer string // page that links to URL; may be empty
+	Share   Share  // only in P1: this robot's share of the host
+	Depth   int    // links from the start URL of the host to this one
 }
 
 // Append appends the line with its LF.
@@ -43,8 +43,8 @@ func (l HostLine) Append(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
-// ParseHostLine reads a line without its LF. The URL may lack its scheme, as in the
-// paper's own example "www.etl.go.jp:80"; it is then an http URL.
+// ParseHostLine parses a line without its LF. A URL without a scheme, such as "www.etl.go.jp:80" in
+// the paper, is taken as an http URL.
 func ParseHostLine(line string) (HostLine, error) {
 	if len(line) > MaxListLine {
 		return HostLine{}, fmt.Errorf("longer than %d bytes", MaxListLine)
@@ -67,7 +67,7 @@ func ParseHostLine(line string) (HostLine, error) {
 	return l, l.parseExtra(third)
 }
 
-// WriteHostList writes the lines as a gzip'd host list. Same lines in, same bytes out.
+// WriteHostList writes the lines as a gzip'd host list. The same lines yield the same bytes.
 func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error {
 	z := gzip.NewWriter(w)
 	var buf []byte
@@ -80,7 +80,7 @@ func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error {
 	return z.Close()
 }
 
-// LineError says which line of a list or a log is wrong, and how. Lines count from 1.
+// LineError says which line of a list or log is wrong, and why. Lines count from 1.
 type LineError struct {
 	Line int
 	Err  error
@@ -89,14 +89,14 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrTooLarge says that a list or a log inflates to more than its reader allows.
+// ErrTooLarge says that a list or log inflates to more than its reader allows.
 var ErrTooLarge = errors.New("inflates to more than is allowed; send it in parts")
 
-// ReadHostList reads a gzip'd host list that inflates to at most max bytes. It
-// stops after the first error, which is a *LineError where a line is to blame.
-func ReadHostList(r io.Reader, max int64) iter.Seq2[HostLine, error] {
+// ReadHostList reads a gzip'd host list that inflates to at most limit bytes. It stops at the first
+// error, which is a *LineError if a line is wrong.
+func ReadHostList(r io.Reader, limit int64) iter.Seq2[HostLine, error] {
 	return func(yield func(HostLine, error) bool) {
-		for line, err := range gzipLines(r, max, MaxListLine) {
+		for line, err := range gzipLines(r, limit, MaxListLine) {
 			if err != nil {
 				yield(HostLine{}, err)
 				return
@@ -118,9 +118,9 @@ type numberedLine struct {
 	text   string
 }
 
-// gzipLines inflates r, at most max bytes, and gives its lines without their LF,
-// each at most maxLine bytes. It stops after the first error.
-func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, error] {
+// gzipLines inflates r to at most limit bytes and yields its lines without their LF, each at most
+// maxLine bytes long. It stops at the first error.
+func gzipLines(r io.Reader, limit int64, maxLine int) iter.Seq2[numberedLine, error] {
 	return func(yield func(numberedLine, error) bool) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
@@ -128,7 +128,7 @@ func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, erro
 			return
 		}
 		defer z.Close()
-		limited := &boundedReader{r: z, left: max}
+		limited := &boundedReader{r: z, left: limit}
 		lines := bufio.NewScanner(limited)
 		lines.Buffer(make([]byte, 0, 4<<10), maxLine+2)
 		lines.Split(scanLF)
@@ -150,7 +150,7 @@ func gzipLines(r io.Reader, max int64, maxLine int) iter.Seq2[numberedLine, erro
 	}
 }
 
-// scanLF splits at LF alone and accepts a last line without one.
+// scanLF is a bufio.SplitFunc that splits only at LF. The last line may lack one.
 func scanLF(data []byte, atEOF bool) (int, []byte, error) {
 	for i, c := range data {
 		if c == '\n' {
@@ -163,7 +163,7 @@ func scanLF(data []byte, atEOF bool) (int, []byte, error) {
 	return 0, nil, nil
 }
 
-// boundedReader fails with ErrTooLarge where r has more than left bytes.
+// boundedReader is a reader that returns ErrTooLarge if r has more than left bytes.
 type boundedReader struct {
 	r    io.Reader
 	left int64
@@ -181,10 +181,10 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NormalizeURL checks that s can be crawled and gives it in one spelling, with its
-// host's name: scheme http or https (http where there is none), host in lower case
-// and IDNA form, the scheme's default port left out, path at least "/", no
-// fragment. Credentials in a URL are refused.
+// NormalizeURL checks that the robots can visit s. It returns s in its normal form, and the name of
+// its host. In normal form the scheme is http or https (http if s has none), the host is in lower
+// case and IDNA form, there is no default port, the path is at least "/", and there is no fragment.
+// A URL with credentials is an error.
 func NormalizeURL(s string) (normal, host string, err error) {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7f {
@@ -220,8 +220,8 @@ func NormalizeURL(s string) (normal, host string, err error) {
 	return u.String(), host, nil
 }
 
-// HostName gives the name under which the service knows u's host: the authority in
-// lower case and IDNA form, without the default port of u's scheme.
+// HostName returns the service's name for u's host: the authority in lower case and IDNA form,
+// without the default port of u's scheme.
 func HostName(u *url.URL) (string, error) {
 	name, err := asciiHost(u.Hostname())
 	if err != nil {
@@ -245,7 +245,7 @@ func asciiHost(name string) (string, error) {
 	if name == "" {
 		return "", errors.New("no host")
 	}
-	if strings.Contains(name, ":") { // IPv6; its brackets are gone
+	if strings.Contains(name, ":") { // IPv6, without its brackets
 		ip, err := netip.ParseAddr(name)
 		if err != nil || ip.Zone() != "" {
 			return "", fmt.Errorf("host %q is not an IPv6 address", name)

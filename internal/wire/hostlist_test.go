@@ -37,9 +37,9 @@ func TestNormalizeURL(t *testing.T) {
 	}
 }
 
-func readList(data []byte, max int64) ([]wire.HostLine, error) {
+func readList(data []byte, limit int64) ([]wire.HostLine, error) {
 	var lines []wire.HostLine
-	for l, err := range wire.ReadHostList(bytes.NewReader(data), max) {
+	for l, err := range wire.ReadHostList(bytes.NewReader(data), limit) {
 		if err != nil {
 			return lines, err
 		}

@@ -1,28 +1,28 @@
 package wire
 
-// JoinRequest is the body of POST /v1/robots/join, by which a robot exchanges a
-// one-time token for credentials and registers the key it signs manifests with.
+// JoinRequest is the body of POST /v1/robots/join. With it a robot exchanges a one-time token for
+// credentials, and registers the key with which it signs manifests.
 type JoinRequest struct {
 	Token     string `json:"token"`
 	Version   string `json:"version"`
 	PublicKey []byte `json:"public_key"` // Ed25519, 32 bytes, base64 in JSON
 }
 
-// JoinResponse answers it. Robot and Secret are the HTTP Basic (and FTP)
-// credentials from now on.
+// JoinResponse is the answer to a JoinRequest. Robot and Secret are the robot's HTTP Basic and FTP
+// credentials.
 type JoinResponse struct {
 	Robot     string `json:"robot"`
 	Secret    string `json:"secret"`
-	ServerKey []byte `json:"server_key"`    // Ed25519, 32 bytes: signs receipts
-	FTP       string `json:"ftp,omitempty"` // host:port of the FTP drop, where there is one
+	ServerKey []byte `json:"server_key"`    // Ed25519, 32 bytes; the service signs receipts with it
+	FTP       string `json:"ftp,omitempty"` // host:port of the FTP server for batches, if there is one
 
-	// ReleaseKey is the minisign key that the operators sign the robot's program
-	// with; empty: there is none yet. The robot trusts it from then on, and no other.
+	// ReleaseKey is the minisign key with which the operators sign the robot's program; empty if
+	// there is none yet. The robot will trust no other key.
 	ReleaseKey string `json:"release_key,omitempty"`
 }
 
-// Paths of the protocol between robots and the service. {robot} stands for the
-// robot's name, {batch} for a batch ID.
+// Paths of the protocol between robots and the service. {robot} is the robot's name, {batch} a
+// batch ID.
 const (
 	PathJoin        = "/v1/robots/join"
 	PathList        = "/v1/robots/{robot}/list"        // P1, GET
@@ -33,19 +33,19 @@ const (
 	PathUnsubscribe = "/v1/robots/{robot}/unsubscribe" // P5, POST
 
 	PathUploads  = "/v1/batches/uploads/"         // tus 1.0; metadata key "batch"
-	PathManifest = "/v1/batches/{batch}/manifest" // PUT, last: the batch is complete
+	PathManifest = "/v1/batches/{batch}/manifest" // PUT; it comes last and completes the batch
 	PathReceipt  = "/v1/batches/{batch}/receipt"  // GET: signed receipt
 
-	// HeaderGeneration carries, on a P1 answer, the assignment's generation.
+	// HeaderGeneration has the generation of the assignment, in a P1 answer.
 	HeaderGeneration = "Sheaf-Generation"
 )
 
-// Problem is an error's body on every HTTP path (RFC 9457, application/problem+json).
+// Problem is the body of every HTTP error (RFC 9457, application/problem+json).
 type Problem struct {
 	Type   string `json:"type,omitempty"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"` // where and what to do
+	Detail string `json:"detail,omitempty"` // what is wrong, and what to do
 	Reason string `json:"reason,omitempty"` // a stable code, such as "window_closed" or a quarantine Reason
-	Next   string `json:"next,omitempty"`   // RFC 3339: when it may be tried again
+	Next   string `json:"next,omitempty"`   // RFC 3339: earliest time for another try
 }

@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// MaxLogLine is the longest line of a collection log, in bytes without its LF.
+// MaxLogLine is the limit for a line of a collection log, in bytes without its LF.
 const MaxLogLine = 256 << 10
 
 // LogLine is one line of a collection log (P3): one HTTP exchange of a robot.
 //
 //	"URL"request, answer, ms, "header"
 //
-// is the paper's grammar; what it leaves open is settled here. Sizes are bytes on the
-// wire, the time is whole milliseconds. Between the quotation marks stand the bytes
-// themselves but for \" \\ \r \n \t, and \xHH for every other byte below 0x20
-// and 0x7f, so the header with its line ends is one line.
+// is the paper's grammar; the rest is defined here. Sizes are bytes as transferred, the time is
+// whole milliseconds. Between the quotation marks are the bytes themselves, except for \" \\ \r \n
+// \t, and \xHH for every other byte below 0x20 and 0x7f. So a header with several lines takes one
+// line of the log.
 type LogLine struct {
 	URL    string
-	Sent   int64         // size of the request
-	Got    int64         // size of the answer, header and body
-	Took   time.Duration // from the first byte sent to the last received
-	Header string        // status line and header fields of the answer, CRLF between; empty where none came
+	Sent   int64         // bytes of the request
+	Got    int64         // bytes of the answer, header and body
+	Took   time.Duration // from the first byte sent to the last byte received
+	Header string        // status line and header fields of the answer, separated by CRLF; empty if there was no answer
 
-	// At is the time that the last TimeComment before the line tells; zero where there is
-	// none. The paper's lines bear no time. Append does not write it.
+	// At is the time in the last TimeComment before the line; zero if there is none. It is not part
+	// of the line, and Append does not write it.
 	At time.Time
 }
 
-// TimeComment is a comment line, with its LF, that tells when the lines after it came. Robots write one
-// with each new hour.
+// TimeComment returns a comment line, with its LF, that tells the time of the lines after it.
+// Robots write one at the start of each hour.
 func TimeComment(t time.Time) string { return timeMark + t.UTC().Format(time.RFC3339) + "\n" }
 
 const timeMark = "# at "
 
-// Append appends the line with its LF. Took is cut to milliseconds.
+// Append appends the line with its LF. It truncates Took to milliseconds.
 func (l LogLine) Append(dst []byte) []byte {
 	dst = appendQuoted(dst, l.URL)
 	dst = strconv.AppendInt(dst, l.Sent, 10)
@@ -77,10 +77,9 @@ func appendQuoted(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// ParseLogLine reads a line, with or without its LF. It takes what Append writes and
-// also what robots make of the paper's grammar: either kind of quotation mark, any
-// blanks around commas and a comma after the URL too, and a header whose own
-// quotation marks are not escaped, which is then taken as it stands.
+// ParseLogLine parses a line, with or without its LF. It accepts what Append writes, and variants
+// of the paper's grammar: single or double quotation marks, any spaces around commas, a comma after
+// the URL, and a header with unescaped quotation marks, which it takes as it is.
 func ParseLogLine(line []byte) (LogLine, error) {
 	s := strings.TrimRight(string(line), "\r\n \t")
 	if len(s) > MaxLogLine {
@@ -131,7 +130,7 @@ func parseCount(s string) (int64, error) {
 	return int64(n), nil
 }
 
-// cutQuoted takes a quoted string off the front of s.
+// cutQuoted removes a quoted string from the front of s.
 func cutQuoted(s string) (value, rest string, err error) {
 	if s == "" || s[0] != '"' && s[0] != '\'' {
 		return "", "", errors.New("does not begin with a quotation mark")
@@ -148,14 +147,14 @@ func cutQuoted(s string) (value, rest string, err error) {
 	return "", "", errors.New("the quotation mark is not closed")
 }
 
-// lastQuoted reads s as one quoted string up to its end.
+// lastQuoted parses s as one quoted string up to its end.
 func lastQuoted(s string) (string, error) {
 	value, rest, err := cutQuoted(s)
 	if err == nil && rest == "" {
 		return value, nil
 	}
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1], nil // not escaped by its writer
+		return s[1 : len(s)-1], nil // its writer did not escape the quotation marks
 	}
 	if err == nil {
 		err = fmt.Errorf("%d bytes after the closing quotation mark", len(rest))
@@ -203,13 +202,13 @@ func unescape(s string) (string, error) {
 	return string(out), nil
 }
 
-// LogName gives the name of a robot's log file: "<robot>.<yyyymmddThhmmssZ>", the
-// paper's PRSNAME '.' date. A name is used once.
+// LogName returns the name of a robot's log file: "<robot>.<yyyymmddThhmmssZ>", the paper's PRSNAME
+// '.' date. A name must not be used twice.
 func LogName(robot string, t time.Time) string {
 	return robot + "." + t.UTC().Format("20060102T150405Z")
 }
 
-// WriteLog writes a log as P3 sends it: the file's name, LF, and the gzip'd lines.
+// WriteLog writes a log in the form of P3: the file's name, LF, and the gzip'd lines.
 func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 	if _, err := io.WriteString(w, name+"\n"); err != nil {
 		return err
@@ -225,14 +224,13 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 	return z.Close()
 }
 
-// ReadLogLines reads the gzip'd part of a log, after the name and its LF, which may
-// inflate to at most max bytes. Comments (lines that begin with #) and empty lines
-// are passed over. It stops after the first error, which is a *LineError where a
-// line of the inflated part is to blame.
-func ReadLogLines(r io.Reader, max int64) iter.Seq2[LogLine, error] {
+// ReadLogLines reads the gzip'd part of a log, which follows the name and its LF, and which may
+// inflate to at most limit bytes. It skips comments (lines that begin with #) and empty lines. It
+// stops at the first error, which is a *LineError if a line of the inflated part is wrong.
+func ReadLogLines(r io.Reader, limit int64) iter.Seq2[LogLine, error] {
 	return func(yield func(LogLine, error) bool) {
 		var at time.Time
-		for line, err := range gzipLines(r, max, MaxLogLine) {
+		for line, err := range gzipLines(r, limit, MaxLogLine) {
 			if err != nil {
 				yield(LogLine{}, err)
 				return

@@ -16,71 +16,71 @@ import (
 // ManifestFormat is the format number that this version writes and accepts.
 const ManifestFormat = 1
 
-// MaxManifest is the largest signed manifest, in bytes, that a service accepts:
-// room for about 100,000 hosts in one batch.
+// MaxManifest is the size limit of a signed manifest, in bytes. It is enough for about 100,000
+// hosts in one batch.
 const MaxManifest = 64 << 20
 
-// BatchID names one batch of one robot: "<robot>-<yyyymmddThhmmssZ>-<n>", in
-// lower-case letters, digits and hyphens (the T and Z of the time excepted). It is safe as a file and object name.
+// BatchID is the name of a batch: "<robot>-<yyyymmddThhmmssZ>-<n>", in lower-case letters, digits
+// and hyphens, except for the T and Z of the time. It is safe as a file and object name.
 type BatchID string
 
 var batchID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}-[0-9]{8}T[0-9]{6}Z-[0-9]{1,9}$`)
 
-// NewBatchID makes the ID of a robot's n-th batch, opened at time t.
+// NewBatchID returns the ID of a robot's n-th batch, begun at time t.
 func NewBatchID(robot string, t time.Time, n int64) BatchID {
 	return BatchID(fmt.Sprintf("%s-%s-%d", robot, t.UTC().Format("20060102T150405Z"), n))
 }
 
-// Valid reports whether the ID has the form that NewBatchID gives.
+// Valid reports whether the ID has the form of NewBatchID.
 func (id BatchID) Valid() bool { return batchID.MatchString(string(id)) }
 
 var robotName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ValidRobotName reports whether name can name a robot: a DNS label.
+// ValidRobotName reports whether name is a valid name of a robot: a DNS label.
 func ValidRobotName(name string) bool { return robotName.MatchString(name) }
 
-// Manifest describes one batch: an ordinary tar.gz of the hosts' segments one
-// after another, each without its end member, then a copy of this manifest
-// (without Size and SHA256) and one end member. See archive/FORMAT.md.
+// Manifest describes one batch. A batch is a tar.gz file: the hosts' segments one after another,
+// each without its end member, then a copy of this manifest (without Size and SHA256) and one end
+// member. See archive/FORMAT.md.
 type Manifest struct {
 	Format     int       `json:"format"`
 	Batch      BatchID   `json:"batch"`
 	Robot      string    `json:"robot"`
 	Version    string    `json:"version"`          // of the robot's program
-	Generation int64     `json:"generation"`       // of the assignment that the batch was collected under
+	Generation int64     `json:"generation"`       // of the assignment under which the batch was collected
 	Created    time.Time `json:"created"`          // when the batch was sealed, by the robot's clock
 	Previous   string    `json:"previous"`         // SHA-256 of the robot's previous signed manifest; empty for its first
 	Size       int64     `json:"size,omitempty"`   // bytes of the batch file; absent in the copy inside
 	SHA256     string    `json:"sha256,omitempty"` // of the batch file; absent in the copy inside
 	Hosts      []Host    `json:"hosts"`
 
-	// What became of the hosts' pages, of hosts without a page in the batch too.
+	// Coverage also has hosts without a page in the batch.
 	Coverage []Coverage `json:"coverage,omitempty"`
-	Clock    *Clock     `json:"clock,omitempty"` // nil where it was not measured
+	Clock    *Clock     `json:"clock,omitempty"` // nil if not measured
 
-	// Express says that the batch is small and holds a change that somebody waits for: it
-	// may be published at any time.
+	// Express marks a small batch with a change that somebody waits for. It may be published at any
+	// time.
 	Express bool `json:"express,omitempty"`
 
-	// Inferred says that no manifest came: the service has read the batch to its
-	// end and written this one. Nobody has signed it.
+	// Inferred says that the batch came without a manifest: the service has read the whole batch
+	// and made this one. It is not signed.
 	Inferred bool `json:"inferred,omitempty"`
 }
 
-// Host is one host's run of cells, its index cell included, within a batch.
+// Host is the cells of one host within a batch, including the index cell.
 type Host struct {
 	Name     string    `json:"name"` // authority without default port, lower case
 	Offset   int64     `json:"offset"`
 	Length   int64     `json:"length"`
-	SHA256   string    `json:"sha256"` // of the range
+	SHA256   string    `json:"sha256"` // of the host's bytes
 	Records  int64     `json:"records"`
 	Revisits int64     `json:"revisits"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`
 }
 
-// Check reports the first thing that is wrong with the manifest's own fields:
-// its format and names, and that the hosts' ranges lie one after another within Size.
+// Check returns an error for the first fault in the manifest's fields: the format, the names, and
+// that the hosts' parts follow one another within Size.
 func (m *Manifest) Check() error {
 	switch {
 	case m.Format != ManifestFormat:
@@ -129,10 +129,10 @@ func validDigest(s string) bool {
 	return true
 }
 
-// signed is the envelope of manifests and receipts: the signature covers the
-// very bytes of Body, so nothing depends on how JSON is laid out.
+// signed is the envelope of manifests and receipts. The signature covers the bytes of Body, so it
+// does not depend on the formatting of JSON.
 type signed struct {
-	Body      string `json:"signed"` // JSON, as a string
+	Body      string `json:"signed"` // JSON, encoded as a string
 	Signature string `json:"ed25519"`
 }
 
@@ -145,7 +145,7 @@ func seal(v any, key ed25519.PrivateKey) ([]byte, error) {
 	return json.Marshal(signed{Body: string(body), Signature: sig})
 }
 
-// ErrSignature says that a manifest or receipt was not signed by the key it should be.
+// ErrSignature says that the signature of a manifest or receipt is not from the expected key.
 var ErrSignature = errors.New("signature does not match the key")
 
 func open(data []byte, key ed25519.PublicKey, v any) error {
@@ -174,10 +174,10 @@ func strict(data []byte, v any) error {
 	return nil
 }
 
-// Sign gives the signed manifest: the bytes of "<batch>.manifest".
+// Sign returns the signed manifest: the bytes of "<batch>.manifest".
 func (m *Manifest) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(m, key) }
 
-// Unsigned gives an inferred manifest in the form of a signed one, without a signature.
+// Unsigned returns an inferred manifest in the same form, without a signature.
 func (m *Manifest) Unsigned() ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -202,8 +202,8 @@ func OpenManifest(data []byte, key ed25519.PublicKey) (*Manifest, error) {
 	return m, m.Check()
 }
 
-// PeekManifest reads a signed manifest without checking who signed it, to learn
-// whose key to ask for. Nothing else may be believed of what it returns.
+// PeekManifest parses a signed manifest without checking its signature, to learn whose key to look
+// up. Do not rely on anything else in the result.
 func PeekManifest(data []byte) (*Manifest, error) {
 	m := new(Manifest)
 	if err := open(data, nil, m); err != nil {
@@ -212,7 +212,7 @@ func PeekManifest(data []byte) (*Manifest, error) {
 	return m, m.Check()
 }
 
-// Digest is the lower-case hexadecimal SHA-256 of data, the form used on the wire.
+// Digest returns the lower-case hexadecimal SHA-256 of data.
 func Digest(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:])

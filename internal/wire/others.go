@@ -1,23 +1,25 @@
 package wire
 
-// A foreign file holds records that no segment has a place for: requests, metadata, conversions, DNS, and answers
-// that had to be cut. They are kept beside its batch in one object, each a gzip member as WARC files have it; those of a
-// host that the batch brings lie together, those of no such host before all others.
+// A foreign WARC file may have records that do not fit into a segment: requests, metadata,
+// conversions, DNS, and truncated answers. They are stored beside the batch in one object, each as
+// a gzip member as in WARC files. Records of a host that the batch brings are contiguous; all other
+// records come first.
 
-// ViewOthers is the name under which a catalog line has its share of that object.
+// ViewOthers is the name of the view in which a catalog line has its part of that object.
 const ViewOthers = "others"
 
-// OthersKey names the object of a batch.
+// OthersKey returns the key of that object for a batch.
 func OthersKey(id BatchID) string { return "batches/" + string(id) + ".others.warc.gz" }
 
-// OthersIndexKey names the object that says where whose records lie: an OtherRecords a line, by host.
+// OthersIndexKey returns the key of the index of that object: one OtherRecords in each line, by
+// host.
 func OthersIndexKey(id BatchID) string { return "batches/" + string(id) + ".others.json" }
 
-// OtherRecords are the records of one host in the object of OthersKey.
+// OtherRecords are the records of one host in the object OthersKey.
 type OtherRecords struct {
-	Host    string `json:"host"` // empty: of no host that the batch brings
+	Host    string `json:"host"` // empty: records of no host that the batch brings
 	Offset  int64  `json:"offset"`
 	Size    int64  `json:"size"`
 	Records int64  `json:"records"`
-	SHA256  string `json:"sha256"` // of these bytes
+	SHA256  string `json:"sha256"` // of the records' bytes
 }

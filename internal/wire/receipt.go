@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// State is how far a batch has come on its way from a robot to the readers:
-// the four buffers of the 1999 distributor (paper 001, section 4.3.2), kept as states.
+// State is the progress of a batch from the robot to the readers. The states correspond to the four
+// buffers of the 1999 distributor (paper 001, section 4.3.2).
 type State string
 
 const (
-	StateReceived    State = "received"    // whole, durable, manifest accepted
-	StatePreSplit    State = "pre-split"   // taken for verification and splitting
-	StatePostSplit   State = "post-split"  // every host's segment is stored; waits for the publish window
-	StatePublished   State = "published"   // readers see it; the robot may drop its copy
-	StateQuarantined State = "quarantined" // kept whole, with a reason
+	StateReceived    State = "received"    // complete and durable, with an accepted manifest
+	StatePreSplit    State = "pre-split"   // being verified and split
+	StatePostSplit   State = "post-split"  // every host's segment is stored; waiting for the publish window
+	StatePublished   State = "published"   // readers can see it; the robot may delete its copy
+	StateQuarantined State = "quarantined" // kept as a whole, with a reason
 )
 
 // Reason says why a batch was quarantined.
@@ -31,16 +31,15 @@ const (
 	ReasonIDReuse         Reason = "id_reuse"
 	ReasonBadSignature    Reason = "bad_signature"
 	ReasonClock           Reason = "clock"
-	ReasonForeign         Reason = "foreign_format" // came without a manifest, and is no batch of this format
+	ReasonForeign         Reason = "foreign_format" // came without a manifest and is not in this format
 
-	// ReasonTooLarge stands in no receipt: an upload that the service could never
-	// store is refused with it before its first byte.
+	// ReasonTooLarge appears in no receipt. The service refuses an upload with it, before the first
+	// byte, if it could never store the batch.
 	ReasonTooLarge Reason = "too_large"
 )
 
-// Receipt tells a robot how far its batch has come. Signed by the service's
-// Ed25519 key, which the robot learned when it joined. A robot deletes its copy
-// only on a receipt that says published.
+// Receipt tells a robot the progress of a batch. The service signs it with its Ed25519 key, which
+// the robot got when it joined. A robot deletes its copy only after a receipt in StatePublished.
 type Receipt struct {
 	Batch   BatchID   `json:"batch"`
 	SHA256  string    `json:"sha256"` // of the batch file
@@ -54,10 +53,10 @@ type Receipt struct {
 	Inferred bool `json:"inferred,omitempty"` // the batch came without a manifest
 }
 
-// Sign gives the signed receipt.
+// Sign returns the signed receipt.
 func (r *Receipt) Sign(key ed25519.PrivateKey) ([]byte, error) { return seal(r, key) }
 
-// OpenReceipt checks the signature and reads the receipt.
+// OpenReceipt checks the signature and parses the receipt.
 func OpenReceipt(data []byte, key ed25519.PublicKey) (*Receipt, error) {
 	if len(key) == 0 {
 		return nil, ErrSignature

@@ -5,45 +5,46 @@ import (
 	"fmt"
 )
 
-// Paths by which programs reach robots. The public ones need no credentials: what
-// is fetched there is verified by digest and signature.
+// Paths from which programs are fetched. PathInstaller and PathReleases need no credentials, since
+// the robot verifies what it fetches by digest and signature.
 const (
 	PathReport    = "/v1/robots/{robot}/report" // POST: ReportRequest
 	PathInstaller = "/install.sh"               // GET
 	PathReleases  = "/releases"                 // GET /releases/{counter}/RELEASE, RELEASE.minisig, robotd-PLATFORM
 )
 
-// ReportRequest is what a robot says of its program when it starts and at every poll.
+// ReportRequest is a robot's report about its program, when it starts and at every poll.
 type ReportRequest struct {
 	Version  string          `json:"version"`
 	Platform string          `json:"platform"`         // GOOS-GOARCH
-	Counter  int64           `json:"counter"`          // of the release at work; 0: none, such as one built by hand
-	Seen     int64           `json:"seen"`             // the highest counter that it has verified
-	Failed   []FailedRelease `json:"failed,omitempty"` // that it has put back
-	NoKey    bool            `json:"no_key,omitempty"` // it joined before there was a release key, and needs it
+	Counter  int64           `json:"counter"`          // of the running release; 0: not a release, such as a local build
+	Seen     int64           `json:"seen"`             // highest counter that the robot has verified
+	Failed   []FailedRelease `json:"failed,omitempty"` // releases that the robot has undone
+	NoKey    bool            `json:"no_key,omitempty"` // the robot joined before there was a release key, and needs it
 }
 
-// FailedRelease is one that a robot tried and put back.
+// FailedRelease is a release that a robot has tried and undone.
 type FailedRelease struct {
 	Counter int64  `json:"counter"`
 	Why     string `json:"why"`
 }
 
-// ReportAnswer answers a ReportRequest where there is something for the robot; else the answer is 204.
+// ReportAnswer is the answer to a ReportRequest. If there is nothing for the robot, the answer is
+// 204.
 type ReportAnswer struct {
-	Offer // its Release is empty where there is none for the robot
+	Offer // its Release is empty if there is none for the robot
 
-	Key *SignedReleaseKey `json:"key,omitempty"` // to a report with NoKey, once there is a key
+	Key *SignedReleaseKey `json:"key,omitempty"` // answers NoKey, once there is a key
 }
 
-// Offer is a release that a robot may take.
+// Offer is a release that a robot may install.
 type Offer struct {
 	Release   string `json:"release"`   // text; see package internal/release
-	Signature string `json:"signature"` // minisign's, over it
+	Signature string `json:"signature"` // minisign's, over the text
 }
 
-// SignedReleaseKey is the minisign key that releases are signed with, for one robot. The service signs
-// it with the key that the robot learnt when it joined, which makes it as good as one learnt then.
+// SignedReleaseKey is the minisign key of the releases, signed for one robot. The service signs it
+// with the key that the robot got when it joined, so the robot can trust it as much.
 type SignedReleaseKey struct {
 	Key       string `json:"key"`
 	Signature []byte `json:"signature"` // Ed25519, over "sheaf release key of robot <name>: <key>"
@@ -54,7 +55,7 @@ func SignReleaseKey(robot, key string, by ed25519.PrivateKey) *SignedReleaseKey 
 	return &SignedReleaseKey{key, ed25519.Sign(by, releaseKeyText(robot, key))}
 }
 
-// Verify reports whether the service whose key is by signed the release key for the robot.
+// Verify reports whether the service's key by signed this release key for the robot.
 func (k *SignedReleaseKey) Verify(robot string, by ed25519.PublicKey) bool {
 	return ed25519.Verify(by, releaseKeyText(robot, k.Key), k.Signature)
 }

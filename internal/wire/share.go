@@ -8,31 +8,32 @@ import (
 	"strings"
 )
 
-// HeaderAccept is what a robot's request of its list (P1) says that its program understands besides
-// the paper's form: AcceptShares. Who does not say so is given lines without a third field, and no host of
-// which it is to visit a part only.
+// HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
+// paper's form the robot understands: AcceptShares. Without it the lines have no third field, and
+// the robot gets no host that it must visit only in part.
 const (
 	HeaderAccept = "Sheaf-Accept"
 	AcceptShares = "shares"
 )
 
-// Share says that a host is with several robots at once. The zero value is a host that is one
-// robot's. The robots together keep to the host's interval: robot number Part of Of comes at its own
-// times only (see robotd's rota), every Of intervals.
+// Share is a robot's share of a host that several robots visit. The zero value is a host of one
+// robot. The robots keep the host's interval together: robot number Part of Of visits it only at
+// its own turns, every Of intervals (see robotd's rota).
 type Share struct {
-	Part  int  `json:"part"`  // this robot's number, from 0
-	Of    int  `json:"of"`    // so many robots have the host; 0 or 1: this one alone
-	Split bool `json:"split"` // each visits only the URLs that are its own; else each visits all (a copy)
+	Part  int  `json:"part"`  // number of this robot, from 0
+	Of    int  `json:"of"`    // number of robots; 0 or 1: this one alone
+	Split bool `json:"split"` // each robot visits only its own URLs; otherwise each visits all of them (a copy)
 }
 
-// MaxShares is how many robots can have one host.
+// MaxShares is the limit for the robots of one host.
 const MaxShares = 64
 
 // Several reports whether other robots have the host too.
 func (s Share) Several() bool { return s.Of > 1 }
 
-// Has reports whether a URL, in the canonical form of the robots, is this robot's to visit. The same URL
-// is always the same robot's: by the first eight bytes of its SHA-256, modulo the number of robots.
+// Has reports whether this robot must visit a URL, given in the robots' canonical form. A URL
+// always belongs to the same robot: the first eight bytes of its SHA-256 modulo the number of
+// robots.
 func (s Share) Has(url string) bool {
 	if !s.Split || s.Of < 2 {
 		return true
@@ -50,8 +51,8 @@ func (s Share) word() string {
 	return "copy"
 }
 
-// extra is the third field of a host list's line: words "split PART/OF", "copy PART/OF" and
-// "depth N", separated by blanks. Words that are not known are passed over.
+// extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF"
+// and "depth N", separated by spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -74,7 +75,7 @@ func (l *HostLine) parseExtra(field string) error {
 			n, errOf := strconv.Atoi(of)
 			l.Share = Share{Part: p, Of: n, Split: name == "split"}
 			if errPart != nil || errOf != nil || !l.Share.valid() {
-				return fmt.Errorf("%s %q is no part of at most %d", name, value, MaxShares)
+				return fmt.Errorf("%s %q must be PART/OF with at most %d parts", name, value, MaxShares)
 			}
 		case "depth":
 			n, err := strconv.Atoi(value)

@@ -7,7 +7,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Every URL is one robot's, and the robots have about as many each.
+// Every URL belongs to exactly one robot, and each robot gets about as many.
 func TestSharesAreOneRobotsEach(t *testing.T) {
 	const robots, urls = 5, 10_000
 	counts := make([]int, robots)
@@ -48,6 +48,6 @@ func TestBadSharesAreRefused(t *testing.T) {
 		}
 	}
 	if l, err := wire.ParseHostLine("a.jp\t\tcolour red split 0/2"); err != nil || !l.Share.Split {
-		t.Errorf("words that are not known are in the way: %+v, %v", l, err)
+		t.Errorf("unknown words change the result: %+v, %v", l, err)
 	}
 }

@@ -2,39 +2,40 @@ package wire
 
 import "strings"
 
-// PathWatches is where a robot learns which of its hosts' pages consumers watch: GET, a
-// WatchList, with an ETag, so that an unchanged list costs nothing.
+// PathWatches is the path from which a robot gets its WatchList: which pages of its hosts consumers
+// watch. The ETag makes an unchanged list cheap.
 const PathWatches = "/v1/robots/{robot}/watches"
 
-// MaxWatches is the largest list, in bytes, that a robot takes.
+// MaxWatches is the limit for a WatchList that a robot accepts, in bytes.
 const MaxWatches = 64 << 20
 
-// Kinds of what is watched.
+// Kinds of watches.
 const (
 	WatchURL    = "url"
 	WatchPrefix = "prefix"
 	WatchHost   = "host"
 )
 
-// WatchOrder is something that consumers watch: a robot visits it in every cycle, and oftener
-// where it changes oftener, and hands a change in at once.
+// WatchOrder is something that consumers watch. A robot visits it at least once in every cycle,
+// more often if it changes more often, and delivers a change at once.
 type WatchOrder struct {
 	Kind string `json:"kind"`
 	Host string `json:"host"`
-	URL  string `json:"url"` // under which the answer is kept
+	URL  string `json:"url"` // the answer is stored under this URL
 
-	// Of a form, whose answer is kept under a URL of its own: where its fields are sent by POST.
+	// Address and Body belong to a form, whose answer has a URL of its own: the fields and the
+	// address to which they are posted.
 	Address string `json:"address,omitempty"`
 	Body    string `json:"body,omitempty"`
 	Media   string `json:"media,omitempty"`
 }
 
-// WatchList is what is watched of one robot's hosts, each thing once.
+// WatchList has everything that is watched on one robot's hosts, each once.
 type WatchList struct {
 	Watches []WatchOrder `json:"watches"`
 }
 
-// Covers reports whether a page of the order's host is watched by it.
+// Covers reports whether the order watches a URL, which must be on the order's host.
 func (o *WatchOrder) Covers(url string) bool {
 	switch o.Kind {
 	case WatchURL:

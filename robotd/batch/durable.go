@@ -12,11 +12,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// unfinished ends the name of a file that is being written.
+// unfinished is the suffix of a file that is being written.
 const unfinished = ".new"
 
-// writeFile makes a file whose content fill writes. When it returns nil the file
-// is whole, durable and under its name; otherwise there is none.
+// writeFile creates a file with the content that fill writes. When it returns nil the file is
+// complete and durable. If it fails there is no file.
 func writeFile(path string, fill func(io.Writer) error) (err error) {
 	f, err := os.Create(path + unfinished)
 	if err != nil {
@@ -56,8 +56,7 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// chain is the end of the chain of manifests, each of which names the digest of
-// the one before.
+// chain is the end of the chain of manifests. Each manifest has the digest of the one before.
 type chain struct {
 	Number int64        `json:"number"`
 	Batch  wire.BatchID `json:"batch"`

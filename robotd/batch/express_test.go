@@ -7,8 +7,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestSealExpress: the batch holds the hosts that were named and no others, says that it is urgent, also after
-// a crash half-way, and the chain goes on through it.
+// TestSealExpress: the batch has exactly the given hosts and is marked as express, also after a
+// crash in the middle. The chain of manifests includes it.
 func TestSealExpress(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 4)
@@ -22,7 +22,7 @@ func TestSealExpress(t *testing.T) {
 		t.Errorf("nothing new was sealed as %q, %v", again, err)
 	}
 	appendPage(t, s, "a.test", "/2")
-	// A crash comes when the segments are moved aside and no batch is made of them yet.
+	// Simulate a crash after moving the segments and before making the batch.
 	if _, _, err := s.gather(map[string]bool{"a.test": true}); err != nil {
 		t.Fatal(err)
 	}

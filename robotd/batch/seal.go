@@ -18,25 +18,23 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// Seal makes a batch of all open segments and puts it into the spool. It
-// returns an empty ID where there is nothing to seal. Pages that are appended
-// meanwhile go into new segments.
+// Seal makes a batch of all open segments and puts it into the spool. It returns an empty ID if
+// there are no segments. Pages that are appended meanwhile go into new segments.
 func (s *Store) Seal(ctx context.Context, generation int64) (wire.BatchID, error) {
 	return s.sealThose(ctx, generation, nil)
 }
 
-// SealExpress is Seal for the segments of the given hosts alone, in a batch that may be published
-// at any time. What is known of their coverage goes with the next batch that Seal makes.
+// SealExpress makes a batch of the given hosts' segments, which may be published at any time. The
+// hosts' coverage goes into the next batch from Seal.
 func (s *Store) SealExpress(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	return s.sealThose(ctx, generation, hosts)
 }
 
-// sealThose seals the segments of the hosts; nil is all.
+// sealThose seals the segments of the hosts; nil means all.
 func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[string]bool) (wire.BatchID, error) {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
-	// What an earlier attempt could not finish goes first, so that the chain
-	// keeps the order of the numbers.
+	// Complete what an earlier attempt left, so that the chain is in the order of the numbers.
 	if err := s.finish(ctx, generation); err != nil {
 		return "", err
 	}
@@ -51,15 +49,15 @@ func (s *Store) sealThose(ctx context.Context, generation int64, hosts map[strin
 	return id, nil
 }
 
-// expressFile stands in sealing/<batch> where the batch is an express one.
+// expressFile is a file in sealing/<batch> that marks an express batch.
 const expressFile = "express"
 
-// gather moves the open segments to sealing/<batch>, which names the batch, and tells by host what
-// this process has written of them. It returns an empty ID where there is none.
+// gather moves the open segments to sealing/<batch>. It returns the batch's ID, and by host what
+// this process has written to the segments. The ID is empty if there are no segments.
 func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[string]archive.Written, err error) {
 	moved, id, err := s.moveAside(hosts)
 	written = make(map[string]archive.Written, len(moved))
-	for _, seg := range moved { // not under the lock: pages go on being stored meanwhile
+	for _, seg := range moved { // without the lock, so that pages can be stored meanwhile
 		err = errors.Join(err, seg.close(s.path(sealingDir, string(id), filepath.Base(s.segmentPath(seg)))))
 		written[seg.host] = seg.written
 	}
@@ -69,7 +67,7 @@ func (s *Store) gather(hosts map[string]bool) (id wire.BatchID, written map[stri
 	return id, written, errors.Join(syncDir(s.path(sealingDir, string(id))), syncDir(s.path(sealingDir)), syncDir(s.path(openDir)))
 }
 
-// moveAside takes the segments from those that write them, and gives those that are to be closed.
+// moveAside moves the segments away from their writers, and returns those to close.
 func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.BatchID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,14 +84,14 @@ func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.Ba
 			if err := os.MkdirAll(s.path(sealingDir, string(id)), 0o755); err != nil {
 				return written, "", err
 			}
-			if hosts != nil { // before the first segment: what is built after a crash is express too
+			if hosts != nil { // before the first segment, so that the batch is express after a crash, too
 				if err := os.WriteFile(s.path(sealingDir, string(id), expressFile), nil, 0o644); err != nil {
 					return written, "", err
 				}
 			}
 		}
 		path := s.segmentPath(seg)
-		for _, from := range []string{path + linksSuffix, path} { // pages without links have no such log
+		for _, from := range []string{path + linksSuffix, path} { // there is no links file if no page has links
 			if err := os.Rename(from, s.path(sealingDir, string(id), filepath.Base(from))); err != nil && (from == path || !os.IsNotExist(err)) {
 				return written, "", err
 			}
@@ -107,7 +105,7 @@ func (s *Store) moveAside(hosts map[string]bool) (written []*segment, id wire.Ba
 	return written, id, err
 }
 
-// recover finishes at start what a crash left in sealing.
+// recover completes at start what a crash has left in sealing.
 func (s *Store) recover(generation int64) error {
 	torn, err := filepath.Glob(s.path(spoolDir, "*"+unfinished))
 	if err != nil {
@@ -124,7 +122,7 @@ func (s *Store) recover(generation int64) error {
 	return s.sweep()
 }
 
-// sweep removes batch files whose manifest went first when they were published.
+// sweep removes batch files without a manifest: Remove deletes the manifest first.
 func (s *Store) sweep() error {
 	paths, err := filepath.Glob(s.path(spoolDir, "*.tar.gz"))
 	if err != nil {
@@ -141,7 +139,7 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// finish builds every batch that lies in sealing, in the order of their numbers.
+// finish builds every batch in sealing, in the order of their numbers.
 func (s *Store) finish(ctx context.Context, generation int64) error {
 	dirs, err := filepath.Glob(s.path(sealingDir, "*"))
 	if err != nil {
@@ -166,9 +164,9 @@ func number(id wire.BatchID) int64 {
 	return n
 }
 
-// build seals the segments, writes the batch and its manifest into the spool, enters
-// the manifest into the chain and removes the segments. Each step may find itself done.
-// Where a crash has left no whole page there is no batch to be made.
+// build seals the segments, writes the batch and its manifest into the spool, adds the manifest to
+// the chain and deletes the segments. Each step may have been done already. If a crash has left no
+// complete page, it makes no batch.
 func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64, written map[string]archive.Written) (made bool, err error) {
 	signed, err := os.ReadFile(s.manifestPath(id))
 	if os.IsNotExist(err) {
@@ -185,7 +183,7 @@ func (s *Store) build(ctx context.Context, id wire.BatchID, generation int64, wr
 	return signed != nil, os.RemoveAll(s.path(sealingDir, string(id)))
 }
 
-// enter makes a manifest the chain's last, unless it has been.
+// enter makes a manifest the last of the chain, unless it is already.
 func (s *Store) enter(next chain) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,10 +197,10 @@ func (s *Store) enter(next chain) error {
 	return nil
 }
 
-// seal seals one of the batch's segments. What is read back there is
-// what will be sent: a page that the disk has spoilt stays behind, with those after it. Of a host
-// that written has, the whole segment's sum shows whether there is such a page. An index without
-// cells tells that no page is whole.
+// seal seals one of the batch's segments. It reads back what will be sent: a page that the disk has
+// damaged is left out, with all pages after it. If written has the host, the checksum of the whole
+// segment shows whether there is such a page. An index without cells means that no page is
+// complete.
 func (s *Store) seal(path string, written map[string]archive.Written) (*archive.Index, error) {
 	seg, err := parseSegment(path)
 	if err != nil {
@@ -215,11 +213,11 @@ func (s *Store) seal(path string, written map[string]archive.Written) (*archive.
 	return idx, nil
 }
 
-// errNoPage ends a batch to which no segment has anything to give.
+// errNoPage says that no segment of the batch has a complete page.
 var errNoPage = errors.New("no whole page is left")
 
-// write seals the batch's segments and joins them, one after another, so that the index of one alone is in
-// memory. It returns nil where no whole page is left.
+// write seals the batch's segments and joins them, one after another, so that only one index is in
+// memory. It returns nil if there is no complete page.
 func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, written map[string]archive.Written) (signed []byte, err error) {
 	paths, err := filepath.Glob(s.path(sealingDir, string(id), "*"+suffix))
 	if err != nil {

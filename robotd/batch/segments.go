@@ -9,24 +9,24 @@ import (
 	"sheaf/archive"
 )
 
-// segment is one host's open segment. Its writer is nil while it is closed for
-// want of file descriptors.
+// segment is one host's open segment. Its writer is nil while its file is closed to save file
+// descriptors.
 type segment struct {
 	host, id string
-	fresh    bool // the file is not made yet
-	parked   bool // this run has written the file and closed it
-	unsynced bool // and what it wrote may be lost with the power
+	fresh    bool // the file does not exist yet
+	parked   bool // this process has written the file and closed it
+	unsynced bool // a power failure may lose what it wrote
 
-	writer  *archive.Writer // used by whoever holds the segment
-	written archive.Written // where it is parked: by the writer that was closed
+	writer  *archive.Writer // used by the holder of the segment
+	written archive.Written // result of the writer that was closed, if parked
 
-	bytes int64         // guarded by segments.mu, as are the next two
-	held  int           // users at this moment: a held segment is not closed
+	bytes int64         // guarded by segments.mu, as the next two
+	held  int           // number of current users; a held segment is not closed
 	place *list.Element // in segments.used; nil: the file is closed
 }
 
-// park closes the file. Whoever waits for another one must not wait for the disk too: sync is for those
-// who want what was written to be durable.
+// park closes the file without syncing it, so that a caller that needs another segment does not
+// wait for the disk. sync makes the file durable.
 func (g *segment) park() error {
 	if g.writer == nil {
 		return nil
@@ -36,7 +36,7 @@ func (g *segment) park() error {
 	return w.Close()
 }
 
-// sync makes what was written to the file, which lies at path, durable.
+// sync makes what was written to the file at path durable.
 func (g *segment) sync(path string) error {
 	if g.writer != nil {
 		err := g.writer.Sync()
@@ -65,28 +65,28 @@ func (g *segment) close(path string) error {
 	return err
 }
 
-// segments knows every open segment and keeps at most max of their files open,
-// closing the one that was used least lately.
+// segments has all open segments. It keeps at most max of their files open, and closes the file
+// that was not used for longest.
 type segments struct {
 	max int
 
 	mu    sync.Mutex // guards all below
 	hosts map[string]*segment
-	used  list.List // those of them whose files may be open, latest in front
+	used  list.List // segments whose files may be open, most recently used first
 	bytes int64
 }
 
-// get returns the host's segment, held; where there is none the one that make
-// gives, or nil without make.
-func (s *segments) get(host string, make func() *segment) (*segment, error) {
+// get returns the host's segment, held. If there is none, it returns the one from create, or nil if
+// create is nil.
+func (s *segments) get(host string, create func() *segment) (*segment, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seg := s.hosts[host]
 	if seg == nil {
-		if make == nil {
+		if create == nil {
 			return nil, nil
 		}
-		seg = make()
+		seg = create()
 		s.insert(seg)
 	}
 	seg.held++
@@ -98,7 +98,7 @@ func (s *segments) get(host string, make func() *segment) (*segment, error) {
 	return seg, s.parkUnused()
 }
 
-// parkUnused closes files until no more than max may be open, but for those that are held.
+// parkUnused closes files until at most max are open, except for held ones.
 func (s *segments) parkUnused() error {
 	for at := s.used.Back(); at != nil && s.used.Len() > s.max; {
 		seg := at.Value.(*segment)

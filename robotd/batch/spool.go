@@ -13,14 +13,14 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Spooled is a batch that waits in the spool to be published.
+// Spooled is a batch in the spool.
 type Spooled struct {
 	ID     wire.BatchID
-	Path   string // of the batch file
+	Path   string // path of the batch file
 	Size   int64
 	SHA256 string
 	Hosts  []string
-	Signed []byte // the manifest, signed
+	Signed []byte // the signed manifest
 }
 
 func (s *Store) batchPath(id wire.BatchID) string    { return s.path(spoolDir, string(id)+".tar.gz") }
@@ -55,7 +55,7 @@ func (s *Store) Spool() ([]Spooled, error) {
 	return all, nil
 }
 
-// Pending is what the spool's folder alone tells of a batch.
+// Pending is what the spool's folder shows about a batch.
 type Pending struct {
 	ID    wire.BatchID
 	Bytes int64
@@ -85,9 +85,8 @@ func (s *Store) Pending() ([]Pending, error) {
 	return all, nil
 }
 
-// Held returns the bytes of the batches in the spool, and those of the segments of which
-// a batch has yet to be made. What was put aside is not among them: it waits for
-// nothing but the operator.
+// Held returns the bytes of the batches in the spool, and those of the segments that are not in a
+// batch yet. Quarantined batches do not count, since they only wait for the operator.
 func (s *Store) Held() (spool, open int64, err error) {
 	spool, err = sizeOf(s.path(spoolDir, "*.tar.gz*"))
 	if err != nil {
@@ -113,7 +112,7 @@ func sizeOf(pattern string) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// Remove drops a batch that a signed receipt says is published.
+// Remove deletes a batch. A signed receipt must say that it is published.
 func (s *Store) Remove(id wire.BatchID) error {
 	return errors.Join(remove(s.manifestPath(id)), remove(s.batchPath(id)))
 }
@@ -125,7 +124,8 @@ func remove(path string) error {
 	return nil
 }
 
-// Quarantine puts a batch that the service refused aside, with the reason beside it.
+// Quarantine moves a batch that the service refused to spool/quarantined, and writes the reason
+// beside it.
 func (s *Store) Quarantine(id wire.BatchID, reason string) error {
 	aside := s.path(quarantineDir, string(id))
 	if err := os.WriteFile(aside+".reason", []byte(strings.TrimSpace(reason)+"\n"), 0o644); err != nil {

@@ -20,37 +20,37 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// Options say who writes the batches, and how.
+// Options are the settings of a Store.
 type Options struct {
 	Robot   string
 	Version string // of the program
 	Key     ed25519.PrivateKey
 	Writer  archive.WriterOptions
-	MaxOpen int // segments kept open at once; default 1,000
+	MaxOpen int // limit for segments with an open file; default 1,000
 
-	Ledger *coverage.Ledger   // the account that a batch takes along; nil: none
-	Clock  func() *wire.Clock // how right the robot's clock is, nil where nobody knows; may be nil
+	Ledger *coverage.Ledger   // coverage to include in batches; nil: none
+	Clock  func() *wire.Clock // error of the robot's clock, or nil if unknown; may be nil
 	Log    *slog.Logger
 }
 
-// Store holds a robot's open segments and its spool. Many goroutines may use it
-// at once; of one host's segment only one at a time.
+// Store has a robot's open segments and its spool. It may be used concurrently, but only by one
+// goroutine at a time for each host's segment.
 type Store struct {
 	dir string
 	opt Options
 
-	sealing sync.Mutex // held while a batch is made: batches are numbered one after another
+	sealing sync.Mutex // held while a batch is made, so that numbers are in order
 
-	naming  sync.Mutex  // held while the names of new segments are made durable
-	unnamed atomic.Bool // there are such names
+	naming  sync.Mutex  // held while the names of new segments are synced
+	unnamed atomic.Bool // there are names that are not synced
 
-	mu       sync.RWMutex // held for writing while segments are moved from under their writers
+	mu       sync.RWMutex // held for writing while segments are moved away from their writers
 	segments segments
 	chain    chain
 }
 
-// Open opens or makes the store in dir and finishes the batches that a crash
-// interrupted; generation is the assignment's that they were collected under.
+// Open opens or creates the store in dir and completes the batches that a crash interrupted.
+// generation is that of the assignment under which they were collected.
 func Open(dir string, generation int64, opt Options) (*Store, error) {
 	if opt.MaxOpen <= 0 {
 		opt.MaxOpen = 1000
@@ -83,22 +83,22 @@ const (
 	chainFile     = "chain.json"
 	ledgerFile    = "coverage.tsv"
 	suffix        = ".seg"
-	linksSuffix   = ".links" // after the segment's name: where archive.Writer keeps the links of its pages
+	linksSuffix   = ".links" // suffix of the file in which archive.Writer stores the links of a segment's pages
 )
 
 func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.dir}, elem...)...)
 }
 
-// Cell is what Append tells of a page's cell.
+// Cell describes the cell of a record that was appended.
 type Cell struct {
 	archive.Cell
 	Segment string
-	End     int64 // length of the segment with the cell
+	End     int64 // length of the segment including the cell
 	path    string
 }
 
-// WARC returns the cell's record as it stands in a warc.gz: one gzip member.
+// WARC returns the cell's record as in a warc.gz: one gzip member.
 func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 	f, err := os.Open(c.path)
 	if err != nil {
@@ -120,10 +120,9 @@ func (c *Cell) WARC(ctx context.Context) ([]byte, error) {
 	return record, err
 }
 
-// Append adds a record to the host's open segment, making one where there is
-// none, and then calls finish, which notes elsewhere that the record is stored. No
-// batch is made between the two. When finish is called, the cell is whole in the
-// file; durable against loss of power it is after Sync or Seal.
+// Append appends a record to the host's open segment, creating it if there is none, and then calls
+// finish, which records elsewhere that the record is stored. No batch is made between the two. When
+// finish is called, the cell is complete in the file. It is durable after Sync or Seal.
 func (s *Store) Append(host string, rec *archive.Record, finish func(Cell) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -143,9 +142,9 @@ func (s *Store) Append(host string, rec *archive.Record, finish func(Cell) error
 	return finish(Cell{Cell: cell, Segment: seg.id, End: seg.writer.Size(), path: s.segmentPath(seg)})
 }
 
-// Resume opens the segment that an earlier run left of a host and returns its
-// name and the cells in it; a torn tail is cut. The name is empty where there is
-// none, and where this run has the segment open already.
+// Resume opens the segment that an earlier run has left of a host, and truncates an incomplete
+// cell. It returns the segment's name and cells. The name is empty if there is none, or if this run
+// has the segment open already.
 func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -163,7 +162,7 @@ func (s *Store) Resume(host string) (id string, cells []archive.Cell, err error)
 	return seg.id, cells, nil
 }
 
-// Sync makes the host's cells durable against loss of power.
+// Sync makes the host's cells durable.
 func (s *Store) Sync(host string) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -175,8 +174,8 @@ func (s *Store) Sync(host string) error {
 	return errors.Join(seg.sync(s.segmentPath(seg)), s.syncNames())
 }
 
-// syncNames makes the names of the segments durable that were begun. It is not done for each as it
-// begins: ten thousand may within one interval.
+// syncNames syncs the names of new segments. It is not called for each new segment, since there may
+// be ten thousand in a short time.
 func (s *Store) syncNames() error {
 	s.naming.Lock()
 	defer s.naming.Unlock()
@@ -214,7 +213,7 @@ func (s *Store) segmentPath(seg *segment) string {
 	return s.path(openDir, url.QueryEscape(seg.host)+"@"+seg.id+suffix)
 }
 
-// load opens the segment's file if it is not open, and returns the cells found.
+// load opens the segment's file if it is not open, and returns its cells.
 func (s *Store) load(seg *segment) (cells []archive.Cell, err error) {
 	if seg.writer != nil {
 		return nil, nil
@@ -267,7 +266,7 @@ func parseSegment(path string) (*segment, error) {
 	return &segment{host: host, id: id}, nil
 }
 
-// Last returns the ID of the last batch that was made, empty before the first.
+// Last returns the ID of the last batch, or "" before the first one.
 func (s *Store) Last() wire.BatchID {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

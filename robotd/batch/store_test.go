@@ -65,7 +65,8 @@ func verifyBatch(t *testing.T, b Spooled) *wire.Manifest {
 	return m
 }
 
-// More hosts than files may be open, a restart in between, and two batches in a chain.
+// TestSealAndChain: more hosts than open files, with a restart in between, make two batches in a
+// chain.
 func TestSealAndChain(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 2)
@@ -126,8 +127,8 @@ func TestSealAndChain(t *testing.T) {
 	}
 }
 
-// What was not collected goes into the manifest of the next batch, once, and so
-// does what was, by host.
+// The manifest of the next batch has, by host, what was and what was not collected. Only that one
+// has it.
 func TestCoverage(t *testing.T) {
 	dir := t.TempDir()
 	ledger, err := coverage.Open(filepath.Join(dir, "coverage.tsv"))
@@ -149,7 +150,7 @@ func TestCoverage(t *testing.T) {
 		t.Fatalf("Seal without pages = %q, %v", id, err)
 	}
 	appendPage(t, s, "a.test", "/")
-	id, _, err := s.gather(nil) // and then the process is killed
+	id, _, err := s.gather(nil) // then the process is killed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// A crash that left nothing but a torn page leaves no batch, and the next one's number is free.
+// If a crash has left only a partial page there is no batch, and the next one gets its number.
 func TestNothingWholeToSeal(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 0)
@@ -209,8 +210,8 @@ func sealAll(t *testing.T, s *Store, id wire.BatchID) []string {
 	return paths
 }
 
-// Each state that a crash can leave between sealing and the chain's entry must
-// end in the same one batch.
+// After a crash at any point between sealing and the entry in the chain there is one and the same
+// batch.
 func TestCrashWhileSealing(t *testing.T) {
 	for name, crash := range map[string]func(t *testing.T, s *Store, id wire.BatchID){
 		"segments moved": func(*testing.T, *Store, wire.BatchID) {},

@@ -10,16 +10,16 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Stored is a record of a host that lies in its open segment or in a batch of the spool.
+// Stored is a record in a host's open segment or in a batch in the spool.
 type Stored struct {
 	archive.Cell
-	End int64 // length of the open segment with it; 0: it lies in a batch
+	End int64 // length of the open segment including the record; 0: the record is in a batch
 
-	path string // of the file, with the offset that cells count from
-	base int64
+	path string // of the file
+	base int64  // offset in the file from which cells count
 }
 
-// Body opens the record's body, which a page alone has.
+// Body opens the body of the record, which must be a page.
 func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
 	f, err := os.Open(r.path)
 	if err != nil {
@@ -41,8 +41,8 @@ func (r *Stored) Body(ctx context.Context) (io.ReadCloser, error) {
 	}{body, f}, nil
 }
 
-// Stored lists what there is of a host, and the name of its open segment, which is
-// empty where there is none. It reads all of it, and is meant for repair.
+// Stored returns the records of a host, and the name of its open segment, which is empty if there
+// is none. It reads all of them, and is meant for repair.
 func (s *Store) Stored(ctx context.Context, host string) (segment string, all []Stored, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -68,7 +68,7 @@ func (s *Store) Stored(ctx context.Context, host string) (segment string, all []
 	if err := seg.close(s.segmentPath(seg)); err != nil {
 		return "", nil, err
 	}
-	seg.parked = false // so that it is read, not just gone on with
+	seg.parked = false // so that it is read, not just continued
 	cells, err := s.load(seg)
 	for _, c := range cells {
 		all = append(all, Stored{Cell: c, End: c.Offset + c.Len(), path: s.segmentPath(seg)})

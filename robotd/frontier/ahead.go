@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Of the log a few lines are read at a time, and kept for those hosts that were visited
-// last: a hundred thousand that each held what a read brings would fill the memory.
+// A few lines of the log are read at a time, and kept only for the hosts visited last: the buffers
+// of a hundred thousand hosts would fill the memory.
 const (
 	readAhead   = 4 << 10
 	longestLine = 64 << 10
@@ -15,17 +15,17 @@ const (
 	aheadHosts  = 1024
 )
 
-// lookAhead is the entries that come next. Whoever uses it holds the host's mutex.
+// lookAhead has the entries that come next. The host's mutex guards it.
 type lookAhead struct {
 	entries []Entry
-	widths  []int64 // bytes of each in the log
+	widths  []int64 // size of each entry in the log, in bytes
 }
 
 // ErrEmpty means that there is no page in hand.
 var ErrEmpty = errors.New("no page in hand")
 
-// Head returns the page in hand: the first that is not finished. The answer
-// stays the same until Finish or Retry.
+// Head returns the page in hand: the first page that is not finished. It returns the same page
+// until Finish or Retry.
 func (h *Host) Head() (Entry, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *Host) Head() (Entry, bool, error) {
 	return a.entries[0], true, nil
 }
 
-// look returns the entries that come next, one at least, or nil where there is none.
+// look returns at least one of the entries that come next, or nil if there is none.
 func (h *Host) look() (*lookAhead, error) {
 	if a := h.ahead.Load(); a != nil && len(a.entries) > 0 {
 		return a, nil
@@ -63,7 +63,7 @@ func (h *Host) look() (*lookAhead, error) {
 	return a, nil
 }
 
-// fill reads the lines that begin in the next size bytes; nil where they hold no whole one.
+// fill reads the lines that begin in the next size bytes. It returns nil if there is no whole line.
 func (h *Host) fill(size int64) (*lookAhead, error) {
 	data := make([]byte, min(size, h.logSize-h.last.consumed))
 	n, err := readAt(h.path("log"), h.last.consumed, data)
@@ -88,5 +88,5 @@ func (h *Host) fill(size int64) (*lookAhead, error) {
 	return a, nil
 }
 
-// pass goes on to the next entry.
+// pass removes the first entry.
 func (a *lookAhead) pass() { a.entries, a.widths = a.entries[1:], a.widths[1:] }

@@ -1,20 +1,20 @@
 package frontier
 
-// Cell is a whole cell that was found in a host's open segment.
+// Cell is a complete cell in a host's open segment.
 type Cell struct {
 	URL   string
-	End   int64 // offset of the first byte behind it
-	Visit Visit // what the page was like where the cell is a full copy; for Rebuild
-	Again bool  // it led elsewhere, which may be lost: Rebuild queues the page again
+	End   int64 // offset after it
+	Visit Visit // of a page whose cell is a full copy; for Rebuild
+	Again bool  // the page linked to others, which may be lost: Rebuild queues it again
 }
 
-// Align brings the queue into line with the host's open segment as it was found
-// at start: segment is its name, empty where there is none, cells what it holds,
-// in order. It reports whether pages turned out to be finished that the journal does
-// not know: the one in hand when the process ended, or more where lines were lost.
+// Align makes the queue agree with the host's open segment after a start. segment is the segment's
+// name, empty if there is none; cells are its cells in order. Align reports whether pages turned
+// out to be finished that the journal does not have: the page in hand when the process ended, or
+// more if lines of the journal were lost.
 //
-// Lines of the journal that speak of cells the segment does not have are
-// dropped: those pages are fetched again.
+// Lines of the journal about cells that the segment does not have are removed; those pages are
+// fetched again.
 func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,17 +44,17 @@ func (h *Host) Align(segment string, cells []Cell) (finished bool, err error) {
 	}
 	finished, err = h.finishCollected(collected, segment, done, end)
 	if err == nil && len(collected) > 0 && (h.last.segment != segment || h.last.end < end) {
-		// The last cell is of a page that PushFirst had brought: it is in the queue no more, nor in the lane.
+		// The last cell is of a page from PushFirst, which is neither in the queue nor in the lane
+		// now.
 		last := cells[len(cells)-1]
 		err = h.finishFirst(&Entry{URL: last.URL}, Done{Segment: segment, End: end, Visit: last.Visit})
 	}
 	return finished, err
 }
 
-// finishCollected finishes those entries of the queue that were collected. Entries before
-// the last of them, which may have been finished or not, go behind all others. A
-// page that was fetched twice, after power was lost, is in the queue no more: its cell is
-// one copy too many and does no harm.
+// finishCollected finishes the collected entries of the queue. Entries before the last of them,
+// which may have been finished or not, go to the end of the queue. A page that was fetched twice,
+// after a power failure, is no longer in the queue: its second copy does no harm.
 func (h *Host) finishCollected(collected map[string]Cell, segment string, done, end int64) (finished bool, err error) {
 	last, err := h.lastOf(collected)
 	for err == nil && h.last.consumed <= last {
@@ -77,8 +77,7 @@ func (h *Host) finishCollected(collected map[string]Cell, segment string, done, 
 	return finished, err
 }
 
-// lastOf returns where in the log the last entry lies that is queued and was
-// collected; -1 where there is none.
+// lastOf returns the offset in the log of the last queued entry that was collected, or -1.
 func (h *Host) lastOf(collected map[string]Cell) (int64, error) {
 	last := int64(-1)
 	if len(collected) == 0 || h.last.consumed >= h.logSize {

@@ -1,6 +1,6 @@
 package frontier
 
-// Begun reports whether a page of the host was finished or put off in this cycle.
+// Begun reports whether a page of the host was finished or postponed in this cycle.
 func (h *Host) Begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,22 +16,22 @@ import (
 	"time"
 )
 
-// BenchmarkFrontier's sizes: SHEAF_BENCH_URLS known URLs (default 100,000, the goal is
-// 10,000,000) on SHEAF_BENCH_HOSTS hosts (default 100). Each step runs in a process of
-// its own and takes up what the one before left.
+// Environment of BenchmarkFrontier: SHEAF_BENCH_URLS known URLs (default 100,000; the goal is
+// 10,000,000) on SHEAF_BENCH_HOSTS hosts (default 100). Each step runs in a process of its own and
+// continues with the files of the step before.
 const (
 	benchURLs  = "SHEAF_BENCH_URLS"
 	benchHosts = "SHEAF_BENCH_HOSTS"
-	benchStep  = "SHEAF_BENCH_STEP" // set in those processes
+	benchStep  = "SHEAF_BENCH_STEP" // set in the steps' processes
 )
 
-// measured is what a step's process says of itself.
+// measured is the report of a step's process.
 type measured struct {
 	Took  time.Duration
 	Count int
 	Disk  int64 // bytes of files
-	RAM   int64 // bytes of resident memory more than at its start
-	Peak  int64 // bytes of resident memory in all, at most
+	RAM   int64 // growth of resident memory since its start, in bytes
+	Peak  int64 // peak of resident memory, in bytes
 }
 
 // bench is the frontier of a step, with all hosts open.
@@ -43,7 +43,7 @@ type bench struct {
 }
 
 var benchSteps = map[string]func(b *bench) (count int, err error){
-	"push": func(b *bench) (int, error) { // in the order in which the pages of many hosts come
+	"push": func(b *bench) (int, error) { // in the order in which pages of many hosts come
 		links := make([]Entry, 0, b.links)
 		for n := 0; n < b.urls; {
 			for i, h := range b.hosts {
@@ -59,8 +59,8 @@ var benchSteps = map[string]func(b *bench) (count int, err error){
 		}
 		return b.urls, nil
 	},
-	"start": nil, // nothing but opening them
-	"known": func(b *bench) (int, error) { // links to pages that are known
+	"start": nil, // only opens the hosts
+	"known": func(b *bench) (int, error) { // links to known pages
 		links := make([]Entry, b.links)
 		per := len(b.hosts) * b.links
 		count := min(b.urls, 1_000_000)
@@ -75,7 +75,7 @@ var benchSteps = map[string]func(b *bench) (count int, err error){
 		}
 		return count, nil
 	},
-	"head": func(b *bench) (int, error) { // reading the queue alone
+	"head": func(b *bench) (int, error) { // reads the queue
 		count := 0
 		for _, h := range b.hosts {
 			for range min(10_000, b.urls/len(b.hosts)) {
@@ -90,7 +90,7 @@ var benchSteps = map[string]func(b *bench) (count int, err error){
 		}
 		return count, nil
 	},
-	"pop": func(b *bench) (int, error) { // a page in hand and its line in the journal
+	"pop": func(b *bench) (int, error) { // takes pages and writes the journal
 		count := min(b.urls, 1_000_000)
 		for n := range count {
 			h := b.hosts[n%len(b.hosts)]
@@ -104,7 +104,7 @@ var benchSteps = map[string]func(b *bench) (count int, err error){
 		}
 		return count, nil
 	},
-	"settle": func(b *bench) (int, error) { // the cycle's end
+	"settle": func(b *bench) (int, error) { // the end of the cycle
 		return min(b.urls, 1_000_000), b.Advance(2)
 	},
 }
@@ -170,7 +170,7 @@ func benchSize(env string, otherwise int) int {
 	return otherwise
 }
 
-// resident returns the process's memory now and at most, in bytes.
+// resident returns the process's current and peak memory, in bytes.
 func resident() (now, peak int64) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

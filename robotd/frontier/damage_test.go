@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// damages are the ways in which a byte goes wrong.
+// damages are the ways to damage a byte.
 var damages = map[string]func(b []byte, at int) []byte{
 	"flipped bit":  func(b []byte, at int) []byte { b[at] ^= 1; return b },
 	"flipped byte": func(b []byte, at int) []byte { b[at] ^= 0xff; return b },
@@ -19,7 +19,7 @@ var damages = map[string]func(b []byte, at int) []byte{
 	"zeros":        func(b []byte, at int) []byte { clear(b[at:]); return b },
 }
 
-// everyByte makes the damage tests try every byte, rather than one in seven.
+// everyByte in the environment makes the tests damage every byte, instead of one in seven.
 const everyByte = "SHEAF_TEST_DAMAGE"
 
 func bytesOf(size int) func(yield func(int) bool) {
@@ -36,9 +36,9 @@ func bytesOf(size int) func(yield func(int) bool) {
 	}
 }
 
-// Each of a host's files is damaged at every byte. Of pages 1 to 3 the segment has the
-// cells, and page 1 links to all others. Whatever is damaged, nothing that is
-// collected is fetched again, and all that is not is fetched once.
+// TestDamageAtEveryByte damages each of a host's files at every byte. The segment has the cells of
+// pages 1 to 3, and page 1 links to all others. Whatever is damaged, collected pages are not
+// fetched again, and all others are fetched once.
 func TestDamageAtEveryByte(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at} }
@@ -53,7 +53,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 	push(t, h, 6, links...)
 	finish(t, h, Done{Segment: "s", End: 512, Visit: visit(1)})
 	finish(t, h, Done{Segment: "s", End: 1024, Visit: visit(2)})
-	// The process was killed after the cell of page 3 and before its line in the journal.
+	// The process was killed after writing the cell of page 3 and before its journal line.
 
 	for _, kind := range []string{"log", "journal"} {
 		path, err := filepath.Rel(whole, filePath(h.dir(), 1, kind))
@@ -79,7 +79,7 @@ func TestDamageAtEveryByte(t *testing.T) {
 	}
 }
 
-// recovered takes up a host as the robot does and fetches what is left.
+// recovered opens a host as the robot does and fetches what is left.
 func recovered(dir string, cells []Cell, links []Entry, want map[string]int) error {
 	f, err := Open(dir, 1)
 	if err != nil {
@@ -120,7 +120,7 @@ func recovered(dir string, cells []Cell, links []Entry, want map[string]int) err
 	return errors.Join(f.Advance(2), visitsOf(f, cells))
 }
 
-// visitsOf checks that what is remembered of the pages in the cells is true.
+// visitsOf checks the remembered visits of the cells' pages.
 func visitsOf(f *Frontier, cells []Cell) error {
 	h, err := f.Host("www.example.jp:8080")
 	if err != nil {
@@ -134,8 +134,8 @@ func visitsOf(f *Frontier, cells []Cell) error {
 	return nil
 }
 
-// The state is damaged at every byte: a visit is right or there is none, and where a
-// page is lost no other has a visit, so that links to it are found again.
+// The state is damaged at every byte. Each remembered visit is right. If a page is lost, no page
+// has a visit, so that links to the lost one are found again.
 func TestDamagedState(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	visit := func(n int) Visit { return Visit{Digest: fmt.Sprint("sha256:", n), Full: at, ETag: `"e"`} }
@@ -201,7 +201,7 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// FuzzFiles opens a host whose files hold anything.
+// FuzzFiles opens a host with arbitrary files.
 func FuzzFiles(f *testing.F) {
 	dir := f.TempDir()
 	frontier, err := Open(dir, 1)

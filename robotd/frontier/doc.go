@@ -1,40 +1,34 @@
-// Package frontier remembers, on disk, what a robot has still to fetch, what it
-// has seen, and what its pages were like the last time.
+// Package frontier stores, on disk, what a robot has still to fetch, what it has seen, and what its
+// pages were like at the last visit.
 //
-// Each host has a folder of its own, and each crawl cycle (usually a day) two
-// files in it that only grow:
+// Each host has a folder with two append-only files for each crawl cycle (usually a day):
 //
-//	<cycle>.log      one checksummed line per URL that was found, in the order of finding
-//	<cycle>.journal  one checksummed line per finished page
+//	<cycle>.log      one checksummed line for each URL found, in the order of finding
+//	<cycle>.journal  one checksummed line for each finished page
 //
-// A journal line holds how far the log is consumed, how long the log was, how
-// long the host's open segment was, and what the page was like (its
-// Visit). Nothing is ever marked as taken: the page in hand is simply the one at
-// the consumed offset, so no crash can leave it claimed by nobody.
+// A journal line has the offset up to which the log is consumed, the length of the log, the length
+// of the host's open segment, and what the page was like (its Visit). No entry is marked as taken:
+// the page in hand is the one at the consumed offset. So no crash can lose it.
 //
-// Which URLs were seen follows from the logs, which are read at start; package seen
-// holds their hashes. A host costs no descriptor, some 400 bytes of memory, and two files
-// and a folder (three files from its second cycle on); a URL costs two bytes of memory, and
-// of disk its path and 20 bytes.
+// The set of seen URLs is computed from the logs at start; package seen holds the hashes. A host
+// uses no file descriptor, some 400 bytes of memory, and a folder with two files (three from its
+// second cycle on). A URL uses two bytes of memory, and its path and 20 bytes on disk.
 //
-// Pages that are visited several times in a cycle, because somebody waits for their changes, come before
-// the queue, in a lane that is in memory only; their lines in the journal name their URLs.
+// Pages that are visited several times in a cycle, because somebody waits for their changes, come
+// before the queue. They are in a lane in memory, and their journal lines contain their URLs.
 //
-// The order of writing is: the page's links to the log, then its cell to the
-// segment, then its line to the journal. After a SIGKILL at any point Align puts
-// the three together again: a cell behind the last journal line belongs to the
-// page in hand, which then counts as finished; a cell that is missing means that
-// the page is fetched again, and its links are known already. Where the power
-// failed, the journal's last lines may speak of cells that never reached the
-// disk; Align then goes back to the last line that is true.
+// A page's links are written to the log first, then its cell to the segment, then its line to the
+// journal. After a SIGKILL at any point Align makes the three agree. A cell after the last journal
+// line is of the page in hand, which then counts as finished. If the cell is missing, the page is
+// fetched again; its links are known already. After a power failure the last journal lines may be
+// about cells that did not reach the disk; Align then returns to the last line whose cell exists.
 //
-// Damage beyond that, a bit that flipped or a file that was cut, shows by the checksums.
-// Lost lines of the journal are made up from the segment; where the log has lost
-// lines, Rebuild makes both files anew from what can be read and from the pages that
-// are stored. A damaged state costs full copies.
+// The checksums reveal other damage, such as a flipped bit or a truncated file. Lost journal lines
+// are recovered from the segment. If the log has lost lines, Rebuild writes both files again from
+// what can be read and from the stored pages. If the state is damaged, pages are archived in full
+// once more.
 //
-// At the cycle's end the visits, each with what the page's visits have told of how it
-// changes, and what was found and not come to, are merged into one sorted file, state, which
-// is searched on disk: neither it nor the merging takes more memory where a host has
-// more pages.
+// At the end of a cycle, visits and URLs that were not visited are merged into one sorted file, the
+// state. It has each page's last visit and its history of changes. It is searched on disk, so
+// neither searching nor merging uses more memory for hosts with more pages.
 package frontier

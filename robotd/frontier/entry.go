@@ -13,11 +13,11 @@ import (
 
 // Entry is one URL to fetch.
 type Entry struct {
-	URL       string // in canonical form: absolute, no blanks, no line ends
+	URL       string // canonical: absolute, without spaces and line ends
 	Depth     int    // links from a seed
-	Redirects int    // redirects in a row that led here
-	Tries     int    // times that it was fetched in vain
-	First     bool   // PushFirst brought it; the log does not say so
+	Redirects int    // redirects in a row that led to it
+	Tries     int    // failed fetches
+	First     bool   // from PushFirst; not stored in the log
 }
 
 func hash(url string) uint64 {
@@ -25,7 +25,7 @@ func hash(url string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// sumLength is how many letters a checksum takes.
+// sumLength is the length of a checksum in characters.
 const sumLength = 6
 
 func checksum(text []byte) (letters [sumLength]byte) {
@@ -35,13 +35,13 @@ func checksum(text []byte) (letters [sumLength]byte) {
 	return letters
 }
 
-// checked puts its checksum before a text.
+// checked returns the text with its checksum before it.
 func checked(text string) string {
 	sum := checksum([]byte(text))
 	return string(sum[:]) + text
 }
 
-// check takes the checksum off and reports whether it is the text's.
+// check returns the text after the checksum, and whether the checksum is right.
 func check(line []byte) (text []byte, ok bool) {
 	if len(line) < sumLength {
 		return nil, false
@@ -50,9 +50,9 @@ func check(line []byte) (text []byte, ok bool) {
 	return text, checksum(text) == [sumLength]byte(line)
 }
 
-// A log line is the checksum of what follows, the depth, redirects and tries as
-// ",2,1" where one is not 0, a blank, and the URL. Of a URL of the log's own host only the
-// path is written, with "s" before it for https: of ten million lines most would say the same.
+// A log line is: the checksum of the rest; depth, redirects and tries as ",2,1", the last two only
+// if one is not 0; a space; the URL. Of a URL on the log's own host only the path is written,
+// preceded by "s" for https, since most lines would repeat the host.
 
 func (e Entry) append(b []byte, host string) []byte {
 	start := len(b)
@@ -78,7 +78,7 @@ func shorten(url, host string) string {
 	return url
 }
 
-// appendURL appends the URL that shorten made short.
+// appendURL appends the full URL for the result of shorten.
 func appendURL(b, short []byte, host string) []byte {
 	switch {
 	case bytes.HasPrefix(short, []byte("/")):
@@ -89,7 +89,7 @@ func appendURL(b, short []byte, host string) []byte {
 	return append(b, short...)
 }
 
-// splitLine checks a log line, without its end, and divides it.
+// splitLine checks a log line, without its line end, and splits it.
 func splitLine(line []byte) (numbers, short []byte, ok bool) {
 	text, ok := check(line)
 	if !ok {

@@ -6,12 +6,11 @@ import (
 	"os"
 )
 
-// The files of a host are opened for each use, so that a hundred thousand hosts need no
+// A host's files are opened for each use, so that a hundred thousand hosts need no file
 // descriptors.
 
-// appendAt writes p behind the first size bytes, where the file ends, and returns the new
-// size. Where that fails half-way the file is cut back, so that the next line does not
-// continue a torn one.
+// appendAt appends p to a file of the given size and returns the new size. If writing fails, it
+// truncates the file, so that the next line does not continue a partial one.
 func appendAt(path string, size int64, p []byte) (int64, error) {
 	if len(p) == 0 {
 		return size, nil
@@ -30,7 +29,7 @@ func appendAt(path string, size int64, p []byte) (int64, error) {
 	return size + int64(len(p)), nil
 }
 
-// readAt fills p from offset off as far as the file goes.
+// readAt reads into p from offset off, up to the end of the file.
 func readAt(path string, off int64, p []byte) (int, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,7 +43,7 @@ func readAt(path string, off int64, p []byte) (int, error) {
 	return n, err
 }
 
-// cutTo cuts a file that may be missing and may be shorter.
+// cutTo truncates a file that is longer than size. The file may be missing.
 func cutTo(path string, size int64) error {
 	old, err := fileSize(path)
 	if err != nil || old <= size {
@@ -53,7 +52,7 @@ func cutTo(path string, size int64) error {
 	return os.Truncate(path, size)
 }
 
-// fileSize is 0 for a file that is not there.
+// fileSize returns the size of a file, or 0 if there is none.
 func fileSize(path string) (int64, error) {
 	st, err := os.Stat(path)
 	if os.IsNotExist(err) {

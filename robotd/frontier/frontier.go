@@ -14,27 +14,27 @@ import (
 	"sheaf/robotd/seen"
 )
 
-// Frontier is a folder of hosts. It may be used by many goroutines at once.
+// Frontier is a folder with the queues of many hosts. It may be used concurrently.
 type Frontier struct {
 	dir   string
-	seen  *seen.Set                     // of all hosts, each of which salts its hashes
-	ahead *lru.Cache[*Host, *lookAhead] // of the hosts that were visited last
+	seen  *seen.Set                     // of all hosts; each host salts its hashes
+	ahead *lru.Cache[*Host, *lookAhead] // of the hosts visited last
 
-	opens singleflight.Group // by host
+	opens singleflight.Group // opens in progress, by host
 
 	mu    sync.Mutex // guards cycle and hosts
 	cycle int64
 	hosts map[string]*Host
 }
 
-// temp is where the set of seen URLs has its files, and what is to be sorted.
+// temp returns the folder for the files of the seen set and for sorting.
 func (f *Frontier) temp() string { return filepath.Join(f.dir, "temp") }
 
-// Open opens or makes the folder and enters the given cycle. Whatever an
-// earlier cycle left unsettled is settled when its host is opened.
+// Open opens or creates the folder and enters the given cycle. Files of earlier cycles are merged
+// into a host's state when the host is opened (see settleBefore).
 func Open(dir string, cycle int64) (*Frontier, error) {
 	f := &Frontier{dir: dir, cycle: cycle, hosts: make(map[string]*Host)}
-	// A kill may have left files there.
+	// A killed process may have left files there.
 	if err := errors.Join(os.RemoveAll(f.temp()), os.MkdirAll(f.temp(), 0o755)); err != nil {
 		return nil, fmt.Errorf("frontier: %w", err)
 	}
@@ -44,12 +44,12 @@ func Open(dir string, cycle int64) (*Frontier, error) {
 	return f, err
 }
 
-// Close lets go of the files that are open. The frontier is not to be used any more.
+// Close closes the open files. The frontier must not be used afterwards.
 func (f *Frontier) Close() error { return f.seen.Clear() }
 
-// Host opens the host's part of the frontier in the current cycle. That reads its log, many
-// hosts' at once where many are asked for. Hosts must not be opened while Forget has
-// the same one in hand, nor during Advance.
+// Host opens the host's part of the frontier in the current cycle. It reads the host's log; several
+// hosts can be opened concurrently. Host must not run during Forget of the same host, nor during
+// Advance.
 func (f *Frontier) Host(name string) (*Host, error) {
 	h, err, _ := f.opens.Do(name, func() (any, error) {
 		f.mu.Lock()
@@ -73,7 +73,7 @@ func (f *Frontier) Host(name string) (*Host, error) {
 	return h.(*Host), nil
 }
 
-// Names lists the hosts that the folder knows, open or not.
+// Names returns the hosts in the folder, open or not.
 func (f *Frontier) Names() ([]string, error) {
 	dirs, err := filepath.Glob(filepath.Join(f.dir, "??", "*"))
 	if err != nil {
@@ -90,8 +90,8 @@ func (f *Frontier) Names() ([]string, error) {
 	return names, nil
 }
 
-// Forget drops all that is known of a host: it went to another robot, or what
-// was collected of it was refused, so that its pages must be taken in full again.
+// Forget drops everything known about a host: another robot has it now, or the service refused what
+// was collected from it, so that its pages must be archived in full again.
 func (f *Frontier) Forget(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ func (f *Frontier) Forget(name string) error {
 	return os.RemoveAll(f.path(name))
 }
 
-// ForgetVisits drops what is known of the host's pages, so that the next visit
-// takes full copies, and keeps the queue of the current cycle.
+// ForgetVisits drops what is known about the host's pages, so that the next visits archive full
+// copies. It keeps the queue of the current cycle.
 func (f *Frontier) ForgetVisits(name string) error {
 	h, err := f.Host(name)
 	if err != nil {
@@ -109,8 +109,8 @@ func (f *Frontier) ForgetVisits(name string) error {
 	return h.forgetVisits()
 }
 
-// Advance settles every host and enters the next cycle. It can be done again
-// after a crash: a host that is settled already is left as it is.
+// Advance merges every host's cycle into its state and enters the next cycle. It may be repeated
+// after a crash: a host that has been merged is left as it is.
 func (f *Frontier) Advance(cycle int64) error {
 	names, err := f.Names()
 	if err != nil {
@@ -129,8 +129,8 @@ func (f *Frontier) Advance(cycle int64) error {
 	return f.seen.Clear()
 }
 
-// path spreads hosts over folders by the first byte of their hash, so that no
-// folder becomes too long to list.
+// path returns the host's folder. Hosts are spread over 256 folders by the first byte of their
+// hash, so that no folder becomes too long to list.
 func (f *Frontier) path(name string) string {
 	h := hash(name)
 	return filepath.Join(f.dir, fmt.Sprintf("%02x", byte(h>>56)), url.QueryEscape(name))

@@ -77,8 +77,8 @@ func TestQueueSurvivesReopening(t *testing.T) {
 	}
 }
 
-// The journal's and the log's tails are cut at every byte: what is left must
-// still make a queue that forgets no page and repeats none before the cut.
+// The ends of the journal and of the log are cut at every byte. The queue must then contain every
+// page and repeat none from before the cut.
 func TestTornTails(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, dir, 1)
@@ -219,7 +219,7 @@ func TestVisitsOverCycles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, err := h.Visit(page(pages).URL); ok || err != nil {
-		t.Errorf("a page never met has a visit: %t, %v", ok, err)
+		t.Errorf("a page that was never visited has a visit: %t, %v", ok, err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "??", "*", "[0-3].*")); len(left) > 0 {
 		t.Errorf("settled cycles left files: %v", left)

@@ -8,33 +8,32 @@ import (
 	"sync/atomic"
 )
 
-// Host is one host's queue, its share of the seen set and its memory of visits. It may be
-// used by many goroutines, though only one page of a host is in hand at a time.
+// Host is one host's queue, its part of the seen set and its visits. It may be used concurrently,
+// but only one page of a host is in hand at a time.
 type Host struct {
 	Name  string
 	front *Frontier
 	cycle int64
 
 	mu          sync.Mutex // guards all below and the files
-	damaged     bool       // the log has lines that nobody can read: see Rebuild
+	damaged     bool       // the log has unreadable lines: see Rebuild
 	logSize     int64
 	journalSize int64
-	marks       int    // lines of the journal; unknown: visits were forgotten, and lines with them
-	last        place  // the journal's last line
-	salt        uint64 // makes the hashes of this host, and of this opening, its own in the seen set
-	urls        int    // different ones in the log
-	left        int    // entries behind last.consumed
+	marks       int    // lines of the journal; unknown after visits were forgotten
+	last        place  // of the journal's last line
+	salt        uint64 // makes the hashes of this host, and of this opening, unique in the seen set
+	urls        int    // different URLs in the log
+	left        int    // entries after last.consumed
 
-	lane  *lane // what comes before the queue; nil: nothing
+	lane  *lane // entries before the queue; nil: none
 	given bool  // the queue's first page is in hand
 
-	ahead atomic.Pointer[lookAhead] // of whoever holds mu, or goes
+	ahead atomic.Pointer[lookAhead] // set by the holder of mu; cleared by eviction
 }
 
 const unknown = -1
 
-// Push queues those of the entries whose URL was not seen in this cycle, and
-// returns how many there were.
+// Push queues the entries whose URLs were not seen in this cycle, and returns their number.
 func (h *Host) Push(entries ...Entry) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +65,7 @@ func (h *Host) push(entries []Entry) (int, error) {
 			lines = e.append(lines, h.Name)
 		}
 	}
-	// Lines first: what the set has and the log has not would be lost.
+	// Write the lines first: a URL that is only in the set would be lost.
 	size, err := appendAt(h.path("log"), h.logSize, lines)
 	if err != nil {
 		return 0, err
@@ -77,13 +76,14 @@ func (h *Host) push(entries []Entry) (int, error) {
 	return len(fresh), h.front.seen.Add(fresh...)
 }
 
-// among tells whether a key is one of those that are fresh, of which there may be max.
-func (h *Host) among(max int, fresh *[]uint64) func(uint64) bool {
+// among returns a function that reports whether a key is already in fresh, which will have at most
+// n keys.
+func (h *Host) among(n int, fresh *[]uint64) func(uint64) bool {
 	const few = 32
-	if max <= few {
+	if n <= few {
 		return func(key uint64) bool { return slices.Contains(*fresh, key) }
 	}
-	met := make(map[uint64]struct{}, max)
+	met := make(map[uint64]struct{}, n)
 	return func(key uint64) bool {
 		if _, ok := met[key]; ok {
 			return true
@@ -93,44 +93,44 @@ func (h *Host) among(max int, fresh *[]uint64) func(uint64) bool {
 	}
 }
 
-// Len returns how many different URLs the cycle has seen.
+// Len returns the number of different URLs that the cycle has seen.
 func (h *Host) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.urls
 }
 
-// Lost reports whether the journal knows less than the pages that are stored tell: each
-// has its line, but for the one in hand.
+// Lost reports whether lines of the journal are lost: every stored page has a line, except for the
+// one in hand.
 func (h *Host) Lost(stored int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.marks != unknown && stored > h.marks+1
 }
 
-// Left counts the entries that are queued and not finished.
+// Left returns the number of queued entries that are not finished.
 func (h *Host) Left() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.left + h.lane.len()
 }
 
-// Empty reports whether everything that was queued is finished.
+// Empty reports whether all queued entries are finished.
 func (h *Host) Empty() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last.consumed >= h.logSize && h.lane.len() == 0
 }
 
-// Done says what became of the page in hand.
+// Done is the result of the page in hand.
 type Done struct {
-	Segment string // the host's open segment, empty where the page got no cell
-	End     int64  // its length with the page's cell
-	Visit   Visit  // what the page was like; Full is zero where it was not collected
+	Segment string // the host's open segment; empty if the page got no cell
+	End     int64  // length of the segment including the page's cell
+	Visit   Visit  // what the page was like; Full is zero if it was not collected
 }
 
-// Finish records that the page in hand is finished. Its cell must have been
-// appended to the segment before, and its links pushed.
+// Finish records that the page in hand is finished. The caller must have pushed its links and
+// appended its cell to the segment.
 func (h *Host) Finish(d Done) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,8 +169,8 @@ func (h *Host) finish(d Done) error {
 	return nil
 }
 
-// Retry puts the page in hand behind all others, with one more try counted. One that PushFirst
-// brought is dropped: it will be brought again.
+// Retry moves the page in hand to the end of the queue and counts one more try. A page from
+// PushFirst is dropped instead, since the caller will push it again.
 func (h *Host) Retry() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -190,7 +190,7 @@ func (h *Host) Retry() error {
 	return h.finish(Done{})
 }
 
-// again puts an entry behind all others though its URL was seen.
+// again appends an entry to the queue although its URL was seen.
 func (h *Host) again(e Entry) error {
 	size, err := appendAt(h.path("log"), h.logSize, e.append(nil, h.Name))
 	if err != nil {
@@ -201,8 +201,8 @@ func (h *Host) again(e Entry) error {
 	return nil
 }
 
-// Sync makes all that was written durable against loss of power. The host's
-// segment must be synced between the two steps, which segment does.
+// Sync makes everything written durable. It calls segment, which must sync the host's segment,
+// after syncing the log and before syncing the journal.
 func (h *Host) Sync(segment func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

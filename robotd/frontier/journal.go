@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// Visit is what a page was like when it was last taken in full, kept so that
-// the next visit can ask for changes only.
+// Visit is what a page was like when it was last archived in full. The next visit uses it to ask
+// only for changes.
 type Visit struct {
 	Digest       string    // payload digest of the full copy: "sha256:" and base32
-	Full         time.Time // date of the full copy's record, to which revisits refer
+	Full         time.Time // date of the full copy's record, which revisits refer to
 	ETag         string
 	LastModified string
-	Gone         bool // the page is no more: what was known of it is forgotten
+	Gone         bool // the page no longer exists: forget what was known about it
 	History
 }
 
-// learned reports whether the visit says anything of the page.
+// learned reports whether the visit says anything about the page.
 func (v Visit) learned() bool { return v.Gone || !v.Full.IsZero() }
 
-// place is how far a host's files belonged together when a line was written to the journal.
+// place describes the host's files when a line was written to the journal.
 type place struct {
-	consumed int64  // bytes of the log that are done with
-	logged   int64  // bytes of the log
+	consumed int64  // bytes of the log that are finished
+	logged   int64  // size of the log
 	queued   bool   // the pages of earlier cycles are in the log: see PushKnown
 	segment  string // the host's open segment
-	end      int64  // bytes of that segment
+	end      int64  // size of that segment
 }
 
-// mark is one line of the journal. It is the sum of what follows, the numbers of place and key
-// in hexadecimal, the segment's name, the visit, and where the page came before the queue its entry.
+// mark is one line of the journal: the checksum of the rest, the numbers of place and key in
+// hexadecimal, the segment's name, the visit, and for a page from the lane its entry.
 type mark struct {
 	place
 	key   uint64
-	visit Visit  // Full is zero where the page was not collected
-	own   *Entry // of a page that is not the log's at consumed; else nil
+	visit Visit  // Full is zero if the page was not collected
+	own   *Entry // for a page that is not the log's entry at consumed; else nil
 }
 
 func (m mark) line() []byte {
@@ -52,7 +52,7 @@ func (m mark) line() []byte {
 	return append([]byte(checked(string(text))), '\n')
 }
 
-// gone stands for the date of a page that is no more.
+// gone is written instead of the date of a page that no longer exists.
 const gone = -1
 
 func (v Visit) fields() string {
@@ -67,7 +67,7 @@ func (v Visit) fields() string {
 	return string(v.History.appendTo([]byte(text)))
 }
 
-// parseVisit reads what fields gave, and ignores what follows it.
+// parseVisit parses the result of fields, and ignores what follows it.
 func parseVisit(s string) (Visit, error) {
 	number, rest, _ := strings.Cut(s, " ")
 	at, err := strconv.ParseInt(number, 10, 64)
@@ -92,8 +92,8 @@ func parseVisit(s string) (Visit, error) {
 	return v, nil
 }
 
-// parsePlace reads a mark up to its visit, of which it returns the text: who looks
-// through a long journal for its end wants no more.
+// parsePlace parses a mark up to its visit, whose text it returns unparsed. That suffices to find
+// the end of a long journal.
 func parsePlace(line []byte) (p place, key uint64, visit []byte, ok bool) {
 	text, ok := check(line)
 	if !ok {
@@ -117,10 +117,10 @@ func parsePlace(line []byte) (p place, key uint64, visit []byte, ok bool) {
 	return p, n[4], bytes.TrimPrefix(text[len(quoted):], []byte(" ")), true
 }
 
-// longestName is more than a segment's quoted name takes.
+// longestName is a limit for a segment's quoted name.
 const longestName = 512
 
-// cutHex cuts a hexadecimal number and the blank behind it off.
+// cutHex parses a hexadecimal number and removes it with the space after it.
 func cutHex(text []byte) (n uint64, rest []byte, ok bool) {
 	for i, c := range text {
 		switch {
@@ -147,8 +147,8 @@ func parseMark(line []byte) (m mark, ok bool) {
 	return m, err == nil
 }
 
-// eachMark calls fn for every mark of a journal. A line that is damaged is passed
-// over: the next one says how far things are without it.
+// eachMark calls fn for every mark of a journal. It skips damaged lines: the next line has the
+// complete place anyway.
 func eachMark(path string, fn func(mark) error) error {
 	_, err := eachLine(path, 0, func(line []byte, _ int64) error {
 		if m, ok := parseMark(line); ok {
@@ -159,16 +159,16 @@ func eachMark(path string, fn func(mark) error) error {
 	return err
 }
 
-// journalEnd is what a journal says in sum.
+// journalEnd is a summary of a journal.
 type journalEnd struct {
-	last      place // of the last mark that counts
-	size      int64 // offset behind it
-	marks     int   // up to it
-	after     int   // behind it, which do not count
-	forgotten bool  // visits were forgotten, and marks with them
+	last      place // of the last accepted mark
+	size      int64 // offset after it
+	marks     int   // number of marks up to it
+	after     int   // number of marks after it
+	forgotten bool  // visits were forgotten, and their marks with them
 }
 
-// endOfJournal looks for the last mark that counts.
+// endOfJournal finds the last mark for which counts returns true.
 func endOfJournal(path string, counts func(place) bool) (journalEnd, error) {
 	var e journalEnd
 	blank := false

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// lane is the entries of a host that come before its queue although the cycle has seen them: pages that are
-// visited several times in a cycle. It is in memory only. Whoever fills it knows after a restart
-// what is due; the journal's lines of such visits name their URLs themselves.
+// lane holds a host's entries that come before the queue although this cycle has seen them: pages
+// that are visited several times in a cycle. It is only in memory; after a restart the caller
+// pushes again what is due. The journal's lines of such visits contain the URL.
 type lane struct {
-	hand    *Entry // in hand
+	hand    *Entry // being visited; nil: none
 	waiting []Entry
 }
 
-// PushFirst puts entries before the queue, seen in this cycle or not. Those that are there already stay
-// where they are. It returns how many there were.
+// PushFirst puts entries before the queue, whether this cycle has seen them or not. Entries that
+// are in the lane already keep their place. It returns the number of entries added.
 func (h *Host) PushFirst(entries ...Entry) (n int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *lane) has(url string) bool {
 	return false
 }
 
-// holds reports whether the page in hand is one of the lane.
+// holds reports whether the page in hand is from the lane.
 func (l *lane) holds() bool { return l != nil && l.hand != nil }
 
 func (l *lane) len() int {
@@ -73,7 +73,8 @@ func (l *lane) len() int {
 	return len(l.waiting)
 }
 
-// first gives the entry in hand where it is one of the lane, which it may become unless the queue's is.
+// first returns the lane's page in hand, if any. If no page of the queue is in hand, it takes the
+// next one from the lane.
 func (h *Host) first() *Entry {
 	l := h.lane
 	if l == nil {
@@ -86,7 +87,7 @@ func (h *Host) first() *Entry {
 	return l.hand
 }
 
-// dropFirst takes the lane's entry out of hand.
+// dropFirst removes the lane's page in hand.
 func (h *Host) dropFirst() {
 	if h.lane == nil {
 		return
@@ -96,7 +97,7 @@ func (h *Host) dropFirst() {
 	}
 }
 
-// finishFirst records what became of an entry of the lane.
+// finishFirst records the result of a page of the lane.
 func (h *Host) finishFirst(e *Entry, d Done) error {
 	if d.Segment == "" && !d.Visit.learned() {
 		h.dropFirst()
@@ -119,7 +120,7 @@ func (h *Host) finishFirst(e *Entry, d Done) error {
 	return nil
 }
 
-// EachVisited calls fn for what the running cycle's visits have told of pages, in their order.
+// EachVisited calls fn with the results of this cycle's visits, in order.
 func (h *Host) EachVisited(fn func(Entry, Visit)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,15 +130,15 @@ func (h *Host) EachVisited(fn func(Entry, Visit)) error {
 	})
 }
 
-// ownMark stands before the depth and the URL that a line of the journal names itself, as its last word: no URL
-// has a blank.
+// ownMark precedes the depth and URL at the end of a journal line that contains its own URL. A URL
+// has no space.
 const ownMark = " @"
 
 func (e *Entry) appendOwn(line []byte) []byte {
 	return fmt.Appendf(line, "%s%d,%s", ownMark, e.Depth, e.URL)
 }
 
-// cutOwn reads the entry that stands behind a visit, if there is one.
+// cutOwn parses the entry after a visit, if there is one.
 func cutOwn(visit string) (rest string, own *Entry) {
 	at := strings.LastIndex(visit, ownMark)
 	if at < 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFirst: what PushFirst brings comes before the queue, but not before the page in hand; its visits outlast the
-// process and the cycle, whether the log has the page or not.
+// TestFirst: pages from PushFirst come before the queue, but not before the page in hand. Their
+// visits survive the process and the cycle, whether the log has the page or not.
 func TestFirst(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Host {
@@ -52,21 +52,21 @@ func TestFirst(t *testing.T) {
 	finish(t, h, Done{Segment: "s", End: 40, Visit: at(4)})
 	first(h, 1, page(2))
 	head(t, h, asFirst(page(2)))
-	if err := h.Retry(); err != nil { // is dropped
+	if err := h.Retry(); err != nil { // drops the page
 		t.Fatal(err)
 	}
 	head(t, h, page(3))
 	finish(t, h, Done{})
 	if !h.Empty() || h.Lost(4) {
-		t.Error("something is left, or lost")
+		t.Error("pages are left, or lost")
 	}
 	first(h, 1, page(2))
 	if h.Empty() {
-		t.Error("it is empty")
+		t.Error("the host is empty although a page is left")
 	}
 	head(t, h, asFirst(page(2)))
 
-	// The process ends when the page's cell is stored and not noted.
+	// The process ends when the page's cell is stored but not recorded.
 	h = open()
 	if done, err := h.Align("s", []Cell{{URL: page(1).URL, End: 10}, {URL: page(1).URL, End: 20}, {URL: news.URL, End: 30}, {URL: page(2).URL, End: 40}, {URL: page(2).URL, End: 50}}); done || err != nil {
 		t.Errorf("Align = %t, %v", done, err)

@@ -7,15 +7,15 @@ import (
 	"os"
 )
 
-// lineReader reads a file's lines one after another without keeping them.
+// lineReader reads a file line by line.
 type lineReader struct {
 	f    *os.File
 	r    *bufio.Reader
-	long []byte // of a line that the reader's buffer does not hold
-	end  int64  // offset behind the last line that was read
+	long []byte // a line that is longer than r's buffer
+	end  int64  // offset after the last line read
 }
 
-// openLines opens a file at an offset; nil where there is no file.
+// openLines opens a file at an offset. It returns nil if there is no file.
 func openLines(path string, at int64) (*lineReader, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -30,8 +30,8 @@ func openLines(path string, at int64) (*lineReader, error) {
 	return &lineReader{f: f, r: bufio.NewReaderSize(f, 16<<10), end: at}, nil
 }
 
-// next returns the next whole line without its end, which is valid until the next call;
-// io.EOF before a last line that has none: its writer was interrupted.
+// next returns the next complete line without its line end. The line is valid until the next call.
+// If the last line is incomplete, because its writer was interrupted, next returns io.EOF.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -56,8 +56,8 @@ func (l *lineReader) close() error {
 	return l.f.Close()
 }
 
-// eachLine calls fn for every whole line from offset at on, with the offset behind it,
-// and returns where the last one ends.
+// eachLine calls fn with every complete line from offset at on, and the offset after it. It returns
+// the end of the last one.
 func eachLine(path string, at int64, fn func(line []byte, end int64) error) (whole int64, err error) {
 	l, err := openLines(path, at)
 	if l == nil || err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// model is what a host's queue must be, kept in memory.
+// model is the expected queue of a host, in memory.
 type model struct {
 	seen  map[string]bool
 	queue []Entry
@@ -33,7 +33,7 @@ func TestManyHosts(t *testing.T) {
 	for step := range steps {
 		i := rng.IntN(hosts)
 		if rng.IntN(3) == 0 {
-			i = 0 // one is much longer than the others
+			i = 0 // one host is much longer than the others
 		}
 		m, name := &models[i], fmt.Sprintf("h%d.example.jp", i)
 		h, err := f.Host(name)
@@ -71,7 +71,7 @@ func TestManyHosts(t *testing.T) {
 				finish(t, h, Done{})
 			}
 			m.queue = m.queue[1:]
-		case step%50 == 0: // as after a kill
+		case step%50 == 0: // as after SIGKILL
 			if f, err = Open(dir, 1); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestManyHosts(t *testing.T) {
 	}
 }
 
-// A sorter gives every page once, as it was added last, however often it spilled.
+// A sorter returns every page once, as it was added last, however often it spilled.
 func TestSorter(t *testing.T) {
 	for _, limit := range []int{1, 7, 1000} {
 		s := &sorter{dir: t.TempDir(), host: "www.example.jp:8080", limit: limit}

@@ -23,12 +23,13 @@ func filePath(dir string, cycle int64, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%d.%s", cycle, kind))
 }
 
-// dir is the host's folder. Its name is not kept: it is longer than most of what a host holds.
+// dir returns the host's folder. It is not stored, as the path is longer than most of a Host's
+// fields.
 func (h *Host) dir() string { return h.front.path(h.Name) }
 
 func (h *Host) path(kind string) string { return filePath(h.dir(), h.cycle, kind) }
 
-// reopen reads the cycle's files. A damaged host is left as it is.
+// reopen reads the cycle's files. It leaves the files of a damaged host alone.
 func (h *Host) reopen() error {
 	if _, err := os.Stat(h.path(flag)); err == nil {
 		h.damaged = true
@@ -53,7 +54,7 @@ func (h *Host) reopen() error {
 	return h.setPlace(end)
 }
 
-// setPlace takes the journal up to there as true and cuts off the rest.
+// setPlace accepts the journal up to the given end and truncates the rest.
 func (h *Host) setPlace(end journalEnd) error {
 	if err := cutTo(h.path("journal"), end.size); err != nil {
 		return err
@@ -66,11 +67,11 @@ func (h *Host) setPlace(end journalEnd) error {
 	return nil
 }
 
-// errDamaged tells of a line of the log that cannot be read.
+// errDamaged says that a line of the log cannot be read.
 var errDamaged = errors.New("the log is damaged")
 
-// readLog learns the URLs in the log, with what is queued behind offset consumed, and
-// returns how long its whole lines are.
+// readLog adds the URLs of the log to the seen set and counts those queued after offset consumed.
+// It returns the length of the log's complete lines.
 func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	h.salt, h.urls, h.left = rand.Uint64(), 0, 0
 	const batch = 512
@@ -104,7 +105,7 @@ func (h *Host) readLog(consumed int64) (whole int64, err error) {
 	return whole, learn()
 }
 
-// countLeft counts what is queued and not finished.
+// countLeft counts the entries that are queued and not finished.
 func (h *Host) countLeft() error {
 	h.left = 0
 	_, err := eachLine(h.path("log"), h.last.consumed, func([]byte, int64) error {

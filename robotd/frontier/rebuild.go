@@ -5,26 +5,26 @@ import (
 	"os"
 )
 
-// flag is the kind of a file that stands while a host's files are being rebuilt.
+// flag is the kind of an empty file that exists while a host's files are being rebuilt.
 const flag = "rebuild"
 
-// Damaged reports that the queue cannot be used before it is rebuilt.
+// Damaged reports whether the queue must be rebuilt before use.
 func (h *Host) Damaged() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.damaged
 }
 
-// Rebuild makes a damaged host's files anew from what of them can be read and from
-// the pages of the cycle that lie in segments and batches: collected, in any order, with
-// segment and end the host's open segment's name and length (empty and 0: none). What
-// was collected is finished. Links that stood in the lost lines are the caller's to
-// push again, from those same pages; unseen is how many pages are finished and not among
-// them. Until all is written a flag stands, so that a crash under way leads here again.
+// Rebuild writes a damaged host's files again. It uses what can be read of them and collected: the
+// cycle's pages in segments and batches, in any order. segment and end are the name and length of
+// the host's open segment ("" and 0 if there is none). Collected pages are finished. The links in
+// the lost lines must be pushed again by the caller, from the same pages; unseen is the number of
+// pages that are finished but not among them. A flag file exists until all is written, so that a
+// crash leads here again.
 func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	visits := make(map[uint64]Visit) // of what is finished
+	visits := make(map[uint64]Visit) // of finished pages
 	err = eachMark(h.path("journal"), func(m mark) error {
 		if m.visit.learned() {
 			visits[m.key] = m.visit
@@ -63,13 +63,13 @@ func (h *Host) Rebuild(segment string, end int64, collected []Cell) (unseen int,
 	return finished, h.rewrite(entries, visits, segment, end)
 }
 
-// salvage returns the log's entries that can be read, each URL once, as it was queued last.
+// salvage returns the readable entries of the log, each URL once, as it was queued last.
 func (h *Host) salvage() (entries []Entry, err error) {
 	at := make(map[uint64]int)
 	_, err = eachLine(h.path("log"), 0, func(line []byte, _ int64) error {
 		e, err := parseEntry(line, h.Name)
 		if err != nil {
-			return nil // lost
+			return nil // the line is lost
 		}
 		key := hash(e.URL)
 		if i, ok := at[key]; ok {
@@ -83,7 +83,7 @@ func (h *Host) salvage() (entries []Entry, err error) {
 	return entries, err
 }
 
-// rewrite writes both files: what is finished first.
+// rewrite writes both files, with the finished entries first.
 func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string, end int64) error {
 	if err := os.WriteFile(h.path(flag), nil, 0o644); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (h *Host) rewrite(entries []Entry, visits map[uint64]Visit, segment string,
 	return h.reopen()
 }
 
-// replace writes a file whole and durably, or leaves the one that was there.
+// replace writes a file durably. If that fails, the old file remains.
 func replace(path string, data []byte) error {
 	f, err := os.Create(path + ".new")
 	if err != nil {

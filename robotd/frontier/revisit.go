@@ -11,14 +11,15 @@ import (
 	"sheaf/robotd/schedule"
 )
 
-// History is what the visits to a page have told of how it changes.
+// History is what the visits to a page have shown about its changes.
 type History struct {
-	Last time.Time // of the visits that met the page
+	Last time.Time // last visit that found the page
 	schedule.Changes
 	schedule.Daily
 }
 
-// appendTo writes a history in some 20 bytes: minutes in base 36. A page without one has none.
+// appendTo writes a history in some 20 bytes; times are minutes in base 36. It writes nothing for a
+// page without a history.
 func (h History) appendTo(b []byte) []byte {
 	if h.Last.IsZero() {
 		return b
@@ -39,7 +40,8 @@ const minutesADay = 24 * 60
 
 func minutes(days float64) int64 { return int64(days*minutesADay + 0.5) }
 
-// parseHistory reads what appendTo wrote, without the blank; what is no history is none.
+// parseHistory parses the result of appendTo, without the space. It returns no history for any
+// other text.
 func parseHistory(text string) (h History) {
 	text, _, _ = strings.Cut(text, " ")
 	text, ok := strings.CutPrefix(text, "~")
@@ -61,19 +63,19 @@ func parseHistory(text string) (h History) {
 	return h
 }
 
-// Turn is when in a cycle a known page comes.
+// Turn says when in a cycle a known page is visited.
 type Turn byte
 
-// The turns.
+// Turns of a page.
 const (
 	Later Turn = iota // in another cycle; until then the page counts as seen, whatever links to it
 	First             // before all others
-	Then              // behind those
+	Then              // after the First pages
 )
 
-// EachKnown calls fn for every page of earlier cycles, in an order that stays the same in a
-// cycle. A page that was found and never visited has no visit. It reports whether there are
-// others that cannot be read.
+// EachKnown calls fn for every page of earlier cycles. The order does not change within a cycle. A
+// page that was found but never visited has no visit. It reports whether there are unreadable
+// pages, too.
 func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
 	return eachKnown(filepath.Join(h.dir(), stateFile), h.Name, func(k known) error {
 		fn(k.entry, k.visit)
@@ -81,11 +83,12 @@ func (h *Host) EachKnown(fn func(Entry, Visit)) (damaged bool, err error) {
 	})
 }
 
-// PushKnown queues the pages of earlier cycles: a page that answers "not modified" shows no
-// links, and what it leads to must be visited all the same. Turns, one for each page in the order
-// of EachKnown, say which and when; nil is all. It returns how many were
-// queued, and how many wait for another cycle; once it was done in a cycle, it need not be done again. Where the state is
-// damaged it drops the visits, once what can be read of it is queued, all of it.
+// PushKnown queues the pages of earlier cycles. This is needed because a page that answers "not
+// modified" shows no links, and the pages that it links to must be visited all the same. turns has
+// one element for each page, in the order of EachKnown; nil means all pages. PushKnown returns how
+// many pages were queued, and how many wait for another cycle. Within a cycle it need not be called
+// again. If the state is damaged and turns is nil, it queues all readable pages and drops their
+// visits.
 func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 	h.mu.Lock()
 	queued := h.last.queued
@@ -93,7 +96,7 @@ func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 	switch {
 	case queued && turns == nil:
 		return 0, 0, nil
-	case queued: // in the log; the others are not to be queued by links
+	case queued: // they are in the log; links must not queue the others
 		later, err = h.deferKnown(nil)
 	case turns == nil:
 		total, err = h.pushKnown(nil, Then)
@@ -111,14 +114,14 @@ func (h *Host) PushKnown(turns []Turn) (total, later int, err error) {
 		return total, later, fmt.Errorf("frontier of %s: %w", h.Name, err)
 	}
 	h.mu.Lock()
-	h.last.queued = true // the next line of the journal says so
+	h.last.queued = true // the next line of the journal records this
 	h.mu.Unlock()
 	return total, later, nil
 }
 
 const pushChunk = 1000 // pages
 
-// pushKnown queues the pages that have a turn.
+// pushKnown queues the pages that have the given turn.
 func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 	var entries []Entry
 	flush := func() error {
@@ -148,8 +151,8 @@ func (h *Host) pushKnown(turns []Turn, turn Turn) (total int, err error) {
 	return total, err
 }
 
-// deferKnown makes the pages whose turn is later, or nil: all that are not queued, count as seen, and
-// counts them.
+// deferKnown marks pages as seen and returns their number: those whose turn is Later or, if turns
+// is nil, all that are not queued.
 func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	var keys []uint64
 	flush := func() error {
@@ -188,7 +191,7 @@ func (h *Host) deferKnown(turns []Turn) (n int, err error) {
 	return n, err
 }
 
-// KnownPages is how many pages of earlier cycles there are; 0 where that cannot be read.
+// KnownPages returns the number of pages of earlier cycles, or 0 if that cannot be read.
 func (h *Host) KnownPages() (int, error) {
 	f, err := os.Open(filepath.Join(h.dir(), stateFile))
 	if os.IsNotExist(err) {
@@ -202,14 +205,14 @@ func (h *Host) KnownPages() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	const most = 32 // bytes of the last line
+	const most = 32 // limit for the last line, in bytes
 	end := make([]byte, min(st.Size(), most))
 	if _, err := f.ReadAt(end, st.Size()-int64(len(end))); err != nil {
 		return 0, err
 	}
 	at := strings.LastIndex(string(end), stateEnd)
 	if at < 0 {
-		return 0, nil // it is damaged
+		return 0, nil // the file is damaged
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(end[at+len(stateEnd):])))
 	if err != nil {

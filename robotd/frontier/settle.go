@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// settleBefore merges into the state the visits of every cycle before the given
-// one and removes the cycle's files. A crash in between is harmless: merging
-// twice gives the same. What is sorted goes through files in temp.
+// settleBefore merges the visits of every cycle before the given one into the state, and removes
+// the files of those cycles. A crash in between is harmless, as merging twice yields the same.
+// Sorting uses files in temp.
 func settleBefore(temp, dir, host string, cycle int64) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -66,7 +66,7 @@ func settle(temp, dir, host string, cycle int64) (err error) {
 	return rewriteState(dir, host, cycle, left, s, newest.Add(-keepVisits))
 }
 
-// eachLeft calls fn for what a cycle found and did not come to. An entry that is lost is passed over.
+// eachLeft calls fn for URLs that a cycle found but did not visit. It skips lost entries.
 func eachLeft(dir, host string, cycle int64, fn func(known) error) error {
 	end, err := endOfJournal(filePath(dir, cycle, "journal"), func(place) bool { return true })
 	if err != nil {
@@ -82,9 +82,9 @@ func eachLeft(dir, host string, cycle int64, fn func(known) error) error {
 	return err
 }
 
-// eachVisited calls fn for the visits of a cycle, in their order. A mark says where its entry
-// ends in the log, so that both files are read once, side by side. An entry that is lost is
-// passed over: the page is met again, and taken in full.
+// eachVisited calls fn for the visits of a cycle, in order. A mark has the offset of its entry in
+// the log, so both files are read once, side by side. Visits whose entry is lost are skipped: the
+// page will be found again, and archived in full.
 func eachVisited(dir, host string, cycle int64, fn func(known) error) error {
 	log, err := openLines(filePath(dir, cycle, "log"), 0)
 	if log == nil || err != nil {
@@ -115,8 +115,8 @@ func eachVisited(dir, host string, cycle int64, fn func(known) error) error {
 	})
 }
 
-// rewriteState writes the pages that are left, overlaid with the old state and that with what is
-// fresh, and renames it into place.
+// rewriteState writes a new state and renames it into place. Of entries for the same page, fresh
+// replaces the old state, and that replaces left.
 func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget time.Time) (err error) {
 	path := filepath.Join(dir, stateFile)
 	damaged, err := eachKnown(path, host, func(known) error { return nil })
@@ -153,7 +153,7 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 		if k.visit.Gone || from == len(below) && !k.visit.Full.After(forget) {
 			return nil
 		}
-		if damaged { // pages whose lines are lost are found again by the links of all others
+		if damaged { // lost pages are found again only by the links of all others
 			k.visit = Visit{}
 		}
 		pages++
@@ -177,7 +177,7 @@ func rewriteState(dir, host string, cycle int64, left, fresh *sorter, forget tim
 	return os.Rename(tmp.Name(), path)
 }
 
-// visited passes over pages that nobody came to: those that are left are in the newer log.
+// visited skips pages without a visit: those that are left are in the newer log.
 type visited struct{ knownSource }
 
 func (v visited) next() (known, bool, error) {
@@ -189,13 +189,13 @@ func (v visited) next() (known, bool, error) {
 	}
 }
 
-// knownSource gives pages in the order of their keys.
+// knownSource returns pages in the order of their keys.
 type knownSource interface {
 	next() (known, bool, error)
 }
 
-// mergeKnown calls put for the pages of all sources in the order of their keys. Where several
-// have a page, the last source does.
+// mergeKnown calls put with the pages of all sources in the order of their keys. If several sources
+// have a page, it uses the last source's.
 func mergeKnown(sources []knownSource, put func(k known, from int) error) error {
 	heads := make([]known, len(sources))
 	live := make([]bool, len(sources))

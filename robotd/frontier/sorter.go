@@ -10,16 +10,16 @@ import (
 	"slices"
 )
 
-// sortChunk is how many visits are held in memory to be sorted.
+// sortChunk is the number of visits that are sorted in memory.
 const sortChunk = 1 << 14
 
-// sorter sorts visits by their keys, in files where there are many. Of several of a
-// page the last stays.
+// sorter sorts visits by their keys. If there are many, it uses temporary files. Of several visits
+// to a page it keeps the last.
 type sorter struct {
 	dir, host string
-	limit     int // of chunk
+	limit     int // maximum length of chunk
 	chunk     []known
-	files     []*os.File // sorted lines as in the state, older first; no directory knows them
+	files     []*os.File // sorted lines as in the state, older files first; the files have no names
 }
 
 func (s *sorter) add(k known) error {
@@ -31,9 +31,9 @@ func (s *sorter) add(k known) error {
 
 func (s *sorter) empty() bool { return len(s.chunk)+len(s.files) == 0 }
 
-// order sorts the chunk.
+// order sorts the chunk and keeps the last visit to each page.
 func (s *sorter) order() {
-	slices.Reverse(s.chunk) // so that the last of a page comes first, and stays
+	slices.Reverse(s.chunk) // so that a page's last visit comes first, and is kept
 	slices.SortStableFunc(s.chunk, func(a, b known) int { return cmp.Compare(a.key, b.key) })
 	s.chunk = slices.CompactFunc(s.chunk, func(a, b known) bool { return a.key == b.key })
 }
@@ -61,7 +61,7 @@ func (s *sorter) spill() error {
 	return w.Flush()
 }
 
-// sources gives what was added, sorted, older ones first.
+// sources returns the added visits as sorted sources, older ones first.
 func (s *sorter) sources() ([]knownSource, error) {
 	s.order()
 	var all []knownSource
@@ -97,7 +97,7 @@ func (c *chunkReader) next() (known, bool, error) {
 	}
 	k, ok := parseKnown(line, c.host)
 	if !ok {
-		return k, false, fmt.Errorf("line %.200q of the sorted visits is not as it was written", line)
+		return k, false, fmt.Errorf("line %.200q of the sorted visits differs from what was written", line)
 	}
 	return k, true, nil
 }

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// keepVisits is how long a page that is met no more is remembered.
+// keepVisits is how long a page is remembered after the last visit that found it.
 const keepVisits = 90 * 24 * time.Hour
 
-// The state file: a line "sheaf-visits 3 <cycle>", then one line per page in the
-// order of its key: 16 hexadecimal digits, a blank, a checksum of what follows, the visit's
-// fields, the depth, the URL as in the log; at last "~end <number of pages>". Where a line is damaged,
-// no visit of the host is believed any more: a page that answers "not modified" would hide
-// the links to those that are lost.
+// The state file has a line "sheaf-visits 3 <cycle>", then one line for each page in the order of
+// keys: 16 hexadecimal digits, a space, a checksum of the rest, the visit's fields, the depth, and
+// the URL as in the log. The last line is "~end <number of pages>". If a line is damaged, none of
+// the host's visits is used any more: a page that answers "not modified" would hide the links to
+// the lost pages.
 const (
 	stateFile   = "state"
 	stateHeader = "sheaf-visits 3 "
-	stateEnd    = "~end " // sorts behind every key
+	stateEnd    = "~end " // sorts after every key
 )
 
 // known is a line of the state file.
@@ -53,7 +53,7 @@ func parseKnown(line []byte, host string) (k known, ok bool) {
 	if err != nil {
 		return k, false
 	}
-	// Depth and URL are the last two of the fields, and neither holds a blank.
+	// Depth and URL are the last two fields, and neither contains a space.
 	at := bytes.LastIndexByte(text, ' ')
 	url := appendURL(nil, text[at+1:], host)
 	text = text[:max(at, 0)]
@@ -64,7 +64,7 @@ func parseKnown(line []byte, host string) (k known, ok bool) {
 	return known{key, visit, Entry{URL: string(url), Depth: depth}}, true
 }
 
-// Visit returns what is known of a page from earlier cycles.
+// Visit returns what is known about a page from earlier cycles.
 func (h *Host) Visit(url string) (Visit, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,8 +84,8 @@ func (h *Host) Visit(url string) (Visit, bool, error) {
 	return k.visit, ok, nil
 }
 
-// search finds the line that begins with key in a file of sorted lines, by
-// halving the range of offsets in which it can begin; nil where there is none.
+// search returns the line that begins with key in a file of sorted lines, or nil. It bisects the
+// range of offsets.
 func search(f *os.File, key string) ([]byte, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -113,7 +113,7 @@ func search(f *os.File, key string) ([]byte, error) {
 		}
 		return nil
 	}
-	first := int64(len(lineAt(0))) + 1 // behind the header
+	first := int64(len(lineAt(0))) + 1 // after the header
 	span := int(st.Size() - first)
 	if span <= 0 || failed != nil {
 		return nil, failed
@@ -132,7 +132,7 @@ func search(f *os.File, key string) ([]byte, error) {
 type stateReader struct {
 	host    string
 	lines   *lineReader // nil: there is no file
-	damaged bool        // lines are lost; certain at the end only
+	damaged bool        // lines are lost; only final at the end
 	ended   bool
 	pages   int
 }
@@ -179,8 +179,8 @@ func (r *stateReader) next() (known, bool, error) {
 
 func (r *stateReader) close() error { return r.lines.close() }
 
-// eachKnown calls fn for every page's line of the state file, and reports whether
-// there were others that are damaged.
+// eachKnown calls fn for every readable page of the state file, and reports whether there are
+// damaged ones.
 func eachKnown(path, host string, fn func(known) error) (damaged bool, err error) {
 	r, err := openState(path, host)
 	if err != nil {
@@ -198,7 +198,7 @@ func eachKnown(path, host string, fn func(known) error) (damaged bool, err error
 	}
 }
 
-// forgetVisits removes the state and blanks what the running cycle learned.
+// forgetVisits removes the state, and the visits of this cycle from the journal.
 func (h *Host) forgetVisits() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

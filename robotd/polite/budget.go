@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Budget counts the bytes that came over the robot's line and says when it may
-// go on once a day's or a month's share is used up. Many goroutines may use one.
+// Budget counts the bytes that the robot receives, and says when it may continue after a daily or
+// monthly limit is reached. It may be used concurrently.
 type Budget struct {
-	Daily, Monthly int64          // bytes; 0 is no limit
-	Zone           *time.Location // whose midnight begins a day
+	Daily, Monthly int64          // bytes; 0 means no limit
+	Zone           *time.Location // a day begins at midnight in this zone
 
 	mu  sync.Mutex // guards use
 	use Usage
 }
 
-// Usage is what a day and a month have used so far, to be kept over a restart.
+// Usage is the use of the current day and month, to be saved across restarts.
 type Usage struct {
 	Day        string `json:"day"` // 2026-11-21, in the budget's zone
 	DayBytes   int64  `json:"day_bytes"`
 	MonthBytes int64  `json:"month_bytes"`
 }
 
-// Restore sets what an earlier run has used.
+// Restore sets the usage of an earlier run.
 func (b *Budget) Restore(u Usage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.use = u
 }
 
-// Usage returns what is used by now.
+// Usage returns the usage so far.
 func (b *Budget) Usage(now time.Time) Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *Budget) Usage(now time.Time) Usage {
 	return b.use
 }
 
-// Add counts bytes. It reports whether a limit was reached with them.
+// Add counts bytes. It reports whether they have reached a limit.
 func (b *Budget) Add(now time.Time, bytes int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +47,8 @@ func (b *Budget) Add(now time.Time, bytes int64) bool {
 	return before.Equal(now) && !b.next(now).Equal(now)
 }
 
-// Next returns when bytes may be used: now itself where none of the limits is reached.
+// Next returns when bytes may be used: now if no limit is reached, otherwise the start of the next
+// day or month.
 func (b *Budget) Next(now time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +67,7 @@ func (b *Budget) next(now time.Time) time.Time {
 	return now
 }
 
-// roll begins a new day or month where the clock has come to one.
+// roll starts a new day or month if now is in one.
 func (b *Budget) roll(now time.Time) {
 	today := now.In(b.Zone).Format(time.DateOnly)
 	if today == b.use.Day {

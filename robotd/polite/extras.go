@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// hours is what robots.txt files say beyond RFC 9309: Crawl-delay, and the
-// Request-rate and Visit-time of Sean Conner's draft of 1996, "An Extended Standard
-// for Robot Exclusion". They speak to the user-agent lines right above them. Being no
-// rules they end no group of rules (RFC 9309, 2.2.4), so they are kept apart.
+// hours has what a robots.txt file says beyond RFC 9309: Crawl-delay, and Request-rate and
+// Visit-time from Sean Conner's draft of 1996, "An Extended Standard for Robot Exclusion". They
+// apply to the user-agent lines directly above them. As they are no rules they do not end a group
+// of rules (RFC 9309, 2.2.4), so they are stored apart from the groups.
 type hours struct {
 	agents []string // as in group
 	delay  time.Duration
-	visits []span // of the day, in UTC; empty: all day
+	visits []span // times of the day, in UTC; empty: all day
 }
 
-// span is a part of the day, both ends included as in "0600-0845"; it may cross midnight.
+// span is a part of the day, including both ends, such as "0600-0845". It may cross midnight.
 type span struct{ from, to time.Duration }
 
 func (h *hours) read(key, value string) {
@@ -37,8 +37,8 @@ func (r *Robots) hoursOf(agent string) iter.Seq[*hours] {
 	return chosen(r.hours, agent, func(h *hours) []string { return h.agents })
 }
 
-// CrawlDelay returns the time that the agent's group asks to lie between two
-// visits; zero when it asks for none.
+// CrawlDelay returns the time between two visits that the agent's group asks for; zero if it asks
+// for none.
 func (r *Robots) CrawlDelay(agent string) time.Duration {
 	var delay time.Duration
 	for h := range r.hoursOf(agent) {
@@ -47,8 +47,8 @@ func (r *Robots) CrawlDelay(agent string) time.Duration {
 	return delay
 }
 
-// parseRate reads "1/10m", one document in ten minutes, as the time between two. A span of
-// the day behind it would lift the limit at other times; the limit is kept.
+// parseRate parses "1/10m", one document in ten minutes, as the time between two. It ignores a time
+// of day after it, which would lift the limit at other times.
 func parseRate(s string) time.Duration {
 	s, _, _ = strings.Cut(s, " ")
 	count, period, ok := strings.Cut(s, "/")
@@ -72,7 +72,7 @@ func parseRate(s string) time.Duration {
 	return parseDelay(strconv.FormatFloat(t*unit/n, 'f', -1, 64))
 }
 
-// parseSpan reads "0600-0845".
+// parseSpan parses "0600-0845".
 func parseSpan(s string) (span, bool) {
 	first, last, ok := strings.Cut(s, "-")
 	from, ok1 := parseClock(strings.TrimSpace(first))
@@ -88,8 +88,8 @@ func parseClock(s string) (time.Duration, bool) {
 	return time.Duration(n/100)*time.Hour + time.Duration(n%100)*time.Minute, true
 }
 
-// VisitAt returns when the agent may come: now itself, or where its group names hours
-// (in UTC), the next of them.
+// VisitAt returns when the agent may visit: now or, if its group has visit times (in UTC), the next
+// of them.
 func (r *Robots) VisitAt(agent string, now time.Time) time.Time {
 	var best time.Time
 	for h := range r.hoursOf(agent) {
@@ -110,7 +110,7 @@ func (s span) next(now time.Time) time.Time {
 	utc := now.UTC()
 	midnight := time.Date(utc.Year(), utc.Month(), utc.Day(), 0, 0, 0, 0, time.UTC)
 	clock := utc.Sub(midnight)
-	end := s.to + time.Minute // "0845" holds until 08:45:59
+	end := s.to + time.Minute // "0845" lasts until 08:45:59
 	inside := s.from <= clock && clock < end
 	if s.to < s.from {
 		inside = clock >= s.from || clock < end

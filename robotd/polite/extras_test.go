@@ -34,13 +34,13 @@ func TestVisitTime(t *testing.T) {
 		"05:59:59": at("06:00:00"), "06:00:00": at("06:00:00"), "08:45:59": at("08:45:59"),
 		"08:46:00": at("23:00:00"), "23:30:00": at("23:30:00"), "00:30:00": at("00:30:00"), "01:01:00": at("06:00:00"),
 	} {
-		zone := time.FixedZone("", 9*3600) // the robot's own does not matter
+		zone := time.FixedZone("", 9*3600) // the zone of the robot has no effect
 		if got := r.VisitAt("bot", at(now).In(zone)); !got.Equal(want) {
 			t.Errorf("at %s: %v, want %v", now, got, want)
 		}
 	}
 	if got := r.VisitAt("other", at("12:00:00")); !got.Equal(at("12:00:00")) {
-		t.Errorf("a time that is none closed the host until %v", got)
+		t.Errorf("an invalid time closed the host until %v", got)
 	}
 }
 
@@ -82,11 +82,11 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	if _, err := Ranges([]string{"192.0.2.0"}); err == nil {
-		t.Error("an address without a length was taken for a range")
+		t.Error("an address without a prefix length was accepted as a range")
 	}
 }
 
-// Robots are compared by the product token and not by the name of another that begins alike.
+// Groups are compared by the whole product token: "bot" does not match "botany".
 func TestDelayGroups(t *testing.T) {
 	r := Parse([]byte("User-agent: bot\nCrawl-delay: 5\nUser-agent: botany\nCrawl-delay: 50\nUser-agent: bot\nCrawl-delay: 7\n"))
 	if got := r.CrawlDelay("bot/2"); got != 7*time.Second {

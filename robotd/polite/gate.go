@@ -9,79 +9,78 @@ import (
 	"time"
 )
 
-// GateOptions say how much time lies between two runs.
+// GateOptions determine the time between two runs. A run is a visit to a host; see Next.
 type GateOptions struct {
-	// Interval lies between the end of a run at an address and the start of
-	// the next one there.
+	// Interval is the time between the end of a run at an address and the start of the next.
 	Interval time.Duration
-	// Min and Max bound the interval of a server that bears the visits well or
-	// badly. Those that are not on their side of Interval keep it as it is.
+	// Min and Max are the limits of the interval when it adapts to the server's speed. A Min above
+	// Interval, or a Max below it, keeps it from being shortened or lengthened.
 	Min, Max time.Duration
-	// Group maps addresses that count as one to one of them. Nil lets each
-	// count for itself.
+	// Group maps the addresses that count as one to one of them. Nil means that each counts for
+	// itself.
 	Group func(netip.Addr) netip.Addr
-	// Recall tells of an address, or a group's, what an earlier run left of it: until when
-	// it is to be left alone, and an interval longer than Interval. Nil knows nothing. It
-	// must not call the gate.
+	// Recall returns what an earlier run has saved for an address or group: a time before which not
+	// to visit, and an interval longer than Interval. Nil means that nothing is saved. It must not
+	// call the gate.
 	Recall func(netip.Addr) (until time.Time, interval time.Duration)
-	// Allow gives the first time from now on when a run may start at an address, or a group's, for
-	// another reason than its interval: other robots visit it too. Nil allows any. It must not call the gate.
+	// Allow returns the first time from now on when a run may start at an address or group for
+	// reasons other than the interval, such as other robots that visit it. Nil allows any time. It
+	// must not call the gate.
 	Allow func(addr netip.Addr, now time.Time) time.Time
 }
 
-// Gate says which host may be visited next, and when. All methods may be called
-// by many goroutines at once. The promise: between two calls of Done for an
-// address, Next returns that address at most once, and never before the interval
-// has passed since the first of them.
+// Gate decides which host may be visited next, and when. It may be used concurrently. It promises:
+// after Next has returned an address, it does not return that address again before Done was called
+// for it and the interval has passed since.
 type Gate struct {
 	opt    GateOptions
 	leader chan struct{} // held by the one caller of Next that watches the heap
-	wake   chan struct{} // tells the leader that the heap's top or the opening has changed
+	wake   chan struct{} // tells that caller that the heap's top or the opening has changed
 
 	mu    sync.Mutex // guards all below
 	from  time.Time  // no run starts before
-	until time.Time  // no run starts from then on; zero: no end
+	until time.Time  // no run starts from this time on; zero: no end
 	slots map[netip.Addr]*slot
-	due   slotHeap // the slots at which nothing runs
+	due   slotHeap // slots without a run
 	hosts map[string]*visit
 }
 
 // slot is one address, or one group of addresses, with the hosts on it.
 type slot struct {
 	addr    netip.Addr
-	rest    time.Time // not before: the interval after the last run
+	rest    time.Time // no run before this time: end of the last run plus the interval
 	pace    pace
 	waiting visitHeap
-	index   int // in the heap; -1 while a run is out
+	index   int // in the heap; -1 during a run
 }
 
-// visit is one host's place in the queue.
+// visit is a host's place in the queue.
 type visit struct {
 	host  string
-	addr  netip.Addr // where to connect; its slot's address or one of its group
-	at    time.Time  // not before
+	addr  netip.Addr // address to connect to: that of the slot, or one of its group
+	at    time.Time  // no run before this time
 	slot  *slot
-	index int // in its slot's heap; -1 while its run is out
+	index int // in its slot's heap; -1 during its run
 
-	movesTo netip.Addr // while out: an Add with another address came
+	movesTo netip.Addr // during a run: new address from a call of Add
 }
 
-// Outcome says how a run ended.
+// Outcome is the result of a run.
 type Outcome struct {
-	More      bool          // the host has more to fetch: it stays in the gate
-	Delay     time.Duration // the host's Crawl-delay: its own next run is that far off
+	More      bool          // the host has more to fetch and stays in the gate
+	Delay     time.Duration // the host's Crawl-delay: time before the host's own next run
 	NotBefore time.Time     // the host's Retry-After or back-off
-	Rest      time.Duration // for the whole address, where longer than the interval: a multiple of the time it took
-	Wait      time.Duration // until the first byte of the answer; zero where nothing was asked
+	Rest      time.Duration // rest for the whole address, if longer than the interval: a multiple of the time that the run took
+	Wait      time.Duration // time to the first byte of the answer; zero if no request was sent
 	Trouble   bool          // the server is overloaded or does not answer
 }
 
-// Standing is when a host and its address may be visited again, as it stands after a run.
+// Standing says when a host and its address may be visited again after a run.
 type Standing struct {
-	Slot     netip.Addr    // the address, or the one that stands for its group
-	Rest     time.Time     // nobody visits the slot before
-	Interval time.Duration // that holds there now
-	Host     time.Time     // the host itself is not visited before
+	Slot     netip.Addr    // the address, or the one that represents its group
+	Rest     time.Time     // no visit to the slot before this time
+	Interval time.Duration // current interval of the slot
+	Host     time.Time     // no visit to the host before this time
 }
 
 // NewGate returns an empty gate.
@@ -95,13 +94,13 @@ func NewGate(opt GateOptions) *Gate {
 	}
 }
 
-// Add puts a host into the queue of its address. A host that is in the gate
-// already keeps its place, or moves when its address has changed.
+// Add puts a host into the queue of its address. A host that is in the gate already keeps its
+// place, or moves if its address has changed.
 func (g *Gate) Add(addr netip.Addr, host string) {
 	g.AddAt(addr, host, time.Time{})
 }
 
-// AddAt is Add for a host that is not to be visited before t.
+// AddAt is Add for a host that must not be visited before t.
 func (g *Gate) AddAt(addr netip.Addr, host string, t time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +120,7 @@ func (g *Gate) AddAt(addr netip.Addr, host string, t time.Time) {
 	}
 }
 
-// Remove takes a host out of the gate. One whose run is out leaves with Done.
+// Remove removes a host from the gate. During a run, the run still has to end with Done.
 func (g *Gate) Remove(host string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,11 +135,11 @@ func (g *Gate) Remove(host string) {
 	}
 }
 
-// Next waits until a host may be visited and hands it out with the address to
-// connect to. The address is nobody else's until Done is called with both.
+// Next waits until a host may be visited, and returns the host and the address to connect to.
+// Nobody else gets the address until Done is called with both.
 func (g *Gate) Next(ctx context.Context) (netip.Addr, string, error) {
-	// One caller watches the heap, the others wait for their turn to watch: a
-	// thousand workers do not all wake for one address.
+	// One caller watches the heap, and the others wait to do so. Otherwise a thousand workers would
+	// wake up for one address.
 	select {
 	case g.leader <- struct{}{}:
 		defer func() { <-g.leader }()
@@ -161,7 +160,7 @@ func (g *Gate) Next(ctx context.Context) (netip.Addr, string, error) {
 	}
 }
 
-// sleep waits for a while, for good when it is negative, or until something changes.
+// sleep waits until the time has passed or something changes. A negative time means for ever.
 func (g *Gate) sleep(ctx context.Context, wait time.Duration) error {
 	var after <-chan time.Time
 	if wait >= 0 {
@@ -178,8 +177,8 @@ func (g *Gate) sleep(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// take removes the first host that is due, or says how long to wait for one;
-// negative when there is none at all.
+// take removes the first host that is due, or returns how long to wait; negative if there is no
+// host.
 func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,7 +192,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 			return nil, wait
 		}
 		if len(s.waiting) > 0 && !g.until.IsZero() && !now.Before(g.until) {
-			return nil, -1 // until Open says more
+			return nil, -1 // until Open changes it
 		}
 		if g.opt.Allow != nil && len(s.waiting) > 0 {
 			if from := g.opt.Allow(s.addr, now); from.After(now) {
@@ -203,7 +202,7 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 			}
 		}
 		heap.Pop(&g.due)
-		if len(s.waiting) == 0 { // its rest is over and nobody is left
+		if len(s.waiting) == 0 { // the rest is over and no host is left
 			delete(g.slots, s.addr)
 			continue
 		}
@@ -212,8 +211,8 @@ func (g *Gate) take(now time.Time) (*visit, time.Duration) {
 	return nil, -1
 }
 
-// Done ends the run that Next handed out. It panics for one that is not out:
-// the promise to the address could not be kept.
+// Done ends a run that Next has begun. It panics if there is no such run, since the gate could not
+// keep its promise then.
 func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	now := time.Now()
 	g.mu.Lock()
@@ -246,9 +245,9 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	return st
 }
 
-// Open lets runs start from one time on and until another, which is not included:
-// the window opens and closes, the disk is short, the day's bytes are used up. Zero times are
-// no bounds. A run that has started is not cut short.
+// Open allows runs to start from one time until another, which is excluded. It is called when the
+// window opens and closes, when the disk is full, and when the day's bytes are used up. Zero times
+// mean no limit. A run in progress is not affected.
 func (g *Gate) Open(from, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -256,21 +255,21 @@ func (g *Gate) Open(from, until time.Time) {
 	g.changed()
 }
 
-// IsOpen reports whether a run may start now, as far as Open decides it.
+// IsOpen reports whether Open allows a run to start now.
 func (g *Gate) IsOpen(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !now.Before(g.from) && (g.until.IsZero() || now.Before(g.until))
 }
 
-// Len returns the number of hosts in the gate, those being visited included.
+// Len returns the number of hosts in the gate, including those in a run.
 func (g *Gate) Len() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.hosts)
 }
 
-// NextTime returns when the next run may start; false when no host waits.
+// NextTime returns when the next run may start, or false if no host waits.
 func (g *Gate) NextTime() (time.Time, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -284,7 +283,7 @@ func (g *Gate) NextTime() (time.Time, bool) {
 	return at, true
 }
 
-// Slot is the address that stands for those that count as one with addr.
+// Slot returns the address that represents the group of addr.
 func (g *Gate) Slot(addr netip.Addr) netip.Addr { return g.group(addr) }
 
 func (g *Gate) group(addr netip.Addr) netip.Addr {
@@ -295,7 +294,7 @@ func (g *Gate) group(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// enqueue puts v into the queue of the slot that addr belongs to.
+// enqueue adds v to the queue of addr's slot.
 func (g *Gate) enqueue(v *visit, addr netip.Addr) {
 	key := g.group(addr)
 	s, ok := g.slots[key]
@@ -312,7 +311,7 @@ func (g *Gate) enqueue(v *visit, addr netip.Addr) {
 	g.settle(s)
 }
 
-// settle puts a slot where its queue now says.
+// settle updates a slot's place in the heap after a change of its queue.
 func (g *Gate) settle(s *slot) {
 	if s.index >= 0 {
 		heap.Fix(&g.due, s.index)
@@ -327,8 +326,8 @@ func (g *Gate) changed() {
 	}
 }
 
-// at is when a slot's next run may start. Without hosts it waits for its rest
-// to end, lest a host that comes meanwhile is served too early.
+// at returns when a slot's next run may start. A slot without hosts stays until its rest ends, so
+// that a host that is added meanwhile is not visited too early.
 func (s *slot) at() time.Time {
 	if len(s.waiting) > 0 && s.waiting[0].at.After(s.rest) {
 		return s.waiting[0].at

@@ -19,8 +19,8 @@ func address(n int) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// TestManners lets many workers visit several hosts an address and looks from
-// the addresses' side: never two at once, never a gap under the interval.
+// TestManners lets many workers visit several hosts at each address and checks each address: never
+// two visits at once, never less than the interval between two.
 func TestManners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
@@ -84,8 +84,8 @@ func TestManners(t *testing.T) {
 	})
 }
 
-// script runs f with a gate of 20 s and a function that takes the next visit
-// and checks when it comes, in seconds from the start.
+// script runs f with a gate with an interval of 20 s, and a function that takes the next visit and
+// checks its time, in seconds from the start.
 func script(t *testing.T, opt GateOptions, f func(g *Gate, next func(host string, second int) netip.Addr)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,13 +172,13 @@ func TestHostMovesToItsNewAddress(t *testing.T) {
 		a, b := address(1), address(2)
 		g.Add(a, "h")
 		next("h", 0)
-		g.Add(b, "h") // while its visit is out: at its end
+		g.Add(b, "h") // during its visit: takes effect at its end
 		g.Done(a, "h", Outcome{More: true})
 		if got := next("h", 0); got != b {
 			t.Errorf("visited at %v, want %v", got, b)
 		}
 		g.Done(b, "h", Outcome{More: true})
-		g.Add(a, "h") // while it waits: at once
+		g.Add(a, "h") // while it waits: takes effect at once
 		if got := next("h", 20); got != a {
 			t.Errorf("visited at %v, want %v", got, a)
 		}

@@ -7,29 +7,30 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Library shares rules among hosts whose robots.txt says the same: most hosts have none, or one that
-// some program or hoster has written for all, but for the line that names the sitemap. Many goroutines may use one.
+// Library shares rules among hosts whose robots.txt has the same rules. Most hosts have no
+// robots.txt, or one from a common program or hosting service that differs only in the sitemap's
+// line. It may be used concurrently.
 type Library struct {
 	rules *lru.Cache[[sha256.Size]byte, *Robots]
 }
 
-// Bounds of what the library remembers.
+// Limits of what the library stores.
 const (
 	libraryTexts = 256
-	libraryText  = 4 << 10 // bytes as they are compared; longer ones are seldom alike
+	libraryText  = 4 << 10 // bytes in the compared form; longer rules are rarely equal
 )
 
 // NewLibrary returns an empty library.
 func NewLibrary() *Library {
 	rules, err := lru.New[[sha256.Size]byte, *Robots](libraryTexts)
 	if err != nil {
-		panic(fmt.Sprintf("polite: %v", err)) // the size is none
+		panic(fmt.Sprintf("polite: %v", err)) // only fails for an invalid size
 	}
 	return &Library{rules}
 }
 
-// Share returns the same rules without the sitemaps: those that were read last elsewhere, where they say
-// the same. Nobody may change them.
+// Share returns equal rules without the sitemaps, shared with other hosts if those have the same.
+// Callers must not change them.
 func (l *Library) Share(read *Robots) *Robots {
 	own := &Robots{groups: read.groups, hours: read.hours}
 	said := fmt.Appendf(nil, "%#v %#v", own.groups, own.hours)

@@ -4,10 +4,10 @@ import "strings"
 
 const hexDigits = "0123456789ABCDEF"
 
-// normalizePath writes a path so that it compares with patterns octet by octet
-// (RFC 9309, 2.2.2): percent-encoded unreserved characters as themselves,
-// everything outside ASCII percent-encoded, digits in upper case. The characters that
-// mean something in patterns are percent-encoded in a path.
+// normalizePath returns a path in a form that compares with patterns byte by byte (RFC 9309,
+// 2.2.2): percent-encoded unreserved characters are decoded, everything outside ASCII is
+// percent-encoded, and the digits are in upper case. Characters that have a meaning in patterns are
+// percent-encoded.
 func normalizePath(path string) string {
 	if path == "" {
 		return "/"
@@ -15,8 +15,7 @@ func normalizePath(path string) string {
 	return normalize(path, "*$")
 }
 
-// normalizePattern does the same with a rule's pattern, where * and a closing $
-// keep their meaning.
+// normalizePattern does the same with a rule's pattern. In it, * and a final $ keep their meaning.
 func normalizePattern(pattern string) string {
 	body, anchored := strings.CutSuffix(pattern, "$")
 	body = normalize(body, "$")
@@ -77,9 +76,9 @@ func hexValue(c byte) int {
 	return -1
 }
 
-// match reports whether a pattern matches the path from its start. The pieces
-// between stars are found left to right, each as early as it can be, which
-// takes time proportional to the lengths' product at worst.
+// match reports whether a pattern matches the path from its start. It finds the parts between stars
+// from left to right, each as early as possible. In the worst case the time is proportional to the
+// product of the lengths.
 func match(pattern, path string) bool {
 	pattern, anchored := strings.CutSuffix(pattern, "$")
 	first, rest, star := strings.Cut(pattern, "*")

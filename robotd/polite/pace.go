@@ -2,28 +2,28 @@ package polite
 
 import "time"
 
-// pace is the interval of one address. It follows how the server bears the visits
-// (the adaptive interval that section 6.2 of the paper of 1999 asks for): down while
-// answers come as quickly as ever, up when they slow down or fail.
+// pace is the interval of one address. It adapts to the server, as section 6.2 of the paper of 1999
+// asks: it becomes shorter while answers are as fast as usual, and longer when they slow down or
+// fail.
 type pace struct {
 	interval time.Duration
-	usual    time.Duration // until the answer's first byte, over many visits
-	recent   time.Duration // the same, over the last few
-	steady   int           // visits in a row that gave no reason to slow down
-	troubled int           // visits in a row that met trouble
+	usual    time.Duration // mean time to the answer's first byte, over many visits
+	recent   time.Duration // the same over the last few visits
+	steady   int           // successive visits without a reason to slow down
+	troubled int           // successive visits with trouble
 }
 
-// Bounds of the pace. Steps up are larger than steps down, so that a server in trouble
-// is relieved at once and is trusted again slowly.
+// Parameters of the pace. Steps up are larger than steps down: a server in trouble gets relief at
+// once, and is trusted again slowly.
 const (
-	steadyRuns = 8                     // before the interval is made shorter than the usual one
-	streak     = 2                     // troubles in a row that are no accident
-	slowFactor = 2                     // slower than this times the usual is slow
-	slowSlack  = 50 * time.Millisecond // noise that says nothing of the server
+	steadyRuns = 8                     // visits before the interval is made shorter than the usual one
+	streak     = 2                     // successive troubles that are no accident
+	slowFactor = 2                     // slower than this factor times the usual is slow
+	slowSlack  = 50 * time.Millisecond // noise that says nothing about the server
 )
 
-// observe takes in how long an answer was waited for, and whether the server was in
-// trouble: 429, 5xx, no answer. One trouble may be one page's; a streak is the server's.
+// observe adds the time to an answer's first byte, and whether there was trouble: 429, 5xx or no
+// answer. A single trouble may be due to one page; several in a row are due to the server.
 func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 	if p.interval == 0 {
 		p.interval = opt.Interval
@@ -34,7 +34,7 @@ func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 		if p.troubled++; p.troubled >= streak {
 			p.interval *= 2
 		}
-	case wait <= 0: // nothing was asked of the server
+	case wait <= 0: // no request was sent
 		return
 	case p.usual == 0:
 		p.usual, p.recent = wait, wait
@@ -52,8 +52,8 @@ func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 			p.steady = 0
 			p.interval -= p.interval / 5
 		}
-		// The usual follows slowly upwards, or a server that is slowing down
-		// would always look as usual.
+		// The usual time rises slowly; otherwise a server that slows down would always seem as
+		// usual.
 		weight := time.Duration(64)
 		if wait < p.usual {
 			weight = 8
@@ -63,7 +63,7 @@ func (p *pace) observe(opt *GateOptions, wait time.Duration, trouble bool) {
 	p.interval = min(max(p.interval, opt.minimum()), opt.maximum())
 }
 
-// current is the interval that holds now.
+// current returns the current interval.
 func (p *pace) current(opt *GateOptions) time.Duration {
 	if p.interval == 0 {
 		return opt.Interval

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The interval goes down to the operator's bound where answers stay as quick as ever,
-// up where they slow down or fail in a row, and comes back.
+// The interval decreases to the operator's minimum while answers are as fast as usual, increases
+// when they slow down or fail repeatedly, and recovers.
 func TestPaceFollowsTheServer(t *testing.T) {
 	opt := &GateOptions{Interval: 20 * time.Second, Min: 5 * time.Second, Max: 2 * time.Minute}
 	var p pace
@@ -23,16 +23,16 @@ func TestPaceFollowsTheServer(t *testing.T) {
 		t.Errorf("after 20 quick answers: %v", got)
 	}
 	if got := visits(200, 100*time.Millisecond, false); got != opt.Min {
-		t.Errorf("after 220 quick answers: %v, want the least, %v", got, opt.Min)
+		t.Errorf("after 220 quick answers: %v, want the minimum, %v", got, opt.Min)
 	}
 	if got := visits(10, 2*time.Second, false); got <= opt.Min {
 		t.Errorf("after 10 slow answers: %v", got)
 	}
 	if got := visits(300, 100*time.Millisecond, false); got != opt.Min {
-		t.Errorf("quick again: %v", got)
+		t.Errorf("after fast answers again: %v", got)
 	}
 	if got := visits(1, 0, true); got != opt.Min {
-		t.Errorf("one trouble is a page's: %v", got)
+		t.Errorf("after a single trouble: %v, want no change", got)
 	}
 	if got := visits(10, 0, true); got != opt.Max {
 		t.Errorf("after a streak of troubles: %v, want %v", got, opt.Max)

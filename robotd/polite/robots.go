@@ -1,10 +1,9 @@
-// Package polite keeps the robot welcome: it reads robots.txt by RFC 9309, and
-// it decides when an address may be visited again.
+// Package polite keeps the robot from bothering servers: it parses robots.txt (RFC 9309), and it
+// decides when an address may be visited again.
 //
-// A Gate is the only way to a visit. It is a heap of addresses keyed by the time
-// at which each is next allowed; an address leaves the heap when it is handed
-// out and comes back when the visit is done, so that two connections to one
-// address cannot happen, whatever the callers do.
+// Every visit must go through a Gate. It is a heap of addresses, ordered by the time when each may
+// be visited next. Next removes an address from the heap, and Done puts it back after the visit. So
+// two connections to one address cannot happen, whatever the callers do.
 package polite
 
 import (
@@ -17,37 +16,37 @@ import (
 	"time"
 )
 
-// MaxRobots is how much of a robots.txt is read, in bytes (RFC 9309, 2.5).
+// MaxRobots is the part of a robots.txt that is read, in bytes (RFC 9309, 2.5).
 const MaxRobots = 500 << 10
 
-// MaxCrawlDelay caps what a Crawl-delay line may ask for. A long delay slows a
-// host, and never loses it.
+// MaxCrawlDelay is the limit for a Crawl-delay. A long delay may slow a host down, but not exclude
+// it.
 const MaxCrawlDelay = 24 * time.Hour
 
-// Robots is one host's robots.txt. The zero value allows everything.
+// Robots is the content of a host's robots.txt. The zero value allows everything.
 type Robots struct {
 	Sitemaps []string // as written
 	groups   []group
 	hours    []hours
 }
 
-// group is a run of user-agent lines with the rules below them.
+// group is successive user-agent lines with the rules below them.
 type group struct {
-	agents []string // product tokens in lower case; "*" for all
+	agents []string // product tokens in lower case; "*" means all
 	rules  []rule
 }
 
 type rule struct {
 	allow   bool
-	pattern string // normalised, with * and a closing $
+	pattern string // normalized, with * and a final $
 }
 
-// Parse reads a robots.txt. There is no wrong one: lines that say nothing are
-// passed over, and what lies beyond MaxRobots is not read.
+// Parse parses a robots.txt. No file is invalid: Parse skips lines that it does not understand, and
+// ignores what exceeds MaxRobots.
 func Parse(text []byte) *Robots {
 	if len(text) > MaxRobots {
 		text = text[:MaxRobots]
-		// A rule cut in two could say something else.
+		// Drop the last line, which may be incomplete and mean something else.
 		text = text[:bytes.LastIndexAny(text, "\r\n")+1]
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
@@ -92,13 +91,13 @@ func Parse(text []byte) *Robots {
 	return r
 }
 
-// shrink drops room that nothing will use: ten thousand hosts' rules are in memory at once.
+// shrink frees unused memory: the rules of ten thousand hosts are in memory at the same time.
 func (r *Robots) shrink() {
 	for i := range r.groups {
 		g := &r.groups[i]
 		g.agents, g.rules = slices.Clone(g.agents), slices.Clone(g.rules)
 		for k := range g.rules {
-			g.rules[k].pattern = strings.Clone(g.rules[k].pattern) // it may be a part of its line
+			g.rules[k].pattern = strings.Clone(g.rules[k].pattern) // it may share memory with its line
 		}
 	}
 	r.groups = slices.Clone(r.groups)
@@ -113,7 +112,7 @@ func splitLine(line string) (key, value string, ok bool) {
 	return strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value), ok
 }
 
-// productToken reduces "ExampleBot/1.2 (+https://…)" to "examplebot".
+// productToken returns "examplebot" for "ExampleBot/1.2 (+https://…)".
 func productToken(agent string) string {
 	if i := strings.IndexAny(agent, "/ \t("); i > 0 {
 		agent = agent[:i]
@@ -132,9 +131,8 @@ func parseDelay(s string) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Allowed reports whether the agent, a product token or a whole User-Agent
-// header, may fetch a path with its query. The longest rule that matches
-// decides; of two equally long ones the one that allows.
+// Allowed reports whether the agent, a product token or a whole User-Agent header, may fetch a path
+// with its query. The longest matching rule decides; among equally long ones, one that allows.
 func (r *Robots) Allowed(agent, pathQuery string) bool {
 	path := normalizePath(pathQuery)
 	if path == "/robots.txt" {
@@ -153,14 +151,13 @@ func (r *Robots) Allowed(agent, pathQuery string) bool {
 	return allowed
 }
 
-// groupsOf yields the groups for the agent, which count as one, or, when none
-// names it, those for all.
+// groupsOf yields the agent's groups, which count as one. If no group names the agent, it yields
+// those for all.
 func (r *Robots) groupsOf(agent string) iter.Seq[*group] {
 	return chosen(r.groups, agent, func(g *group) []string { return g.agents })
 }
 
-// chosen yields those of the groups that name the agent, or, where none does, those
-// that are for all.
+// chosen yields the groups that name the agent or, if none does, those for all.
 func chosen[G any](groups []G, agent string, agents func(*G) []string) iter.Seq[*G] {
 	token := productToken(agent)
 	names := func(g *G) bool { return slices.Contains(agents(g), token) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The cases are of our own writing, after the text and examples of RFC 9309.
+// The cases are our own, after the text and examples of RFC 9309.
 func TestAllowed(t *testing.T) {
 	const all = "User-agent: *\n"
 	for _, tt := range []struct {
@@ -81,7 +81,7 @@ func TestLongFile(t *testing.T) {
 	rules := "User-agent: *\n" + strings.Repeat("# filler, filler, filler, filler\n", MaxRobots/33) + "Disallow: /abcdefghijklmnopqrst\nDisallow: /b\n"
 	r := Parse([]byte(rules))
 	if !r.Allowed("bot", "/b") || !r.Allowed("bot", "/abc") {
-		t.Error("what lies beyond the limit was read")
+		t.Error("a rule beyond the limit was applied")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Place is a host's place in the gate, for those who look on.
+// Place is a host's place in the gate, for display.
 type Place struct {
 	Host     string
 	Slot     netip.Addr    // the address, or the first of the group, that the host shares with others
@@ -16,8 +16,8 @@ type Place struct {
 	Out      bool          // its run is under way
 }
 
-// Survey tells of every host when it will be visited, if each run takes no time and no
-// interval changes. It holds up the gate for as long as copying takes.
+// Survey returns an estimate for every host when it will be visited, assuming that runs take no
+// time and intervals do not change. It locks the gate while it copies.
 func (g *Gate) Survey() []Place {
 	g.mu.Lock()
 	from := g.from
@@ -35,7 +35,7 @@ func (g *Gate) Survey() []Place {
 	}
 	g.mu.Unlock()
 
-	// Hosts of one slot come one after another, in the order of their times.
+	// Hosts in the same slot follow one another, in the order of their times.
 	slices.SortFunc(places, func(a, b Place) int { return a.At.Compare(b.At) })
 	for i := range places {
 		p := &places[i]

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A survey says of every host when Next then hands it out.
+// The survey gives the time at which Next returns each host.
 func TestSurvey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(GateOptions{Interval: 20 * time.Second})
@@ -38,7 +38,7 @@ func TestSurvey(t *testing.T) {
 	})
 }
 
-// BenchmarkSurvey is what a look at a wide robot costs, beside its crawl.
+// BenchmarkSurvey measures a survey of a robot with many hosts.
 func BenchmarkSurvey(b *testing.B) {
 	g := NewGate(GateOptions{Interval: 20 * time.Second})
 	for i := range 10_000 {

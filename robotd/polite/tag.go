@@ -2,13 +2,12 @@ package polite
 
 import "strings"
 
-// Tag is what a page asks of those who keep copies.
+// Tag is what a page asks of those who copy it.
 type Tag struct{ NoIndex, NoFollow, NoArchive bool }
 
-// RobotsTag reads X-Robots-Tag headers as far as they speak to the agent. A value may
-// begin with an agent's name, "otherbot: noindex, nofollow"; all of its words
-// are then for that agent alone. Where some header names the agent, those for
-// all still hold: the strictest of both is obeyed.
+// RobotsTag parses X-Robots-Tag headers. A value may begin with an agent's name, "otherbot:
+// noindex, nofollow"; all of its words then apply only to that agent. Values without a name always
+// apply, too: the strictest combination is used.
 func RobotsTag(values []string, agent string) (t Tag) {
 	token := productToken(agent)
 	for _, value := range values {
@@ -35,7 +34,7 @@ func RobotsTag(values []string, agent string) (t Tag) {
 	return t
 }
 
-// takesValue tells the words that have a value behind a colon from agents' names.
+// takesValue distinguishes words with a value after a colon from agents' names.
 func takesValue(word string) bool {
 	switch word {
 	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":

@@ -5,21 +5,21 @@ import (
 	"net/http"
 )
 
-// Verdict is what the attempt to fetch a robots.txt came to.
+// Verdict is the result of fetching a robots.txt.
 type Verdict struct {
-	Rules *Robots // nil: nobody knows what the host allows
-	Text  []byte  // from which Rules were read; empty where all is allowed
+	Rules *Robots // nil: unknown what the host allows
+	Text  []byte  // text of Rules; empty if everything is allowed
 	Why   string  // for the log
 }
 
-// NotNow reports whether the host must be left alone until its robots.txt can
-// be had. It is never taken for permission that a host is in trouble.
+// NotNow reports whether the host must be left alone until its robots.txt can be fetched. A host in
+// trouble is never taken to allow anything.
 func (v Verdict) NotNow() bool { return v.Rules == nil }
 
-// FromResponse judges the last answer to a request for robots.txt, after up to
-// five redirects (RFC 9309, 2.3.1): rules are obeyed; a file that is not there,
-// or that redirects end nowhere, allows everything; a server that fails, asks for
-// patience or cannot be reached allows nothing for now.
+// FromResponse returns the verdict for the last answer to a request for robots.txt, after up to
+// five redirects (RFC 9309, 2.3.1). Rules are obeyed. A file that does not exist, or whose
+// redirects do not end, allows everything. A server that fails, asks to wait or cannot be reached
+// allows nothing for now.
 func FromResponse(status int, body []byte, err error) Verdict {
 	switch {
 	case err != nil:

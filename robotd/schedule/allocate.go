@@ -2,9 +2,9 @@ package schedule
 
 import "math"
 
-// Freshness is the share of time for which the copy of a page is the page, when the
-// page changes rate times a day at random and is visited visits times a day at even
-// intervals (Cho and Garcia-Molina, "Synchronizing a database to improve freshness", 2000).
+// Freshness returns the share of time during which the copy of a page is up to date, if the page
+// changes rate times a day at random and is visited visits times a day at even intervals (Cho and
+// Garcia-Molina, "Synchronizing a database to improve freshness", 2000).
 func Freshness(rate, visits float64) float64 {
 	switch {
 	case rate <= 0:
@@ -16,17 +16,17 @@ func Freshness(rate, visits float64) float64 {
 	return -math.Expm1(-r) / r
 }
 
-// Allocate divides a budget of visits a day among pages by their change rates so that
-// as many copies as possible are fresh: the last visit given to each page brings
-// as much as that of any other. Pages that change faster than can be followed get
-// none, and floor (visits a day) keeps even those from being lost; no page gets more
-// than most, 0 being no bound. Rates of zero get the floor. The answer adds up to the budget, or to
-// what the bounds allow.
+// Allocate divides a budget of visits a day among pages so that as many copies as possible are up
+// to date: the last visit to each page gains as much as that of any other. rates are the pages'
+// changes a day. Pages that change too fast to follow get no visits beyond floor, the least number
+// of visits a day for any page. most is the limit for a page; 0 means none. Pages with rate 0 get
+// floor. The visits add up to the budget, or to what the limits allow.
 func Allocate(rates []float64, budget, floor, most float64) []float64 {
 	return allocate(rates, nil, budget, floor, most)
 }
 
-// allocate is Allocate for groups of pages that are alike, so many of each; nil is one of each.
+// allocate is Allocate for groups of equal pages. many has the number of pages in each; nil means
+// one.
 func allocate(rates, many []float64, budget, floor, most float64) []float64 {
 	if most <= 0 {
 		most = math.Inf(1)
@@ -44,7 +44,7 @@ func allocate(rates, many []float64, budget, floor, most float64) []float64 {
 		}
 		return total
 	}
-	// The price is what the last visit must bring. It falls until the budget is spent.
+	// price is what the last visit must gain. It falls until the budget is used up.
 	low, high := 0.0, 0.0
 	for _, rate := range rates {
 		if rate > 0 {
@@ -52,7 +52,7 @@ func allocate(rates, many []float64, budget, floor, most float64) []float64 {
 		}
 	}
 	if high == 0 || spend(high) >= budget {
-		spend(max(high, 1)) // the floor alone
+		spend(max(high, 1)) // only the floor
 		return visits
 	}
 	for range 60 {
@@ -67,7 +67,7 @@ func allocate(rates, many []float64, budget, floor, most float64) []float64 {
 	return visits
 }
 
-// bestVisits is how often to visit a page so that the last visit brings the price: the
+// bestVisits returns the number of visits a day at which the last visit gains the price: the
 // solution f of (1−(1+r)e^−r)/rate = price with r = rate/f.
 func bestVisits(rate, price float64) float64 {
 	want := price * rate
@@ -79,7 +79,7 @@ func bestVisits(rate, price float64) float64 {
 	}
 	low, high := 0.0, 1.0
 	gain := func(r float64) float64 {
-		if r < 1e-4 { // 1−(1+r)e^−r loses its digits there
+		if r < 1e-4 { // 1−(1+r)e^−r loses precision there
 			return r*r/2 - r*r*r/3
 		}
 		return 1 - (1+r)*math.Exp(-r)
@@ -97,8 +97,8 @@ func bestVisits(rate, price float64) float64 {
 	return rate / high
 }
 
-// AllocateBySquareRoot divides the budget by the square roots of the rates: a little
-// staler, and with fewer visits to pages that have changed again by the next.
+// AllocateBySquareRoot divides the budget in proportion to the square roots of the rates. Copies
+// are slightly less fresh, but fewer visits go to pages that have changed again by the next visit.
 func AllocateBySquareRoot(rates []float64, budget float64) []float64 {
 	visits := make([]float64, len(rates))
 	sum := 0.0

@@ -5,47 +5,48 @@ import (
 	"time"
 )
 
-// Attention says how often a page is visited of whose changes somebody wants to hear.
-// It is meant for delay, not for freshness (Allocate gives up pages that change faster than can be
-// followed, and those are just the ones that are waited for): a page gets visitsPerChange visits for each change
-// that is expected, so that a change waits for an eighth of the time between two of them on
-// average, and where a server has no room for that, visits by the square roots of the rates, which
-// makes the changes of all its pages together wait least.
-type Attention struct {
-	Least time.Duration // between two visits to a page
-	Most  time.Duration // between two visits to a page that does not change
+// WatchPolicy says how often to visit pages whose changes somebody waits for. It aims for a short
+// delay, not for freshness: Allocate gives up pages that change too fast to follow, and those are
+// the ones that are waited for. A page gets visitsPerChange visits for each expected change, so
+// that on average a change waits for an eighth of the time between two changes. If the server has
+// no room for that, the visits are in proportion to the square roots of the rates, which minimizes
+// the total delay of its pages' changes.
+type WatchPolicy struct {
+	Least time.Duration // shortest time between two visits to a page
+	Most  time.Duration // longest time between two visits to a page, used when it does not change
 }
 
 const (
 	visitsPerChange = 4
-	// A page of which little is known is taken, in part, for one that changes once a day.
+	// A page with few visits is partly treated like one that changes once a day.
 	unknownRate, unknownVisits = 1, 2
-	// A change is often followed by others: the visits after it come sooner, by this factor each
-	// time, and go back to their pace by the other while nothing changes.
+	// Changes often come in groups. After a change the interval is divided by hasten; after a visit
+	// without a change it is multiplied by calm, up to the usual interval.
 	hasten, calm = 4, 2
 )
 
-// Calm is the haste of a page that has not just changed.
+// Calm is the backoff factor of a page that has not changed lately.
 const Calm = 1.0
 
-// Haste gives the part of the interval that the next visit waits for, from the one before.
-func (a Attention) Haste(haste float64, changed bool) float64 {
+// BackoffFactor returns the factor for the interval before the next visit, from the current factor
+// and whether the last visit found a change.
+func (a WatchPolicy) BackoffFactor(backoffFactor float64, changed bool) float64 {
 	if changed {
-		return max(haste/hasten, float64(a.Least)/float64(max(a.Most, a.Least)))
+		return max(backoffFactor/hasten, float64(a.Least)/float64(max(a.Most, a.Least)))
 	}
-	return min(haste*calm, Calm)
+	return min(backoffFactor*calm, Calm)
 }
 
-// rate is the estimated changes a day.
-func (a Attention) rate(c *Changes) float64 {
+// rate returns the estimated number of changes a day.
+func (a WatchPolicy) rate(c *Changes) float64 {
 	rate, _ := c.Rate()
 	n := float64(c.Visits)
 	return (n*rate + unknownVisits*unknownRate) / (n + unknownVisits)
 }
 
-// Intervals gives for each page the time between two visits, where the server has room
-// for so many visits a day to all of them.
-func (a Attention) Intervals(pages []Changes, haste []float64, room float64) []time.Duration {
+// Intervals returns, for each page, the time until its next visit. room is the number of visits a
+// day to all the pages that the server has room for.
+func (a WatchPolicy) Intervals(pages []Changes, backoffFactor []float64, room float64) []time.Duration {
 	rates := make([]float64, len(pages))
 	visits := make([]float64, len(pages))
 	sum := 0.0
@@ -53,7 +54,7 @@ func (a Attention) Intervals(pages []Changes, haste []float64, room float64) []t
 	for i := range pages {
 		rates[i] = a.rate(&pages[i])
 		base := min(max(1/(visitsPerChange*rates[i]), least), most)
-		visits[i] = 1 / max(base*haste[i], least)
+		visits[i] = 1 / max(base*backoffFactor[i], least)
 		sum += visits[i]
 	}
 	if sum > room {
@@ -68,8 +69,8 @@ func (a Attention) Intervals(pages []Changes, haste []float64, room float64) []t
 	return intervals
 }
 
-// Next is when the visit after one of the given time should come: an interval later, or, where that
-// leaves a choice of hours, in the quicker ones near that, as Begin chooses them.
+// Next returns when the visit after last should come: an interval later or, if that leaves a choice
+// of hours, near that time in an hour when the server is fast (see Begin).
 func (p Plan) Next(h *Hours, last time.Time, interval time.Duration) time.Time {
 	const slack = 4 // part of the interval by which a visit may come earlier or later
 	if interval < 2*time.Hour || h.Known() == 0 {

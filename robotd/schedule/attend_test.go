@@ -9,14 +9,15 @@ import (
 	"sheaf/internal/window"
 )
 
-// attend visits a page as Attention says, whose changes come at the given days, and gives the visits
-// a day, the visits for each change and how long changes waited, by the second half of the time.
-func attend(a Attention, changes []float64, days float64) (perDay, perChange float64, delays []time.Duration) {
+// attend simulates visits to a page by the policy. changes are the days of the page's changes. It
+// returns the visits a day, the visits for each change, and the delays of the changes, all in the
+// second half.
+func attend(a WatchPolicy, changes []float64, days float64) (perDay, perChange float64, delays []time.Duration) {
 	var c Changes
-	haste := Calm
+	backoffFactor := Calm
 	at, next, visits := 0.0, 0, 0
 	for at < days {
-		interval := a.Intervals([]Changes{c}, []float64{haste}, 1e9)[0].Hours() / 24
+		interval := a.Intervals([]Changes{c}, []float64{backoffFactor}, 1e9)[0].Hours() / 24
 		at += interval
 		met := 0
 		for ; next < len(changes) && changes[next] <= at; next++ {
@@ -30,15 +31,15 @@ func attend(a Attention, changes []float64, days float64) (perDay, perChange flo
 		}
 		c.Observe(interval, met > 0)
 		c.Fade(60)
-		haste = a.Haste(haste, met > 0)
+		backoffFactor = a.BackoffFactor(backoffFactor, met > 0)
 	}
 	slices.Sort(delays)
 	return float64(visits) / (days / 2), float64(visits) / float64(max(len(delays), 1)), delays
 }
 
-// TestAttention: a page that changes hourly, daily, weekly, in bursts, faster than may be followed or never
-// gets some visits for each change, and a change waits for a small part of the time between two.
-func TestAttention(t *testing.T) {
+// TestWatchPolicy: pages that change hourly, daily, weekly, in groups, too fast to follow, or never
+// get some visits for each change. A change waits for a small part of the time between two changes.
+func TestWatchPolicy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 4))
 	random := func(rate float64) func(days float64) []float64 {
 		return func(days float64) (at []float64) {
@@ -65,7 +66,7 @@ func TestAttention(t *testing.T) {
 		slices.Sort(at)
 		return at
 	}
-	a := Attention{Least: 10 * time.Minute, Most: 24 * time.Hour}
+	a := WatchPolicy{Least: 10 * time.Minute, Most: 24 * time.Hour}
 	for _, c := range []struct {
 		name    string
 		changes func(days float64) []float64
@@ -95,37 +96,37 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestAttentionWithoutRoom: where a host has no room for all visits, none gets more than it asks for, all together
-// fit, and pages that change often are not given up.
-func TestAttentionWithoutRoom(t *testing.T) {
-	a := Attention{Least: time.Minute, Most: 24 * time.Hour}
+// TestWatchPolicyWithoutRoom: if a host has no room for all visits, no page gets more visits than
+// with room, the visits fit in total, and pages that change often are not given up.
+func TestWatchPolicyWithoutRoom(t *testing.T) {
+	a := WatchPolicy{Least: time.Minute, Most: 24 * time.Hour}
 	var pages []Changes
-	var haste []float64
+	var backoffFactor []float64
 	for i := range 100 {
 		c := Changes{Visits: 40, Changed: 20, TimeKept: 10, TimeMoved: 10}
 		if i%2 == 0 {
 			c = Changes{Visits: 40, Changed: 39, TimeKept: .02, TimeMoved: .8}
 		}
-		pages, haste = append(pages, c), append(haste, Calm)
+		pages, backoffFactor = append(pages, c), append(backoffFactor, Calm)
 	}
-	free := a.Intervals(pages, haste, 1e9)
-	tight := a.Intervals(pages, haste, 1000)
+	free := a.Intervals(pages, backoffFactor, 1e9)
+	tight := a.Intervals(pages, backoffFactor, 1000)
 	sum := 0.0
 	for i := range pages {
 		sum += 24 / tight[i].Hours()
 		if tight[i] < free[i] {
-			t.Errorf("page %d comes each %v without room, and each %v with it", i, tight[i], free[i])
+			t.Errorf("page %d is visited every %v without room, and every %v with it", i, tight[i], free[i])
 		}
 	}
 	if sum > 1000.1 || sum < 600 {
-		t.Errorf("%.1f visits a day where there is room for 1000", sum)
+		t.Errorf("%.1f visits a day, with room for 1000", sum)
 	}
 	if tight[0] >= tight[1] || tight[0] > 3*time.Hour {
-		t.Errorf("a page that changes often comes each %v, one that does not each %v", tight[0], tight[1])
+		t.Errorf("a page that changes often is visited every %v, one that does not every %v", tight[0], tight[1])
 	}
 }
 
-// TestNextAtQuickHours: a visit that may come at one hour or another comes in the quicker one.
+// TestNextAtQuickHours: a visit that may come in different hours comes in the faster one.
 func TestNextAtQuickHours(t *testing.T) {
 	always, err := window.Parse("always")
 	if err != nil {
@@ -135,7 +136,7 @@ func TestNextAtQuickHours(t *testing.T) {
 	var h Hours
 	last := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	if at := p.Next(&h, last, 12*time.Hour); !at.Equal(last.Add(12 * time.Hour)) {
-		t.Errorf("knowing nothing it comes at %v", at)
+		t.Errorf("without observations the visit comes at %v", at)
 	}
 	for hour := range 24 {
 		for range 30 {
@@ -143,9 +144,9 @@ func TestNextAtQuickHours(t *testing.T) {
 		}
 	}
 	if at := p.Next(&h, last, 12*time.Hour); at.Hour() != 14 {
-		t.Errorf("it comes at %v, want 14:00", at)
+		t.Errorf("the visit comes at %v, want 14:00", at)
 	}
 	if at := p.Next(&h, last, 20*time.Minute); !at.Equal(last.Add(20 * time.Minute)) {
-		t.Errorf("there is no choice, and it comes at %v", at)
+		t.Errorf("without a choice the visit comes at %v", at)
 	}
 }

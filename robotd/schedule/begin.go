@@ -2,8 +2,8 @@ package schedule
 
 import "time"
 
-// OpenTime is for how long the window is open between two times, and when it last closes
-// before the second: that time itself where it is open then.
+// OpenTime returns for how long the window is open between two times, and when it last closes
+// before the second one; if it is open then, that is the second time.
 func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) {
 	last = from
 	for at := from; at.Before(to); {
@@ -21,14 +21,14 @@ func (p Plan) OpenTime(from, to time.Time) (open time.Duration, last time.Time) 
 	return open, last
 }
 
-// better is how much quicker other hours must look for a visit to wait for them.
+// better is how much faster another hour must be for a visit to wait for it.
 const better = 1.05
 
-// Begin returns when, between two times, a visit should begin that takes so long: when the
-// server is quickest meanwhile, within one opening of the window. Where cycles are shorter than
-// a day, its hours are those of so many evenly spaced visits that are quickest together. To
-// explore is to go at the hour that was seen least. Where nothing is known, or there is no
-// choice, it is from.
+// Begin returns when, between two times, a visit of duration long should begin: in the hour in
+// which the server is fastest, within one opening of the window. If cycles are shorter than a day,
+// it considers only the evenly spaced hours that are fastest together. With explore it returns the
+// hour with the fewest observations instead. If nothing is known, or there is no choice, it returns
+// from.
 func (p Plan) Begin(h *Hours, from, to time.Time, long time.Duration, explore bool) time.Time {
 	if h.Known() == 0 {
 		return from
@@ -75,7 +75,7 @@ func (p Plan) Begin(h *Hours, from, to time.Time, long time.Duration, explore bo
 	return best
 }
 
-// Known is how much the estimates rest on, in observations.
+// Known returns the number of observations, with older ones weighted less.
 func (h *Hours) Known() (sum float64) {
 	for _, w := range h.Weight {
 		sum += w
@@ -83,7 +83,7 @@ func (h *Hours) Known() (sum float64) {
 	return sum
 }
 
-// span is the mean speed to be expected over a time.
+// span returns the expected mean speed over a duration.
 func (h *Hours) span(at time.Time, long time.Duration) float64 {
 	n := max(1, min(24, int((long+time.Hour-1)/time.Hour)))
 	sum := 0.0

@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// Hours learns at which hours of the day a server is quick (paper 2000, 2.1): from
-// the crawl's own transfers, not from 24 probes a day. Old days are forgotten little
-// by little; what is known of an hour also speaks for its neighbours, because
-// the load of a network does not jump with the clock. The zero value knows
-// nothing. It is not safe for use by several goroutines at once.
+// Hours estimates how fast a server is in each hour of the day (paper 2000, 2.1). It uses the
+// crawl's own transfers instead of 24 probes a day. Older days count less. Each hour also counts
+// for its neighbours, because network load changes gradually. The zero value knows nothing. Hours
+// must not be used concurrently.
 type Hours struct {
-	Speed  [24]float64 `json:"speed"`  // mean of what was observed, bytes per second
-	Weight [24]float64 `json:"weight"` // how much that mean rests on, in observations
+	Speed  [24]float64 `json:"speed"`  // mean observed speed, in bytes per second
+	Weight [24]float64 `json:"weight"` // number of observations, with older ones weighted less
 }
 
 const (
-	memory  = 0.95 // what a day leaves of the day before
-	breadth = 1.5  // hours, by which an observation speaks for its neighbours at most
-	hearsay = 3    // observations of another hour that count at most: an hour speaks for itself once it was seen
+	memory  = 0.95 // weight of a day relative to the next
+	breadth = 1.5  // hours; maximum spread of an observation to its neighbours
+	hearsay = 3    // limit for the observations of a neighbour, so that an hour's own soon prevail
 )
 
-// weights returns how much each hour's observations say about the hour. The more is
-// known, the less the neighbours are asked.
+// weights returns how much each hour's observations count for the given hour. Neighbours count less
+// the more is known.
 func (h *Hours) weights(hour int) (w [24]float64) {
 	known := 0.0
 	for _, n := range h.Weight {
@@ -42,7 +41,7 @@ func (h *Hours) weights(hour int) (w [24]float64) {
 	return w
 }
 
-// Observe takes in a transfer's speed at an hour, 0 to 23.
+// Observe adds a transfer's speed in an hour from 0 to 23.
 func (h *Hours) Observe(hour int, bytesPerSecond float64) {
 	if !(bytesPerSecond > 0) || math.IsInf(bytesPerSecond, 0) {
 		return
@@ -51,14 +50,14 @@ func (h *Hours) Observe(hour int, bytesPerSecond float64) {
 	h.Speed[hour] += (bytesPerSecond - h.Speed[hour]) / h.Weight[hour]
 }
 
-// Forget ends a day.
+// Forget reduces the weight of past observations. Call it once a day.
 func (h *Hours) Forget() {
 	for i := range h.Weight {
 		h.Weight[i] *= memory
 	}
 }
 
-// Estimate is the speed to be expected at an hour; zero where nothing is known.
+// Estimate returns the expected speed in an hour, or zero if nothing is known.
 func (h *Hours) Estimate(hour int) float64 {
 	var sum, weight float64
 	for i, w := range h.weights(hour) {
@@ -71,8 +70,8 @@ func (h *Hours) Estimate(hour int) float64 {
 	return sum / weight
 }
 
-// Best is the quickest of the hours that may be used; the first of several alike. It
-// is false where none may be.
+// Best returns the fastest of the hours that may allows, or the first of several. It returns false
+// if may allows none.
 func (h *Hours) Best(may func(hour int) bool) (int, bool) {
 	hours, ok := h.Spread(1, may)
 	if !ok {
@@ -81,10 +80,9 @@ func (h *Hours) Best(may func(hour int) bool) (int, bool) {
 	return hours[0], true
 }
 
-// Spread gives the hours of k visits a day: of the evenly spaced ones, floor(o+24i/k),
-// those that are quickest together. Hours that may not be used count as standing still;
-// it is false where no offset has only hours that may be used and even the best
-// has none at all.
+// Spread returns the hours for k visits a day: among the evenly spaced sets floor(o+24i/k), the one
+// that is fastest in total. It prefers the set with the most hours that may allows, and leaves out
+// the others. It returns false if may allows none.
 func (h *Hours) Spread(k int, may func(hour int) bool) ([]int, bool) {
 	k = max(1, min(k, 24))
 	var best []int
@@ -110,8 +108,8 @@ func (h *Hours) Spread(k int, may func(hour int) bool) ([]int, bool) {
 	return best, usable > 0
 }
 
-// Unknown is the hour of which least is known among those that may be used: where a
-// visit that could be at any time teaches most.
+// Unknown returns the hour about which least is known, among those that may allows. An additional
+// visit teaches most there.
 func (h *Hours) Unknown(may func(hour int) bool) (int, bool) {
 	least, at := math.Inf(1), -1
 	for hour := range 24 {
@@ -129,12 +127,13 @@ func (h *Hours) Unknown(may func(hour int) bool) (int, bool) {
 	return at, at >= 0
 }
 
-// Within tells which hours of a day the plan's window is open for, from start to end.
+// Within returns a function that reports whether the plan's window is open during a whole hour of a
+// day.
 func (p Plan) Within(day time.Time) func(hour int) bool {
 	midnight := p.midnight(day, 0)
 	return func(hour int) bool {
 		at := time.Date(midnight.Year(), midnight.Month(), midnight.Day(), hour, 0, 0, 0, midnight.Location())
-		if at.Hour() != hour || !p.Window.Open(at) { // an hour that clocks leave out
+		if at.Hour() != hour || !p.Window.Open(at) { // also false for an hour that a change of clocks skips
 			return false
 		}
 		until := p.Window.Until(at)

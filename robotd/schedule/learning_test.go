@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/window"
 )
 
-// simulated is a server whose speed follows the hour: companies are slow at noon,
-// providers in the evening (paper 2000, 1), with noise by day and by transfer.
+// simulated is a server whose speed depends on the hour: slow at noon for companies, in the evening
+// for providers (paper 2000, 1), with noise for each day and each transfer.
 type simulated struct {
 	rng  *rand.Rand
 	mean [24]float64
@@ -39,8 +39,8 @@ func (s *simulated) speed(hour int) float64 {
 	return s.mean[hour] * s.day * math.Exp(0.25*s.rng.NormFloat64())
 }
 
-// learned runs servers for some weeks and compares the speeds at the hours that were chosen
-// with those at the best there are.
+// learned simulates servers for some weeks. It returns the speed in the chosen hours as a share of
+// the speed in the best hours.
 func learned(observe func(h *Hours, s *simulated), may func(int) bool) float64 {
 	const servers, weeks = 150, 4
 	got, best := 0.0, 0.0
@@ -128,7 +128,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// The estimator is true where naive counting loses a third (rate × interval = 1).
+// The estimator is right where naive counting loses a third (rate × interval = 1).
 func TestChangeRate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, rate := range []float64{0.1, 0.5, 1, 1.5} {
@@ -188,8 +188,8 @@ func sum(v []float64) (s float64) {
 	return s
 }
 
-// The allocation is held against one found by another way: moving visits in small
-// steps from where the last brings least to where one more brings most.
+// TestAllocateIsOptimal compares the allocation with another method: moving visits in small steps
+// from the page where the last gains least to the page where one more gains most.
 func TestAllocateIsOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
@@ -227,8 +227,8 @@ func TestAllocateIsOptimal(t *testing.T) {
 	}
 }
 
-// A robot that begins without any knowledge is nearly as fresh, after 60 days, as
-// one that knows every rate.
+// A robot that knows nothing at first is nearly as fresh after 60 days as one that knows every
+// rate.
 func TestLearnedFreshness(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const pages, days = 500, 60
@@ -239,7 +239,7 @@ func TestLearnedFreshness(t *testing.T) {
 	visits := slices.Repeat([]float64{budget / pages}, pages)
 	for range days {
 		for i := range pages {
-			// A visit every 1/visits days, several on one day where that is less.
+			// A visit every 1/visits days, or several on one day if that is less than one.
 			since[i]++
 			for every := 1 / visits[i]; since[i] >= every; since[i] -= every {
 				seen[i].Observe(every, rng.Float64() < -math.Expm1(-rates[i]*every))

@@ -2,15 +2,15 @@ package schedule
 
 import "math"
 
-// Changes is what visits have told of how often a page changes. Times are in days.
+// Changes is what visits have shown about how often a page changes. Times are in days.
 type Changes struct {
-	Visits    int     // after the first
-	Changed   int     // of them met a change
-	TimeKept  float64 // sum of the intervals over which the page stayed the same
-	TimeMoved float64 // sum of those in which it changed, once or more
+	Visits    int     // visits after the first
+	Changed   int     // how many of them found a change
+	TimeKept  float64 // sum of the intervals without a change
+	TimeMoved float64 // sum of the intervals with one or more changes
 }
 
-// Observe takes in a visit some days after the one before.
+// Observe adds a visit, some days after the one before.
 func (c *Changes) Observe(days float64, changed bool) {
 	c.Visits++
 	if changed {
@@ -21,7 +21,7 @@ func (c *Changes) Observe(days float64, changed bool) {
 	}
 }
 
-// Fade halves what is known once it rests on many visits: pages change their ways.
+// Fade halves the counts if there are more than many visits, since pages change their habits.
 func (c *Changes) Fade(many int) {
 	if c.Visits > many {
 		c.Visits, c.Changed = c.Visits/2, c.Changed/2
@@ -29,8 +29,8 @@ func (c *Changes) Fade(many int) {
 	}
 }
 
-// Naive is changes met by time: too low, since a page that changed twice between two
-// visits looks like one that changed once.
+// Naive returns the changes found per day. This is too low, since two changes between two visits
+// count as one.
 func (c *Changes) Naive() float64 {
 	if c.TimeKept+c.TimeMoved <= 0 {
 		return 0
@@ -38,10 +38,10 @@ func (c *Changes) Naive() float64 {
 	return float64(c.Changed) / (c.TimeKept + c.TimeMoved)
 }
 
-// Rate estimates the changes a day: the estimator of Cho and Garcia-Molina,
-// "Estimating frequency of change" (2003), −ln((n−X+0.5)/(n+0.5))/I, with time for
-// counts, so that intervals need not be equal. I is then the mean of the intervals
-// that met a change: those are the longer ones. It is false before the second visit.
+// Rate estimates the changes a day. It uses the estimator of Cho and Garcia-Molina, "Estimating
+// frequency of change" (2003), −ln((n−X+0.5)/(n+0.5))/I, with times instead of counts, so that
+// intervals may differ. I is the mean interval in which a change was found; those are longer than
+// others. Rate returns false before the second visit.
 func (c *Changes) Rate() (float64, bool) {
 	total := c.TimeKept + c.TimeMoved
 	if c.Visits == 0 || total <= 0 {
@@ -55,11 +55,10 @@ func (c *Changes) Rate() (float64, bool) {
 	return math.Log((total+half)/(c.TimeKept+half)) / interval, true
 }
 
-// NextVisits is the rule of the paper of 2000 (2.2, Fig. 5): how often a day to visit a
-// page tomorrow that was visited n times today and had changed at hits of them: n−1
-// below n/2 hits, n+1 where every visit met a change, else n. Less than floor visits
-// are never made: by the paper's text a page at n=1 without a hit would never be
-// visited again.
+// NextVisits is the rule of the paper of 2000 (2.2, Fig. 5). It returns how often to visit a page
+// tomorrow that was visited n times today, with a change found in hits of them: n−1 if hits is
+// below n/2, n+1 if every visit found a change, otherwise n. It returns at least floor: by the
+// paper's text a page with n=1 and no change would never be visited again.
 func NextVisits(n, hits, floor int) int {
 	next := n
 	switch {
@@ -71,14 +70,13 @@ func NextVisits(n, hits, floor int) int {
 	return max(next, floor, 1)
 }
 
-// Daily is the state of the rule of the paper: how often a day a page is visited, and how often
-// it had changed today.
+// Daily is the state of that rule for a page.
 type Daily struct {
-	Times int // a day; 0: not known yet
-	Hits  int // today
+	Times int // visits a day; 0: not known yet
+	Hits  int // visits today that found a change
 }
 
-// Observe takes in a visit; newDay tells that it is the first of its day.
+// Observe adds a visit. newDay says that it is the first of its day.
 func (d *Daily) Observe(newDay, changed bool) {
 	if d.Times == 0 {
 		d.Times = 1
@@ -90,8 +88,8 @@ func (d *Daily) Observe(newDay, changed bool) {
 	}
 }
 
-// EstimateRates estimates every page's changes a day. A page of which little is known
-// is taken, in part, for one like the others: two visits' worth of their mean.
+// EstimateRates estimates the changes a day of every page. A page with few visits is partly treated
+// like the others: their mean counts like two visits.
 func EstimateRates(pages []Changes) []float64 {
 	const prior = 2
 	var all Changes

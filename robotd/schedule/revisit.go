@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// Rule says by what known pages are chosen where not all of them can be visited.
+// Rule is the criterion for choosing known pages if not all can be visited.
 type Rule string
 
-// The rules.
+// Rules.
 const (
-	Optimal    Rule = "optimal" // so that as many copies as possible are fresh
-	SquareRoot Rule = "sqrt"    // by the square roots of the rates of change
+	Optimal    Rule = "optimal" // as many copies as possible are up to date
+	SquareRoot Rule = "sqrt"    // in proportion to the square roots of the rates of change
 	Paper      Rule = "paper"   // by NextVisits
-	All        Rule = "all"     // every page, however long it takes
+	All        Rule = "all"     // every page, however long that takes
 )
 
-// Check tells whether there is such a rule.
+// Check returns an error if there is no such rule.
 func (r Rule) Check() error {
 	if !slices.Contains([]Rule{Optimal, SquareRoot, Paper, All}, r) {
-		return fmt.Errorf("%q is none of optimal, sqrt, paper, all", r)
+		return fmt.Errorf("%q is not one of optimal, sqrt, paper, all", r)
 	}
 	return nil
 }
 
-// Page is what is known of a page when it is decided whether it is visited.
+// Page is what is known about a page when the choice is made.
 type Page struct {
 	Changes
 	Age   float64 // days since the last visit
-	Times int     // visits a day by the paper's rule
+	Times int     // visits a day by NextVisits
 }
 
-// Urgency tells how much of the time between two visits to each page is over, where budget visits
-// a day are to be divided among them all and each is visited once in a round, which takes so
-// many days: those of the highest urgency are to be visited. No interval is longer
-// than longest, in days.
+// Urgency returns, for each page, the time since its last visit as a share of the interval that the
+// rule gives it. The pages with the highest urgency should be visited. budget is the visits a day
+// for all pages; round is the length of a cycle in days, in which each page is visited at most
+// once; longest is the longest interval, in days.
 func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
 	urgency := make([]float64, len(pages))
 	if r == Paper {
@@ -66,16 +66,16 @@ func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
 	return urgency
 }
 
-// groups are pages whose rates are nearly the same: a host may have a million, and what is
-// computed for a rate takes long.
+// groups are pages with nearly equal rates. A host may have a million pages, and the computation
+// for each rate is slow.
 type groups struct {
-	of          []int // the group of each page
+	of          []int // group of each page
 	rates, many []float64
 }
 
 const (
-	perOctave = 8    // groups; rates within one differ by 9 %
-	slowest   = 1e-5 // changes a day; slower ones are alike
+	perOctave = 8    // groups; the rates in one differ by 9 %
+	slowest   = 1e-5 // changes a day; slower pages are in one group
 )
 
 func group(rates []float64) groups {
@@ -107,8 +107,8 @@ func (g *groups) bySquareRoot(budget float64) []float64 {
 	return visits
 }
 
-// Share divides a capacity among those that want so many each: who wants less than an even share
-// leaves the rest to the others. It returns what the largest may have.
+// Share divides a capacity among users that want the given amounts. Users that want less than an
+// even share leave the rest to the others. It returns the most that any user may get.
 func Share(wants []int, capacity float64) float64 {
 	wants = slices.Clone(wants)
 	slices.Sort(wants)

@@ -1,7 +1,6 @@
-// Package schedule says when a robot does what: when it may crawl, when the next
-// cycle begins, when the collection log is sent. It is plain arithmetic on the
-// wall clock of the window's zone; who waits, and for what, is the daemon's
-// affair.
+// Package schedule decides when a robot does what: when it may crawl, when the next cycle begins,
+// when it sends the collection log, and which known pages it visits. It only computes times, in the
+// zone of the window; the daemon does the waiting.
 package schedule
 
 import (
@@ -14,13 +13,13 @@ import (
 // Plan holds the settings.
 type Plan struct {
 	Window *window.Schedule // when hosts may be visited
-	Every  time.Duration    // between the beginnings of two cycles; 0: one a day
-	LogAt  time.Duration    // since midnight: when the log is sent
+	Every  time.Duration    // time between the starts of two cycles; 0: one cycle a day
+	LogAt  time.Duration    // time since midnight at which the log is sent
 }
 
-// NextCycle returns when the cycle after one that began and ended at the given
-// times begins. Daily cycles begin with the first opening of the window on a
-// later day than the last beginning. It is false where the window never opens.
+// NextCycle returns when the cycle after one that began and ended at the given times begins. Daily
+// cycles begin when the window first opens on a later day than the last cycle began. It returns
+// false if the window never opens.
 func (p Plan) NextCycle(began, ended time.Time) (time.Time, bool) {
 	from := began.Add(p.Every)
 	if p.Every <= 0 {
@@ -32,7 +31,7 @@ func (p Plan) NextCycle(began, ended time.Time) (time.Time, bool) {
 	return p.Window.Next(from)
 }
 
-// NextLog returns the first time after t at which the log is to be sent.
+// NextLog returns the first time after t at which to send the log.
 func (p Plan) NextLog(t time.Time) time.Time {
 	for day := 0; ; day++ {
 		if at := p.onClock(t, day); at.After(t) {
@@ -41,7 +40,7 @@ func (p Plan) NextLog(t time.Time) time.Time {
 	}
 }
 
-// onClock returns when the clock shows LogAt, some days after t's.
+// onClock returns the time when the clock shows LogAt, some days after t's day.
 func (p Plan) onClock(t time.Time, days int) time.Time {
 	t = t.In(p.Window.Location())
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, int(p.LogAt/time.Second), 0, t.Location())
@@ -52,7 +51,7 @@ func (p Plan) midnight(t time.Time, days int) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()+days, 0, 0, 0, 0, t.Location())
 }
 
-// ParseClock reads a time of the day, "09:00", as the time since midnight.
+// ParseClock parses a time of day such as "09:00" as the time since midnight.
 func ParseClock(s string) (time.Duration, error) {
 	t, err := time.Parse("15:04", s)
 	if err != nil {

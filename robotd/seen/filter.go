@@ -1,26 +1,26 @@
 package seen
 
-// filter is a Bloom filter whose bits for one key lie in one block of 32 bytes, a line of the processor's cache
-// at most: a key costs one access to memory, not seven (Putze, Sanders and Singler, "Cache-, hash- and
-// space-efficient Bloom filters", 2007; the split blocks are those of Apache Parquet). The keys
-// are hashes already, and are not hashed again.
+// filter is a Bloom filter. All bits of a key are in one block of 32 bytes, which is in one cache
+// line of the processor: a look-up needs one memory access, not seven (Putze, Sanders and Singler,
+// "Cache-, hash- and space-efficient Bloom filters", 2007). The split blocks are those of Apache
+// Parquet. The keys are hashes, so they are not hashed again.
 type filter []block
 
-// block has one bit set in each word for each of its keys.
+// block has one bit in each word for each of its keys.
 type block [8]uint32
 
-const filterBits = 10 // for each key: of those that are not there one in sixty passes
+const filterBits = 10 // for each key; one in sixty absent keys passes
 
-// newFilter makes room for so many keys.
+// newFilter returns a filter for that many keys.
 func newFilter(keys int64) filter {
 	return make(filter, keys*filterBits/256+1)
 }
 
-// salts are the odd numbers by which Parquet's filters choose bits.
+// salts are the odd numbers with which Parquet's filters select bits.
 var salts = block{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
 
-// of is the block of a key. Its upper half chooses, in the order of the keys, so that sorted keys
-// fill the filter from one end to the other.
+// of returns the block of a key. The upper half of the key selects it in ascending order, so that
+// sorted keys fill the filter from beginning to end.
 func (f filter) of(key uint64) *block { return &f[(key>>32)*uint64(len(f))>>32] }
 
 func (f filter) add(key uint64) {
@@ -30,7 +30,7 @@ func (f filter) add(key uint64) {
 	}
 }
 
-// has is false of keys that were not added, but for a few.
+// has returns true for every key that was added, and for a few others.
 func (f filter) has(key uint64) bool {
 	b := f.of(key)
 	for i, salt := range salts {

@@ -2,7 +2,7 @@ package seen
 
 import "testing"
 
-// The filter lets every key pass that was added, and few others.
+// Every key that was added passes the filter, and few others do.
 func TestFilter(t *testing.T) {
 	for _, n := range []int{1, 100, 50_000} {
 		f := newFilter(int64(n))

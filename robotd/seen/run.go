@@ -12,10 +12,10 @@ import (
 
 const (
 	keyBytes  = 8
-	blockKeys = 512 // 4 KiB, a page of the system's cache
+	blockKeys = 512 // 4 KiB, a page of the page cache
 )
 
-// run is a file of sorted keys that no directory knows.
+// run is an unnamed file of sorted keys.
 type run struct {
 	file   *os.File
 	keys   int64
@@ -23,7 +23,7 @@ type run struct {
 	filter filter
 }
 
-// has looks a key up in the file; block is room for one block.
+// has looks a key up in the file. block is a buffer for one block.
 func (r *run) has(key uint64, block []byte) (bool, error) {
 	at := sort.Search(len(r.firsts), func(i int) bool { return r.firsts[i] > key }) - 1
 	if at < 0 {
@@ -39,7 +39,7 @@ func (r *run) has(key uint64, block []byte) (bool, error) {
 	return i < int(n) && binary.BigEndian.Uint64(block[i*keyBytes:]) == key, nil
 }
 
-// source gives sorted keys one after another.
+// source returns sorted keys one after another.
 type source interface {
 	next() (key uint64, ok bool, err error)
 }
@@ -74,7 +74,7 @@ func (s *fileSource) next() (uint64, bool, error) {
 	return key, true, err
 }
 
-// writeRun merges sources of at most total keys into a run in dir.
+// writeRun merges sources with at most total keys into a run in dir.
 func writeRun(dir string, total int64, sources []source) (r *run, err error) {
 	f, err := os.CreateTemp(dir, "run-*")
 	if err != nil {
@@ -111,7 +111,7 @@ func writeRun(dir string, total int64, sources []source) (r *run, err error) {
 	return r, err
 }
 
-// merge gives the keys of all sources in their order, each once.
+// merge calls put with the keys of all sources in order, each once.
 func merge(sources []source, put func(uint64) error) error {
 	heads := make([]uint64, 0, len(sources))
 	live := make([]source, 0, len(sources))

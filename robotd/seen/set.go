@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	tailKeys    = 1 << 16 // hashes that gather in memory, at most
+	tailKeys    = 1 << 16 // maximum number of hashes collected in memory
 	recentSlots = 1 << 15
 )
 
-// Set is a set of hashes, which must be evenly spread over all 64 bits. It may be used by
-// many goroutines at once.
+// Set is a set of hashes, which must be evenly distributed over all 64 bits. It may be used
+// concurrently.
 type Set struct {
 	dir   string
 	limit int // tailKeys, or less in tests
 
 	mu     sync.Mutex // guards all below
 	tail   map[uint64]struct{}
-	runs   []*run   // the longest first
-	recent []uint64 // hashes known to be in a run, each in the slot that its last bits name
+	runs   []*run   // longest first
+	recent []uint64 // hashes known to be in a run; the last bits of a hash select its slot
 	block  [blockKeys * keyBytes]byte
 }
 
-// New makes an empty set whose files lie in dir; dir need not exist before the set is large.
+// New returns an empty set with files in dir. dir is created when the set becomes large.
 func New(dir string) *Set {
 	return &Set{dir: dir, limit: tailKeys, tail: make(map[uint64]struct{})}
 }
@@ -47,7 +47,7 @@ func (s *Set) has(key uint64) (bool, error) {
 		return false, nil
 	}
 	slot := &s.recent[key%recentSlots]
-	if *slot == key && key != 0 { // 0 is what an empty slot holds
+	if *slot == key && key != 0 { // an empty slot holds 0
 		return true, nil
 	}
 	for _, r := range s.runs {
@@ -66,8 +66,8 @@ func (s *Set) has(key uint64) (bool, error) {
 	return false, nil
 }
 
-// Add adds hashes. They are in the set even where it returns an error: that of the
-// disk, to which some must go.
+// Add adds hashes. If it returns an error, from writing to the disk, the hashes are in the set all
+// the same.
 func (s *Set) Add(keys ...uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Set) Add(keys ...uint64) error {
 	return nil
 }
 
-// Learn adds those of the hashes that are not in the set, and returns how many they were.
+// Learn adds the hashes that are not in the set, and returns their number.
 func (s *Set) Learn(keys []uint64) (fresh int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Set) Learn(keys []uint64) (fresh int, err error) {
 	return fresh, nil
 }
 
-// spill makes a run of the tail and of those runs that are not much longer.
+// spill merges the tail, and the runs that are not much longer, into one run.
 func (s *Set) spill() error {
 	keys := slices.Sorted(maps.Keys(s.tail))
 	sources := []source{&sliceSource{keys}}
@@ -134,7 +134,7 @@ func (s *Set) spill() error {
 	return closeAll(old)
 }
 
-// Clear takes everything out of the set.
+// Clear empties the set.
 func (s *Set) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Set) Clear() error {
 	return closeAll(runs)
 }
 
-// Disk returns how many bytes of disk the set takes.
+// Disk returns the size of the set on disk, in bytes.
 func (s *Set) Disk() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

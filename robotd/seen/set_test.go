@@ -20,7 +20,7 @@ func has(t *testing.T, s *Set, key uint64, want bool) {
 	}
 }
 
-// At every size the set knows what was added and nothing else, whatever the filters let pass.
+// At every size the set contains exactly what was added.
 func TestSetIsExact(t *testing.T) {
 	s := New(filepath.Join(t.TempDir(), "seen"))
 	s.limit = 100
@@ -54,7 +54,7 @@ func TestSetIsExact(t *testing.T) {
 		t.Errorf("%d keys take %d bytes of disk", n, got)
 	}
 	if left, err := os.ReadDir(s.dir); err != nil || len(left) > 0 {
-		t.Errorf("the set left names in its folder, which a crash would leave there: %v, %v", left, err)
+		t.Errorf("the set's files have names, so a crash would leave them: %v, %v", left, err)
 	}
 	if err := s.Clear(); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestSetIsExact(t *testing.T) {
 	has(t, s, key(0), false)
 }
 
-// A hash that was added twice takes the room of one.
+// A hash that was added twice is stored once.
 func TestAddedTwice(t *testing.T) {
 	s := New(t.TempDir())
 	s.limit = 50
@@ -80,7 +80,7 @@ func TestAddedTwice(t *testing.T) {
 	}
 }
 
-// Where the disk takes nothing, the set says so and still knows all that was added.
+// If the disk fails, Add returns an error but the set still contains all that was added.
 func TestDiskFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o644); err != nil {

@@ -9,8 +9,8 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// Coverage is what became of a cycle's pages since the robot started, as far as it has got: together
-// with what each batch's manifest says by host, every page that was due is in it.
+// Coverage counts what became of a cycle's pages since the robot started. Together with the
+// manifests of the batches, which have the counts by host, it covers every page that was due.
 type Coverage struct {
 	Pages      int64            `json:"pages"`      // taken in full
 	Unchanged  int64            `json:"unchanged"`  // revisits
@@ -22,10 +22,10 @@ type Coverage struct {
 	Later      int64            `json:"later"`      // known, and put off to a later cycle for want of room
 }
 
-// reasonsShown bounds the reasons of one kind that people are shown, the most frequent first.
+// reasonsShown limits the reasons of one kind that are shown, the most frequent first.
 const reasonsShown = 3
 
-// coverage tells what became of the cycle's pages.
+// coverage adds the lines about the cycle's pages.
 func (b *builder) coverage(s *Status) {
 	c := s.Coverage
 	if c == nil {
@@ -50,7 +50,7 @@ func (b *builder) coverage(s *Status) {
 	}
 }
 
-// reasons writes counts by reason, the largest first.
+// reasons formats counts by reason, the largest first.
 func reasons(counts map[string]int64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		if counts[a] != counts[b] {

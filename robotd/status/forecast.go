@@ -8,30 +8,30 @@ import (
 	"sheaf/internal/window"
 )
 
-// Load is what is left to do at one address.
+// Load is the work left at one address.
 type Load struct {
 	Address string
-	Host    string        // the one of its hosts with the most pages
-	Pages   int64         // left, of all its hosts
-	Each    time.Duration // from one page to the next, at this address
+	Host    string        // the host with the most pages at the address
+	Pages   int64         // pages left, of all hosts at the address
+	Each    time.Duration // time from one page to the next at this address
 }
 
-// Forecast says how far the known pages can be visited. More are found on the way, so that it
-// is the least that a list takes. Hours in which single hosts are left alone are not in it.
+// Forecast says when the known pages will have been visited. Since visits find more pages, it is a
+// lower limit. It ignores times in which single hosts must not be visited.
 type Forecast struct {
 	Pages   int64         `json:"pages"`         // known and not visited
-	Fits    int64         `json:"fits"`          // of them, before the window next closes
-	Need    time.Duration `json:"need"`          // nanoseconds of open window
-	Nights  int           `json:"nights"`        // openings of the window that it takes, this one included
+	Fits    int64         `json:"fits"`          // of those, how many can be visited before the window next closes
+	Need    time.Duration `json:"need"`          // time with an open window, in nanoseconds
+	Nights  int           `json:"nights"`        // number of openings of the window needed, including this one
 	Done    time.Time     `json:"done,omitzero"` // when all are visited; zero: not within a year
 	Slowest Load          `json:"slowest"`       // the address that takes longest
 }
 
-// maxNights bounds how far a forecast looks.
+// maxNights limits how far a forecast looks ahead.
 const maxNights = 1000
 
-// Predict says when the loads are done by a robot that takes at least floor for any page, however
-// many addresses there are, and that may begin at from.
+// Predict returns the forecast for a robot that can begin at from. floor is the least time for any
+// page, however many addresses there are.
 func Predict(loads []Load, floor time.Duration, from time.Time, w *window.Schedule) *Forecast {
 	var f Forecast
 	for _, l := range loads {
@@ -67,14 +67,14 @@ func Predict(loads []Load, floor time.Duration, from time.Time, w *window.Schedu
 
 func took(l Load) time.Duration { return time.Duration(l.Pages) * l.Each }
 
-// fits is how many pages can be visited in a time.
+// fits returns how many pages can be visited in a time.
 func fits(loads []Load, floor, open time.Duration) (n int64) {
 	for _, l := range loads {
 		if l.Each <= 0 {
 			n += l.Pages
 			continue
 		}
-		n += min(l.Pages, int64(open/l.Each)+1) // the first is visited at once
+		n += min(l.Pages, int64(open/l.Each)+1) // the first page is visited at once
 	}
 	if floor > 0 {
 		n = min(n, int64(open/floor)+1)
@@ -82,7 +82,7 @@ func fits(loads []Load, floor, open time.Duration) (n int64) {
 	return n
 }
 
-// Busiest sorts hosts: those of the last minute first, then by their next visit.
+// Busiest sorts hosts: first those visited in the last minute, then by the time of the next visit.
 func Busiest(hosts []Host) {
 	slices.SortFunc(hosts, func(a, b Host) int {
 		return cmp.Or(

@@ -2,15 +2,15 @@ package status
 
 import "strings"
 
-// column is one of the table of hosts.
+// column is a column of the table of hosts.
 type column struct {
 	title string
 	width int
-	left  bool // aligned
+	left  bool // left-aligned
 	text  func(*builder, *Host) string
 }
 
-// hostColumns are the columns behind the name, the most wanted first.
+// hostColumns returns the columns after the name, the most important first.
 func hostColumns() []column {
 	return []column{
 		{"STATE", 8, true, func(_ *builder, h *Host) string { return string(h.State) }},
@@ -36,11 +36,11 @@ func hostColumns() []column {
 
 const (
 	day         = 24 * 60 * 60 * 1e9
-	nameColumns = 32 // that a long name has before other columns go
+	nameColumns = 32 // reserved for a long name before other columns are dropped
 	mostName    = 60
 )
 
-// hosts writes the table of hosts.
+// hosts adds the table of hosts.
 func (b *builder) hosts(s *Status) {
 	all := s.PerHost
 	room := len(all)

@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector turns a status into Prometheus's metrics when they are asked for.
+// collector converts a status to Prometheus metrics on request.
 type collector struct {
 	read func() (Status, error)
 }
 
-// Collector makes metrics of what read returns. Hosts have none of their own: there may be
-// a hundred thousand.
+// Collector returns a collector for the statuses that read returns. There are no metrics for single
+// hosts, since there may be a hundred thousand.
 func Collector(read func() (Status, error)) prometheus.Collector { return collector{read} }
 
-// metric is one of a status's own.
+// metric is a metric of a whole status.
 type metric struct {
 	name, help string
 	kind       prometheus.ValueType
@@ -77,10 +77,10 @@ func metrics() []metric {
 
 const prefix = "robotd_"
 
-// Describe tells nothing in advance: which modules there are follows from the crawl.
+// Describe sends nothing: the modules depend on the crawl.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect gives the metrics of one status.
+// Collect sends the metrics of one status.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	s, err := c.read()
 	if err != nil {
@@ -123,7 +123,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// ways gives the metrics of the ways to the service, by name.
+// ways sends the metrics of targets or managers, by name.
 func (c collector) ways(out chan<- prometheus.Metric, label, what string, ways []Target) {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prefix+label+"_"+name, help, []string{label}, nil)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Plan is what a robot would do, as a dry run shows it.
+// Plan is what a robot would do, for a dry run.
 type Plan struct {
 	Robot      string        `json:"robot"`
 	Manager    string        `json:"manager"`
 	UserAgent  string        `json:"user_agent"`
 	Window     string        `json:"window"`
-	From       time.Time     `json:"from"`           // when visits may begin
-	Until      time.Time     `json:"until,omitzero"` // when they end; zero: for good
-	Interval   time.Duration `json:"interval"`       // nanoseconds between two visits at one address
+	From       time.Time     `json:"from"`           // start of visits
+	Until      time.Time     `json:"until,omitzero"` // end of visits; zero: none
+	Interval   time.Duration `json:"interval"`       // time between two visits at one address, in nanoseconds
 	Generation int64         `json:"generation"`
 	Hosts      int           `json:"hosts"`
 	Addresses  int           `json:"addresses"`
 	Paused     time.Time     `json:"paused,omitzero"`
-	Unknown    []Unknown     `json:"unknown"` // hosts without an address
-	Visits     []Visit       `json:"visits"`  // each host's first, in the order of time
+	Unknown    []Unknown     `json:"unknown"` // hosts without a known address
+	Visits     []Visit       `json:"visits"`  // first visit of each host, in the order of time
 }
 
 // Unknown is a host that would be left out.
@@ -29,7 +29,7 @@ type Unknown struct {
 	Why  string `json:"why"`
 }
 
-// Visit is a host's first: its robots.txt, then the pages of the URLs.
+// Visit is the first visit to a host: to its robots.txt, then to the pages of URLs.
 type Visit struct {
 	At      time.Time `json:"at"`
 	Host    string    `json:"host"`
@@ -37,7 +37,7 @@ type Visit struct {
 	URLs    []string  `json:"urls"`
 }
 
-// Plan writes a plan for people, with up to so many visits; negative: all.
+// Plan formats a plan for people, with at most that many visits; negative means all.
 func (v Screen) Plan(p *Plan, visits int) string {
 	b := builder{screen: v}
 	b.marked(bold, "dry run", "nothing is visited and nothing is written")

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Screen is how a status is shown to people.
+// Screen says how to format a status for people.
 type Screen struct {
-	Width, Height int  // of the terminal; 0: without bounds
-	Color         bool // marks what matters
-	Running       bool // the daemon
+	Width, Height int  // of the terminal; 0: no limit
+	Color         bool // highlight what matters
+	Running       bool // the daemon is running
 	Now           time.Time
 }
 
-const labels = 9 // columns before each text
+const labels = 9 // width of the labels
 
-// Render writes the status as lines, none of which is wider than the screen; a screen with a
-// height gets as many hosts as there is room for.
+// Render formats the status as lines that fit the width of the screen. If the screen has a height,
+// Render shows as many hosts as fit.
 func (v Screen) Render(s *Status) string {
 	var b builder
 	b.screen = v
@@ -45,7 +45,7 @@ const (
 	dim    = "2"
 )
 
-// add takes a line, cut to the screen and coloured as a whole.
+// add adds a line, cut to the width and coloured as a whole.
 func (b *builder) add(color, line string) {
 	if w := b.screen.Width; w > 0 && columns(line) > w {
 		line = head(line, w-1) + "…"
@@ -56,7 +56,7 @@ func (b *builder) add(color, line string) {
 	b.lines = append(b.lines, line)
 }
 
-// row takes a labelled text, which goes on in the next lines where it is too long.
+// row adds a text with a label. A text that is too long continues on the next lines.
 func (b *builder) row(label, format string, args ...any) {
 	b.marked("", label, fmt.Sprintf(format, args...))
 }
@@ -92,7 +92,7 @@ func (b *builder) head(s *Status) {
 	}
 }
 
-// state says in a word what the robot is doing.
+// state returns what the robot is doing, in a few words.
 func (b *builder) state(s *Status) (color, text string) {
 	now := b.screen.Now
 	switch {
@@ -239,7 +239,7 @@ func (b *builder) modules(s *Status) {
 	}
 }
 
-// precision keeps two digits or so.
+// precision returns the unit to round to, which leaves about two digits.
 func precision(d time.Duration) time.Duration {
 	p := time.Duration(1)
 	for ; d >= 100; d /= 10 {

@@ -11,7 +11,7 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// sample is the status of a robot in the middle of its night.
+// sample returns the status of a robot in the middle of its night.
 func sample(now time.Time) *Status {
 	s := &Status{
 		Robot: "waseda", Version: "0.1.0", PID: 4242, Started: now.Add(-3 * time.Hour), At: now,
@@ -35,7 +35,8 @@ func sample(now time.Time) *Status {
 	return s
 }
 
-// Whatever the terminal's size, no line is wider and, with a height, none is too many.
+// TestScreenFits: on any terminal no line is too wide and, if it has a height, there are not too
+// many lines.
 func TestScreenFits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	for width := 40; width <= 200; width += 7 {
@@ -54,7 +55,7 @@ func TestScreenFits(t *testing.T) {
 	}
 }
 
-// Japanese names stand in their own script, and columns still line up beneath them.
+// TestScreenNames: Japanese names are shown in their own script, and columns are still aligned.
 func TestScreenNames(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	text := Screen{Width: 80, Running: true, Now: now}.Render(sample(now))
@@ -77,7 +78,7 @@ func TestScreenNames(t *testing.T) {
 	}
 }
 
-// What matters most is said before all else.
+// TestScreenStates: what matters most comes first.
 func TestScreenStates(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	for want, change := range map[string]func(*Status, *Screen){
@@ -150,7 +151,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// What keeps batches from the service is told, and how far the one on its way is.
+// TestScreenUploads: the screen shows why batches have not arrived, and the progress of the current
+// one.
 func TestScreenUploads(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	s := sample(now)
@@ -166,7 +168,8 @@ func TestScreenUploads(t *testing.T) {
 	}
 }
 
-// What became of the cycle's pages is told, with reasons, and what is put off.
+// TestScreenCoverage: the screen shows what became of the cycle's pages, with reasons, and what is
+// postponed.
 func TestScreenCoverage(t *testing.T) {
 	now := time.Date(2026, 11, 21, 2, 0, 0, 0, time.Local)
 	s := sample(now)

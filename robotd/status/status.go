@@ -1,5 +1,5 @@
-// Package status is what a robot says of itself: to people on a terminal, to programs as
-// JSON, to Prometheus.
+// Package status describes a robot's state: for people on a terminal, for programs as JSON, and for
+// Prometheus.
 package status
 
 import (
@@ -13,21 +13,21 @@ import (
 	"sheaf/robotd/coverage"
 )
 
-// Status is a robot's state at one moment. Times that are not known are zero.
+// Status is a robot's state at one moment. Unknown times are zero.
 type Status struct {
 	Robot      string      `json:"robot"`
 	Version    string      `json:"version"`
 	PID        int         `json:"pid"`
 	Started    time.Time   `json:"started"`
-	At         time.Time   `json:"at"`              // of which all of this is true
+	At         time.Time   `json:"at"`              // time of this status
 	Troubles   []string    `json:"troubles"`        // why the daemon makes no progress; empty: it does
-	Warnings   []string    `json:"warnings"`        // what its operator should know
-	Paused     time.Time   `json:"paused,omitzero"` // since when, by the robot's own site
-	Held       time.Time   `json:"held,omitzero"`   // since when, by the manager's order
+	Warnings   []string    `json:"warnings"`        // what the operator should know
+	Paused     time.Time   `json:"paused,omitzero"` // since when paused by the robot's own site
+	Held       time.Time   `json:"held,omitzero"`   // since when paused by the manager's order
 	Window     string      `json:"window"`
-	Open       bool        `json:"open"`             // whether the window is
-	Changes    time.Time   `json:"changes,omitzero"` // when it closes or opens
-	Budget     time.Time   `json:"budget,omitzero"`  // until when the limit of bytes holds the robot up
+	Open       bool        `json:"open"`             // the window is open
+	Changes    time.Time   `json:"changes,omitzero"` // when the window closes or opens
+	Budget     time.Time   `json:"budget,omitzero"`  // until when the limit of bytes stops the robot
 	Generation int64       `json:"generation"`
 	Cycle      int64       `json:"cycle"`
 	Began      time.Time   `json:"began"`
@@ -39,81 +39,81 @@ type Status struct {
 	LeftOut    int         `json:"left_out"`           // that have no address, or rest because they fail
 	Unreached  []string    `json:"unreached"`          // some of those left out
 	Pages      Rate        `json:"pages"`              // stored in this cycle since the start
-	Bytes      Rate        `json:"bytes"`              // of their answers on the wire
+	Bytes      Rate        `json:"bytes"`              // of the pages' answers, as transferred
 	Segments   int64       `json:"segments"`           // bytes in open segments
-	Found      int         `json:"found"`              // hosts found outside the assignment that the manager has not been told of
+	Found      int         `json:"found"`              // hosts found outside the assignment that were not reported to the manager yet
 	Lost       Lost        `json:"lost"`               // since the last batch
 	Coverage   *Coverage   `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
-	Clock      *wire.Clock `json:"clock,omitempty"`    // against the manager's; nil: not measured
+	Clock      *wire.Clock `json:"clock,omitempty"`    // difference from the manager's clock; nil: not measured
 	Tap        *Tap        `json:"tap,omitempty"`      // nil: there is none
 	Next       Next        `json:"next"`
 	Forecast   *Forecast   `json:"forecast,omitempty"` // nil: nothing is left
 	Modules    []Module    `json:"modules,omitempty"`
 	Spool      []Batch     `json:"spool,omitempty"`
 	Targets    []Target    `json:"targets,omitempty"`  // ways to the service, in the order of preference
-	Managers   []Target    `json:"managers,omitempty"` // URLs of the manager, in that order
-	PerHost    []Host      `json:"per_host,omitempty"` // as many as were asked for, the busiest first
+	Managers   []Target    `json:"managers,omitempty"` // URLs of the manager, in the order of preference
+	PerHost    []Host      `json:"per_host,omitempty"` // as many as requested, the busiest first
 }
 
-// Rate is a count and how fast it grows.
+// Rate is a count and its growth.
 type Rate struct {
 	Total     int64 `json:"total"`
-	PerMinute int64 `json:"per_minute"` // within the last minute
+	PerMinute int64 `json:"per_minute"` // growth in the last minute
 }
 
-// Tap says who reads records as they are stored.
+// Tap describes the consumers that read records as they are stored.
 type Tap struct {
 	Consumers int   `json:"consumers"`
-	Dropped   int64 `json:"dropped"` // records that consumers did not get, since the start
+	Dropped   int64 `json:"dropped"` // records that consumers missed, since the start
 }
 
-// Next is what the robot will do, and when; zero: nothing of the kind is planned.
+// Next has the times of the next events; zero: none is planned.
 type Next struct {
 	Visit   time.Time `json:"visit,omitzero"`
 	Cycle   time.Time `json:"cycle,omitzero"`
-	Log     time.Time `json:"log,omitzero"`     // is sent to the manager
-	Manager time.Time `json:"manager,omitzero"` // is asked for changes
+	Log     time.Time `json:"log,omitzero"`     // sending the log to the manager
+	Manager time.Time `json:"manager,omitzero"` // asking the manager for changes
 }
 
-// Module says how busy a stage of the crawl is: paper 003 asks each for its queue's length,
-// its rate and its time.
+// Module is the load of a stage of the crawl: the length of its queue, its rate and its time, as
+// paper 003 asks.
 type Module struct {
 	Name    string        `json:"name"`
 	Queue   int           `json:"queue"`
-	Workers int           `json:"workers"` // at most
+	Workers int           `json:"workers"` // maximum number
 	Passed  Rate          `json:"passed"`
-	Busy    time.Duration `json:"busy"` // nanoseconds of work, over all workers
-	Each    time.Duration `json:"each"` // nanoseconds that one took, in the last minute
+	Busy    time.Duration `json:"busy"` // working time of all workers, in nanoseconds
+	Each    time.Duration `json:"each"` // time for one item in the last minute, in nanoseconds
 }
 
-// Batch is one that is not published yet.
+// Batch is a batch that is not published yet.
 type Batch struct {
 	ID    wire.BatchID `json:"batch"`
 	Bytes int64        `json:"bytes"`
 	Made  time.Time    `json:"made"`
 
-	State string    `json:"state,omitempty"` // what the service says of it; empty: it has not got it
-	To    string    `json:"to,omitempty"`    // the target that it is being sent to
-	Sent  int64     `json:"sent"`            // bytes that have gone there
-	Rate  int64     `json:"rate"`            // bytes a second of this try
-	Error string    `json:"error,omitempty"` // why it is not there yet
-	Next  time.Time `json:"next,omitzero"`   // when it is looked at again
+	State string    `json:"state,omitempty"` // state at the service; empty: the service does not have the batch
+	To    string    `json:"to,omitempty"`    // target to which it is being sent
+	Sent  int64     `json:"sent"`            // bytes sent there
+	Rate  int64     `json:"rate"`            // of this try, in bytes a second
+	Error string    `json:"error,omitempty"` // why it has not arrived
+	Next  time.Time `json:"next,omitzero"`   // time of the next step
 }
 
 // Target is a way to the service.
 type Target struct {
 	Name     string    `json:"target"`
-	Failures int       `json:"failures"`          // in a row
-	Again    time.Time `json:"again,omitzero"`    // left alone until then
-	Error    string    `json:"error,omitempty"`   // of the last failure since the start
-	Failed   time.Time `json:"failed,omitzero"`   // when that was
-	Answered time.Time `json:"answered,omitzero"` // when it last took a batch, or answered
+	Failures int       `json:"failures"`          // successive failures
+	Again    time.Time `json:"again,omitzero"`    // not used before
+	Error    string    `json:"error,omitempty"`   // last failure since the start
+	Failed   time.Time `json:"failed,omitzero"`   // time of the last failure
+	Answered time.Time `json:"answered,omitzero"` // time of the last batch or answer
 }
 
-// HostState says what becomes of a host now.
+// HostState is what happens to a host now.
 type HostState string
 
-// The states of a host.
+// States of a host.
 const (
 	Visiting HostState = "visiting"
 	Waits    HostState = "waiting"
@@ -121,23 +121,23 @@ const (
 	Done     HostState = "done"     // for this cycle
 )
 
-// Host is what there is to say of one host.
+// Host describes one host.
 type Host struct {
 	Name    string    `json:"host"`
 	Address string    `json:"address,omitempty"`
 	State   HostState `json:"state"`
 	Pages   Rate      `json:"pages"`
 	Bytes   Rate      `json:"bytes"`
-	Left    int64     `json:"left"` // pages that are known and not visited
+	Left    int64     `json:"left"` // pages known and not visited
 	Next    time.Time `json:"next,omitzero"`
 	Why     string    `json:"why,omitempty"` // it is not visited now
 }
 
-// Lost counts by kind what was not collected since the last batch; the batch's
-// manifest has the reasons, by host.
+// Lost counts, by kind, what was not collected since the last batch. The batch's manifest has the
+// reasons by host.
 type Lost map[coverage.Kind]int64
 
-// String writes the counts as "3 refused, 1 failed".
+// String formats the counts as "3 refused, 1 failed".
 func (l Lost) String() string {
 	var words []string
 	for _, kind := range slices.Sorted(maps.Keys(l)) {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// mostFailing bounds the batches whose failures are told one by one.
+// mostFailing limits the batches whose failures are shown one by one.
 const mostFailing = 3
 
-// uploads says what is on its way, and what keeps batches and words from the service.
+// uploads adds what is being sent, and why batches and messages have not arrived.
 func (b *builder) uploads(s *Status) {
 	now := b.screen.Now
 	failing := 0
@@ -39,7 +39,7 @@ func (b *builder) uploads(s *Status) {
 	b.failures(s.Managers, "manager")
 }
 
-// failures names the ways that do not work now.
+// failures adds the targets or managers that do not work now.
 func (b *builder) failures(ways []Target, label string) {
 	now := b.screen.Now
 	for _, t := range ways {
@@ -54,5 +54,5 @@ func (b *builder) failures(ways []Target, label string) {
 	}
 }
 
-// told is a foreign error in one line: errors that were joined stand in lines.
+// told returns an error of another program in one line: joined errors have one line each.
 func told(err string) string { return Printable(strings.ReplaceAll(err, "\n", "; "), 0) }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// count writes a number as 1,234,567.
+// count formats a number as 1,234,567.
 func count(n int64) string {
 	if n < 0 {
 		return "-" + count(-n)
@@ -23,7 +23,7 @@ func count(n int64) string {
 	return s
 }
 
-// plural writes "1 host", "2 hosts".
+// plural formats "1 host", "2 hosts".
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -31,7 +31,7 @@ func plural(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
-// Size writes bytes as 1.5 MB.
+// Size formats bytes as 1.5 MB.
 func Size(n int64) string {
 	const k = 1000
 	if n < k {
@@ -48,7 +48,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f %cB", f, " kMGTP"[unit])
 }
 
-// span writes a duration in its two largest units.
+// span formats a duration in its two largest units.
 func span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -67,7 +67,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d days", (d+12*time.Hour)/(24*time.Hour))
 }
 
-// clock writes a time as people near it say it.
+// clock formats a time with the weekday or the date, unless it is today.
 func clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	away := t.Sub(now).Abs()
@@ -80,7 +80,7 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// until writes a time to come with how far off it is.
+// until formats a future time and how far away it is.
 func until(t, now time.Time) string {
 	if wait := t.Sub(now); wait <= 0 {
 		return "now"
@@ -90,7 +90,7 @@ func until(t, now time.Time) string {
 	return fmt.Sprintf("%s (in %s)", clock(t, now), span(t.Sub(now)))
 }
 
-// readable writes a host's name in its own script, where that is a name.
+// readable returns a host's name in its own script, if it is valid.
 func readable(host string) string {
 	name, port, _ := strings.Cut(host, ":")
 	u, err := idna.Display.ToUnicode(name)
@@ -103,22 +103,22 @@ func readable(host string) string {
 	return u
 }
 
-// Printable leaves out of a foreign text what a terminal would take for a command, and cuts
-// it to so many columns; 0: as many as it has.
-func Printable(s string, max int) string {
+// Printable removes from a foreign text what a terminal might take as a command, and cuts the text
+// to limit columns; 0 means no limit.
+func Printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
 	}, s)
-	if max > 0 {
-		return fit(s, max)
+	if limit > 0 {
+		return fit(s, limit)
 	}
 	return s
 }
 
-// columns is how many columns of a terminal a text takes: East Asian wide characters two.
+// columns returns the width of a text on a terminal. East Asian wide characters have two columns.
 func columns(s string) (n int) {
 	for _, r := range s {
 		n += runeColumns(r)
@@ -138,40 +138,39 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// fit cuts a text to so many columns, at its end; where a name is longer, what is left out
-// in its middle shows as "…".
-func fit(s string, max int) string {
-	if columns(s) <= max {
+// fit cuts a text to limit columns. It replaces what is left out in the middle by "…".
+func fit(s string, limit int) string {
+	if columns(s) <= limit {
 		return s
 	}
-	if max < 1 {
+	if limit < 1 {
 		return ""
 	}
-	front, back := (max-1)/2, max-1-(max-1)/2
+	front, back := (limit-1)/2, limit-1-(limit-1)/2
 	return head(s, front) + "…" + tail(s, back)
 }
 
-func head(s string, max int) string {
+func head(s string, limit int) string {
 	for i, r := range s {
-		if max -= runeColumns(r); max < 0 {
+		if limit -= runeColumns(r); limit < 0 {
 			return s[:i]
 		}
 	}
 	return s
 }
 
-func tail(s string, max int) string {
+func tail(s string, limit int) string {
 	runes := []rune(s)
 	i := len(runes)
-	for i > 0 && max-runeColumns(runes[i-1]) >= 0 {
+	for i > 0 && limit-runeColumns(runes[i-1]) >= 0 {
 		i--
-		max -= runeColumns(runes[i])
+		limit -= runeColumns(runes[i])
 	}
 	return string(runes[i:])
 }
 
-// pad fills a text with blanks up to so many columns.
+// pad adds spaces after a text, up to a width in columns.
 func pad(s string, to int) string { return s + strings.Repeat(" ", max(0, to-columns(s))) }
 
-// right is pad on the other side.
+// right adds spaces before a text, up to a width in columns.
 func right(s string, to int) string { return strings.Repeat(" ", max(0, to-columns(s))) + s }

@@ -2,8 +2,8 @@ package update
 
 import "syscall"
 
-// childAttributes have the kernel end the child with its supervisor, however that
-// ends: an orphan would hold the robot's folder and keep the next one out.
+// childAttributes makes the kernel end the child when its supervisor ends, for any reason: an
+// orphan would keep the robot's folder locked and block the next one.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 }

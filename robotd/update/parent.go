@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// How the supervisor and its child know of each other: in the child's environment.
+// Variables in the child's environment that tell it about its supervisor.
 const (
-	pipeVariable    = "SHEAF_SUPERVISOR" // number of the descriptor to say "reported in" on
-	counterVariable = "SHEAF_RELEASE"    // counter of the child's release; 0: none
+	pipeVariable    = "SHEAF_SUPERVISOR" // file descriptor on which to report
+	counterVariable = "SHEAF_RELEASE"    // counter of the child's release; 0: not a release
 )
 
-// reported is what the child says when it has reported in.
+// reported is what the child writes when it has reported to the manager.
 const reported = "REPORTED\n"
 
-// Parent is what a child knows of its supervisor.
+// Parent is the supervisor, as seen by the child.
 type Parent struct {
-	Counter int64 // of the release that the child is
+	Counter int64 // of the release that the child runs
 
-	pipe io.WriteCloser // nil: there is no supervisor, or it was told already
+	pipe io.WriteCloser // nil: there is no supervisor, or it has been told
 	on   bool
 }
 
-// FindParent looks for the supervisor of this process.
+// FindParent returns the supervisor of this process, from the environment.
 func FindParent() (Parent, error) {
 	text := os.Getenv(pipeVariable)
 	if text == "" {
@@ -33,7 +33,7 @@ func FindParent() (Parent, error) {
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil || fd < 3 {
-		return Parent{}, fmt.Errorf("%s=%q names no descriptor", pipeVariable, text)
+		return Parent{}, fmt.Errorf("%s=%q is not the number of a file descriptor", pipeVariable, text)
 	}
 	counter, err := strconv.ParseInt(os.Getenv(counterVariable), 10, 64)
 	if err != nil {
@@ -42,11 +42,11 @@ func FindParent() (Parent, error) {
 	return Parent{Counter: counter, pipe: os.NewFile(uintptr(fd), "supervisor"), on: true}, nil
 }
 
-// Supervised reports whether there is a supervisor. Without one nobody could put an
-// old program back, so no new one is taken.
+// Supervised reports whether there is a supervisor. Without one nobody could go back to the old
+// program, so new ones are not accepted.
 func (p *Parent) Supervised() bool { return p.on }
 
-// Reported tells the supervisor, once, that this program has reported in.
+// Reported tells the supervisor, once, that this program has reported to the manager.
 func (p *Parent) Reported() error {
 	if p.pipe == nil {
 		return nil
@@ -61,8 +61,8 @@ func (p *Parent) Reported() error {
 	return pipe.Close()
 }
 
-// Stale reports whether the newest release that the folder in dir knows of expired
-// before now: nothing newer has come since, which an attacker could be the cause of.
+// Stale reports whether the newest release that the folder in dir has seen has expired, and when.
+// Nothing newer has come since, perhaps because of an attacker.
 func Stale(dir string, now time.Time) (since time.Time, stale bool, err error) {
 	s, err := load(dir)
 	if err != nil || s.Expires.IsZero() || now.Before(s.Expires) {

@@ -13,33 +13,33 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Program is one release's program on this machine.
+// Program is the program of a release on this machine.
 type Program struct {
 	Counter int64  `json:"counter"` // 0: none
 	Version string `json:"version,omitempty"`
 	SHA256  string `json:"sha256,omitempty"`
 }
 
-// Trial is a program that has yet to show that it works.
+// Trial is a program that has not shown yet that it works.
 type Trial struct {
 	Program
-	Began  time.Time `json:"began,omitzero"` // first start
+	Began  time.Time `json:"began,omitzero"` // time of the first start
 	Starts int       `json:"starts"`
 }
 
-// Failure is a release that was put back.
+// Failure is a release that was tried and did not work.
 type Failure struct {
 	wire.FailedRelease
 	At    time.Time `json:"at"`
 	Tries int       `json:"tries"`
 }
 
-// state is what the folder remembers: the content of state.json. One process writes
-// it at a time: the supervisor while it has no child that works, else the child.
+// state is the content of state.json. One process at a time writes it: the child, once it has
+// reported to the manager, and the supervisor otherwise.
 type state struct {
-	Current Program   `json:"current"`         // at work; counter 0: the installed program
-	Trial   *Trial    `json:"trial,omitempty"` // to be started next
-	Seen    int64     `json:"seen"`            // the highest counter ever verified
+	Current Program   `json:"current"`         // the current program; counter 0: the installed one
+	Trial   *Trial    `json:"trial,omitempty"` // program to start next
+	Seen    int64     `json:"seen"`            // highest counter ever verified
 	Text    string    `json:"text,omitempty"`  // SHA-256 of that release's text
 	Expires time.Time `json:"expires,omitzero"`
 	Failed  []Failure `json:"failed,omitempty"`
@@ -70,7 +70,7 @@ func (s *state) save(dir string) error {
 	return durable.WriteFile(filepath.Join(dir, stateFile), append(data, '\n'))
 }
 
-// fail puts the trial back and remembers why.
+// fail ends the trial and records why.
 func (s *state) fail(why string, now time.Time) {
 	t := s.Trial
 	s.Trial = nil
@@ -86,11 +86,11 @@ func (s *state) fail(why string, now time.Time) {
 	}
 }
 
-// maxFailures is how many releases that failed are remembered.
+// maxFailures is the number of failed releases that are remembered.
 const maxFailures = 20
 
-// again reports whether a release that failed may be tried once more: the manager may
-// have been away while it was tried, so it has a second chance a day later.
+// again reports whether a failed release may be tried once more: it gets a second chance after a
+// day, as the manager may have been down during the trial.
 func (s *state) again(counter int64, now time.Time) bool {
 	for _, f := range s.Failed {
 		if f.Counter == counter {
@@ -100,7 +100,7 @@ func (s *state) again(counter int64, now time.Time) bool {
 	return true
 }
 
-// path is where the program of a release lies.
+// path returns the path of the program in the folder dir.
 func (p Program) path(dir string) string {
 	return filepath.Join(dir, fmt.Sprintf("robotd-%d", p.Counter))
 }

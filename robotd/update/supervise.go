@@ -20,20 +20,20 @@ import (
 	"sheaf/internal/release"
 )
 
-// Supervisor starts the robot's program again and again. Its fields must be set
-// before Run and not be changed afterwards.
+// Supervisor runs the robot's program and restarts it when it ends. Set the fields before Run, and
+// do not change them afterwards.
 type Supervisor struct {
-	Dir       string   // the folder; it is made
+	Dir       string   // folder update/; created if missing
 	Installed string   // path of the program that the administrator installed
-	Args      []string // of the program
+	Args      []string // arguments of the program
 	Trial     time.Duration
-	Pause     time.Duration // before a program that ended by itself is started again
-	Stop      time.Duration // that a program is given to end, before it is killed
+	Pause     time.Duration // wait before a program that ended by itself is restarted
+	Stop      time.Duration // time for a program to end, after which it is killed
 	Log       *slog.Logger
-	Output    *os.File // the program's; nil: the supervisor's own
+	Output    *os.File // of the program; nil: the supervisor's own
 }
 
-// maxStarts is how often a program on trial may end before it is put back.
+// maxStarts is how often a program on trial may end before it has failed.
 const maxStarts = 3
 
 const pidFile = "supervisor.pid"
@@ -82,8 +82,8 @@ func (v *Supervisor) lock() (*os.File, error) {
 	return f, nil
 }
 
-// once runs one program until it ends. It reports whether another one, new or put
-// back, is to be started at once.
+// once runs one program until it ends. It reports whether to start another one, new or old, at
+// once.
 func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
 	s, err := v.settle()
 	if err != nil {
@@ -116,8 +116,8 @@ func (v *Supervisor) once(ctx context.Context) (change bool, err error) {
 	return after.Trial != nil && after.Trial.Starts == 0, nil
 }
 
-// settle decides what is to be started, and notes the start of a program on trial
-// before it happens: a machine that a new program brings down puts it back too.
+// settle decides which program to start. It records the start of a program on trial in advance, so
+// that a program that crashes the machine fails its trial, too.
 func (v *Supervisor) settle() (*state, error) {
 	s, err := load(v.Dir)
 	if err != nil {
@@ -152,7 +152,7 @@ func (v *Supervisor) settle() (*state, error) {
 			return &s, errors.Join(s.save(v.Dir), v.sweep(&s))
 		}
 		if err := holds(s.Current.path(v.Dir), s.Current.SHA256); err != nil {
-			v.Log.Error("the program at work is damaged; going on with the installed one", "err", err)
+			v.Log.Error("the current program is damaged; starting the installed one", "err", err)
 			s.Current = Program{}
 			return &s, s.save(v.Dir)
 		}
@@ -160,8 +160,8 @@ func (v *Supervisor) settle() (*state, error) {
 	return &s, nil
 }
 
-// installedCounter is the release that the administrator installed: the text beside
-// the program, which only he can write; 0 where there is none.
+// installedCounter returns the counter of the installed release, from the text beside the program,
+// which only the administrator can write; 0 if there is none.
 func (v *Supervisor) installedCounter() int64 {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(v.Installed), release.FileName))
 	if err != nil {
@@ -177,8 +177,8 @@ func (v *Supervisor) installedCounter() int64 {
 
 var errSilent = errors.New("did not report in within the time of its trial")
 
-// child runs a program until it ends, ctx does, or a limit that is not 0 passes
-// before it has reported in. It calls done when it reports in.
+// child runs a program until it ends or ctx does. It kills a program that has not reported within
+// limit, unless limit is 0. It calls done when the program reports.
 func (v *Supervisor) child(ctx context.Context, path string, counter int64, limit time.Duration, done func() error) error {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -237,24 +237,24 @@ func (v *Supervisor) child(ctx context.Context, path string, counter int64, limi
 	return err
 }
 
-// promote puts a program to work that was on trial.
+// promote makes a program on trial the current one.
 func (v *Supervisor) promote(p Program) error {
 	s, err := load(v.Dir)
 	if err != nil || s.Trial == nil || s.Trial.Counter != p.Counter || s.Trial.Starts == 0 {
 		return err
 	}
 	s.Current, s.Trial = p, nil
-	v.Log.Info("a new program has reported in and is at work", "release", p.Counter, "version", p.Version)
+	v.Log.Info("a new program has reported and is the current one", "release", p.Counter, "version", p.Version)
 	return errors.Join(s.save(v.Dir), v.sweep(&s))
 }
 
 func (v *Supervisor) putBack(s *state, why string) error {
-	v.Log.Error("a new program is put back", "release", s.Trial.Counter, "why", why)
+	v.Log.Error("a new program has failed; going back to the old one", "release", s.Trial.Counter, "why", why)
 	s.fail(why, time.Now())
 	return errors.Join(s.save(v.Dir), v.sweep(s))
 }
 
-// forgive does not count a start that was cut short because the supervisor was stopped.
+// forgive does not count a start that the end of the supervisor interrupted.
 func (v *Supervisor) forgive() error {
 	s, err := load(v.Dir)
 	if err != nil || s.Trial == nil || s.Trial.Starts == 0 {
@@ -264,7 +264,7 @@ func (v *Supervisor) forgive() error {
 	return s.save(v.Dir)
 }
 
-// sweep removes the programs that are neither at work nor on trial.
+// sweep removes programs that are neither current nor on trial.
 func (v *Supervisor) sweep(s *state) error {
 	files, err := filepath.Glob(filepath.Join(v.Dir, "robotd-*"))
 	if err != nil {

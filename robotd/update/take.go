@@ -22,33 +22,33 @@ import (
 )
 
 var (
-	// ErrStaged says that a new program lies ready: the robot should end, so that the
-	// supervisor can start it.
+	// ErrStaged says that a new program is ready: the robot should end, so that the supervisor can
+	// start it.
 	ErrStaged = errors.New("a new program lies ready")
 	// ErrReplayed says that the release is older than one that was seen.
 	ErrReplayed = errors.New("the release is older than one that this robot has seen")
-	// ErrTwoFaced says that two releases have one counter.
+	// ErrTwoFaced says that two releases have the same counter.
 	ErrTwoFaced = errors.New("another release with the same counter was seen")
-	// ErrFailed says that the release was tried and put back.
+	// ErrFailed says that the release was tried and did not work.
 	ErrFailed = errors.New("the release was tried and put back")
 )
 
-// Platform is the platform of this program, as releases name it.
+// Platform is the platform of this program, in the form that releases use.
 const Platform = runtime.GOOS + "-" + runtime.GOARCH
 
-// fetchTime bounds one try to fetch a program; the next goes on where it ended.
+// fetchTime is the time-out for fetching a program; the next try continues.
 const fetchTime = 30 * time.Minute
 
-// Updater is the child's part. Its methods are not to be called at the same time.
+// Updater is the child's part. Its methods must not be called concurrently.
 type Updater struct {
-	Dir    string             // the folder
-	Key    minisign.PublicKey // whose signature is trusted
+	Dir    string             // folder update/
+	Key    minisign.PublicKey // of the operators, to verify releases
 	Base   string             // URL of the service
 	Client *http.Client       // which may go through a proxy
 	Parent Parent
 }
 
-// Report is what the manager is told of this program.
+// Report returns what to report to the manager about this program.
 func (u *Updater) Report(version string) (wire.ReportRequest, error) {
 	s, err := load(u.Dir)
 	if err != nil {
@@ -63,8 +63,8 @@ func (u *Updater) Report(version string) (wire.ReportRequest, error) {
 	return r, nil
 }
 
-// Take verifies an offered release and fetches its program. It returns ErrStaged when
-// the program lies ready, and nil where there is nothing to do.
+// Take verifies an offered release and fetches its program. It returns ErrStaged when the program
+// is ready, and nil if there is nothing to do.
 func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	now := time.Now()
 	r, err := release.Open([]byte(offer.Release), []byte(offer.Signature), u.Key, now)
@@ -85,7 +85,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	case r.Counter == u.Parent.Counter:
 		return nil
 	case s.Trial != nil && s.Trial.Counter == u.Parent.Counter:
-		return nil // this program's own trial is not settled yet; the supervisor still writes the state
+		return nil // the supervisor still writes the state during this program's own trial
 	case !s.again(r.Counter, now):
 		return fmt.Errorf("%w: %d", ErrFailed, r.Counter)
 	}
@@ -93,7 +93,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	if !ok {
 		return fmt.Errorf("release %d has no program for %s", r.Counter, Platform)
 	}
-	if r.Counter > s.Seen { // before anything is fetched: from here on nothing older is taken
+	if r.Counter > s.Seen { // before fetching: from now on nothing older is accepted
 		s.Seen, s.Text, s.Expires = r.Counter, text, r.Expires
 		if err := s.save(u.Dir); err != nil {
 			return err
@@ -110,7 +110,7 @@ func (u *Updater) Take(ctx context.Context, offer wire.Offer) error {
 	return fmt.Errorf("%w: release %d, version %s", ErrStaged, r.Counter, r.Version)
 }
 
-// fetch brings the program to its path, whole and durable.
+// fetch fetches the program to its path, complete and durable.
 func (u *Updater) fetch(ctx context.Context, p Program, file release.File) error {
 	path := p.path(u.Dir)
 	if holds(path, file.SHA256) == nil {
@@ -129,13 +129,13 @@ func (u *Updater) fetch(ctx context.Context, p Program, file release.File) error
 		return err
 	}
 	if err := holds(part, file.SHA256); err != nil {
-		os.Remove(part) // nothing to go on with
+		os.Remove(part) // the partial file cannot be continued
 		return err
 	}
 	return durable.Rename(part, path)
 }
 
-// download appends to f what it lacks of the program.
+// download appends the missing part of the program to f.
 func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file release.File) error {
 	have, err := f.Seek(0, io.SeekEnd)
 	if err != nil || have == file.Size {
@@ -186,7 +186,7 @@ func (u *Updater) download(ctx context.Context, f *os.File, counter int64, file 
 	return nil
 }
 
-// holds returns nil where the file at path has that SHA-256.
+// holds returns nil if the file at path has that SHA-256.
 func holds(path, digest string) error {
 	f, err := os.Open(path)
 	if err != nil {

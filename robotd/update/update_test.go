@@ -25,7 +25,7 @@ import (
 	"sheaf/robotd/update"
 )
 
-// site is a service that hands out one program, and a robot's folder.
+// site is a service with one program, and a robot's folder.
 type site struct {
 	t       *testing.T
 	dir     string
@@ -66,7 +66,7 @@ func (s *site) offer(key minisign.PrivateKey, counter int64, expires time.Time) 
 	return wire.Offer{Release: string(text), Signature: string(minisign.Sign(key, text))}
 }
 
-// stage has a release with the program taken, so that it waits for its trial.
+// stage accepts a release of the program, which then waits for its trial.
 func (s *site) stage(counter int64) {
 	s.t.Helper()
 	if err := s.updater(0).Take(s.t.Context(), s.offer(s.key, counter, time.Now().AddDate(0, 1, 0))); !errors.Is(err, update.ErrStaged) {
@@ -106,8 +106,7 @@ func TestTakeRefuses(t *testing.T) {
 	}
 }
 
-// TestFetchGoesOnThroughProxy: a part that was fetched is not fetched again, and what is
-// fetched goes through the proxy.
+// TestFetchGoesOnThroughProxy: a partial file is continued, and fetching uses the proxy.
 func TestFetchGoesOnThroughProxy(t *testing.T) {
 	s := newSite(t, strings.Repeat("0123456789", 1000))
 	if err := os.WriteFile(filepath.Join(s.dir, "robotd-7.part"), []byte(s.program[:4000]), 0o755); err != nil {
@@ -137,7 +136,7 @@ func TestFetchGoesOnThroughProxy(t *testing.T) {
 	}
 }
 
-// remembered is the state file's content.
+// remembered returns the content of the state file.
 func (s *site) remembered() (got struct {
 	Current struct{ Counter int64 }
 	Trial   *struct{ Starts int }
@@ -157,8 +156,8 @@ func (s *site) remembered() (got struct {
 	return got
 }
 
-// Programs are shell scripts: what counts is how their processes behave. Each leaves
-// its name, when it starts, and the old one is content to run on.
+// The programs are shell scripts, since only the behaviour of their processes matters. Each writes
+// its name when it starts; the old one then keeps running.
 const (
 	good    = "#!/bin/sh\necho new >>\"$1\"\necho REPORTED >&3\nexec sleep 1000\n"
 	old     = "#!/bin/sh\necho old >>\"$1\"\nexec sleep 1000\n"

@@ -14,8 +14,8 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// TestUploadBegunElsewhere: an upload that was begun at a target that is gone since is
-// begun anew at the next, and gone on with there.
+// TestUploadBegunElsewhere: an upload that was begun at a target that is gone is begun again at the
+// next target, and continued there.
 func TestUploadBegunElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "batch.tar.gz")
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {

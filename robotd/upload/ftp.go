@@ -23,21 +23,21 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// FTP is a Target and a Desk: it stores the batch and then its manifest in a
-// folder of an FTP server, and reads the receipt there.
+// FTP is a Target and a ReceiptSource. It stores the batch and then its manifest in a folder of an
+// FTP server, and reads the receipt from there.
 type FTP struct {
 	Addr          string // host:port
 	Robot, Secret string
-	Dir           string            // folder on the server; empty: where the login leads to
-	TLS           *tls.Config       // not nil: AUTH TLS, for data too; the server's name is put in where it is missing
-	Proxy         *url.URL          // HTTP or SOCKS5, for control and data; nil: none
-	Key           ed25519.PublicKey // of the service, which signs receipts
-	Timeout       time.Duration     // for connecting, for each answer, and without a byte moving; default 30 s
+	Dir           string            // folder on the server; empty: the login folder
+	TLS           *tls.Config       // not nil: AUTH TLS, also for data; a missing server name is added
+	Proxy         *url.URL          // HTTP or SOCKS5, for control and data connections; nil: none
+	Key           ed25519.PublicKey // of the service, to verify receipts
+	Timeout       time.Duration     // for connecting, for each answer, and for a stalled transfer; default 30 s
 
-	Moved func(at int64, first bool) // told how far a batch is; may be nil: see Uploader.Moved
+	Moved func(at int64, first bool) // receives the progress of a batch; may be nil: see Uploader.Moved
 }
 
-// Name is the server's URL.
+// Name returns the server's URL.
 func (f *FTP) Name() string {
 	if f.TLS != nil {
 		return "ftps://" + f.Addr
@@ -45,7 +45,7 @@ func (f *FTP) Name() string {
 	return "ftp://" + f.Addr
 }
 
-// Send stores the batch, going on behind the bytes that the server has.
+// Send stores the batch, continuing after the bytes that the server has.
 func (f *FTP) Send(ctx context.Context, b batch.Spooled) error {
 	return f.session(ctx, func(conn *ftp.ServerConn) error {
 		if err := f.store(ctx, conn, b); err != nil {
@@ -59,7 +59,7 @@ func (f *FTP) Send(ctx context.Context, b batch.Spooled) error {
 	})
 }
 
-// Receipt reads the receipt of the batch's bytes and checks who signed it and for what.
+// Receipt reads the receipt of a batch and checks its signature, batch and digest.
 func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (receipt *wire.Receipt, err error) {
 	err = f.session(ctx, func(conn *ftp.ServerConn) error {
 		name := path.Join(f.Dir, string(id)+"."+sha256+".receipt")
@@ -80,7 +80,7 @@ func (f *FTP) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (rece
 	return receipt, err
 }
 
-// session logs in, does the work and logs out.
+// session logs in, calls work and logs out.
 func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) error {
 	d := &ftpDialer{ctx: ctx, target: f, timeout: f.Timeout}
 	if d.timeout <= 0 {
@@ -90,11 +90,11 @@ func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) err
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), &DownError{err})
 	}
-	// A cancelled context must not wait for a server that does not answer.
+	// If ctx is cancelled, do not wait for a server that does not answer.
 	stop := context.AfterFunc(ctx, d.cut)
 	err = work(conn)
 	if stop() {
-		_ = conn.Quit() // the work is done, or its error says more
+		_ = conn.Quit() // work has returned; its error, if any, says more
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), judged(err))
@@ -102,7 +102,7 @@ func (f *FTP) session(ctx context.Context, work func(*ftp.ServerConn) error) err
 	return nil
 }
 
-// reply is the code and text of an FTP reply that was an error.
+// reply returns the code and text of an FTP reply that is an error.
 func reply(err error) (int, string) {
 	var r *textproto.Error
 	if errors.As(err, &r) {
@@ -113,11 +113,11 @@ func reply(err error) (int, string) {
 
 var againIn = regexp.MustCompile(`again in ([0-9]{1,9}) s`)
 
-// judged tells what a reply means for the uploader.
+// judged returns the uploader's error for a reply.
 func judged(err error) error {
 	code, text := reply(err)
 	if m := againIn.FindStringSubmatch(text); code == 452 && m != nil {
-		n, _ := strconv.Atoi(m[1]) // nine digits
+		n, _ := strconv.Atoi(m[1]) // at most nine digits
 		return &LaterError{After: time.Duration(min(n, 7*24*3600)) * time.Second, Err: err}
 	}
 	if code == ftp.StatusNotAvailable {
@@ -138,7 +138,7 @@ func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b batch.Spooled) 
 		if code, _ := reply(err); code < 500 {
 			return err
 		}
-		have = 0 // not there, or the server does not say
+		have = 0 // there is no file, or the server does not say
 	}
 	if have == b.Size {
 		return nil
@@ -158,7 +158,7 @@ func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b batch.Spooled) 
 	return conn.Stor(name, body)
 }
 
-// cancelReader ends with the context's error when the context ends.
+// cancelReader is a reader that fails when its context ends.
 type cancelReader struct {
 	ctx context.Context
 	r   io.Reader

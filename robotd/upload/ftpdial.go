@@ -12,9 +12,9 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// ftpDialer makes the connections of one FTP session: the control connection
-// first, then one for each transfer. All lead to the host that was asked for, whatever
-// address the server tells: behind a proxy or a NAT it tells one that cannot be reached.
+// ftpDialer makes the connections of one FTP session: the control connection first, then one for
+// each transfer. It always connects to the host of the control connection, whatever address the
+// server names: behind a proxy or NAT the server may name one that cannot be reached.
 type ftpDialer struct {
 	ctx     context.Context
 	target  *FTP
@@ -50,7 +50,7 @@ func (d *ftpDialer) login() (*ftp.ServerConn, error) {
 func (d *ftpDialer) tls() *tls.Config {
 	config := d.target.TLS.Clone()
 	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(d.target.Addr) // dialling says what is wrong with the address
+		config.ServerName, _, _ = net.SplitHostPort(d.target.Addr) // an invalid address makes dialling fail
 	}
 	return config
 }
@@ -88,7 +88,7 @@ func (d *ftpDialer) dial(network, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// cut ends all that the session is doing.
+// cut closes all connections of the session.
 func (d *ftpDialer) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *ftpDialer) cut() {
 	}
 }
 
-// patient is a connection that waits for a bounded time: a server that is gone
-// without a word must not hold the uploader for ever.
+// patient is a connection with a time-out for each operation: a server that vanishes must not block
+// the uploader for ever.
 type patient struct {
 	net.Conn
 	timeout time.Duration

@@ -2,15 +2,15 @@ package upload
 
 import "io"
 
-// movingReader tells how far a batch has been read, which is how far it is sent but for what the
-// system has in its buffers.
+// movingReader reports how much of a batch has been read. Of that, the system may still have some
+// in its buffers.
 type movingReader struct {
 	io.Reader
 	at   int64
 	tell func(at int64, first bool)
 }
 
-// moving reads a batch from a place on, and tells tell, which may be nil.
+// moving returns a reader that reports its position, beginning at at, to tell. tell may be nil.
 func moving(r io.Reader, at int64, tell func(at int64, first bool)) io.Reader {
 	if tell == nil {
 		return r

@@ -17,15 +17,14 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// ProxyFunc gives the proxy to reach a URL by, nil where none is.
+// ProxyFunc returns the proxy for a URL, or nil for none.
 type ProxyFunc func(*url.URL) (*url.URL, error)
 
-// Proxies gives the proxies that a setting names: the URL of one proxy for all,
-// "direct" for none, or, where it is empty, those of the environment: HTTP_PROXY,
-// HTTPS_PROXY and FTP_PROXY by the scheme of what is to be reached, ALL_PROXY where the one
-// that fits is not set, in capitals or small letters, but for what NO_PROXY names and
-// this machine itself. A proxy's URL is http://, https:// (CONNECT) or socks5:// and may hold
-// name and password.
+// Proxies returns the proxies of a setting: the URL of one proxy for everything, or "direct" for
+// none. If the setting is empty, it uses the environment: HTTP_PROXY, HTTPS_PROXY or FTP_PROXY by
+// the URL's scheme, and ALL_PROXY if that is not set, in upper or lower case. Hosts in NO_PROXY and
+// this machine need no proxy. A proxy's URL is http://, https:// (CONNECT) or socks5:// and may
+// have a name and a password.
 func Proxies(setting string) (ProxyFunc, error) {
 	switch setting {
 	case "direct":
@@ -41,7 +40,7 @@ func Proxies(setting string) (ProxyFunc, error) {
 	case "http", "https", "socks5", "socks5h":
 		return func(*url.URL) (*url.URL, error) { return u, nil }, nil
 	}
-	return nil, fmt.Errorf("proxy %s is none of http, https and socks5", u.Redacted())
+	return nil, fmt.Errorf("proxy %s is not http, https or socks5", u.Redacted())
 }
 
 func fromEnvironment() ProxyFunc {
@@ -70,12 +69,12 @@ func fromEnvironment() ProxyFunc {
 			return web(u)
 		}
 		like := *u
-		like.Scheme = "https" // the library knows two schemes
+		like.Scheme = "https" // the library only knows http and https
 		return ftp(&like)
 	}
 }
 
-// dialBy gives what connects by way of the proxy, directly where it is nil.
+// dialBy returns a dialer that connects through a proxy, or directly if through is nil.
 func dialBy(through *url.URL, direct *net.Dialer) (proxy.ContextDialer, error) {
 	if through == nil {
 		return direct, nil
@@ -89,18 +88,18 @@ func dialBy(through *url.URL, direct *net.Dialer) (proxy.ContextDialer, error) {
 	}
 	byContext, ok := dialer.(proxy.ContextDialer)
 	if !ok {
-		return nil, fmt.Errorf("proxy %s cannot be given up on", through.Redacted())
+		return nil, fmt.Errorf("proxy %s: connecting cannot be cancelled", through.Redacted())
 	}
 	return byContext, nil
 }
 
-// connect dials by CONNECT (RFC 9110, section 9.3.6).
+// connect is a dialer that uses CONNECT (RFC 9110, section 9.3.6).
 type connect struct {
 	proxy  *url.URL
 	direct *net.Dialer
 }
 
-// DialContext gives a connection to addr, whose name the proxy resolves.
+// DialContext connects to addr. The proxy resolves its name.
 func (c *connect) DialContext(ctx context.Context, network, addr string) (_ net.Conn, err error) {
 	port := c.proxy.Port()
 	if port == "" {
@@ -112,7 +111,7 @@ func (c *connect) DialContext(ctx context.Context, network, addr string) (_ net.
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer func() {
-		if !stop() || err != nil { // the time was up, perhaps at the last moment
+		if !stop() || err != nil { // the time-out passed, perhaps just now
 			raw.Close()
 			err = errors.Join(err, ctx.Err())
 		}
@@ -138,10 +137,10 @@ func (c *connect) DialContext(ctx context.Context, network, addr string) (_ net.
 		resp.Body.Close()
 		return nil, fmt.Errorf("proxy %s: CONNECT %s: %s", c.proxy.Redacted(), addr, resp.Status)
 	}
-	return &ahead{conn, r}, nil // an FTP server speaks first, perhaps in one packet with the proxy's answer
+	return &ahead{conn, r}, nil // an FTP server speaks first, perhaps in the same packet as the proxy's answer
 }
 
-// ahead is a connection of which a reader holds the first bytes.
+// ahead is a connection whose first bytes are in a reader's buffer.
 type ahead struct {
 	net.Conn
 	r *bufio.Reader

@@ -10,10 +10,10 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// maxResent is how often a batch that arrived damaged is sent again.
+// maxResent is the limit for sending a batch again that arrived damaged.
 const maxResent = 2
 
-// advice tells the robot's operator what to do about a batch that was put aside.
+// advice returns what the robot's operator should do about a batch that was put aside.
 func advice(reason wire.Reason) string {
 	switch reason {
 	case wire.ReasonSHAMismatch:
@@ -34,7 +34,7 @@ func advice(reason wire.Reason) string {
 	return "This robot does not know the reason: is there a newer robotd?"
 }
 
-// intact reports whether the robot's own copy of the batch still has its digest.
+// intact reports whether the robot's copy of the batch still has its digest.
 func intact(b batch.Spooled) (bool, error) {
 	f, err := os.Open(b.Path)
 	if err != nil {

@@ -20,29 +20,29 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// Service speaks to the service by HTTP: it is a Target and a Desk. Its client
-// needs a limit of time for answers (Transport.ResponseHeaderTimeout), for a
-// half-open connection says nothing for ever.
+// Service sends batches over HTTP. It is a Target and a ReceiptSource. Its client needs a time-out
+// for answers (Transport.ResponseHeaderTimeout), since a half-open connection never reports an
+// error.
 type Service struct {
-	Base          string // URL of the service, such as https://sheaf.example.jp
+	Base          string // of the service, such as https://sheaf.example.jp
 	Robot, Secret string
-	Key           ed25519.PublicKey // of the service, which signs receipts
+	Key           ed25519.PublicKey // of the service, to verify receipts
 	Client        *http.Client
 
-	Moved func(at int64, first bool) // told how far a batch is; may be nil: see Uploader.Moved
+	Moved func(at int64, first bool) // receives the progress of a batch; may be nil: see Uploader.Moved
 }
 
-// Name is the service's URL.
+// Name returns the service's URL.
 func (s *Service) Name() string { return s.Base }
 
-// Send uploads the batch by tus 1.0, going on at the offset that the service
-// names, and then puts the manifest.
+// Send uploads the batch with tus 1.0, from the offset that the service names, and then puts the
+// manifest.
 func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
-	note := b.Path + ".upload" // remembers where the upload is, at each target
+	note := b.Path + ".upload" // has the location of the upload at each target
 	location, offset, err := s.resume(ctx, note, b)
 	var broken *url.Error
 	if errors.As(err, &broken) && ctx.Err() == nil {
-		return &DownError{err} // not one byte of the batch was sent yet: whatever the batch
+		return &DownError{err} // no byte of the batch was sent, so the batch is not to blame
 	}
 	if err != nil {
 		return err
@@ -61,13 +61,13 @@ func (s *Service) Send(ctx context.Context, b batch.Spooled) error {
 	return nil
 }
 
-// resume finds the upload that was begun, or begins one.
+// resume returns an upload that was begun, or begins one.
 func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (location string, offset int64, err error) {
 	known, err := os.ReadFile(note)
 	if err != nil && !os.IsNotExist(err) {
 		return "", 0, err
 	}
-	// Another target's upload is of no use here, and that target may be away for long.
+	// Another target's upload cannot be used here, and that target may be down for long.
 	others, location := s.noted(string(known))
 	if location != "" {
 		offset, err = s.offset(ctx, location)
@@ -84,7 +84,8 @@ func (s *Service) resume(ctx context.Context, note string, b batch.Spooled) (loc
 	return location, 0, os.WriteFile(note, []byte(others+s.Base+" "+location+"\n"), 0o644)
 }
 
-// noted divides a note, of lines of target and location, into the others' lines and the location here.
+// noted splits a note, which has a target and location in each line, into the lines of other
+// targets and the location at this one.
 func (s *Service) noted(text string) (others, location string) {
 	for line := range strings.Lines(text) {
 		if at, ok := strings.CutPrefix(line, s.Base+" "); ok {
@@ -154,7 +155,7 @@ func (s *Service) patch(ctx context.Context, location string, b batch.Spooled, o
 	req.ContentLength = b.Size - offset
 	req.Header.Set("Content-Type", "application/offset+octet-stream")
 	req.Header.Set("Upload-Offset", strconv.FormatInt(offset, 10))
-	req.Header.Set("Expect", "100-continue") // one that does not want the bytes says so before they are sent
+	req.Header.Set("Expect", "100-continue") // so that a service that refuses the bytes does so before they are sent
 	resp, err := s.do(req, http.StatusNoContent)
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func (s *Service) putManifest(ctx context.Context, b batch.Spooled) error {
 	return nil
 }
 
-// Receipt asks for the receipt of the batch's bytes and checks who signed it and for what.
+// Receipt fetches the receipt of a batch and checks its signature, batch and digest.
 func (s *Service) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	req, err := s.request(ctx, http.MethodGet, s.Base+batchPath(wire.PathReceipt, id)+"?sha256="+url.QueryEscape(sha256), nil)
 	if err != nil {
@@ -227,7 +228,7 @@ func (s *Service) request(ctx context.Context, method, url string, body io.Reade
 	return req, nil
 }
 
-// do sends the request and turns every answer but the wanted ones into an error.
+// do sends the request. Any answer that is not in want is an error.
 func (s *Service) do(req *http.Request, want ...int) (*http.Response, error) {
 	resp, err := s.Client.Do(req)
 	if err != nil {
@@ -242,7 +243,7 @@ func (s *Service) do(req *http.Request, want ...int) (*http.Response, error) {
 	return nil, answered(resp)
 }
 
-// answered gives an answer that is none of those wanted as an error.
+// answered returns the error for an unwanted answer.
 func answered(resp *http.Response) error {
 	said := problem(resp)
 	err := fmt.Errorf("%s %s: %s%s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimRight(": "+said.Title+": "+said.Detail, ": "))
@@ -262,7 +263,7 @@ func answered(resp *http.Response) error {
 	return err
 }
 
-// problem returns what an error's body says, where it says something.
+// problem returns the description in an error's body, if there is one.
 func problem(resp *http.Response) (p wire.Problem) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(data, &p) != nil {
@@ -271,7 +272,8 @@ func problem(resp *http.Response) (p wire.Problem) {
 	return p
 }
 
-// RetryAfter reads a Retry-After header, in seconds or as a date; zero where there is none.
+// RetryAfter parses a Retry-After header, in seconds or as a date. It returns zero if there is
+// none.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := h.Get("Retry-After")
 	if n, err := strconv.Atoi(value); err == nil && n > 0 {
@@ -283,7 +285,7 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// drop reads what is left of a body, within reason, so that the connection can be used again.
+// drop reads the rest of a short body, so that the connection can be reused.
 func drop(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 	resp.Body.Close()

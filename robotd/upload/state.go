@@ -8,35 +8,35 @@ import (
 	"sheaf/internal/wire"
 )
 
-// State is how far the uploader is, for people.
+// State is the uploader's progress, for display.
 type State struct {
-	Sending wire.BatchID // on its way right now; empty: none
-	To      string       // by which target
-	Since   time.Time    // when this try began
-	From    int64        // bytes of it that the service had then, where that is known
-	Moved   int64        // bytes of it that have gone out or were there
+	Sending wire.BatchID // the batch that is being sent; empty: none
+	To      string       // name of its target
+	Since   time.Time    // start of this try
+	From    int64        // bytes that the service had at the start, if known
+	Moved   int64        // bytes that the service had or that were sent since
 	Targets []TargetState
-	Batches map[wire.BatchID]BatchState // those in the spool that were tried
+	Batches map[wire.BatchID]BatchState // batches in the spool that were tried
 }
 
-// TargetState is how a way to the service does.
+// TargetState is the state of a target.
 type TargetState struct {
 	Name     string
-	Failures int       // in a row, whichever the batch
-	Again    time.Time // left alone until then; zero or past: it is not
+	Failures int       // successive failures, with any batch
+	Again    time.Time // not used before; zero or past: in use
 	Error    string    // of the last failure
-	Failed   time.Time // when that was; zero: never since the start
-	Sent     time.Time // when it last took a batch
+	Failed   time.Time // time of the last failure; zero: none since the start
+	Sent     time.Time // time of the last batch sent
 }
 
-// BatchState is what a batch waits for.
+// BatchState says what a batch waits for.
 type BatchState struct {
-	Known wire.State // what the service says of it; empty: it has not got it
-	Error string     // of the last failure since the last success
-	Next  time.Time  // when it is looked at again
+	Known wire.State // state at the service; empty: the service does not have the batch
+	Error string     // last failure since the last success
+	Next  time.Time  // time of the next step
 }
 
-// watched is the State as the uploader keeps it.
+// watched has the uploader's State.
 type watched struct {
 	mu sync.Mutex // guards s
 	s  State
@@ -48,7 +48,7 @@ func (w *watched) change(fn func(*State)) {
 	fn(&w.s)
 }
 
-// State tells how far the uploader is. It may be called at any time.
+// State returns the uploader's progress. It may be called concurrently with all other methods.
 func (u *Uploader) State() State {
 	u.seen.mu.Lock()
 	defer u.seen.mu.Unlock()
@@ -58,8 +58,8 @@ func (u *Uploader) State() State {
 	return s
 }
 
-// Moved notes that the batch on its way has got to a place, in bytes; targets tell it as
-// they send. first says that a try begins there.
+// Moved records the position in the batch that is being sent, in bytes. Targets call it while they
+// send. first says that a try begins there.
 func (u *Uploader) Moved(at int64, first bool) {
 	u.seen.change(func(s *State) {
 		if s.Sending == "" {
@@ -78,7 +78,7 @@ func (u *Uploader) sending(id wire.BatchID, to string) {
 	})
 }
 
-// sent notes the end of a try at a target.
+// sent records the end of a try at a target.
 func (u *Uploader) sent(i int, err error, r retry) {
 	u.seen.change(func(s *State) {
 		s.Sending, s.To = "", ""
@@ -92,7 +92,7 @@ func (u *Uploader) sent(i int, err error, r retry) {
 	})
 }
 
-// stands notes what a batch waits for.
+// stands updates what a batch waits for.
 func (u *Uploader) stands(id wire.BatchID, set func(*BatchState)) {
 	u.seen.change(func(s *State) {
 		b := s.Batches[id]

@@ -24,7 +24,8 @@ func (dead) Send(context.Context, batch.Spooled) error {
 	return &DownError{errors.New("no route to it")}
 }
 
-// TestState: who looks sees which batch is on its way, how far, by which target, and what is wrong with the others.
+// TestState: State shows which batch is being sent, how far and to which target, and what is wrong
+// with the other targets.
 func TestState(t *testing.T) {
 	const size = 3 << 20
 	path := filepath.Join(t.TempDir(), "b.tar.gz")
@@ -49,7 +50,7 @@ func TestState(t *testing.T) {
 	defer srv.Close()
 	service := &Service{Base: srv.URL, Client: srv.Client()}
 	w := &world{batches: []batch.Spooled{{ID: "r1-20261121T000000Z-1", Path: path, Size: size}}}
-	u := New(Options{Spool: w, Targets: []Target{dead{}, service}, Desk: w, BackOff: time.Hour})
+	u := New(Options{Spool: w, Targets: []Target{dead{}, service}, Receipts: w, BackOff: time.Hour})
 	service.Moved = u.Moved
 	done := make(chan error, 1)
 	go func() {
@@ -59,10 +60,10 @@ func TestState(t *testing.T) {
 	<-half
 	s := u.State()
 	if s.Sending != w.batches[0].ID || s.To != srv.URL || s.Moved < size/2 || s.Since.IsZero() {
-		t.Errorf("half-way it says %+v", s)
+		t.Errorf("state in the middle of the upload: %+v", s)
 	}
 	if d := s.Targets[0]; d.Failures != 1 || !strings.Contains(d.Error, "no route") || d.Failed.IsZero() || !d.Again.After(time.Now()) || !d.Sent.IsZero() {
-		t.Errorf("of the dead target it says %+v", d)
+		t.Errorf("state of the dead target: %+v", d)
 	}
 	close(goOn)
 	if err := <-done; err != nil {
@@ -70,11 +71,11 @@ func TestState(t *testing.T) {
 	}
 	s = u.State()
 	if s.Sending != "" || s.Targets[1].Sent.IsZero() || s.Targets[1].Failures != 0 {
-		t.Errorf("after it, it says %+v", s)
+		t.Errorf("state after the upload: %+v", s)
 	}
 }
 
-// TestNotesOfTargets: where an upload is at one target says nothing of another, and neither forgets the other's.
+// TestNotesOfTargets: the locations at several targets are kept apart.
 func TestNotesOfTargets(t *testing.T) {
 	a, b := &Service{Base: "http://a"}, &Service{Base: "http://a:81"}
 	note := "http://a http://a/v1/uploads/1\nhttp://a:81 http://a:81/v1/uploads/2\n"

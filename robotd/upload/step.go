@@ -10,10 +10,10 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// step asks for the batch's receipt and sends the batch where the service has
-// it not. It reports whether the batch left the spool; an error is the spool's.
+// step asks for the batch's receipt, and sends the batch if the service does not have it. It
+// reports whether the batch left the spool. It returns only errors of the spool.
 func (u *Uploader) step(ctx context.Context, b batch.Spooled, p *progress) (gone bool, err error) {
-	receipt, err := u.opt.Desk.Receipt(ctx, b.ID, b.SHA256)
+	receipt, err := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 	if err == nil || errors.Is(err, ErrUnknown) {
 		u.isBack(p)
 	}
@@ -22,24 +22,24 @@ func (u *Uploader) step(ctx context.Context, b batch.Spooled, p *progress) (gone
 			return false, nil
 		}
 	} else if err != nil {
-		p.due = u.backOff(ctx, &p.desk, err, "batch", b.ID)
+		p.due = u.backOff(ctx, &p.receipt, err, "batch", b.ID)
 		u.stands(b.ID, func(s *BatchState) { s.Error = err.Error() })
 		return false, nil
 	}
 	u.stands(b.ID, func(s *BatchState) { s.Known, s.Error = receipt.State, "" })
-	p.desk = retry{}
+	p.receipt = retry{}
 	return u.obey(ctx, b, p, receipt)
 }
 
-// isBack makes the batches due that waited for a service that did not answer: it has just
-// answered for one of them.
+// isBack makes all batches due that waited for a service that did not answer, as it has just
+// answered.
 func (u *Uploader) isBack(p *progress) {
-	if p.desk.failures == 0 {
+	if p.receipt.failures == 0 {
 		return
 	}
 	for _, other := range u.state {
-		if other != p && other.desk.failures > 0 {
-			other.desk, other.due = retry{}, time.Time{}
+		if other != p && other.receipt.failures > 0 {
+			other.receipt, other.due = retry{}, time.Time{}
 		}
 	}
 	u.Wake()
@@ -49,7 +49,7 @@ func (u *Uploader) isBack(p *progress) {
 func (u *Uploader) obey(ctx context.Context, b batch.Spooled, p *progress, receipt *wire.Receipt) (gone bool, err error) {
 	switch {
 	case receipt.SHA256 != b.SHA256:
-		p.due = u.backOff(ctx, &p.desk, fmt.Errorf("the receipt is for other bytes: sha256 %s, not %s", receipt.SHA256, b.SHA256), "batch", b.ID)
+		p.due = u.backOff(ctx, &p.receipt, fmt.Errorf("the receipt is for other bytes: sha256 %s, not %s", receipt.SHA256, b.SHA256), "batch", b.ID)
 		return false, nil
 	case receipt.State == wire.StatePublished:
 		u.opt.Log.Info("batch published", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version)
@@ -77,7 +77,7 @@ func (u *Uploader) obey(ctx context.Context, b batch.Spooled, p *progress, recei
 	return true, u.putAside(b, receipt, why)
 }
 
-// sendAgain sends a batch that arrived damaged once more.
+// sendAgain sends a batch again that arrived damaged.
 func (u *Uploader) sendAgain(ctx context.Context, b batch.Spooled, p *progress, old *wire.Receipt) (gone bool, err error) {
 	u.opt.Log.Warn("batch arrived damaged; it is sent again", "batch", b.ID, "detail", old.Detail)
 	receipt := u.send(ctx, b, p)
@@ -99,8 +99,8 @@ func (u *Uploader) putAside(b batch.Spooled, receipt *wire.Receipt, why string) 
 	return u.opt.Spool.Quarantine(b.ID, why)
 }
 
-// send brings the batch to the first target that takes it, and gives the
-// receipt; nil where there is none yet: p.due then says when to go on.
+// send sends the batch to the first target that accepts it, and returns the receipt. If there is
+// none yet, it returns nil and sets p.due.
 func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire.Receipt {
 	now := time.Now()
 	for i, target := range u.opt.Targets {
@@ -113,23 +113,23 @@ func (u *Uploader) send(ctx context.Context, b batch.Spooled, p *progress) *wire
 		var refused *RefusedError
 		if err == nil || errors.As(err, &refused) {
 			u.targets[i] = retry{}
-			receipt, rerr := u.opt.Desk.Receipt(ctx, b.ID, b.SHA256)
+			receipt, rerr := u.opt.Receipts.Receipt(ctx, b.ID, b.SHA256)
 			switch {
 			case rerr == nil:
 				p.at[i] = retry{}
 				u.opt.Log.Info("batch sent", "batch", b.ID, "bytes", b.Size, "to", target.Name(), "state", receipt.State)
 				return receipt
 			case refused != nil && refused.Reason == wire.ReasonTooLarge && errors.Is(rerr, ErrUnknown):
-				// Nobody has signed this, but nothing is lost by it: the batch is
-				// kept, and would stop nobody but itself if it was tried for ever.
+				// The answer is not signed, but nothing is lost: the batch is kept. Trying it again
+				// for ever would be of no use.
 				return &wire.Receipt{Batch: b.ID, SHA256: b.SHA256, State: wire.StateQuarantined, Reason: refused.Reason, Detail: refused.Error()}
 			case err == nil && errors.Is(rerr, ErrUnknown):
-				// By FTP the service may need a moment to find the manifest.
+				// With FTP the service may need a moment to find the manifest.
 				p.at[i] = retry{due: time.Now().Add(u.opt.Poll)}
 				p.due = p.at[i].due
 				return nil
 			case err == nil:
-				p.due = u.backOff(ctx, &p.desk, rerr, "batch", b.ID)
+				p.due = u.backOff(ctx, &p.receipt, rerr, "batch", b.ID)
 				return nil
 			}
 		}
@@ -158,7 +158,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// backOff counts a failure, says so in the log, and gives the time of the next try.
+// backOff counts and logs a failure, and returns the time of the next try.
 func (u *Uploader) backOff(ctx context.Context, r *retry, err error, about ...any) time.Time {
 	wait := min(u.opt.BackOff<<min(r.failures, 20), u.opt.BackOffMax)
 	if wait <= 0 {
@@ -172,7 +172,7 @@ func (u *Uploader) backOff(ctx context.Context, r *retry, err error, about ...an
 	}
 	r.due = time.Now().Add(wait)
 	if ctx.Err() == nil {
-		u.opt.Log.Warn("batch not uploaded", append(about, "error", err, "tries", r.failures, "again", wait.Round(time.Second))...)
+		u.opt.Log.Warn("batch not uploaded", append(about, "err", err, "tries", r.failures, "again", wait.Round(time.Second))...)
 	}
 	return r.due
 }

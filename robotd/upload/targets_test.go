@@ -12,7 +12,7 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// ways is a target among several to the service that world is.
+// ways is one of several targets of world's service.
 type ways struct {
 	*world
 	name  string
@@ -31,7 +31,7 @@ func (w *ways) Send(_ context.Context, b batch.Spooled) error {
 	return nil
 }
 
-// many is a spool of batches and the desk for them.
+// many is a spool with several batches, and their receipts.
 type many struct {
 	*world
 	left []batch.Spooled
@@ -56,8 +56,8 @@ func (m *many) Receipt(_ context.Context, id wire.BatchID, sha256 string) (*wire
 	return &wire.Receipt{Batch: id, SHA256: sha256, State: wire.StatePublished}, nil
 }
 
-// TestDeadTargetStarvesNoOther: what cannot be reached costs one try in its own
-// time, not one for every batch, and the others get everything at once.
+// TestDeadTargetStarvesNoOther: a dead target is tried once for each of its waits, not once for
+// every batch, and the other targets get everything at once.
 func TestDeadTargetStarvesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{have: make(map[wire.BatchID]bool)}
@@ -76,7 +76,7 @@ func TestDeadTargetStarvesNoOther(t *testing.T) {
 				m.left = append(m.left, batch.Spooled{ID: wire.BatchID(fmt.Sprintf("r1-20261121T030000Z-%d", len(w.have)+n)), SHA256: "aa"})
 			}
 		}
-		u := New(Options{Spool: m, Targets: []Target{dead, good}, Desk: m, BackOff: time.Minute})
+		u := New(Options{Spool: m, Targets: []Target{dead, good}, Receipts: m, BackOff: time.Minute})
 		start := time.Now()
 		fill()
 		if err := u.Drain(t.Context()); err != nil {
@@ -94,8 +94,8 @@ func TestDeadTargetStarvesNoOther(t *testing.T) {
 	})
 }
 
-// TestOneBatchAtOneTarget: a batch that one target will not take goes to the
-// next, and the first goes on getting the others.
+// TestOneBatchAtOneTarget: a batch that one target refuses goes to the next one, and the first
+// target still gets the other batches.
 func TestOneBatchAtOneTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{have: make(map[wire.BatchID]bool)}
@@ -109,7 +109,7 @@ func TestOneBatchAtOneTarget(t *testing.T) {
 		second := &ways{world: w, name: "second", err: func() error { return nil }}
 		m := &many{world: w, left: []batch.Spooled{{ID: "r1-20261121T030000Z-1", SHA256: "aa"}, {ID: "r1-20261121T030000Z-2", SHA256: "aa"}}}
 		start := time.Now()
-		u := New(Options{Spool: m, Targets: []Target{first, second}, Desk: m})
+		u := New(Options{Spool: m, Targets: []Target{first, second}, Receipts: m})
 		if err := u.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}

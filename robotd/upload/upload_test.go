@@ -21,16 +21,16 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// world plays spool, target and desk at once.
+// world is a spool, a target and a ReceiptSource.
 type world struct {
 	batches     []batch.Spooled
-	send        func(n int) error // for the n-th try
+	send        func(n int) error // result of the n-th try
 	tries       []time.Time
 	state       wire.State // empty: unknown until it is sent
 	sha         string
 	removed     int
 	quarantined string
-	have        map[wire.BatchID]bool // where several are sent
+	have        map[wire.BatchID]bool // if several are sent
 }
 
 func (w *world) Spool() ([]batch.Spooled, error) { return w.batches, nil }
@@ -76,7 +76,7 @@ func TestBackOff(t *testing.T) {
 			}
 			return nil
 		}
-		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w, BackOff: 10 * time.Second})
+		u := New(Options{Spool: w, Targets: []Target{w}, Receipts: w, BackOff: 10 * time.Second})
 		if err := u.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -94,14 +94,14 @@ func TestBackOff(t *testing.T) {
 func TestReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{batches: []batch.Spooled{one}, sha: "aa", state: wire.StateQuarantined}
-		u := New(Options{Spool: w, Targets: []Target{w}, Desk: w})
+		u := New(Options{Spool: w, Targets: []Target{w}, Receipts: w})
 		if err := u.Drain(t.Context()); err != nil || !strings.HasPrefix(w.quarantined, "clock: an hour off\nSet this robot's clock") || w.removed != 0 {
 			t.Errorf("a quarantined batch: %v, %q, removed %d times", err, w.quarantined, w.removed)
 		}
 		w = &world{batches: []batch.Spooled{one}, sha: "bb", state: wire.StatePublished}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		u = New(Options{Spool: w, Targets: []Target{w}, Desk: w})
+		u = New(Options{Spool: w, Targets: []Target{w}, Receipts: w})
 		if err := u.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) || w.removed != 0 {
 			t.Errorf("a receipt for other bytes: %v, removed %d times", err, w.removed)
 		}
@@ -150,12 +150,12 @@ func TestReceiptOfAnotherKey(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Receipt(t.Context(), "r1-20261121T030000Z-2", "aa"); err == nil {
-		t.Error("a receipt for another batch was believed")
+		t.Error("a receipt for another batch was accepted")
 	}
 }
 
-// FTP, against the library's own server on a folder: what is there already is not
-// sent again, and the manifest comes last.
+// TestFTPResumes uses the library's own server on a folder: bytes that are there are not sent
+// again, and the manifest comes last.
 func TestFTPResumes(t *testing.T) {
 	root := t.TempDir()
 	driver, err := file.NewDriver(root)
@@ -204,6 +204,6 @@ func TestFTPResumes(t *testing.T) {
 	}
 	to.Secret = "wrong"
 	if err := to.Send(t.Context(), b); err == nil {
-		t.Error("a wrong secret was taken")
+		t.Error("a wrong secret was accepted")
 	}
 }

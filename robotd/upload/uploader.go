@@ -13,33 +13,32 @@ import (
 	"sheaf/robotd/batch"
 )
 
-// Target takes batches. Send returns nil when the service has the whole batch
-// and its manifest. It may be called again for the same batch and then goes on
-// where it was broken off. Its errors are *DownError, *LaterError and
-// *RefusedError where it knows so much.
+// Target accepts batches. Send returns nil when the service has the whole batch and its manifest.
+// If it is called again for the same batch, it continues. Its errors are *DownError, *LaterError or
+// *RefusedError when it can tell.
 type Target interface {
 	Name() string // for the log
 	Send(ctx context.Context, b batch.Spooled) error
 }
 
-// Desk gives out receipts, checked for the service's signature: of the bytes of
-// the batch that have the digest. ErrUnknown says that the service does not have them.
-type Desk interface {
+// ReceiptSource returns receipts. Receipt returns the receipt for a batch with that digest, after
+// checking the service's signature, or ErrUnknown if the service does not have the batch.
+type ReceiptSource interface {
 	Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 }
 
-// Desks asks one desk after another until one answers, the one that answered last first: a dead
-// one costs its time-out once, not at every look.
-type Desks struct {
-	all   []Desk
+// ReceiptSources tries one source after another until one answers, beginning with the one that
+// answered last: so the time-out of a dead source is waited for only once.
+type ReceiptSources struct {
+	all   []ReceiptSource
 	first atomic.Int32
 }
 
-// NewDesks takes desks in the order of preference.
-func NewDesks(all ...Desk) *Desks { return &Desks{all: all} }
+// NewReceiptSources returns the sources, which are given in the order of preference.
+func NewReceiptSources(all ...ReceiptSource) *ReceiptSources { return &ReceiptSources{all: all} }
 
-// Receipt gives the first answer there is, be it ErrUnknown.
-func (d *Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
+// Receipt returns the first answer, which may be ErrUnknown.
+func (d *ReceiptSources) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error) {
 	var errs []error
 	first := int(d.first.Load())
 	for k := range d.all {
@@ -54,47 +53,46 @@ func (d *Desks) Receipt(ctx context.Context, id wire.BatchID, sha256 string) (*w
 	return nil, errors.Join(errs...)
 }
 
-// Spool is where batches wait.
+// Spool is the store of batches that wait.
 type Spool interface {
 	Spool() ([]batch.Spooled, error)
 	Remove(id wire.BatchID) error
 	Quarantine(id wire.BatchID, reason string) error
 }
 
-// Options say how to upload. The zero value of each duration means its default.
+// Options are the settings of an Uploader. Durations that are zero have a default.
 type Options struct {
-	Spool   Spool
-	Targets []Target // ways to one service, in the order of preference
-	Desk    Desk
-	Log     *slog.Logger
+	Spool    Spool
+	Targets  []Target // ways to one service, in the order of preference
+	Receipts ReceiptSource
+	Log      *slog.Logger
 
-	Poll       time.Duration // between two looks for a receipt; default a minute
-	BackOff    time.Duration // after the first failure, doubled with each further one; default 10 s
-	BackOffMax time.Duration // default an hour
+	Poll       time.Duration // interval of asking for a receipt; default a minute
+	BackOff    time.Duration // wait after the first failure, doubled with each further one; default 10 s
+	BackOffMax time.Duration // longest wait after a failure; default an hour
 
-	Published   func(batch.Spooled, *wire.Receipt) error // told before the batch leaves the spool; may be nil
-	Quarantined func(batch.Spooled, *wire.Receipt) error // as above
+	Published   func(batch.Spooled, *wire.Receipt) error // called before the batch leaves the spool; may be nil
+	Quarantined func(batch.Spooled, *wire.Receipt) error // as Published
 }
 
-// Uploader carries batches. Run and Drain must not run at once.
+// Uploader sends batches. Run and Drain must not be called concurrently.
 type Uploader struct {
 	opt     Options
 	wake    chan struct{}
-	targets []retry // of each target, whatever the batch
+	targets []retry // by target, for any batch
 	state   map[wire.BatchID]*progress
 	seen    watched
 }
 
-// progress is what the uploader knows of a batch. Nothing of it need survive:
-// a new uploader asks for the receipt first.
+// progress is the state of a batch. It is not stored: a new uploader asks for the receipt first.
 type progress struct {
-	due    time.Time
-	desk   retry   // of asking for the receipt
-	at     []retry // of the batch at each target
-	resent int     // times it was sent again because it had arrived damaged
+	due     time.Time
+	receipt retry   // of asking for the receipt
+	at      []retry // of the batch, by target
+	resent  int     // number of times it was sent again because it arrived damaged
 }
 
-// retry counts failures in a row, and says when to try again.
+// retry counts successive failures and has the time of the next try.
 type retry struct {
 	failures int
 	due      time.Time
@@ -133,8 +131,8 @@ func (u *Uploader) Wake() {
 	}
 }
 
-// Run carries batches until ctx ends. It returns only what cannot be mended by
-// trying again: a spool that cannot be read.
+// Run sends batches until ctx ends. It returns an error only if the spool cannot be read; it tries
+// again after any other error.
 func (u *Uploader) Run(ctx context.Context) error {
 	for {
 		_, next, err := u.round(ctx)
@@ -145,7 +143,7 @@ func (u *Uploader) Run(ctx context.Context) error {
 	}
 }
 
-// Drain carries batches until the spool is empty.
+// Drain sends batches until the spool is empty.
 func (u *Uploader) Drain(ctx context.Context) error {
 	for {
 		left, next, err := u.round(ctx)
@@ -169,8 +167,8 @@ func (u *Uploader) sleep(ctx context.Context, until time.Time) {
 	}
 }
 
-// round takes every batch that is due one step on. It returns how many are left
-// and when the next is due.
+// round performs one step of every batch that is due. It returns how many batches are left, and
+// when the next one is due.
 func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err error) {
 	batches, err := u.opt.Spool.Spool()
 	if err != nil {
@@ -203,8 +201,8 @@ func (u *Uploader) round(ctx context.Context) (left int, next time.Time, err err
 	return left, next, nil
 }
 
-// jitter lengthens d by up to a quarter, so that robots that were turned away
-// together do not come back together.
+// jitter extends d by up to a quarter, so that robots that were refused together do not come back
+// together.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/4+1))
 }

@@ -1,34 +1,28 @@
-// Package bandwidth shares out the bytes that are sent: how many a second an
-// account gets, by the time of day; how many a day; and how the service's own
-// line is divided among those who want it.
+// Package bandwidth limits how many bytes are sent: how many bytes a second an account gets, by the
+// time of day; how many a day; and how the service's own line is shared among accounts.
 //
-// The idea is one question, asked before each piece of a transfer: how many of
-// the next n bytes may be moved now? [Flow.Take] waits until the answer is not
-// none. A piece is some thirtieth of a second's worth, so that what changes meanwhile
-// (the hour, the settings) takes effect at the next.
+// Before each piece of a transfer, [Flow.Take] is asked how many of the next n bytes may be sent
+// now. It waits until some may. A piece is about a thirtieth of a second's worth, so a change of
+// the hour or of the settings takes effect with the next piece.
 //
-// Two gates follow one another:
+// There are two limits in sequence:
 //
-//   - the account's rate. All its transfers queue for it in turn, a piece each, so
-//     each gets as much as the others, however many there are. Of an account that
-//     is many people's, anonymous, those from one address (of IPv6, a /64 network)
-//     queue among themselves first, one behind the other, and at a rate of the address's
-//     own where there is one. So addresses get as much as one another, at both gates;
-//   - the line's rate, where there is one. Here the accounts take turns, not
-//     their transfers: who opens ten connections gets no more than who opens one.
-//     This is start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996, section 2):
-//     a piece's tag is the larger of the tag that is being served and the end of
-//     the account's previous piece, and the smallest tag is served first. What an
-//     account leaves unused goes to the others.
+//   - The account's rate. All its transfers take turns, one piece each, so each gets the same,
+//     however many there are. If many people share an account, as with anonymous, the transfers
+//     from one address (of IPv6, a /64 network) first take turns among themselves, and may have a
+//     rate of their own. So all addresses get the same, at both limits.
+//   - The line's rate, if there is one. Here accounts take turns, not transfers: a client with ten
+//     connections gets no more than one with a single connection. This is start-time fair queueing
+//     (Goyal, Vin and Cheng, SIGCOMM 1996, section 2): a piece's tag is the larger of the tag being
+//     served and the end of the account's previous piece, and the smallest tag is served first.
+//     Others get what an account does not use.
 //
-// A day's quota is looked at when a transfer begins: what has begun is finished,
-// but a day's bytes never come to more than twice the quota. The count lies in
-// the database, where all processes of the service add to it every five seconds, and
-// once more when the last transfer has ended at a stop. So a process knows what the
-// others have moved five seconds late, and one that is killed takes its last five
-// seconds' bytes with it: by so much, at the line's rate, a quota may be exceeded. While the database is away
-// each process goes by what it knows, and adds what it has moved when that is back.
+// A day's quota is checked when a transfer begins. A transfer that has begun is completed, unless
+// the day's bytes reach twice the quota. The count is in the database. All processes of the service
+// add to it every five seconds, and once more at a stop when the last transfer has ended. So each
+// process learns of the others' bytes five seconds late, and a process that is killed loses the
+// count of its last five seconds: a quota may be exceeded by that much. While the database is down
+// each process uses its own count, and adds it later.
 //
-// Rates are kept by each process for itself: of n serve processes each gives an
-// account its whole rate.
+// Each process applies rates by itself: with n serve processes an account may get n times its rate.
 package bandwidth

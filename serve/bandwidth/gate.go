@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// burst is for how long who was idle may exceed a rate.
+// burst is for how long a transfer may exceed the rate after being idle.
 const burst = 250 * time.Millisecond
 
-// gate lets pieces through one after the other, at a rate.
+// gate lets pieces pass one after the other, at a rate.
 type gate struct {
-	turn chan struct{} // holds one element while somebody is at the gate
+	turn chan struct{} // holds one element while a piece is at the gate
 
 	mu   sync.Mutex // guards what follows
-	free time.Time  // when the next piece may go
+	free time.Time  // when the next piece may pass
 }
 
 func newGate() gate { return gate{turn: make(chan struct{}, 1)} }
 
-// enter waits for one's turn; leave must follow. Those who wait enter in the order in
-// which they came.
+// enter waits for the caller's turn; leave must follow. Callers enter in the order in which they
+// came.
 func (g *gate) enter(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -33,8 +33,8 @@ func (g *gate) enter(ctx context.Context) error {
 
 func (g *gate) leave() { <-g.turn }
 
-// pass lets n bytes of who has entered through, at rate bytes a second. Only one at a
-// time has its time set, so a change of the rate holds at once.
+// pass waits until the caller, who has entered, may send n bytes at rate bytes a second. Only one
+// piece is timed in advance, so a change of the rate takes effect at once.
 func (g *gate) pass(ctx context.Context, n, rate int64) error {
 	now := time.Now()
 	g.mu.Lock()
@@ -47,23 +47,23 @@ func (g *gate) pass(ctx context.Context, n, rate int64) error {
 	return sleep(ctx, at.Sub(now))
 }
 
-// idle reports whether the gate is as one that was never used.
+// idle reports whether the gate is like a new one.
 func (g *gate) idle(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !now.Before(g.free.Add(burst))
 }
 
-// origin is what the transfers from one address share, of an account that is many people's.
+// origin is shared by the transfers from one address, for an account that many people use.
 type origin struct {
 	gate
 	flows int // guarded by Meter.mu
 }
 
-// fewOrigins is how many are kept without a look at whether they are of use.
+// fewOrigins is the number of origins up to which idle ones are not removed.
 const fewOrigins = 256
 
-// origin finds or makes what an address shares. Meter.mu is held.
+// origin returns the origin of an address, and creates it if missing. Meter.mu must be held.
 func (a *account) origin(from netip.Prefix) *origin {
 	o := a.origins[from]
 	if o != nil {

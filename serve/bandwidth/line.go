@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// line divides a rate among accounts: see the package comment.
+// line shares a rate among accounts: see the package comment.
 type line struct {
 	mu     sync.Mutex // guards what follows, and account.end
 	queue  queue
-	now    float64     // the tag that was served last
-	free   time.Time   // when the next piece may go
-	rate   int64       // bytes a second, as the last who came knew it
-	waking *time.Timer // calls serve when free comes; nil where nobody waits
+	now    float64     // the tag served last
+	free   time.Time   // when the next piece may pass
+	rate   int64       // bytes a second, as given by the last caller
+	waking *time.Timer // calls serve at free; nil if nobody waits
 	count  uint64
 }
 
 // request is a piece that waits for its turn.
 type request struct {
-	tag   float64 // where its account's turn begins, in bytes of virtual time
-	order uint64  // of arrival, among equal tags
+	tag   float64 // start of the piece in virtual time, in bytes
+	order uint64  // of arrival, to order equal tags
 	bytes int64
-	turn  chan struct{} // closed when it may go
-	at    int           // in the queue; -1 when not there
+	turn  chan struct{} // closed when the piece may pass
+	at    int           // index in the queue; -1: not in it
 }
 
-// wait lets n bytes of an account through when it is the account's turn.
+// wait waits until an account may send n bytes.
 func (l *line) wait(ctx context.Context, a *account, n, rate int64) error {
 	l.mu.Lock()
 	start := max(l.now, a.end)
@@ -51,7 +51,7 @@ func (l *line) wait(ctx context.Context, a *account, n, rate int64) error {
 	}
 }
 
-// serve lets go what may go now, and sees to it that it is called when more may. l.mu is held.
+// serve lets all pieces pass that may pass now, and sets a timer for the next. l.mu must be held.
 func (l *line) serve() {
 	now := time.Now()
 	if early := now.Add(-time.Second / perSecond); l.free.Before(early) {
@@ -74,7 +74,7 @@ func (l *line) serve() {
 	})
 }
 
-// queue is a heap of requests, the smallest tag first.
+// queue is a heap of requests by tag.
 type queue []*request
 
 func (q queue) Len() int { return len(q) }

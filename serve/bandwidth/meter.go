@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Limits are an account's own.
+// Limits are the limits of an account.
 type Limits struct {
-	Rate  *Rates // nil: none
-	Each  *Rates // of what each address gets of it, where addresses are known; nil: no limit
-	Quota int64  // bytes a day; 0: none
+	Rate  *Rates // of the account; nil: no limit
+	Each  *Rates // of each address, if addresses are known; nil: no limit
+	Quota int64  // bytes a day; 0: no limit
 }
 
-// QuotaError says that an account's bytes of the day are used up.
+// QuotaError says that an account has used up its bytes of the day.
 type QuotaError struct {
 	Quota, Used int64
-	Next        time.Time // when the next day begins, in the service's zone
+	Next        time.Time // start of the next day, in the service's zone
 }
 
 func (e *QuotaError) Error() string {
@@ -28,16 +28,15 @@ func (e *QuotaError) Error() string {
 		e.Used, FormatSize(e.Quota), e.Next.UTC().Format(time.RFC3339), e.Next.Format("Monday 2 January 2006 15:04 MST"))
 }
 
-// Options of a Meter.
+// Options are the settings of a Meter.
 type Options struct {
-	DB   *sql.DB        // where the days' bytes are counted, migrated; nil: in this process only
+	DB   *sql.DB        // for the counts of days, migrated; nil: count only in this process
 	Line *Rates         // of all accounts together; nil: no limit
-	Zone *time.Location // in which a quota's day begins; default UTC
+	Zone *time.Location // zone in which a quota's day begins; default UTC
 	Log  *slog.Logger   // default: slog.Default
 }
 
-// Meter measures and limits what all accounts move. Its methods may be called
-// from many goroutines at once.
+// Meter counts and limits the transfers of all accounts. Its methods may be called concurrently.
 type Meter struct {
 	Options
 	line *line
@@ -46,27 +45,27 @@ type Meter struct {
 	accounts map[string]*account
 }
 
-// account is what the transfers of one account share. It is kept for as long as
-// there are any, or bytes of theirs that have not been counted in the database.
+// account is shared by the transfers of one account. It exists while there are transfers, or bytes
+// that are not counted in the database yet.
 type account struct {
 	name string
 	gate
 
-	flows   int                      // guarded by Meter.mu, as what follows
-	origins map[netip.Prefix]*origin // where addresses are known
-	sweep   int                      // of so many origins, those that are idle go
+	flows   int                      // guarded by Meter.mu, as the next two
+	origins map[netip.Prefix]*origin // by address, if known
+	sweep   int                      // number of origins at which idle ones are removed
 
-	counting sync.Mutex // held while the counts go to the database
+	counting sync.Mutex // held while the count is sent to the database
 
 	mu      sync.Mutex // guards what follows
-	day     string     // that the counts are of
-	counted int64      // of the day, by all processes, when the database was last asked
-	fresh   int64      // moved since
-	asked   bool       // counted is what the database said
-	end     float64    // tag of the end of its last piece; guarded by line.mu
+	day     string     // day of the counts
+	counted int64      // bytes of the day by all processes, as the database last said
+	fresh   int64      // bytes sent since
+	asked   bool       // counted is from the database
+	end     float64    // virtual end of the last piece; guarded by line.mu
 }
 
-// New makes a meter. Where there is a database, Run must run.
+// New returns a meter. If there is a database, Run must be running.
 func New(opt Options) *Meter {
 	if opt.Zone == nil {
 		opt.Zone = time.UTC
@@ -77,22 +76,21 @@ func New(opt Options) *Meter {
 	return &Meter{Options: opt, line: new(line), accounts: make(map[string]*account)}
 }
 
-// Flow is one transfer of an account. It is used by one goroutine at a time, and
-// must be closed.
+// Flow is a transfer of an account. It must not be used concurrently, and must be closed.
 type Flow struct {
 	meter   *Meter
 	account *account
-	origin  *origin // nil where no address is known
+	origin  *origin // nil if the address is unknown
 	closed  sync.Once
 }
 
-// Begin admits a transfer of an account, or fails with a *QuotaError.
+// Begin begins a transfer of an account, or returns a *QuotaError.
 func (m *Meter) Begin(ctx context.Context, name string, l Limits) (*Flow, error) {
 	return m.BeginFrom(ctx, name, netip.Prefix{}, l)
 }
 
-// BeginFrom is Begin for an account that is many people's: the addresses share what it
-// gets evenly, however many transfers each has. The zero prefix is no address.
+// BeginFrom is Begin for an account that many people use: all addresses get the same share, however
+// many transfers they have. The zero prefix means that the address is unknown.
 func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l Limits) (*Flow, error) {
 	m.mu.Lock()
 	a := m.accounts[name]
@@ -109,7 +107,7 @@ func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l
 	m.mu.Unlock()
 	if l.Quota > 0 {
 		if err := m.ask(ctx, a); err != nil {
-			// Without its database the service still serves: what is counted here is what is known.
+			// Without its database the service continues with its own count.
 			m.Log.WarnContext(ctx, "bandwidth: the day's bytes are not known", "account", name, "err", err)
 		}
 		if used := m.used(a); used >= l.Quota {
@@ -120,7 +118,7 @@ func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l
 	return f, nil
 }
 
-// Close ends the transfer; it may be called again.
+// Close ends the transfer. It may be called more than once.
 func (f *Flow) Close() error {
 	f.closed.Do(func() {
 		f.meter.mu.Lock()
@@ -134,27 +132,27 @@ func (f *Flow) Close() error {
 	return nil
 }
 
-// forget drops an account of which nothing needs to be known. Meter.mu is held.
+// forget removes an account if nothing about it must be kept. Meter.mu must be held.
 func (m *Meter) forget(a *account) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Without a database the day's count has no other place.
+	// Without a database, the day's count exists only here.
 	if a.flows == 0 && a.fresh == 0 && m.DB != nil && a.idle(time.Now()) {
 		delete(m.accounts, a.name)
 	}
 }
 
-// The pieces in which bytes are let through.
+// Size of the pieces.
 const (
-	perSecond = 32      // pieces a second, about
+	perSecond = 32      // pieces a second, approximately
 	largest   = 1 << 20 // bytes
 	smallest  = 512
 )
 
-// Take waits until some of the next n bytes may be moved, and returns how many:
-// at least one where n is, and at most a mebibyte. They count as moved. Limits
-// are the account's as they are now. It fails with a *QuotaError when the day's
-// bytes are twice the quota, and with the context's error.
+// Take waits until some of the next n bytes may be sent, and returns how many: at least one (if n
+// is), and at most 1 MiB. They are counted as sent. l has the account's current limits. Take
+// returns a *QuotaError when the day's bytes reach twice the quota, and the context's error when it
+// ends.
 func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 	if n <= 0 {
 		return 0, nil
@@ -183,7 +181,7 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 		n = min(n, 2*l.Quota-used)
 	}
 	if f.origin != nil && (limited || lined || bounded) {
-		// So one piece of an address at a time is in the queues behind.
+		// So an address has only one piece at a time in the queues that follow.
 		if err := f.origin.enter(ctx); err != nil {
 			return 0, err
 		}
@@ -213,7 +211,7 @@ func (f *Flow) Take(ctx context.Context, l Limits, n int64) (int64, error) {
 
 func piece(rate int64) int64 { return min(max(rate/perSecond, smallest), largest) }
 
-// wait lets n bytes through at rate bytes a second, one transfer after the other.
+// wait waits until n bytes may be sent at rate bytes a second, one transfer after the other.
 func (a *account) wait(ctx context.Context, n, rate int64) error {
 	if err := a.enter(ctx); err != nil {
 		return err

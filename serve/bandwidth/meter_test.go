@@ -24,7 +24,7 @@ func rates(t *testing.T, text string) *bandwidth.Rates {
 	return r
 }
 
-// consumer fetches without an end, as fast as it may, and counts.
+// consume fetches without end, as fast as allowed, and returns the number of bytes.
 func consume(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *bandwidth.Meter, name string, l func() bandwidth.Limits) *atomic.Int64 {
 	t.Helper()
 	f, err := m.Begin(ctx, name, l())
@@ -52,8 +52,8 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// A hundred seconds of three connections of one account: together they get its
-// rate, each a third, and a changed rate holds from the change on.
+// Three connections of an account fetch for a hundred seconds: together they get its rate, and a
+// third each. A changed rate takes effect at once.
 func TestConnectionsShareTheirAccountsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bandwidth.New(bandwidth.Options{})
@@ -81,8 +81,8 @@ func TestConnectionsShareTheirAccountsRate(t *testing.T) {
 	})
 }
 
-// The line is shared by accounts, however many connections they open; what one
-// may not or does not use goes to the others.
+// Accounts share the line equally, however many connections they open. Others get what one cannot
+// use.
 func TestAccountsShareTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bandwidth.New(bandwidth.Options{Line: rates(t, "1MiB")})
@@ -110,7 +110,7 @@ func TestAccountsShareTheLine(t *testing.T) {
 	})
 }
 
-// Who gives up in the queue does not hold up the others.
+// A transfer whose context ends in the queue does not delay the others.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bandwidth.New(bandwidth.Options{Line: rates(t, "1KiB")})
@@ -139,8 +139,8 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// A file begun within the quota is finished, but for a day's twice the quota; the
-// next day begins at midnight in the service's zone, also where there is none.
+// A file that was begun within the quota is completed, unless the day's bytes reach twice the
+// quota. The next day begins at midnight in the service's zone, even if clocks skip midnight.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		zone, err := time.LoadLocation("America/Santiago") // 5 September 2027 begins at 01:00

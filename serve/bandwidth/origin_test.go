@@ -12,7 +12,7 @@ import (
 	"sheaf/serve/bandwidth"
 )
 
-// consumeFrom is consume at an address.
+// consumeFrom is consume from an address.
 func consumeFrom(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *bandwidth.Meter, from string, l bandwidth.Limits) *atomic.Int64 {
 	t.Helper()
 	f, err := m.BeginFrom(ctx, "anonymous", netip.MustParsePrefix(from), l)
@@ -33,8 +33,8 @@ func consumeFrom(t *testing.T, ctx context.Context, wg *sync.WaitGroup, m *bandw
 	return got
 }
 
-// Of an account that is many people's each address gets as much, however many
-// connections it has, be it the account's rate that is shared or the line's.
+// If many people use an account, each address gets the same, however many connections it has,
+// whether the account's rate or the line's is the limit.
 func TestAddressesShareTheirAccountsRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		line   *bandwidth.Rates
@@ -54,7 +54,7 @@ func TestAddressesShareTheirAccountsRate(t *testing.T) {
 				}
 				one := consumeFrom(t, ctx, &wg, m, "192.0.2.2/32", c.limits)
 				other := consumeFrom(t, ctx, &wg, m, "2001:db8:0:1::/64", c.limits)
-				time.Sleep(time.Second) // who is first has the burst of the idle
+				time.Sleep(time.Second) // the first transfer has the burst of an idle gate
 				for _, n := range append(many[:], one, other) {
 					n.Store(0)
 				}
@@ -74,8 +74,8 @@ func TestAddressesShareTheirAccountsRate(t *testing.T) {
 	}
 }
 
-// No address gets more than its own rate, however many connections it has at once or
-// one after the other, and what it may not have goes to the others.
+// No address gets more than its own rate, with concurrent or successive connections. Other
+// addresses get what it cannot use.
 func TestAddressesHaveARateOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bandwidth.New(bandwidth.Options{})
@@ -117,7 +117,7 @@ func TestAddressesHaveARateOfTheirOwn(t *testing.T) {
 	})
 }
 
-// Who gives up in its address's queue does not hold up the others of the address.
+// A transfer whose context ends in its address's queue does not delay the others of the address.
 func TestGivingUpAtAnAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := bandwidth.New(bandwidth.Options{})

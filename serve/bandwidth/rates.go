@@ -10,19 +10,18 @@ import (
 	"sheaf/internal/window"
 )
 
-// Slowest is the lowest rate that can be set, in bytes a second: below it clients
-// give a transfer up for dead.
+// Slowest is the lowest rate that can be set, in bytes a second. With less, clients take a transfer
+// for dead.
 const Slowest = 1024
 
-// Rates says how many bytes a second may be moved, by the time of day:
+// Rates are limits in bytes a second, by the time of day:
 //
 //	10MiB
 //	1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB
 //	unlimited 00:00-06:00 Asia/Tokyo | 512KiB
 //
-// The first rule whose times are open holds; where none does there is no limit.
-// The times are in internal/window's grammar. Rates are immutable; a nil
-// *Rates is no limit.
+// The first rule whose times are open applies; if there is none, there is no limit. Times are in
+// the grammar of internal/window. Rates are immutable. A nil *Rates means no limit.
 type Rates struct{ rules []rule }
 
 type rule struct {
@@ -32,7 +31,7 @@ type rule struct {
 
 const unlimited = "unlimited"
 
-// ParseRates reads rates in the grammar of their type.
+// ParseRates parses rates in the grammar of the type.
 func ParseRates(text string) (*Rates, error) {
 	r := new(Rates)
 	for part := range strings.SplitSeq(text, "|") {
@@ -60,7 +59,7 @@ func ParseRates(text string) (*Rates, error) {
 	return r, nil
 }
 
-// At is the rate at t in bytes a second; false where there is no limit.
+// At returns the rate at t in bytes a second, or false if there is no limit.
 func (r *Rates) At(t time.Time) (int64, bool) {
 	if r == nil {
 		return 0, false
@@ -73,7 +72,7 @@ func (r *Rates) At(t time.Time) (int64, bool) {
 	return 0, false
 }
 
-// String gives the rates in the grammar of their type.
+// String returns the rates in the grammar of the type.
 func (r *Rates) String() string {
 	if r == nil || len(r.rules) == 0 {
 		return unlimited
@@ -91,10 +90,10 @@ func (r *Rates) String() string {
 	return strings.Join(parts, " | ")
 }
 
-// MarshalText lets rates stand in JSON.
+// MarshalText implements encoding.TextMarshaler.
 func (r *Rates) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what ParseRates reads.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what ParseRates does.
 func (r *Rates) UnmarshalText(text []byte) error {
 	parsed, err := ParseRates(string(text))
 	if err != nil {
@@ -106,7 +105,7 @@ func (r *Rates) UnmarshalText(text []byte) error {
 
 var units = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 
-// ParseSize reads a number of bytes, such as 4096, 512KiB, 1.5MiB or 50GiB.
+// ParseSize parses a number of bytes, such as 4096, 512KiB, 1.5MiB or 50GiB.
 func ParseSize(text string) (int64, error) {
 	number, unit := text, 1.0
 	for i, suffix := range units[1:] {
@@ -116,12 +115,12 @@ func ParseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(n >= 0) || n*unit > math.MaxInt64/4 {
-		return 0, fmt.Errorf("%q is no number of bytes, such as 4096, 512KiB or 1.5MiB", text)
+		return 0, fmt.Errorf("%q is not a number of bytes such as 4096, 512KiB or 1.5MiB", text)
 	}
 	return int64(n * unit), nil
 }
 
-// FormatSize writes a number of bytes as ParseSize reads it, exactly.
+// FormatSize formats a number of bytes so that ParseSize returns exactly it.
 func FormatSize(n int64) string {
 	i := 0
 	for n > 0 && n%1024 == 0 && i+1 < len(units) {

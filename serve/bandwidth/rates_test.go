@@ -17,8 +17,8 @@ func TestRatesSayWhatHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	office := "1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB"
-	// On 29 March 2026 Berlin's clocks jump from 02:00 to 03:00, on 25 October they
-	// show 02:00 to 03:00 twice.
+	// On 29 March 2026 clocks in Berlin jump from 02:00 to 03:00; on 25 October they show 02:00 to
+	// 03:00 twice.
 	night := "unlimited 01:30-02:30 Europe/Berlin | 64KiB"
 	for _, c := range []struct {
 		rates string

@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// Taker says how many of the next n bytes may be moved now, at least one, and
-// waits until that can be said. Flow.Take with the account's limits is one.
+// Taker waits until some of the next n bytes may be sent, and returns how many: at least one.
+// Flow.Take with the account's limits is a Taker.
 type Taker func(ctx context.Context, n int64) (int64, error)
 
-// Reader reads from r, which has size bytes, at the pace of take.
+// Reader returns a reader of r, which has size bytes, that is slowed down by take.
 func Reader(ctx context.Context, r io.Reader, size int64, take Taker) io.Reader {
 	return &reader{ctx, r, take, 0, size}
 }
@@ -18,8 +18,8 @@ type reader struct {
 	ctx  context.Context
 	r    io.Reader
 	take Taker
-	left int64 // taken and not yet read
-	size int64 // not yet taken
+	left int64 // allowed by take and not yet read
+	size int64 // not yet allowed by take
 }
 
 func (p *reader) Read(b []byte) (int, error) {
@@ -36,12 +36,12 @@ func (p *reader) Read(b []byte) (int, error) {
 	if p.left > 0 {
 		b = b[:min(p.left, int64(len(b)))]
 	}
-	n, err := p.r.Read(b) // behind the last byte this is the end, or why there is none
+	n, err := p.r.Read(b) // after the last byte this returns EOF or an error
 	p.left = max(0, p.left-int64(n))
 	return n, err
 }
 
-// Writer writes to w at the pace of take.
+// Writer returns a writer to w that is slowed down by take.
 func Writer(ctx context.Context, w io.Writer, take Taker) io.Writer {
 	return &writer{ctx, w, take}
 }

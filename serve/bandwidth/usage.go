@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// every is how often the counts go to the database.
+// every is the interval of sending the counts to the database.
 const every = 5 * time.Second
 
 // kept is how long the counts of days are kept, in days.
@@ -15,16 +15,16 @@ const kept = 62
 
 const dayForm = "20060102"
 
-// today is the day that a quota counts for now.
+// today returns the day to which bytes are counted now.
 func (m *Meter) today() string { return time.Now().In(m.Zone).Format(dayForm) }
 
-// usedUp is the error of a quota.
+// usedUp returns the error for a quota.
 func (m *Meter) usedUp(quota, used int64) error {
 	return &QuotaError{Quota: quota, Used: used, Next: tomorrow(time.Now().In(m.Zone))}
 }
 
-// tomorrow is when the day after t's begins: at midnight or, where the clocks skip
-// it, at the hour that comes instead.
+// tomorrow returns the start of the day after t's: midnight or, if clocks skip it, the first
+// instant after.
 func tomorrow(t time.Time) time.Time {
 	y, month, d := t.Date()
 	next := time.Date(y, month, d+1, 0, 0, 0, 0, t.Location())
@@ -34,8 +34,8 @@ func tomorrow(t time.Time) time.Time {
 	return next
 }
 
-// turnover begins a new day's count; the old one's last seconds, which nobody
-// is asked for any more, may go with it. a.mu is held.
+// turnover begins a new day's count. Bytes of the old day that were not sent to the database may be
+// lost, since nobody asks for them any more. a.mu must be held.
 func (m *Meter) turnover(a *account) {
 	if day := m.today(); a.day != day {
 		a.day, a.counted, a.fresh, a.asked = day, 0, 0, false
@@ -49,7 +49,7 @@ func (m *Meter) moved(a *account, n int64) {
 	a.fresh += n
 }
 
-// used is how many bytes of the day the account has had, as far as is known here.
+// used returns the account's bytes of the day, as far as this process knows.
 func (m *Meter) used(a *account) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *Meter) used(a *account) int64 {
 	return a.counted + a.fresh
 }
 
-// ask learns from the database what the account has had today, once.
+// ask reads the account's bytes of today from the database, once.
 func (m *Meter) ask(ctx context.Context, a *account) error {
 	a.mu.Lock()
 	m.turnover(a)
@@ -69,7 +69,7 @@ func (m *Meter) ask(ctx context.Context, a *account) error {
 	return m.count(ctx, a)
 }
 
-// Used returns how many bytes every account has had of the current day.
+// Used returns the bytes of the current day of every account.
 func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
 	used := make(map[string]int64)
 	if m.DB == nil {
@@ -94,8 +94,7 @@ func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
 	return used, rows.Err()
 }
 
-// count adds what the account has had lately to the database, and learns what
-// other processes have added.
+// count adds the account's recent bytes to the database, and reads what other processes have added.
 func (m *Meter) count(ctx context.Context, a *account) error {
 	a.counting.Lock()
 	defer a.counting.Unlock()
@@ -119,7 +118,7 @@ func (m *Meter) count(ctx context.Context, a *account) error {
 	return nil
 }
 
-// Flush brings all counts to the database.
+// Flush sends all counts to the database.
 func (m *Meter) Flush(ctx context.Context) error {
 	if m.DB == nil {
 		return nil
@@ -143,8 +142,8 @@ func (m *Meter) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Run brings the counts to the database until ctx ends, and then once more. What
-// fails is logged and done again.
+// Run sends the counts to the database until ctx ends, and once more then. It logs errors and tries
+// again.
 func (m *Meter) Run(ctx context.Context) error {
 	if m.DB == nil {
 		<-ctx.Done()
@@ -170,7 +169,7 @@ func (m *Meter) Run(ctx context.Context) error {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			m.Log.Warn("bandwidth: bytes were not counted in the database and will be", "err", err)
+			m.Log.Warn("bandwidth: bytes not counted in the database; trying again", "err", err)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"sheaf/serve/bandwidth"
 )
 
-// Two processes on one database count an account's bytes together, and a process
-// that starts again knows what was fetched before.
+// Two processes with one database count an account's bytes together, and a restarted process knows
+// the earlier bytes.
 func TestQuotaIsOfAllProcesses(t *testing.T) {
 	database, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {

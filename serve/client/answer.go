@@ -14,13 +14,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Bounds of what is read of an answer, in bytes. A page of changes is some megabytes.
+// Limits for what is read of an answer, in bytes. A page of changes has a few megabytes.
 const (
 	maxAnswer  = 64 << 20
 	maxProblem = 1 << 20
 )
 
-// decode reads one JSON value.
+// decode decodes one JSON value.
 func decode(resp *http.Response, into any) error {
 	err := json.NewDecoder(&bounded{resp.Body, maxAnswer}).Decode(into)
 	if err != nil {
@@ -29,7 +29,7 @@ func decode(resp *http.Response, into any) error {
 	return err
 }
 
-// bounded fails where more comes than a service has reason to send.
+// bounded is a reader that fails if a service sends more than maxAnswer bytes.
 type bounded struct {
 	io.Reader
 	left int64
@@ -44,7 +44,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// problem makes an error of an answer, as far as that says what it is about.
+// problem returns the error for an answer, with its problem document if it has one.
 func problem(resp *http.Response) *Error {
 	e := &Error{Request: resp.Request.Method + " " + resp.Request.URL.Redacted(), Retry: retryAt(resp.Header.Get("Retry-After"))}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "application/problem+json" {
@@ -59,17 +59,17 @@ func problem(resp *http.Response) *Error {
 	return e
 }
 
-// retryAt reads a Retry-After, which is a date or a number of seconds.
+// retryAt parses a Retry-After header, which is a date or a number of seconds.
 func retryAt(text string) time.Time {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
 		return time.Now().Add(time.Duration(min(n, math.MaxInt64/int64(time.Second))) * time.Second)
 	}
-	at, _ := http.ParseTime(text) // zero where it is neither
+	at, _ := http.ParseTime(text) // zero if it is neither
 	return at
 }
 
-// part reads the Content-Range of an answer whose body has so many bytes, or -1: where
-// it begins, and how long the whole is, or -1.
+// part parses the Content-Range of an answer whose body has length bytes, or -1 if unknown. It
+// returns the first byte and the size of the whole file, or -1 if that is unknown.
 func part(text string, length int64) (from, size int64, err error) {
 	bad := fmt.Errorf("Content-Range %q does not fit a body of %d bytes", text, length)
 	span, whole, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")

@@ -1,5 +1,5 @@
-// Package client speaks to a service as its consumers do, over HTTP: it follows the
-// change feed and opens files of the tree.
+// Package client is an HTTP client for consumers of a service: it follows the change feed and opens
+// files of the tree.
 package client
 
 import (
@@ -20,18 +20,18 @@ import (
 	"sheaf/serve/feed"
 )
 
-// Client speaks to one service. It may be used by many goroutines at once.
+// Client talks to one service. It may be used concurrently.
 type Client struct {
-	URL            *url.URL // of the service; a path is kept, credentials in it are not used
-	User, Password string   // of the account; an empty name is nobody's
+	URL            *url.URL // of the service; may have a path; credentials in it are ignored
+	User, Password string   // of the account; without a user, requests are anonymous
 	HTTP           *http.Client
 }
 
-// Error is an answer that is not what was asked for.
+// Error is an answer that reports an error.
 type Error struct {
 	wire.Problem
 	Request string    // method and URL
-	Retry   time.Time // when to ask again, where the service says so
+	Retry   time.Time // when to try again, if the service says so
 }
 
 func (e *Error) Error() string {
@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Status gives the status of an error that is an answer; 0 of any other.
+// Status returns the HTTP status of an Error, or 0 for any other error.
 func Status(err error) int {
 	var e *Error
 	if errors.As(err, &e) {
@@ -51,15 +51,15 @@ func Status(err error) int {
 	return 0
 }
 
-// Selection says of which hosts changes are wanted; see httpd.PathChanges.
+// Selection limits changes to some hosts; see httpd.PathChanges.
 type Selection struct {
 	SURT    []string `json:"surt,omitempty"`
 	Domains []string `json:"domains,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"`
 }
 
-// Changes asks for up to limit changes behind a cursor, and waits for some where
-// there are none, for at most wait, in whole seconds.
+// Changes returns up to limit changes after a cursor. If there are none, it waits for some, at most
+// for wait, which must be whole seconds.
 func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit int, wait time.Duration) (feed.Page, error) {
 	query := url.Values{"surt": q.SURT, "domain": q.Domains, "host": q.Hosts}
 	query.Set("since", strconv.FormatInt(at.Since, 10))
@@ -79,18 +79,18 @@ func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit
 	return page, decode(resp, &page)
 }
 
-// File is an open file of the tree, from some byte on. Body must be closed.
+// File is an open file of the tree, from some byte on. The caller must close Body.
 type File struct {
 	Body io.ReadCloser
-	From int64 // first byte of Body
-	Size int64 // of the whole file; -1 where the service does not say
+	From int64 // offset of the first byte of Body
+	Size int64 // of the whole file; -1 if unknown
 	ETag string
 }
 
-// Open opens a file of the tree from a byte on where it still has the ETag, and
-// else from its beginning. An empty ETag asks for the whole file.
+// Open opens a file of the tree. If the file still has the given ETag, Body begins at the byte
+// from; otherwise, or if etag is empty, at the beginning.
 func (c *Client) Open(ctx context.Context, name string, from int64, etag string) (*File, error) {
-	header := http.Header{"Accept-Encoding": {"identity"}} // the bytes as they are, of which the service has told the size
+	header := http.Header{"Accept-Encoding": {"identity"}} // without compression, so that the sizes match
 	if from > 0 && etag != "" {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 		header.Set("If-Range", etag)
@@ -113,7 +113,7 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 	return f, nil
 }
 
-// Do sends in, where it is not nil, as JSON and reads the answer into out, where that is not nil.
+// Do sends in as JSON, if not nil, and decodes the answer into out, if not nil.
 func (c *Client) Do(ctx context.Context, method, name string, in, out any) error {
 	var body io.Reader
 	header := make(http.Header)
@@ -167,11 +167,11 @@ func (c *Client) request(ctx context.Context, method, name string, query url.Val
 	return nil, problem(resp)
 }
 
-// maxRedirects is how often a request is sent on.
+// maxRedirects is the limit for successive redirects.
 const maxRedirects = 10
 
-// follow says how a redirect is followed: the account's password goes to the service
-// alone, which is a scheme, a host and a port, and nothing is sent elsewhere but questions.
+// follow decides about a redirect. The account's password is only sent to the service itself, which
+// is a scheme, a host and a port. Only GET and HEAD requests are redirected elsewhere.
 func follow(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch same := req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host; {

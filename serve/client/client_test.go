@@ -21,7 +21,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// service serves two editions of two hosts, of which alice may see jp, and shut nothing now.
+// service serves two editions of two hosts. Account alice may see jp; account shut may not download
+// now.
 func service(t *testing.T) (*servetest.Site, *client.Client) {
 	t.Helper()
 	s := servetest.New(t, nil)
@@ -48,7 +49,7 @@ func service(t *testing.T) (*servetest.Site, *client.Client) {
 	return s, of(t, server.URL)
 }
 
-// of gives a client of a service, as alice.
+// of returns a client of a service, as alice.
 func of(t *testing.T, text string) *client.Client {
 	t.Helper()
 	to, err := url.Parse(text)
@@ -58,8 +59,8 @@ func of(t *testing.T, text string) *client.Client {
 	return &client.Client{URL: to, User: "alice", Password: "alice", HTTP: &http.Client{}}
 }
 
-// TestChanges follows the feed of a service, change by change, waits for one, and is told
-// that a feed is not the one that it was.
+// TestChanges follows the feed of a service change by change, waits for a change, and notices a
+// cursor of another feed.
 func TestChanges(t *testing.T) {
 	s, c := service(t)
 	var seen []feed.Event
@@ -82,15 +83,15 @@ func TestChanges(t *testing.T) {
 	}()
 	page, err := c.Changes(t.Context(), at, client.Selection{}, 100, time.Minute)
 	if err := errors.Join(err, <-published); err != nil || len(page.Events) != 1 || page.Events[0].Op != feed.Delete {
-		t.Errorf("waited for: %+v, %v", page, err)
+		t.Errorf("after waiting: %+v, %v", page, err)
 	}
 	at.Mark = "another"
 	if _, err := c.Changes(t.Context(), at, client.Selection{}, 1, 0); client.Status(err) != http.StatusGone {
-		t.Errorf("of another feed: %v", err)
+		t.Errorf("with a cursor of another feed: %v", err)
 	}
 }
 
-// TestOpen opens a file at its beginning, in its midst, and in the midst of what it was before.
+// TestOpen opens a file at the beginning, in the middle, and in the middle after it has changed.
 func TestOpen(t *testing.T) {
 	_, c := service(t)
 	read := func(name string, from int64, etag string) ([]byte, *client.File) {
@@ -111,26 +112,26 @@ func TestOpen(t *testing.T) {
 		t.Fatalf("%+v, %d bytes", f, len(all))
 	}
 	if data, g := read(name, 50, f.ETag); g.From != 50 || g.Size != f.Size || !slices.Equal(data, all[50:]) {
-		t.Errorf("gone on with: %+v, %d bytes", g, len(data))
+		t.Errorf("continued: %+v, %d bytes", g, len(data))
 	}
 	if data, g := read(name, 50, `"another"`); g.From != 0 || g.Size != f.Size || !slices.Equal(data, all) {
-		t.Errorf("gone on with what is another: %+v, %d bytes", g, len(data))
+		t.Errorf("continued although the ETag differs: %+v, %d bytes", g, len(data))
 	}
 	if data, g := read(name, 50, ""); g.From != 0 || !slices.Equal(data, all) {
-		t.Errorf("gone on with nobody knows what: %+v, %d bytes", g, len(data))
+		t.Errorf("continued without an ETag: %+v, %d bytes", g, len(data))
 	}
 }
 
-// TestRefusals holds that what a service answers is told, with the time at which to come again.
+// TestRefusals: errors have the service's explanation and the time for another try.
 func TestRefusals(t *testing.T) {
 	_, c := service(t)
 	if _, err := c.Open(t.Context(), "/com/example/www/20261120.tar.gz", 0, ""); client.Status(err) != http.StatusNotFound {
-		t.Errorf("what is not there: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 	wrong, shut := *c, *c
 	wrong.Password = "x"
 	if _, err := wrong.Open(t.Context(), "/README", 0, ""); client.Status(err) != http.StatusUnauthorized {
-		t.Errorf("with a wrong password: %v", err)
+		t.Errorf("wrong password: %v", err)
 	}
 	shut.User, shut.Password = "shut", "shut"
 	_, err := shut.Open(t.Context(), "/jp/ac/waseda/www/20261120.tar.gz", 0, "")
@@ -146,6 +147,6 @@ func TestRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	if err := c.Do(t.Context(), http.MethodPost, "/v1/version", version, nil); client.Status(err) != http.StatusMethodNotAllowed {
-		t.Errorf("what may not be done: %v", err)
+		t.Errorf("forbidden request: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"sheaf/serve/feed"
 )
 
-// answering serves what a handler answers.
+// answering returns a client of a server with a handler.
 func answering(t *testing.T, h http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -26,7 +26,7 @@ func answering(t *testing.T, h http.HandlerFunc) *client.Client {
 	return of(t, server.URL)
 }
 
-// raw answers with these very bytes, and closes the connection.
+// raw returns a client of a server that answers with exactly these bytes and closes the connection.
 func raw(t *testing.T, answer string) *client.Client {
 	return answering(t, func(w http.ResponseWriter, r *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
@@ -39,11 +39,11 @@ func raw(t *testing.T, answer string) *client.Client {
 	})
 }
 
-// TestBrokenFiles holds that nothing that is less, more or other than was asked for passes for the file.
+// TestBrokenFiles: an answer that has fewer, more or other bytes than requested is an error.
 func TestBrokenFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
-		opens  bool // only the body tells
+		opens  bool // only reading the body fails
 	}{
 		"cut":                          {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort", true},
 		"cut between chunks":           {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n", true},
@@ -70,18 +70,18 @@ func TestBrokenFiles(t *testing.T) {
 			}
 			defer f.Body.Close()
 			if data, err := io.ReadAll(f.Body); err == nil {
-				t.Errorf("%q passes for whole", data)
+				t.Errorf("%q was accepted as the whole file", data)
 			}
 		})
 	}
 	f, err := raw(t, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 10-14/*\r\nContent-Length: 5\r\n\r\nshort").Open(t.Context(), "/f", 10, `"x"`)
 	if err != nil || f.From != 10 || f.Size != -1 {
-		t.Errorf("a part of nobody knows how much: %+v, %v", f, err)
+		t.Errorf("a part of a file of unknown size: %+v, %v", f, err)
 	}
 }
 
-// TestBrokenChanges holds that an answer that is no page of changes is an error, and
-// that none is read for ever.
+// TestBrokenChanges: an answer that is not a page of changes is an error, and an endless one is not
+// read for ever.
 func TestBrokenChanges(t *testing.T) {
 	for name, answer := range map[string]string{
 		"cut":     "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"events\":[",
@@ -101,18 +101,18 @@ func TestBrokenChanges(t *testing.T) {
 		}
 	})
 	if _, err := endless.Changes(t.Context(), feed.Cursor{}, client.Selection{}, 1, 0); err == nil || !strings.Contains(err.Error(), "longer than") {
-		t.Errorf("without end: %v", err)
+		t.Errorf("endless answer: %v", err)
 	}
 }
 
-// TestProblems holds what is told of an answer that is none.
+// TestProblems checks the errors for answers that report problems.
 func TestProblems(t *testing.T) {
 	soon := time.Now().Add(time.Hour).Truncate(time.Second)
 	for name, c := range map[string]struct {
 		status              int
 		kind, body, retry   string
 		title, detail, code string
-		wait                time.Duration // at least; 0: the service does not say
+		wait                time.Duration // minimum; 0: the service does not say
 	}{
 		"too many":          {429, "application/problem+json", `{"title":"Busy","status":429,"detail":"later","reason":"quota"}`, "120", "Busy", "later", "quota", 2 * time.Minute},
 		"not now":           {503, "application/problem+json; charset=utf-8", `{"title":"Shut","status":503}`, soon.UTC().Format(http.TimeFormat), "Shut", "", "", 59 * time.Minute},
@@ -136,9 +136,9 @@ func TestProblems(t *testing.T) {
 				w.WriteHeader(c.status)
 				io.WriteString(w, c.body)
 			}).Open(t.Context(), "/f", 0, "")
-			if c.status == 302 { // which names no other place
+			if c.status == 302 { // a redirect without a location
 				if err == nil {
-					t.Error("is followed")
+					t.Error("a redirect without a location was followed")
 				}
 				return
 			}
@@ -156,8 +156,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestPasswordStays sends a client from place to place: its account's password is told to the service
-// alone. Another port is another service.
+// TestPasswordStays redirects a client repeatedly: the account's password is only sent to the
+// service itself. Another port is another service.
 func TestPasswordStays(t *testing.T) {
 	var mu sync.Mutex // guards told
 	told := map[string]bool{}
@@ -196,19 +196,19 @@ func TestPasswordStays(t *testing.T) {
 		f.Body.Close()
 	}
 	if _, err := c.Open(t.Context(), "/round", 0, ""); err == nil {
-		t.Error("goes round for ever")
+		t.Error("an endless redirect was followed")
 	}
 	err := c.Do(t.Context(), http.MethodPost, "/v1/watches", map[string]string{"secret": "s"}, nil)
 	if client.Status(err) != http.StatusTemporaryRedirect {
-		t.Errorf("what is sent goes elsewhere: %v", err)
+		t.Errorf("a body was redirected to another service: %v", err)
 	}
 	want := fmt.Sprint(map[string]bool{"service GET": true, "other GET": false, "service POST": true})
 	if fmt.Sprint(told) != want {
-		t.Errorf("the password was told: %v, want %s", told, want)
+		t.Errorf("the password was sent to: %v, want %s", told, want)
 	}
 }
 
-// TestAsItIs holds that a file's bytes come as they are, whatever a proxy on the way likes to do.
+// TestAsItIs: a file's bytes are not changed, whatever a proxy on the way does.
 func TestAsItIs(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -230,7 +230,7 @@ func TestAsItIs(t *testing.T) {
 	}
 }
 
-// TestSlow holds that who waits can stop waiting: before the answer, and in its midst.
+// TestSlow: a caller can stop waiting before the answer and in the middle of it.
 func TestSlow(t *testing.T) {
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/pub/begins" {

@@ -1,32 +1,30 @@
-// Package feed holds what the change feed consists of, for the service and for
-// its clients: events with sequence numbers, the answer of /v1/changes, and the
-// names of the files below /feed.
+// Package feed has the types of the change feed, for the service and its clients: events with
+// sequence numbers, the answer of /v1/changes, and the names of the files below /feed.
 //
-// A number is given once, to one event, in the order of publication; an account
-// sees those of its scope, so numbers have gaps. What was published and is taken
-// down or has expired since is not told any more: that it went is an event itself.
-// So who begins at 0 hears of what is there and of nothing else, and who goes on
-// from a number hears of all that has changed since.
+// Each event gets a unique number, in the order of publication. An account sees the events of its
+// scope, so its numbers have gaps. Something published that was taken down or has expired is left
+// out; its removal is an event of its own. So a client that begins at 0 learns what exists now and
+// nothing else, and one that continues from a number learns all changes since.
 //
-// Below /feed the same events lie as files, each of which covers the numbers that
-// its name says: 1, 10, 100, 1,000 or 10,000 of them, aligned. A file is there once
-// all its numbers are given and then changes only where its hosts are taken down or
-// expire: such events are left out. Larger files are listed in place of the smaller
-// ones that they cover; these are still found by name. Tiles gives the fewest.
+// The same events are in files below /feed. The name of a file has the numbers that it covers: 1,
+// 10, 100, 1,000 or 10,000 of them, aligned. A file appears once all its numbers are assigned.
+// After that it changes only when hosts in it are taken down or expire, which removes events.
+// Listings show larger files instead of the smaller ones that they cover; those can still be opened
+// by name. Tiles returns the fewest files.
 package feed
 
 import "time"
 
-// Op is what an event did to a host's files.
+// Op is what an event has done to a host's files.
 type Op string
 
 const (
-	Put    Op = "put"    // an edition brought something of the host: files are new
-	Delete Op = "delete" // the files are gone: of the edition, or of the host where none is named
-	Reseal Op = "reseal" // the files are others than before: of the edition, or of the host where none is named
+	Put    Op = "put"    // an edition has new files of the host
+	Delete Op = "delete" // files are gone: those of the edition, or of the host if there is no edition
+	Reseal Op = "reseal" // files have changed: those of the edition, or of the host if there is no edition
 )
 
-// Event is one change. After each of them the host's MANIFEST tells what is there.
+// Event is one change. After it, the host's MANIFEST lists the files that exist.
 type Event struct {
 	Seq     int64     `json:"seq"`
 	Op      Op        `json:"op"`
@@ -34,24 +32,24 @@ type Event struct {
 	Version int64     `json:"version"` // of the catalog
 	Host    string    `json:"host"`
 	SURT    string    `json:"surt"`
-	Path    string    `json:"path"`              // the host's directory in the tree, with slashes around it
-	Edition string    `json:"edition,omitempty"` // empty: all of them
-	// Why says what is behind a deletion or a reseal: "takedown", "lifted" or "expired".
+	Path    string    `json:"path"`              // directory of the host in the tree, with slashes at both ends
+	Edition string    `json:"edition,omitempty"` // empty: all editions
+	// Why is the reason of a Delete or Reseal: "takedown", "lifted" or "expired".
 	Why string `json:"why,omitempty"`
-	// URLPrefix is what a reseal took down, or gave back, of the host: the records whose URL begins so.
+	// URLPrefix limits a Reseal to the records whose URL has the prefix.
 	URLPrefix string `json:"url_prefix,omitempty"`
 
-	// Of Put only. Files are absent where the catalog does not know their digests:
-	// where several batches brought something of the host, or single URLs are taken down.
+	// The following fields are only set for Put. Files is empty if the catalog does not know the
+	// digests: when several batches brought files of the host, or when single URLs are taken down.
 	Files   []File    `json:"files,omitempty"`
 	Batch   string    `json:"batch,omitempty"`
 	Robot   string    `json:"robot,omitempty"`
 	Records int64     `json:"records,omitempty"`
-	First   time.Time `json:"first,omitzero"` // crawl span
+	First   time.Time `json:"first,omitzero"` // start of the crawl
 	Last    time.Time `json:"last,omitzero"`
 }
 
-// File is one file of an event, in the directory Path.
+// File is a file of an event, in the directory Path.
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes
@@ -59,22 +57,22 @@ type File struct {
 	ETag   string `json:"etag"`
 }
 
-// Cursor is a place in the feed: behind number Since. Mark tells feeds apart: it
-// follows from all that is before, and from the account's scope. It is empty at 0.
+// Cursor is a position in the feed: after number Since. Mark identifies the feed: it depends on all
+// earlier events and on the account's scope. It is empty at 0.
 type Cursor struct {
 	Since int64  `json:"since"`
 	Mark  string `json:"mark,omitempty"`
 }
 
-// Page is the answer of GET /v1/changes: the events behind the cursor that was given.
+// Page is the answer of GET /v1/changes: the events after the given cursor.
 type Page struct {
 	Events []Event `json:"events"`
-	Next   Cursor  `json:"next"` // for what follows
-	More   bool    `json:"more"` // there is more already
-	Last   int64   `json:"last"` // the highest number that there is
+	Next   Cursor  `json:"next"` // cursor for the next request
+	More   bool    `json:"more"` // there are more events already
+	Last   int64   `json:"last"` // highest number assigned
 }
 
-// Latest is what /feed/LATEST holds: the end of the feed.
+// Latest is the content of /feed/LATEST: the end of the feed.
 type Latest struct {
 	Cursor
 	Version int64     `json:"version"` // of the catalog

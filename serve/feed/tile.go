@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The names below /feed.
+// Names below /feed.
 const (
 	Dir    = "feed"
 	Newest = "LATEST"
@@ -14,14 +14,14 @@ const (
 
 const (
 	largest  = 10_000    // numbers in the largest tile
-	perShelf = 1_000_000 // numbers below one directory
+	perShelf = 1_000_000 // numbers in one directory
 )
 
-// Tile is the numbers that one file covers: a power of ten of them, up to 10,000,
-// that ends at a multiple of itself.
+// Tile is the numbers that one file covers. Their count is a power of ten up to 10,000, and To is a
+// multiple of it.
 type Tile struct{ From, To int64 }
 
-// Valid reports whether there can be such a tile.
+// Valid reports whether the tile has such numbers.
 func (t Tile) Valid() bool {
 	n := t.To - t.From + 1
 	if t.From < 1 || n < 1 || n > largest || t.To%n != 0 {
@@ -33,13 +33,13 @@ func (t Tile) Valid() bool {
 	return n == 1
 }
 
-// Shelf is the directory below /feed that the tile lies in.
+// Shelf returns the name of the tile's directory below /feed.
 func (t Tile) Shelf() string { return fmt.Sprintf("%06d", (t.To-1)/perShelf) }
 
-// Name is the tile's file name in its shelf.
+// Name returns the tile's file name in its shelf.
 func (t Tile) Name() string { return fmt.Sprintf("%012d-%012d.ndjson.gz", t.From, t.To) }
 
-// Path is the tile's path in the tree.
+// Path returns the tile's path in the tree.
 func (t Tile) Path() string { return "/" + Dir + "/" + t.Shelf() + "/" + t.Name() }
 
 var (
@@ -47,7 +47,7 @@ var (
 	shelfName = regexp.MustCompile(`^[0-9]{6}$`)
 )
 
-// ParseTile reads a file name in a shelf.
+// ParseTile parses a file name in a shelf.
 func ParseTile(shelf, name string) (Tile, bool) {
 	m := tileName.FindStringSubmatch(name)
 	if m == nil {
@@ -59,7 +59,7 @@ func ParseTile(shelf, name string) (Tile, bool) {
 	return t, t.Valid() && t.Shelf() == shelf
 }
 
-// ParseShelf reads the name of a directory below /feed and gives the numbers below it.
+// ParseShelf parses the name of a directory below /feed and returns its range of numbers.
 func ParseShelf(name string) (from, to int64, ok bool) {
 	if !shelfName.MatchString(name) {
 		return 0, 0, false
@@ -68,11 +68,11 @@ func ParseShelf(name string) (from, to int64, ok bool) {
 	return n*perShelf + 1, (n + 1) * perShelf, true
 }
 
-// Shelves gives how many directories hold the numbers up to last.
+// Shelves returns the number of directories for the numbers up to last.
 func Shelves(last int64) int64 { return (last + perShelf - 1) / perShelf }
 
-// Tiles gives, in order, the fewest tiles that cover the numbers behind since up to
-// last, and no number behind last. The first of them may begin before.
+// Tiles returns, in order, the fewest tiles that cover the numbers after since up to last and none
+// after last. The first tile may begin earlier.
 func Tiles(since, last int64) []Tile {
 	var tiles []Tile
 	for next := since + 1; next <= last; {
@@ -88,8 +88,8 @@ func Tiles(since, last int64) []Tile {
 	return tiles
 }
 
-// Header is the first line of a tile's file; the events follow, one a line.
+// Header is the first line of a tile's file. The events follow, one in each line.
 type Header struct {
 	Tile Tile   `json:"tile"`
-	Mark string `json:"mark"` // the cursor's, behind the tile
+	Mark string `json:"mark"` // Mark of the cursor after the tile
 }

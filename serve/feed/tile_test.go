@@ -56,8 +56,8 @@ func TestNoTiles(t *testing.T) {
 	}
 }
 
-// FuzzParseTile reads names: what is taken for a tile is named so, lies on that shelf, and
-// may be a part of what covers its numbers.
+// FuzzParseTile: a name that is accepted is the tile's name on that shelf, and Tiles may return the
+// tile.
 func FuzzParseTile(f *testing.F) {
 	f.Add("000000", "000000000001-000000000010.ndjson.gz")
 	f.Add("000001", "000000010001-000000020000.ndjson.gz")
@@ -68,7 +68,7 @@ func FuzzParseTile(f *testing.F) {
 		if ok && (tile.Shelf() != shelf || tile.Name() != name || !tile.Valid()) {
 			t.Errorf("%q %q is taken for %+v", shelf, name, tile)
 		}
-		if ok { // of numbers that a larger tile ends with too, that one is given
+		if ok { // a larger tile may end with the same numbers
 			if c := feed.Tiles(tile.From-1, tile.To); len(c) != 1 || c[0].From > tile.From || c[0].To != tile.To {
 				t.Errorf("%+v is covered by %+v", tile, c)
 			}

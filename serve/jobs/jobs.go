@@ -1,12 +1,12 @@
-// Package jobs gathers the records of queries that are too much for one answer, in
-// the background. A job is a row in the database; what it was asked by list and
-// what it found lie in the store, as jobs/<id>/list and jobs/<id>/<attempt>. Any
-// process that serves may take up any job: one that dies in it leaves it to
-// another, which begins it anew, as a file is of one version of the catalog: what
-// was found of it before may have been taken down since, or not be the account's any
-// more. That costs a search, no page is copied; and a job of which
-// three workers have died is given up. What was found is kept for a time: it only says
-// which records of which segments the file is made of.
+// Package jobs runs queries in the background that are too large for one answer, and gathers their
+// records into a file. A job is a row in the database. Its list of targets and its result are in
+// the store, as jobs/<id>/list and jobs/<id>/<attempt>.
+//
+// Any serve process may work on any job. If a worker dies, another one starts the job from the
+// beginning, since a file is of one version of the catalog: what was found before may have been
+// taken down since, or the account may have lost access to it. That repeats the search, but copies
+// no pages. A job of which three workers have died is given up. The result only lists which records
+// of which segments the file consists of; it is kept for a limited time.
 package jobs
 
 import (
@@ -36,14 +36,14 @@ var (
 )
 
 const (
-	maxOpen = 4 // jobs of an account that are not finished
+	maxOpen = 4 // limit for an account's unfinished jobs
 
-	// Keep is for how long a finished job and its result stay. What a job found in
-	// segments that expire in that time is not deleted before.
+	// Keep is how long a finished job and its result are kept. Segments that expire meanwhile are
+	// not deleted before.
 	Keep = 12 * time.Hour
 )
 
-// State is how far a job is.
+// State is the progress of a job.
 type State string
 
 const (
@@ -53,28 +53,28 @@ const (
 	Failed  State = "failed"
 )
 
-// Job is one query under way.
+// Job is a query in the background.
 type Job struct {
 	ID       string
 	Account  string
 	Form     string // of the file, such as ".warc.gz"
-	Query    string // the parameters, as in a URL
+	Query    string // the parameters, in the form of a URL's query
 	State    State
 	Created  time.Time
-	Finished time.Time // zero: not yet
-	Scanned  int64     // records looked at
+	Finished time.Time // zero: not finished
+	Scanned  int64     // records searched
 	Records  int64     // records found
-	Bytes    int64     // of the file, so far
-	Problem  string    // why it failed
+	Bytes    int64     // size of the file so far, in bytes
+	Problem  string    // reason for a failure
 
 	list   bool
 	worker string
 }
 
-// Expires is when a finished job is forgotten.
+// Expires returns when a finished job is deleted.
 func (j *Job) Expires() time.Time { return j.Finished.Add(Keep) }
 
-// Jobs keeps jobs and works on them. Its methods may be called from many goroutines at once.
+// Jobs stores jobs and works on them. Its methods may be called concurrently.
 type Jobs struct {
 	db       *sql.DB
 	store    store.Store
@@ -84,19 +84,19 @@ type Jobs struct {
 	wake     chan struct{}
 }
 
-// New keeps jobs in a database whose migrations have run.
+// New returns the jobs in a database, whose migrations must have run.
 func New(database *sql.DB, st store.Store, library *serve.Library, accounts *serve.Accounts, log *slog.Logger) *Jobs {
 	return &Jobs{db: database, store: st, library: library, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
 }
 
-// Prefix begins the keys of all objects of jobs.
+// Prefix is the prefix of the keys of all objects of jobs.
 const Prefix = "jobs/"
 
 func listKey(id string) string            { return Prefix + id + "/list" }
 func resultKey(id, attempt string) string { return Prefix + id + "/" + attempt }
 
-// Create queues a query. List is the body that names its targets; nil where its
-// parameters do. The query must have been parsed without an error before.
+// Create adds a query to the queue. list is the body with its targets; nil if the parameters name
+// them. query.Parse must have accepted the query.
 func (j *Jobs) Create(ctx context.Context, account, form, parameters string, list []byte) (*Job, error) {
 	var open int
 	err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE account = $1 AND state IN ('queued', 'running')`, account).Scan(&open)
@@ -170,7 +170,7 @@ func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
 	return all, rows.Err()
 }
 
-// Delete cancels a job, or forgets a finished one and its result.
+// Delete cancels a job, or deletes a finished one with its result.
 func (j *Jobs) Delete(ctx context.Context, account, id string) error {
 	if _, err := j.Get(ctx, account, id); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (j *Jobs) Delete(ctx context.Context, account, id string) error {
 	return j.forget(ctx, id)
 }
 
-// forget deletes a job's row, which stops who works on it, then its objects.
+// forget deletes a job's row, which stops its worker, then its objects.
 func (j *Jobs) forget(ctx context.Context, id string) error {
 	if _, err := j.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = $1`, id); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
@@ -194,7 +194,7 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 	return nil
 }
 
-// Result returns what a job that is done has found.
+// Result returns the result of a job in state Done.
 func (j *Jobs) Result(ctx context.Context, a *serve.Account, job *Job) (*serve.Gathering, error) {
 	if job.State != Done {
 		return nil, ErrNotDone
@@ -212,7 +212,7 @@ func (j *Jobs) Result(ctx context.Context, a *serve.Account, job *Job) (*serve.G
 	})
 }
 
-// parse reads a job's query again.
+// parse parses a job's query again.
 func (j *Jobs) parse(ctx context.Context, job *Job) (*query.Query, error) {
 	values, err := url.ParseQuery(job.Query)
 	if err != nil {

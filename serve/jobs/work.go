@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	look       = 2 * time.Second // how often is looked for work
-	beat       = 2 * time.Second // how often a worker says how far it is
-	deadAfter  = 2 * time.Minute // one that has not said so for as long has died
+	look       = 2 * time.Second // interval of looking for work
+	beat       = 2 * time.Second // interval at which a worker reports its progress
+	deadAfter  = 2 * time.Minute // a worker that has not reported for so long is considered dead
 	sweepEvery = 10 * time.Minute
-	orphanAge  = 24 * time.Hour // of an object without a job, before it is deleted
-	maxDeaths  = 3              // of workers of one job, before it is given up: it may be what kills them
+	orphanAge  = 24 * time.Hour // age at which an object without a job is deleted
+	maxDeaths  = 3              // number of workers of a job that may die before it is given up, as it may have killed them
 )
 
-// errCancelled says that the job is not this worker's any more.
+// errCancelled says that the job was deleted, or that another worker has it.
 var errCancelled = errors.New("job was cancelled, or taken up by another")
 
-// Run works on jobs, one at a time, and forgets old ones, until ctx ends.
+// Run works on jobs, one at a time, and deletes old ones, until ctx ends.
 func (j *Jobs) Run(ctx context.Context) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -42,7 +42,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 			return nil
 		case <-sweep.C:
 			if err := j.sweep(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				j.log.ErrorContext(ctx, "old jobs not forgotten", "err", err)
+				j.log.ErrorContext(ctx, "old jobs not deleted", "err", err)
 			}
 		case <-tick.C:
 		case <-j.wake:
@@ -50,7 +50,7 @@ func (j *Jobs) Run(ctx context.Context) error {
 	}
 }
 
-// next works on one job, if there is one.
+// next works on one job, if there is one. It reports whether there was.
 func (j *Jobs) next(ctx context.Context) bool {
 	job, err := j.claim(ctx, time.Now())
 	if err != nil || job == nil {
@@ -74,7 +74,7 @@ func (j *Jobs) next(ctx context.Context) bool {
 	return true
 }
 
-// claim takes up the oldest job that nobody works on; nil where there is none.
+// claim takes the oldest job that no worker has, or returns nil.
 func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 	const free = `(state = 'queued' OR state = 'running' AND beat < $1)`
 	dead := db.Millis(now.Add(-deadAfter))
@@ -111,7 +111,8 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 	}
 }
 
-// deathsOf is how many workers have died of the job: an attempt is named by that, and by chance.
+// deathsOf returns how many workers of the job have died. A worker's name has that number and a
+// random part.
 func deathsOf(worker string) int {
 	n, _, ok := strings.Cut(worker, ".")
 	if deaths, err := strconv.Atoi(n); ok && err == nil {
@@ -120,7 +121,7 @@ func deathsOf(worker string) int {
 	return 0
 }
 
-// set changes a job's row, and reports whether there was such a row.
+// set updates a job's row, and reports whether there was one.
 func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error) {
 	result, err := j.db.ExecContext(ctx, `UPDATE jobs SET `+change, args...)
 	if err != nil {
@@ -130,7 +131,7 @@ func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error
 	return n > 0, err
 }
 
-// own changes the row of a job as long as it is this worker's.
+// own updates a job's row if the job is still this worker's.
 func (j *Jobs) own(ctx context.Context, job *Job, change string, args ...any) error {
 	args = append([]any{job.ID, job.worker}, args...)
 	ok, err := j.set(ctx, change+` WHERE id = $1 AND worker = $2 AND state = 'running'`, args...)
@@ -190,27 +191,27 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	return err
 }
 
-// tidy deletes what attempts that died have left of a job that is done.
+// tidy deletes what failed attempts have left of a finished job.
 func (j *Jobs) tidy(ctx context.Context, job *Job) {
 	for object, err := range j.store.List(ctx, Prefix+job.ID+"/", "") {
 		if err == nil && object.Key != listKey(job.ID) && object.Key != resultKey(job.ID, job.worker) {
 			err = j.store.Delete(ctx, object.Key)
 		}
 		if err != nil {
-			j.log.ErrorContext(ctx, "attempt of a job not deleted; it is when the job is forgotten", "job", job.ID, "err", err)
+			j.log.ErrorContext(ctx, "result of a failed attempt not deleted; it will be with the job", "job", job.ID, "err", err)
 			return
 		}
 	}
 }
 
-// giveBack lets another take the job up at once.
+// giveBack lets another worker take the job at once.
 func (j *Jobs) giveBack(ctx context.Context, job *Job) {
 	if err := j.own(ctx, job, `state = 'queued'`); err != nil && !errors.Is(err, errCancelled) {
-		j.log.ErrorContext(ctx, "job not given back; it is taken up again in a while", "job", job.ID, "err", err)
+		j.log.ErrorContext(ctx, "job not released; another worker takes it in a few minutes", "job", job.ID, "err", err)
 	}
 }
 
-// fail ends a job, and tells its account no more of the cause than is its own.
+// fail ends a job. The account learns the cause only if it is due to the query.
 func (j *Jobs) fail(ctx context.Context, job *Job, cause error) {
 	text := "the service failed; its log says why. Ask again later."
 	var parameter *query.ParamError
@@ -225,7 +226,7 @@ func (j *Jobs) fail(ctx context.Context, job *Job, cause error) {
 	}
 }
 
-// sweep forgets what was finished long ago, and deletes what no job has any more.
+// sweep deletes old jobs, and objects that belong to no job.
 func (j *Jobs) sweep(ctx context.Context, now time.Time) error {
 	rows, err := j.db.QueryContext(ctx, `SELECT id FROM jobs WHERE state IN ('done', 'failed') AND finished < $1`, db.Millis(now.Add(-Keep)))
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 	"sheaf/serve"
 )
 
-// maxCollapses bounds the number of collapses.
+// maxCollapses is the limit for the number of collapses.
 const maxCollapses = 8
 
-// collapse lets, of neighbours with the same field or the same beginning of it, the first pass.
+// collapse keeps only the first of successive records with the same field, or the same beginning of
+// it.
 type collapse struct {
 	field string
-	first int // characters that count; 0: all
+	first int // number of characters to compare; 0: all
 }
 
 func parseCollapse(text string) (collapse, error) {
@@ -36,8 +37,8 @@ func parseCollapse(text string) (collapse, error) {
 	return c, nil
 }
 
-// pass reports whether a record differs from the one before, of which last is the
-// mark; it returns the record's own.
+// pass reports whether a record differs from the one before, whose compared text is last. It
+// returns the record's own text as mark.
 func (c collapse) pass(ctx context.Context, of *serve.Capture, last string) (mark string, ok bool, err error) {
 	text, err := value(ctx, Record{Capture: of}, c.field)
 	if err != nil {

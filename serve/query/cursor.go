@@ -11,18 +11,17 @@ import (
 	"sheaf/serve"
 )
 
-// ErrExpired says that a cursor is too old to be gone on with.
+// ErrExpired says that a cursor is too old to continue.
 var ErrExpired = errors.New("cursor has expired")
 
-// CursorLife is for how long a cursor can be gone on with. Its place stays good for
-// ever; but an answer that was walked for longer than that, while pages came and
-// went, is no longer one.
+// CursorLife is how long a query can be continued. The position of a cursor remains valid, but an
+// answer that takes longer, while records come and go, would not be consistent.
 const CursorLife = 7 * 24 * time.Hour
 
-// Cursor is where a query goes on: a place in the order of records, and what
-// collapsing has to know of the record before it.
+// Cursor is where to continue a query: a position in the order of records, and the collapses'
+// state.
 type Cursor struct {
-	Query  string    `json:"q"` // what it belongs to; see Query.id
+	Query  string    `json:"q"` // identifies the query; see Query.id
 	Issued int64     `json:"i"` // seconds since 1970
 	Target int       `json:"t,omitempty"`
 	Host   string    `json:"h,omitempty"`
@@ -31,11 +30,11 @@ type Cursor struct {
 	Seq    int64     `json:"s,omitempty"`
 	Offset int64     `json:"o,omitempty"`
 	Marks  []string  `json:"m,omitempty"` // of each collapse
-	Skip   int       `json:"n,omitempty"` // records that are still to be passed over
-	Until  *PageEnd  `json:"u,omitempty"` // where the page ends that it is of
+	Skip   int       `json:"n,omitempty"` // records still to be skipped
+	Until  *PageEnd  `json:"u,omitempty"` // end of the page that the cursor is within
 }
 
-// PageEnd is the position behind the last of a page.
+// PageEnd is the position after a page's last record.
 type PageEnd struct {
 	Host string    `json:"h,omitempty"`
 	Key  string    `json:"k,omitempty"`
@@ -59,7 +58,7 @@ func pageEnd(p *serve.Position) *PageEnd {
 func (c *Cursor) String() string {
 	data, err := json.Marshal(c)
 	if err != nil {
-		return "" // only a time far from ours cannot be written, and no record has one
+		return "" // cannot happen for the times of records
 	}
 	return base64.RawURLEncoding.EncodeToString(data)
 }
@@ -68,22 +67,22 @@ func (c *Cursor) position() *serve.Position {
 	return &serve.Position{Target: c.Target, Host: c.Host, Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}
 }
 
-// parseCursor reads what String wrote.
+// parseCursor parses the result of String.
 func parseCursor(text string) (*Cursor, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
-		return nil, errors.New("is none that this service gave")
+		return nil, errors.New("is not a cursor of this service")
 	}
 	c := new(Cursor)
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(c); err != nil || d.More() || c.Target < 0 || c.Target >= MaxList || len(c.Marks) > maxCollapses || c.Skip < 0 || c.Skip > maxSkip {
-		return nil, errors.New("is none that this service gave")
+		return nil, errors.New("is not a cursor of this service")
 	}
 	return c, nil
 }
 
-// check tells whether the cursor belongs to the query and may still be used.
+// check returns an error if the cursor belongs to another query or has expired.
 func (c *Cursor) check(q *Query, now time.Time) error {
 	switch issued := time.Unix(c.Issued, 0); {
 	case c.Query != q.id() || c.Target >= len(q.Search.Targets) || len(c.Marks) != len(q.collapses):
@@ -91,7 +90,7 @@ func (c *Cursor) check(q *Query, now time.Time) error {
 	case issued.After(now.Add(time.Hour)):
 		return &ParamError{"cursor", c.String(), "is from the future"}
 	case now.Sub(issued) > CursorLife:
-		return fmt.Errorf("%w: it is of %s and was good for %v; begin again without a cursor", ErrExpired, issued.UTC().Format(time.RFC3339), CursorLife)
+		return fmt.Errorf("%w: it is of %s and was valid for %v; begin again without a cursor", ErrExpired, issued.UTC().Format(time.RFC3339), CursorLife)
 	}
 	return nil
 }

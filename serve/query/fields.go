@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The fields of a record, by pywb's names.
+// Fields of a record, with pywb's names.
 const (
 	fieldKey       = "urlkey"
 	fieldTimestamp = "timestamp"
@@ -17,18 +17,18 @@ const (
 	fieldTruncated = "truncated"
 	fieldLength    = "length"
 
-	// Of the page that a revisit refers to.
+	// Fields of the record that a revisit refers to.
 	originalLength = "orig.length"
 	originalOffset = "orig.offset"
 	originalFile   = "orig.filename"
 
-	// What was counted; they can be asked for by their parameters alone.
+	// Counted fields, which only their own parameters add.
 	fieldDupes    = "dupecount"
 	fieldSkips    = "skipcount"
 	fieldSkipsEnd = "endtimestamp"
 )
 
-// fieldNames are all that can be asked for, in the order in which they are told of.
+// fieldNames are the fields that can be requested, in the order of messages.
 var fieldNames = []string{
 	fieldKey, fieldTimestamp, "url", "mime", "status", "digest", fieldLength, fieldOffset, fieldFilename, fieldTruncated,
 	"host", "edition", "published", "time", "kind", "refers", "robot", "batch", originalLength, originalOffset, originalFile,
@@ -37,7 +37,7 @@ var fieldNames = []string{
 // aliases are the Internet Archive's names.
 var aliases = map[string]string{"original": "url", "mimetype": "mime", "statuscode": "status"}
 
-// field returns the field of a name, "" where there is none.
+// field returns the field with a name, or "" if there is none.
 func field(name string) string {
 	if of, ok := aliases[name]; ok {
 		return of
@@ -48,7 +48,7 @@ func field(name string) string {
 	return ""
 }
 
-// value gives a field's text; empty where the record has none.
+// value returns the text of a field, or "" if the record does not have it.
 func value(ctx context.Context, c Record, name string) (string, error) {
 	switch name {
 	case originalLength, originalOffset, originalFile:
@@ -107,7 +107,7 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	return "", nil
 }
 
-// parseFields reads a list of names with commas between them.
+// parseFields parses a comma-separated list of fields.
 func parseFields(text string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {

@@ -9,19 +9,19 @@ import (
 	"sheaf/serve"
 )
 
-// Filter lets records pass by a field's text: [!][=|~]field:expr. With = the text is
-// expr; with ~ expr is a regular expression (RE2) that matches all of it. With
-// neither, expr is part of the text, as pywb has it, or such an expression, as the
-// Internet Archive has it. A ! lets the others pass.
+// Filter selects records by the text of a field: [!][=|~]field:expr. With = the text must be expr.
+// With ~ the regular expression expr (RE2) must match the whole text. With neither, the text must
+// contain expr, as in pywb, or match it as a whole, as at the Internet Archive. With ! the other
+// records are selected.
 type Filter struct {
 	field string
 	not   bool
-	text  string         // to be equal to, or contained; "" where only the expression counts
-	exact bool           // equal, not contained
-	match *regexp.Regexp // nil where only the text counts
+	text  string         // to be equal to, or contained; "" if only the expression counts
+	exact bool           // equal instead of contained
+	match *regexp.Regexp // nil if only the text counts
 }
 
-// maxExpr bounds a filter's expression, in bytes; maxFilters their number.
+// maxExpr is the limit for an expression, in bytes, and maxFilters for the number of filters.
 const maxExpr, maxFilters = 1024, 32
 
 func parseFilter(text string) (Filter, error) {
@@ -56,7 +56,7 @@ func parseFilter(text string) (Filter, error) {
 	case mode == '~' && err != nil:
 		return f, fmt.Errorf("regular expression: %w", err)
 	case mode != '~':
-		f.text = expr // what is no expression can be part of a text all the same
+		f.text = expr // not a regular expression, but it may be contained
 	}
 	if mode != '~' && expr == "" {
 		f.exact = true
@@ -68,7 +68,7 @@ func unknownField(name string) error {
 	return fmt.Errorf("no field %.40q; the fields are %s", name, strings.Join(fieldNames, ", "))
 }
 
-// pass reports whether a record may pass.
+// pass reports whether the filter selects a record.
 func (f *Filter) pass(ctx context.Context, c *serve.Capture) (bool, error) {
 	text, err := value(ctx, Record{Capture: c}, f.field)
 	if err != nil {

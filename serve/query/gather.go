@@ -8,9 +8,9 @@ import (
 	"sheaf/serve"
 )
 
-// Gather looks for what the query asks and puts it into a file of a form, such as
-// ".warc.gz". Found is told after each record how many there are. A page that several revisits
-// refer to stands in the file once, unless they are far apart.
+// Gather runs the query and adds the records to a file in a form such as ".warc.gz". It calls found
+// after each record. If several revisits refer to a page, the file has the page once, unless they
+// are far apart.
 func (q *Query) Gather(ctx context.Context, l *serve.Library, a *serve.Account, to *serve.Gatherer, form string, b Budget, found func()) (next *Cursor, err error) {
 	originals := strings.HasSuffix(form, ".tar.gz")
 	if q.originals != nil {

@@ -16,16 +16,16 @@ import (
 	"sheaf/serve"
 )
 
-// MaxList is how many URLs and hosts one query may name.
+// MaxList is the limit for the URLs and hosts in one query.
 const MaxList = 100_000
 
-// MaxListBytes bounds the body that names them.
+// MaxListBytes is the limit for the body with them.
 const MaxListBytes = 64 << 20
 
-// ReadList reads URLs and hosts, one a line. A line without a slash is a host, all
-// of it; what has an asterisk is a domain or a prefix; all else is one URL. Blank lines and
-// lines that begin with # are passed over. The result is in the order of search. No
-// record belongs to two of its targets, unless one is a domain whose name begins with www.
+// ReadList parses URLs and hosts, one in each line. A line without a slash is a whole host. A line
+// with an asterisk is a domain or a prefix. Any other line is a URL. Empty lines and lines that
+// begin with # are skipped. The targets are in the order of search. No record belongs to two of
+// them, unless one is a domain whose name begins with www.
 func ReadList(r io.Reader) ([]serve.Target, error) {
 	var targets []serve.Target
 	hosts := make(map[string]string) // each host's name is kept once
@@ -69,7 +69,7 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 	return disjoint(targets), nil
 }
 
-// disjoint puts targets in the order of search and drops those that others hold.
+// disjoint sorts targets in the order of search and removes those that others contain.
 func disjoint(targets []serve.Target) []serve.Target {
 	keys := make(map[string]string) // catalog.Key of hosts: it costs more than a comparison
 	for _, t := range targets {
@@ -91,7 +91,7 @@ func disjoint(targets []serve.Target) []serve.Target {
 	targets = slices.Compact(targets)
 	domains := make(map[string]bool)
 	hosts := make(map[string]bool)
-	prefixes := make(map[string][]string) // of a site, sorted
+	prefixes := make(map[string][]string) // sorted, by site
 	for _, t := range targets {
 		switch t.Match {
 		case serve.MatchDomain:
@@ -106,7 +106,7 @@ func disjoint(targets []serve.Target) []serve.Target {
 			continue
 		}
 		if t.Match == serve.MatchPrefix || t.Match == serve.MatchExact {
-			// None of those kept begins with another, so one alone can be t's.
+			// No kept prefix begins with another, so only one can contain t.
 			known := prefixes[t.Host]
 			i := sort.Search(len(known), func(i int) bool { return known[i] > t.Key })
 			if i > 0 && strings.HasPrefix(t.Key, known[i-1]) {
@@ -121,7 +121,7 @@ func disjoint(targets []serve.Target) []serve.Target {
 	return kept
 }
 
-// inDomain reports whether another target, a domain, holds one.
+// inDomain reports whether one of the domains contains the target.
 func inDomain(domains map[string]bool, t serve.Target) bool {
 	name, _, _ := strings.Cut(t.Host, ":")
 	for first := true; name != ""; first = false {

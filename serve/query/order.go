@@ -8,7 +8,7 @@ import (
 	"sheaf/serve"
 )
 
-// order reads sort, and checks that what is asked for can be had in that order.
+// order parses sort, and checks that the query can be answered in that order.
 func (p *parser) order() error {
 	q := p.query
 	return errors.Join(p.get("sort", func(text string) error {
@@ -28,20 +28,20 @@ func (p *parser) order() error {
 	}), p.get("closest", func(string) error {
 		switch {
 		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact:
-			return errors.New("is for one URL")
+			return errors.New("works for one URL only")
 		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
-			return errors.New("does not go with latest, collapse and sort=reverse")
+			return errors.New("cannot be combined with latest, collapse and sort=reverse")
 		}
 		return nil
 	}), p.get("latest", func(string) error {
 		if q.latest && q.Search.Reverse {
-			return errors.New("does not go with sort=reverse")
+			return errors.New("cannot be combined with sort=reverse")
 		}
 		return nil
 	}))
 }
 
-// oneSite fails unless the query is for one URL, prefix or host.
+// oneSite returns an error unless the query is for one URL, prefix or host.
 func (q *Query) oneSite() error {
 	if len(q.Search.Targets) == 1 {
 		switch q.Search.Targets[0].Match {
@@ -49,7 +49,7 @@ func (q *Query) oneSite() error {
 			return nil
 		}
 	}
-	return errors.New("is for one URL, prefix or host")
+	return errors.New("works for one URL, prefix or host only")
 }
 
 func (p *parser) limit() error {
@@ -79,20 +79,20 @@ func (p *parser) limit() error {
 	return p.get("offset", func(text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxSkip {
-			return fmt.Errorf("want a number from 0 to %d; a cursor leads further", maxSkip)
+			return fmt.Errorf("want a number from 0 to %d; use a cursor to go further", maxSkip)
 		}
 		q.skip = n
 		return nil
 	})
 }
 
-// maxSkip bounds offset: what is passed over is found all the same.
+// maxSkip is the limit for offset, since skipped records must be searched, too.
 const maxSkip = 10_000_000
 
-// lastLines asks for the last lines: they are searched backwards.
+// lastLines makes the query return the last lines, by searching in reverse.
 func (q *Query) lastLines() error {
 	if q.Search.Reverse || q.latest || !q.closest.IsZero() || len(q.collapses) > 0 {
-		return errors.New("the last lines do not go with sort, latest, collapse and closest")
+		return errors.New("the last lines cannot be combined with sort, latest, collapse and closest")
 	}
 	q.last, q.Search.Reverse = true, true
 	return q.oneSite()

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Output is the form of an answer.
+// Output is the format of an answer.
 type Output int8
 
 const (
-	CDXJ   Output = iota // pywb's: key, timestamp, JSON object; sorted as an index file is
-	JSON                 // the Internet Archive's: an array of arrays, the first of them names
-	NDJSON               // a JSON object a line
-	Text                 // the Internet Archive's: the fields' texts with blanks between them, - for none
+	CDXJ   Output = iota // pywb's: key, timestamp, JSON object; in the order of an index file
+	JSON                 // the Internet Archive's: an array of arrays; the first has the names
+	NDJSON               // one JSON object in each line
+	Text                 // the Internet Archive's: the fields separated by spaces; "-" for a missing one
 )
 
 var outputs = map[string]Output{"cdxj": CDXJ, "json": JSON, "ndjson": NDJSON, "text": Text}
 
-// ContentType is that of the whole answer.
+// ContentType returns the media type of the answer.
 func (o Output) ContentType() string {
 	switch o {
 	case JSON:
@@ -32,13 +32,13 @@ func (o Output) ContentType() string {
 	return "text/plain; charset=utf-8"
 }
 
-// What is told of a record where no fields are asked for.
+// Fields of an answer if the query names none.
 var (
 	standardFields = []string{"url", "mime", "status", "digest", "length", fieldOffset, fieldFilename, fieldTruncated}
 	archiveFields  = []string{fieldKey, fieldTimestamp, "original", "mimetype", "statuscode", "digest", "length"}
 )
 
-// Writer writes an answer, record by record.
+// Writer formats an answer, record by record.
 type Writer struct {
 	out    *bytes.Buffer
 	query  *Query
@@ -46,7 +46,7 @@ type Writer struct {
 	lines  int
 }
 
-// NewWriter writes to out what q asks for.
+// NewWriter returns a Writer of q's format to out.
 func NewWriter(out *bytes.Buffer, q *Query) *Writer {
 	w := &Writer{out: out, query: q, fields: q.fields}
 	if w.fields == nil {
@@ -60,16 +60,13 @@ func NewWriter(out *bytes.Buffer, q *Query) *Writer {
 		}
 	}
 	w.fields = append(slices.Clone(w.fields), q.countFields()...)
-	if q.Output == CDXJ { // they stand before the object
+	if q.Output == CDXJ { // they precede the object
 		w.fields = slices.DeleteFunc(w.fields, func(f string) bool { return f == fieldKey || f == fieldTimestamp })
 	}
 	return w
 }
 
-// Lines is how many records were written.
-func (w *Writer) Lines() int { return w.lines }
-
-// Add writes one record.
+// Add writes a record.
 func (w *Writer) Add(ctx context.Context, c Record) error {
 	texts := make([]string, len(w.fields))
 	for i, name := range w.fields {
@@ -105,8 +102,8 @@ func (w *Writer) Add(ctx context.Context, c Record) error {
 	return nil
 }
 
-// object writes the fields that the record has as a JSON object, in their order.
-// Where they were asked for by name, all are there.
+// object writes the record's fields as a JSON object, in order. It omits missing fields, unless the
+// query names its fields.
 func (w *Writer) object(texts []string) {
 	w.out.WriteByte('{')
 	first := true
@@ -128,11 +125,11 @@ func (w *Writer) object(texts []string) {
 func (w *Writer) json(v any) {
 	enc := json.NewEncoder(w.out)
 	enc.SetEscapeHTML(false)
-	enc.Encode(v) // cannot fail: strings into memory
+	enc.Encode(v) // cannot fail: strings, to memory
 	w.out.Truncate(w.out.Len() - 1)
 }
 
-// Close ends the answer. Next is where it goes on; nil: nowhere.
+// Close completes the answer. next is where to continue; nil means that this was all.
 func (w *Writer) Close(next *Cursor) {
 	key := w.query.showKey && next != nil
 	switch w.query.Output {

@@ -9,33 +9,33 @@ import (
 	"sheaf/serve"
 )
 
-// A page is pageSize blocks of so many records that are looked at, as in a ZipNum index
-// of the Internet Archive's; these are the bounds of pageSize, and what it is where none is given.
+// A page is pageSize blocks of blockRecords searched records, as in a ZipNum index of the Internet
+// Archive. The other constants are the limit and the default of pageSize.
 const (
 	blockRecords = 3000
 	defaultPage  = 5
-	maxPage      = 33 // so that MaxLimit lines hold one
+	maxPage      = 33 // so that MaxLimit lines are enough for a page
 )
 
-// paging is which page is asked for.
+// paging is the requested page.
 type paging struct {
-	one    bool // only the page of the number, from 0
+	one    bool // only the page with the number, from 0
 	number int
-	size   int // blocks
+	size   int // in blocks
 	count  bool
 }
 
-// Pages tells how an answer is divided, as pywb tells it.
+// Pages is the number of pages, in pywb's form.
 type Pages struct {
 	Blocks   int64 `json:"blocks"`
 	Pages    int   `json:"pages"`
 	PageSize int   `json:"pageSize"`
 }
 
-// CountsPages reports whether only the number of pages is asked for.
+// CountsPages reports whether the query only asks for the number of pages.
 func (q *Query) CountsPages() bool { return q.pages.count }
 
-// Paged reports whether one page is asked for.
+// Paged reports whether the query asks for one page.
 func (q *Query) Paged() bool { return q.pages.one }
 
 func (p *parser) paging() error {
@@ -45,7 +45,7 @@ func (p *parser) paging() error {
 		if of.number, err = strconv.Atoi(text); err != nil {
 			return errors.New("want a number, from 0")
 		}
-		of.one = of.number >= 0 // below 0, as the Internet Archive has it: no pages
+		of.one = of.number >= 0 // a negative number means no paging, as at the Internet Archive
 		return nil
 	}), p.get("pageSize", func(text string) (err error) {
 		if of.size, err = strconv.Atoi(text); err != nil || of.size < 1 || of.size > maxPage {
@@ -62,9 +62,9 @@ func (p *parser) paging() error {
 		if err := p.get(name, func(string) error {
 			switch q := p.query; {
 			case len(q.Search.Targets) != 1:
-				return errors.New("is not for a list")
+				return errors.New("does not work with a list of targets")
 			case q.Search.Reverse || q.latest || !q.closest.IsZero() || q.counters.dupes:
-				return errors.New("does not go with sort, closest, latest, showDupeCount and the last lines")
+				return errors.New("cannot be combined with sort, closest, latest, showDupeCount and the last lines")
 			}
 			return nil
 		}); err != nil {
@@ -74,8 +74,8 @@ func (p *parser) paging() error {
 	return nil
 }
 
-// Pages tells how many pages the query has, of what may be looked at and before any
-// of it is: filters do not make it less.
+// Pages returns the number of pages of the query. It depends on the records to be searched, not on
+// filters, and is known before the search.
 func (q *Query) Pages(ctx context.Context, l *serve.Library, a *serve.Account) (Pages, error) {
 	cuts, total, err := q.cut(ctx, l, a)
 	if err != nil {
@@ -93,8 +93,8 @@ func (q *Query) cut(ctx context.Context, l *serve.Library, a *serve.Account) (cu
 	return results.Cuts(ctx, 0, int64(q.pages.size)*blockRecords)
 }
 
-// bound confines a search to the page that is asked for; there is none of a higher
-// number. A cursor has its page's end with it.
+// bound limits a search to the requested page. It returns false if there is no such page. A cursor
+// has the end of its page.
 func (q *Query) bound(ctx context.Context, l *serve.Library, a *serve.Account, search *serve.Search) (ok bool, err error) {
 	if q.Cursor != nil {
 		search.Until = q.Cursor.Until.position()

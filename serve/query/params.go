@@ -14,44 +14,44 @@ import (
 	"sheaf/serve"
 )
 
-// MaxLimit bounds a query's limit.
+// MaxLimit is the limit for a query's limit.
 const MaxLimit = 100_000
 
-// Query is what was asked.
+// Query is a parsed query.
 type Query struct {
 	Search serve.Search
-	Limit  int // records at most; 0: none was given
+	Limit  int // maximum number of records; 0: not given
 	Output Output
 	Cursor *Cursor
 
-	fields    []string // as they were asked for; nil: the output's own
+	fields    []string // as requested; nil: those of the output format
 	filters   []Filter
 	collapses []collapse
 	latest    bool
-	closest   time.Time // zero: not asked for
-	last      bool      // the last lines, not the first
-	skip      int       // records that are passed over before the first
-	counters  counters  // what is counted for each record
-	resolve   bool      // tell where the pages lie that revisits refer to
-	pages     paging    // which part of the answer
-	gzip      *bool     // whether the answer may be compressed; nil: where the client takes it
-	originals *bool     // whether revisits bring what they refer to; nil: as suits the file
-	showKey   bool      // the cursor stands at the end, as the Internet Archive has it
+	closest   time.Time // zero: not given
+	last      bool      // return the last lines instead of the first
+	skip      int       // records to skip before the first
+	counters  counters  // what to count for each record
+	resolve   bool      // add the place of the page that a revisit refers to
+	pages     paging    // requested part of the answer
+	gzip      *bool     // whether to compress the answer; nil: if the client accepts it
+	originals *bool     // whether to include the pages that revisits refer to; nil: depends on the file
+	showKey   bool      // write the cursor at the end, as at the Internet Archive
 }
 
-// parameters lists those that there are. AllowFuzzy is known, as pywb's clients send
-// it, and changes nothing here.
+// parameters lists the known ones. allowFuzzy is accepted because pywb's clients send it, and
+// ignored.
 var parameters = []string{
 	"url", "matchType", "from", "to", "filter", "collapse", "latest", "closest", "sort", "limit",
 	"offset", "fastLatest", "page", "pageSize", "showNumPages", "fl", "fields", "output", "cursor", "resumeKey", "showResumeKey", "originals", "resolveRevisits",
 	"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "allowFuzzy",
 }
 
-// several are the parameters that may be given more than once.
+// several are the parameters that may be repeated.
 var several = []string{"filter", "collapse"}
 
-// Parse reads a query's parameters; list is what was named in a request's body, and
-// nil where nothing was. An error is a *ParamError, or ErrExpired.
+// Parse parses a query's parameters. list has the targets from a request's body; nil if there were
+// none. An error is a *ParamError, or ErrExpired.
 func Parse(values url.Values, list []serve.Target) (*Query, error) {
 	for name, all := range values {
 		switch {
@@ -79,7 +79,7 @@ type parser struct {
 	query  *Query
 }
 
-// get calls parse with a parameter that is given and not empty, and names it in the error.
+// get calls parse with each value of a parameter that is not empty, and adds the name to its error.
 func (p *parser) get(name string, parse func(string) error) error {
 	for _, text := range p.values[name] {
 		if text == "" {
@@ -110,7 +110,7 @@ func (p *parser) targets(list []serve.Target) error {
 	p.query.Search.Targets = list
 	if err := p.get("url", func(text string) error {
 		if list != nil {
-			return errors.New("the body names what is asked for already")
+			return errors.New("the body has the targets already; leave this parameter out")
 		}
 		if text == "*" && match == 0 {
 			return nil
@@ -204,10 +204,10 @@ func (p *parser) form() error {
 	return errors.Join(p.flag("showResumeKey", &q.showKey), p.flag("originals", q.originals), p.flag("resolveRevisits", &q.resolve), p.flag("gzip", q.gzip))
 }
 
-// Gzip reports whether the answer may be compressed for who takes that.
+// Gzip reports whether the answer may be compressed if the client accepts that.
 func (q *Query) Gzip() bool { return q.gzip == nil || *q.gzip }
 
-// count reads what is to be counted.
+// count parses what to count.
 func (p *parser) count() error {
 	c := &p.query.counters
 	if err := errors.Join(p.flag("showDupeCount", &c.dupes), p.flag("showSkipCount", &c.skips), p.flag("lastSkipTimestamp", &c.skipsEnd)); err != nil {
@@ -221,9 +221,9 @@ func (p *parser) count() error {
 			switch q := p.query; {
 			case !asked.is:
 			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
-				return errors.New("does not go with closest, latest, sort=reverse and the last lines")
+				return errors.New("cannot be combined with closest, latest, sort=reverse and the last lines")
 			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact):
-				return errors.New("is for one URL")
+				return errors.New("works for one URL only")
 			}
 			return nil
 		}); err != nil {
@@ -242,9 +242,9 @@ func (p *parser) cursor() error {
 			}
 			switch {
 			case !p.query.closest.IsZero():
-				return errors.New("does not go with closest")
+				return errors.New("cannot be combined with closest")
 			case p.query.last:
-				return errors.New("does not go with a negative limit")
+				return errors.New("cannot be combined with a negative limit")
 			}
 			p.query.Cursor = c
 			return c.check(p.query, time.Now())
@@ -258,7 +258,8 @@ func (p *parser) cursor() error {
 	return nil
 }
 
-// ID names what is asked for: the same for every way in which it is written.
+// ID identifies the query's answer: queries that are written differently but ask the same have the
+// same ID.
 func (q *Query) ID() string {
 	after := ""
 	if q.Cursor != nil {
@@ -271,7 +272,7 @@ func (q *Query) ID() string {
 	return fmt.Sprintf("%s %d %t %d %d %s %s", q.id(), q.Limit, q.last, q.skip, q.closest.UnixNano(), originals, after)
 }
 
-// id names what is searched for: the same for every form in which it is given.
+// id identifies the search, without the format of the answer.
 func (q *Query) id() string {
 	h := sha256.New()
 	s := &q.Search

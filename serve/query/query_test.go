@@ -56,7 +56,7 @@ func TestParseTarget(t *testing.T) {
 	}
 }
 
-// A list's targets do not overlap, so that no record is given twice.
+// The targets of a list do not overlap, so that no record is returned twice.
 func TestListIsDisjoint(t *testing.T) {
 	targets, err := ReadList(strings.NewReader(strings.Join([]string{
 		"http://a.jp/x", "a.jp/x", "www.a.jp/y*", "a.jp/y/1", "a.jp/yy*", "a.jp/z",
@@ -102,8 +102,8 @@ func TestCursorExpires(t *testing.T) {
 	}
 }
 
-// No parameters make it fail but with an error that names one of them, and what
-// is read says the same when a cursor of it is read again.
+// Any parameters either parse or return an error that names one of them. A cursor of a parsed query
+// parses for that query.
 func FuzzParse(f *testing.F) {
 	q, _ := Parse(url.Values{"url": {"*.jp"}}, nil)
 	f.Add("url=*.jp&cursor=" + (&Cursor{Query: q.id(), Issued: time.Now().Unix()}).String())

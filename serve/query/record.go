@@ -7,23 +7,23 @@ import (
 	"sheaf/serve"
 )
 
-// Record is one record of an answer, with what was counted for it.
+// Record is a record of an answer, with its counts.
 type Record struct {
 	*serve.Capture
-	Dupes    int       // records before it, of the same URL key and digest
-	Skipped  int64     // records behind it that filters and collapses left out, up to the next
-	SkipsEnd time.Time // of the last of these; zero: there is none
+	Dupes    int       // earlier records with the same URL key and digest
+	Skipped  int64     // records after it that filters and collapses left out
+	SkipsEnd time.Time // time of the last of these; zero: none
 }
 
-// counters say what is counted, as the Internet Archive has it.
+// counters says what to count, as at the Internet Archive.
 type counters struct {
 	dupes, skips, skipsEnd bool
 }
 
-// held reports whether a record must wait for those behind it.
+// held reports whether a record must wait for the next one before it is complete.
 func (c counters) held() bool { return c.skips || c.skipsEnd }
 
-// fields are what is told beside a record's own.
+// countFields returns the names of the fields that parameters add.
 func (q *Query) countFields() []string {
 	var names []string
 	if q.resolve {
@@ -43,11 +43,11 @@ func (q *Query) countFields() []string {
 
 // counting is the state of the counters.
 type counting struct {
-	seen map[string]int // by digest
-	held *Record        // the record that still waits for those behind it
+	seen map[string]int // number of records, by digest
+	held *Record        // the record that waits for its skipped records
 }
 
-// pass counts a record that passes all filters, before any collapse.
+// countDupe counts a record that passes all filters, before any collapse.
 func (r *runner) countDupe(c *serve.Capture) (before int) {
 	if !r.counters.dupes {
 		return 0
@@ -65,28 +65,27 @@ func (r *runner) skipped(c *serve.Capture) {
 	}
 }
 
-// out gives a record out, at once or when the next one comes.
-func (r *runner) out(c Record) error {
+// emit sends a record, at once or, if skipped records are counted, when the next one comes.
+func (r *runner) emit(c Record) error {
 	if !r.counters.held() {
-		return r.emit(c)
+		return r.send(c)
 	}
-	err := r.let()
+	err := r.flush()
 	r.held = &c
 	return err
 }
 
-// let gives out the record that waits.
-func (r *runner) let() error {
+// flush sends the waiting record, if any.
+func (r *runner) flush() error {
 	if r.held == nil {
 		return nil
 	}
 	c := *r.held
 	r.held = nil
-	return r.emit(c)
+	return r.send(c)
 }
 
-// original gives what a record's field says of the page that it refers to; empty
-// where there is none.
+// original returns a field of the record that a revisit refers to, or "" if there is none.
 func original(ctx context.Context, c *serve.Capture, name string) (string, error) {
 	page, err := c.Resolve(ctx)
 	if err != nil || page == nil {

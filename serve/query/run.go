@@ -11,27 +11,27 @@ import (
 	"sheaf/serve"
 )
 
-// Budget bounds what one answer may cost. A query that costs more is answered as
-// far as it came, with a cursor.
+// Budget limits the cost of one answer. A query that exceeds it gets a partial answer with a
+// cursor.
 type Budget struct {
-	Records int64         // looked at; 0: no bound
-	Time    time.Duration // 0: no bound
+	Records int64         // records searched; 0: no limit
+	Time    time.Duration // 0: no limit
 
-	// Progress, where it is set, is told from time to time how many records were
-	// looked at. Its error ends the query.
+	// Progress, if set, is called from time to time with the number of records searched. An error
+	// ends the query.
 	Progress func(scanned int64) error
 }
 
-// spent reports whether as much has been done.
+// spent reports whether the budget is used up.
 func (b *Budget) spent(scanned int64, begun time.Time) bool {
 	return b.Records > 0 && scanned >= b.Records || b.Time > 0 && time.Since(begun) >= b.Time
 }
 
-// errEnough ends a search of which no more is wanted.
+// errEnough ends a search early.
 var errEnough = errors.New("enough")
 
-// Run looks for what the query asks and calls emit with each record. Next is where
-// to go on: nil where that was all.
+// Run runs the query and calls emit with each record. next is where to continue; nil means that
+// this was all.
 func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
 	switch {
 	case !q.closest.IsZero():
@@ -50,24 +50,24 @@ func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	return q.run(ctx, l, a, b, emit)
 }
 
-// runner is a query under way.
+// runner is a running query.
 type runner struct {
 	*Query
-	emit  func(Record) error
-	left  int             // lines that may still be given
-	skip  int             // records that are still to be passed over
-	until *serve.Position // nothing up to it is given out, only counted
-	done  serve.Position  // behind which everything is still to be searched
-	marks []string        // of each collapse: the last record's that came to it
+	send  func(Record) error
+	left  int             // lines that may still be sent
+	skip  int             // records still to be skipped
+	until *serve.Position // records up to here are only counted; nil: none
+	done  serve.Position  // the search must continue after this position
+	marks []string        // of each collapse, from the last record that reached it
 
-	best   *serve.Capture // the newest so far of its URL key, where only the newest is wanted
+	best   *serve.Capture // newest record so far of its URL key, if only the newest is wanted
 	bestAt serve.Position
 
 	counting
 }
 
 func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (*Cursor, error) {
-	r := &runner{Query: q, emit: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
+	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
 	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
 	if ok, err := q.bound(ctx, l, a, &search); err != nil || !ok {
@@ -76,7 +76,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	if q.Cursor != nil {
 		r.done, r.skip = *q.Cursor.position(), q.Cursor.Skip
 		copy(r.marks, q.Cursor.Marks)
-		if q.counters.dupes { // of one URL: those before are counted again
+		if q.counters.dupes { // the query is for one URL: its earlier records are counted again
 			r.until, search.After = search.After, nil
 			clear(r.marks)
 		}
@@ -108,14 +108,14 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 		if q.latest {
 			return r.newest(ctx, c, at)
 		}
-		return r.give(ctx, c, at)
+		return r.accept(ctx, c, at)
 	})
 	if err == nil && r.best != nil {
-		err = r.give(ctx, r.best, r.bestAt)
+		err = r.accept(ctx, r.best, r.bestAt)
 	}
 	enough := errors.Is(err, errEnough)
 	if err == nil || enough {
-		err = r.let()
+		err = r.flush()
 	}
 	if enough && err == nil {
 		return &Cursor{
@@ -126,7 +126,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b B
 	return nil, err
 }
 
-// pass reports whether all filters let a record pass.
+// pass reports whether a record passes all filters.
 func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
 	for i := range q.filters {
 		if ok, err := q.filters[i].pass(ctx, c); err != nil || !ok {
@@ -136,10 +136,10 @@ func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
 	return true, nil
 }
 
-// newest holds a record back until the next URL key begins.
+// newest keeps a record until the next URL key begins, and then accepts the newest of a key.
 func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position) error {
 	if r.best != nil && (r.best.URLKey != c.URLKey || r.bestAt.Host != at.Host || r.bestAt.Target != at.Target) {
-		if err := r.give(ctx, r.best, r.bestAt); err != nil {
+		if err := r.accept(ctx, r.best, r.bestAt); err != nil {
 			return err
 		}
 	}
@@ -147,9 +147,9 @@ func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position
 	return nil
 }
 
-// give lets a record through the collapses, and gives it out. There is more
-// to come for certain only when one comes for which there is no room.
-func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) error {
+// accept applies the collapses, offset and limit to a record, and emits it. When a record comes for
+// which there is no room, there is more to come for certain.
+func (r *runner) accept(ctx context.Context, c *serve.Capture, at serve.Position) error {
 	before := r.countDupe(c)
 	marks := slices.Clone(r.marks)
 	for i, collapse := range r.collapses {
@@ -179,10 +179,10 @@ func (r *runner) give(ctx context.Context, c *serve.Capture, at serve.Position) 
 	r.until = nil
 	r.left--
 	r.marks, r.done = marks, at
-	return r.out(Record{Capture: c, Dupes: before})
+	return r.emit(Record{Capture: c, Dupes: before})
 }
 
-// runClosest gives the records nearest to a time.
+// runClosest emits the records nearest to a time.
 func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Account, emit func(Record) error) error {
 	results, err := l.Search(ctx, a, q.Search)
 	if err != nil {
@@ -217,5 +217,5 @@ func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Accou
 	return nil
 }
 
-// stableCut is how many records more than needed are held before they are cut.
+// stableCut is the number of surplus records that are kept before they are cut.
 const stableCut = 1024

@@ -12,13 +12,13 @@ import (
 	"sheaf/serve"
 )
 
-// The values of matchType.
+// Values of matchType.
 var matches = map[string]serve.Match{
 	"exact": serve.MatchExact, "prefix": serve.MatchPrefix, "host": serve.MatchHost, "domain": serve.MatchDomain,
 }
 
-// parseTarget reads what is to be searched. Match is what matchType says, 0 where
-// it says nothing; the wildcards that the text may have must agree with it.
+// parseTarget parses a search target. match is from matchType, or 0 if that is not given; wildcards
+// in the text must agree with it.
 func parseTarget(text string, match serve.Match) (serve.Target, error) {
 	rest, wild := text, serve.Match(0)
 	if r, ok := strings.CutPrefix(rest, "*."); ok {
@@ -31,7 +31,7 @@ func parseTarget(text string, match serve.Match) (serve.Target, error) {
 	case rest == "":
 		return serve.Target{}, errors.New("is empty")
 	case wild != 0 && match != 0 && wild != match:
-		return serve.Target{}, errors.New("its asterisk and matchType say different things")
+		return serve.Target{}, errors.New("its asterisk contradicts matchType")
 	case wild != 0:
 		match = wild
 	case match == 0:
@@ -52,7 +52,7 @@ func parseTarget(text string, match serve.Match) (serve.Target, error) {
 	case serve.MatchExact:
 		t.Key = key
 	case serve.MatchPrefix:
-		// The key drops what a prefix must keep.
+		// The key drops a final slash, which a prefix needs.
 		if strings.HasSuffix(rest, "/") && !strings.HasSuffix(key, "/") {
 			key += "/"
 		}
@@ -72,13 +72,13 @@ func parseTarget(text string, match serve.Match) (serve.Target, error) {
 	return t, nil
 }
 
-// wholeHost reports whether a URL is its host's first page.
+// wholeHost reports whether a URL is its host's root page.
 func wholeHost(ascii string) bool {
 	_, rest, _ := strings.Cut(ascii, "://")
 	return strings.IndexByte(rest, '/') == len(rest)-1
 }
 
-// bareHost takes www off a host's name where the site's key has none.
+// bareHost removes www from a host's name if the site's key does not have it.
 func bareHost(host, site string) string {
 	if archive.HostSURT(host) != site {
 		_, host, _ = strings.Cut(host, ".")
@@ -86,8 +86,8 @@ func bareHost(host, site string) string {
 	return host
 }
 
-// asciiURL completes a URL as people write it: without a scheme or path, with
-// letters of any script, with a fragment.
+// asciiURL completes a URL as people write it: without a scheme or path, with characters outside
+// ASCII, with a fragment.
 func asciiURL(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -101,7 +101,7 @@ func asciiURL(text string) (string, error) {
 	end := strings.IndexAny(rest+"/", "/?")
 	host, path := rest[:end], rest[end:]
 	if strings.Contains(host, "@") {
-		return "", errors.New("names a user")
+		return "", errors.New("must not name a user")
 	}
 	if name, err := idna.Punycode.ToASCII(host); err == nil {
 		host = name
@@ -119,7 +119,7 @@ func asciiURL(text string) (string, error) {
 	}
 	ascii := scheme + "://" + strings.ToLower(host) + b.String()
 	if _, err := url.Parse(ascii); err != nil && strings.Contains(err.Error(), "host") {
-		return "", errors.New("has no host's name")
+		return "", errors.New("has no host name")
 	}
 	return ascii, nil
 }

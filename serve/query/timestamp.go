@@ -8,8 +8,8 @@ import (
 
 const stamp = "20060102150405"
 
-// parseTime reads 4, 6, 8, 10, 12 or 14 digits, a date (2026-11-21) or RFC 3339. It
-// returns the first and the last instant that the text can mean.
+// parseTime parses 4, 6, 8, 10, 12 or 14 digits, a date (2026-11-21) or RFC 3339. It returns the
+// first and the last instant that the text can mean.
 func parseTime(text string) (first, last time.Time, err error) {
 	if strings.Trim(text, "0123456789") != "" {
 		if t, err := time.Parse(time.DateOnly, text); err == nil {

@@ -9,27 +9,26 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Root is where stored pages lie: /web/<timestamp><mode>/<URL>.
+// Root is the path of stored pages: /web/<timestamp><mode>/<URL>.
 const Root = "/web/"
 
-// Mode says how a stored page is shown.
+// Mode says how to show a stored page.
 type Mode string
 
-// The modes that make a difference; the others that web archives know (im_, js_, cs_,
-// fr_, mp_, oe_) are read as Frame.
+// Modes. Other modes of web archives (im_, js_, cs_, fr_, mp_, oe_) are treated as Frame.
 const (
 	Plain Mode = ""    // rewritten, with a banner
-	Frame Mode = "if_" // rewritten, for within another page
-	Bytes Mode = "id_" // the bytes as they were
+	Frame Mode = "if_" // rewritten, for use within another page
+	Bytes Mode = "id_" // the original bytes
 )
 
-// Address names a version of a page, or all of them.
+// Address identifies a version of a page, or all of them.
 type Address struct {
-	Time time.Time // the end of the second, day or year that was named; zero: the newest version
-	Full bool      // Time was named to the second
+	Time time.Time // end of the given second, day or year; zero: the newest version
+	Full bool      // Time was given to the second
 	All  bool      // the list of versions, "*"
 	Mode Mode
-	URL  string // absolute, as weburl writes it
+	URL  string // absolute, normalized by weburl
 }
 
 // Errors of ParseAddress and ParseURL.
@@ -38,8 +37,8 @@ var (
 	ErrURL       = errors.New("want the address of a page, such as http://www.example.jp/")
 )
 
-// ParseAddress reads what follows Root in a request: "20261121030000id_/http://host/?q".
-// Without a timestamp it is the newest version's.
+// ParseAddress parses what follows Root in a request: "20261121030000id_/http://host/?q". Without a
+// timestamp it means the newest version.
 func ParseAddress(s string) (Address, error) {
 	var a Address
 	first, rest, ok := strings.Cut(s, "/")
@@ -64,7 +63,8 @@ func ParseAddress(s string) (Address, error) {
 
 func leadingDigits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// isVersion tells a version such as "2026id_", "id_" or "*" from a host's name.
+// isVersion reports whether s is a version such as "2026id_", "id_" or "*", and not the name of a
+// host.
 func isVersion(s string, digits int) bool {
 	switch tail := s[digits:]; len(tail) {
 	case 0:
@@ -94,15 +94,15 @@ func readMode(s string) Mode {
 	return Frame
 }
 
-// Layout is a whole timestamp.
+// Layout is the layout of a complete timestamp.
 const Layout = "20060102150405"
 
-// Timestamp writes a time as addresses hold it.
+// Timestamp formats a time for an address.
 func Timestamp(t time.Time) string { return t.UTC().Format(Layout) }
 
-// ParseTimestamp reads a timestamp, which may be cut short after any digit but the
-// year's; as other web archives do it takes "2026" for the end of that year. A
-// single 2 is the far future: the newest version.
+// ParseTimestamp parses a timestamp, which may be shortened after any digit from the year's last
+// on. Like other web archives it takes "2026" as the end of that year. A single 2 is the far
+// future: the newest version.
 func ParseTimestamp(s string) (time.Time, error) {
 	const latest = "29991231235959"
 	bad := fmt.Errorf("timestamp %.20q: %w", s, ErrTimestamp)
@@ -112,12 +112,12 @@ func ParseTimestamp(s string) (time.Time, error) {
 	if len(s) < 4 || len(s) > len(Layout) || leadingDigits(s) != len(s) {
 		return time.Time{}, bad
 	}
-	// A month or day that is cut in its middle counts as not given.
+	// Ignore half of a month or day.
 	s = s[:len(s)&^1]
 	if t, err := time.Parse(Layout[:len(s)], s); err != nil || t.Year() < 1 {
 		return time.Time{}, bad
 	}
-	if len(s) == 6 { // the month's last day
+	if len(s) == 6 { // the last day of the month
 		t, _ := time.Parse("200601", s)
 		s = t.AddDate(0, 1, -1).Format("20060102")
 	}
@@ -128,8 +128,8 @@ func ParseTimestamp(s string) (time.Time, error) {
 	return t, nil
 }
 
-// ParseURL reads the URL of a page out of a request's path and query, as escaped
-// there. A missing scheme is http's; a proxy may have made one slash of two.
+// ParseURL parses the URL of a page from a request's path and query, in escaped form. The default
+// scheme is http. A proxy may have replaced two slashes by one.
 func ParseURL(s string) (string, error) {
 	if len(s) > 3*weburl.MaxLength {
 		return "", fmt.Errorf("URL of %d bytes: %w", len(s), ErrURL)
@@ -146,7 +146,7 @@ func ParseURL(s string) (string, error) {
 	}
 	if !strings.HasPrefix(lower, "http:") && !strings.HasPrefix(lower, "https:") {
 		if scheme, rest, ok := strings.Cut(s, ":"); ok && !strings.Contains(scheme, "/") && strings.HasPrefix(rest, "/") {
-			return "", fmt.Errorf("%.100q: %w", s, ErrURL) // another scheme's, no host with a port
+			return "", fmt.Errorf("%.100q: %w", s, ErrURL) // another scheme, not a host with a port
 		}
 		s = "http://" + s
 	}
@@ -157,7 +157,7 @@ func ParseURL(s string) (string, error) {
 	return u.String(), nil
 }
 
-// unescape decodes every %XX of a URL that was put into the path as one element.
+// unescape decodes every %XX of a URL that is in the path as one element.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -178,7 +178,7 @@ func unescape(s string) string {
 
 func unhex(c byte) int { return strings.IndexByte("0123456789abcdef", lower(c)) }
 
-// Path is the address of one version of a page.
+// Path returns the address of a version of a page.
 func Path(t time.Time, mode Mode, url string) string {
 	return Root + Timestamp(t) + string(mode) + "/" + url
 }

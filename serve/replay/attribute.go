@@ -2,8 +2,8 @@ package replay
 
 import "strings"
 
-// srcset rewrites a list such as "a.png 1x, b.png 2x". A comma within a URL belongs
-// to it; one at its end sets it apart (HTML, 4.8.4.2.2).
+// srcset rewrites a list such as "a.png 1x, b.png 2x". A comma within a URL is part of it; a comma
+// at its end is a separator (HTML, 4.8.4.2.2).
 func (l *linker) srcset(s string) string {
 	const space = " \t\r\n\f"
 	var out []string
@@ -29,7 +29,7 @@ func (l *linker) srcset(s string) string {
 	}
 }
 
-// cutDescriptor ends a descriptor at a comma that is not in parentheses.
+// cutDescriptor returns the text before a comma that is not in parentheses.
 func cutDescriptor(s string) (descriptor, rest string) {
 	depth := 0
 	for i := 0; i < len(s); i++ {
@@ -63,7 +63,7 @@ func (l *linker) refresh(content string) change {
 	return change{}
 }
 
-// cutRefresh reads a refresh as loosely as the HTML standard does (4.2.5.3).
+// cutRefresh parses a refresh as loosely as the HTML standard (4.2.5.3).
 func cutRefresh(s string) (delay, ref string, ok bool) {
 	s = strings.TrimSpace(s)
 	rest := strings.TrimLeft(s, "0123456789.")

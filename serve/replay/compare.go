@@ -5,54 +5,54 @@ import (
 	"unicode/utf8"
 )
 
-// Op says what became of a piece of text.
+// Op is what happened to a piece of text.
 type Op int8
 
-// The ops.
+// Ops.
 const (
 	Same Op = iota
 	Removed
 	Added
-	Changed // of a Hunk: its Spans tell
+	Changed // of a Hunk: see its Spans
 )
 
 func (o Op) String() string {
 	return [...]string{"same", "removed", "added", "changed"}[o]
 }
 
-// Span is a piece of text within a changed hunk. A line end in it is where a block ends.
+// Span is a piece of text in a changed hunk. A line end in it is the end of a block.
 type Span struct {
 	Op   Op // Same, Removed or Added
 	Text string
 }
 
-// Hunk is a stretch of blocks to which the same happened.
+// Hunk is successive blocks with the same Op.
 type Hunk struct {
 	Op     Op
 	Blocks []string // unless Changed
-	Spans  []Span   // where Changed
+	Spans  []Span   // if Changed
 }
 
-// Diff is how a later version of a page differs from an earlier one.
+// Diff is the difference between two versions of a page.
 type Diff struct {
-	Title   []Span // of both titles; nil where they are the same
+	Title   []Span // of both titles; nil if they are equal
 	Hunks   []Hunk // from top to bottom
-	Removed int    // characters
-	Added   int    // characters
-	Coarse  bool   // there was so much that some differences were not looked into
+	Removed int    // number of characters
+	Added   int    // number of characters
+	Coarse  bool   // some large differences were not examined in detail
 }
 
-// Identical reports whether there is no difference that a reader can read.
+// Identical reports whether the two texts are equal.
 func (d *Diff) Identical() bool { return d.Title == nil && d.Removed == 0 && d.Added == 0 }
 
-// maxChanged is how much text, in bytes, one changed stretch may have in both
-// versions for its words to be compared.
+// maxChanged is the limit for the text of a changed section, both versions together, up to which
+// words are compared, in bytes.
 const maxChanged = 256 << 10
 
-// manyWords is from how many words on their fewest edits may be too costly to find.
+// manyWords is the number of words from which the fewest edits may take too long to find.
 const manyWords = 10_000
 
-// Compare tells how the later version differs. It takes a second at most, whatever the two are.
+// Compare returns how the later version differs. It takes at most a second for any two versions.
 func Compare(earlier, later *Content) *Diff {
 	steps := maxSteps
 	d := new(Diff)
@@ -73,7 +73,7 @@ func Compare(earlier, later *Content) *Diff {
 	return d
 }
 
-// number gives equal items equal numbers.
+// number returns a number for each item; equal items have equal numbers.
 func number(ids map[string]int32, items []string) []int32 {
 	numbers := make([]int32, len(items))
 	for i, s := range items {
@@ -93,7 +93,7 @@ func (d *Diff) same(blocks []string) {
 	}
 }
 
-// edit notes that blocks became others: word by word where they have enough in common.
+// edit adds changed blocks. It compares them word by word if they have enough in common.
 func (d *Diff) edit(removed, added []string, steps *int) {
 	if len(removed) > 0 && len(added) > 0 {
 		size := 0
@@ -149,8 +149,8 @@ func blockWords(blocks []string) []string {
 	return all
 }
 
-// joined makes one edit of two that next to nothing lies between: a comma or a
-// particle that happens to be the same helps nobody to read what was replaced.
+// joined merges two edits if there is almost nothing between them: an equal comma or particle does
+// not help a reader to see what was replaced.
 func joined(edits []edit, a []string) []edit {
 	var out []edit
 	for _, e := range edits {
@@ -169,8 +169,8 @@ func joined(edits []edit, a []string) []edit {
 
 func weight(removed, added int) int { return max(removed, added) }
 
-// trifle reports whether words between two edits of at least so many words are not
-// worth to stand by themselves.
+// trifle reports whether the words between two edits, each of at least that many words, are too few
+// to be shown as unchanged.
 func trifle(words []string, least int) bool {
 	characters := 0
 	for _, w := range words {
@@ -184,7 +184,7 @@ func trifle(words []string, least int) bool {
 	return characters == 0 || characters <= 2 && least >= 2
 }
 
-// alike reports whether what stayed the same makes the rest easier to read.
+// alike reports whether enough stayed the same to help a reader.
 func alike(s []Span) bool {
 	same, other := 0, 0
 	for _, span := range s {
@@ -198,7 +198,7 @@ func alike(s []Span) bool {
 	return 10*same >= 3*(same+other)
 }
 
-// count counts the characters removed and added.
+// count counts the removed and added characters.
 func (d *Diff) count() {
 	add := func(op Op, text string) {
 		switch op {

@@ -50,7 +50,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// told writes a diff: [-removed-]{+added+}, a block a line, those that are the same as a number.
+// told formats a diff: [-removed-]{+added+}, one block in each line, equal blocks as their number.
 func told(d *Diff) string {
 	var b strings.Builder
 	span := func(op Op, text string) string {
@@ -108,7 +108,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// rebuild checks that the diff tells the whole of both texts.
+// rebuild checks that the diff contains the whole of both texts.
 func rebuild(t testing.TB, d *Diff, a, b *Content) {
 	t.Helper()
 	var earlier, later []string
@@ -151,7 +151,7 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// lcs is the length of a longest common subsequence, found the plain way.
+// lcs returns the length of a longest common subsequence, by the simple method.
 func lcs(a, b []int32) int {
 	row := make([]int, len(b)+1)
 	for _, x := range a {
@@ -169,7 +169,7 @@ func lcs(a, b []int32) int {
 	return row[len(b)]
 }
 
-// Edits are the fewest there can be.
+// TestFewestEdits: compare finds as few edits as possible.
 func TestFewestEdits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -196,7 +196,8 @@ func TestFewestEdits(t *testing.T) {
 	}
 }
 
-// Huge pages, and pages made to be hard, end within the bound and are told whole.
+// TestBounded: comparing huge pages, and pages made to be difficult, ends in time, and the diff is
+// complete.
 func TestBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	random := func(n, kinds int) string {

@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// corpus unpacks some of the shared corpus of real pages.
+// corpus unpacks parts of the shared corpus of real pages.
 func corpus(t testing.TB, parts ...string) string {
 	t.Helper()
 	archive := filepath.Join(testkit.Shared(t), "corpus", "dev.tar.xz")
@@ -26,7 +26,7 @@ func corpus(t testing.TB, parts ...string) string {
 	return dir
 }
 
-// shown is the text of a page as a reader of its rewritten form sees it.
+// shown returns the text of a page after rewriting.
 func shown(t *testing.T, body []byte, contentType string) *Content {
 	t.Helper()
 	d, err := Open(bytes.NewReader(body), contentType, "http://h/d/p.html")
@@ -47,8 +47,8 @@ func shown(t *testing.T, body []byte, contentType string) *Content {
 	return c
 }
 
-// One site stands in the corpus in every encoding, declared rightly, wrongly and not at
-// all: each copy is shown with the same words, in the title and in the text.
+// TestEncodingsOfCorpus: the corpus has a site in every encoding, declared rightly, wrongly and not
+// at all. Each copy is shown with the same words in title and text.
 func TestEncodingsOfCorpus(t *testing.T) {
 	testkit.Slow(t)
 	dir := corpus(t, "./sites/faq.debian.jp.test", "./derived")
@@ -80,8 +80,8 @@ func readFile(t testing.TB, name string) []byte {
 	return body
 }
 
-// The pages of the corpus are shown with the words that they have, and without
-// scripts: one in ten, and with SHEAF_TEST_FULL=1 every one.
+// TestPagesOfCorpus: the pages of the corpus are shown with all their words and without scripts. It
+// tries one page in ten, and all with SHEAF_TEST_FULL=1.
 func TestPagesOfCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("goes through a thousand pages")
@@ -122,7 +122,7 @@ func each(t testing.TB, dir string, f func(name string, body []byte)) {
 	}
 }
 
-// BenchmarkRewrite rewrites the corpus: bytes of pages a second.
+// BenchmarkRewrite rewrites the corpus and reports bytes of pages a second.
 func BenchmarkRewrite(b *testing.B) {
 	var pages [][]byte
 	size := 0

@@ -23,8 +23,8 @@ func (l *linker) css(dst, s []byte) []byte {
 	return append(dst, s[at:]...)
 }
 
-// twoBytes returns the test for the first byte of a character whose second byte may
-// look like a backslash, in the encodings that have such; nil elsewhere.
+// twoBytes returns a test for the first byte of a character whose second byte may look like a
+// backslash, or nil if the encoding has no such characters.
 func twoBytes(cs charset.Charset) func(byte) bool {
 	switch cs.Name {
 	case "shift_jis":

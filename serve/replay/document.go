@@ -20,24 +20,24 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// headSize is how much of a page is looked at, in bytes, before any of it is written:
-// for its encoding, its base URL, and whether it is a frameset.
+// headSize is how much of a page is read before any of it is written, in bytes: to find the
+// encoding, the base URL, and whether it is a frameset.
 const headSize = 256 << 10
 
-// Kind tells how a stored body is shown.
+// Kind says how to show a stored body.
 type Kind int
 
-// The kinds.
+// Kinds.
 const (
-	Other Kind = iota // as it is
+	Other Kind = iota // unchanged
 	HTML
-	XHTML // and SVG: markup that a browser reads as XML
+	XHTML // and SVG: markup that browsers parse as XML
 	CSS
 	Text
 )
 
-// KindOf tells the kind by the media type, and where that says nothing by the
-// body's first bytes, as a browser would.
+// KindOf returns the kind by the media type or, if that is not enough, by the body's first bytes,
+// as browsers do.
 func KindOf(contentType string, head []byte) Kind {
 	switch media := MediaType(contentType); media {
 	case "text/html":
@@ -59,18 +59,18 @@ func KindOf(contentType string, head []byte) Kind {
 	return Other
 }
 
-// MediaType is a Content-Type's media type in lower case, however the rest of it reads.
+// MediaType returns a Content-Type's media type in lower case. It ignores errors in the parameters.
 func MediaType(contentType string) string {
 	media, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// Document is a stored page or style sheet on its way to a reader.
+// Document is a stored page or style sheet that is being shown.
 type Document struct {
 	Kind     Kind
-	Encoding string // in which Rewrite writes, as a Content-Type names it; not of Other
+	Encoding string // encoding of Rewrite's output, for a Content-Type; not for Other
 	Frameset bool
-	Refresh  string // the URL that a <meta http-equiv=refresh> leads to, absolute; may be empty
+	Refresh  string // absolute URL of a <meta http-equiv=refresh>; may be empty
 
 	charset charset.Charset
 	base    *weburl.URL
@@ -78,8 +78,8 @@ type Document struct {
 	in      io.Reader
 }
 
-// Open begins to read a body that was fetched from url with a Content-Type header. It
-// reads some of it, to learn what Document tells.
+// Open opens a body that was fetched from url with a Content-Type header. It reads the beginning to
+// fill the fields of Document.
 func Open(r io.Reader, contentType, url string) (*Document, error) {
 	base, err := weburl.New(url, nil)
 	if err != nil {
@@ -97,7 +97,7 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 	d.charset = charset.Detect(head, contentType)
 	d.Encoding = d.charset.Name
 	if wider := transcoded(d.charset.Name); wider != nil {
-		// Further on, all is UTF-8; queries stay in the page's encoding.
+		// From here on everything is UTF-8, except that queries stay in the page's encoding.
 		d.in = transform.NewReader(in, wider)
 		head = []byte(d.charset.Decode(head))
 		d.charset.Name, d.Encoding = "utf-8", "utf-8"
@@ -108,7 +108,8 @@ func Open(r io.Reader, contentType, url string) (*Document, error) {
 	return d, nil
 }
 
-// transcoded returns what makes UTF-8 of an encoding whose markup is not ASCII; nil for the others.
+// transcoded returns a transformer to UTF-8 for encodings whose markup is not ASCII, and nil for
+// others.
 func transcoded(name string) transform.Transformer {
 	switch name {
 	case "utf-16le":
@@ -123,8 +124,8 @@ func transcoded(name string) transform.Transformer {
 	return nil
 }
 
-// look reads the head for what must be known before the first byte is written. The
-// first base counts, for what stands before it, too.
+// look reads the head for what must be known before writing. The first base applies to what
+// precedes it, too.
 func (d *Document) look(head []byte) {
 	z := html.NewTokenizer(bytes.NewReader(head))
 	l := newLinker(time.Time{}, d.base, d.charset)
@@ -169,7 +170,7 @@ func (d *Document) rebase(href string) {
 	}
 }
 
-// ContentType is what to say of what Rewrite writes.
+// ContentType returns the Content-Type for the output of Rewrite.
 func (d *Document) ContentType(stored string) string {
 	media := MediaType(stored)
 	switch d.Kind {
@@ -183,10 +184,10 @@ func (d *Document) ContentType(stored string) string {
 	return mime.FormatMediaType(media, map[string]string{"charset": d.Encoding})
 }
 
-// Rewrite writes the document as it was at t. Within another page, framed, its links
-// stay in frames. Banner is markup in ASCII, or nil, which is shown at the top of HTML.
+// Rewrite writes the document as it was at t. framed says that it is shown within another page; its
+// links then stay in frames. banner is ASCII markup to show at the top of HTML, or nil.
 func (d *Document) Rewrite(w io.Writer, t time.Time, framed bool, banner []byte) error {
-	out := bufio.NewWriterSize(w, 32<<10) // tokens are small
+	out := bufio.NewWriterSize(w, 32<<10) // tokens are short
 	return errors.Join(d.rewrite(out, t, framed, banner), out.Flush())
 }
 
@@ -210,5 +211,5 @@ func (d *Document) rewrite(w io.Writer, t time.Time, framed bool, banner []byte)
 	return err
 }
 
-// Read reads the body as it is; it is for what is not rewritten.
+// Read reads the unchanged body, for documents that are not rewritten.
 func (d *Document) Read(p []byte) (int, error) { return d.in.Read(p) }

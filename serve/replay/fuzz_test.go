@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Whatever a page holds: what is shown of it has no scripts, no handlers and no
-// address of a page or part that is not the archive's.
+// FuzzRewrite: whatever a page contains, its rewritten form has no scripts, no handlers, and no
+// address of a page or part outside the archive.
 func FuzzRewrite(f *testing.F) {
 	f.Add([]byte(`<a href=x onclick=f()><script>a</script><img srcset="a 1x,b"><style>@import 'x';a{b:url(c)}</style>`), "text/html")
 	f.Add([]byte("<a \x95\\=\"x' href='\x83\"><base href=//o/><iframe srcdoc=\"<a href=x>\">"), "text/html; charset=shift_jis")
@@ -37,7 +37,7 @@ func FuzzRewrite(f *testing.F) {
 	})
 }
 
-// harmless reads the markup as a browser without scripts does.
+// harmless parses the markup as a browser without scripts does.
 func harmless(t *testing.T, markup string) {
 	base, err := weburl.New("http://archive"+Root+"page", nil)
 	if err != nil {
@@ -59,7 +59,7 @@ func harmless(t *testing.T, markup string) {
 				case strings.HasPrefix(a.Key, "on"), isScript(v) && (a.Key == "href" || a.Key == "src"):
 					t.Fatalf("%s=%q is left in %q", a.Key, a.Val, markup)
 				case a.Key == "href" && token.Data != "base" || a.Key == "src":
-					to, err := base.Resolve(v, nil) // what cannot be read leads a browser nowhere
+					to, err := base.Resolve(v, nil) // a browser does not follow an invalid address
 					if err == nil && (strings.HasPrefix(to, "http://") || strings.HasPrefix(to, "https://")) && !strings.HasPrefix(to, "http://archive"+Root) && !strings.HasPrefix(v, "#") && v != "" {
 						t.Fatalf("%s=%q leads out of the archive in %q", a.Key, a.Val, markup)
 					}

@@ -8,12 +8,12 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// linker turns the references of one page into addresses in the archive.
+// linker converts the references of a page to addresses in the archive.
 type linker struct {
 	time    time.Time   // of the page
-	base    *weburl.URL // what its references are relative to
-	own     bool        // base is the page's own URL, so that "#there" is on the page
-	framed  bool        // the page is shown within another
+	base    *weburl.URL // base URL of the references
+	own     bool        // base is the page's own URL, so "#there" is on the page
+	framed  bool        // the page is shown within another one
 	charset charset.Charset
 	wide    func(byte) bool // see twoBytes
 }
@@ -22,7 +22,7 @@ func newLinker(t time.Time, base *weburl.URL, cs charset.Charset) *linker {
 	return &linker{time: t, base: base, own: true, charset: cs, wide: twoBytes(cs)}
 }
 
-// decode gives bytes of the page as UTF-8.
+// decode converts bytes of the page to UTF-8.
 func (l *linker) decode(b []byte) string {
 	for _, c := range b {
 		if c >= 0x80 {
@@ -38,7 +38,7 @@ func (l *linker) part(ref string) (string, bool) { return l.rewrite(ref, Plain) 
 // frame rewrites a reference to a page that is shown within this one.
 func (l *linker) frame(ref string) (string, bool) { return l.rewrite(ref, Frame) }
 
-// page rewrites a link; target names the window that it opens in.
+// page rewrites a link. target is the name of the window in which it opens.
 func (l *linker) page(ref, target string) (string, bool) {
 	mode := Plain
 	if l.framed {
@@ -51,8 +51,9 @@ func (l *linker) page(ref, target string) (string, bool) {
 	return l.rewrite(ref, mode)
 }
 
-// rewrite returns the address, in ASCII, of what a reference leads to at the page's
-// time. It reports false where the reference stays as it is: a place on the same page, or no web address.
+// rewrite returns the archive's address, in ASCII, of what a reference leads to at the page's time.
+// It returns false if the reference does not change: a place on the same page, or not a web
+// address.
 func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
 	ref = strings.TrimFunc(ref, func(r rune) bool { return r <= ' ' })
 	if l.own && (ref == "" || ref[0] == '#') {
@@ -69,7 +70,7 @@ func (l *linker) rewrite(ref string, mode Mode) (string, bool) {
 	return to, true
 }
 
-// escapeFragment percent-encodes what may not stand in a URL or in a quoted string of CSS or HTML.
+// escapeFragment percent-encodes what is not allowed in a URL or in a quoted string of CSS or HTML.
 func escapeFragment(s string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

@@ -2,35 +2,35 @@ package replay
 
 import "slices"
 
-// Comparing is bounded in steps, not in time, so that the same two versions always give the same
-// answer. What is left when they are used up counts as replaced as a whole.
+// Comparing is limited in steps, not in time, so that the same two versions always give the same
+// result. When the steps are used up, the rest counts as replaced as a whole.
 const (
-	maxSteps = 8_000_000 // of the innermost loop, about: half a second
+	maxSteps = 8_000_000 // iterations of the innermost loop, approximately; half a second
 	maxNest  = 64
 )
 
-// edit says that a[aLo:aHi] became b[bLo:bHi]. What lies between edits is the same.
+// edit says that b[bLo:bHi] replaces a[aLo:aHi]. What is between edits is equal.
 type edit struct{ aLo, aHi, bLo, bHi int }
 
 // comparer finds the edits between two sequences.
 type comparer struct {
 	a, b  []int32
-	steps *int // left
+	steps *int // steps left
 	edits []edit
-	v     []int // scratch of middle
+	v     []int // scratch memory of middle
 }
 
-// compare returns the edits that make b of a, in order: the fewest that there can be (Myers, An
-// O(ND) Difference Algorithm and Its Variations, 1986). With patience it goes by the longest chain
-// of items that either has once, where there are any, and finds the fewest edits between these: quick
-// for long sequences of many kinds of item, and what readers see as the same stays so.
+// compare returns the edits that change a to b, in order: the fewest possible (Myers, An O(ND)
+// Difference Algorithm and Its Variations, 1986). With patience it first matches the longest chain
+// of items that occur once in both, and finds the fewest edits between these. That is fast for long
+// sequences of many different items, and keeps what readers see as equal.
 func compare(a, b []int32, patience bool, steps *int) []edit {
 	c := &comparer{a: a, b: b, steps: steps}
 	c.between(0, len(a), 0, len(b), patience, 0)
 	return c.edits
 }
 
-// replace notes that a stretch became another.
+// replace adds an edit.
 func (c *comparer) replace(aLo, aHi, bLo, bHi int) {
 	if aLo == aHi && bLo == bHi {
 		return
@@ -75,10 +75,10 @@ func (c *comparer) between(aLo, aHi, bLo, bHi int, patience bool, depth int) {
 	c.between(x, aHi, y, bHi, false, depth+1)
 }
 
-// pair is a place in a and the one in b that is the same.
+// pair is a position in a and the position of an equal item in b.
 type pair struct{ a, b int }
 
-// anchors returns the longest chain of items that are in either stretch once.
+// anchors returns the longest chain of items that occur once in both sections.
 func (c *comparer) anchors(aLo, aHi, bLo, bHi int) []pair {
 	type seen struct{ inA, inB, a, b int }
 	items := make(map[int32]*seen)
@@ -104,9 +104,9 @@ func (c *comparer) anchors(aLo, aHi, bLo, bHi int) []pair {
 	return rising(once)
 }
 
-// rising returns the longest chain of pairs, given by a, that rises in b, too.
+// rising returns the longest chain of pairs, sorted by a, that also rises in b.
 func rising(pairs []pair) []pair {
-	var piles []int // of the last pair of the best chain of each length
+	var piles []int // index of the last pair of the best chain of each length
 	before := make([]int, len(pairs))
 	for i, p := range pairs {
 		n, _ := slices.BinarySearchFunc(piles, p.b, func(k, b int) int { return pairs[k].b - b })
@@ -131,9 +131,9 @@ func rising(pairs []pair) []pair {
 	return chain
 }
 
-// middle finds a point on a shortest way from one corner to the other, from both at
-// once, in memory that grows with the lengths alone. It reports false where the steps are used up.
-// Neither stretch is empty, and neither their first nor their last items are the same.
+// middle returns a point on a shortest path from one corner to the other, searching from both. Its
+// memory is proportional to the lengths. It returns false if the steps are used up. Neither section
+// may be empty, and neither their first nor their last items may be equal.
 func (c *comparer) middle(aLo, aHi, bLo, bHi int) (x, y int, ok bool) {
 	n, m := aHi-aLo, bHi-bLo
 	most := (n+m+1)/2 + 1
@@ -166,15 +166,15 @@ func (c *comparer) middle(aLo, aHi, bLo, bHi int) (x, y int, ok bool) {
 	return 0, 0, false
 }
 
-// furthest goes on with diagonal k by its d'th edit and what is the same behind it.
-// It returns -1 for a diagonal that has left the field.
+// furthest extends diagonal k by its d-th edit and the equal items after it. It returns -1 for a
+// diagonal outside the matrix.
 func (c *comparer) furthest(v []int, most, k, n, m int, same func(x, y int) bool) int {
 	x := -1
 	if i := most + k + 1; i < len(v) && v[i] >= 0 && v[i]-k <= m {
-		x = v[i] // an item of b more
+		x = v[i] // adds an item of b
 	}
 	if i := most + k - 1; i >= 0 && v[i] >= x && v[i] >= 0 && v[i] < n {
-		x = v[i] + 1 // an item of a less
+		x = v[i] + 1 // removes an item of a
 	}
 	if x < 0 {
 		v[most+k] = -1

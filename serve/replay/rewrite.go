@@ -10,21 +10,21 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxToken is how long one token of markup may be, in bytes. Behind a longer one, a
-// page is passed on as it is.
+// maxToken is the limit for a token of markup, in bytes. After a longer one the page is passed on
+// unchanged.
 const maxToken = 4 << 20
 
 // rewriter writes one page.
 type rewriter struct {
 	*linker
 	out    io.Writer
-	err    error // of out
-	xml    bool  // XHTML or SVG: the banner goes behind <body> or nowhere
+	err    error // first error of out
+	xml    bool  // XHTML or SVG: the banner goes after <body> or nowhere
 	banner []byte
-	depth  int    // of pages within attributes and noscript
-	buf    []byte // scratch
-	raw    []byte // of the tag at hand
-	attrs  []attr // of it
+	depth  int    // nesting of pages in attributes and noscript
+	buf    []byte // scratch memory
+	raw    []byte // the current tag
+	attrs  []attr // attributes of the current tag
 }
 
 func (w *rewriter) write(b []byte) {
@@ -33,12 +33,12 @@ func (w *rewriter) write(b []byte) {
 	}
 }
 
-// page rewrites the markup that r gives.
+// markup rewrites the markup from r.
 func (w *rewriter) markup(r io.Reader) error {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(maxToken)
-	skipped := "" // the element that is left out: its text and end tag go, too
-	raw := ""     // the element whose text is next, where that is no markup to the tokenizer
+	skipped := "" // element that is left out, with its text and end tag
+	raw := ""     // element whose text is next and is no markup for the tokenizer
 	for w.err == nil {
 		kind := z.Next()
 		token := z.Raw()
@@ -75,7 +75,7 @@ func (w *rewriter) markup(r io.Reader) error {
 	return w.err
 }
 
-// ends tells why there is no further token. What the tokenizer did not take passes as it is.
+// ends handles the end of the tokens. It passes on unchanged what the tokenizer did not accept.
 func (w *rewriter) ends(z *html.Tokenizer, r io.Reader, token []byte) error {
 	err := z.Err()
 	w.write(token)
@@ -98,7 +98,7 @@ func (w *rewriter) text(token []byte, element string, skipped bool) {
 		w.buf = w.css(w.buf[:0], token)
 		token = w.buf
 	case element == "noscript" && w.depth < maxDepth:
-		// Markup, as there are no scripts.
+		// It is markup, since scripts are off.
 		inner := &rewriter{linker: w.linker, out: w.out, xml: true, depth: w.depth + 1}
 		w.err = errors.Join(w.err, inner.markup(bytes.NewReader(bytes.Clone(token))))
 		return
@@ -109,7 +109,7 @@ func (w *rewriter) text(token []byte, element string, skipped bool) {
 	w.write(token)
 }
 
-// maxDepth is how deep pages in pages are rewritten.
+// maxDepth is the limit for the nesting of pages that are rewritten.
 const maxDepth = 3
 
 // start writes a start tag.
@@ -131,7 +131,7 @@ func (w *rewriter) start(t *tag) {
 	}
 }
 
-// beforeContent puts the banner where a page without <body> begins to show something.
+// beforeContent writes the banner where a page without <body> begins to show content.
 func (w *rewriter) beforeContent() {
 	if !w.xml {
 		w.showBanner()
@@ -145,7 +145,7 @@ func (w *rewriter) showBanner() {
 	}
 }
 
-// leftOut reports the elements that a stored page does better without.
+// leftOut reports whether a stored page is shown without this element.
 func (w *rewriter) leftOut(t *tag) bool {
 	switch t.name {
 	case "meta":
@@ -164,7 +164,7 @@ func (w *rewriter) leftOut(t *tag) bool {
 	return false
 }
 
-// change tells what becomes of a tag's attributes, and which one more it gets.
+// change sets what happens to a tag's attributes, and returns an additional one.
 func (w *rewriter) change(t *tag) (more string) {
 	for i := range t.attrs {
 		if a := &t.attrs[i]; !a.again {
@@ -185,7 +185,7 @@ func (w *rewriter) change(t *tag) (more string) {
 	return more
 }
 
-// disabled is the attribute that shows that a button leads nowhere.
+// disabled returns the attribute that shows that a button does nothing.
 func (w *rewriter) disabled(t *tag) string {
 	for _, a := range t.attrs {
 		if a.name == "disabled" {
@@ -195,7 +195,7 @@ func (w *rewriter) disabled(t *tag) string {
 	return ` disabled="disabled"`
 }
 
-// becomes tells what becomes of one attribute.
+// becomes returns what happens to an attribute.
 func (w *rewriter) becomes(t *tag, a attr) change {
 	if strings.HasPrefix(a.name, "on") {
 		return change{what: goes}
@@ -232,8 +232,7 @@ func (w *rewriter) becomes(t *tag, a attr) change {
 	return change{}
 }
 
-// reference rewrites an attribute that is an address. One that leads to a script
-// is dropped.
+// reference rewrites an attribute with an address. It drops the address of a script.
 func (w *rewriter) reference(link func(string) (string, bool), t *tag, a attr) change {
 	ref := t.value(w.linker, a)
 	to, ok := link(ref)
@@ -257,7 +256,8 @@ func (w *rewriter) href(t *tag, a attr) change {
 	return w.reference(w.part, t, a)
 }
 
-// isScript reports addresses that are scripts: blanks and controls within the scheme are nothing to a browser.
+// isScript reports whether an address is a script. Browsers ignore spaces and controls within the
+// scheme.
 func isScript(ref string) bool {
 	scheme, _, ok := strings.Cut(ref, ":")
 	if !ok || len(scheme) > 100 {
@@ -295,7 +295,7 @@ func (w *rewriter) srcdoc(t *tag, a attr) change {
 	return change{changes, out.String()}
 }
 
-// decoded is the linker for text of the page that is UTF-8 already.
+// decoded returns the linker for text of the page that is UTF-8 already.
 func (w *rewriter) decoded() *linker {
 	l := *w.linker
 	l.charset.Name, l.wide = "utf-8", nil

@@ -87,7 +87,7 @@ func TestFramed(t *testing.T) {
 	}
 }
 
-// The banner stands where it keeps neither the page's mode nor its head from being read.
+// TestBanner: the banner does not change the page's mode or how its head is parsed.
 func TestBanner(t *testing.T) {
 	for in, want := range map[string]string{
 		`<!DOCTYPE html><html><head><title>t</title></head><BODY class=c>x`:              `<!DOCTYPE html><html><head><title>t</title></head><BODY class=c>[B]x`,
@@ -110,8 +110,8 @@ func TestBanner(t *testing.T) {
 
 const japaneseText = "表示能力ソフト。日本語のページです。漢字かな交じり文で、カタカナも混ぜて、文字コードの判別に足りる長さにしてあります。"
 
-// TestEncodings shows a page in each encoding: what is not a link keeps its bytes, and links lead
-// to what the same link in a browser would.
+// TestEncodings: in each encoding, text keeps its bytes, and links lead where they would in a
+// browser.
 func TestEncodings(t *testing.T) {
 	page := func(href string) string {
 		return `<html><body>` + japaneseText + `<a title="表" href="` + href + `">表</a><style>a{b:url(表.gif)} c{d:url("表")}</style></body></html>`
@@ -154,7 +154,7 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
-// A character that is no character in the page's encoding stays the byte that it was.
+// TestDamagedBytesStay: bytes that are invalid in the page's encoding do not change.
 func TestDamagedBytesStay(t *testing.T) {
 	sjis, err := japanese.ShiftJIS.NewEncoder().String(japaneseText)
 	if err != nil {
@@ -174,8 +174,8 @@ func TestStyleSheet(t *testing.T) {
 	}
 }
 
-// A page larger than anything that is held in memory is rewritten to its end, and one
-// with a token that is too large is passed on whole.
+// TestLargePages: a page larger than memory is rewritten to its end, and a page with a token that
+// is too large is passed on.
 func TestLargePages(t *testing.T) {
 	body := strings.Repeat("<p>"+strings.Repeat("text ", 1000), 1000) + "<a href=x>"
 	if got, _ := show(t, body, "text/html", ""); !strings.HasSuffix(got, `<a href="`+at+`d/x">`) || len(got) < len(body) {

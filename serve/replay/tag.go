@@ -9,26 +9,26 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// tag is a start tag as it was written, taken apart so that what does not change
-// keeps its bytes.
+// tag is a parsed start tag. It keeps the original bytes, so that what does not change is written
+// as it was.
 type tag struct {
 	raw   []byte
 	name  string // lower case
 	attrs []attr
-	end   int // of raw: where further attributes go
+	end   int // offset in raw for additional attributes
 }
 
-// attr is one attribute; its places are offsets in the tag.
+// attr is an attribute. Its positions are offsets in the tag.
 type attr struct {
 	name       string // lower case
 	start, end int    // of name and value together
-	from, to   int    // of the value, quotes not counted; equal where it has none
-	again      bool   // one of that name came before: browsers do not heed it
+	from, to   int    // of the value without quotes; equal if there is none
+	again      bool   // an earlier attribute has the same name: browsers ignore this one
 	becomes    change
 }
 
-// parseTag takes a start tag apart as the HTML standard's tokenizer does
-// (13.2.5.32 on). raw begins with "<" and a letter. The attributes are put into attrs' memory.
+// parseTag parses a start tag like the HTML standard's tokenizer (from 13.2.5.32). raw begins with
+// "<" and a letter. It reuses the memory of attrs.
 func parseTag(raw []byte, attrs []attr) tag {
 	t := tag{raw: raw, end: len(raw), attrs: attrs[:0]}
 	if t.end > 0 && raw[t.end-1] == '>' {
@@ -59,17 +59,17 @@ func parseTag(raw []byte, attrs []attr) tag {
 		if len(t.attrs) < maxAttrs {
 			a.again = slices.ContainsFunc(t.attrs, func(b attr) bool { return b.name == a.name })
 		} else {
-			a.again = true // nobody writes so many: those are left out
+			a.again = true // nobody writes so many: drop the rest
 		}
 		t.attrs = append(t.attrs, a)
 	}
 	if t.end > 1 && raw[t.end-1] == '/' && t.end < len(raw) && (len(t.attrs) == 0 || t.attrs[len(t.attrs)-1].end < t.end) {
-		t.end-- // "<br/>": further attributes go before the slash
+		t.end-- // "<br/>": additional attributes go before the slash
 	}
 	return t
 }
 
-// value reads an attribute's value at i and returns where it ends.
+// value parses an attribute's value at i and returns its end.
 func (a *attr) value(raw []byte, i int) int {
 	a.from = i
 	if i < len(raw) && (raw[i] == '"' || raw[i] == '\'') {
@@ -89,10 +89,10 @@ func (a *attr) value(raw []byte, i int) int {
 	return i
 }
 
-// maxAttrs is how many attributes of one tag are heeded.
+// maxAttrs is the limit for the attributes of a tag.
 const maxAttrs = 200
 
-// lowerName is a name in lower case, without allocation where it is one of HTML's own.
+// lowerName returns a name in lower case, without allocating if it is one of HTML's.
 func lowerName(b []byte) string {
 	var buf [32]byte
 	if len(b) > len(buf) {
@@ -112,7 +112,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\
 // get returns an attribute's value, decoded.
 func (t *tag) get(l *linker, name string) string {
 	for _, a := range t.attrs {
-		if a.name == name { // the first
+		if a.name == name { // the first one
 			return t.value(l, a)
 		}
 	}
@@ -123,10 +123,10 @@ func (t *tag) value(l *linker, a attr) string {
 	return html.UnescapeString(l.decode(t.raw[a.from:a.to]))
 }
 
-// change is what becomes of an attribute.
+// change is what happens to an attribute.
 type change struct {
 	what  fate
-	value string // of one that is changed
+	value string // new value if it changes
 }
 
 type fate int8
@@ -137,8 +137,8 @@ const (
 	changes
 )
 
-// write appends the tag with what becomes of its attributes, and with more added, which is
-// ASCII and begins with a space.
+// write appends the tag with its attributes changed, and with more appended to them. more must be
+// ASCII and begin with a space.
 func (t *tag) write(dst []byte, more string) []byte {
 	at := 0
 	for _, a := range t.attrs {
@@ -164,8 +164,7 @@ func (t *tag) write(dst []byte, more string) []byte {
 	return append(dst, t.raw[end:]...)
 }
 
-// appendValue escapes a value for double quotes, in ASCII alone: it may stand in a
-// page of any encoding.
+// appendValue escapes a value for double quotes. The result is ASCII, for a page in any encoding.
 func appendValue(dst []byte, s string) []byte {
 	for _, r := range s {
 		switch {
@@ -184,7 +183,7 @@ func appendValue(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendRune writes a character, as a reference if it is not ASCII.
+// appendRune writes a character, as a character reference if it is not ASCII.
 func appendRune(dst []byte, r rune) []byte {
 	if r < 0x80 {
 		return append(dst, byte(r))

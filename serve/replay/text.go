@@ -12,25 +12,24 @@ import (
 	"sheaf/internal/charset"
 )
 
-// Bounds on what is compared of one version.
+// Limits for the compared text of one version.
 const (
 	MaxText   = 4 << 20 // bytes of the body
 	maxBlocks = 50_000
 )
 
-// Content is what a reader can read of one version of a page.
+// Content is the readable text of a version of a page.
 type Content struct {
 	Title  string
-	Blocks []string // paragraphs, rows, lines: what stands apart from what is beside it
-	More   bool     // there was more than the bounds let pass
+	Blocks []string // paragraphs, rows, lines
+	More   bool     // the limits cut something off
 }
 
-// ErrNoText says that a body is neither HTML nor text.
+// ErrNoText says that a body is neither HTML nor plain text.
 var ErrNoText = fmt.Errorf("neither HTML nor text")
 
-// Read reads the text of a body that came with a Content-Type header, of its first
-// MaxText bytes. It fails with ErrNoText for other kinds than HTML and plain text,
-// among which XML and style sheets count.
+// Read returns the text of the first MaxText bytes of a body with a Content-Type header. It returns
+// ErrNoText for anything except HTML and plain text, also for XML and style sheets.
 func Read(r io.Reader, contentType string) (*Content, error) {
 	body, err := io.ReadAll(io.LimitReader(r, MaxText+1))
 	if err != nil {
@@ -60,14 +59,14 @@ func Read(r io.Reader, contentType string) (*Content, error) {
 	return c.Content, nil
 }
 
-// collector gathers text into blocks.
+// collector collects text in blocks.
 type collector struct {
 	*Content
 	block strings.Builder
-	blank bool // a blank is due before the next word
+	blank bool // write a space before the next word
 }
 
-// add adds text to the block, blanks in a row as one.
+// add adds text to the block, with successive spaces as one.
 func (c *collector) add(text string) {
 	for text != "" {
 		rest := strings.TrimLeft(text, " \t\r\n\f\u00a0")
@@ -102,12 +101,12 @@ func (c *collector) end() {
 	c.block.Reset()
 }
 
-// html takes the text of markup.
+// html adds the text of markup.
 func (c *collector) html(markup string) { c.markup(markup, 0) }
 
 func (c *collector) markup(markup string, depth int) {
 	z := html.NewTokenizer(strings.NewReader(markup))
-	var in atom.Atom // the element whose text comes next
+	var in atom.Atom // element whose text is next
 	pre := 0
 	for {
 		kind := z.Next()
@@ -167,7 +166,7 @@ func (c *collector) text(z *html.Tokenizer, in atom.Atom, pre bool, depth int) {
 	}
 }
 
-// alternative takes the text that stands for an image.
+// alternative adds the text that represents an image.
 func (c *collector) alternative(z *html.Tokenizer, tag atom.Atom) {
 	if tag != atom.Img && tag != atom.Area && tag != atom.Input {
 		return
@@ -183,7 +182,7 @@ func (c *collector) alternative(z *html.Tokenizer, tag atom.Atom) {
 	}
 }
 
-// breaks reports the elements before and behind which text stands apart.
+// breaks reports whether an element separates the texts before and after it.
 func breaks(tag atom.Atom) bool {
 	switch tag {
 	case atom.Address, atom.Article, atom.Aside, atom.Blockquote, atom.Body, atom.Br, atom.Button, atom.Caption, atom.Center, atom.Dd, atom.Details,

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// words divides text into what is compared: words of letters and digits, runs of
-// katakana, and every other character by itself. Japanese puts no blanks between words, and
-// what is written in kanji and hiragana is compared by character.
+// words splits text into the units to compare: words of letters and digits, runs of katakana, and
+// every other character by itself. Japanese has no spaces between words, so kanji and hiragana are
+// compared by character.
 func words(dst []string, text string) []string {
 	for text != "" {
 		n := wordLength(text)

@@ -134,7 +134,7 @@ const (
 // uploader gives robotd's uploader over the robot's spool, in haste.
 func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
 	desk := h.desk(r)
-	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{h.target(r, desk, by)}, Desk: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
+	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
 }
 
 // desk gives the robot's way to receipts.

@@ -210,7 +210,7 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 	var g sync.WaitGroup
 	for i, m := range p.members {
 		var targets []upload.Target
-		var desks []upload.Desk
+		var desks []upload.ReceiptSource
 		for k := range p.services {
 			h := p.services[(i+k)%2].house // half of them prefer the one, half the other
 			desk := h.desk(m.robot)
@@ -218,7 +218,7 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 			targets = append(targets, timed{h.target(m.robot, desk, m.way), at})
 		}
 		up := upload.New(upload.Options{
-			Spool: m.spool, Targets: targets, Desk: upload.NewDesks(desks...), Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
+			Spool: m.spool, Targets: targets, Receipts: upload.NewReceiptSources(desks...), Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond,
 			Published: func(b batch.Spooled, _ *wire.Receipt) error { at.published(b.ID); return nil },
 		})
 		g.Go(func() {

@@ -131,7 +131,7 @@ func (h *house) drop() *upload.FTP {
 // way is a target at which receipts are given out as well.
 type way interface {
 	upload.Target
-	upload.Desk
+	upload.ReceiptSource
 }
 
 // uploader is the robot's, over its spool and the ways to the service.
@@ -144,11 +144,11 @@ func (h *house) uploader(ways ...way) *upload.Uploader {
 		Spool: spool, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 		Poll: 5 * time.Millisecond, BackOff: 5 * time.Millisecond, BackOffMax: 50 * time.Millisecond,
 	}
-	var desks []upload.Desk
+	var desks []upload.ReceiptSource
 	for _, w := range ways {
 		opt.Targets, desks = append(opt.Targets, w), append(desks, w)
 	}
-	opt.Desk = upload.NewDesks(desks...)
+	opt.Receipts = upload.NewReceiptSources(desks...)
 	return upload.New(opt)
 }
 

@@ -9,27 +9,27 @@ import (
 	"sheaf/archive/store"
 )
 
-// ErrInjected is the error of a fault: it tells nothing about the outcome.
+// ErrInjected is the error of an injected fault. It says nothing about the outcome.
 var ErrInjected = errors.New("injected fault")
 
-// Outcome is what a fault does to a call.
+// Outcome is what happens to a call.
 type Outcome int
 
-// The ways in which a call can fail, beside success.
+// Outcomes of a call.
 const (
 	Works            Outcome = iota
-	Fails                    // nothing happens, and an error is returned
-	FailsButHappened         // it happens, and an error is returned all the same
-	Stalls                   // nothing happens until the context ends
-	Truncates                // half of the bytes go through, then it fails; nothing is stored
+	Fails                    // the call does nothing and returns an error
+	FailsButHappened         // the call succeeds, but returns an error all the same
+	Stalls                   // the call blocks until its context ends
+	Truncates                // half of the bytes are transferred, then the call fails; nothing is stored
 )
 
-// Fault is a store whose calls fail as it is told.
+// Fault is a Store whose calls fail as Decide and DecideRead say.
 type Fault struct {
 	store.Store
-	// Decide is asked before each Put and Delete of a key; it may be called at once.
+	// Decide is called before each Put and Delete; it may be called concurrently.
 	Decide func(op, key string) Outcome
-	// DecideRead is asked before each Open, Stat and List; where it is nil they work.
+	// DecideRead is called before each Open, Stat and List; if it is nil, all of them work.
 	DecideRead func(op, key string) Outcome
 }
 
@@ -74,7 +74,7 @@ func (f *Fault) Stat(ctx context.Context, key string) (info store.Info, err erro
 	return info, err
 }
 
-// List implements store.Store. One that is truncated fails behind its first object.
+// List implements store.Store. A truncated list fails behind its first object.
 func (f *Fault) List(ctx context.Context, prefix, after string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		outcome := f.read("list", prefix)
@@ -101,7 +101,7 @@ func (f *Fault) read(op, key string) Outcome {
 	return f.DecideRead(op, key)
 }
 
-// openHalf gives a reader that fails halfway.
+// openHalf returns a reader that fails halfway.
 func (f *Fault) openHalf(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	r, err := f.Store.Open(ctx, key, off, n)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// S3Server is a program that serves S3 on loopback out of a directory.
+// S3Server is a program that serves S3 on loopback from a directory.
 type S3Server struct {
 	Address string // host:port
-	Root    string // of what it stores
+	Root    string // directory of the stored objects
 
 	program string
 	args    []string
@@ -30,18 +30,18 @@ type S3Server struct {
 	buckets atomic.Int64
 }
 
-// Keys of an S3Server's owner.
+// Credentials of an S3Server's owner.
 const (
 	s3Access = "sheaf-access"
 	s3Secret = "sheaf-secret"
 )
 
-// S3Servers are the programs that tests run against, by name.
+// S3Servers returns the functions that start the programs that tests run against, by name.
 func S3Servers() map[string]func(t testing.TB) *S3Server {
 	return map[string]func(t testing.TB) *S3Server{"versitygw": StartVersity, "minio": StartMinIO}
 }
 
-// StartVersity starts versitygw: each object is the file of its key's name.
+// StartVersity starts versitygw, which stores each object in a file named by its key.
 func StartVersity(t testing.TB) *S3Server {
 	t.Helper()
 	s := newS3Server(t, "versitygw")
@@ -71,7 +71,7 @@ func newS3Server(t testing.TB, program string) *S3Server {
 	return s
 }
 
-// begin starts the program, and sees to its end.
+// begin starts the program and registers its end as a cleanup of the test.
 func (s *S3Server) begin(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -83,8 +83,8 @@ func (s *S3Server) begin(t testing.TB) {
 	s.Start(t)
 }
 
-// Start starts the program again after Kill, over the same directory, and waits
-// until it answers.
+// Start starts the program again after Kill, over the same directory. It returns when the program
+// answers.
 func (s *S3Server) Start(t testing.TB) {
 	t.Helper()
 	s.process = exec.Command(s.program, s.args...)
@@ -108,7 +108,7 @@ func (s *S3Server) Start(t testing.TB) {
 func (s *S3Server) Kill() {
 	if s.process != nil {
 		_ = s.process.Process.Kill()
-		_ = s.process.Wait() // killed: no status to look at
+		_ = s.process.Wait() // the status of a killed process says nothing
 		s.process = nil
 	}
 }
@@ -122,7 +122,7 @@ func (s *S3Server) client(t testing.TB) *minio.Client {
 	return c
 }
 
-// Options makes a bucket and gives what opens a store in it.
+// Options creates a bucket and returns the options for a store in it.
 func (s *S3Server) Options(t testing.TB) store.S3Options {
 	t.Helper()
 	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))

@@ -1,5 +1,5 @@
-// Package storetest is the suite that every store and every wrapper of one must
-// pass, and a wrapper that fails on demand, for the tests of those who use stores.
+// Package storetest has the tests that every store and every wrapper must pass, a wrapper that
+// fails on demand (Fault), and S3 servers to test against.
 package storetest
 
 import (
@@ -19,8 +19,8 @@ import (
 	"sheaf/archive/store"
 )
 
-// Run checks that the stores which open makes, each empty and apart from the
-// others, keep what store.Store promises.
+// Run tests that a store keeps the promises of store.Store. Each call of open must return a new,
+// empty store.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, test := range []struct {
 		name string
@@ -105,7 +105,7 @@ func putOpen(t *testing.T, s store.Store) {
 		key, data := fmt.Sprintf("a/b/%d.bin", n), random(n)
 		put(t, s, key, data)
 		if !bytes.Equal(get(t, s, key), data) {
-			t.Errorf("%s: other bytes than were put", key)
+			t.Errorf("%s: the stored bytes differ from what was put", key)
 		}
 		info, err := s.Stat(t.Context(), key)
 		if err != nil {
@@ -126,7 +126,7 @@ func putIfAbsent(t *testing.T, s store.Store) {
 	}
 }
 
-// putRace has many put one key at once: one wins, and what it put is there.
+// putRace lets many writers put one key at once: one must win, and its bytes must be stored.
 func putRace(t *testing.T, s store.Store) {
 	const writers = 16
 	for round := range 5 {
@@ -136,7 +136,7 @@ func putRace(t *testing.T, s store.Store) {
 		for w := range byte(writers) {
 			wg.Go(func() {
 				data := bytes.Repeat([]byte{w}, 10000)
-				// One byte at a time at the end, so that the writers overlap.
+				// Read one byte at a time at the end, so that the writers overlap.
 				r := io.MultiReader(bytes.NewReader(data[:9990]), iotest.OneByteReader(bytes.NewReader(data[9990:])))
 				switch err := s.Put(t.Context(), key, r, int64(len(data))); {
 				case err == nil:
@@ -157,7 +157,7 @@ func putRace(t *testing.T, s store.Store) {
 	}
 }
 
-// putConcurrent puts many keys at once, in directories that nobody has made.
+// putConcurrent puts many keys at once, in directories that do not exist yet.
 func putConcurrent(t *testing.T, s store.Store) {
 	var wg sync.WaitGroup
 	for i := range 64 {
@@ -172,7 +172,7 @@ func putConcurrent(t *testing.T, s store.Store) {
 	wg.Wait()
 	for i := range 64 {
 		if got := get(t, s, fmt.Sprintf("c/%d/%d/x", i%4, i)); !bytes.Equal(got, random(i*100)) {
-			t.Errorf("object %d: other bytes than were put", i)
+			t.Errorf("object %d: the stored bytes differ from what was put", i)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func ranges(t *testing.T, s store.Store) {
 		{1000, 0, 1000}, {1000, -1, 1000}, {123, 456, 579}, {500, -1, 1000},
 	} {
 		if got := getRange(t, s, "k", r.off, r.n); !bytes.Equal(got, data[r.off:r.end]) {
-			t.Errorf("range %d+%d: other bytes", r.off, r.n)
+			t.Errorf("range %d+%d: wrong bytes", r.off, r.n)
 		}
 	}
 	for _, r := range []struct{ off, n int64 }{{-1, 1}, {-1, -1}, {0, 1001}, {1000, 1}, {1001, 0}, {1001, -1}, {1 << 62, 1 << 62}} {
@@ -294,7 +294,7 @@ func deleteWhileOpen(t *testing.T, s store.Store) {
 	_ = r.Close()
 }
 
-// tree is keys whose order as strings is not that of directories visited by name.
+// tree puts keys whose byte order differs from the order of walking directories by name.
 func tree(t *testing.T, s store.Store) []string {
 	keys := []string{"a-b", "a/b", "a/b-c", "a/b0", "a/bc/d", "a/bc-/d", "a/bc.d", "a0", "ab", "b/1", "b/10", "b/2", "B/1", "zz/y/x"}
 	for _, key := range keys {
@@ -321,7 +321,7 @@ func list(t *testing.T, s store.Store, prefix, after string) []string {
 
 func listOrder(t *testing.T, s store.Store) {
 	if got := list(t, s, "", ""); len(got) != 0 {
-		t.Errorf("an empty store lists %q", got)
+		t.Errorf("an empty store lists %q, want nothing", got)
 	}
 	keys := tree(t, s)
 	for _, prefix := range []string{"", "a", "a/", "a/b", "a/bc", "a/bc/", "a/bc/d", "a/bc/d/", "b/1", "x", "zz/y/x", "zz/y/xx"} {
@@ -334,7 +334,7 @@ func listOrder(t *testing.T, s store.Store) {
 	}
 }
 
-// listPages reads a listing one page at a time, each from where the last ended.
+// listPages lists page by page, each page from the end of the one before.
 func listPages(t *testing.T, s store.Store) {
 	keys := tree(t, s)
 	var got []string

@@ -1,4 +1,4 @@
-// Package etcdtest gives tests a real etcd cluster, each member a process that can be killed.
+// Package etcdtest runs a real etcd cluster for tests. Each member is a process that can be killed.
 package etcdtest
 
 import (
@@ -22,11 +22,11 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// memberEnv holds a member's settings where the test's program is to be one.
+// memberEnv holds a member's settings in the environment of a member process.
 const memberEnv = "SHEAF_TEST_ETCD_MEMBER"
 
-// Main makes the test's program a member where it was started as one, and does not
-// return then. A package that uses a Cluster calls it first in its TestMain.
+// Main runs a member, and does not return, if the test program was started as one. A package that
+// uses a Cluster must call Main first in its TestMain.
 func Main() {
 	text := os.Getenv(memberEnv)
 	if text == "" {
@@ -39,17 +39,17 @@ func Main() {
 	os.Exit(0)
 }
 
-// Member is one of an etcd cluster.
+// Member is a member of an etcd cluster.
 type Member struct {
 	Name, Dir    string
 	Client, Peer string // URLs
-	Cluster      string // name=peer URL, of all members at the start
-	Existing     bool   // it joins a cluster that is there
+	Cluster      string // name=peer URL of all initial members
+	Existing     bool   // it joins an existing cluster
 
 	proc *exec.Cmd
 }
 
-// beMember runs until it is killed, or removed from the cluster.
+// beMember runs the member until it is killed or removed from the cluster.
 func beMember(text string) error {
 	var m Member
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -71,8 +71,8 @@ func beMember(text string) error {
 	if m.Existing {
 		c.ClusterState = embed.ClusterStateFlagExisting
 	}
-	c.TickMs, c.ElectionMs = 50, 500 // half of what is usual: tests wait for elections
-	c.UnsafeNoFsync = true           // kill -9 loses no page that was written
+	c.TickMs, c.ElectionMs = 50, 500 // half of the defaults: tests wait for elections
+	c.UnsafeNoFsync = true           // kill -9 does not lose written pages
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	e, err := embed.StartEtcd(c)
 	if err != nil {
@@ -85,14 +85,14 @@ func beMember(text string) error {
 	}
 	fmt.Println("ready")
 	select {
-	case <-e.Server.StopNotify(): // removed
+	case <-e.Server.StopNotify(): // the member was removed
 		return nil
 	case err := <-e.Err():
 		return err
 	}
 }
 
-// Start runs the member, after Kill once more, and ready waits until it serves.
+// Start starts the member, also after Kill. ready waits until it serves.
 func (m *Member) Start(t testing.TB) (ready func()) {
 	t.Helper()
 	text, err := json.Marshal(m)
@@ -111,7 +111,7 @@ func (m *Member) Start(t testing.TB) (ready func()) {
 		t.Fatal(err)
 	}
 	proc := m.proc
-	t.Cleanup(func() { proc.Process.Kill(); proc.Wait() }) // either has an error where it was killed before
+	t.Cleanup(func() { proc.Process.Kill(); proc.Wait() }) // both fail if it was killed before
 	return func() {
 		t.Helper()
 		line, err := bufio.NewReader(out).ReadString('\n')
@@ -122,29 +122,29 @@ func (m *Member) Start(t testing.TB) (ready func()) {
 	}
 }
 
-// Kill is kill -9.
+// Kill kills the member with SIGKILL.
 func (m *Member) Kill(t testing.TB) {
 	t.Helper()
 	if err := m.proc.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	m.proc.Wait() // says that it was killed
+	m.proc.Wait() // only says that it was killed
 }
 
-// NewMember gives one that is not started.
+// NewMember returns a member that is not started.
 func NewMember(t testing.TB, name string) *Member {
 	at := testkit.Addresses(t, 2)
 	return &Member{Name: name, Dir: t.TempDir(), Client: "http://" + at[0], Peer: "http://" + at[1]}
 }
 
-// Cluster is members on loopback, and a client that works on the cluster itself. It is
-// for one goroutine.
+// Cluster is a cluster on loopback with a client for its administration. It must not be used
+// concurrently.
 type Cluster struct {
 	Members []*Member
 	Client  *clientv3.Client
 }
 
-// Start runs so many members until the test ends.
+// Start runs a cluster of size members until the test ends.
 func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	c := &Cluster{}
@@ -171,7 +171,7 @@ func Start(t testing.TB, size int) *Cluster {
 	return c
 }
 
-// Endpoints are the members' URLs for clients.
+// Endpoints returns the members' client URLs.
 func (c *Cluster) Endpoints() (urls []string) {
 	for _, m := range c.Members {
 		urls = append(urls, m.Client)
@@ -179,7 +179,7 @@ func (c *Cluster) Endpoints() (urls []string) {
 	return urls
 }
 
-// Leader gives the member that leads, and waits until one does.
+// Leader returns the leading member. It waits until there is one.
 func (c *Cluster) Leader(t testing.TB) *Member {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {

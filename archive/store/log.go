@@ -9,18 +9,19 @@ import (
 	"sort"
 )
 
-// ErrTaken says that another has appended an entry of the same number.
+// ErrTaken says that another writer has appended an entry with the same number.
 var ErrTaken = errors.New("number was taken by another")
 
-// Numbered is a log of objects. They count from 1 without gaps, because N+1 is only ever put by
-// one who has read N; so whether an entry exists also says whether all before it do.
-type Numbered struct {
+// Log is an append-only log of objects. Entries are numbered from 1 without gaps: entry N+1 is only
+// put by a writer that has read N. So if an entry exists, all before it do.
+type Log struct {
 	Store Store
 	Key   func(n int64) string
 }
 
-// Last gives the number of the last entry, knowing that n exists (0: nothing known), by probing.
-func (l Numbered) Last(ctx context.Context, n int64) (int64, error) {
+// Last returns the number of the last entry; 0 means that there is none. n is an entry known to
+// exist, or 0. Last probes with doubling steps, then bisects.
+func (l Log) Last(ctx context.Context, n int64) (int64, error) {
 	var failed error
 	exists := func(n int64) bool {
 		_, err := l.Store.Stat(ctx, l.Key(n))
@@ -38,11 +39,11 @@ func (l Numbered) Last(ctx context.Context, n int64) (int64, error) {
 	return n + int64(more), failed
 }
 
-// Append puts entry n. It fails with ErrTaken where another was first. A put that failed may
-// have happened, and one that found the number taken may have found its own: so either way what
-// is there decides. Where that is nothing, the put's error is returned and the
-// outcome stays open; who repeats the whole will find it.
-func (l Numbered) Append(ctx context.Context, n int64, data []byte) error {
+// Append puts entry n. It returns ErrTaken if another writer was first. A failed put may still have
+// happened, and one that found the number taken may have found its own entry; so Append compares
+// what is stored. If nothing is stored, it returns the put's error and the outcome is unknown: the
+// caller may repeat the call.
+func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	put := func() error { return l.Store.Put(ctx, l.Key(n), bytes.NewReader(data), int64(len(data))) }
 	failed := put()
 	if failed == nil {
@@ -57,15 +58,15 @@ func (l Numbered) Append(ctx context.Context, n int64, data []byte) error {
 	case errors.Is(failed, ErrExists):
 		return nil
 	}
-	// It can be seen, but what failed may have been the sync after it. That the key
-	// is taken is only said of an object that is durable.
+	// The entry is visible, but the failure may have come before the sync of its directory.
+	// ErrExists promises a durable object, so put again.
 	if err := put(); err != nil && !errors.Is(err, ErrExists) {
 		return failed
 	}
 	return nil
 }
 
-// ReadAll reads n bytes of an object, from off on, into memory; n < 0 is all to its end.
+// ReadAll reads n bytes of an object from off into memory; n < 0 means up to the end.
 func ReadAll(ctx context.Context, st Store, key string, off, n int64) (data []byte, err error) {
 	r, err := st.Open(ctx, key, off, n)
 	if err != nil {

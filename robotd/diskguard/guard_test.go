@@ -1,4 +1,4 @@
-package room
+package diskguard
 
 import (
 	"errors"
@@ -23,9 +23,9 @@ func TestGuard(t *testing.T) {
 		{Disk{5000, -1}, Held{0, 0}, false},
 		{Disk{1000, -1}, Held{0, 0}, false},
 		{Disk{999, -1}, Held{0, 0}, true},
-		{Disk{1249, -1}, Held{0, 0}, true}, // not before a quarter more is free
+		{Disk{1249, -1}, Held{0, 0}, true}, // a quarter more must be free first
 		{Disk{1250, -1}, Held{0, 0}, false},
-		{Disk{1250, -1}, Held{300, 0}, true}, // a batch would take what is to stay
+		{Disk{1250, -1}, Held{300, 0}, true}, // a batch would use the space to keep free
 		{Disk{1550, -1}, Held{300, 0}, false},
 		{Disk{5000, -1}, Held{100, 300}, false},
 		{Disk{5000, -1}, Held{100, 301}, true},
@@ -46,17 +46,17 @@ func TestGuard(t *testing.T) {
 		select {
 		case <-g.Turns():
 			if before == step.short {
-				t.Errorf("step %d: a turn was told and there was none", i)
+				t.Errorf("step %d: Turns has a value although Short has not changed", i)
 			}
 		default:
 			if before != step.short {
-				t.Errorf("step %d: the turn was not told", i)
+				t.Errorf("step %d: Turns has no value although Short has changed", i)
 			}
 		}
 	}
 	g.Full()
 	if g.Short() == "" {
-		t.Error("a full disk is not short")
+		t.Error("after Full nothing is short")
 	}
 	disk = Disk{5000, -1}
 	if err := g.Look(); err != nil || g.Short() != "" {
@@ -64,7 +64,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Between looks the guard counts what is written.
+// Between looks the guard counts the bytes written.
 func TestWrote(t *testing.T) {
 	looks := 0
 	g := NewGuard(Options{Free: 16_000, Spool: 32_000, Disk: func() (Disk, error) {
@@ -91,6 +91,6 @@ func TestNoBounds(t *testing.T) {
 func TestIsFull(t *testing.T) {
 	full := fmt.Errorf("segment: %w", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	if !IsFull(full) || IsFull(errors.New("no space left on device")) || IsFull(nil) {
-		t.Error("a full disk is not told from other errors")
+		t.Error("IsFull is wrong about an error")
 	}
 }

@@ -1,6 +1,6 @@
-// Package room says when a robot must stop collecting for want of room: on its disk, which it
-// shares with others, or in its spool, where batches wait until they are published.
-package room
+// Package diskguard tells a robot to stop collecting when there is too little space: on its disk,
+// which it shares with others, or in its spool, where batches wait to be published.
+package diskguard
 
 import (
 	"errors"
@@ -10,32 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what there is and how much of it may be used. A bound that is 0 does not hold.
+// Options have the limits and where to look. A limit of 0 is not checked.
 type Options struct {
-	Free  int64 // bytes of the disk that stay free
-	Spool int64 // bytes of batches and open segments that may wait
+	Free  int64 // bytes of the disk to keep free
+	Spool int64 // limit for bytes in batches and open segments
 
 	Disk func() (Disk, error)
 	Held func() (Held, error)
 }
 
-// Disk is the room on a file system, for those who are not root.
+// Disk is the free space of a file system, for users other than root.
 type Disk struct {
 	Bytes int64
-	Files int64 // that can still be made; negative: as many as there are bytes
+	Files int64 // files that can still be created; negative: not limited
 }
 
-// Held is what the robot keeps on it.
+// Held is the space that the robot uses.
 type Held struct {
-	Open  int64 // bytes of segments, which making a batch writes once more
-	Spool int64 // bytes of batches
+	Open  int64 // bytes in open segments; making a batch writes them again
+	Spool int64 // bytes in batches
 }
 
-// keepFiles is how many files stay free where their number is bounded: a host takes five.
+// keepFiles is the number of files to keep free if their number is limited. A host uses five.
 const keepFiles = 1000
 
-// Guard stops at the bounds and goes on when a quarter more is free, so that it does not
-// stop and go with every page. Many goroutines may use it at once.
+// Guard reports when a limit is reached, until there is a quarter more space than the limit:
+// otherwise it would change with every page. It may be used concurrently.
 type Guard struct {
 	opt   Options
 	turns chan struct{}
@@ -45,27 +45,28 @@ type Guard struct {
 	wrote int64 // bytes since the last look
 }
 
-// NewGuard returns a guard that has not looked yet.
+// NewGuard returns a guard. It does not look yet.
 func NewGuard(opt Options) *Guard { return &Guard{opt: opt, turns: make(chan struct{}, 1)} }
 
-// Short says what is short; empty: nothing is.
+// Short returns what is short, or "" if nothing is.
 func (g *Guard) Short() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.why
 }
 
-// Turns has a value when Short has changed.
+// Turns returns a channel that receives a value when Short has changed.
 func (g *Guard) Turns() <-chan struct{} { return g.turns }
 
-// Look looks at disk and spool.
+// Look checks the disk and the spool.
 func (g *Guard) Look() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.look()
 }
 
-// Wrote tells that bytes were stored. The guard looks when they are a part of what is to stay free.
+// Wrote records that bytes were stored. After a certain part of the space to keep free, the guard
+// looks.
 func (g *Guard) Wrote(bytes int64) error {
 	const part = 16
 	least := int64(0)
@@ -104,16 +105,16 @@ func (g *Guard) judge(disk Disk, held Held) string {
 	}
 	switch {
 	case g.opt.Free > 0 && disk.Bytes-held.Open < free:
-		return fmt.Sprintf("the disk has %d bytes free, and the next batch takes %d of them; %d are to stay (disk.free)", disk.Bytes, held.Open, g.opt.Free)
+		return fmt.Sprintf("the disk has %d bytes free, of which the next batch takes %d; %d must stay free (disk.free)", disk.Bytes, held.Open, g.opt.Free)
 	case g.opt.Free > 0 && disk.Files >= 0 && disk.Files < files:
-		return fmt.Sprintf("the disk has room for %d files more; %d are to stay", disk.Files, keepFiles)
+		return fmt.Sprintf("the disk has room for %d more files; %d must stay free", disk.Files, keepFiles)
 	case g.opt.Spool > 0 && held.Open+held.Spool > spool:
-		return fmt.Sprintf("%d bytes wait for receipts; %d may (disk.spool)", held.Open+held.Spool, g.opt.Spool)
+		return fmt.Sprintf("%d bytes wait for receipts; at most %d may wait (disk.spool)", held.Open+held.Spool, g.opt.Spool)
 	}
 	return ""
 }
 
-// Full tells that the disk took no more. Nothing is collected until a look finds room.
+// Full records that the disk is full. Collecting stops until a look finds space.
 func (g *Guard) Full() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,16 +129,16 @@ func (g *Guard) set(why string) {
 	}
 	select {
 	case g.turns <- struct{}{}:
-	default: // told already
+	default: // a value is waiting already
 	}
 }
 
-// IsFull reports whether an error tells of a disk or a share of it that is full.
+// IsFull reports whether an error says that a disk or a quota is full.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// DiskOf asks for the room on a folder's disk.
+// DiskOf returns a function that returns the free space on a folder's disk.
 func DiskOf(dir string) func() (Disk, error) {
 	return func() (Disk, error) {
 		var st unix.Statfs_t
@@ -145,7 +146,7 @@ func DiskOf(dir string) func() (Disk, error) {
 			return Disk{}, err
 		}
 		d := Disk{Bytes: int64(st.Bavail) * st.Bsize, Files: int64(st.Ffree)}
-		if st.Files == 0 { // btrfs and others count none
+		if st.Files == 0 { // btrfs and others report 0
 			d.Files = -1
 		}
 		return d, nil

@@ -1,4 +1,4 @@
-package memory
+package hoststate
 
 import (
 	"crypto/sha256"
@@ -12,30 +12,31 @@ import (
 	"time"
 )
 
-// Rules keeps the text of robots.txt files, a file for each host and scheme, so that they
-// are asked for once a day and not after every start. The methods may be called by many
-// goroutines, for one host by one at a time.
+// Rules stores the texts of robots.txt files, in a file for each host and scheme, so that they are
+// fetched once a day and not after every start. Its methods may be called concurrently for
+// different hosts.
 type Rules struct{ dir string }
 
-// OpenRules opens or makes the folder.
+// OpenRules opens or creates the folder.
 func OpenRules(dir string) (*Rules, error) {
 	return &Rules{dir}, os.MkdirAll(dir, 0o755)
 }
 
-// path spreads hosts over folders, none of which becomes too long to list.
+// path returns the path of a host's file. Hosts are spread over folders, so that none becomes too
+// long to list.
 func (r *Rules) path(scheme, host string) string {
 	sum := sha256.Sum256([]byte(host))
 	name := hex.EncodeToString(sum[:16])
 	return filepath.Join(r.dir, name[:2], name+"."+scheme)
 }
 
-// Load returns the text, and until when it may be believed; false where there is none or it is
-// too old. A text that was allowed to be missing is empty.
+// Load returns the text and until when it may be used. ok is false if there is none or it is too
+// old. The text is empty if the host has no robots.txt.
 func (r *Rules) Load(scheme, host string) (text []byte, until time.Time, ok bool) {
 	path := r.path(scheme, host)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, until, false // it is asked for again
+		return nil, until, false // it is fetched again
 	}
 	body, ok := check(string(data))
 	head, rules, _ := strings.Cut(body, "\n")
@@ -44,13 +45,13 @@ func (r *Rules) Load(scheme, host string) (text []byte, until time.Time, ok bool
 	now := time.Now()
 	until = time.Unix(unix, 0)
 	if !ok || err != nil || name != host || !now.Before(until) || until.After(now.Add(longest)) {
-		_ = os.Remove(path) // it would only be found bad again
+		_ = os.Remove(path) // it is damaged
 		return nil, until, false
 	}
 	return []byte(rules), until, true
 }
 
-// Save keeps a text until it is not to be believed any more.
+// Save stores a text until it is too old to use.
 func (r *Rules) Save(scheme, host string, text []byte, until time.Time) error {
 	path := r.path(scheme, host)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -63,7 +64,7 @@ func (r *Rules) Save(scheme, host string, text []byte, until time.Time) error {
 	return os.Rename(path+".new", path)
 }
 
-// Forget drops what a host's robots.txt files say.
+// Forget deletes the stored robots.txt files of a host.
 func (r *Rules) Forget(host string) error {
 	var errs []error
 	for _, scheme := range []string{"http", "https"} {

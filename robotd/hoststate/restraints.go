@@ -1,4 +1,4 @@
-package memory
+package hoststate
 
 import (
 	"bufio"
@@ -16,13 +16,13 @@ import (
 
 // Restraint says when a host or an address may be visited again.
 type Restraint struct {
-	Until time.Time     // not before
-	Every time.Duration // and not more often: a Crawl-delay, an interval that a server's trouble made longer; 0: the usual one
+	Until time.Time     // not before this time
+	Every time.Duration // least interval: a Crawl-delay, or an interval extended because of trouble; 0: the usual one
 }
 
-// Restraints are those of hosts and addresses that ask for more than the usual interval. They
-// are in memory, as many as hold at the moment, and in a file that grows by a line with
-// every change and is written anew when most of it is past. Many goroutines may use them.
+// Restraints has the hosts and addresses that need more than the usual interval. Current restraints
+// are in memory. Each change is also appended to a file as a line; the file is rewritten when most
+// of it is outdated. Restraints may be used concurrently.
 type Restraints struct {
 	path string
 
@@ -32,11 +32,11 @@ type Restraints struct {
 	held  map[string]Restraint
 }
 
-// slack is how many lines may be past before the file is written anew.
+// slack is the number of outdated lines at which the file is rewritten.
 const slack = 4096
 
-// OpenRestraints reads what an earlier run left. Nobody knows what that run did last, so
-// that each interval is taken to begin now.
+// OpenRestraints reads what an earlier run has stored. As the time of the last visits is unknown,
+// every interval begins now.
 func OpenRestraints(path string) (*Restraints, error) {
 	r := &Restraints{path: path, held: make(map[string]Restraint)}
 	data, err := os.Open(path)
@@ -80,7 +80,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// line rounds up: what is read back is never earlier than what was asked for.
+// line formats a restraint. It rounds times up, so that none is earlier when it is read again.
 func (s Restraint) line(name string) string {
 	const up = time.Millisecond - 1
 	return checked(fmt.Sprintf("%d %d %s", s.Until.Add(up).UnixMilli(), (s.Every+up).Milliseconds(), name)) + "\n"
@@ -101,11 +101,11 @@ func parseRestraint(line string) (name string, s Restraint, ok bool) {
 	return f[2], s, err1 == nil && err2 == nil
 }
 
-// rewrite writes those that still hold to a new file.
+// rewrite writes the current restraints to a new file.
 func (r *Restraints) rewrite(now time.Time) error {
 	var text strings.Builder
 	for name, s := range r.held {
-		// An interval that was longer stays so for a while: the server may still be in trouble.
+		// Keep a longer interval for a while: the server may still be in trouble.
 		if s.Until.Before(now) && (s.Every == 0 || s.Until.Before(now.Add(-longest))) {
 			delete(r.held, name)
 			continue
@@ -126,14 +126,14 @@ func (r *Restraints) rewrite(now time.Time) error {
 	return err
 }
 
-// Get returns what holds for a host, or for an address as text; zero: nothing.
+// Get returns the restraint of a host, or of an address as text; zero if there is none.
 func (r *Restraints) Get(name string) Restraint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held[name]
 }
 
-// Set notes what holds from now on. Restraints that are past need not be set.
+// Set stores a restraint. It need not be called when a restraint has passed.
 func (r *Restraints) Set(name string, s Restraint) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

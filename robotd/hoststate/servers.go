@@ -1,4 +1,4 @@
-package memory
+package hoststate
 
 import (
 	"bufio"
@@ -18,18 +18,19 @@ import (
 	"sheaf/robotd/schedule"
 )
 
-// Server is what visits have told of a host's server.
+// Server is what visits have shown about a host's server.
 type Server struct {
-	Addr  netip.Addr // where it was; zero: not known
-	Day   int        // of the last observation, counted from some day on
+	Addr  netip.Addr // last address; zero: unknown
+	Day   int        // number of the day of the last observation
 	Hours schedule.Hours
 }
 
-// packed is a Server in few bytes: there may be ten thousand, and most are visited in a few of the day's hours.
+// packed is a compact Server: there may be ten thousand, and most are visited in a few hours of the
+// day.
 type packed struct {
 	addr  netip.Addr
 	day   int32
-	hours []packedHour // those of which something is known
+	hours []packedHour // hours with observations
 }
 
 type packedHour struct {
@@ -37,8 +38,8 @@ type packedHour struct {
 	speed, weight float32
 }
 
-// Servers are in memory, and in a file that is written whole now and then: what is lost with the
-// process is learned again. Many goroutines may use them.
+// Servers has the servers in memory and saves them to one file from time to time. What is lost with
+// the process is learned again. Servers may be used concurrently.
 type Servers struct {
 	path string
 
@@ -47,7 +48,7 @@ type Servers struct {
 	dirty bool
 }
 
-// OpenServers reads what an earlier run learned. A line that is damaged is passed over.
+// OpenServers reads what an earlier run has saved. It skips damaged lines.
 func OpenServers(path string) (*Servers, error) {
 	s := &Servers{path: path, all: make(map[string]*packed)}
 	f, err := os.Open(path)
@@ -79,7 +80,7 @@ func (p *packed) line(name string) string {
 		speed[h.hour], weight[h.hour] = h.speed, h.weight
 	}
 	for _, f := range [][24]float32{speed, weight} {
-		numbers, _ = binary.Append(numbers, binary.LittleEndian, f) // of a fixed size
+		numbers, _ = binary.Append(numbers, binary.LittleEndian, f) // cannot fail: the size is fixed
 	}
 	addr := "-"
 	if p.addr.IsValid() {
@@ -110,7 +111,7 @@ func parseServer(line string) (name string, p *packed, ok bool) {
 	return f[3], p, err == nil
 }
 
-// pack takes over the speed and the weight of each hour.
+// pack stores the speed and weight of each hour that has observations.
 func (p *packed) pack(of func(hour int) (speed, weight float32)) {
 	var hours [24]packedHour
 	n := 0
@@ -123,7 +124,7 @@ func (p *packed) pack(of func(hour int) (speed, weight float32)) {
 	p.hours = slices.Clone(hours[:n])
 }
 
-// Get returns what is known of a host's server.
+// Get returns what is known about a host's server.
 func (s *Servers) Get(host string) (v Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +139,7 @@ func (s *Servers) Get(host string) (v Server) {
 	return v
 }
 
-// Set replaces what is known.
+// Set replaces what is known about a host's server.
 func (s *Servers) Set(host string, v Server) {
 	p := &packed{addr: v.Addr, day: int32(v.Day)}
 	p.pack(func(hour int) (float32, float32) { return float32(v.Hours.Speed[hour]), float32(v.Hours.Weight[hour]) })
@@ -147,7 +148,7 @@ func (s *Servers) Set(host string, v Server) {
 	s.all[host], s.dirty = p, true
 }
 
-// Forget drops a host.
+// Forget deletes what is known about a host's server.
 func (s *Servers) Forget(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +156,7 @@ func (s *Servers) Forget(host string) {
 	s.dirty = true
 }
 
-// Save writes the file where anything has changed.
+// Save writes the file if anything has changed.
 func (s *Servers) Save() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +168,7 @@ func (s *Servers) Save() error {
 	if err != nil {
 		return err
 	}
-	w := bufio.NewWriter(f) // not all at once: it is much larger than what is in memory
+	w := bufio.NewWriter(f) // in pieces: the file is much larger than the data in memory
 	for name, p := range s.all {
 		if _, err = w.WriteString(p.line(name)); err != nil {
 			break

@@ -1,4 +1,4 @@
-package memory
+package hoststate
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func TestRestraints(t *testing.T) {
 		set(r, "b.test", time.Minute, 10*time.Minute)
 		set(r, "@192.0.2.1", 2*time.Minute, time.Minute)
 		set(r, "c.test", 1000*time.Hour, 0)
-		r.file.WriteString("0000") // a kill in the middle of a line
+		r.file.WriteString("0000") // a partial line, as after SIGKILL
 		time.Sleep(5 * time.Minute)
 		r = open()
 		for name, want := range map[string]time.Duration{
@@ -75,17 +75,17 @@ func TestRules(t *testing.T) {
 			t.Errorf("%q, %t", text, ok)
 		}
 		if _, _, ok := r.Load("https", "a.test"); ok {
-			t.Error("another scheme's rules are taken")
+			t.Error("the rules of another scheme were returned")
 		}
 		if err := os.Truncate(r.path("http", "b.test"), 15); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, ok := r.Load("http", "b.test"); ok {
-			t.Error("a torn file is believed")
+			t.Error("a partly written file was accepted")
 		}
 		time.Sleep(longest)
 		if _, _, ok := r.Load("http", "a.test"); ok {
-			t.Error("rules are believed for longer than a day")
+			t.Error("rules were returned after more than a day")
 		}
 	})
 }
