@@ -44,7 +44,7 @@ func TestMirrorCommand(t *testing.T) {
 		"some of tar.gz":   {c.url, dir, "--forms", "zip"},
 		"names no service": {"archive.example.jp", dir},
 		"want http":        {"gopher://127.0.0.1/", dir},
-		"HTTP Basic":       {strings.Replace(c.url, "//", "//alice:wrong@", 1), dir, "--once"},
+		"password is wrong":       {strings.Replace(c.url, "//", "//alice:wrong@", 1), dir, "--once"},
 	} {
 		if _, err := mirrored(args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v; want one that says %q", args, err, says)

@@ -135,7 +135,7 @@ func TestOperatorsMistakes(t *testing.T) {
 		{"neither a URL nor a mail address", []string{"robot", "add", "waseda", "--contact", "me"}},
 		{"has no domain", []string{"host", "add", "http://intranet/"}},
 		{"which hosts?", []string{"host", "accept"}},
-		{"www.example.jp does not wait", []string{"host", "refuse", "www.example.jp"}},
+		{"www.example.jp is not pending", []string{"host", "refuse", "www.example.jp"}},
 		{"no robot of this name", []string{"robot", "rm", "waseda"}},
 	} {
 		if _, err := c.try(m.args...); err == nil || !strings.Contains(err.Error(), m.says) {

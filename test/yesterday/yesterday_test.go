@@ -38,12 +38,16 @@ const (
 	dataFile      = "data.tar.gz"   // the service's data directory and its robots' folders
 	consumersFile = "consumers.txt" // what consumers got of the program that wrote it
 	answersFile   = "answers.json"  // what it answered
+	changedFile   = "changed.txt"   // files that are otherwise on purpose since; may be missing
 )
 
 // reopen opens a fixture with today's program, as consumers, operators and robots meet it.
 func reopen(t *testing.T, fixture string) {
 	files, err := readConsumers(filepath.Join(fixture, consumersFile))
 	check(t, err)
+	changed, err := readChanged(filepath.Join(fixture, changedFile))
+	check(t, err)
+	files = slices.DeleteFunc(files, func(f file) bool { return changed[f.path] })
 	answers, err := readAnswers(filepath.Join(fixture, answersFile))
 	check(t, err)
 	dir, name := unpack(t, filepath.Join(fixture, dataFile)), filepath.Base(fixture)
@@ -52,7 +56,7 @@ func reopen(t *testing.T, fixture string) {
 
 	h := live(t, dir, name, today)
 	h.sameAnswers(answers) // first: they tell of transfers, too
-	h.sameListing(files)
+	h.sameListing(files, changed)
 	h.compare("as it was", files)
 	h.studentsScope()
 	if t.Failed() {
