@@ -3,14 +3,12 @@ package ftp
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,21 +18,6 @@ import (
 
 	"sheaf/internal/testkit"
 )
-
-// run runs a program in dir and gives what it printed.
-func run(t *testing.T, dir, name string, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, testkit.Tool(t, name), args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
-	}
-	return string(out)
-}
 
 func wantFile(t *testing.T, name, want string) {
 	t.Helper()
@@ -60,21 +43,21 @@ func TestCurl(t *testing.T) {
 	m.files["/half"] = []byte(big[:5000])
 	r, dir := start(t, m, nil), t.TempDir()
 	url := "ftp://alice:secret@" + r.addr
-	run(t, dir, "curl", "-sSf", "-R", "-o", "a", url+"/jp/ac/a.tar.gz")
+	testkit.Run(t, dir, "curl", "-sSf", "-R", "-o", "a", url+"/jp/ac/a.tar.gz")
 	wantFile(t, dir+"/a", big)
 	os.WriteFile(dir+"/part", []byte(big[:1000]), 0o600)
-	run(t, dir, "curl", "-sSf", "-C", "-", "-o", "part", url+"/jp/ac/a.tar.gz")
+	testkit.Run(t, dir, "curl", "-sSf", "-C", "-", "-o", "part", url+"/jp/ac/a.tar.gz")
 	wantFile(t, dir+"/part", big)
-	if got := run(t, dir, "curl", "-sSf", "-l", url+"/jp/"); got != "README\nac\n" && got != "README\r\nac\r\n" {
+	if got := testkit.Run(t, dir, "curl", "-sSf", "-l", url+"/jp/"); got != "README\nac\n" && got != "README\r\nac\r\n" {
 		t.Errorf("names: %q", got)
 	}
-	run(t, dir, "curl", "-sSf", "-P", "-", "-o", "active", url+"/jp/README")
+	testkit.Run(t, dir, "curl", "-sSf", "-P", "-", "-o", "active", url+"/jp/README")
 	wantFile(t, dir+"/active", "read me\n")
-	run(t, dir, "curl", "-sSf", "-T", "a", url+"/up")
+	testkit.Run(t, dir, "curl", "-sSf", "-T", "a", url+"/up")
 	if got, _ := m.file("/up"); got != big {
 		t.Errorf("uploaded %d bytes", len(got))
 	}
-	run(t, dir, "curl", "-sSf", "-C", "-", "-T", "a", url+"/half")
+	testkit.Run(t, dir, "curl", "-sSf", "-C", "-", "-T", "a", url+"/half")
 	if got, _ := m.file("/half"); got != big {
 		t.Errorf("resumed upload has %d bytes", len(got))
 	}
@@ -83,20 +66,20 @@ func TestCurl(t *testing.T) {
 func TestWget(t *testing.T) {
 	m, big := tree()
 	r, dir := start(t, m, nil), t.TempDir()
-	run(t, dir, "wget", "-q", "-r", "-nH", "ftp://alice:secret@"+r.addr+"/jp/")
+	testkit.Run(t, dir, "wget", "-q", "-r", "-nH", "ftp://alice:secret@"+r.addr+"/jp/")
 	wantFile(t, dir+"/jp/ac/a.tar.gz", big)
 	wantFile(t, dir+"/jp/README", "read me\n")
 	if err := os.Truncate(dir+"/jp/ac/a.tar.gz", 1234); err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir+"/jp/ac", "wget", "-q", "-c", "ftp://alice:secret@"+r.addr+"/jp/ac/a.tar.gz")
+	testkit.Run(t, dir+"/jp/ac", "wget", "-q", "-c", "ftp://alice:secret@"+r.addr+"/jp/ac/a.tar.gz")
 	wantFile(t, dir+"/jp/ac/a.tar.gz", big)
 }
 
 func TestLftp(t *testing.T) {
 	m, big := tree()
 	r, dir := start(t, m, nil), t.TempDir()
-	run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
+	testkit.Run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
 		"set net:max-retries 1; mirror /jp got; put -O /up got/ac/a.tar.gz; bye")
 	wantFile(t, dir+"/got/ac/a.tar.gz", big)
 	wantFile(t, dir+"/got/ac/日本 語.txt", "text")
@@ -111,7 +94,7 @@ func TestPython(t *testing.T) {
 	config, _ := certificate(t)
 	r, dir := start(t, m, func(c *Config) { c.TLS, c.RequireTLS = config, true }), t.TempDir()
 	host, port, _ := net.SplitHostPort(r.addr)
-	out := run(t, dir, "python3", "-c", `
+	out := testkit.Run(t, dir, "python3", "-c", `
 import ftplib, io, ssl, sys
 f = ftplib.FTP_TLS(context=ssl._create_unverified_context(), encoding="utf-8")
 f.connect(sys.argv[1], int(sys.argv[2])); f.login("alice", "secret"); f.prot_p()
@@ -182,14 +165,14 @@ func TestTLS(t *testing.T) {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: config.Certificates[0].Certificate[0]})
 	os.WriteFile(dir+"/ca.pem", ca, 0o600)
-	run(t, dir, "curl", "-sSf", "--ssl-reqd", "--cacert", "ca.pem", "-o", "a", "ftp://alice:secret@"+r.addr+"/jp/ac/a.tar.gz")
+	testkit.Run(t, dir, "curl", "-sSf", "--ssl-reqd", "--cacert", "ca.pem", "-o", "a", "ftp://alice:secret@"+r.addr+"/jp/ac/a.tar.gz")
 	wantFile(t, dir+"/a", big)
-	run(t, dir, "curl", "-sSf", "--ssl-reqd", "--cacert", "ca.pem", "-T", "a", "ftp://alice:secret@"+r.addr+"/up")
+	testkit.Run(t, dir, "curl", "-sSf", "--ssl-reqd", "--cacert", "ca.pem", "-T", "a", "ftp://alice:secret@"+r.addr+"/up")
 	if got, _ := m.file("/up"); got != big {
 		t.Errorf("uploaded %d bytes", len(got))
 	}
 
-	run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
+	testkit.Run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
 		"set net:max-retries 1; set ssl:ca-file ca.pem; set ftp:ssl-protect-data true; get /jp/README; put -O /lftp a; bye")
 	wantFile(t, dir+"/README", "read me\n")
 	if got, _ := m.file("/lftp/a"); got != big {

@@ -48,7 +48,7 @@ f.retrbinary("RETR " + sys.argv[3], open(sys.argv[4], "wb").write); f.quit()`, s
 	} {
 		t.Run(c.tool, func(t *testing.T) {
 			to := t.TempDir()
-			run(t, to, c.tool, c.args...)
+			testkit.Run(t, to, c.tool, c.args...)
 			if got, err := os.ReadFile(filepath.Join(to, c.got)); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s: %d bytes, want %d, %v", c.got, len(got), len(want), err)
 			}
@@ -71,14 +71,14 @@ func TestRclone(t *testing.T) {
 		t.Fatal(err)
 	}
 	remote := ":ftp,host='" + server + "',port=" + port + ",user=jp,pass='" + strings.TrimSpace(string(secret)) + "':"
-	run(t, to, rclone, "--config", "/dev/null", "copy", remote, to)
+	testkit.Run(t, to, rclone, "--config", "/dev/null", "copy", remote, to)
 	before := fetches(t, s)
-	run(t, filepath.Join(to, dir), "sha256sum", "--quiet", "-c", "SHA256SUMS")
-	run(t, to, rclone, "--config", "/dev/null", "copy", remote, to)
+	testkit.Run(t, filepath.Join(to, dir), "sha256sum", "--quiet", "-c", "SHA256SUMS")
+	testkit.Run(t, to, rclone, "--config", "/dev/null", "copy", remote, to)
 	if n := fetches(t, s) - before; n != 0 {
 		t.Errorf("the second copy fetched %d files", n)
 	}
-	run(t, to, rclone, "--config", "/dev/null", "check", "--download", "--one-way", remote+"jp", filepath.Join(to, "jp"))
+	testkit.Run(t, to, rclone, "--config", "/dev/null", "check", "--download", "--one-way", remote+"jp", filepath.Join(to, "jp"))
 }
 
 // fetches is how many files were fetched so far.

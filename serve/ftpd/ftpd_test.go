@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/textproto"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -235,28 +234,19 @@ func TestPublishDuringDownload(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, dir, tool string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(testkit.Tool(t, tool), args...)
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %q: %v\n%s", tool, args, err, out)
-	}
-}
-
 func TestLftpMirror(t *testing.T) {
 	s, addr := newSite(t)
 	to := t.TempDir()
 	mirror := func() {
-		run(t, to, "lftp", "-e", "set net:max-retries 2; set ftp:ssl-allow no; mirror -c --verbose=0 / .; quit", "-u", "jp,jp", "ftp://"+addr)
+		testkit.Run(t, to, "lftp", "-e", "set net:max-retries 2; set ftp:ssl-allow no; mirror -c --verbose=0 / .; quit", "-u", "jp,jp", "ftp://"+addr)
 	}
 	mirror()
 	whole, err := os.ReadFile(filepath.Join(to, dir, "20261121.tar.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, filepath.Join(to, dir), "sha256sum", "--quiet", "-c", "SHA256SUMS")
-	run(t, filepath.Join(to, dir), "tar", "xzf", "current.tar.gz")
+	testkit.Run(t, filepath.Join(to, dir), "sha256sum", "--quiet", "-c", "SHA256SUMS")
+	testkit.Run(t, filepath.Join(to, dir), "tar", "xzf", "current.tar.gz")
 	if body, err := os.ReadFile(filepath.Join(to, dir, host, "index.html")); err != nil || string(body) != strings.Repeat("home ", 40_000) {
 		t.Errorf("index.html has %d bytes, %v", len(body), err)
 	}
@@ -283,7 +273,7 @@ func TestCurlResume(t *testing.T) {
 			if err := os.WriteFile(file, want[:len(want)/2], 0o644); err != nil {
 				t.Fatal(err)
 			}
-			run(t, to, tool, append(args, "ftp://"+addr+dir+"20261121.tar.gz")...)
+			testkit.Run(t, to, tool, append(args, "ftp://"+addr+dir+"20261121.tar.gz")...)
 			if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%d bytes, want %d, %v", len(got), len(want), err)
 			}

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -382,17 +381,6 @@ func TestPublishDuringDownload(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, dir, tool string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(testkit.Tool(t, tool), args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s", tool, args, err, out)
-	}
-	return string(out)
-}
-
 func TestCurlAndWgetResume(t *testing.T) {
 	s := newSite(t)
 	_, want := s.do(t, "GET", "jp", edition+".tar.gz")
@@ -406,11 +394,11 @@ func TestCurlAndWgetResume(t *testing.T) {
 			if err := os.WriteFile(file, want[:len(want)/3], 0o644); err != nil {
 				t.Fatal(err)
 			}
-			run(t, dir, tool, append(args, s.url+edition+".tar.gz")...)
+			testkit.Run(t, dir, tool, append(args, s.url+edition+".tar.gz")...)
 			if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes, want %d, %v", len(got), len(want), err)
 			}
-			run(t, dir, "tar", "xzf", file)
+			testkit.Run(t, dir, "tar", "xzf", file)
 			if body, err := os.ReadFile(filepath.Join(dir, host, "index.html")); err != nil || string(body) != "home" {
 				t.Errorf("index.html is %q, %v", body, err)
 			}
@@ -424,7 +412,7 @@ func TestCurlAndWgetResume(t *testing.T) {
 func TestWgetMirrorsTheTree(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
-	run(t, dir, "wget", "-q", "-r", "-np", "-nH", "--cut-dirs=1", "-e", "robots=off", "--user=jp", "--password=jp", "--auth-no-challenge", s.url+"/pub/")
+	testkit.Run(t, dir, "wget", "-q", "-r", "-np", "-nH", "--cut-dirs=1", "-e", "robots=off", "--user=jp", "--password=jp", "--auth-no-challenge", s.url+"/pub/")
 	for n, err := range s.Library.List(t.Context(), &serve.Account{Name: "jp", Domains: []string{"jp"}}, "/jp/ac/waseda/www") {
 		if err != nil {
 			t.Fatal(err)
@@ -434,6 +422,6 @@ func TestWgetMirrorsTheTree(t *testing.T) {
 			t.Errorf("%+v was mirrored as %+v, %v", n, info, err)
 		}
 	}
-	run(t, filepath.Join(dir, "jp/ac/waseda/www"), "sha256sum", "--quiet", "-c", "SHA256SUMS")
-	run(t, filepath.Join(dir, "editions/20261121"), "sha256sum", "--quiet", "-c", "SHA256SUMS")
+	testkit.Run(t, filepath.Join(dir, "jp/ac/waseda/www"), "sha256sum", "--quiet", "-c", "SHA256SUMS")
+	testkit.Run(t, filepath.Join(dir, "editions/20261121"), "sha256sum", "--quiet", "-c", "SHA256SUMS")
 }

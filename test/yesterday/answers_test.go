@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"sheaf/internal/testkit"
 )
 
 // answer is what the service said to a question, in answers.json.
@@ -60,7 +62,7 @@ func (h *house) ask(who, path string) answer {
 	}
 	var err error
 	a.JSON, err = json.Marshal(lasting(v))
-	check(h, err)
+	testkit.Must(h, err)
 	return a
 }
 
@@ -76,8 +78,8 @@ func (h *house) sameAnswers(want []answer) {
 			continue
 		}
 		var is, was any
-		check(h, json.Unmarshal(got.JSON, &is))
-		check(h, json.Unmarshal(w.JSON, &was))
+		testkit.Must(h, json.Unmarshal(got.JSON, &is))
+		testkit.Must(h, json.Unmarshal(w.JSON, &was))
 		for _, d := range differences("", is, was) {
 			h.Errorf("%s %s: %s", w.Who, w.Path, d)
 		}

@@ -21,6 +21,8 @@ import (
 
 	"github.com/jlaffaye/ftp"
 	"golang.org/x/sync/errgroup"
+
+	"sheaf/internal/testkit"
 )
 
 // file is one line of consumers.txt: what a consumer gets.
@@ -200,7 +202,7 @@ const fetchers = 4
 // compare fetches files by both protocols and compares them with what they were.
 func (h *house) compare(when string, want []file) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	differs := func(protocol string, got, want file) {
@@ -241,11 +243,11 @@ func (h *house) compare(when string, want []file) {
 			})
 		})
 	}
-	check(h, g.Wait())
+	testkit.Must(h, g.Wait())
 }
 
 func (h *house) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn) error) error {
-	conn, err := ftp.Dial(h.service.At.Download, ftp.DialWithContext(ctx), ftp.DialWithTimeout(patience))
+	conn, err := ftp.Dial(h.service.At.Download, ftp.DialWithContext(ctx), ftp.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		return err
 	}
@@ -259,7 +261,7 @@ func (h *house) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn)
 // walk gives the files that an account finds by FTP, in the order of the listings, with their sizes and times.
 func (h *house) walk(who string) (files []file) {
 	h.Helper()
-	check(h, h.overFTP(h.Context(), who, func(conn *ftp.ServerConn) error {
+	testkit.Must(h, h.overFTP(h.Context(), who, func(conn *ftp.ServerConn) error {
 		var down func(dir string) error
 		down = func(dir string) error {
 			entries, err := conn.List(dir)

@@ -21,6 +21,7 @@ import (
 
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"
 	"sheaf/test/servicetest"
@@ -110,8 +111,8 @@ func (h *house) robot(name string) robotd.Config {
 func (h *house) open(name string) *robotd.Robot {
 	h.Helper()
 	r, err := robotd.New(h.robot(name), slog.New(slog.DiscardHandler))
-	check(h, err)
-	h.Cleanup(func() { check(h, r.Close()) })
+	testkit.Must(h, err)
+	h.Cleanup(func() { testkit.Must(h, r.Close()) })
 	return r
 }
 
@@ -122,17 +123,10 @@ const (
 	third  = "etl"
 )
 
-// patience is how long anything may take that is waited for.
-const patience = 3 * time.Minute
-
 // until waits for something to come about.
 func (h *house) until(what string, done func() bool) {
 	h.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.Fatalf("within %v it did not come about that %s", patience, what)
-		}
-	}
+	testkit.Until(h.T, what, done)
 }
 
 // batches lists the batches that the service knows, in some states.
@@ -149,7 +143,7 @@ func (h *house) batches(states ...wire.State) (found []ingest.Batch) {
 // the edition's name.
 func (h *house) publish(n int, robots ...*robotd.Robot) string {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range robots {
@@ -164,7 +158,7 @@ func (h *house) publish(n int, robots ...*robotd.Robot) string {
 	if done.Batches != n {
 		h.Fatalf("%d batches were published, want %d", done.Batches, n)
 	}
-	check(h, g.Wait())
+	testkit.Must(h, g.Wait())
 	return done.Edition
 }
 
@@ -177,9 +171,9 @@ func (h *house) fsck(when string) {
 func fsck(t *testing.T, dir, name, when string) {
 	t.Helper()
 	cfg, err := service.Load("", settings(dir, name))
-	check(t, err)
+	testkit.Must(t, err)
 	report, err := service.Fsck(t.Context(), cfg, true)
-	check(t, err)
+	testkit.Must(t, err)
 	for _, p := range report.Problems {
 		t.Errorf("fsck %s: %s: %s", when, p.Where, p.Detail)
 	}
@@ -212,7 +206,7 @@ func (h *house) do(ctx context.Context, who, method, path string, body io.Reader
 func (h *house) get(who, path string) []byte {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodGet, path, nil)
-	check(h, err)
+	testkit.Must(h, err)
 	if resp.StatusCode != http.StatusOK {
 		h.Fatalf("%s: %s: %s: %.300s", who, path, resp.Status, data)
 	}
@@ -221,7 +215,7 @@ func (h *house) get(who, path string) []byte {
 
 func (h *house) getJSON(who, path string, v any) {
 	h.Helper()
-	check(h, json.Unmarshal(h.get(who, path), v))
+	testkit.Must(h, json.Unmarshal(h.get(who, path), v))
 }
 
 // Accounts.
@@ -233,10 +227,3 @@ const (
 
 // password is the one of an account. It is for tests alone, as every secret of a fixture.
 func password(who string) string { return "for tests alone: " + who }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"sheaf/internal/testkit"
 )
 
 // pack makes a tar.gz of a directory that tells nothing of the machine: all is root's, and of one time.
@@ -64,25 +66,25 @@ func pack(dir string) (_ []byte, err error) {
 func unpack(t testing.TB, name string) (dir string) {
 	t.Helper()
 	f, err := os.Open(name)
-	check(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	check(t, err)
+	testkit.Must(t, err)
 	dir = t.TempDir()
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return dir
 		}
-		check(t, err)
+		testkit.Must(t, err)
 		to := filepath.Join(dir, filepath.FromSlash(h.Name))
 		if h.Typeflag == tar.TypeDir {
-			check(t, os.Mkdir(to, h.FileInfo().Mode().Perm()))
+			testkit.Must(t, os.Mkdir(to, h.FileInfo().Mode().Perm()))
 			continue
 		}
 		data, err := io.ReadAll(r)
-		check(t, err)
-		check(t, os.WriteFile(to, data, h.FileInfo().Mode().Perm()))
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(to, data, h.FileInfo().Mode().Perm()))
 	}
 }
 
@@ -93,17 +95,17 @@ var touched = regexp.MustCompile(`"touched":"[^"]*"`)
 func touch(t testing.TB, dir string) {
 	t.Helper()
 	notes, err := filepath.Glob(filepath.Join(dir, "service", "buffers", "receive", "*.info"))
-	check(t, err)
+	testkit.Must(t, err)
 	if len(notes) == 0 {
 		t.Error("the fixture has no upload that was begun")
 	}
 	for _, name := range notes {
 		note, err := os.ReadFile(name)
-		check(t, err)
+		testkit.Must(t, err)
 		now := touched.ReplaceAll(note, []byte(`"touched":"`+time.Now().UTC().Format(time.RFC3339)+`"`))
 		if bytes.Equal(now, note) {
 			t.Errorf("%s says nothing of when it was touched: %s", name, note)
 		}
-		check(t, os.WriteFile(name, now, 0o640))
+		testkit.Must(t, os.WriteFile(name, now, 0o640))
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/encoding/japanese"
+
+	"sheaf/internal/testkit"
 )
 
 // The hosts of the web that the robots collect.
@@ -150,7 +152,7 @@ type web struct {
 func newWeb(t testing.TB, day int) *web {
 	w := &web{day: day, left: -1}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
+	testkit.Must(t, err)
 	s := httptest.NewUnstartedServer(w)
 	s.Listener.Close()
 	s.Listener = l

@@ -26,6 +26,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
 	"sheaf/ingest"
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -63,9 +64,9 @@ func TestWrite(t *testing.T) {
 	}
 	tellsNothing(t, dir)
 	data, err := pack(dir)
-	check(t, err)
-	check(t, os.MkdirAll(to, 0o755))
-	check(t, os.WriteFile(filepath.Join(to, dataFile), data, 0o644))
+	testkit.Must(t, err)
+	testkit.Must(t, os.MkdirAll(to, 0o755))
+	testkit.Must(t, os.WriteFile(filepath.Join(to, dataFile), data, 0o644))
 	t.Run("consume", func(t *testing.T) { consume(t, to) }) // of a copy, as it leaves its marks
 	if !t.Failed() {
 		t.Run("open", func(t *testing.T) { reopen(t, to) })
@@ -74,7 +75,7 @@ func TestWrite(t *testing.T) {
 
 // liveThrough fills a data directory and robots' folders with two days and what belongs to a third.
 func liveThrough(t *testing.T, dir, fixture string) {
-	check(t, os.Mkdir(filepath.Join(dir, "robots"), 0o755))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "robots"), 0o755))
 	h := live(t, dir, fixture, firstDay)
 	h.makeAccounts()
 	one, two := h.admit()
@@ -111,7 +112,7 @@ func liveThrough(t *testing.T, dir, fixture string) {
 
 	h.nextSecond()
 	h.web.setDay(pendingDay)
-	check(t, one.Cycle(t.Context()))
+	testkit.Must(t, one.Cycle(t.Context()))
 	h.sendHalf()
 	h.stopInTheMiddle(two)
 }
@@ -119,9 +120,9 @@ func liveThrough(t *testing.T, dir, fixture string) {
 // makeAccounts makes an account that sees everything, and one that is bound in every way.
 func (h *house) makeAccounts() {
 	hours, err := window.Parse("Mon-Fri 09:00-18:00 Asia/Tokyo")
-	check(h, err)
+	testkit.Must(h, err)
 	rate, err := bandwidth.ParseRates("1MiB Mon-Fri 09:00-12:00 Asia/Tokyo | 2MiB")
-	check(h, err)
+	testkit.Must(h, err)
 	for _, a := range []serve.Account{
 		{Name: reader, Domains: []string{"*"}},
 		{Name: student, Domains: []string{"example.ac.jp"}, Window: hours, Rate: rate, Quota: 100 << 20},
@@ -137,9 +138,9 @@ func (h *house) admit() (one, two *robotd.Robot) {
 		var admitted manager.AdmitResponse
 		h.service.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 		_, err := robotd.Join(h.Context(), h.url(), admitted.Token, h.robot(name).DataDir)
-		check(h, err)
+		testkit.Must(h, err)
 		r := h.open(name)
-		check(h, r.Subscribe(h.Context()))
+		testkit.Must(h, r.Subscribe(h.Context()))
 		open = append(open, r)
 		add := manager.HostsRequest{Addresses: map[string][]string{}}
 		for host := range h.web.hosts() {
@@ -169,7 +170,7 @@ func (h *house) admit() (one, two *robotd.Robot) {
 func (h *house) watch() {
 	for _, wish := range []watch.Wish{{URL: "http://" + river + "/b.html"}, {URL: "http://" + river + "/search", Body: fields}, {Host: long, Webhook: "http://127.0.0.1:9/hook"}} {
 		body, err := json.Marshal(wish)
-		check(h, err)
+		testkit.Must(h, err)
 		h.post(reader, "/v1/watches", body, http.StatusCreated, nil)
 	}
 }
@@ -178,19 +179,19 @@ func (h *house) watch() {
 func (h *house) post(who, path string, body []byte, status int, out any) {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodPost, path, bytes.NewReader(body))
-	check(h, err)
+	testkit.Must(h, err)
 	if resp.StatusCode != status {
 		h.Fatalf("POST %s: %s: %.300s", path, resp.Status, data)
 	}
 	if out != nil {
-		check(h, json.Unmarshal(data, out))
+		testkit.Must(h, json.Unmarshal(data, out))
 	}
 }
 
 func (h *house) cycle(robots ...*robotd.Robot) {
 	h.Helper()
 	for _, r := range robots {
-		check(h, r.Cycle(h.Context()))
+		testkit.Must(h, r.Cycle(h.Context()))
 	}
 }
 
@@ -214,13 +215,13 @@ func (h *house) importFile(name string, data []byte, hosts string) {
 		data  []byte
 	}{{"hosts", []byte(hosts)}, {"file", data}} {
 		w, err := form.CreateFormFile(part.field, name)
-		check(h, err)
+		testkit.Must(h, err)
 		_, err = w.Write(part.data)
-		check(h, err)
+		testkit.Must(h, err)
 	}
-	check(h, form.Close())
+	testkit.Must(h, form.Close())
 	var done ingest.Imported
-	check(h, h.service.Post(h.Context(), "/v1/admin/imports", form.FormDataContentType(), &body, &done))
+	testkit.Must(h, h.service.Post(h.Context(), "/v1/admin/imports", form.FormDataContentType(), &body, &done))
 	if !done.Fresh || done.Pages == 0 {
 		h.Fatalf("import of %s: %+v", name, done)
 	}
@@ -275,16 +276,16 @@ func (h *house) madeUp() {
 	var admitted manager.AdmitResponse
 	h.service.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: third}, &admitted)
 	ask, err := json.Marshal(wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)})
-	check(h, err)
+	testkit.Must(h, err)
 	var joined wire.JoinResponse
 	h.post(reader, wire.PathJoin, ask, http.StatusOK, &joined)
 	for n := range int64(2) {
 		b := batchtest.Make(h, r, n+1, batchtest.Site(fmt.Sprintf("www.tsukuri%d.example.jp", n+1), 3))
 		file := filepath.Join(h.TempDir(), "batch")
-		check(h, os.WriteFile(file, b.Data, 0o600))
+		testkit.Must(h, os.WriteFile(file, b.Data, 0o600))
 		sent := batch.Spooled{ID: b.ID, Path: file, Size: b.Manifest.Size, SHA256: b.Manifest.SHA256, Signed: b.Signed}
 		desk := &upload.Service{Base: h.url(), Robot: third, Secret: joined.Secret, Key: joined.ServerKey, Client: http.DefaultClient}
-		check(h, desk.Send(h.Context(), sent))
+		testkit.Must(h, desk.Send(h.Context(), sent))
 		h.until("the batch is quarantined", func() bool {
 			return slices.ContainsFunc(h.batches(wire.StateQuarantined), func(q ingest.Batch) bool { return q.Batch == b.ID && q.Reason == wire.ReasonHostNotAssigned })
 		})
@@ -300,11 +301,11 @@ func (h *house) download(edition string) {
 	h.Helper()
 	f := file{path: placeOf(river) + "/" + edition + ".tar.gz", way: listed}
 	_, ok, err := h.fetchHTTP(h.Context(), f)
-	check(h, err)
+	testkit.Must(h, err)
 	if !ok {
 		h.Fatalf("%s is not there", f.path)
 	}
-	check(h, h.overFTP(h.Context(), reader, func(conn *ftp.ServerConn) error {
+	testkit.Must(h, h.overFTP(h.Context(), reader, func(conn *ftp.ServerConn) error {
 		_, err := fetchFTP(conn, f)
 		return err
 	}))
@@ -334,20 +335,20 @@ func (h *house) rest() {
 		}
 	}
 	objects, err := store.OpenFS(filepath.Join(h.dir, "service", "store"))
-	check(h, err)
+	testkit.Must(h, err)
 	defer objects.Close()
 	index := urlindex.NewReader(objects, urlindex.ReaderOptions{})
 	h.until("the URL index has everything", func() bool {
 		v, err := index.Current(h.Context())
-		check(h, err)
+		testkit.Must(h, err)
 		return v.State() > 0 && v.Through() >= last
 	})
 	h.until("runs are merged", func() bool {
 		log, err := filepath.Glob(filepath.Join(h.dir, "service", "store", "catalog", "*"))
-		check(h, err)
+		testkit.Must(h, err)
 		for _, name := range log {
 			record, err := os.ReadFile(name)
-			check(h, err)
+			testkit.Must(h, err)
 			if bytes.Contains(record, []byte(`"kind":"merge"`)) {
 				return true
 			}
@@ -396,15 +397,15 @@ func (h *house) sendHalf() {
 	folder := h.robot(first).DataDir
 	h.readJSON(filepath.Join(folder, "robot.json"), &id)
 	signed, err := filepath.Glob(filepath.Join(folder, "spool", "*.manifest"))
-	check(h, err)
+	testkit.Must(h, err)
 	if len(signed) != 1 {
 		h.Fatalf("%d batches are in the spool, want 1", len(signed))
 	}
 	b := batch.Spooled{Path: strings.TrimSuffix(signed[0], ".manifest") + ".tar.gz"}
 	b.Signed, err = os.ReadFile(signed[0])
-	check(h, err)
+	testkit.Must(h, err)
 	m, err := wire.PeekManifest(b.Signed)
-	check(h, err)
+	testkit.Must(h, err)
 	b.ID, b.Size, b.SHA256 = m.Batch, m.Size, m.SHA256
 	desk := &upload.Service{Base: h.url(), Robot: id.Robot, Secret: id.Secret, Key: id.ServerKey, Client: &http.Client{Transport: halfway{http.DefaultTransport}}}
 	if err := desk.Send(h.Context(), b); err == nil {
@@ -412,7 +413,7 @@ func (h *house) sendHalf() {
 	}
 	h.until("a part of the batch is durable", func() bool {
 		notes, err := filepath.Glob(filepath.Join(h.dir, "service", "buffers", "receive", "*.info"))
-		check(h, err)
+		testkit.Must(h, err)
 		var note struct{ Size, Offset int64 }
 		if len(notes) == 1 {
 			h.readJSON(notes[0], &note)
@@ -424,8 +425,8 @@ func (h *house) sendHalf() {
 func (h *house) readJSON(name string, v any) {
 	h.Helper()
 	data, err := os.ReadFile(name)
-	check(h, err)
-	check(h, json.Unmarshal(data, v))
+	testkit.Must(h, err)
+	testkit.Must(h, json.Unmarshal(data, v))
 }
 
 // stopInTheMiddle stops a robot when it has some pages of its cycle, and lacks others.
@@ -451,17 +452,17 @@ func (h *house) stopInTheMiddle(r *robotd.Robot) {
 func tellsNothing(t *testing.T, dir string) {
 	var words []string
 	host, err := os.Hostname()
-	check(t, err)
+	testkit.Must(t, err)
 	home, err := os.UserHomeDir()
-	check(t, err)
+	testkit.Must(t, err)
 	here, err := os.Getwd()
-	check(t, err)
+	testkit.Must(t, err)
 	for _, w := range []string{dir, os.TempDir() + "/", home + "/", filepath.Dir(filepath.Dir(here)), host} {
 		if len(w) > 4 {
 			words = append(words, w)
 		}
 	}
-	check(t, filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -484,20 +485,20 @@ func consume(t *testing.T, fixture string) {
 		answers = append(answers, h.ask(q[0], q[1]))
 	}
 	text, err := json.MarshalIndent(answers, "", " ")
-	check(t, err)
-	check(t, os.WriteFile(filepath.Join(fixture, answersFile), append(text, '\n'), 0o644))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(fixture, answersFile), append(text, '\n'), 0o644))
 
 	var lines []byte
 	for _, f := range h.everything() {
 		got, ok, err := h.fetchHTTP(t.Context(), f)
-		check(t, err)
+		testkit.Must(t, err)
 		if ok {
 			lines = append(append(lines, got.String()...), '\n')
 		} else if f.way != named {
 			t.Errorf("%s is not there", f.path)
 		}
 	}
-	check(t, os.WriteFile(filepath.Join(fixture, consumersFile), lines, 0o644))
+	testkit.Must(t, os.WriteFile(filepath.Join(fixture, consumersFile), lines, 0o644))
 }
 
 // questions are put to the service: by whom, and which.
@@ -559,7 +560,7 @@ func (h *house) everything() (files []file) {
 	}
 	for line := range strings.Lines(string(h.get(reader, "/v1/cdx?output=ndjson&fl=url,timestamp,mime,status"))) {
 		var l struct{ URL, Timestamp, MIME, Status string }
-		check(h, json.Unmarshal([]byte(line), &l))
+		testkit.Must(h, json.Unmarshal([]byte(line), &l))
 		if l.Status == "200" || l.MIME == "warc/revisit" {
 			files = append(files, file{path: "/web/" + l.Timestamp + "id_/" + l.URL, way: byHTTP})
 		}

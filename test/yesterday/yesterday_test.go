@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
@@ -20,7 +21,7 @@ import (
 
 func TestYesterday(t *testing.T) {
 	fixtures, err := filepath.Glob("testdata/*/" + dataFile)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(fixtures) == 0 {
 		t.Fatal("there are no fixtures in testdata")
 	}
@@ -44,12 +45,12 @@ const (
 // reopen opens a fixture with today's program, as consumers, operators and robots meet it.
 func reopen(t *testing.T, fixture string) {
 	files, err := readConsumers(filepath.Join(fixture, consumersFile))
-	check(t, err)
+	testkit.Must(t, err)
 	changed, err := readChanged(filepath.Join(fixture, changedFile))
-	check(t, err)
+	testkit.Must(t, err)
 	files = slices.DeleteFunc(files, func(f file) bool { return changed[f.path] })
 	answers, err := readAnswers(filepath.Join(fixture, answersFile))
-	check(t, err)
+	testkit.Must(t, err)
 	dir, name := unpack(t, filepath.Join(fixture, dataFile)), filepath.Base(fixture)
 	touch(t, dir)
 	fsck(t, dir, hostOf(name), "before the service ran")
@@ -108,15 +109,15 @@ func (h *house) studentsScope() {
 // goOn lets the robots do a cycle more, and the operator publish what they bring and what has waited.
 func (h *house) goOn() (edition string) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), patience)
+	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
 	for _, b := range h.batches(wire.StateQuarantined) {
 		h.service.Operate(http.MethodPost, "/v1/admin/batches/"+b.ID+"/release", map[string]string{"by": "op", "note": "it was ours after all"}, nil)
 	}
 	waiting := len(h.batches(wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit))
 	one, two := h.open(first), h.open(second)
-	check(h, one.Cycle(ctx))
-	check(h, two.Cycle(ctx))
+	testkit.Must(h, one.Cycle(ctx))
+	testkit.Must(h, two.Cycle(ctx))
 	// The first robot has the batch in its spool and today's, the second one the batch of the cycle that it was stopped in.
 	return h.publish(waiting+3, one, two)
 }
@@ -171,7 +172,7 @@ func (h *house) records() (lines []cdxLine) {
 	h.Helper()
 	for line := range strings.Lines(string(h.get(reader, "/v1/cdx?output=ndjson&fl=url,mime,status,filename"))) {
 		var l cdxLine
-		check(h, json.Unmarshal([]byte(line), &l))
+		testkit.Must(h, json.Unmarshal([]byte(line), &l))
 		lines = append(lines, l)
 	}
 	return lines

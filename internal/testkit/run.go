@@ -1,0 +1,24 @@
+package testkit
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Run runs a program in dir, with dir as its HOME, and returns what it printed. The test fails if the
+// program does, or takes longer than Patience; it is skipped if there is no such program.
+func Run(t testing.TB, dir, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, Tool(t, program), args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", program, args, err, out)
+	}
+	return string(out)
+}
