@@ -13,7 +13,7 @@ demo: ## the whole service on loopback
 test: ## what every change must pass before it is sent
 	go test ./...
 
-short: ## the same, in a minute
+short: ## the quick ones only
 	go test -short ./...
 
 long: ## with all inputs; see test/README.md
