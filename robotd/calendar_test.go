@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestEndlessCalendarIsLeft: a calendar whose every page links to the next month, to the month a year before and to a day
-// takes a few visits of its host, and is counted.
+// TestEndlessCalendarIsLeft: a calendar whose every page links to the next month, to the month a
+// year before and to a day takes a few visits of its host, and is counted.
 func TestEndlessCalendarIsLeft(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})

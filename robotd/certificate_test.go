@@ -18,8 +18,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestPagesOfUnverifiedServers: a page of a server whose certificate does not verify is in the batch with a mark, or not
-// at all if the setting says so.
+// TestPagesOfUnverifiedServers: a page of a server whose certificate does not verify is in the
+// batch with a mark, or not at all if the setting says so.
 func TestPagesOfUnverifiedServers(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

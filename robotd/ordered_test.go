@@ -9,8 +9,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// TestOrderedVisit shows that a host is visited again between two cycles when an operator orders it, with what
-// its pages link to since, and that the manager is told that the order has come.
+// TestOrderedVisit shows that a host is visited again between two cycles when an operator orders
+// it, with what its pages link to since, and that the manager is told that the order has come.
 func TestOrderedVisit(t *testing.T) {
 	t.Parallel()
 	site := newSite(t, "127.0.0.83")

@@ -10,8 +10,9 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestFailingHostIsTriedAgain: a host that fails for hours rests, and its pages are taken in the same night once it
-// has recovered. Meanwhile the status says why its visit waits, and why another's does.
+// TestFailingHostIsTriedAgain: a host that fails for hours rests, and its pages are taken in the
+// same night once it has recovered. Meanwhile the status says why its visit waits, and why
+// another's does.
 func TestFailingHostIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80", "www.b.test": "192.0.2.2:80"})
@@ -65,7 +66,8 @@ func TestFailingHostIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestLostNameIsLookedUpAgain: a host whose name had no address when the cycle began is visited in that cycle once it has one.
+// TestLostNameIsLookedUpAgain: a host whose name had no address when the cycle began is visited in
+// that cycle once it has one.
 func TestLostNameIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
 	w := newWeb(t, "127.46.0.1", 2, 2, 1)

@@ -16,9 +16,9 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestZerosDoNotCostABatch: a site answers with more zeros than the service lets a host's part of a batch decode to. The
-// page is cut and counted, the batch is verified as ingest does it, other pages come whole, and the page is not taken
-// for one that is known.
+// TestZerosDoNotCostABatch: a site answers with more zeros than the service lets a host's part of a
+// batch decode to. The page is cut and counted, the batch is verified as ingest does it, other
+// pages come whole, and the page is not taken for one that is known.
 func TestZerosDoNotCostABatch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it stores and verifies some 320 MiB")

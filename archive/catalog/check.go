@@ -7,8 +7,9 @@ import (
 	"sheaf/archive/store"
 )
 
-// Check reports whether what this Catalog has read is still in the store: the log's last version, as it was, and
-// the oldest and the newest of its runs. It is a quick look for those who watch a service; Fsck looks at all.
+// Check reports whether what this Catalog has read is still in the store: the log's last version,
+// as it was, and the oldest and the newest of its runs. It is a quick look for those who watch a
+// service; Fsck looks at all.
 func (c *Catalog) Check(ctx context.Context) error {
 	held, err := c.refresh(ctx)
 	if err != nil {

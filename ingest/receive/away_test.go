@@ -22,8 +22,8 @@ func (absent) Authenticate(context.Context, string, string) error {
 	return errors.New("the database is away")
 }
 
-// TestAwayIsNoWrongSecret shows that a robot is told to come again, and is not taken for one that guesses, while
-// its secret cannot be checked.
+// TestAwayIsNoWrongSecret shows that a robot is told to come again, and is not taken for one that
+// guesses, while its secret cannot be checked.
 func TestAwayIsNoWrongSecret(t *testing.T) {
 	t.Parallel()
 	r, err := receive.New(t.Context(), receive.Options{Dir: t.TempDir(), Robots: absent{batchtest.NewRobots(t)}})

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// script takes the addresses to which a script sends the browser: strings that are assigned to location or
-// location.href, and those that location.assign, location.replace and window.open are given. Scripts are not run:
-// an address that is put together from parts is not known.
+// script takes the addresses to which a script sends the browser: strings that are assigned to
+// location or location.href, and those that location.assign, location.replace and window.open are
+// given. Scripts are not run: an address that is put together from parts is not known.
 func (c *collector) script(js []byte, tag string) {
 	for rest := js; ; {
 		at := bytes.Index(rest, []byte("location"))
@@ -97,7 +97,8 @@ func jsString(js []byte) (string, bool) {
 	return "", false
 }
 
-// jsUnescape decodes a string's escapes that addresses have: \xHH, \uHHHH, and any other character for itself.
+// jsUnescape decodes a string's escapes that addresses have: \xHH, \uHHHH, and any other character
+// for itself.
 func jsUnescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s

@@ -83,7 +83,8 @@ func TestNothingIsCutSilently(t *testing.T) {
 	}
 }
 
-// endlessSitemap is a sitemap of n URLs, each with so much white space that all together are longer than what is searched of a page.
+// endlessSitemap is a sitemap of n URLs, each with so much white space that all together are longer
+// than what is searched of a page.
 func endlessSitemap(n, bytesEach int) io.Reader {
 	r, w := io.Pipe()
 	go func() {

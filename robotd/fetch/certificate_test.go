@@ -47,8 +47,8 @@ func issue(t *testing.T, name string, by *issued, change func(*x509.Certificate)
 	return &issued{made, key}
 }
 
-// TestCertificates: pages of servers with a wrong certificate are fetched where the setting says so, and what is
-// wrong is told; else they are not.
+// TestCertificates: pages of servers with a wrong certificate are fetched where the setting says
+// so, and what is wrong is told; else they are not.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	const host = "www.example.jp"

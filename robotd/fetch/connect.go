@@ -235,10 +235,10 @@ type oneByteReader struct{ net.Conn }
 
 func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1, len(p))]) }
 
-// encrypt speaks TLS as old as 1.0, with the suites that old servers have and
-// nothing that is broken outright; it never renegotiates. A certificate that does not verify ends the
-// connection, or is noted where any will do: proxies and the service have connections of their own, which always
-// verify.
+// encrypt speaks TLS as old as 1.0, with the suites that old servers have and nothing that is
+// broken outright; it never renegotiates. A certificate that does not verify ends the connection,
+// or is noted where any will do: proxies and the service have connections of their own, which
+// always verify.
 func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error {
 	name = strings.TrimSuffix(name, ".")
 	conn := tls.Client(c.Conn, &tls.Config{

@@ -109,8 +109,8 @@ type Response struct {
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
 	Truncated string      // "", or why Size is not all: "length", "time", "disconnect"
-	// Certificate says what is wrong with the server's certificate, by one of the Cert constants; empty: nothing,
-	// or it was not asked for one.
+	// Certificate says what is wrong with the server's certificate, by one of the Cert constants;
+	// empty: nothing, or it was not asked for one.
 	Certificate string
 	IP          netip.Addr // connected to; the zero value where an HTTP proxy chose
 	Start       time.Time

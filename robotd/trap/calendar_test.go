@@ -37,8 +37,8 @@ func TestRealAddresses(t *testing.T) {
 	}
 }
 
-// TestEmptyCalendarsEnd: a calendar without entries is left after a few pages, however it is addressed; an archive by
-// date is not, even if some of its months are empty.
+// TestEmptyCalendarsEnd: a calendar without entries is left after a few pages, however it is
+// addressed; an archive by date is not, even if some of its months are empty.
 func TestEmptyCalendarsEnd(t *testing.T) {
 	t.Parallel()
 	months := []string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"}

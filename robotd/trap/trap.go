@@ -76,8 +76,9 @@ func allNumbers(segments []string) bool {
 	return !slices.ContainsFunc(segments, func(s string) bool { return !isNumber(s) })
 }
 
-// endlessCalendar reports whether a URL names a month of a year to come that nobody keeps a page for. Any year of
-// the past may have one; a calendar that is walked back into it ends by its Calendars.
+// endlessCalendar reports whether a URL names a month of a year to come that nobody keeps a page
+// for. Any year of the past may have one; a calendar that is walked back into it ends by its
+// Calendars.
 func endlessCalendar(path, query string, now time.Time) bool {
 	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // beyond, numbers only look like years
 		return true

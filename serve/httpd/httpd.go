@@ -58,8 +58,8 @@ type Options struct {
 	Public   string                          // the service's own URL, where a proxy speaks for it; may be empty
 	Zone     *time.Location                  // of the times that people read; default UTC
 	Replay   string                          // directory with ReplayWeb.page's ui.js and sw.js; empty: not offered
-	// ReplayOrigin is where ReplayWeb.page runs, such as https://replay.example.jp; empty: nowhere. The service's
-	// handler must go through ReplayOnly.
+	// ReplayOrigin is where ReplayWeb.page runs, such as https://replay.example.jp; empty: nowhere.
+	// The service's handler must go through ReplayOnly.
 	ReplayOrigin string
 	Watches      *watch.Watches // nil: consumers cannot watch
 	Log          *slog.Logger   // default: slog.Default

@@ -32,8 +32,9 @@ const replayIndex = `<!DOCTYPE html>
 // replayPolicy is the Content-Security-Policy of ReplayWeb.page's own page: it is nobody else's to frame.
 const replayPolicy = "base-uri 'none'; object-src 'none'; frame-ancestors 'self'"
 
-// ReplayOnly keeps the origin on which stored scripts run, https://host, apart from the rest of the service: there
-// is ReplayWeb.page, and the archives that it reads. Without an origin it returns next.
+// ReplayOnly keeps the origin on which stored scripts run, https://host, apart from the rest of the
+// service: there is ReplayWeb.page, and the archives that it reads. Without an origin it returns
+// next.
 func ReplayOnly(origin string, next http.Handler) http.Handler {
 	at, err := url.Parse(origin)
 	if origin == "" || err != nil {

@@ -195,8 +195,8 @@ func (s *Watches) claim(ctx context.Context) ([]delivery, error) {
 	return mine, nil
 }
 
-// settle notes how a delivery ended. One that failed is tried again at the given time; the zero time means after
-// its own pause. If noting fails it is sent again once its claim ends.
+// settle notes how a delivery ended. One that failed is tried again at the given time; the zero
+// time means after its own pause. If noting fails it is sent again once its claim ends.
 func (s *Watches) settle(ctx context.Context, d delivery, cause error, again time.Time) {
 	now := s.opt.Now()
 	if again.IsZero() {

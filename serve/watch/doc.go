@@ -17,8 +17,8 @@
 //     sends it once more, a minute or two later. A call then has the same webhook-id and the same
 //     notice ID; a mail has the same Message-ID, unless more has become due meanwhile and comes with it.
 //
-// A webhook that fails gets one call at a time, ever more rarely, however many notices wait for it. Its consumer
-// is told the status of its answer and nothing else of it.
+// A webhook that fails gets one call at a time, ever more rarely, however many notices wait for it.
+// Its consumer is told the status of its answer and nothing else of it.
 //
 // Robots learn of watches from the manager, which reads the same table: see
 // manager/PROTOCOL.md. A form's answer is kept under the form's address and its fields, as

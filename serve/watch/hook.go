@@ -49,8 +49,9 @@ func newHooks(private bool) *hooks {
 
 const notPublic = "its address is not public; the service calls no others"
 
-// checkHook refuses a webhook that names an address instead of a host, and one that the service would not
-// call. weburl reads addresses in all their spellings, such as http://0x7f.1/, as libraries that resolve names do.
+// checkHook refuses a webhook that names an address instead of a host, and one that the service
+// would not call. weburl reads addresses in all their spellings, such as http://0x7f.1/, as
+// libraries that resolve names do.
 func checkHook(webhook string) error {
 	u, err := weburl.New(webhook, nil)
 	if err != nil {

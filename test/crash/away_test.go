@@ -113,7 +113,8 @@ type split struct {
 	nodes  []*running
 }
 
-// newSplit starts one process that manages and ingests, and two that serve. offline is these two's access.offline.
+// newSplit starts one process that manages and ingests, and two that serve. offline is these two's
+// access.offline.
 func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, more map[string]any) *split {
 	t.Helper()
 	s := &split{house: newHouse(t, "")}

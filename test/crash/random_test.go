@@ -15,7 +15,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// long reports whether the tests are to take as long as in CI. They say of themselves what is less by default.
+// long reports whether the tests are to take as long as in CI. They say of themselves what is less
+// by default.
 func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" || os.Getenv("SHEAF_CRASH_SECONDS") != "" }
 
 // notShort skips a test that takes many seconds.

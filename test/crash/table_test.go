@@ -98,8 +98,9 @@ var table = []row{
 	{"catalog/collect", 1, "", aged, wire.StatePublished, wire.StatePublished}, // an edition that has expired
 }
 
-// TestEveryBoundary kills the service before and after each durable write, starts it
-// again on what is left, lets the robot go on, and checks the end. A short test takes one in eight of these cases.
+// TestEveryBoundary kills the service before and after each durable write, starts it again on what
+// is left, lets the robot go on, and checks the end. A short test takes one in eight of these
+// cases.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}

@@ -66,7 +66,8 @@ func noise(n int, seed uint64) []byte {
 	return b
 }
 
-// awkwardSite has the bodies, headers and names at which archives go wrong. Its largest body has so many bytes.
+// awkwardSite has the bodies, headers and names at which archives go wrong. Its largest body has so
+// many bytes.
 func awkwardSite(largest int) *site {
 	s := &site{host: "www.site.test:8080"}
 	s.page("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65\x83\x58\x83\x67</title>"))

@@ -200,7 +200,8 @@ func TestNoticeOfAChange(t *testing.T) {
 	}
 }
 
-// startWatch begins a service that publishes nothing of itself, a robot with one host, and a consumer's account.
+// startWatch begins a service that publishes nothing of itself, a robot with one host, and a
+// consumer's account.
 func startWatch(t *testing.T, c *consumer, web string) *robotd.Robot {
 	t.Helper()
 	settings := servicetest.Quiet()

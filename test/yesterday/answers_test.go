@@ -27,9 +27,10 @@ func readAnswers(name string) (all []answer, err error) {
 	return all, json.Unmarshal(data, &all)
 }
 
-// passing are the fields that say how things stand now, or depend on what the time is: when a robot was heard of, how
-// much an account has fetched today, for how long a batch has waited, what a watch has found in the last 30 days (older
-// notices are forgotten), which call failed and when it is tried again.
+// passing are the fields that say how things stand now, or depend on what the time is: when a robot
+// was heard of, how much an account has fetched today, for how long a batch has waited, what a
+// watch has found in the last 30 days (older notices are forgotten), which call failed and when it
+// is tried again.
 var passing = []string{"seen", "today", "oldest_seconds", "notices", "failing", "webhook_stopped"}
 
 // lasting takes the passing fields out of an answer.
@@ -86,7 +87,8 @@ func (h *house) sameAnswers(want []answer) {
 	}
 }
 
-// differences tells where an answer is not what it was. Fields that it did not have are none: clients pass over them.
+// differences tells where an answer is not what it was. Fields that it did not have are none:
+// clients pass over them.
 func differences(at string, is, was any) (all []string) {
 	switch was := was.(type) {
 	case map[string]any:

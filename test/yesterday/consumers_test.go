@@ -85,12 +85,13 @@ func readConsumers(name string) ([]file, error) {
 	return all, nil
 }
 
-// leftOut reports whether a file is no matter of yesterday's data. /README is the program's own text; /feed/LATEST
-// names the catalog's version, which rises whenever the program merges (what it points at is in the answers).
+// leftOut reports whether a file is no matter of yesterday's data. /README is the program's own
+// text; /feed/LATEST names the catalog's version, which rises whenever the program merges (what it
+// points at is in the answers).
 func leftOut(name string) bool { return name == "/README" || name == "/feed/LATEST" }
 
-// recompressed reports whether the service compresses a file, or a part of it, when it is asked. Another version of
-// the compressor may write its bytes otherwise.
+// recompressed reports whether the service compresses a file, or a part of it, when it is asked.
+// Another version of the compressor may write its bytes otherwise.
 func recompressed(name string) bool {
 	return path.Base(name) == "ls-lR.gz" || strings.HasPrefix(name, "/feed/") || strings.HasSuffix(name, ".wacz")
 }
@@ -114,8 +115,8 @@ func inflated(data []byte) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// unzipped gives the records, the index and the pages of a WACZ, without the two files that tell the sizes of the
-// compressed index.
+// unzipped gives the records, the index and the pages of a WACZ, without the two files that tell
+// the sizes of the compressed index.
 func unzipped(data []byte) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -258,7 +259,8 @@ func (h *house) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn)
 	return f(conn)
 }
 
-// walk gives the files that an account finds by FTP, in the order of the listings, with their sizes and times.
+// walk gives the files that an account finds by FTP, in the order of the listings, with their sizes
+// and times.
 func (h *house) walk(who string) (files []file) {
 	h.Helper()
 	testkit.Must(h, h.overFTP(h.Context(), who, func(conn *ftp.ServerConn) error {

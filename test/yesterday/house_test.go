@@ -27,8 +27,9 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// names leads from the services' names, with a port, to the addresses at which they listen. A fixture's robots
-// know their service by name: an upload that was begun is at that name, and goes on there.
+// names leads from the services' names, with a port, to the addresses at which they listen. A
+// fixture's robots know their service by name: an upload that was begun is at that name, and goes
+// on there.
 var names sync.Map
 
 // TestMain lets the names lead to loopback, and asks no name server and no proxy.
@@ -47,7 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// house is a data directory with the folders of its robots, in use: the service runs, the robots can be opened.
+// house is a data directory with the folders of its robots, in use: the service runs, the robots
+// can be opened.
 type house struct {
 	*testing.T
 	dir     string // holds service/ and robots/

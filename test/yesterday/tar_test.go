@@ -90,8 +90,8 @@ func unpack(t testing.TB, name string) (dir string) {
 
 var touched = regexp.MustCompile(`"touched":"[^"]*"`)
 
-// touch makes the uploads that were begun look as if they had been a moment ago. What nobody goes on with for two
-// weeks is cleared away, and a fixture is older than that for most of its life.
+// touch makes the uploads that were begun look as if they had been a moment ago. What nobody goes
+// on with for two weeks is cleared away, and a fixture is older than that for most of its life.
 func touch(t testing.TB, dir string) {
 	t.Helper()
 	notes, err := filepath.Glob(filepath.Join(dir, "service", "buffers", "receive", "*.info"))

@@ -42,9 +42,10 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestWrite makes a fixture by the program as it is now. SHEAF_TEST_WRITE_FIXTURE=2027-01-31 makes it
-// testdata/2027-01-31, which must not be there yet. With SHEAF_TEST_FULL=1, and in CI, one is made in a directory of the
-// test's own and opened, so that this still works when the next fixture is wanted.
+// TestWrite makes a fixture by the program as it is now. SHEAF_TEST_WRITE_FIXTURE=2027-01-31 makes
+// it testdata/2027-01-31, which must not be there yet. With SHEAF_TEST_FULL=1, and in CI, one is
+// made in a directory of the test's own and opened, so that this still works when the next fixture
+// is wanted.
 func TestWrite(t *testing.T) {
 	to := filepath.Join("testdata", os.Getenv("SHEAF_TEST_WRITE_FIXTURE"))
 	switch {
@@ -166,7 +167,8 @@ func (h *house) admit() (one, two *robotd.Robot) {
 	return open[0], open[1]
 }
 
-// watch makes the watches of a page, of a form and of a host. The last calls a webhook where nobody may be called.
+// watch makes the watches of a page, of a form and of a host. The last calls a webhook where nobody
+// may be called.
 func (h *house) watch() {
 	for _, wish := range []watch.Wish{{URL: "http://" + river + "/b.html"}, {URL: "http://" + river + "/search", Body: fields}, {Host: long, Webhook: "http://127.0.0.1:9/hook"}} {
 		body, err := json.Marshal(wish)
@@ -227,7 +229,8 @@ func (h *house) importFile(name string, data []byte, hosts string) {
 	}
 }
 
-// warcFile is a crawl by another program: every kind of record, one of them a request, which is kept beside the pages.
+// warcFile is a crawl by another program: every kind of record, one of them a request, which is
+// kept beside the pages.
 func warcFile() []byte {
 	var out bytes.Buffer
 	record := func(kind, url, fields, block string) {
@@ -267,8 +270,8 @@ func treeFile() []byte {
 	return out.Bytes()
 }
 
-// madeUp brings two batches of a robot that has no hosts: one stays in quarantine; the other is released, and waits
-// to be published.
+// madeUp brings two batches of a robot that has no hosts: one stays in quarantine; the other is
+// released, and waits to be published.
 func (h *house) madeUp() {
 	h.Helper()
 	r := batchtest.NewRobots(h)
@@ -322,8 +325,8 @@ func (h *house) gather() {
 	})
 }
 
-// rest waits until the service has nothing to do of itself: notices are written, transfers noted, runs merged, and
-// the URL index is up to date.
+// rest waits until the service has nothing to do of itself: notices are written, transfers noted,
+// runs merged, and the URL index is up to date.
 func (h *house) rest() {
 	h.Helper()
 	var page feed.Page
@@ -390,7 +393,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errHalf }
 
-// sendHalf begins to upload the batch that lies in the first robot's spool, as the robot does, and breaks off.
+// sendHalf begins to upload the batch that lies in the first robot's spool, as the robot does, and
+// breaks off.
 func (h *house) sendHalf() {
 	h.Helper()
 	var id wire.JoinResponse
@@ -525,7 +529,8 @@ func (h *house) questions() [][2]string {
 // unlisted are the endings of a host's files that directories do not list, or not always.
 var unlisted = []string{".members.tar.gz", ".cdxj", ".wacz", ".links.gz", ".others.warc.gz"}
 
-// everything is what there may be for a consumer: what is listed, what is there by name, and what is had by HTTP only.
+// everything is what there may be for a consumer: what is listed, what is there by name, and what
+// is had by HTTP only.
 func (h *house) everything() (files []file) {
 	h.Helper()
 	files = h.walk(reader)

@@ -1,6 +1,7 @@
-// Package yesterday opens data directories that former versions of the program wrote, with today's: a consumer gets
-// the same files with the same bytes, and a robot goes on where it was. Each fixture is a folder of testdata;
-// testdata/README.md tells what is in it and how the next one is made.
+// Package yesterday opens data directories that former versions of the program wrote, with today's:
+// a consumer gets the same files with the same bytes, and a robot goes on where it was. Each
+// fixture is a folder of testdata; testdata/README.md tells what is in it and how the next one is
+// made.
 package yesterday
 
 import (
@@ -83,8 +84,8 @@ func (h *house) editions() (published []string) {
 	return published
 }
 
-// ofEditions reports whether a file belongs to one of the editions, or is a stored page. What is published later changes
-// neither.
+// ofEditions reports whether a file belongs to one of the editions, or is a stored page. What is
+// published later changes neither.
 func ofEditions(f file, editions []string) bool {
 	return slices.ContainsFunc(editions, func(e string) bool {
 		return strings.HasPrefix(f.path, "/editions/"+e+"/") || strings.HasPrefix(f.path[strings.LastIndexByte(f.path, '/')+1:], e+".") || strings.HasPrefix(f.path, "/web/")
@@ -118,7 +119,8 @@ func (h *house) goOn() (edition string) {
 	one, two := h.open(first), h.open(second)
 	testkit.Must(h, one.Cycle(ctx))
 	testkit.Must(h, two.Cycle(ctx))
-	// The first robot has the batch in its spool and today's, the second one the batch of the cycle that it was stopped in.
+	// The first robot has the batch in its spool and today's, the second one the batch of the cycle
+	// that it was stopped in.
 	return h.publish(waiting+3, one, two)
 }
 
@@ -130,8 +132,9 @@ type cdxLine struct {
 	Filename string `json:"filename"`
 }
 
-// thirdEdition compares what the robots brought with what the web shows. There must be a version of a page for each of
-// its changes that they had not seen, and a revisit for each visit that found no change.
+// thirdEdition compares what the robots brought with what the web shows. There must be a version of
+// a page for each of its changes that they had not seen, and a revisit for each visit that found no
+// change.
 func (h *house) thirdEdition(edition string) {
 	h.Helper()
 	full, again := map[string]int{}, map[string]int{}
@@ -186,7 +189,8 @@ func (h *house) newest(url string) string {
 	return l.Timestamp
 }
 
-// resumed checks that the robot went on with the upload that it had begun yesterday: every byte of its batches came once.
+// resumed checks that the robot went on with the upload that it had begun yesterday: every byte of
+// its batches came once.
 func (h *house) resumed() {
 	h.Helper()
 	var moved transfers.Document

@@ -142,8 +142,9 @@ func Load(file string, overrides map[string]any) (Config, error) {
 	return c, c.check()
 }
 
-// sameData refuses a data directory in the environment that is another than the file's: an operator's command,
-// which reads SHEAF_DATA too, or a variable that was left over would bring up another service than the file's.
+// sameData refuses a data directory in the environment that is another than the file's: an
+// operator's command, which reads SHEAF_DATA too, or a variable that was left over would bring up
+// another service than the file's.
 func sameData(file string) error {
 	v := viper.New()
 	v.SetConfigFile(file)

@@ -33,7 +33,8 @@ type Health struct {
 	Ready    map[string]string `json:"ready"`    // by role: ok or down
 	Database string            `json:"database"` // ok, or away
 	Checks   []HealthCheck     `json:"checks"`
-	// DamagedRecords is how many times since the start a stored record was asked for that is damaged, and was not shown.
+	// DamagedRecords is how many times since the start a stored record was asked for that is
+	// damaged, and was not shown.
 	DamagedRecords int64  `json:"damaged_records"`
 	Version        string `json:"version"`
 }
@@ -205,8 +206,8 @@ func (s *Service) checkUploads(context.Context) error {
 	return err
 }
 
-// needs are the checks without which a role cannot work. Serve goes on while the database is away, with the accounts
-// that it knows (access.offline).
+// needs are the checks without which a role cannot work. Serve goes on while the database is away,
+// with the accounts that it knows (access.offline).
 func (s *Service) needs(role string) []string {
 	switch role {
 	case roleManager:
@@ -255,7 +256,8 @@ func (s *Service) look() Health {
 	return h
 }
 
-// asked gives the status code: 200 where the process can work in all of its roles, or in the one that ?role= names.
+// asked gives the status code: 200 where the process can work in all of its roles, or in the one
+// that ?role= names.
 func (h *Health) asked(r *http.Request) int {
 	roles := h.Roles
 	if role := r.URL.Query().Get("role"); role != "" {

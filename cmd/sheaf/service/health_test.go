@@ -122,8 +122,8 @@ func TestHealthSeesFullDisk(t *testing.T) {
 	wantWell(t, s)
 }
 
-// What hangs is told of in time, and not asked again while it hangs; what was looked at is not looked at again
-// at once.
+// What hangs is told of in time, and not asked again while it hangs; what was looked at is not
+// looked at again at once.
 func TestCheckupHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, hang := 0, make(chan struct{})

@@ -53,9 +53,10 @@ func secret(file string, n int) ([]byte, error) {
 	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// receiptKey is the key that signs receipts. Robots learn its public half when they join, so it must outlive
-// the machine: it belongs in the backup. Every process of the service signs with the same one, whose public half
-// the first to come writes into the database. A new key is made only where the database knows none yet.
+// receiptKey is the key that signs receipts. Robots learn its public half when they join, so it
+// must outlive the machine: it belongs in the backup. Every process of the service signs with the
+// same one, whose public half the first to come writes into the database. A new key is made only
+// where the database knows none yet.
 func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.PrivateKey, err error) {
 	lock, err := lockKeys(data)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// byteRanges drops Range headers of other units than bytes, which a server that does not know them must ignore
-// (RFC 9110, 14.2); net/http would answer 416.
+// byteRanges drops Range headers of other units than bytes, which a server that does not know them
+// must ignore (RFC 9110, 14.2); net/http would answer 416.
 func byteRanges(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if value := r.Header.Get("Range"); value != "" {
