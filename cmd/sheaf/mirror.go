@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"sheaf/cmd/sheaf/mirror"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/serve/mirror"
 )
 
 func mirrorCommand() *cobra.Command {

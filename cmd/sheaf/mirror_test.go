@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/cmd/sheaf/mirror"
+	"sheaf/serve/mirror"
 )
 
 // TestMirrorCommand mirrors a running service, with the account from the environment, and

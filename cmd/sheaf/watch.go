@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/mirror"
 	"sheaf/serve/client"
 	"sheaf/serve/httpd"
+	"sheaf/serve/mirror"
 	"sheaf/serve/watch"
 )
 

@@ -14,6 +14,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,23 +148,16 @@ func (o *Options) complete() error {
 	o.Forms = forms
 	slices.Sort(o.Forms)
 	o.Forms = slices.Compact(o.Forms)
-	orDefault(&o.Parallel, 4)
-	orDefault(&o.Poll, time.Minute)
-	orDefault(&o.Patience, 5*time.Minute)
-	orDefault(&o.MaxWait, 24*time.Hour)
-	orDefault(&o.Backoff, time.Second)
-	orDefault(&o.aside, time.Minute)
+	o.Parallel = cmp.Or(o.Parallel, 4)
+	o.Poll = cmp.Or(o.Poll, time.Minute)
+	o.Patience = cmp.Or(o.Patience, 5*time.Minute)
+	o.MaxWait = cmp.Or(o.MaxWait, 24*time.Hour)
+	o.Backoff = cmp.Or(o.Backoff, time.Second)
+	o.aside = cmp.Or(o.aside, time.Minute)
 	if o.Reporter == nil {
 		o.Reporter = silent{}
 	}
 	return nil
-}
-
-func orDefault[T comparable](v *T, fallback T) {
-	var zero T
-	if *v == zero {
-		*v = fallback
-	}
 }
 
 // begin takes up the state that is there.
