@@ -26,6 +26,13 @@ type Buffer struct {
 // states in the order of a batch's way.
 var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}
 
+// Paths of the operators' API; see Register.
+const (
+	PathBatches = "/v1/admin/batches"
+	PathPublish = "/v1/admin/publish"
+	PathImports = "/v1/admin/imports"
+)
+
 // Register mounts the operators' paths, each behind the operator middleware:
 //
 //	GET  /v1/admin/batches?state=&robot=&limit=   the buffers, and batches, latest first
@@ -37,13 +44,13 @@ func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, operator(problem.Handler(i.log, f))).Methods(method)
 	}
-	handle("GET", "/v1/admin/batches", i.serveList)
-	handle("GET", "/v1/admin/batches/{id}", i.serveBatch)
-	handle("POST", "/v1/admin/batches/{id}/release", i.serveDecision(i.Release))
-	handle("POST", "/v1/admin/batches/{id}/discard", i.serveDecision(i.Discard))
-	handle("POST", "/v1/admin/publish", i.servePublish)
-	handle("POST", "/v1/admin/imports", i.serveImport)
-	handle("GET", "/v1/admin/batches/{id}/others", i.serveOthers)
+	handle("GET", PathBatches, i.serveList)
+	handle("GET", PathBatches+"/{id}", i.serveBatch)
+	handle("POST", PathBatches+"/{id}/release", i.serveDecision(i.Release))
+	handle("POST", PathBatches+"/{id}/discard", i.serveDecision(i.Discard))
+	handle("POST", PathPublish, i.servePublish)
+	handle("POST", PathImports, i.serveImport)
+	handle("GET", PathBatches+"/{id}/others", i.serveOthers)
 }
 
 const defaultListed = 100

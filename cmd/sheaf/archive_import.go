@@ -65,7 +65,7 @@ func importFile(cmd *cobra.Command, c *operator.Client, name, hosts string) erro
 	go func() { w.CloseWithError(writeImport(form, name, hosts)) }()
 	defer body.Close()
 	var done ingest.Imported
-	if err := c.Post(cmd.Context(), "/v1/admin/imports", form.FormDataContentType(), body, &done); err != nil {
+	if err := c.Post(cmd.Context(), ingest.PathImports, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
 	return show(cmd, done, func(w io.Writer) error {

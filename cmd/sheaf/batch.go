@@ -43,7 +43,7 @@ func batchListCommand() *cobra.Command {
 				Buffers []ingest.Buffer `json:"buffers"`
 				Batches []ingest.Batch  `json:"batches"`
 			}
-			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/admin/batches?"+query.Encode(), nil, &doc); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"?"+query.Encode(), nil, &doc); err != nil {
 				return err
 			}
 			return show(cmd, doc, func(w io.Writer) error {
@@ -72,7 +72,7 @@ func batchShowCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var b ingest.Batch
-			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/admin/batches/"+url.PathEscape(args[0]), nil, &b); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
 				return err
 			}
 			return show(cmd, b, func(w io.Writer) error {
@@ -128,7 +128,7 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var b ingest.Batch
-			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/batches/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
 				return err
 			}
 			return show(cmd, b, func(w io.Writer) error {
@@ -149,7 +149,7 @@ func batchPublishCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			var published map[string]any
-			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathPublish, nil, &published); err != nil {
 				return err
 			}
 			return show(cmd, published, func(w io.Writer) error {
@@ -165,7 +165,7 @@ func batchOthersCommand() *cobra.Command {
 		Use: "others ID", Short: "Write the records of an imported WARC that are in no archive (requests, metadata, ...) as a .warc.gz", Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			c.Timeout = importTime
-			return c.Get(cmd.Context(), "/v1/admin/batches/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
+			return c.Get(cmd.Context(), ingest.PathBatches+"/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
 		}),
 	}
 }

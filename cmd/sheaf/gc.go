@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/ingest/upkeep"
 )
 
 // gcCommand has the service collect what nothing needs.
@@ -26,7 +27,7 @@ func gcCommand() *cobra.Command {
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
 			c.Timeout = collectTimeout
 			var report catalog.Collection
-			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/gc", map[string]bool{"dry_run": dryRun}, &report); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathCollect, upkeep.CollectRequest{DryRun: dryRun}, &report); err != nil {
 				return err
 			}
 			return show(cmd, report, func(w io.Writer) error { return printCollection(w, &report) })

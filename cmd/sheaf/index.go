@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/ingest/upkeep"
 )
 
 // indexCommand is about the URL-level index, which the service keeps by itself.
@@ -19,7 +20,7 @@ func indexCommand() *cobra.Command {
 			"segments, which is slower. An index that the service itself finds damaged it makes anew by itself.",
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
-			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/admin/urls/rebuild", nil, nil); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathRebuild, nil, nil); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being made anew")

@@ -13,35 +13,28 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/ingest/upkeep"
 )
-
-// pathTakedowns is the operators' path of take-downs.
-const pathTakedowns = "/v1/admin/takedowns"
 
 func hostTakedownCommand() *cobra.Command {
 	return takedownCommand("takedown", "Take a host's archives down, what comes later too; or one edition's, or the pages below a URL",
-		pathTakedowns, "%s is taken down from version %d on\n")
+		upkeep.PathTakedowns, "%s is taken down from version %d on\n")
 }
 
 func hostRestoreCommand() *cobra.Command {
 	return takedownCommand("restore", "Lift a take-down; what was deleted meanwhile does not come back",
-		pathTakedowns+"/lift", "%s is there again from version %d on\n")
+		upkeep.PathLift, "%s is there again from version %d on\n")
 }
 
 func takedownCommand(verb, short, path, done string) *cobra.Command {
-	var t struct {
-		catalog.Tombstone
-		Unknown bool `json:"unknown,omitempty"`
-	}
+	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
 		Use:   verb + " HOST --reason TEXT",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
 			t.Host = args[0]
-			var at struct {
-				Version int64 `json:"version"`
-			}
+			var at upkeep.TakedownResponse
 			if err := c.Do(cmd.Context(), http.MethodPost, path, t, &at); err != nil {
 				return err
 			}
@@ -53,7 +46,7 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
 	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins so")
-	if path == pathTakedowns {
+	if path == upkeep.PathTakedowns {
 		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "also where nothing of the host, or of it in the edition, was published")
 	}
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why, kept for ever")
@@ -72,7 +65,7 @@ func hostTakedownsCommand() *cobra.Command {
 				query.Set("host", args[0])
 			}
 			var stones []catalog.Tombstone
-			if err := c.Do(cmd.Context(), http.MethodGet, pathTakedowns+"?"+query.Encode(), nil, &stones); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, upkeep.PathTakedowns+"?"+query.Encode(), nil, &stones); err != nil {
 				return err
 			}
 			return show(cmd, stones, func(w io.Writer) error {

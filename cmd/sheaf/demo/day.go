@@ -144,7 +144,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		var list struct {
 			Batches []ingest.Batch `json:"batches"`
 		}
-		if err := d.operator.Do(ctx, http.MethodGet, "/v1/admin/batches", nil, &list); err != nil {
+		if err := d.operator.Do(ctx, http.MethodGet, ingest.PathBatches, nil, &list); err != nil {
 			return "", err
 		}
 		there := 0
@@ -169,7 +169,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		Batches int
 		Edition string
 	}
-	if err := d.operator.Do(ctx, http.MethodPost, "/v1/admin/publish", nil, &published); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPost, ingest.PathPublish, nil, &published); err != nil {
 		return "", err
 	}
 	d.to.Tell(Event{Kind: "published", Day: n, Edition: published.Edition,

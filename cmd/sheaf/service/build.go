@@ -18,6 +18,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
@@ -160,9 +161,11 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	if err != nil {
 		return err
 	}
-	s.indexer = newIndexer(c, s.cfg.Poll, s.leases, s.log)
-	s.keeper = &keeper{catalog: c.catalog, annexes: []catalog.Annex{urlindex.NewAnnex(c.objects, "")}, claims: s.ingest.Claims, collect: s.cfg.Collect, needs: library.Expendable,
-		merge: s.cfg.Poll, leases: s.leases, log: s.log}
+	s.collector = upkeep.NewCollector(upkeep.CollectorOptions{
+		Catalog: c.catalog, Store: c.objects, Claims: s.ingest.Claims, Expendable: library.Expendable, Leases: s.leases, Log: s.log,
+		Merge: s.cfg.Poll, Every: s.cfg.Collect.Every, Delay: s.cfg.Collect.Delay, Keep: s.cfg.Collect.Keep,
+	})
+	s.indexer = upkeep.NewIndexer(urlindex.NewBuilder(c.catalog, c.objects, urlindex.Options{Log: s.log}), s.cfg.Poll, s.leases, s.log)
 	local, ok := s.cfg.StoreDir()
 	if !ok {
 		local = "" // the archives lie elsewhere
@@ -181,8 +184,9 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		return err
 	}
 	s.ingest.Register(s.router, c.operator)
-	s.keeper.Register(s.router, c.operator)
+	s.collector.Register(s.router, c.operator)
 	s.indexer.Register(s.router, c.operator)
+	upkeep.NewTakedowns(c.catalog, s.log).Register(s.router, c.operator)
 	return s.receiver.Register(s.router)
 }
 
@@ -235,7 +239,7 @@ func (s *Service) work() (all []func(context.Context) error) {
 		all = append(all, s.manager.Run)
 	}
 	if s.cfg.has(roleIngest) {
-		all = append(all, s.ingest.Run, s.keeper.Run, s.indexer.Run, s.receiver.Run)
+		all = append(all, s.ingest.Run, s.collector.Run, s.indexer.Run, s.receiver.Run)
 	}
 	if s.cfg.has(roleServe) {
 		watch := func(ctx context.Context) error { return s.accounts.Watch(ctx, s.log) }

@@ -24,13 +24,6 @@ const (
 	leaseEtcd     = "etcd"
 )
 
-// Names of what one process does at a time, beside the publishing and the planning.
-const (
-	leaseKeeper  = "keeper"  // merging runs, and collecting when it is due
-	leaseCollect = "collect" // each collection, an operator's too
-	leaseURLs    = "urls"    // keeping the URL-level index
-)
-
 // Lease is how several processes agree on who publishes, who collects and who plans.
 type Lease struct {
 	// Kind is database, or etcd for leases that any majority of a cluster's members gives.

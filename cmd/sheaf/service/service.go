@@ -24,6 +24,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
 	"sheaf/internal/connlimit"
 	"sheaf/internal/durable"
@@ -53,23 +54,23 @@ type Service struct {
 	leasing io.Closer
 
 	// What the process has by its roles; the rest is nil.
-	manager  *manager.Manager // ingest asks it about robots, and only the role runs it
-	ingest   *ingest.Ingest
-	receiver *receive.Receiver
-	keeper   *keeper
-	indexer  *indexer
-	accounts *serve.Accounts
-	recorder *transfers.Buffer
-	running  *transfers.Running
-	measures *acked.Follower
-	jobs     *jobs.Jobs
-	watches  *watch.Watches
-	meter    *bandwidth.Meter
-	download ftp.Handler
-	router   *mux.Router
-	catalog  *catalog.Catalog // as archives, nil in a process that only manages
-	archives *serve.Library
-	checks   []*checkup
+	manager   *manager.Manager // ingest asks it about robots, and only the role runs it
+	ingest    *ingest.Ingest
+	receiver  *receive.Receiver
+	collector *upkeep.Collector
+	indexer   *upkeep.Indexer
+	accounts  *serve.Accounts
+	recorder  *transfers.Buffer
+	running   *transfers.Running
+	measures  *acked.Follower
+	jobs      *jobs.Jobs
+	watches   *watch.Watches
+	meter     *bandwidth.Meter
+	download  ftp.Handler
+	router    *mux.Router
+	catalog   *catalog.Catalog // as archives, nil in a process that only manages
+	archives  *serve.Library
+	checks    []*checkup
 
 	boundary func(write, when string)
 

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/ingest/upkeep"
 )
 
 // Kinds of stores.
@@ -122,6 +124,22 @@ func OpenStore(ctx context.Context, cfg Config) (*Objects, error) {
 	}
 	meter := store.NewMeter(objects)
 	return &Objects{Store: meter, meter: meter, under: objects}, nil
+}
+
+// Fsck checks the store that the settings name; see upkeep.Fsck. It returns an error if a data
+// directory is missing, so that a wrong name is not taken for an empty archive.
+func Fsck(ctx context.Context, cfg Config, deep bool) (_ *catalog.Report, err error) {
+	if dir, ok := cfg.StoreDir(); ok {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
+		}
+	}
+	objects, err := OpenStore(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, objects.Close()) }()
+	return upkeep.Fsck(ctx, objects, deep)
 }
 
 func openS3(ctx context.Context, s Store, readOnly bool) (*Objects, error) {

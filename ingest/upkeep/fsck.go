@@ -1,4 +1,4 @@
-package service
+package upkeep
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
@@ -16,20 +15,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Fsck checks the store that the settings name against its catalog, and where deep is true reads and
-// verifies every segment. It changes nothing, and a service may be running. A data directory must be
-// there: a wrong name is not to be taken for an empty catalog.
-func Fsck(ctx context.Context, cfg Config, deep bool) (_ *catalog.Report, err error) {
-	if dir, ok := cfg.StoreDir(); ok {
-		if _, err := os.Stat(dir); err != nil {
-			return nil, fmt.Errorf("fsck: %w (give the service's data directory with --data)", err)
-		}
-	}
-	objects, err := OpenStore(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, objects.Close()) }()
+// Fsck checks the objects of a store against the store's catalog. If deep is true, it also reads and
+// verifies every segment. It changes nothing, and a service may be running.
+func Fsck(ctx context.Context, objects store.Store, deep bool) (*catalog.Report, error) {
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,
 		Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, "")},
@@ -37,7 +25,7 @@ func Fsck(ctx context.Context, cfg Config, deep bool) (_ *catalog.Report, err er
 	})
 }
 
-// verifyLine reads a segment and compares what it is with what its line says.
+// verifyLine reads a segment and compares it with its line of the catalog.
 func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
 	r, err := objects.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
@@ -46,7 +34,7 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err e
 	defer func() { err = errors.Join(err, r.Close()) }()
 	opt := archive.VerifyOptions{Host: l.Host}
 	for name := range l.Views {
-		if name != wire.ViewOthers { // which is not of the segment
+		if name != wire.ViewOthers { // lies in an object of its own
 			opt.Views = append(opt.Views, archive.ViewKind(name))
 		}
 	}
@@ -57,7 +45,7 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err e
 	return errors.Join(compareLine(l, found), verifyOthers(ctx, objects, l))
 }
 
-// verifyOthers reads what lies of a host beside its batch.
+// verifyOthers checks the host's records that an import kept beside its batch, if there are any.
 func verifyOthers(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
 	want, ok := l.Views[wire.ViewOthers]
 	if !ok {

@@ -1,0 +1,142 @@
+package upkeep
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+	"sheaf/internal/lease"
+	"sheaf/internal/problem"
+)
+
+// CollectorOptions are the dependencies and settings of a Collector. All fields are required, except
+// Keep and Expendable.
+type CollectorOptions struct {
+	Catalog *catalog.Catalog
+	Store   store.Store
+	// Claims returns a function that reports whether an unfinished batch needs an object.
+	Claims func(context.Context) (func(key string) bool, error)
+	Merge  time.Duration // between two looks for runs to merge
+	Every  time.Duration // between two collections
+	Delay  time.Duration // how long an object that nothing needs is kept; at least catalog.MinDelay
+	Keep   time.Duration // how long editions are kept; 0: for ever
+	// Expendable tells which old editions of a host nothing needs; see catalog.Retention.
+	Expendable func(ctx context.Context, lines []catalog.Line, n int) (expendable []bool, err error)
+	Leases     lease.Locker
+	Log        *slog.Logger
+}
+
+// Collector merges the catalog's runs and deletes what nothing needs.
+type Collector struct {
+	opt CollectorOptions
+
+	mu       sync.Mutex // guards retained
+	retained time.Time  // editions published before this have been looked at by an earlier collection
+}
+
+// NewCollector returns a Collector, which works while Run runs.
+func NewCollector(opt CollectorOptions) *Collector { return &Collector{opt: opt} }
+
+// firstCollection is how long the first collection waits after the start, so that a service that
+// fails and is restarted again and again does not collect each time.
+const firstCollection = 10 * time.Minute
+
+// Run merges and collects until ctx ends, while no other process does. A failure is logged, and the
+// work repeated at the next turn. Run returns nil.
+func (c *Collector) Run(ctx context.Context) error {
+	return hold(ctx, c.opt.Leases, leaseMerge, c.opt.Merge, c.opt.Log, c.run)
+}
+
+func (c *Collector) run(ctx context.Context) error {
+	merge := time.NewTicker(c.opt.Merge)
+	defer merge.Stop()
+	collect := time.NewTimer(min(firstCollection, c.opt.Every))
+	defer collect.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-merge.C:
+			if err := c.opt.Catalog.Merge(ctx); err != nil && ctx.Err() == nil {
+				c.opt.Log.Error("catalog: merging failed and will be repeated", "err", err)
+			}
+		case <-collect.C:
+			if _, err := c.Collect(ctx, false); err != nil && ctx.Err() == nil {
+				c.opt.Log.Error("catalog: collection failed and will be repeated", "err", err)
+			}
+			collect.Reset(c.opt.Every)
+		}
+	}
+}
+
+// Collect makes one collection, after one that another process may be making. With dryRun it changes
+// nothing, waits for nobody, and reports what would be done.
+func (c *Collector) Collect(ctx context.Context, dryRun bool) (r *catalog.Collection, err error) {
+	if dryRun {
+		return c.collect(ctx, true)
+	}
+	err = c.opt.Leases.Do(ctx, leaseCollect, func(ctx context.Context, _ int64) error {
+		r, err = c.collect(ctx, false)
+		return err
+	})
+	return r, err
+}
+
+func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
+	opt := catalog.CollectOptions{
+		Delay: c.opt.Delay, Claims: c.opt.Claims, DryRun: dryRun,
+		Annexes: []catalog.Annex{urlindex.NewAnnex(c.opt.Store, "")},
+	}
+	if c.opt.Keep > 0 {
+		c.mu.Lock()
+		opt.Retention = catalog.Retention{Keep: c.opt.Keep, Expendable: c.opt.Expendable, Since: c.retained}
+		c.mu.Unlock()
+	}
+	r, err := c.opt.Catalog.Collect(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	if old := r.Retained; old != nil {
+		c.opt.Log.Info("catalog: let old editions expire", "dry_run", dryRun, "before", old.Before, "hosts", old.Hosts,
+			"segments", old.Expired, "bytes", old.Bytes, "failed", old.Failed)
+		if !dryRun && len(old.Failed) == 0 {
+			c.mu.Lock()
+			c.retained = old.Before
+			c.mu.Unlock()
+		}
+	}
+	c.opt.Log.Info("catalog: collected", "dry_run", dryRun, "condemned", r.Condemned.Objects, "waiting", r.Waiting.Objects,
+		"deleted", r.Deleted.Objects, "deleted_bytes", r.Deleted.Bytes)
+	return r, nil
+}
+
+// CollectRequest is the body of POST PathCollect.
+type CollectRequest struct {
+	DryRun bool `json:"dry_run"`
+}
+
+// Register adds the operators' path to r:
+//
+//	POST /v1/admin/gc   CollectRequest: collect now; answers catalog.Collection
+func (c *Collector) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
+	r.Handle(PathCollect, operator(problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
+}
+
+func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {
+	var ask CollectRequest
+	if err := decode(w, r, &ask); err != nil {
+		return err
+	}
+	report, err := c.Collect(r.Context(), ask.DryRun)
+	if err != nil {
+		return err
+	}
+	return answer(w, report)
+}

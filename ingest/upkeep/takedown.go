@@ -1,0 +1,168 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/problem"
+)
+
+// Takedowns lets operators take archives down and lift that again.
+type Takedowns struct {
+	catalog *catalog.Catalog
+	log     *slog.Logger
+}
+
+// NewTakedowns returns the take-downs of a catalog.
+func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
+
+// TakedownRequest is the body of POST PathTakedowns and POST PathLift. Of the Tombstone it has Host,
+// Edition, URLPrefix, Reason and By.
+type TakedownRequest struct {
+	catalog.Tombstone
+	Unknown bool `json:"unknown,omitempty"` // take down a host or edition that the archive does not have
+}
+
+// TakedownResponse answers a TakedownRequest.
+type TakedownResponse struct {
+	Version int64 `json:"version"` // of the catalog, from which on it holds
+}
+
+// Register adds the operators' paths to r:
+//
+//	GET  /v1/admin/takedowns?host=     what was taken down, lifted and erased: a list of catalog.Tombstone
+//	POST /v1/admin/takedowns           TakedownRequest: take down
+//	POST /v1/admin/takedowns/lift      TakedownRequest: lift the take-down of the same host, edition and prefix
+func (t *Takedowns) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
+	for _, route := range []struct {
+		method, path string
+		serve        func(http.ResponseWriter, *http.Request) error
+	}{
+		{http.MethodGet, PathTakedowns, t.serveList},
+		{http.MethodPost, PathTakedowns, t.serveTakedown},
+		{http.MethodPost, PathLift, t.serveLift},
+	} {
+		r.Handle(route.path, operator(problem.Handler(t.log, route.serve))).Methods(route.method)
+	}
+}
+
+func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
+	s, err := t.catalog.Pin(r.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	stones, err := s.Takedowns(r.Context(), r.URL.Query().Get("host"))
+	if err != nil {
+		return err
+	}
+	return answer(w, append([]catalog.Tombstone{}, stones...)) // never null
+}
+
+func (t *Takedowns) serveTakedown(w http.ResponseWriter, r *http.Request) error {
+	ask, err := readTakedown(w, r)
+	if err != nil {
+		return err
+	}
+	if !ask.Unknown {
+		if err := t.checkKnown(r.Context(), ask.Tombstone); err != nil {
+			return err
+		}
+	}
+	return t.record(w, r, ask.Tombstone, "takes down a host", t.catalog.Remove)
+}
+
+func (t *Takedowns) serveLift(w http.ResponseWriter, r *http.Request) error {
+	ask, err := readTakedown(w, r)
+	if err != nil {
+		return err
+	}
+	return t.record(w, r, ask.Tombstone, "lifts the take-down of a host", t.catalog.Restore)
+}
+
+func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, err error) {
+	if err := decode(w, r, &ask); err != nil {
+		return ask, err
+	}
+	ask.Tombstone = catalog.Tombstone{
+		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix,
+		Reason: ask.Reason, By: cmp.Or(ask.By, "operator at "+r.RemoteAddr),
+	}
+	if err := checkTakedown(ask.Tombstone); err != nil {
+		return ask, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
+	}
+	return ask, nil
+}
+
+func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tombstone, deed string,
+	do func(context.Context, ...catalog.Tombstone) (catalog.Version, error)) error {
+	v, err := do(r.Context(), s)
+	if errors.Is(err, catalog.ErrNotExist) {
+		return problem.New(http.StatusNotFound, "not_taken_down", err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	t.log.Warn("operator "+deed, "host", s.Host, "edition", s.Edition, "url_prefix", s.URLPrefix, "reason", s.Reason, "by", s.By, "version", v.N)
+	return answer(w, TakedownResponse{v.N})
+}
+
+// checkKnown returns an error if the archive has nothing of the host, or nothing of it in the edition.
+// Without this, a take-down of a misspelt name would succeed and take nothing down.
+func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) error {
+	s, err := t.catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	stones, err := s.Takedowns(ctx, want.Host)
+	if err != nil {
+		return err
+	}
+	lines, err := s.Host(ctx, want.Host)
+	if err != nil {
+		return err
+	}
+	in := func(l catalog.Line) bool { return want.Edition == "" || l.Edition == want.Edition }
+	of := func(o catalog.Tombstone) bool {
+		return want.Edition == "" || o.Edition == "" || o.Edition == want.Edition
+	}
+	switch {
+	case slices.ContainsFunc(lines, in), slices.ContainsFunc(stones, of): // s hides the lines of what is taken down already
+		return nil
+	case len(lines) == 0 && len(stones) == 0:
+		return problem.New(http.StatusNotFound, "unknown_host", fmt.Sprintf("nothing of the host %s was ever published; "+
+			"check its name, or give --unknown (\"unknown\": true) to take it down before it comes", want.Host))
+	}
+	return problem.New(http.StatusNotFound, "unknown_edition", fmt.Sprintf("edition %q has nothing of the host %s; "+
+		"look at its MANIFEST, or give --unknown (\"unknown\": true)", want.Edition, want.Host))
+}
+
+// checkTakedown returns an error for a take-down that could never apply to anything.
+func checkTakedown(t catalog.Tombstone) error {
+	if host, err := archive.HostFromPath(archive.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
+		return fmt.Errorf("%q is not a host as archives name them, such as www.example.jp or www.example.jp:8080", t.Host)
+	}
+	if strings.TrimSpace(t.Reason) == "" {
+		return errors.New("no reason is given; it is kept with the take-down")
+	}
+	if t.URLPrefix == "" {
+		return nil
+	}
+	u, err := url.Parse(t.URLPrefix)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host != t.Host || u.Path == "" {
+		return fmt.Errorf("URL prefix %q does not begin with http://%s/ or https://%s/", t.URLPrefix, t.Host, t.Host)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+// Package upkeep looks after what is published: it merges the catalog's runs, deletes the objects
+// that nothing needs, lets old editions expire, keeps the URL index up to date, records take-downs,
+// and checks all of it on request (Fsck).
+//
+// Each of these jobs may go on while others publish and read. A lease keeps two processes from doing
+// the same job at once. Two that did it all the same would do the work twice and no harm (see
+// catalog.Collect and urlindex.Builder), so no job passes the lease's token on.
+package upkeep
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"sheaf/internal/lease"
+	"sheaf/internal/problem"
+)
+
+// Paths of the operators' API.
+const (
+	PathCollect   = "/v1/admin/gc"
+	PathTakedowns = "/v1/admin/takedowns"
+	PathLift      = PathTakedowns + "/lift"
+	PathRebuild   = "/v1/admin/urls/rebuild"
+)
+
+// Names of the leases.
+const (
+	leaseMerge   = "keeper"  // merging runs, and starting collections
+	leaseCollect = "collect" // one collection, whoever asked for it
+	leaseIndex   = "urls"    // following the catalog with the URL index
+)
+
+// hold does work while this process has the lease, and waits for the lease again when it is lost.
+// pause is the time between two attempts. hold returns nil when ctx ends.
+func hold(ctx context.Context, leases lease.Locker, name string, pause time.Duration, log *slog.Logger, work func(context.Context) error) error {
+	for ctx.Err() == nil {
+		err := leases.Do(ctx, name, func(ctx context.Context, _ int64) error { return work(ctx) })
+		if ctx.Err() != nil {
+			break
+		}
+		log.Warn("upkeep: this process no longer has the lease; waiting for it", "lease", name, "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// maxBody is the limit for the body of an operator's request, in bytes.
+const maxBody = 16 << 10
+
+// decode decodes a request's body, which may be empty.
+func decode(w http.ResponseWriter, r *http.Request, v any) error {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(v); err != nil && err != io.EOF {
+		return problem.New(http.StatusBadRequest, "bad_body", "the body is not the JSON object that this path takes: "+err.Error())
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(v)
+}
