@@ -246,9 +246,9 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func BenchmarkLinks(b *testing.B) {
 	for _, n := range []int{0, 60} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			bench := new(Workbench)
+			pool := new(WriterPool)
 			path := filepath.Join(b.TempDir(), "segment")
-			w, err := Create(path, testHost, "s", WriterOptions{Workbench: bench})
+			w, err := Create(path, testHost, "s", WriterOptions{Pool: pool})
 			if err != nil {
 				b.Fatal(err)
 			}

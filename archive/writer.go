@@ -21,7 +21,7 @@ type WriterOptions struct {
 	TempDir string // for bodies over 256 KiB; empty is the system's
 	NoSync  bool   // Seal does not wait for the disk: the segment need not outlast the machine
 
-	Workbench *Workbench // shared by many writers; nil: the writer has its own
+	Pool *WriterPool // shared by many writers; nil: the writer has its own
 }
 
 // Writer makes a segment: one host's records, one cell after another. It is not
@@ -88,7 +88,7 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	opt.Level = cmp.Or(opt.Level, 6)
 	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
 	w := &Writer{host: host, segment: segmentID, opt: opt}
-	if opt.Workbench == nil {
+	if opt.Pool == nil {
 		var err error
 		if w.scratch, err = newScratch(opt); err != nil {
 			return nil, err

@@ -33,7 +33,7 @@ type segment struct {
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
-	opt.Workbench = new(archive.Workbench)
+	opt.Pool = new(archive.WriterPool)
 	opt.TempDir = dir
 	opt.NoSync = true // a conversion that is broken off begins anew
 	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}

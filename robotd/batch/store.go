@@ -58,7 +58,7 @@ func Open(dir string, generation int64, opt Options) (*Store, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	opt.Writer.Workbench = new(archive.Workbench)
+	opt.Writer.Pool = new(archive.WriterPool)
 	s := &Store{dir: dir, opt: opt}
 	for _, sub := range []string{openDir, sealingDir, quarantineDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {

@@ -1,0 +1,96 @@
+package archive
+
+import (
+	"bufio"
+	"io"
+	"sync"
+)
+
+// WriterPool keeps compressors and buffers, more than a megabyte for each, that a Writer needs only
+// while it appends. Writers that share a pool need one set for each append in progress, not one for
+// each open segment. All of them must have the same compression level.
+//
+// It is not a sync.Pool, which drops idle objects at every second garbage collection. A robot with a
+// low memory limit collects many times a second.
+type WriterPool struct {
+	mu   sync.Mutex // guards idle
+	idle []*scratch
+}
+
+// maxIdle limits the sets of buffers that a pool keeps.
+const maxIdle = 4
+
+// scratch is the set of buffers of one append. It holds no data between two appends.
+type scratch struct {
+	compress *compressor
+	body     spool
+	links    []byte // the links of one record
+	copying  []byte // for copying bodies
+	whole    []byte // a small cell
+	head     []byte // the head of one record
+	wp       []byte // head, deflated
+	extra    []byte // wp as an extra field of the file's member
+	back     *walker
+}
+
+// readBack is the size of the buffer with which a segment is read while it is sealed, in bytes.
+const readBack = 64 << 10
+
+// walker returns a walker that reads what was written. Each call invalidates the walker before.
+func (s *scratch) walker(r io.Reader, opt VerifyOptions) *walker {
+	if s.back == nil {
+		s.back = &walker{in: bufio.NewReaderSize(nil, readBack), inflate: newInflater(), section: bufio.NewReaderSize(nil, 32<<10)}
+	}
+	w := s.back
+	*w = walker{in: w.in, inflate: w.inflate, section: w.section, host: opt.Host, opt: opt.orDefault()}
+	w.in.Reset(r)
+	return w
+}
+
+func newScratch(opt WriterOptions) (*scratch, error) {
+	c, err := newCompressor(opt.Level)
+	if err != nil {
+		return nil, err
+	}
+	return &scratch{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
+}
+
+// borrow gives the writer a set of buffers until the returned function is called.
+func (w *Writer) borrow() (giveBack func(), err error) {
+	pool := w.opt.Pool
+	if pool == nil {
+		return w.body.reset, nil
+	}
+	if w.scratch = pool.take(); w.scratch == nil {
+		if w.scratch, err = newScratch(w.opt); err != nil {
+			return nil, err
+		}
+	}
+	return func() {
+		w.body.reset()
+		pool.put(w.scratch)
+		w.scratch = nil
+	}, nil
+}
+
+// take returns an idle set of buffers, or nil.
+func (p *WriterPool) take() *scratch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	last := len(p.idle) - 1
+	s := p.idle[last]
+	p.idle[last] = nil
+	p.idle = p.idle[:last]
+	return s
+}
+
+func (p *WriterPool) put(s *scratch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) < maxIdle {
+		p.idle = append(p.idle, s)
+	}
+}
