@@ -126,7 +126,7 @@ func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration)
 }
 
 // lines are the published lines of a host.
-func (h *house) lines(host string) []catalog.Line {
+func (h *house) lines(host string) []catalog.SegmentEntry {
 	h.t.Helper()
 	s, err := h.cat.Pin(h.t.Context())
 	testkit.Must(h.t, err)
@@ -137,7 +137,7 @@ func (h *house) lines(host string) []catalog.Line {
 }
 
 // verify reads a published segment back and checks all that the line says of it.
-func (h *house) verify(l catalog.Line) {
+func (h *house) verify(l catalog.SegmentEntry) {
 	h.t.Helper()
 	r, err := h.store.Open(h.t.Context(), l.Object, l.Offset, l.Length)
 	testkit.Must(h.t, err)

@@ -169,7 +169,7 @@ func (l *ledger) claim(ctx context.Context, holder string, now time.Time, limits
 }
 
 // stage records the lines of some hosts of b's attempt.
-func (l *ledger) stage(ctx context.Context, b *Batch, lines []catalog.Line) error {
+func (l *ledger) stage(ctx context.Context, b *Batch, lines []catalog.SegmentEntry) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -216,12 +216,12 @@ func (l *ledger) quarantine(ctx context.Context, b *Batch, r *Refusal, now time.
 }
 
 // lines reads what the batches have staged, one line at a time.
-func (l *ledger) lines(ctx context.Context, batches []*Batch) iter.Seq2[catalog.Line, error] {
-	return func(yield func(catalog.Line, error) bool) {
+func (l *ledger) lines(ctx context.Context, batches []*Batch) iter.Seq2[catalog.SegmentEntry, error] {
+	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for _, b := range batches {
-			if err := l.eachLine(ctx, b, func(line catalog.Line) bool { return yield(line, nil) }); err != nil {
+			if err := l.eachLine(ctx, b, func(line catalog.SegmentEntry) bool { return yield(line, nil) }); err != nil {
 				if !errors.Is(err, errStopped) {
-					yield(catalog.Line{}, err)
+					yield(catalog.SegmentEntry{}, err)
 				}
 				return
 			}
@@ -231,7 +231,7 @@ func (l *ledger) lines(ctx context.Context, batches []*Batch) iter.Seq2[catalog.
 
 var errStopped = errors.New("the reader wants no more lines")
 
-func (l *ledger) eachLine(ctx context.Context, b *Batch, f func(catalog.Line) bool) error {
+func (l *ledger) eachLine(ctx context.Context, b *Batch, f func(catalog.SegmentEntry) bool) error {
 	rows, err := l.db.QueryContext(ctx, `SELECT line FROM ingest_lines WHERE id = ? ORDER BY host`, b.ID)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (l *ledger) eachLine(ctx context.Context, b *Batch, f func(catalog.Line) bo
 	defer rows.Close()
 	for rows.Next() {
 		var data []byte
-		var line catalog.Line
+		var line catalog.SegmentEntry
 		if err := rows.Scan(&data); err != nil {
 			return err
 		}

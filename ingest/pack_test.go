@@ -49,7 +49,7 @@ func TestPacks(t *testing.T) {
 			b := batchtest.Make(t, h.robots, 1, packedSites()...)
 			h.accept(b)
 			h.await(b.ID, wire.StatePublished)
-			own, packs := 0, make(map[string][]catalog.Line)
+			own, packs := 0, make(map[string][]catalog.SegmentEntry)
 			for _, site := range packedSites() {
 				lines := h.lines(site.Name)
 				if len(lines) != 1 {
@@ -72,13 +72,13 @@ func TestPacks(t *testing.T) {
 }
 
 // checkPacks holds packs against their lines: sorted across all, without gaps, within the size.
-func (h *house) checkPacks(packs map[string][]catalog.Line, b *batchtest.Batch, size int64) {
+func (h *house) checkPacks(packs map[string][]catalog.SegmentEntry, b *batchtest.Batch, size int64) {
 	h.t.Helper()
 	last := ""
 	for n := range len(packs) {
 		object := "packs/20261120/" + string(b.ID) + "-1-" + strconv.Itoa(n+1) + ".tar.gz"
 		lines := packs[object]
-		slices.SortFunc(lines, func(a, b catalog.Line) int { return int(a.Offset - b.Offset) })
+		slices.SortFunc(lines, func(a, b catalog.SegmentEntry) int { return int(a.Offset - b.Offset) })
 		at := int64(0)
 		for _, l := range lines {
 			if key := catalog.Key(l.Host); key <= last {

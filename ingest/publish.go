@@ -109,7 +109,7 @@ func (i *Ingest) publishWaiting(ctx context.Context, token int64, due func() boo
 	if len(rest) == 0 {
 		return v, len(waiting), nil
 	}
-	p := catalog.Publication{Lines: i.ledger.lines(ctx, rest), Token: token}
+	p := catalog.Publication{Entries: i.ledger.lines(ctx, rest), Token: token}
 	for _, b := range rest {
 		var manifest string
 		if err := i.write(writeManifest, func() (err error) { manifest, err = i.keepManifest(ctx, b); return err }); err != nil {

@@ -200,7 +200,7 @@ const stagedAtOnce = 200
 // checks how the batch ends. Hosts that go into packs are not stored yet. It returns
 // the hosts that are left out because there is too much of them.
 func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, plan *packing, others map[string]catalog.View, in *input) (left leftOut, err error) {
-	var lines []catalog.Line
+	var lines []catalog.SegmentEntry
 	stage := func() error {
 		if len(lines) == 0 {
 			return nil
@@ -254,11 +254,11 @@ func (i *Ingest) splitHosts(ctx context.Context, b *Batch, m *wire.Manifest, pla
 // splitHost verifies one host's range. A host without a place in a pack is stored
 // by the same reading: the same bytes go to the store, and nothing is kept there
 // unless they are right to the end.
-func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wire.Host, to *place, in *input) (catalog.Line, error) {
+func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wire.Host, to *place, in *input) (catalog.SegmentEntry, error) {
 	if to != nil {
 		sum, err := i.verify(b, h, in, io.Discard)
 		if err != nil {
-			return catalog.Line{}, err
+			return catalog.SegmentEntry{}, err
 		}
 		to.end, to.sha256 = sum.EndMember(), sum.SHA256
 		return lineOf(b, h, sum, to.object, to.at), nil
@@ -283,7 +283,7 @@ func (i *Ingest) splitHost(ctx context.Context, b *Batch, m *wire.Manifest, h wi
 		return err
 	})
 	if err != nil {
-		return catalog.Line{}, err
+		return catalog.SegmentEntry{}, err
 	}
 	return lineOf(b, h, sum, object, 0), nil
 }

@@ -96,7 +96,7 @@ func (h *house) readWhole() {
 	}
 }
 
-func (h *house) readLine(ctx context.Context, l catalog.Line) {
+func (h *house) readLine(ctx context.Context, l catalog.SegmentEntry) {
 	r, err := h.store.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		h.t.Error(err)

@@ -93,8 +93,8 @@ func refusalOf(err error, at int64, part string) error {
 }
 
 // lineOf describes a verified host's segment.
-func lineOf(b *Batch, h wire.Host, sum *archive.Summary, object string, at int64) catalog.Line {
-	line := catalog.Line{
+func lineOf(b *Batch, h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
+	line := catalog.SegmentEntry{
 		Host: h.Name, Object: object, Offset: at, Length: sum.Size,
 		IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last,

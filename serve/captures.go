@@ -14,8 +14,8 @@ import (
 // Capture is one record, as one account sees it at one version of the catalog. What
 // it refers to stays readable for hours after the call that gave it.
 type Capture struct {
-	*archive.Cell              // not to be changed
-	Line          catalog.Line // of the segment that it lies in
+	*archive.Cell                      // not to be changed
+	Line          catalog.SegmentEntry // of the segment that it lies in
 	// Original is the page that a Revisit refers to; nil where that is not here,
 	// or not any more. It is set by Captures alone.
 	Original *Capture
@@ -61,7 +61,7 @@ func (v *visit) captures(ctx context.Context, url string) ([]*Capture, error) {
 
 // ofKey returns the records of one URL key, by time and publication.
 func (v *visit) ofKey(ctx context.Context, hosts []*host, key string) (captures []*Capture, err error) {
-	s := scan{visit: v, hosts: hosts, keys: keyRange{key, true}, wanted: func(*catalog.Line) bool { return true }}
+	s := scan{visit: v, hosts: hosts, keys: keyRange{key, true}, wanted: func(*catalog.SegmentEntry) bool { return true }}
 	err = s.each(ctx, func(is *found) error {
 		if c := is.capture(); c != nil {
 			captures = append(captures, c)

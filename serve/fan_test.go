@@ -41,9 +41,9 @@ func crowd(t testing.TB, s *servetest.Site, n int) []string {
 	hosts = slices.Compact(hosts)
 	sum := strings.Repeat("0f", 32)
 	b := catalog.Batch{ID: "r1-20261121T000000Z-1", SHA256: sum}
-	_, err := s.Catalog.Publish(t.Context(), catalog.Publication{Day: "20261121", Batches: []catalog.Batch{b}, Lines: func(yield func(catalog.Line, error) bool) {
+	_, err := s.Catalog.Publish(t.Context(), catalog.Publication{Day: "20261121", Batches: []catalog.Batch{b}, Entries: func(yield func(catalog.SegmentEntry, error) bool) {
 		for i, host := range hosts {
-			l := catalog.Line{
+			l := catalog.SegmentEntry{
 				Host: host, Object: "segments/" + archive.HostPath(host), Length: 20_000, IndexOffset: 18_000, IndexLength: 1800,
 				First: dayOne, Last: dayOne, Records: 3, Files: 2, SHA256: sum, Batch: b.ID, BatchSHA256: sum, Robot: "r1", Views: map[string]catalog.View{},
 			}

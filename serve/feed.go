@@ -126,7 +126,7 @@ func (r *reader) events(ctx context.Context, since int64, limit int) (events []f
 		}
 		told := true
 		switch {
-		case c.Line != nil:
+		case c.Entry != nil:
 			err = r.tellLine(ctx, &e, changes, i)
 		case c.Expiry != nil:
 			err = r.tellExpiry(ctx, &e, c.Expiry)
@@ -145,8 +145,8 @@ func (r *reader) events(ctx context.Context, since int64, limit int) (events []f
 
 func hostOfChange(c catalog.Change) string {
 	switch {
-	case c.Line != nil:
-		return c.Line.Host
+	case c.Entry != nil:
+		return c.Entry.Host
 	case c.Expiry != nil:
 		return c.Expiry.Host
 	}
@@ -158,14 +158,14 @@ func hostOfChange(c catalog.Change) string {
 // numbers that follow one another, so the neighbours tell; at the ends of what was
 // read the catalog does.
 func (r *reader) tellLine(ctx context.Context, e *feed.Event, changes []catalog.Change, i int) error {
-	l := changes[i].Line
+	l := changes[i].Entry
 	e.Op, e.Edition = feed.Put, l.Edition
 	e.Batch, e.Robot, e.Records, e.First, e.Last = l.Batch, l.Robot, l.Records, l.First.UTC(), l.Last.UTC()
 	if slices.ContainsFunc(r.snap.Tombstones(l.Host), func(t catalog.Tombstone) bool { return t.URLPrefix != "" }) {
 		return nil
 	}
 	same := func(n int) bool {
-		o := changes[n].Line
+		o := changes[n].Entry
 		return o != nil && o.Host == l.Host && o.Edition == l.Edition
 	}
 	first, end := i == 0, i == len(changes)-1
@@ -213,7 +213,7 @@ func tellTombstone(e *feed.Event, t *catalog.Tombstone) bool {
 
 // cursor gives the cursor behind a number.
 func (v *visit) cursor(ctx context.Context, seq int64) (feed.Cursor, error) {
-	m, err := v.snap.Mark(ctx, seq)
+	m, err := v.snap.Checkpoint(ctx, seq)
 	if err != nil || seq == 0 {
 		return feed.Cursor{}, err
 	}

@@ -72,9 +72,9 @@ func (v *visit) feedEntries(ctx context.Context, place string) iter.Seq2[Node, e
 }
 
 // mark is the catalog's, which for a number is always the same and takes reading in the log.
-func (v *visit) mark(ctx context.Context, seq int64) (catalog.Mark, error) {
-	return recall(ctx, v.cache, fmt.Sprintf("mark %d", seq), func(ctx context.Context) (catalog.Mark, int64, error) {
-		m, err := v.snap.Mark(ctx, seq)
+func (v *visit) mark(ctx context.Context, seq int64) (catalog.Checkpoint, error) {
+	return recall(ctx, v.cache, fmt.Sprintf("mark %d", seq), func(ctx context.Context) (catalog.Checkpoint, int64, error) {
+		m, err := v.snap.Checkpoint(ctx, seq)
 		return m, 256, err
 	})
 }

@@ -41,9 +41,9 @@ type Gathering struct {
 
 // gathered is what is taken of one segment.
 type gathered struct {
-	line  catalog.Line // as far as it is needed to find the bytes
-	cells []byte       // numbers of cells, ascending: the differences, as varints
-	end   int64        // where it ends in the file
+	line  catalog.SegmentEntry // as far as it is needed to find the bytes
+	cells []byte               // numbers of cells, ascending: the differences, as varints
+	end   int64                // where it ends in the file
 }
 
 // Records is how many records it holds.
@@ -71,7 +71,7 @@ type Gatherer struct {
 	account *Account
 	of      *Gathering
 	sum     archive.Stretch
-	lines   map[int64]catalog.Line
+	lines   map[int64]catalog.SegmentEntry
 	waiting map[int64][]int64 // offsets of cells, by their segment's number
 	n       int
 	digest  []byte
@@ -87,7 +87,7 @@ func (l *Library) Gather(a *Account, suffix string) (*Gatherer, error) {
 	return &Gatherer{
 		library: l, account: a,
 		of:      &Gathering{kind: forms[i].kind, form: forms[i], taken: make(map[string]int), scope: strings.Join(a.scope(), " ")},
-		lines:   make(map[int64]catalog.Line),
+		lines:   make(map[int64]catalog.SegmentEntry),
 		waiting: make(map[int64][]int64),
 	}, nil
 }
@@ -100,7 +100,7 @@ func (g *Gatherer) Add(ctx context.Context, c *Capture) error {
 	seq := c.Line.Seq
 	if _, ok := g.lines[seq]; !ok {
 		l := c.Line
-		g.lines[seq] = catalog.Line{
+		g.lines[seq] = catalog.SegmentEntry{
 			Host: l.Host, Edition: l.Edition, Seq: seq, Object: l.Object, Offset: l.Offset, Length: l.Length,
 			IndexOffset: l.IndexOffset, IndexLength: l.IndexLength, SHA256: l.SHA256,
 		}
@@ -136,7 +136,7 @@ func (g *Gatherer) flush(ctx context.Context) error {
 	return nil
 }
 
-func (g *Gatherer) segment(ctx context.Context, line catalog.Line, offsets []int64) error {
+func (g *Gatherer) segment(ctx context.Context, line catalog.SegmentEntry, offsets []int64) error {
 	index, err := g.library.index(ctx, line)
 	if err != nil {
 		return err

@@ -30,9 +30,9 @@ type gatheringHead struct {
 
 // gatheredLine is a line of a stored gathering: what is taken of one segment.
 type gatheredLine struct {
-	Line  catalog.Line `json:"line"`
-	Cells []byte       `json:"cells"`
-	End   int64        `json:"end"`
+	Line  catalog.SegmentEntry `json:"line"`
+	Cells []byte               `json:"cells"`
+	End   int64                `json:"end"`
 }
 
 // Save writes the gathering, a JSON object a line, so that Load gives it back.

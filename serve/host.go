@@ -25,7 +25,7 @@ type host struct {
 	*visit
 	name  string
 	place string // in the tree
-	lines []catalog.Line
+	lines []catalog.SegmentEntry
 	taken []catalog.Tombstone // those that cover single URLs
 
 	last struct { // see resolved
@@ -35,7 +35,7 @@ type host struct {
 	}
 }
 
-func (v *visit) hostOf(name, place string, lines []catalog.Line) *host {
+func (v *visit) hostOf(name, place string, lines []catalog.SegmentEntry) *host {
 	h := &host{visit: v, name: name, place: place, lines: lines}
 	for _, t := range v.snap.Tombstones(name) {
 		if t.URLPrefix != "" {
@@ -142,7 +142,7 @@ func (v *visit) hostFile(ctx context.Context, place, name string) (*entry, error
 func (h *host) file(ctx context.Context, name string) (*entry, error) {
 	e, err := h.anyFile(ctx, name)
 	if base, _, ok := cutForm(name); ok && err == nil {
-		e.Fixed = slices.ContainsFunc(h.lines, func(l catalog.Line) bool { return l.Edition == base })
+		e.Fixed = slices.ContainsFunc(h.lines, func(l catalog.SegmentEntry) bool { return l.Edition == base })
 	}
 	return e, err
 }
@@ -170,7 +170,7 @@ func (h *host) anyFile(ctx context.Context, name string) (*entry, error) {
 }
 
 // left returns the cells of a segment that are not taken down; nil is all of them.
-func (h *host) left(l catalog.Line, index *archive.Index) []int {
+func (h *host) left(l catalog.SegmentEntry, index *archive.Index) []int {
 	cells := make([]int, 0, len(index.Cells))
 	for i := range index.Cells {
 		if !h.gone(l, index.Cells[i].URL) {
@@ -184,7 +184,7 @@ func (h *host) left(l catalog.Line, index *archive.Index) []int {
 }
 
 // gone reports whether a URL of a segment is taken down.
-func (h *host) gone(l catalog.Line, url string) bool {
+func (h *host) gone(l catalog.SegmentEntry, url string) bool {
 	return slices.ContainsFunc(h.taken, func(t catalog.Tombstone) bool {
 		return (t.Edition == "" || t.Edition == l.Edition) && strings.HasPrefix(url, t.URLPrefix)
 	})

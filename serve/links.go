@@ -18,7 +18,7 @@ import (
 // that it brought, current those of every page that stands now, as current's archives do.
 
 // hasLinks reports whether a robot wrote down the links of a segment.
-func hasLinks(l catalog.Line) bool { _, ok := l.Views[string(archive.Links)]; return ok }
+func hasLinks(l catalog.SegmentEntry) bool { _, ok := l.Views[string(archive.Links)]; return ok }
 
 // offers reports whether the archive is listed in a form. The links of current are not: they are chosen
 // from all that is stored, and their size is known only when they are written.

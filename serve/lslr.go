@@ -101,7 +101,7 @@ func (v *visit) writeLongOfAll(ctx context.Context, w io.Writer) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for _, root := range v.scope {
 		for _, prefix := range subtree(root) {
-			for h, err := range v.hostsOf(v.snap.Lines(ctx, prefix)) {
+			for h, err := range v.hostsOf(v.snap.Entries(ctx, prefix)) {
 				if err != nil {
 					return err
 				}

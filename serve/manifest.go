@@ -99,7 +99,7 @@ func (s selection) writeFiles(ctx context.Context, w io.Writer, prefix string) e
 }
 
 // countLeft counts what is left of a segment from which records are taken down.
-func (s selection) countLeft(ctx context.Context, l catalog.Line, of *Segment) error {
+func (s selection) countLeft(ctx context.Context, l catalog.SegmentEntry, of *Segment) error {
 	if len(s.taken) == 0 {
 		return nil
 	}

@@ -72,12 +72,12 @@ func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]st
 }
 
 // newest lets a host's last lines pass.
-func newest(hosts []*host, n int) func(*catalog.Line) bool {
+func newest(hosts []*host, n int) func(*catalog.SegmentEntry) bool {
 	from := make(map[string]int64) // by host: the first that passes
 	for _, h := range hosts {
 		from[h.name] = h.lines[max(0, len(h.lines)-n)].Seq
 	}
-	return func(l *catalog.Line) bool { return l.Seq >= from[l.Host] }
+	return func(l *catalog.SegmentEntry) bool { return l.Seq >= from[l.Host] }
 }
 
 // common is the length of what two strings begin with.

@@ -11,7 +11,7 @@ import (
 // Published gives up to limit segments that were published behind the number since of
 // the change feed, whoever may see them, and the number up to which these are all. A negative since is
 // the end of the feed.
-func (l *Library) Published(ctx context.Context, since int64, limit int) (lines []catalog.Line, last int64, err error) {
+func (l *Library) Published(ctx context.Context, since int64, limit int) (lines []catalog.SegmentEntry, last int64, err error) {
 	snap, err := l.Catalog.PinWithin(ctx, l.Lag)
 	if err != nil {
 		return nil, 0, fmt.Errorf("serve: %w", err)
@@ -25,8 +25,8 @@ func (l *Library) Published(ctx context.Context, since int64, limit int) (lines 
 		return nil, since, fmt.Errorf("serve: %w", err)
 	}
 	for _, c := range changes {
-		if c.Line != nil {
-			lines = append(lines, *c.Line)
+		if c.Entry != nil {
+			lines = append(lines, *c.Entry)
 		}
 	}
 	return lines, last, nil
@@ -34,7 +34,7 @@ func (l *Library) Published(ctx context.Context, since int64, limit int) (lines 
 
 // Records calls do for each record of a published segment that the account may see, until it
 // returns false. The cells are not to be changed.
-func (l *Library) Records(ctx context.Context, a *Account, line catalog.Line, do func(*archive.Cell) bool) error {
+func (l *Library) Records(ctx context.Context, a *Account, line catalog.SegmentEntry, do func(*archive.Cell) bool) error {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (l *Library) Records(ctx context.Context, a *Account, line catalog.Line, do
 	if err != nil {
 		return err
 	}
-	h := v.hostOf(line.Host, place, []catalog.Line{line})
+	h := v.hostOf(line.Host, place, []catalog.SegmentEntry{line})
 	for i := range index.Cells {
 		if c := &index.Cells[i]; !h.gone(line, c.URL) && !do(c) {
 			return nil

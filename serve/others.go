@@ -27,7 +27,7 @@ import (
 // viewOthers is the name of the form among a line's views. It is none that an archive.View puts together.
 const viewOthers = archive.ViewKind(wire.ViewOthers)
 
-func hasOthers(l catalog.Line) bool { _, ok := l.Views[wire.ViewOthers]; return ok }
+func hasOthers(l catalog.SegmentEntry) bool { _, ok := l.Views[wire.ViewOthers]; return ok }
 
 // anyOthers reports whether the archive has such records.
 func (s selection) anyOthers() bool { return !s.latest && slices.ContainsFunc(s.lines, hasOthers) }
@@ -46,7 +46,7 @@ func (s selection) others(ctx context.Context, name string, f form) (*entry, err
 	return s.document(ctx, s.key("others"), name, f.media, s.modified(), s.writeOthers)
 }
 
-func (h *host) othersOf(l catalog.Line) archive.Source {
+func (h *host) othersOf(l catalog.SegmentEntry) archive.Source {
 	return store.Source(h.Store, wire.OthersKey(wire.BatchID(l.Batch)), l.Views[wire.ViewOthers].Offset)
 }
 
@@ -152,7 +152,7 @@ func (s selection) writeOthers(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-func (h *host) writeOthersOf(ctx context.Context, w io.Writer, l catalog.Line) error {
+func (h *host) writeOthersOf(ctx context.Context, w io.Writer, l catalog.SegmentEntry) error {
 	stored, err := h.othersOf(l).OpenRange(ctx, 0, l.Views[wire.ViewOthers].Size)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (h *host) writeOthersOf(ctx context.Context, w io.Writer, l catalog.Line) e
 }
 
 // writeOther writes a record, or leaves it out.
-func (h *host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, l catalog.Line) error {
+func (h *host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, l catalog.SegmentEntry) error {
 	in := bufio.NewReaderSize(record, 16<<10)
 	var head bytes.Buffer
 	target := ""
@@ -209,7 +209,7 @@ func (h *host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, l cat
 
 // leaves reports whether a record with a target is left where some URLs are taken down. One that does not name the page
 // that it is about, such as a crawler's log, may tell of those: it is not.
-func (h *host) leaves(l catalog.Line, target string) bool {
+func (h *host) leaves(l catalog.SegmentEntry, target string) bool {
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true
 	}

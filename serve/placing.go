@@ -33,7 +33,7 @@ func (c *Capture) Place(ctx context.Context) (file string, offset int64, err err
 }
 
 // recordBytes is how long a segment's records are in the WARC view.
-func (l *Library) recordBytes(ctx context.Context, line catalog.Line) (int64, error) {
+func (l *Library) recordBytes(ctx context.Context, line catalog.SegmentEntry) (int64, error) {
 	if known, ok := line.Views[string(archive.WARC)]; ok {
 		return known.Size - archive.WARCStart(), nil
 	}

@@ -16,7 +16,7 @@ import (
 // records of the same segments, and what a revisit in a segment that stays refers
 // to stays, too, as far as it is there now. It reads the indexes of all of them, and
 // no more; it is a catalog.Retention's.
-func (l *Library) Expendable(ctx context.Context, lines []catalog.Line, n int) ([]bool, error) {
+func (l *Library) Expendable(ctx context.Context, lines []catalog.SegmentEntry, n int) ([]bool, error) {
 	parts := make([]archive.Part, len(lines))
 	read, readCtx := errgroup.WithContext(ctx)
 	read.SetLimit(4)

@@ -105,7 +105,7 @@ func shown(t *testing.T, s *servetest.Site, host string) map[string]string {
 	return files
 }
 
-func linesOf(t *testing.T, s *servetest.Site, host string) []catalog.Line {
+func linesOf(t *testing.T, s *servetest.Site, host string) []catalog.SegmentEntry {
 	t.Helper()
 	snap, err := s.Catalog.Pin(t.Context())
 	if err != nil {
@@ -120,7 +120,7 @@ func linesOf(t *testing.T, s *servetest.Site, host string) []catalog.Line {
 }
 
 // revisits gives those of the lines' revisits that refer to a record of the lines, and all of them.
-func revisits(t *testing.T, s *servetest.Site, lines []catalog.Line) (resolved, all map[string]bool) {
+func revisits(t *testing.T, s *servetest.Site, lines []catalog.SegmentEntry) (resolved, all map[string]bool) {
 	t.Helper()
 	there := make(map[string]bool)
 	var cells []archive.Cell
@@ -169,7 +169,7 @@ func TestRetention(t *testing.T) {
 		}
 		return r
 	}
-	before, lines := make(map[string]map[string]string), make(map[string][]catalog.Line)
+	before, lines := make(map[string]map[string]string), make(map[string][]catalog.SegmentEntry)
 	for _, host := range hosts {
 		before[host], lines[host] = shown(t, s, host), linesOf(t, s, host)
 	}
@@ -199,7 +199,7 @@ func TestRetention(t *testing.T) {
 				}
 			}
 			for i, l := range lines[host] {
-				kept := slices.ContainsFunc(left, func(o catalog.Line) bool { return o.Seq == l.Seq })
+				kept := slices.ContainsFunc(left, func(o catalog.SegmentEntry) bool { return o.Seq == l.Seq })
 				_, err := s.Library.Stat(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+l.Edition+".tar.gz")
 				if kept != (err == nil) || err != nil && !errors.Is(err, serve.ErrNotFound) {
 					t.Errorf("%s of %s: kept %t, %v", l.Edition, host, kept, err)
@@ -221,7 +221,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("deleted %d objects, condemned %d", second.Deleted.Objects, first.Condemned.Objects)
 	}
 	for _, host := range hosts { // of the rest the indexes can be read
-		lines[host] = slices.DeleteFunc(slices.Clone(reads[host]), func(l catalog.Line) bool {
+		lines[host] = slices.DeleteFunc(slices.Clone(reads[host]), func(l catalog.SegmentEntry) bool {
 			_, err := s.Store.Stat(t.Context(), l.Object)
 			return err != nil
 		})

@@ -22,14 +22,14 @@ type scan struct {
 	keys    keyRange
 	after   *Position // go on behind it; nil: from the beginning
 	reverse bool
-	wanted  func(*catalog.Line) bool // lines of others are passed over
+	wanted  func(*catalog.SegmentEntry) bool // lines of others are passed over
 }
 
 // found is what a scan comes to.
 type found struct {
 	at     Position // without Target and Host
 	host   *host    // nil: what the URL index has of a line that is not here for the account, or not wanted
-	line   *catalog.Line
+	line   *catalog.SegmentEntry
 	cell   *archive.Cell
 	before int64
 }
@@ -135,7 +135,7 @@ func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []sour
 // lineOf is a line with the host that it is of.
 type lineOf struct {
 	host *host
-	line *catalog.Line
+	line *catalog.SegmentEntry
 }
 
 // indexSource is what the URL index has.

@@ -21,7 +21,7 @@ type sorted struct {
 const sortCost = 12
 
 // sorted reads a segment's index and puts its cells in order.
-func (l *Library) sorted(ctx context.Context, line catalog.Line) (sorted, error) {
+func (l *Library) sorted(ctx context.Context, line catalog.SegmentEntry) (sorted, error) {
 	return recall(ctx, l.cache, "sorted "+line.SHA256, func(ctx context.Context) (sorted, int64, error) {
 		index, err := l.index(ctx, line)
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 type selection struct {
 	*host
 	base   string // of the archive's name
-	lines  []catalog.Line
+	lines  []catalog.SegmentEntry
 	latest bool // only the record that stands for each URL now
 }
 
@@ -37,7 +37,7 @@ func (h *host) archive(base string) selection {
 	if from, to, ok := cutSpan(base); ok {
 		in = func(edition string) bool { return from <= day(edition) && day(edition) <= to }
 	}
-	var of []catalog.Line
+	var of []catalog.SegmentEntry
 	for _, l := range h.lines {
 		if in(l.Edition) {
 			of = append(of, l)
@@ -196,7 +196,7 @@ func (s selection) key(what ...string) string {
 }
 
 // parts reads the indexes of the selection and chooses its records.
-func (s selection) parts(ctx context.Context) ([]archive.Part, []catalog.Line, error) {
+func (s selection) parts(ctx context.Context) ([]archive.Part, []catalog.SegmentEntry, error) {
 	parts := make([]archive.Part, len(s.lines))
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(8)
@@ -218,7 +218,7 @@ func (s selection) parts(ctx context.Context) ([]archive.Part, []catalog.Line, e
 	}
 	var (
 		kept  []archive.Part
-		lines []catalog.Line
+		lines []catalog.SegmentEntry
 	)
 	for i, p := range parts {
 		if p.Cells == nil || len(p.Cells) > 0 {
@@ -228,11 +228,11 @@ func (s selection) parts(ctx context.Context) ([]archive.Part, []catalog.Line, e
 	return kept, lines, nil
 }
 
-func (l *Library) source(line catalog.Line) archive.Source {
+func (l *Library) source(line catalog.SegmentEntry) archive.Source {
 	return store.Source(l.Store, line.Object, line.Offset)
 }
 
-func (l *Library) index(ctx context.Context, line catalog.Line) (*archive.Index, error) {
+func (l *Library) index(ctx context.Context, line catalog.SegmentEntry) (*archive.Index, error) {
 	return recall(ctx, l.cache, "index "+line.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
 		index, err := archive.ReadIndexAt(ctx, l.source(line), line.IndexOffset, line.IndexLength)
 		if err != nil {

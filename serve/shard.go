@@ -69,9 +69,9 @@ func (v *visit) editionHosts(ctx context.Context, edition string, within span) i
 }
 
 // hostsOf yields the hosts that lines are of, each with its lines, which follow one another.
-func (v *visit) hostsOf(all iter.Seq2[catalog.Line, error]) iter.Seq2[*host, error] {
+func (v *visit) hostsOf(all iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[*host, error] {
 	return func(yield func(*host, error) bool) {
-		var lines []catalog.Line // of one host
+		var lines []catalog.SegmentEntry // of one host
 		flush := func() bool {
 			if len(lines) == 0 {
 				return true
@@ -96,13 +96,13 @@ func (v *visit) hostsOf(all iter.Seq2[catalog.Line, error]) iter.Seq2[*host, err
 }
 
 // editionLines walks the parts of an edition that belong to the scope.
-func (v *visit) editionLines(ctx context.Context, edition string, within span) iter.Seq2[catalog.Line, error] {
+func (v *visit) editionLines(ctx context.Context, edition string, within span) iter.Seq2[catalog.SegmentEntry, error] {
 	var roots []string // as keys
 	for _, root := range v.scope {
 		roots = append(roots, strings.ReplaceAll(root, "/", ","))
 	}
 	slices.Sort(roots)
-	return func(yield func(catalog.Line, error) bool) {
+	return func(yield func(catalog.SegmentEntry, error) bool) {
 		after := within.from
 		for _, root := range roots {
 			for l, err := range v.snap.EditionAfter(ctx, edition, max(after, before(root))) {

@@ -14,7 +14,7 @@ import (
 func (r *Results) stream(ctx context.Context, hosts []*host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
 	s := scan{
 		visit: r.visit, hosts: hosts, keys: keys, after: after, reverse: r.search.Reverse,
-		wanted: func(l *catalog.Line) bool { return r.search.spans(l.First, l.Last) },
+		wanted: func(l *catalog.SegmentEntry) bool { return r.search.spans(l.First, l.Last) },
 	}
 	n := 0
 	return s.each(ctx, func(is *found) error {

@@ -69,7 +69,7 @@ func (s atSize) publication(e, hosts int) catalog.Publication {
 	for n := range batchesPerEdition {
 		p.Batches = append(p.Batches, sizeBatch(e, n))
 	}
-	p.Lines = func(yield func(catalog.Line, error) bool) {
+	p.Entries = func(yield func(catalog.SegmentEntry, error) bool) {
 		random := rand.NewChaCha8([32]byte{byte(e)})
 		hexes := func(n int) string {
 			var sum [32]byte
@@ -81,7 +81,7 @@ func (s atSize) publication(e, hosts int) catalog.Publication {
 			b := p.Batches[i%batchesPerEdition]
 			host := s.host(i)
 			length := int64(20_000 + i*7919%500_000)
-			l := catalog.Line{
+			l := catalog.SegmentEntry{
 				Host: host, Object: fmt.Sprintf("segments/%s/%s-1.tar.gz", strings.ReplaceAll(catalog.Key(host), ",", "/"), b.ID),
 				Length: length, IndexOffset: length - 2000, IndexLength: 1800,
 				First: crawled.Add(time.Duration(i) * time.Millisecond), Last: crawled.Add(time.Duration(i+90_000) * time.Millisecond),

@@ -90,7 +90,7 @@ type Catalog struct {
 
 // state is the catalog at one version, opened. It is never changed.
 type state struct {
-	entry
+	logEntry
 	runs       []*run
 	tombstones tombstones
 }
@@ -169,8 +169,8 @@ func (c *Catalog) take(next *state, asked time.Time) *state {
 }
 
 // openState opens what a version names; runs that are open in held are shared.
-func (c *Catalog) openState(ctx context.Context, e *entry, held *state) (*state, error) {
-	s := &state{entry: *e}
+func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*state, error) {
+	s := &state{logEntry: *e}
 	open := make(map[string]*run)
 	if held != nil {
 		for _, r := range held.runs {
@@ -247,7 +247,7 @@ func (c *Catalog) unpin(s *Snapshot) {
 
 // append adds a version to the log. It asks next what follows on the head, again
 // for every head it lost against; next returns nil where nothing is to be done.
-func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)) (*state, error) {
+func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, error)) (*state, error) {
 	c.appending.Lock()
 	defer c.appending.Unlock()
 	for {
@@ -262,7 +262,7 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*record, error)
 		if age := time.Now().Round(0).Sub(r.Added.built.Round(0)); age > c.opt.PinLife {
 			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Added.Name, age)
 		}
-		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.entry, *r) })
+		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.logEntry, *r) })
 		if errors.Is(err, store.ErrTaken) {
 			continue
 		}

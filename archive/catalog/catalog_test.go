@@ -110,7 +110,7 @@ func TestPublishIsIdempotent(t *testing.T) {
 	}
 	other := publication("b1", segment("a.jp", "b1"))
 	other.Batches[0].SHA256 = "other"
-	other.Lines = nil
+	other.Entries = nil
 	if _, err := c.Publish(t.Context(), other); !errors.Is(err, catalog.ErrBatchConflict) {
 		t.Errorf("other digest: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestPublishRefuses(t *testing.T) {
 		"foreign line":  publication("b", segment("a.jp", "other")),
 		"no host":       publication("b", segment("", "b")),
 		"bad host":      publication("b", segment("a b.jp", "b")),
-		"failing lines": {Batches: []catalog.Batch{{ID: "b"}}, Lines: func(y func(catalog.Line, error) bool) { y(catalog.Line{}, failing) }},
+		"failing lines": {Batches: []catalog.Batch{{ID: "b"}}, Entries: func(y func(catalog.SegmentEntry, error) bool) { y(catalog.SegmentEntry{}, failing) }},
 	} {
 		if v, err := c.Publish(t.Context(), p); err == nil {
 			t.Errorf("%s: published as %+v", name, v)
@@ -202,12 +202,12 @@ func TestConcurrentPublishers(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for _, outcome := range []storetest.Outcome{storetest.Fails, storetest.FailsButHappened} {
 		for _, prefix := range []string{"runs/", "catalog/"} {
-			for name, act := range map[string]func(*catalog.Catalog, ...catalog.Line) error{
-				"publish": func(c *catalog.Catalog, l ...catalog.Line) error {
+			for name, act := range map[string]func(*catalog.Catalog, ...catalog.SegmentEntry) error{
+				"publish": func(c *catalog.Catalog, l ...catalog.SegmentEntry) error {
 					_, err := c.Publish(t.Context(), publication("b2", l...))
 					return err
 				},
-				"merge": func(c *catalog.Catalog, l ...catalog.Line) error {
+				"merge": func(c *catalog.Catalog, l ...catalog.SegmentEntry) error {
 					if _, err := c.Publish(t.Context(), publication("b2", l...)); err != nil {
 						return err
 					}

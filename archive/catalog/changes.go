@@ -19,12 +19,12 @@ var ErrFuture = errors.New("sequence number is in the future")
 // Change is one event in the order of sequence numbers: a segment was published,
 // or something was taken down, lifted or erased, or a line expired. One of the three is set.
 type Change struct {
-	Seq       int64      `json:"seq"`
-	Version   int64      `json:"version"`
-	At        time.Time  `json:"at"`
-	Line      *Line      `json:"line,omitempty"`
-	Tombstone *Tombstone `json:"tombstone,omitempty"`
-	Expiry    *Expiry    `json:"expiry,omitempty"`
+	Seq       int64         `json:"seq"`
+	Version   int64         `json:"version"`
+	At        time.Time     `json:"at"`
+	Entry     *SegmentEntry `json:"line,omitempty"`
+	Tombstone *Tombstone    `json:"tombstone,omitempty"`
+	Expiry    *Expiry       `json:"expiry,omitempty"`
 }
 
 // Changes gives up to limit events after sequence number since, of the hosts
@@ -94,7 +94,7 @@ func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error)
 // follower reads the events of one version.
 type follower struct {
 	snapshot *Snapshot
-	entry    *entry
+	entry    *logEntry
 	run      *run
 	since    int64
 	prefix   string
@@ -153,7 +153,7 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 			f.last = seq - 1
 			return changes, nil
 		}
-		l, err := lineOfRow(c.at)
+		l, err := entryOfRow(c.at)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 		}
 		if !gone && !f.snapshot.catalog.current().tombstones.cover(l) {
 			at := f.change(seq)
-			at.Line = &l
+			at.Entry = &l
 			changes = append(changes, at)
 		}
 	}

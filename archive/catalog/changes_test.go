@@ -24,8 +24,8 @@ func follow(t *testing.T, s *catalog.Snapshot, prefix string, page int) (all []s
 				t.Fatalf("page of %d from %d to %d holds %d", len(changes), since, last, c.Seq)
 			}
 			since = c.Seq
-			if c.Line != nil {
-				all = append(all, fmt.Sprintf("%d %s %s", c.Seq, c.Line.Batch, c.Line.Host))
+			if c.Entry != nil {
+				all = append(all, fmt.Sprintf("%d %s %s", c.Seq, c.Entry.Batch, c.Entry.Host))
 			} else {
 				all = append(all, fmt.Sprintf("%d down%s %s", c.Seq, c.Tombstone.Act, c.Tombstone.Host))
 			}
@@ -44,7 +44,7 @@ func TestChanges(t *testing.T) {
 	seq := 0
 	for i := range 5 {
 		id := fmt.Sprintf("b%d", i)
-		var lines []catalog.Line
+		var lines []catalog.SegmentEntry
 		for h := range 20 {
 			lines = append(lines, putSegment(t, st, fmt.Sprintf("h%02d.%s.jp", h, []string{"ac", "co"}[h/10]), id))
 		}
@@ -90,15 +90,15 @@ func TestChanges(t *testing.T) {
 	if _, _, err := s.Changes(t.Context(), int64(seq+1), "", 1); !errors.Is(err, catalog.ErrFuture) {
 		t.Errorf("behind the end: %v", err)
 	}
-	before := catalog.Mark{}
+	before := catalog.Checkpoint{}
 	for n := range int64(seq) + 1 {
-		m, err := s.Mark(t.Context(), n)
+		m, err := s.Checkpoint(t.Context(), n)
 		if err != nil || m.Version < before.Version || (m.Digest == before.Digest) != (m.Version == before.Version) || m.At.Before(before.At) {
 			t.Fatalf("mark of %d: %+v, %v; before %+v", n, m, err, before)
 		}
 		before = m
 	}
-	if _, err := s.Mark(t.Context(), int64(seq+1)); s.Last() != int64(seq) || !errors.Is(err, catalog.ErrFuture) {
+	if _, err := s.Checkpoint(t.Context(), int64(seq+1)); s.Last() != int64(seq) || !errors.Is(err, catalog.ErrFuture) {
 		t.Errorf("the last is %d of %d, the mark behind it %v", s.Last(), seq, err)
 	}
 	if none, last, err := pin(t, open(t, newStore(t))).Changes(t.Context(), 0, "", 1); err != nil || len(none) != 0 || last != 0 {

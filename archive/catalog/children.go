@@ -85,7 +85,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		return err
 	}
 	lines := tableHost + key + " "
-	for l, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, lines, lines) {
+	for l, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, lines, lines) {
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 			return nil
 		}
 		lines := tableHost + key + " "
-		for _, err := range d.snapshot.lines(ctx, d.snapshot.state.runs, lines, lines) {
+		for _, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, lines, lines) {
 			child.Inner = err == nil
 			return err
 		}

@@ -25,38 +25,38 @@ type CollectOptions struct {
 	Claims func(context.Context) (func(key string) bool, error)
 	// Retention lets old editions expire; the zero value keeps all for ever.
 	Retention Retention
-	// Annexes are collected too: what they do not need any more.
-	Annexes []Annex
+	// Indexes are collected too: what they do not need any more.
+	Indexes []DerivedIndex
 	// DryRun says what would be condemned and deleted, and writes nothing.
 	DryRun bool
 }
 
 // Why an object is collected.
-type Why string
+type Reason string
 
 const (
-	WhyMerged      Why = "merged"      // a run of which another holds the rows
-	WhyUnpublished Why = "unpublished" // of an attempt that failed, or of a batch that will not be published
-	WhyTakenDown   Why = "taken-down"  // all that it holds is taken down
-	WhyUnused      Why = "unused"      // of an annex that does not need it any more
-	WhyExpired     Why = "expired"     // all that it holds is older than what is kept, and needed no more
+	ReasonMerged      Reason = "merged"      // a run of which another holds the rows
+	ReasonUnpublished Reason = "unpublished" // of an attempt that failed, or of a batch that will not be published
+	ReasonTakenDown   Reason = "taken-down"  // all that it holds is taken down
+	ReasonUnused      Reason = "unused"      // of a derived index that does not need it any more
+	ReasonExpired     Reason = "expired"     // all that it holds is older than what is kept, and needed no more
 )
 
-// Doomed is one object that is condemned or deleted.
-type Doomed struct {
-	Key  string `json:"key"`
-	Size int64  `json:"size"` // bytes
-	Why  Why    `json:"why"`
+// Candidate is one object that is condemned or deleted.
+type Candidate struct {
+	Key    string `json:"key"`
+	Size   int64  `json:"size"` // bytes
+	Reason Reason `json:"why"`
 }
 
-// Pile sums up objects; it names the first thousand.
-type Pile struct {
-	Objects int64    `json:"objects"`
-	Bytes   int64    `json:"bytes"`
-	Some    []Doomed `json:"some,omitempty"`
+// Tally sums up objects; it names the first thousand.
+type Tally struct {
+	Objects int64       `json:"objects"`
+	Bytes   int64       `json:"bytes"`
+	Some    []Candidate `json:"some,omitempty"`
 }
 
-func (p *Pile) add(d Doomed) {
+func (p *Tally) add(d Candidate) {
 	p.Objects++
 	p.Bytes += d.Size
 	if len(p.Some) < maxListed {
@@ -69,9 +69,9 @@ type Collection struct {
 	DryRun    bool  `json:"dry_run,omitempty"`
 	Version   int64 `json:"version"`   // of the catalog that was looked at
 	Objects   int64 `json:"objects"`   // looked at
-	Condemned Pile  `json:"condemned"` // now, to be deleted after the delay
-	Waiting   Pile  `json:"waiting"`   // condemned before, for less than the delay
-	Deleted   Pile  `json:"deleted"`
+	Condemned Tally `json:"condemned"` // now, to be deleted after the delay
+	Waiting   Tally `json:"waiting"`   // condemned before, for less than the delay
+	Deleted   Tally `json:"deleted"`
 	// Claimed and Young are not referred to and are left: their batches may be published.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
@@ -104,11 +104,11 @@ func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (_ *Collectio
 	}
 	k := &collector{
 		Catalog: c, opt: opt, now: c.opt.Now().UTC().Truncate(time.Millisecond), claimed: func(string) bool { return true },
-		needed:   newSorter(c.opt.TempDir, c.opt.SortMemory),
-		sentence: newSorter(c.opt.TempDir, c.opt.SortMemory),
-		report:   &Collection{DryRun: opt.DryRun},
+		needed: newSorter(c.opt.TempDir, c.opt.SortMemory),
+		marks:  newSorter(c.opt.TempDir, c.opt.SortMemory),
+		report: &Collection{DryRun: opt.DryRun},
 	}
-	defer func() { err = errors.Join(err, k.needed.close(), k.sentence.close()) }()
+	defer func() { err = errors.Join(err, k.needed.close(), k.marks.close()) }()
 	if err := k.collect(ctx); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
@@ -123,21 +123,21 @@ type collector struct {
 	claimed func(key string) bool
 	head    *state
 	pinned  map[string]bool // names of runs
-	annexes []annexNeeds
+	indexes []indexNeeds
 	report  *Collection
 
-	needed   *sorter  // rows of reference
-	sentence *sorter  // rows of sentence: what the lists in the store condemn
-	due      []string // lists that are old enough
+	needed *sorter  // rows of reference
+	marks  *sorter  // rows of marks: what the lists in the store condemn
+	due    []string // lists that are old enough
 
-	fresh []Doomed // to go into the next list
-	down  []downed // to be erased, then deleted
+	fresh []Candidate // to go into the next list
+	down  []downed    // to be erased, then deleted
 }
 
 // downed is an object that is due, with the lines that make it up.
 type downed struct {
-	Doomed
-	lines []Line // host, key, edition and sequence number only
+	Candidate
+	lines []SegmentEntry // host, key, edition and sequence number only
 }
 
 const (
@@ -174,7 +174,7 @@ func (k *collector) collect(ctx context.Context) (err error) {
 	if err := k.readLines(ctx); err != nil {
 		return err
 	}
-	if err := k.askAnnexes(ctx); err != nil {
+	if err := k.askIndexes(ctx); err != nil {
 		return err
 	}
 	if err := k.walk(ctx); err != nil {
@@ -202,12 +202,12 @@ func (k *collector) readLines(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var line Line
+		var line SegmentEntry
 		if len(k.head.tombstones[hostOfRow(at)]) == 0 {
 			if line.Object, err = objectOfRow(at); err != nil {
 				return err
 			}
-		} else if line, err = lineOfRow(at); err != nil {
+		} else if line, err = entryOfRow(at); err != nil {
 			return err
 		}
 		gone, err := expired.hold(ctx, at)
@@ -236,12 +236,12 @@ func (k *collector) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sentence, err := k.sentence.rows(ctx)
+	marks, err := k.marks.rows(ctx)
 	if err != nil {
 		return err
 	}
 	prefixes := []string{"packs/", runPrefix, "segments/"} // in the order of keys
-	for _, a := range k.annexes {
+	for _, a := range k.indexes {
 		prefixes = append(prefixes, a.prefix)
 	}
 	slices.Sort(prefixes)
@@ -255,15 +255,15 @@ func (k *collector) walk(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			condemned, err := takeKey(ctx, sentence, info.Key)
+			condemned, err := takeKey(ctx, marks, info.Key)
 			if err != nil {
 				return err
 			}
-			d := downed{Doomed: Doomed{Key: info.Key, Size: info.Size}}
-			if d.Why, d.lines, err = k.judge(ctx, info, refs); err != nil {
+			d := downed{Candidate: Candidate{Key: info.Key, Size: info.Size}}
+			if d.Reason, d.lines, err = k.judge(ctx, info, refs); err != nil {
 				return err
 			}
-			if d.Why == "" {
+			if d.Reason == "" {
 				continue
 			}
 			if err := k.execute(ctx, d, condemned); err != nil {
@@ -278,24 +278,24 @@ func (k *collector) walk(ctx context.Context) error {
 func (k *collector) execute(ctx context.Context, d downed, condemned []string) error {
 	switch {
 	case len(condemned) == 0:
-		k.report.Condemned.add(d.Doomed)
-		if k.fresh = append(k.fresh, d.Doomed); len(k.fresh) == perList {
+		k.report.Condemned.add(d.Candidate)
+		if k.fresh = append(k.fresh, d.Candidate); len(k.fresh) == perList {
 			return k.condemn(ctx)
 		}
-	case condemned[0] != sentenceDue:
-		k.report.Waiting.add(d.Doomed)
-	case d.Why == WhyTakenDown:
+	case condemned[0] != markDue:
+		k.report.Waiting.add(d.Candidate)
+	case d.Reason == ReasonTakenDown:
 		if k.down = append(k.down, d); len(k.down) == perDown {
 			return k.deleteDown(ctx)
 		}
 	default:
-		return k.delete(ctx, d.Doomed)
+		return k.delete(ctx, d.Candidate)
 	}
 	return nil
 }
 
 // delete removes one object.
-func (k *collector) delete(ctx context.Context, d Doomed) error {
+func (k *collector) delete(ctx context.Context, d Candidate) error {
 	if !k.opt.DryRun {
 		err := k.write(writeCollect, func() error { return k.lib.store.Delete(ctx, d.Key) })
 		if err != nil {
@@ -333,7 +333,7 @@ func (k *collector) deleteDown(ctx context.Context) error {
 		if !k.opt.DryRun && !erased.erased(d.lines) {
 			continue // lifted meanwhile
 		}
-		if err := k.delete(ctx, d.Doomed); err != nil {
+		if err := k.delete(ctx, d.Candidate); err != nil {
 			return err
 		}
 	}

@@ -18,10 +18,10 @@ const listPrefix = "gc/"
 
 // list is one list of condemned objects, the JSON object gc/<time>-<random>.
 type list struct {
-	Format  int       `json:"format"`
-	At      time.Time `json:"at"`
-	Version int64     `json:"version"` // of the catalog, in which nothing referred to them
-	Objects []Doomed  `json:"objects"`
+	Format  int         `json:"format"`
+	At      time.Time   `json:"at"`
+	Version int64       `json:"version"` // of the catalog, in which nothing referred to them
+	Objects []Candidate `json:"objects"`
 }
 
 // condemn puts what was found without need in a list of its own.
@@ -62,16 +62,16 @@ func (k *collector) readLists(ctx context.Context) error {
 		if err := k.checkHead(ctx, l.Version); err != nil {
 			return fmt.Errorf("%s: %w", info.Key, err)
 		}
-		sentence := sentenceWait
+		mark := markWait
 		if before := k.now.Add(-k.opt.Delay); !l.At.After(before) && !info.Modified.After(before) {
-			sentence = sentenceDue
+			mark = markDue
 			k.due = append(k.due, info.Key)
 		}
 		for _, d := range l.Objects {
 			if err := store.CheckKey(d.Key); err != nil {
 				return fmt.Errorf("%s: %w", info.Key, err)
 			}
-			if err := k.sentence.add(fmt.Appendf(nil, "%s %s\n", d.Key, sentence)); err != nil {
+			if err := k.marks.add(fmt.Appendf(nil, "%s %s\n", d.Key, mark)); err != nil {
 				return err
 			}
 		}

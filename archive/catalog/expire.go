@@ -10,10 +10,10 @@ import (
 type Expiry struct {
 	Host    string `json:"host"`
 	Edition string `json:"edition"`
-	Line    int64  `json:"line"` // the line's sequence number
+	Entry   int64  `json:"line"` // the line's sequence number
 }
 
-func (e Expiry) key() string { return tableExpired + Key(e.Host) + " " + seqKey(e.Line) }
+func (e Expiry) key() string { return tableExpired + Key(e.Host) + " " + seqKey(e.Entry) }
 
 // expiryOfRow decodes a row of the table of expiries and checks it against its key.
 func expiryOfRow(row []byte) (Expiry, error) {
@@ -76,7 +76,7 @@ func (e *expiries) under(ctx context.Context, key string) (bool, error) {
 // expire records expiries, given as their rows, as one version. Those that
 // another collection has recorded meanwhile are left out.
 func (c *Catalog) expire(ctx context.Context, expired *sorter) error {
-	_, err := c.append(ctx, func(head *state) (*record, error) {
+	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		rows := int64(0)
 		err := c.unexpired(ctx, head, expired, func([]byte) error { rows++; return nil })
 		if err != nil || rows == 0 {
@@ -88,7 +88,7 @@ func (c *Catalog) expire(ctx context.Context, expired *sorter) error {
 		if err != nil {
 			return nil, err
 		}
-		return &record{
+		return &logRecord{
 			Kind: kindExpire, At: c.after(head), Token: head.Token,
 			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + rows,
 		}, nil

@@ -52,7 +52,7 @@ func pin(t testing.TB, c *catalog.Catalog) *catalog.Snapshot {
 }
 
 // putSegment stores an object that stands for a host's segment, and gives its line.
-func putSegment(t testing.TB, st store.Store, host, batch string) catalog.Line {
+func putSegment(t testing.TB, st store.Store, host, batch string) catalog.SegmentEntry {
 	t.Helper()
 	l := segment(host, batch)
 	if err := st.Put(t.Context(), l.Object, strings.NewReader(segmentText(host, batch)), l.Length); err != nil {
@@ -64,19 +64,19 @@ func putSegment(t testing.TB, st store.Store, host, batch string) catalog.Line {
 func segmentText(host, batch string) string { return "segment of " + host + " in " + batch }
 
 // segment is the line of a segment that may not be stored.
-func segment(host, batch string) catalog.Line {
+func segment(host, batch string) catalog.SegmentEntry {
 	text := segmentText(host, batch)
-	return catalog.Line{
+	return catalog.SegmentEntry{
 		Host: host, Object: "segments/" + host + "/" + batch, Length: int64(len(text)), SHA256: hexSHA256(text),
 		First: noon.Add(-time.Hour), Last: noon, Records: 2, Files: 1, Batch: batch, BatchSHA256: "digest of " + batch, Robot: "robot",
 		Views: map[string]catalog.View{"members": {Size: int64(len(text)), SHA256: hexSHA256(text), ETag: `"tag"`}},
 	}
 }
 
-func publication(batch string, lines ...catalog.Line) catalog.Publication {
+func publication(batch string, lines ...catalog.SegmentEntry) catalog.Publication {
 	return catalog.Publication{
 		Batches: []catalog.Batch{{ID: batch, SHA256: "digest of " + batch}},
-		Lines:   catalog.Lines(lines...),
+		Entries: catalog.Entries(lines...),
 	}
 }
 
@@ -89,9 +89,9 @@ func publish(t testing.TB, c *catalog.Catalog, p catalog.Publication) catalog.Ve
 	return v
 }
 
-func collect(t testing.TB, lines iter.Seq2[catalog.Line, error]) []catalog.Line {
+func collect(t testing.TB, lines iter.Seq2[catalog.SegmentEntry, error]) []catalog.SegmentEntry {
 	t.Helper()
-	var all []catalog.Line
+	var all []catalog.SegmentEntry
 	for l, err := range lines {
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func collect(t testing.TB, lines iter.Seq2[catalog.Line, error]) []catalog.Line 
 }
 
 // batches gives the batches of lines, in their order.
-func batches(lines []catalog.Line) string {
+func batches(lines []catalog.SegmentEntry) string {
 	var ids []string
 	for _, l := range lines {
 		ids = append(ids, l.Batch)

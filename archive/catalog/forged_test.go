@@ -11,10 +11,10 @@ import (
 )
 
 // forge publishes one line with the rows that are given beside it, as only a program with a fault could.
-func forge(t *testing.T, c *Catalog, l Line, fill func(w *runWriter) error) {
+func forge(t *testing.T, c *Catalog, l SegmentEntry, fill func(w *runWriter) error) {
 	t.Helper()
 	b := batchRow{Batch: Batch{ID: l.Batch, SHA256: l.BatchSHA256}, Segments: 1, Records: l.Records, Bytes: l.Length}
-	_, err := c.append(t.Context(), func(head *state) (*record, error) {
+	_, err := c.append(t.Context(), func(head *state) (*logRecord, error) {
 		v := Version{N: head.N + 1, Edition: l.Edition, Published: l.Published}
 		b.Version = v
 		run, err := c.buildRun(t.Context(), kindPublish, v.N, func(w *runWriter) error {
@@ -26,7 +26,7 @@ func forge(t *testing.T, c *Catalog, l Line, fill func(w *runWriter) error) {
 			}
 			return fill(w)
 		})
-		return &record{
+		return &logRecord{
 			Kind: kindPublish, At: v.Published, Edition: v.Edition, Batches: []Batch{b.Batch},
 			Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + 1,
 		}, err
@@ -40,7 +40,7 @@ func forge(t *testing.T, c *Catalog, l Line, fill func(w *runWriter) error) {
 // expiries of lines that there are not.
 func TestFsckOfForgedRows(t *testing.T) {
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	l := Line{
+	l := SegmentEntry{
 		Host: "a.jp", SURT: Key("a.jp"), Edition: "20261121", Object: "segments/a", Length: 1, Records: 7, Batch: "b", BatchSHA256: "d",
 		Seq: 1, First: now, Last: now, Published: now, SHA256: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb",
 	}
@@ -56,8 +56,8 @@ func TestFsckOfForgedRows(t *testing.T) {
 		"wrong":           {[]summary{fewer}, nil, "summary of a.jp"},
 		"missing":         {nil, nil, "summary of"},
 		"of no host":      {[]summary{right, other}, nil, "which has no lines"},
-		"expired":         {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Line: 1}, ""},
-		"expired nothing": {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Line: 2}, "there is no such line"},
+		"expired":         {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Entry: 1}, ""},
+		"expired nothing": {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Entry: 2}, "there is no such line"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, err := store.OpenFS(filepath.Join(t.TempDir(), "store"))

@@ -19,9 +19,9 @@ type FsckOptions struct {
 	Deep bool
 	// Verify, where set, is called by a deep check for every line in place of
 	// the comparison: it reads the segment and says what is wrong with it.
-	Verify func(context.Context, Line) error
-	// Annexes are checked too.
-	Annexes []CheckedAnnex
+	Verify func(context.Context, SegmentEntry) error
+	// Indexes are checked too.
+	Indexes []CheckedIndex
 	// TempDir is where lists are sorted that do not fit in memory.
 	TempDir string
 }
@@ -52,7 +52,7 @@ type Report struct {
 	OrphanBytes int64    `json:"orphan_bytes"`
 	OrphanKeys  []string `json:"orphan_keys,omitempty"` // the first thousand
 
-	// LeftOver are objects of annexes that these do not need any more, or not yet. They are
+	// LeftOver are objects of derived indexes that these do not need any more, or not yet. They are
 	// no fault either.
 	LeftOver      int64 `json:"left_over"`
 	LeftOverBytes int64 `json:"left_over_bytes"`
@@ -90,7 +90,7 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 		objects: newSorter(opt.TempDir, sortMemory),
 	}
 	defer func() { err = errors.Join(err, f.objects.close()) }()
-	if err := errors.Join(f.checkLog(), f.checkAnnexes(), f.checkObjects()); err != nil {
+	if err := errors.Join(f.checkLog(), f.checkIndexes(), f.checkObjects()); err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
 	return f.report, nil
@@ -121,7 +121,7 @@ func (f *fsck) checkLog() error {
 	if err := f.loadTombstones(last); err != nil {
 		return err
 	}
-	prev := &entry{record: record{NextSeq: 1}}
+	prev := &logEntry{logRecord: logRecord{NextSeq: 1}}
 	for n := int64(1); n <= last.N; n++ {
 		e, err := f.log.read(f.ctx, n)
 		if f.failed(versionKey(n), err) {
@@ -152,7 +152,7 @@ func (f *fsck) failed(where string, err error) bool {
 }
 
 // lastVersion finds the last entry by listing, which finds it behind gaps too.
-func (f *fsck) lastVersion() (*entry, error) {
+func (f *fsck) lastVersion() (*logEntry, error) {
 	last := ""
 	for info, err := range f.log.Store.List(f.ctx, logPrefix, "") {
 		if err != nil {
@@ -175,7 +175,7 @@ func (f *fsck) lastVersion() (*entry, error) {
 	return e, nil
 }
 
-func (f *fsck) loadTombstones(last *entry) error {
+func (f *fsck) loadTombstones(last *logEntry) error {
 	f.last = last.N
 	for _, ref := range last.Runs {
 		if r, err := f.lib.open(f.ctx, ref); err == nil { // checkLive says what is wrong
@@ -193,7 +193,7 @@ func (f *fsck) loadTombstones(last *entry) error {
 }
 
 // checkEntry checks what a version makes of the one before.
-func (f *fsck) checkEntry(prev, e *entry) {
+func (f *fsck) checkEntry(prev, e *logEntry) {
 	key := versionKey(e.N)
 	if prev.N+1 == e.N && e.Prev != prev.digest {
 		f.report.problem(key, "says that the version before has SHA-256 %q, it has %q", e.Prev, prev.digest)
@@ -228,7 +228,7 @@ func (f *fsck) checkEntry(prev, e *entry) {
 
 // checkAdded reads the run that a publication or removal added. Runs of merges
 // may have been collected since, and what is live of them is read at the end.
-func (f *fsck) checkAdded(e *entry) error {
+func (f *fsck) checkAdded(e *logEntry) error {
 	if e.Kind == kindMerge {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (f *fsck) checkAdded(e *entry) error {
 
 // checkLive reads the merged runs of the last version: all runs together must
 // hold the very rows that publications and removals added.
-func (f *fsck) checkLive(last *entry) error {
+func (f *fsck) checkLive(last *logEntry) error {
 	var live rowSum
 	for _, ref := range last.Runs {
 		sum, err := f.checkRun(ref, nil)
@@ -282,7 +282,7 @@ func (f *fsck) checkExpiries() error {
 }
 
 // checkSegment checks that a line's bytes are there.
-func (f *fsck) checkSegment(l Line, expired bool) error {
+func (f *fsck) checkSegment(l SegmentEntry, expired bool) error {
 	f.report.Segments++
 	f.report.Bytes += l.Length
 	if expired || f.tombstones.cover(l) {
@@ -306,7 +306,7 @@ func (f *fsck) checkSegment(l Line, expired bool) error {
 }
 
 // verify compares a segment's SHA-256.
-func (f *fsck) verify(ctx context.Context, l Line) error {
+func (f *fsck) verify(ctx context.Context, l SegmentEntry) error {
 	r, err := f.lib.store.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		return err

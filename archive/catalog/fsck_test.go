@@ -162,7 +162,7 @@ func TestFsckOrphansAndVerify(t *testing.T) {
 		t.Errorf("orphans: %q", report.OrphanKeys)
 	}
 	bad := errors.New("cell 3 is torn")
-	report, err := catalog.Fsck(t.Context(), st, catalog.FsckOptions{Deep: true, Verify: func(context.Context, catalog.Line) error { return bad }})
+	report, err := catalog.Fsck(t.Context(), st, catalog.FsckOptions{Deep: true, Verify: func(context.Context, catalog.SegmentEntry) error { return bad }})
 	if err != nil || report.Found != 1 || !strings.Contains(report.Problems[0].Detail, bad.Error()) {
 		t.Errorf("verify: %+v, %v", report, err)
 	}
@@ -187,7 +187,7 @@ func TestFsckPack(t *testing.T) {
 			if err := st.Put(t.Context(), "packs/p", bytes.NewReader(make([]byte, 100)), 100); err != nil {
 				t.Fatal(err)
 			}
-			var lines []catalog.Line
+			var lines []catalog.SegmentEntry
 			for i, host := range []string{"a.jp", "b.jp", "c.jp"} {
 				l := putSegment(t, st, host, "b1")
 				l.Object, l.Offset, l.Length = "packs/p", c.offsets[i], 10

@@ -145,7 +145,7 @@ func (f *fsck) readBlock(body io.Reader, b block) ([]byte, error) {
 // versionCheck compares what a publication's or removal's run holds with its version.
 type versionCheck struct {
 	*fsck
-	entry    *entry
+	entry    *logEntry
 	batches  []batchRow
 	rows     map[string]int64 // lines of each batch
 	editions int
@@ -237,7 +237,7 @@ func (f *fsck) checkManifest(b Batch) error {
 }
 
 func (v *versionCheck) line(row []byte) error {
-	l, err := lineOfRow(row)
+	l, err := entryOfRow(row)
 	if err != nil {
 		v.problem("%v", err)
 		return nil

@@ -13,16 +13,16 @@ import (
 // Rows of reference are "<object> n" where an object is needed, and "<object> t
 // <host key> <edition> <sequence number>" for a line in it that is taken down, and
 // "<object> x" for one that has expired.
-// Rows of sentence are "<object> due" or "<object> wait".
+// Rows of marks are "<object> due" or "<object> wait".
 const (
-	refNeeded    = "n"
-	refDown      = "t"
-	refExpired   = "x"
-	sentenceDue  = "due"
-	sentenceWait = "wait"
+	refNeeded  = "n"
+	refDown    = "t"
+	refExpired = "x"
+	markDue    = "due"
+	markWait   = "wait"
 )
 
-func appendReference(dst []byte, l Line) []byte {
+func appendReference(dst []byte, l SegmentEntry) []byte {
 	return fmt.Appendf(dst, "%s %s %s %s %d\n", l.Object, refDown, l.SURT, l.Edition, l.Seq)
 }
 
@@ -46,9 +46,9 @@ func takeKey(ctx context.Context, r rows, key string) (of []string, err error) {
 
 // judge tells why an object is without need; empty: it is needed, or may be. The
 // lines are those of an object that is taken down.
-func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (Why, []Line, error) {
+func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (Reason, []SegmentEntry, error) {
 	young := info.Modified.After(k.now.Add(-k.opt.Delay))
-	if a := k.annexOf(info.Key); a != nil {
+	if a := k.indexOf(info.Key); a != nil {
 		switch {
 		case a.needs(info.Key):
 			return "", nil, nil
@@ -56,11 +56,11 @@ func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (
 			k.report.Young++
 			return "", nil, nil
 		}
-		return WhyUnused, nil, nil
+		return ReasonUnused, nil, nil
 	}
 	if strings.HasPrefix(info.Key, runPrefix) {
 		why, err := k.judgeRun(ctx, info.Key)
-		if why == WhyUnpublished && young {
+		if why == ReasonUnpublished && young {
 			k.report.Young++
 			why = ""
 		}
@@ -74,10 +74,10 @@ func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (
 	case needed:
 		return "", nil, nil
 	case len(refs) > 0 && refs[0] == refExpired:
-		return WhyExpired, nil, nil
+		return ReasonExpired, nil, nil
 	case len(refs) > 0:
 		lines, err := k.downLines(slices.DeleteFunc(refs, func(ref string) bool { return ref == refExpired }))
-		return WhyTakenDown, lines, err
+		return ReasonTakenDown, lines, err
 	case young:
 		k.report.Young++
 		return "", nil, nil
@@ -85,25 +85,25 @@ func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (
 		k.report.Claimed++
 		return "", nil, nil
 	}
-	return WhyUnpublished, nil, nil
+	return ReasonUnpublished, nil, nil
 }
 
 // downLines reads rows of reference back, as far as tombstones look at lines.
-func (k *collector) downLines(refs []string) ([]Line, error) {
-	lines := make([]Line, len(refs))
+func (k *collector) downLines(refs []string) ([]SegmentEntry, error) {
+	lines := make([]SegmentEntry, len(refs))
 	for i, ref := range refs {
 		f := strings.Fields(ref)
 		seq, err := strconv.ParseInt(f[len(f)-1], 10, 64)
 		if err != nil || len(f) != 4 {
 			return nil, fmt.Errorf("row of reference %q", ref)
 		}
-		lines[i] = Line{SURT: f[1], Edition: f[2], Seq: seq, Host: k.head.tombstones[f[1]][0].Host}
+		lines[i] = SegmentEntry{SURT: f[1], Edition: f[2], Seq: seq, Host: k.head.tombstones[f[1]][0].Host}
 	}
 	return lines, nil
 }
 
 // judgeRun looks for a run in the version that it was made for.
-func (k *collector) judgeRun(ctx context.Context, key string) (Why, error) {
+func (k *collector) judgeRun(ctx context.Context, key string) (Reason, error) {
 	if k.pinned[key] {
 		return "", nil
 	}
@@ -113,23 +113,23 @@ func (k *collector) judgeRun(ctx context.Context, key string) (Why, error) {
 		return "", nil // not one of ours
 	}
 	if n > k.head.N {
-		return WhyUnpublished, nil
+		return ReasonUnpublished, nil
 	}
 	e, err := k.log.read(ctx, n)
 	switch {
 	case err != nil:
 		return "", err
 	case e.Added.Name != key:
-		return WhyUnpublished, nil
+		return ReasonUnpublished, nil
 	case e.Kind == kindMerge:
-		return WhyMerged, nil
+		return ReasonMerged, nil
 	}
 	return "", nil // an edition's own list
 }
 
 // erased reports whether all the lines are recorded as deleted.
-func (s tombstones) erased(lines []Line) bool {
-	return !slices.ContainsFunc(lines, func(l Line) bool {
+func (s tombstones) erased(lines []SegmentEntry) bool {
+	return !slices.ContainsFunc(lines, func(l SegmentEntry) bool {
 		return !slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.Act == Erase && t.covers(l) })
 	})
 }

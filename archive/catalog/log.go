@@ -21,7 +21,7 @@ const recordFormat = 1
 
 // record is one entry of the log, the JSON object catalog/<version>. It says
 // everything that a node must know to read the catalog at that version.
-type record struct {
+type logRecord struct {
 	Format  int       `json:"format"`
 	N       int64     `json:"version"`
 	Kind    kind      `json:"kind"`
@@ -48,7 +48,7 @@ const (
 	kindExpire  kind = "expire"
 )
 
-func (r *record) version() Version {
+func (r *logRecord) version() Version {
 	return Version{N: r.N, Edition: r.Edition, Published: r.At}
 }
 
@@ -71,22 +71,22 @@ type logbook struct{ store.Log }
 func newLogbook(st store.Store) logbook { return logbook{store.Log{Store: st, Key: versionKey}} }
 
 // entry is a record with the digest of its bytes.
-type entry struct {
-	record
+type logEntry struct {
+	logRecord
 	digest string
 }
 
 // read gives the entry of version n, or store.ErrNotExist.
-func (b logbook) read(ctx context.Context, n int64) (*entry, error) {
+func (b logbook) read(ctx context.Context, n int64) (*logEntry, error) {
 	if n == 0 {
-		return &entry{record: record{NextSeq: 1}}, nil
+		return &logEntry{logRecord: logRecord{NextSeq: 1}}, nil
 	}
 	data, err := store.ReadAll(ctx, b.Store, versionKey(n), 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{digest: digest(data)}
-	if err := json.Unmarshal(data, &e.record); err != nil {
+	e := &logEntry{digest: digest(data)}
+	if err := json.Unmarshal(data, &e.logRecord); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", versionKey(n), err, ErrCorrupt)
 	}
 	if e.Format != recordFormat {
@@ -99,7 +99,7 @@ func (b logbook) read(ctx context.Context, n int64) (*entry, error) {
 }
 
 // append puts the entry that follows on prev, as Append does.
-func (b logbook) append(ctx context.Context, prev *entry, r record) error {
+func (b logbook) append(ctx context.Context, prev *logEntry, r logRecord) error {
 	r.Format, r.N, r.Prev = recordFormat, prev.N+1, prev.digest
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -54,12 +54,12 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 	for i, r := range runs {
 		names[i] = r.Name
 	}
-	_, err = c.append(ctx, func(head *state) (*record, error) {
+	_, err = c.append(ctx, func(head *state) (*logRecord, error) {
 		rest := slices.DeleteFunc(slices.Clone(head.Runs), func(r runRef) bool { return slices.Contains(names, r.Name) })
 		if len(rest)+len(names) != len(head.Runs) {
 			return nil, nil // merged by another
 		}
-		return &record{
+		return &logRecord{
 			Kind: kindMerge, At: c.after(head), Token: head.Token,
 			Added: ref, Merged: names, Runs: addRun(rest, ref), NextSeq: head.NextSeq,
 		}, nil

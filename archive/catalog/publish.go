@@ -37,7 +37,7 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 	if err := draft.take(p); err != nil {
 		return v, err
 	}
-	_, err = c.append(ctx, func(head *state) (*record, error) {
+	_, err = c.append(ctx, func(head *state) (*logRecord, error) {
 		snapshot := &Snapshot{catalog: c, state: head}
 		rest, done, err := snapshot.unpublished(ctx, p.Batches)
 		if err != nil {
@@ -106,11 +106,11 @@ func (d *draft) take(p Publication) error {
 	for _, b := range p.Batches {
 		d.totals[b.ID] = &batchRow{Batch: b}
 	}
-	if p.Lines == nil {
+	if p.Entries == nil {
 		return nil
 	}
 	var row []byte
-	for l, err := range p.Lines {
+	for l, err := range p.Entries {
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (d *draft) take(p Publication) error {
 		if err := checkKeyText("host", l.SURT); err != nil {
 			return err
 		}
-		if row, err = appendRow(row[:0], l.SURT, draftLine{Line: l}); err != nil {
+		if row, err = appendRow(row[:0], l.SURT, draftEntry{SegmentEntry: l}); err != nil {
 			return err
 		}
 		row = append(appendSummary(append(row[:len(row)-1], '\t'), l), '\n')
@@ -142,7 +142,7 @@ func (d *draft) take(p Publication) error {
 	return nil
 }
 
-func (l Line) check(b Batch) error {
+func (l SegmentEntry) check(b Batch) error {
 	switch {
 	case l.Host == "":
 		return errors.New("no host")
@@ -159,7 +159,7 @@ func (l Line) check(b Batch) error {
 }
 
 // compose stores the run of version v and gives the record that names it.
-func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*record, error) {
+func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*logRecord, error) {
 	nextSeq := head.NextSeq
 	run, err := c.buildRun(ctx, kindPublish, v.N, func(w *runWriter) error {
 		for _, b := range batches {
@@ -179,16 +179,16 @@ func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []
 	if err != nil {
 		return nil, err
 	}
-	return &record{
+	return &logRecord{
 		Kind: kindPublish, At: v.Published, Edition: v.Edition, Token: max(token, head.Token),
 		Batches: batches, Added: run, Runs: addRun(head.Runs, run), NextSeq: nextSeq,
 	}, nil
 }
 
-// draftLine is a line's JSON without what is known only when its version is:
+// draftEntry is a line's JSON without what is known only when its version is:
 // these fields of its own stand before the line's and are left out.
-type draftLine struct {
-	Line
+type draftEntry struct {
+	SegmentEntry
 	Edition   string `json:"edition,omitempty"`
 	Published string `json:"published,omitempty"`
 }

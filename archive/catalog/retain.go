@@ -17,7 +17,7 @@ type Retention struct {
 	// tells of the first n, which are old enough, which nothing needs. It is asked
 	// again at later collections, with what is left. Where it fails, the host is
 	// left as it is.
-	Expendable func(ctx context.Context, lines []Line, n int) (expendable []bool, err error)
+	Expendable func(ctx context.Context, lines []SegmentEntry, n int) (expendable []bool, err error)
 	// Since, where set, is the Retained of a collection before: hosts of which no
 	// line has become old enough since then are not looked at again. What makes
 	// an old line expendable becomes old itself, so nothing is forgotten.
@@ -110,9 +110,9 @@ func (h *retainedHost) add(ctx context.Context, row []byte) error {
 // end decides about the host's lines. The last one is always kept, so that a
 // host with an archive has an edition, too.
 func (h *retainedHost) end(ctx context.Context) error {
-	var lines []Line
+	var lines []SegmentEntry
 	for row := range bytes.Lines(h.rows) {
-		l, err := lineOfRow(bytes.TrimSuffix(row, []byte("\n")))
+		l, err := entryOfRow(bytes.TrimSuffix(row, []byte("\n")))
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (h *retainedHost) end(ctx context.Context) error {
 		if !expendable[i] {
 			continue
 		}
-		e := Expiry{Host: l.Host, Edition: l.Edition, Line: l.Seq}
+		e := Expiry{Host: l.Host, Edition: l.Edition, Entry: l.Seq}
 		row, err := appendRow(nil, e.key(), e)
 		if err != nil {
 			return err

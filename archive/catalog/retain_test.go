@@ -19,7 +19,7 @@ import (
 const tenDays = 10 * 24 * time.Hour
 
 // allButOdd lets go of what is old, but for batches whose number is odd.
-func allButOdd(_ context.Context, lines []catalog.Line, n int) ([]bool, error) {
+func allButOdd(_ context.Context, lines []catalog.SegmentEntry, n int) ([]bool, error) {
 	expendable := make([]bool, n)
 	for i := range expendable {
 		expendable[i] = lines[i].Batch[len(lines[i].Batch)-1]%2 == 0
@@ -35,7 +35,7 @@ func aged(t testing.TB, st store.Store, clock *later, opt catalog.Options) *cata
 	c := openWith(t, st, opt)
 	for i := range 6 {
 		id := fmt.Sprintf("b%d", i)
-		lines := []catalog.Line{putSegment(t, st, "a.jp", id), putSegment(t, st, "down.jp", id)}
+		lines := []catalog.SegmentEntry{putSegment(t, st, "a.jp", id), putSegment(t, st, "down.jp", id)}
 		if i < 2 {
 			text := segmentText("packed.jp", id) + segmentText("few.jp", id)
 			if err := st.Put(t.Context(), "packs/"+id, strings.NewReader(text), int64(len(text))); err != nil {
@@ -144,10 +144,10 @@ func TestRetentionInChanges(t *testing.T) {
 						t.Errorf("event %d of those from %d to %d", at.Seq, since, last)
 					}
 					since = at.Seq
-					if at.Line != nil {
-						has[at.Seq] = at.Line.Host + " " + at.Line.Batch
+					if at.Entry != nil {
+						has[at.Seq] = at.Entry.Host + " " + at.Entry.Batch
 					} else if at.Expiry != nil {
-						delete(has, at.Expiry.Line)
+						delete(has, at.Expiry.Entry)
 					}
 				}
 				if since = last; len(changes) == 0 {
@@ -276,7 +276,7 @@ func TestRetentionOfWhatCannotBeRead(t *testing.T) {
 	st, clock := newStore(t), new(later)
 	c := aged(t, st, clock, catalog.Options{})
 	opt := retaining()
-	opt.Retention.Expendable = func(ctx context.Context, lines []catalog.Line, n int) ([]bool, error) {
+	opt.Retention.Expendable = func(ctx context.Context, lines []catalog.SegmentEntry, n int) ([]bool, error) {
 		if lines[0].Host == "a.jp" {
 			return nil, errors.New("disk is ill")
 		}
@@ -295,7 +295,7 @@ func TestRetentionSince(t *testing.T) {
 	st, clock := newStore(t), new(later)
 	c := aged(t, st, clock, catalog.Options{})
 	opt := retaining()
-	none := func(_ context.Context, _ []catalog.Line, n int) ([]bool, error) { return make([]bool, n), nil }
+	none := func(_ context.Context, _ []catalog.SegmentEntry, n int) ([]bool, error) { return make([]bool, n), nil }
 	opt.Retention.Expendable = none
 	looked := func() int64 {
 		r := gc(t, c, opt)

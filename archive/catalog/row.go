@@ -75,9 +75,9 @@ func hostOfRow(row []byte) string {
 	return string(host)
 }
 
-// lineOfRow decodes a row of the host table and checks it against its key.
-func lineOfRow(row []byte) (Line, error) {
-	var l Line
+// entryOfRow decodes a row of the host table and checks it against its key.
+func entryOfRow(row []byte) (SegmentEntry, error) {
+	var l SegmentEntry
 	if err := rowValue(row, &l); err != nil {
 		return l, err
 	}

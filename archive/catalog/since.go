@@ -81,15 +81,15 @@ func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Chan
 		if gone {
 			continue
 		}
-		l, err := lineOfRow(row)
+		l, err := entryOfRow(row)
 		if err != nil {
 			return false, err
 		}
-		if f.snapshot.catalog.current().tombstones.erased([]Line{l}) {
+		if f.snapshot.catalog.current().tombstones.erased([]SegmentEntry{l}) {
 			continue
 		}
 		at := f.change(seq)
-		at.Line = &l
+		at.Entry = &l
 		if !yield(at) {
 			return false, nil
 		}

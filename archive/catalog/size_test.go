@@ -9,8 +9,8 @@ import (
 )
 
 // many gives a batch's lines for n hosts in a scrambled order, without their objects.
-func many(n int, batch string) iter.Seq2[catalog.Line, error] {
-	return func(yield func(catalog.Line, error) bool) {
+func many(n int, batch string) iter.Seq2[catalog.SegmentEntry, error] {
+	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for i := range n {
 			if !yield(segment(manyHost(i*7919%n), batch), nil) {
 				return
@@ -28,7 +28,7 @@ func publishMany(tb testing.TB, c *catalog.Catalog, hosts, editions int) {
 	for e := range editions {
 		id := fmt.Sprintf("day%d", e)
 		p := publication(id)
-		p.Lines = many(hosts, id)
+		p.Entries = many(hosts, id)
 		publish(tb, c, p)
 		if err := c.Merge(tb.Context()); err != nil {
 			tb.Fatal(err)

@@ -78,28 +78,28 @@ func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byt
 
 // lines walks the lines whose rows begin with prefix and lie at or behind start,
 // without those that are taken down or, in this version, expired.
-func (s *Snapshot) lines(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[Line, error] {
-	return s.linesOf(ctx, scanFrom(ctx, runs, prefix, start))
+func (s *Snapshot) entries(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[SegmentEntry, error] {
+	return s.entriesOf(ctx, scanFrom(ctx, runs, prefix, start))
 }
 
 // linesOf gives the lines of rows, without those that are taken down or, in this version, expired.
-func (s *Snapshot) linesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
 		expired := openExpiries(s.state.runs)
 		for row, err := range rows {
 			if err != nil {
-				yield(Line{}, err)
+				yield(SegmentEntry{}, err)
 				return
 			}
 			gone, err := expired.hold(ctx, row)
 			if err != nil {
-				yield(Line{}, err)
+				yield(SegmentEntry{}, err)
 				return
 			}
 			if gone {
 				continue
 			}
-			l, err := lineOfRow(row)
+			l, err := entryOfRow(row)
 			if err == nil && s.catalog.current().tombstones.cover(l) {
 				continue
 			}
@@ -111,14 +111,14 @@ func (s *Snapshot) linesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) i
 }
 
 // Host gives all that is published of a host, in the order of publication.
-func (s *Snapshot) Host(ctx context.Context, host string) ([]Line, error) {
+func (s *Snapshot) Host(ctx context.Context, host string) ([]SegmentEntry, error) {
 	runs, err := s.live()
 	if err != nil {
 		return nil, err
 	}
 	prefix := tableHost + Key(host) + " "
-	var lines []Line
-	for l, err := range s.lines(ctx, runs, prefix, prefix) {
+	var lines []SegmentEntry
+	for l, err := range s.entries(ctx, runs, prefix, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: host %s: %w", host, err)
 		}
@@ -128,9 +128,9 @@ func (s *Snapshot) Host(ctx context.Context, host string) ([]Line, error) {
 }
 
 // HostEdition gives what one edition brought of a host.
-func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]Line, error) {
+func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]SegmentEntry, error) {
 	lines, err := s.Host(ctx, host)
-	return slices.DeleteFunc(lines, func(l Line) bool { return l.Edition != edition }), err
+	return slices.DeleteFunc(lines, func(l SegmentEntry) bool { return l.Edition != edition }), err
 }
 
 // Hosts gives up to limit hosts whose keys begin with surtPrefix and sort behind
@@ -173,7 +173,7 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 	}
 	anew := summary{Host: sum.Host}
 	rows := tableHost + key + " "
-	for l, err := range s.lines(ctx, s.state.runs, rows, rows) {
+	for l, err := range s.entries(ctx, s.state.runs, rows, rows) {
 		if err != nil {
 			return anew, err
 		}
@@ -217,23 +217,23 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 
 // Edition walks the lines that an edition brought, in the order of their hosts,
 // which is also that of their sequence numbers.
-func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[Line, error] {
+func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
 	return s.EditionAfter(ctx, name, "")
 }
 
 // EditionAfter walks an edition from behind the host whose key is after.
-func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
 		r, err := s.editionRun(ctx, name)
 		if err != nil {
-			yield(Line{}, fmt.Errorf("catalog: edition %q: %w", name, err))
+			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
 			return
 		}
 		start := tableHost
 		if after != "" {
 			start += after + "!"
 		}
-		for l, err := range s.lines(ctx, []*run{r}, tableHost, start) {
+		for l, err := range s.entries(ctx, []*run{r}, tableHost, start) {
 			if !yield(l, err) {
 				return
 			}

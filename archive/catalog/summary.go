@@ -26,7 +26,7 @@ type summary struct {
 	seq int64 // of the last line; in the row's key
 }
 
-func summaryOf(l Line) summary {
+func summaryOf(l SegmentEntry) summary {
 	return summary{
 		Host: l.Host, Edition: l.Edition, Published: nanoseconds(l.Published), First: nanoseconds(l.First), Last: nanoseconds(l.Last),
 		Segments: 1, Editions: 1, Records: l.Records, Bytes: l.Length, seq: l.Seq,
@@ -139,7 +139,7 @@ func summaryFrom(table string, row []byte) (summary, error) {
 	if table == tableSummary {
 		return summaryOfRow(row)
 	}
-	l, err := lineOfRow(row)
+	l, err := entryOfRow(row)
 	return summaryOf(l), err
 }
 
@@ -157,7 +157,7 @@ func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 }
 
 // appendSummary appends what a summary takes from a line that is not published yet.
-func appendSummary(dst []byte, l Line) []byte {
+func appendSummary(dst []byte, l SegmentEntry) []byte {
 	return fmt.Appendf(dst, "%d %d %d %d %s", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length, l.Host)
 }
 

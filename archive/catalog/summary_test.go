@@ -65,7 +65,7 @@ func TestSummaries(t *testing.T) {
 	c := openWith(t, st, catalog.Options{Fanout: 3, BlockSize: 300, SortMemory: 700, Now: clock.now})
 	for i := range 11 {
 		id := fmt.Sprintf("b%d", i)
-		var lines []catalog.Line
+		var lines []catalog.SegmentEntry
 		for h := range 5 {
 			if i%(h+1) != 0 {
 				continue

@@ -36,7 +36,7 @@ const (
 )
 
 // covers reports whether nothing of the line may be shown.
-func (t Tombstone) covers(l Line) bool {
+func (t Tombstone) covers(l SegmentEntry) bool {
 	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) &&
 		(t.Act != Erase || l.Seq <= t.Through)
 }
@@ -49,7 +49,7 @@ func (t Tombstone) same(o Tombstone) bool {
 // tombstones are those in force, by host key.
 type tombstones map[string][]Tombstone
 
-func (s tombstones) cover(l Line) bool {
+func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
@@ -150,7 +150,7 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 			return Version{}, err
 		}
 	}
-	head, err := c.append(ctx, func(head *state) (*record, error) {
+	head, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		fresh, err := choose(head)
 		if err != nil || len(fresh) == 0 {
 			return nil, err
@@ -166,7 +166,7 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 	return head.version(), nil
 }
 
-func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*record, error) {
+func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*logRecord, error) {
 	at := c.after(head)
 	sorter := newSorter(c.opt.TempDir, c.opt.SortMemory)
 	for i, t := range stones {
@@ -187,7 +187,7 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 	if err := errors.Join(err, sorter.close()); err != nil {
 		return nil, err
 	}
-	return &record{
+	return &logRecord{
 		Kind: k, At: at, Token: head.Token,
 		Added: run, Runs: addRun(head.Runs, run), NextSeq: head.NextSeq + int64(len(stones)),
 	}, nil

@@ -22,8 +22,8 @@ var (
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
 
-// Line says where one segment is: one host's cells out of one batch.
-type Line struct {
+// SegmentEntry says where one segment is: one host's cells out of one batch.
+type SegmentEntry struct {
 	Host    string `json:"host"`           // authority without default port, lower case
 	SURT    string `json:"surt,omitempty"` // the host's sort key (see Key); set when published
 	Edition string `json:"edition"`        // what made it public; set when published
@@ -74,15 +74,15 @@ type Publication struct {
 	Day string
 	// Batches are what the lines come from. Publishing a batch again does nothing.
 	Batches []Batch
-	// Lines are the segments of the batches, in any order. They are read once.
-	Lines iter.Seq2[Line, error]
+	// Entries are the segments of the batches, in any order. They are read once.
+	Entries iter.Seq2[SegmentEntry, error]
 	// Token is the publisher's fencing token; zero asks for no fencing.
 	Token int64
 }
 
-// Lines gives a Publication's lines from a slice.
-func Lines(lines ...Line) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+// Entries gives a Publication's entries from a slice.
+func Entries(lines ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
 		for _, l := range lines {
 			if !yield(l, nil) {
 				return

@@ -34,7 +34,7 @@ type site struct {
 
 	waiting       []*archive.Record // records of the next batch
 	sealedBatches []catalog.Batch   // not published yet
-	sealedLines   []catalog.Line
+	sealedLines   []catalog.SegmentEntry
 	opt           urlindex.Options
 }
 
@@ -102,14 +102,14 @@ func (s *site) publishAll() string {
 	if len(s.waiting) > 0 {
 		s.sealLater()
 	}
-	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: s.sealedBatches, Lines: catalog.Lines(s.sealedLines...)})
+	v, err := s.catalog.Publish(s.t.Context(), catalog.Publication{Batches: s.sealedBatches, Entries: catalog.Entries(s.sealedLines...)})
 	testkit.Must(s.t, err)
 	s.sealedBatches, s.sealedLines = nil, nil
 	return v.Edition
 }
 
 // segment seals and stores one host's records.
-func (s *site) segment(batch catalog.Batch, host string, records []*archive.Record) catalog.Line {
+func (s *site) segment(batch catalog.Batch, host string, records []*archive.Record) catalog.SegmentEntry {
 	s.t.Helper()
 	path := filepath.Join(s.sealed, "segment")
 	defer os.Remove(path)
@@ -129,7 +129,7 @@ func (s *site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	testkit.Must(s.t, err)
 	sum, err := archive.VerifySegment(bytes.NewReader(data), archive.VerifyOptions{Host: host, Views: []archive.ViewKind{archive.WARC}})
 	testkit.Must(s.t, err)
-	l := catalog.Line{
+	l := catalog.SegmentEntry{
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,

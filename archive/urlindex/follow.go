@@ -59,7 +59,7 @@ type collected struct {
 func (c *collected) collect(ctx context.Context) (through int64, erased []catalog.Tombstone, err error) {
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
-	dispatch := func(lines []catalog.Line, first int64) {
+	dispatch := func(lines []catalog.SegmentEntry, first int64) {
 		if len(lines) > 0 {
 			load.Go(func() error { return c.read(loadCtx, lines, first) })
 		}
@@ -78,13 +78,13 @@ func (c *collected) collect(ctx context.Context) (through int64, erased []catalo
 }
 
 // walk goes through the changes of the catalog and dispatches lines.
-func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.Line, first int64)) (through int64, erased []catalog.Tombstone, err error) {
+func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.SegmentEntry, first int64)) (through int64, erased []catalog.Tombstone, err error) {
 	if c.prev.Through < c.snap.Last() {
 		if err := c.retry(ctx, dispatch); err != nil {
 			return 0, nil, err
 		}
 	}
-	var group []catalog.Line
+	var group []catalog.SegmentEntry
 	records := int64(0)
 	for change, err := range c.snap.Since(ctx, min(c.prev.Through, c.prev.Swept)) {
 		if err != nil {
@@ -96,7 +96,7 @@ func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.Line
 			}
 			continue
 		}
-		l := *change.Line
+		l := *change.Entry
 		if l.Seq <= c.prev.Through {
 			continue
 		}
@@ -115,13 +115,13 @@ func (c *collected) walk(ctx context.Context, dispatch func(lines []catalog.Line
 }
 
 // retry dispatches the lines whose index could not be read before, if they still exist.
-func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.Line, first int64)) error {
+func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.SegmentEntry, first int64)) error {
 	for _, seq := range c.prev.Holes {
 		for change, err := range c.snap.Since(ctx, seq-1) {
 			if err != nil {
 				return err
 			}
-			if l := change.Line; l != nil && l.Seq == seq {
+			if l := change.Entry; l != nil && l.Seq == seq {
 				first := archive.WARCStart()
 				beside, err := c.snap.HostEdition(ctx, l.Host, l.Edition)
 				if err != nil {
@@ -132,7 +132,7 @@ func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.Lin
 						first += recordBytes(o)
 					}
 				}
-				dispatch([]catalog.Line{*l}, first)
+				dispatch([]catalog.SegmentEntry{*l}, first)
 			}
 			break
 		}
@@ -141,7 +141,7 @@ func (c *collected) retry(ctx context.Context, dispatch func(lines []catalog.Lin
 }
 
 // recordBytes returns the size of a line's records in the WARC view, or 0 if the line does not say.
-func recordBytes(l catalog.Line) int64 {
+func recordBytes(l catalog.SegmentEntry) int64 {
 	if v, ok := l.Views[string(archive.WARC)]; ok {
 		return v.Size - archive.WARCStart()
 	}
@@ -150,7 +150,7 @@ func recordBytes(l catalog.Line) int64 {
 
 // read adds the rows of some lines of one host and edition. first is the offset of the first record
 // in the edition's file.
-func (c *collected) read(ctx context.Context, lines []catalog.Line, first int64) error {
+func (c *collected) read(ctx context.Context, lines []catalog.SegmentEntry, first int64) error {
 	for _, l := range lines {
 		n, err := c.readLine(ctx, l, first)
 		switch {
@@ -179,7 +179,7 @@ func unreadable(err error) bool {
 }
 
 // readLine adds the rows of a line, and returns the size of its records in the WARC view.
-func (c *collected) readLine(ctx context.Context, l catalog.Line, first int64) (int64, error) {
+func (c *collected) readLine(ctx context.Context, l catalog.SegmentEntry, first int64) (int64, error) {
 	weight := min(max(l.IndexLength, 1), indexMemory)
 	if err := c.memory.Acquire(ctx, weight); err != nil {
 		return 0, err
@@ -203,7 +203,7 @@ func (c *collected) readLine(ctx context.Context, l catalog.Line, first int64) (
 var errKey = errors.New("is no URL key")
 
 // rowsOf returns a line's rows, in pieces of whole lines, and the size of its records.
-func rowsOf(ctx context.Context, st store.Store, l catalog.Line, first int64) (pieces [][]byte, n int64, err error) {
+func rowsOf(ctx context.Context, st store.Store, l catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
 	index, err := readIndex(ctx, st, l)
 	if err != nil {
 		return nil, 0, err
@@ -227,7 +227,7 @@ func rowsOf(ctx context.Context, st store.Store, l catalog.Line, first int64) (p
 }
 
 // readIndex reads a segment's index.
-func readIndex(ctx context.Context, st store.Store, l catalog.Line) (*archive.Index, error) {
+func readIndex(ctx context.Context, st store.Store, l catalog.SegmentEntry) (*archive.Index, error) {
 	src := store.Source(st, l.Object, l.Offset)
 	if l.IndexLength > 0 {
 		return archive.ReadIndexAt(ctx, src, l.IndexOffset, l.IndexLength)

@@ -17,8 +17,8 @@ import (
 // that the index is of the catalog beside it, and that the objects of the live runs are whole:
 // their digests, every block's place, checksum and order, and the lists of blocks. A deep check
 // also compares each line's rows with its segment's index; it holds some 100 bytes for each line.
-func (a *Annex) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
-	c := &check{Annex: a, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
+func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
+	c := &check{Index: a, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
 	if err := c.log(ctx); err != nil {
 		return fmt.Errorf("URL index: %w", err)
 	}
@@ -27,7 +27,7 @@ func (a *Annex) Check(ctx context.Context, deep bool, need func(key string, size
 
 // check is one check in progress.
 type check struct {
-	*Annex
+	*Index
 	deep    bool
 	need    func(key string, size int64) error
 	problem func(where, detail string)
@@ -205,7 +205,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 		if err != nil {
 			return c.failed(ctx, KeyPrefix, err)
 		}
-		l := change.Line
+		l := change.Entry
 		if l == nil || !s.covers(l.Seq) {
 			continue
 		}
@@ -229,7 +229,7 @@ func (c *check) compare(ctx context.Context, s *state) error {
 }
 
 // compareLine compares the rows that a line should have with those in the index.
-func (c *check) compareLine(l catalog.Line, pieces [][]byte, gone *withdrawn) {
+func (c *check) compareLine(l catalog.SegmentEntry, pieces [][]byte, gone *withdrawn) {
 	have, sum := c.sums[l.Seq], lineSum{}
 	for _, piece := range pieces {
 		for line := range strings.Lines(string(piece)) {

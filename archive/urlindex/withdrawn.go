@@ -28,10 +28,10 @@ func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, err
 		if w.expired == nil {
 			w.expired = make([]uint64, snap.Last()/64+1)
 		}
-		if e.Line < 0 || e.Line > snap.Last() {
-			return nil, fmt.Errorf("expiry of line %d, the last is %d", e.Line, snap.Last())
+		if e.Entry < 0 || e.Entry > snap.Last() {
+			return nil, fmt.Errorf("expiry of line %d, the last is %d", e.Entry, snap.Last())
 		}
-		w.expired[e.Line/64] |= 1 << (e.Line % 64)
+		w.expired[e.Entry/64] |= 1 << (e.Entry % 64)
 	}
 	stones, err := snap.Takedowns(ctx, "")
 	if err != nil {

@@ -41,12 +41,12 @@ func gcCommand() *cobra.Command {
 const collectTimeout = 12 * time.Hour
 
 func printCollection(w io.Writer, r *catalog.Collection) error {
-	for _, pile := range []struct {
+	for _, tally := range []struct {
 		what string
-		catalog.Pile
+		catalog.Tally
 	}{{"condemned", r.Condemned}, {"waiting", r.Waiting}, {"deleted", r.Deleted}} {
-		for _, d := range pile.Some {
-			if _, err := fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", pile.what, d.Why, d.Size, d.Key); err != nil {
+		for _, d := range tally.Some {
+			if _, err := fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", tally.what, d.Reason, d.Size, d.Key); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,7 @@ type CollectorOptions struct {
 	Delay  time.Duration // how long an object that nothing needs is kept; at least catalog.MinDelay
 	Keep   time.Duration // how long editions are kept; 0: for ever
 	// Expendable tells which old editions of a host nothing needs; see catalog.Retention.
-	Expendable func(ctx context.Context, lines []catalog.Line, n int) (expendable []bool, err error)
+	Expendable func(ctx context.Context, lines []catalog.SegmentEntry, n int) (expendable []bool, err error)
 	Leases     lease.Locker
 	Log        *slog.Logger
 }
@@ -92,7 +92,7 @@ func (c *Collector) Collect(ctx context.Context, dryRun bool) (r *catalog.Collec
 func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collection, error) {
 	opt := catalog.CollectOptions{
 		Delay: c.opt.Delay, Claims: c.opt.Claims, DryRun: dryRun,
-		Annexes: []catalog.Annex{urlindex.NewAnnex(c.opt.Store, "")},
+		Indexes: []catalog.DerivedIndex{urlindex.NewIndex(c.opt.Store, "")},
 	}
 	if c.opt.Keep > 0 {
 		c.mu.Lock()

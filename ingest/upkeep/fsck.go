@@ -20,13 +20,13 @@ import (
 func Fsck(ctx context.Context, objects store.Store, deep bool) (*catalog.Report, error) {
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,
-		Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, "")},
-		Verify:  func(ctx context.Context, l catalog.Line) error { return verifyLine(ctx, objects, l) },
+		Indexes: []catalog.CheckedIndex{urlindex.NewIndex(objects, "")},
+		Verify:  func(ctx context.Context, l catalog.SegmentEntry) error { return verifyLine(ctx, objects, l) },
 	})
 }
 
 // verifyLine reads a segment and compares it with its line of the catalog.
-func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
+func verifyLine(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
 	r, err := objects.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func verifyLine(ctx context.Context, objects store.Store, l catalog.Line) (err e
 }
 
 // verifyOthers checks the host's records that an import kept beside its batch, if there are any.
-func verifyOthers(ctx context.Context, objects store.Store, l catalog.Line) (err error) {
+func verifyOthers(ctx context.Context, objects store.Store, l catalog.SegmentEntry) (err error) {
 	want, ok := l.Views[wire.ViewOthers]
 	if !ok {
 		return nil
@@ -67,7 +67,7 @@ func verifyOthers(ctx context.Context, objects store.Store, l catalog.Line) (err
 	return nil
 }
 
-func compareLine(l catalog.Line, found *archive.Summary) error {
+func compareLine(l catalog.SegmentEntry, found *archive.Summary) error {
 	switch {
 	case found.SHA256 != l.SHA256:
 		return fmt.Errorf("SHA-256 is %s, the catalog says %s", found.SHA256, l.SHA256)

@@ -134,7 +134,7 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 	if err != nil {
 		return err
 	}
-	in := func(l catalog.Line) bool { return want.Edition == "" || l.Edition == want.Edition }
+	in := func(l catalog.SegmentEntry) bool { return want.Edition == "" || l.Edition == want.Edition }
 	of := func(o catalog.Tombstone) bool {
 		return want.Edition == "" || o.Edition == "" || o.Edition == want.Edition
 	}

@@ -131,24 +131,24 @@ func record(kind archive.Kind, url string, status int, media, body string, at ti
 func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) string {
 	s.t.Helper()
 	p := catalog.Publication{Day: day}
-	var lines []catalog.Line
+	var lines []catalog.SegmentEntry
 	for _, hosts := range batches {
 		batch, of := s.batch(day, hosts)
 		p.Batches, lines = append(p.Batches, batch), append(lines, of...)
 	}
-	p.Lines = catalog.Lines(lines...)
+	p.Entries = catalog.Entries(lines...)
 	v, err := s.Catalog.Publish(context.Background(), p)
 	testkit.Must(s.t, err)
 	return v.Edition
 }
 
 // batch seals and stores one batch.
-func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Batch, []catalog.Line) {
+func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Batch, []catalog.SegmentEntry) {
 	s.t.Helper()
 	ctx := context.Background()
 	s.batches++
 	batch := catalog.Batch{ID: fmt.Sprintf("r1-%sT000000Z-%d", day, s.batches), SHA256: hex.EncodeToString(make([]byte, 32))}
-	var lines []catalog.Line
+	var lines []catalog.SegmentEntry
 	pack := []byte("segments of others")
 	for host, records := range hosts {
 		line, data := s.segment(batch, host, records)
@@ -169,7 +169,7 @@ func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Ba
 }
 
 // beside stores what lies beside the batch, as ingest does it.
-func (s *Site) beside(batch catalog.Batch, lines []catalog.Line) {
+func (s *Site) beside(batch catalog.Batch, lines []catalog.SegmentEntry) {
 	s.t.Helper()
 	object := []byte("records of no host")
 	for i := range lines {
@@ -187,7 +187,7 @@ func (s *Site) beside(batch catalog.Batch, lines []catalog.Line) {
 }
 
 // segment seals one host's records and describes them as an object of their own.
-func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Record) (catalog.Line, []byte) {
+func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Record) (catalog.SegmentEntry, []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "segment")
 	w, err := archive.Create(path, host, batch.ID, archive.WriterOptions{})
@@ -204,7 +204,7 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 		Host: host, Views: []archive.ViewKind{archive.Single, archive.WARC, archive.Links},
 	})
 	testkit.Must(s.t, err)
-	line := catalog.Line{
+	line := catalog.SegmentEntry{
 		Host: host, Object: "segments/" + archive.HostPath(host) + "/" + batch.ID + ".tar.gz",
 		Length: int64(len(data)), IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
 		First: sum.First, Last: sum.Last, Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,

@@ -86,7 +86,7 @@ type found struct {
 }
 
 // look compares a new segment's records with what its host's watches want.
-func (s *Watches) look(ctx context.Context, line catalog.Line, accounts map[string]*serve.Account) (notices []*found, err error) {
+func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts map[string]*serve.Account) (notices []*found, err error) {
 	watches, err := s.OfHost(ctx, line.Host)
 	if err != nil || len(watches) == 0 {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Watches) look(ctx context.Context, line catalog.Line, accounts map[stri
 	return notices, nil
 }
 
-func (s *Watches) lookFor(ctx context.Context, w *Watch, a *serve.Account, line catalog.Line) (notices []*found, err error) {
+func (s *Watches) lookFor(ctx context.Context, w *Watch, a *serve.Account, line catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
 	err = s.opt.Library.Records(ctx, a, line, func(c *archive.Cell) bool {
 		if c.Kind != archive.Revisit && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {

@@ -146,7 +146,7 @@ func keep(o order, r *reaper) error {
 }
 
 // anything lets go of all that is old enough.
-func anything(_ context.Context, _ []catalog.Line, n int) ([]bool, error) {
+func anything(_ context.Context, _ []catalog.SegmentEntry, n int) ([]bool, error) {
 	return slices.Repeat([]bool{true}, n), nil
 }
 

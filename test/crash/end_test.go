@@ -190,7 +190,7 @@ func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
 	s, err := c.Pin(h.t.Context())
 	testkit.Must(h.t, err)
 	defer s.Release()
-	lines := map[string][]catalog.Line{} // by batch
+	lines := map[string][]catalog.SegmentEntry{} // by batch
 	hosts, err := s.Hosts(h.t.Context(), "", "", 0)
 	testkit.Must(h.t, err)
 	for _, info := range hosts {
@@ -217,7 +217,7 @@ func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
 
 // whole says what is wrong with the public lines of a batch: they must be of one
 // version, each host of the batch once, and none else.
-func whole(c *cargo, lines []catalog.Line) error {
+func whole(c *cargo, lines []catalog.SegmentEntry) error {
 	var want, got []string
 	for _, host := range c.Manifest.Hosts {
 		want = append(want, host.Name)

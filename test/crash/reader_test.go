@@ -94,7 +94,7 @@ func (n *node) look(ctx context.Context) error {
 			continue
 		}
 		n.seen[e.Name] = true
-		lines := map[string][]catalog.Line{}
+		lines := map[string][]catalog.SegmentEntry{}
 		for l, err := range s.Edition(ctx, e.Name) {
 			if err != nil {
 				return err
@@ -111,7 +111,7 @@ func (n *node) look(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) wholeBatches(edition string, lines map[string][]catalog.Line) error {
+func (n *node) wholeBatches(edition string, lines map[string][]catalog.SegmentEntry) error {
 	for id, list := range lines {
 		c := n.cargo(id)
 		if c == nil || c.bad {
@@ -129,7 +129,7 @@ func (n *node) wholeBatches(edition string, lines map[string][]catalog.Line) err
 }
 
 // verify reads the line's segment to its end.
-func (n *node) verify(ctx context.Context, l catalog.Line) error {
+func (n *node) verify(ctx context.Context, l catalog.SegmentEntry) error {
 	r, err := n.store.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func TestIndexFollows(t *testing.T) {
 			}
 		}
 		report, err := catalog.Fsck(t.Context(), objects, catalog.FsckOptions{Deep: true, TempDir: t.TempDir(),
-			Annexes: []catalog.CheckedAnnex{urlindex.NewAnnex(objects, t.TempDir())}})
+			Indexes: []catalog.CheckedIndex{urlindex.NewIndex(objects, t.TempDir())}})
 		testkit.Must(t, err)
 		for _, p := range report.Problems {
 			t.Errorf("fsck: %s: %s", p.Where, p.Detail)

@@ -287,7 +287,7 @@ func TestTakedown(t *testing.T) {
 	gone("of a late batch")
 	var swept catalog.Collection
 	h.operate(http.MethodPost, "/v1/admin/gc", map[string]bool{"dry_run": true}, &swept)
-	if swept.Condemned.Objects < 2 || swept.Condemned.Some[0].Why != catalog.WhyTakenDown || swept.URLs != 1 {
+	if swept.Condemned.Objects < 2 || swept.Condemned.Some[0].Reason != catalog.ReasonTakenDown || swept.URLs != 1 {
 		t.Errorf("collection of what is taken down: %+v", swept)
 	}
 	h.operate(http.MethodPost, "/v1/admin/takedowns/lift", catalog.Tombstone{Host: bad, Reason: "appeal", By: "op"}, nil)

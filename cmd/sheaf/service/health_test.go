@@ -79,7 +79,7 @@ func TestHealthSeesWhatIsAway(t *testing.T) {
 	settings := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "100", "uploads.drained": "100"}
 	s := run(t, settings)
 	wantWell(t, s)
-	_, err := s.catalog.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Lines: catalog.Lines()})
+	_, err := s.catalog.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
 	wantWell(t, s)
 

@@ -80,7 +80,7 @@ func TestEmptyDatabaseBesideArchives(t *testing.T) {
 	testkit.Must(t, err)
 	archives, err := catalog.Open(t.Context(), objects, catalog.Options{})
 	testkit.Must(t, err)
-	_, err = archives.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Lines: catalog.Lines()})
+	_, err = archives.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
 	testkit.Must(t, objects.Close())
 	s, err = begin(t, data, nil)

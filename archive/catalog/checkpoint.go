@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Mark says where in the log a sequence number was given. Each entry of the log
-// holds the digest of the one before, so two logs that give the same mark for a
+// Checkpoint says where in the log a sequence number was given. Each entry of the log
+// holds the digest of the one before, so two logs that give the same checkpoint for a
 // number are the same log up to there.
-type Mark struct {
+type Checkpoint struct {
 	Version int64
 	At      time.Time
 	Digest  string // of the version's record; empty for number 0
@@ -18,24 +18,24 @@ type Mark struct {
 // Last gives the highest sequence number that the version has; 0 where it has none.
 func (s *Snapshot) Last() int64 { return s.state.NextSeq - 1 }
 
-// Mark gives the mark of a sequence number; that of 0 is the log's beginning. It
+// Checkpoint gives the checkpoint of a sequence number; that of 0 is the log's beginning. It
 // fails with ErrFuture where the number has not been given.
-func (s *Snapshot) Mark(ctx context.Context, seq int64) (Mark, error) {
+func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error) {
 	switch {
 	case seq < 0 || seq > s.Last():
-		return Mark{}, fmt.Errorf("catalog: mark of %d: the last is %d: %w", seq, s.Last(), ErrFuture)
+		return Checkpoint{}, fmt.Errorf("catalog: checkpoint of %d: the last is %d: %w", seq, s.Last(), ErrFuture)
 	case seq == 0:
-		return Mark{}, nil
+		return Checkpoint{}, nil
 	}
 	n, err := s.versionAfter(ctx, seq-1)
 	if err != nil {
-		return Mark{}, fmt.Errorf("catalog: mark of %d: %w", seq, err)
+		return Checkpoint{}, fmt.Errorf("catalog: checkpoint of %d: %w", seq, err)
 	}
 	e, err := s.catalog.log.read(ctx, n)
 	if err != nil {
-		return Mark{}, fmt.Errorf("catalog: mark of %d: %w", seq, err)
+		return Checkpoint{}, fmt.Errorf("catalog: checkpoint of %d: %w", seq, err)
 	}
-	return Mark{Version: e.N, At: e.At, Digest: e.digest}, nil
+	return Checkpoint{Version: e.N, At: e.At, Digest: e.digest}, nil
 }
 
 // Withdrawals counts what the version has of take-downs, what became of them, and

@@ -10,23 +10,23 @@ import (
 	"sheaf/archive/store"
 )
 
-// Annex is the index as the catalog's collection and fsck see it. It implements
-// catalog.CheckedAnnex.
-type Annex struct {
+// DerivedIndex is the index as the catalog's collection and fsck see it. It implements
+// catalog.CheckedIndex.
+type Index struct {
 	store   store.Store
 	tempDir string
 }
 
-// NewAnnex returns the index in a store. tempDir is where a check sorts; empty means the system's.
-func NewAnnex(st store.Store, tempDir string) *Annex { return &Annex{st, tempDir} }
+// NewIndex returns the index in a store. tempDir is where a check sorts; empty means the system's.
+func NewIndex(st store.Store, tempDir string) *Index { return &Index{st, tempDir} }
 
 // Prefix returns the prefix of the keys of the index's objects.
-func (a *Annex) Prefix() string { return KeyPrefix }
+func (a *Index) Prefix() string { return KeyPrefix }
 
 // Needs returns a function that reports whether an object is needed: all of the log is, and the
 // runs of its newest state. A run that a builder has just stored is not in a state yet; it will be
 // within hours (see maxAge), or never.
-func (a *Annex) Needs(ctx context.Context) (func(key string) bool, error) {
+func (a *Index) Needs(ctx context.Context) (func(key string) bool, error) {
 	log := statesOf(a.store)
 	n, err := log.Last(ctx, 0)
 	if err != nil {
