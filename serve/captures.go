@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // Capture is one record, as one account sees it at one version of the catalog. What
@@ -29,7 +30,7 @@ type Capture struct {
 // archive.SURT) by which records are found: http and https, and the host with and
 // without www, count as one, whose records Cell.URL tells apart. Looking around
 // is allowed outside the account's window too; see Admit for the bodies.
-func (l *Library) Captures(ctx context.Context, a *Account, url string) ([]*Capture, error) {
+func (l *Library) Captures(ctx context.Context, a *account.Account, url string) ([]*Capture, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return nil, err

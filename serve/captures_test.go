@@ -12,10 +12,11 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
-func captures(t *testing.T, s *servetest.Site, a *serve.Account, url string) []*serve.Capture {
+func captures(t *testing.T, s *servetest.Site, a *account.Account, url string) []*serve.Capture {
 	t.Helper()
 	all, err := s.Library.Captures(t.Context(), a, url)
 	if err != nil {
@@ -136,13 +137,15 @@ func TestCapturesObey(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	s := servetest.New(t, nil)
-	if err := s.Library.Admit(everyone); err != nil {
+	if permit, err := s.Library.Access.Begin(t.Context(), everyone); err != nil {
 		t.Error(err)
+	} else {
+		permit.Close()
 	}
 	hour := time.Now().UTC().Hour()
 	closed := s.Account("closed", fmt.Sprintf("Mon-Sun %02d:00-%02d:30 UTC", (hour+12)%24, (hour+12)%24), "jp")
-	var end *serve.ClosedError
-	if err := s.Library.Admit(closed); !errors.As(err, &end) || end.Next.IsZero() {
+	var end *account.ClosedError
+	if _, err := s.Library.Access.Begin(t.Context(), closed); !errors.As(err, &end) || end.Next.IsZero() {
 		t.Errorf("outside the window: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/wire"
+	"sheaf/serve/account"
 )
 
 // Coverage is what a robot's signed manifest says became of one host's pages, and
@@ -43,7 +44,7 @@ const coveragePage = 256
 // Coverage returns up to a limit what manifests say of the hosts wanted that the
 // account may see, robot by robot and each by time. Next is the cursor for more,
 // empty at the end; there may be more where nothing was found in the time given.
-func (l *Library) Coverage(ctx context.Context, a *Account, s CoverageSearch) (found []Coverage, next string, err error) {
+func (l *Library) Coverage(ctx context.Context, a *account.Account, s CoverageSearch) (found []Coverage, next string, err error) {
 	after, err := parseCoverageCursor(s.After)
 	if err != nil {
 		return nil, "", err
@@ -174,7 +175,7 @@ func (l *Library) manifest(ctx context.Context, id string) (*wire.Manifest, erro
 func (v *visit) mayKnow(c wire.Coverage, targets targetIndex, edition string) (wire.Coverage, bool) {
 	place := archive.HostPath(c.Host)
 	wanted := targets.of(c.Host)
-	if len(wanted) == 0 || !v.scope.holds(place) {
+	if len(wanted) == 0 || !v.scope.Holds(place) {
 		return c, false
 	}
 	var taken []catalog.Tombstone

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"sheaf/serve/account"
 )
 
 // FilesOfMany lists a host as if each of n editions had brought what its first did.
-func (l *Library) FilesOfMany(ctx context.Context, a *Account, place string, n int) iter.Seq2[Node, error] {
+func (l *Library) FilesOfMany(ctx context.Context, a *account.Account, place string, n int) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		v, err := l.visit(ctx, a)
 		if err != nil {

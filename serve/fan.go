@@ -49,7 +49,7 @@ func before(letters string) string {
 
 // wide reports whether more entries of a level begin with letters than a directory may list.
 func (v *visit) wide(ctx context.Context, place, letters string) (bool, error) {
-	if !v.scope.holds(place) {
+	if !v.scope.Holds(place) {
 		return false, nil // of these only a few ways down are shown
 	}
 	key := fmt.Sprintf("wide %d %q %q", v.snap.Version(), place, letters)
@@ -130,7 +130,7 @@ func beginning(letters string, nodes iter.Seq2[Node, error]) iter.Seq2[Node, err
 // fanDirectory finds a directory of the fan: where any entry begins with letters.
 func (v *visit) fanDirectory(ctx context.Context, place, letters string) (*entry, error) {
 	nodes := beginning(letters, v.waysDown(ctx, place))
-	if v.scope.holds(place) {
+	if v.scope.Holds(place) {
 		nodes = v.level(ctx, place, letters)
 	}
 	for _, err := range nodes {

@@ -20,6 +20,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
@@ -150,7 +151,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 		}
 	}
 	// Who may see one host of the level is led to it, and shown no fan.
-	for n, err := range library.List(t.Context(), &serve.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
+	for n, err := range library.List(t.Context(), &account.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
 		if err != nil || n.Name != "aa" {
 			t.Errorf("%+v, %v", n, err)
 		}
@@ -166,7 +167,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(a *serve.Account, name string) []string {
+	read := func(a *account.Account, name string) []string {
 		t.Helper()
 		f, err := library.Open(t.Context(), a, name)
 		if err != nil {
@@ -235,7 +236,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 	if whole := read(everyone, "/editions/20261121/HOSTS"); len(whole) != len(hosts) {
 		t.Errorf("the whole HOSTS names %d", len(whole))
 	}
-	few := &serve.Account{Name: "few", Domains: []string{"ac.jp", "a.blog.ne.jp", "aa.blog.ne.jp"}}
+	few := &account.Account{Name: "few", Domains: []string{"ac.jp", "a.blog.ne.jp", "aa.blog.ne.jp"}}
 	if got := read(few, "/editions/20261121/HOSTS"); !slices.Equal(got, []string{"www.waseda.ac.jp", "a.blog.ne.jp", "a.blog.ne.jp:8080", "aa.blog.ne.jp", "www.aa.blog.ne.jp"}) {
 		t.Errorf("a scope's hosts: %q", got)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 	"sheaf/serve/feed"
 )
 
@@ -57,7 +58,7 @@ func (q Selection) parts() (parts []wanted) {
 
 // below is everything at and under a place of the tree.
 func below(root string) wanted {
-	return wanted{strings.ReplaceAll(root, "/", ","), func(host, _ string) bool { return within(archive.HostPath(host), root) }}
+	return wanted{account.KeyPrefix(root), func(host, _ string) bool { return account.Within(archive.HostPath(host), root) }}
 }
 
 // reader reads the change feed as one visit sees it.
@@ -242,7 +243,7 @@ const waitStep = 500 * time.Millisecond
 // Changes gives up to limit events of the account's scope and the selection behind
 // a cursor. Where there are none it waits for some, up to wait or until stop is
 // closed. It fails with ErrFuture or ErrOtherFeed where the cursor leads nowhere.
-func (l *Library) Changes(ctx context.Context, a *Account, q Selection, at feed.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (feed.Page, error) {
+func (l *Library) Changes(ctx context.Context, a *account.Account, q Selection, at feed.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (feed.Page, error) {
 	deadline := time.Now().Add(wait)
 	for seen := int64(-1); ; {
 		page, err := l.changes(ctx, a, q, at, limit, &seen)
@@ -260,7 +261,7 @@ func (l *Library) Changes(ctx context.Context, a *Account, q Selection, at feed.
 }
 
 // changes looks once; where the feed still ends at seen it does not read it again.
-func (l *Library) changes(ctx context.Context, a *Account, q Selection, at feed.Cursor, limit int, seen *int64) (feed.Page, error) {
+func (l *Library) changes(ctx context.Context, a *account.Account, q Selection, at feed.Cursor, limit int, seen *int64) (feed.Page, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return feed.Page{}, err

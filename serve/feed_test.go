@@ -19,13 +19,14 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/feed"
 	"sheaf/serve/servetest"
 )
 
 // copyOf is what somebody keeps of the tree who follows the feed: path to ETag.
 type copyOf struct {
-	account *serve.Account
+	account *account.Account
 	want    serve.Selection
 	page    int
 	at      feed.Cursor
@@ -71,7 +72,7 @@ func (c *copyOf) apply(t *testing.T, l *serve.Library, e feed.Event) {
 }
 
 // editionFiles gives the ETags of what a directory lists of editions.
-func editionFiles(t *testing.T, l *serve.Library, a *serve.Account, dir string) map[string]string {
+func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for n, err := range l.List(t.Context(), a, dir) {
@@ -97,12 +98,12 @@ func TestFeed(t *testing.T) {
 	s := history(t, now, 0)
 	random := rand.New(rand.NewPCG(7, 1))
 	hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.waseda.ac.jp:8080", "wasedax.ac.jp", "www.keio.ac.jp", "example.jpx", "192.0.2.7", "ac.uk"}
-	academic := &serve.Account{Name: "academic", Domains: []string{"waseda.ac.jp", "keio.ac.jp", "ac.uk"}}
+	academic := &account.Account{Name: "academic", Domains: []string{"waseda.ac.jp", "keio.ac.jp", "ac.uk"}}
 	selections := []serve.Selection{
 		{}, {Hosts: []string{"www.waseda.ac.jp", "www.keio.ac.jp"}}, {Domains: []string{"waseda.ac.jp", "ac.jp"}}, {SURT: []string{"jp,ac,wa"}, Hosts: []string{"ac.uk"}},
 	}
 	var early []*copyOf
-	for _, a := range []*serve.Account{everyone, academic} {
+	for _, a := range []*account.Account{everyone, academic} {
 		for i, q := range selections {
 			early = append(early, &copyOf{account: a, want: q, page: []int{1, 3, 100}[i%3], files: map[string]string{}})
 		}
@@ -197,7 +198,7 @@ func TestFeed(t *testing.T) {
 }
 
 // readFeedFiles reads what the files below /feed hold behind a number, found by name alone.
-func readFeedFiles(t *testing.T, l *serve.Library, a *serve.Account, since int64) (events []feed.Event) {
+func readFeedFiles(t *testing.T, l *serve.Library, a *account.Account, since int64) (events []feed.Event) {
 	t.Helper()
 	var latest feed.Latest
 	if err := json.Unmarshal(read(t, l, a, "/feed/LATEST"), &latest); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // ErrChanged says that something of what was gathered has been taken down since,
@@ -68,7 +69,7 @@ const gatherRun = 1 << 16
 // of a segment stand together, as far as they came near one another.
 type Gatherer struct {
 	library *Library
-	account *Account
+	account *account.Account
 	of      *Gathering
 	sum     archive.Stretch
 	lines   map[int64]catalog.SegmentEntry
@@ -79,14 +80,14 @@ type Gatherer struct {
 
 // Gather begins a file of a form: .tar.gz, .warc.gz or .members.tar.gz. It holds what the
 // account may see at the version of the catalog that the records come from.
-func (l *Library) Gather(a *Account, suffix string) (*Gatherer, error) {
+func (l *Library) Gather(a *account.Account, suffix string) (*Gatherer, error) {
 	i := slices.IndexFunc(forms[:], func(f form) bool { return f.suffix == suffix })
 	if i < 0 || !slices.Contains([]archive.ViewKind{archive.Members, archive.Single, archive.WARC}, forms[i].kind) {
 		return nil, fmt.Errorf("gather: form %.20q: %w", suffix, ErrNotFound)
 	}
 	return &Gatherer{
 		library: l, account: a,
-		of:      &Gathering{kind: forms[i].kind, form: forms[i], taken: make(map[string]int), scope: strings.Join(a.scope(), " ")},
+		of:      &Gathering{kind: forms[i].kind, form: forms[i], taken: make(map[string]int), scope: strings.Join(a.Scope(), " ")},
 		lines:   make(map[int64]catalog.SegmentEntry),
 		waiting: make(map[int64][]int64),
 	}, nil
@@ -191,7 +192,7 @@ func (g *Gathering) frame(sum archive.Stretch) {
 
 // Gathered returns what gather puts together, or put together before at the same
 // version of the catalog for the same key and scope.
-func (l *Library) Gathered(ctx context.Context, a *Account, key string, gather func(context.Context) (*Gathering, error)) (*Gathering, error) {
+func (l *Library) Gathered(ctx context.Context, a *account.Account, key string, gather func(context.Context) (*Gathering, error)) (*Gathering, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,12 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/store"
 	"sheaf/internal/extent"
+	"sheaf/serve/account"
 )
 
 // OpenGathering opens what was gathered for an account, as a file of a name. What
 // has been taken down since is given to nobody: then it fails with ErrChanged.
-func (l *Library) OpenGathering(ctx context.Context, a *Account, g *Gathering, name string) (*File, error) {
+func (l *Library) OpenGathering(ctx context.Context, a *account.Account, g *Gathering, name string) (*File, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (l *Library) OpenGathering(ctx context.Context, a *Account, g *Gathering, n
 		content: gatheredBytes{l, g},
 		release: v.snap.Release,
 	}
-	if f.permit, err = l.Begin(ctx, a); err != nil {
+	if f.permit, err = l.Access.Begin(ctx, a); err != nil {
 		v.snap.Release()
 		return nil, err
 	}

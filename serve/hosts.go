@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // ErrCursor says that a cursor is none that Hosts gave.
@@ -17,7 +18,7 @@ var ErrCursor = errors.New("cursor is not one that this service gave")
 // Hosts returns up to limit hosts of the account's scope whose keys begin with
 // prefix, such as "jp,ac,", in the order of the tree, from where cursor says on;
 // an empty one is the beginning. Next is the cursor for more, empty at the end.
-func (l *Library) Hosts(ctx context.Context, a *Account, prefix, cursor string, limit int) (hosts []catalog.HostInfo, next string, err error) {
+func (l *Library) Hosts(ctx context.Context, a *account.Account, prefix, cursor string, limit int) (hosts []catalog.HostInfo, next string, err error) {
 	at, err := parseCursor(cursor)
 	if err != nil {
 		return nil, "", err
@@ -35,7 +36,7 @@ func (l *Library) Hosts(ctx context.Context, a *Account, prefix, cursor string, 
 			at.after = ""
 		}
 		at.root = root
-		key := strings.ReplaceAll(root, "/", ",")
+		key := account.KeyPrefix(root)
 		switch {
 		case strings.HasPrefix(key, prefix):
 		case strings.HasPrefix(prefix, key):
@@ -49,7 +50,7 @@ func (l *Library) Hosts(ctx context.Context, a *Account, prefix, cursor string, 
 				return nil, "", fmt.Errorf("hosts: %w", err)
 			}
 			for _, h := range some {
-				if within(archive.HostPath(h.Host), root) {
+				if account.Within(archive.HostPath(h.Host), root) {
 					if len(hosts) == limit {
 						return hosts, at.String(), nil
 					}

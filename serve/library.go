@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
 )
@@ -24,13 +25,13 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Store   store.Store
 
-	Accounts *Accounts        // whose accounts these are, to learn what becomes different of them; nil: nothing does
-	Meter    *bandwidth.Meter // of what all read; default: one that counts in this process only
+	Accounts *account.Accounts // whose accounts these are, to learn what becomes different of them; nil: nothing does
+	Meter    *bandwidth.Meter  // of what all read; default: one that counts in this process only
 
 	URLs *urlindex.Reader // finds records by URL; nil: the segments' own indexes do
 	Log  *slog.Logger     // default: discards
 
-	Grace      time.Duration // how long a download goes on after the account's window has closed; default 15 minutes
+	Grace      time.Duration // how long a download goes on after the account's window has closed; default account.DefaultGrace
 	CacheBytes int64         // bound on cached indexes and views; default 256 MiB
 	Contact    string        // whom to ask, for /README; may be empty
 	Widest     int           // entries that a directory lists at most before it is fanned out; default 10,000
@@ -38,7 +39,6 @@ type Options struct {
 }
 
 const (
-	defaultGrace = 15 * time.Minute
 	defaultCache = 256 << 20
 	defaultWide  = 10_000
 )
@@ -49,6 +49,7 @@ const (
 // ErrNotFound.
 type Library struct {
 	Options
+	Access   *account.Access
 	cache    *cache
 	spools   *cache
 	spooling chan struct{} // holds an element for each spool that is being written
@@ -61,7 +62,7 @@ func NewLibrary(opt Options) (*Library, error) {
 		return nil, errors.New("serve: a library needs a catalog and a store")
 	}
 	if opt.Grace == 0 {
-		opt.Grace = defaultGrace
+		opt.Grace = account.DefaultGrace
 	}
 	if opt.Meter == nil {
 		opt.Meter = bandwidth.New(bandwidth.Options{})
@@ -75,15 +76,16 @@ func NewLibrary(opt Options) (*Library, error) {
 	if opt.CacheBytes == 0 {
 		opt.CacheBytes = defaultCache
 	}
-	return &Library{Options: opt, cache: newCache(opt.CacheBytes), spools: newCache(spoolBytes), spooling: make(chan struct{}, 1)}, nil
+	access := &account.Access{Accounts: opt.Accounts, Meter: opt.Meter, Grace: opt.Grace}
+	return &Library{Options: opt, Access: access, cache: newCache(opt.CacheBytes), spools: newCache(spoolBytes), spooling: make(chan struct{}, 1)}, nil
 }
 
 // visit is one account's look at one version of the catalog.
 type visit struct {
 	*Library
 	snap    *catalog.Snapshot
-	account *Account
-	scope   scope
+	account *account.Account
+	scope   account.Scope
 
 	urlIndex struct { // see urls
 		sync.Once
@@ -91,16 +93,16 @@ type visit struct {
 	}
 }
 
-func (l *Library) visit(ctx context.Context, a *Account) (*visit, error) {
+func (l *Library) visit(ctx context.Context, a *account.Account) (*visit, error) {
 	snap, err := l.Catalog.PinWithin(ctx, l.Lag)
 	if err != nil {
 		return nil, fmt.Errorf("serve: %w", err)
 	}
-	return &visit{Library: l, snap: snap, account: a, scope: a.scope()}, nil
+	return &visit{Library: l, snap: snap, account: a, scope: a.Scope()}, nil
 }
 
 // Stat describes the file or directory at a path.
-func (l *Library) Stat(ctx context.Context, a *Account, name string) (Node, error) {
+func (l *Library) Stat(ctx context.Context, a *account.Account, name string) (Node, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return Node{}, err
@@ -115,7 +117,7 @@ func (l *Library) Stat(ctx context.Context, a *Account, name string) (Node, erro
 
 // List yields what a directory holds: the directories in it by name, then its
 // files. Nothing of what it yields is held; an error ends it.
-func (l *Library) List(ctx context.Context, a *Account, name string) iter.Seq2[Node, error] {
+func (l *Library) List(ctx context.Context, a *account.Account, name string) iter.Seq2[Node, error] {
 	return func(yield func(Node, error) bool) {
 		v, err := l.visit(ctx, a)
 		if err != nil {
@@ -135,10 +137,10 @@ func (l *Library) List(ctx context.Context, a *Account, name string) iter.Seq2[N
 }
 
 // Open opens the file at a path. Outside the account's window it fails with a
-// *ClosedError, and where the day's bytes are used up with a *bandwidth.QuotaError,
+// *account.ClosedError, and where the day's bytes are used up with a *bandwidth.QuotaError,
 // except for /README. The account may have changed since it was logged in: where
 // Accounts is set, it is asked what holds now, for as long as the file is open.
-func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, err error) {
+func (l *Library) Open(ctx context.Context, a *account.Account, name string) (_ *File, err error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (l *Library) Open(ctx context.Context, a *Account, name string) (_ *File, e
 	}
 	f := &File{Node: e.Node, release: v.snap.Release}
 	if !e.always {
-		if f.permit, err = l.Begin(ctx, a); err != nil {
+		if f.permit, err = l.Access.Begin(ctx, a); err != nil {
 			return nil, pathError("open", name, err)
 		}
 	}

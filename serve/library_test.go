@@ -17,13 +17,14 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
 var (
 	dayOne   = time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	dayTwo   = dayOne.AddDate(0, 0, 1)
-	everyone = &serve.Account{Name: "all", Domains: []string{"*"}}
+	everyone = &account.Account{Name: "all", Domains: []string{"*"}}
 )
 
 const waseda = "http://www.waseda.ac.jp/"
@@ -59,7 +60,7 @@ func twoDays(t *testing.T) *servetest.Site {
 	return s
 }
 
-func names(t *testing.T, l *serve.Library, a *serve.Account, path string) []string {
+func names(t *testing.T, l *serve.Library, a *account.Account, path string) []string {
 	t.Helper()
 	var out []string
 	for n, err := range l.List(t.Context(), a, path) {
@@ -74,7 +75,7 @@ func names(t *testing.T, l *serve.Library, a *serve.Account, path string) []stri
 	return out
 }
 
-func read(t *testing.T, l *serve.Library, a *serve.Account, path string) []byte {
+func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byte {
 	t.Helper()
 	f, err := l.Open(t.Context(), a, path)
 	if err != nil {
@@ -348,7 +349,7 @@ func TestScope(t *testing.T) {
 		{[]string{"192.0.2.7"}, "_ip/", "", "", "192.0.2.7"},
 		{[]string{"us"}, "", "", "", ""},
 	} {
-		a := &serve.Account{Name: "a", Domains: c.domains}
+		a := &account.Account{Name: "a", Domains: c.domains}
 		dirs := func(path string) string {
 			if _, err := s.Library.Stat(t.Context(), a, path); errors.Is(err, serve.ErrNotFound) {
 				return ""
@@ -387,7 +388,7 @@ func TestScope(t *testing.T) {
 			t.Errorf("%v: hosts %q, want %q", c.domains, got, c.hosts)
 		}
 	}
-	outside := &serve.Account{Name: "a", Domains: []string{"keio.ac.jp"}}
+	outside := &account.Account{Name: "a", Domains: []string{"keio.ac.jp"}}
 	for _, path := range []string{"/jp/ac/waseda", "/jp/ac/waseda/www/all.tar.gz", "/jp/ac/waseda/MANIFEST", "/_ip", "/jpx"} {
 		if _, err := s.Library.Open(t.Context(), outside, path); !errors.Is(err, serve.ErrNotFound) {
 			t.Errorf("%s: %v", path, err)

@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/store/storetest"
 	"sheaf/internal/extent"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
@@ -61,7 +62,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 }
 
 // checkGathered does the same to what is gathered of a host's newest records.
-func checkGathered(t *testing.T, name string, library *serve.Library, account *serve.Account, local bool) {
+func checkGathered(t *testing.T, name string, library *serve.Library, account *account.Account, local bool) {
 	t.Helper()
 	gatherer, err := library.Gather(account, ".tar.gz")
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 
+	"sheaf/serve/account"
+
 	"github.com/klauspost/pgzip"
 )
 
@@ -105,7 +107,7 @@ func (v *visit) writeLongOfAll(ctx context.Context, w io.Writer) error {
 				if err != nil {
 					return err
 				}
-				if !within(h.place, root) {
+				if !account.Within(h.place, root) {
 					continue
 				}
 				place, err := v.shown(ctx, h.place)

@@ -16,11 +16,12 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
 // longOf reads an ls-lR.gz: the size of each path.
-func longOf(t *testing.T, library *serve.Library, account *serve.Account, name string) map[string]int64 {
+func longOf(t *testing.T, library *serve.Library, account *account.Account, name string) map[string]int64 {
 	t.Helper()
 	f, err := library.Open(t.Context(), account, name)
 	if err != nil {
@@ -59,7 +60,7 @@ func longOf(t *testing.T, library *serve.Library, account *serve.Account, name s
 }
 
 // walked finds the editions' files of the tree by listing it.
-func walked(t *testing.T, library *serve.Library, account *serve.Account, dir string) map[string]int64 {
+func walked(t *testing.T, library *serve.Library, account *account.Account, dir string) map[string]int64 {
 	t.Helper()
 	files := make(map[string]int64)
 	for n, err := range library.List(t.Context(), account, dir) {
@@ -98,7 +99,7 @@ func TestLongListOfTheRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(what string, account *serve.Account, want int) {
+	check := func(what string, account *account.Account, want int) {
 		t.Helper()
 		got, walk := longOf(t, library, account, "/ls-lR.gz"), walked(t, library, account, "/")
 		if len(got) != want {
@@ -108,7 +109,7 @@ func TestLongListOfTheRoot(t *testing.T) {
 			t.Errorf("%s: the list has\n%v, the tree\n%v", what, got, walk)
 		}
 	}
-	some := &serve.Account{Name: "some", Domains: []string{"blog.jp", "com"}}
+	some := &account.Account{Name: "some", Domains: []string{"blog.jp", "com"}}
 	check("everyone", everyone, 16)
 	check("some", some, 12)
 	publish("20261122", "b.blog.jp")

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // nearSegments is how many of a host's segments, the newest, Near looks into.
@@ -24,7 +25,7 @@ const maxKey = 1 << 20
 // Near returns up to n pages of the host of a URL, and of its namesakes with and
 // without www, whose addresses are most like it, the most alike first. It is for who asks for a page
 // that is not here.
-func (l *Library) Near(ctx context.Context, a *Account, url string, n int) ([]string, error) {
+func (l *Library) Near(ctx context.Context, a *account.Account, url string, n int) ([]string, error) {
 	name, err := archive.HostOf(url)
 	if err != nil {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // Published gives up to limit segments that were published behind the number since of
@@ -34,14 +35,14 @@ func (l *Library) Published(ctx context.Context, since int64, limit int) (lines 
 
 // Records calls do for each record of a published segment that the account may see, until it
 // returns false. The cells are not to be changed.
-func (l *Library) Records(ctx context.Context, a *Account, line catalog.SegmentEntry, do func(*archive.Cell) bool) error {
+func (l *Library) Records(ctx context.Context, a *account.Account, line catalog.SegmentEntry, do func(*archive.Cell) bool) error {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer v.snap.Release()
 	place := archive.HostPath(line.Host)
-	if !v.scope.holds(place) {
+	if !v.scope.Holds(place) {
 		return nil
 	}
 	index, err := l.index(ctx, line)
@@ -56,6 +57,3 @@ func (l *Library) Records(ctx context.Context, a *Account, line catalog.SegmentE
 	}
 	return nil
 }
-
-// Covers reports whether a host is within the account's scope.
-func (a *Account) Covers(host string) bool { return a.scope().holds(archive.HostPath(host)) }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/extent"
-	"sheaf/internal/window"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
 
@@ -17,20 +17,6 @@ var ErrNotFound = errors.New("no such file or directory")
 
 // ErrIsDirectory says that a file was wanted where there is a directory.
 var ErrIsDirectory = errors.New("is a directory")
-
-// ClosedError says that the account's window is closed.
-type ClosedError struct {
-	Window *window.Schedule
-	Next   time.Time // when it opens again; zero: never
-}
-
-func (e *ClosedError) Error() string {
-	if e.Next.IsZero() {
-		return fmt.Sprintf("downloads are not allowed to this account (window %q)", e.Window)
-	}
-	return fmt.Sprintf("downloads are allowed from %s, %s (window %q)",
-		e.Next.UTC().Format(time.RFC3339), e.Next.In(e.Window.Location()).Format("Monday 2 January 2006 15:04 MST"), e.Window)
-}
 
 // Node describes a file or directory of the tree.
 type Node struct {
@@ -54,7 +40,7 @@ type ranges interface {
 type File struct {
 	Node
 	content ranges
-	permit  *Permit // nil: anybody may read it at any speed
+	permit  *account.Permit // nil: anybody may read it at any speed
 	release func()
 }
 

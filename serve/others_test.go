@@ -13,6 +13,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
@@ -50,7 +51,7 @@ func TestOthers(t *testing.T) {
 	s.Others = nil
 	s.Publish("20261122", pages)
 
-	read := func(a *serve.Account, name string, off, n int64) (string, serve.Node, error) {
+	read := func(a *account.Account, name string, off, n int64) (string, serve.Node, error) {
 		f, err := s.Library.Open(t.Context(), a, name)
 		if err != nil {
 			return "", serve.Node{}, err

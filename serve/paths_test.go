@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
@@ -28,7 +29,7 @@ func FuzzPaths(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	account := &serve.Account{Name: "waseda", Domains: []string{"waseda.ac.jp"}}
+	account := &account.Account{Name: "waseda", Domains: []string{"waseda.ac.jp"}}
 	for _, name := range []string{
 		"/", "/README", "/LATEST", "/editions/20261121/MANIFEST", "/editions/20261121/00001/HOSTS", "/feed/LATEST", "/feed/000000",
 		"/jp/ac/waseda/www/20261121.tar.gz", "/jp/ac/waseda/w+/www/20261121-20261122.wacz", "/jp/ac/keio/www/current.cdxj", "/jp/ac/waseda/www_8080/all.members.tar.gz",

@@ -74,7 +74,7 @@ Questions: {{.}}
 
 func (v *visit) writeReadme(_ context.Context, w io.Writer) error {
 	domains := strings.Join(v.account.Domains, " ")
-	if v.scope.all() {
+	if v.scope.Everything() {
 		domains = "every host"
 	}
 	quota := "any number of bytes"

@@ -19,6 +19,7 @@ import (
 	"sheaf/archive/urlindex"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 )
 
@@ -28,7 +29,7 @@ type scene struct {
 	t       *testing.T
 	r       *rand.Rand
 	without *serve.Library
-	readers []*serve.Account
+	readers []*account.Account
 	day     int
 	cuts    int
 }
@@ -44,7 +45,7 @@ func newScene(t *testing.T, r *rand.Rand) *scene {
 	if s.without, err = serve.NewLibrary(serve.Options{Catalog: s.Catalog, Store: s.Store}); err != nil {
 		t.Fatal(err)
 	}
-	s.readers = []*serve.Account{everyone, s.Account("some", "always", "a.example.jp", "www.example.jp", "192.0.2.7"), s.Account("org", "always", "org")}
+	s.readers = []*account.Account{everyone, s.Account("some", "always", "a.example.jp", "www.example.jp", "192.0.2.7"), s.Account("org", "always", "org")}
 	return s
 }
 
@@ -115,7 +116,7 @@ func (s *scene) search() serve.Search {
 }
 
 // results tells all of a search, and where it can be gone on with.
-func results(t *testing.T, l *serve.Library, a *serve.Account, search serve.Search) (lines []string, at []serve.Position) {
+func results(t *testing.T, l *serve.Library, a *account.Account, search serve.Search) (lines []string, at []serve.Position) {
 	t.Helper()
 	r, err := l.Search(t.Context(), a, search)
 	if err != nil {
@@ -204,7 +205,7 @@ func TestIndexMakesNoDifference(t *testing.T) {
 }
 
 // compareCuts divides a search, and puts what is found together again.
-func (s *scene) compareCuts(a *serve.Account, search serve.Search, want []string) {
+func (s *scene) compareCuts(a *account.Account, search serve.Search, want []string) {
 	s.t.Helper()
 	if search.After = nil; search.Reverse {
 		return
@@ -234,7 +235,7 @@ func (s *scene) compareCuts(a *serve.Account, search serve.Search, want []string
 }
 
 // compareURL asks for one URL's records, and for what is like it.
-func (s *scene) compareURL(a *serve.Account) {
+func (s *scene) compareURL(a *account.Account) {
 	s.t.Helper()
 	url := fmt.Sprintf("http://%s/%s", sceneHosts[s.r.IntN(len(sceneHosts))], []string{"a", "a/b", "nothing", "z"}[s.r.IntN(4)])
 	var told [2][]string

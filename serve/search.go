@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/serve/account"
 )
 
 // Match says which records belong to a Target.
@@ -86,7 +87,7 @@ type Results struct {
 }
 
 // Search looks for records as the account sees them.
-func (l *Library) Search(ctx context.Context, a *Account, s Search) (*Results, error) {
+func (l *Library) Search(ctx context.Context, a *account.Account, s Search) (*Results, error) {
 	v, err := l.visit(ctx, a)
 	if err != nil {
 		return nil, err

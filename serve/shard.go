@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // The texts of an edition that brought very many hosts are listed in shards of
@@ -99,7 +100,7 @@ func (v *visit) hostsOf(all iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[*h
 func (v *visit) editionLines(ctx context.Context, edition string, within span) iter.Seq2[catalog.SegmentEntry, error] {
 	var roots []string // as keys
 	for _, root := range v.scope {
-		roots = append(roots, strings.ReplaceAll(root, "/", ","))
+		roots = append(roots, account.KeyPrefix(root))
 	}
 	slices.Sort(roots)
 	return func(yield func(catalog.SegmentEntry, error) bool) {
@@ -115,7 +116,7 @@ func (v *visit) editionLines(ctx context.Context, edition string, within span) i
 					break
 				}
 				after = key
-				if v.scope.holds(archive.HostPath(l.Host)) && !yield(l, nil) {
+				if v.scope.Holds(archive.HostPath(l.Host)) && !yield(l, nil) {
 					return
 				}
 			}

@@ -9,6 +9,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // page is how many children of a directory are asked for at once.
@@ -35,11 +36,11 @@ func (v *visit) treeDirectory(ctx context.Context, place string) (*entry, error)
 
 // exists reports whether the account sees a host at or below a place.
 func (v *visit) exists(ctx context.Context, place string) (bool, error) {
-	if v.scope.holds(place) {
+	if v.scope.Holds(place) {
 		return v.populated(ctx, place)
 	}
 	for _, root := range v.scope {
-		if !within(root, place) {
+		if !account.Within(root, place) {
 			continue
 		}
 		if ok, err := v.populated(ctx, root); ok || err != nil {
@@ -75,7 +76,7 @@ func (v *visit) otherPorts(ctx context.Context, place string) ([]catalog.Child, 
 	}
 	var ports []catalog.Child
 	for _, c := range beside {
-		if rest, ok := strings.CutPrefix(c.Name, base); ok && c.Leaf && isPort(rest) {
+		if rest, ok := strings.CutPrefix(c.Name, base); ok && c.Leaf && account.IsPort(rest) {
 			ports = append(ports, c)
 		}
 	}
@@ -85,7 +86,7 @@ func (v *visit) otherPorts(ctx context.Context, place string) ([]catalog.Child, 
 // treeChildren yields the directories below a place whose names begin with letters,
 // fanned out where they are many.
 func (v *visit) treeChildren(ctx context.Context, place, letters string) iter.Seq2[Node, error] {
-	if !v.scope.holds(place) {
+	if !v.scope.Holds(place) {
 		return beginning(letters, v.waysDown(ctx, place))
 	}
 	return func(yield func(Node, error) bool) {
@@ -108,7 +109,7 @@ func (v *visit) waysDown(ctx context.Context, place string) iter.Seq2[Node, erro
 		last := ""
 		for _, root := range v.scope { // sorted, so the same way down comes together
 			rest, ok := strings.CutPrefix(root, place)
-			if !ok || !within(root, place) || isPort(rest) {
+			if !ok || !account.Within(root, place) || account.IsPort(rest) {
 				continue
 			}
 			name, below, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
@@ -145,7 +146,7 @@ func (v *visit) waysDown(ctx context.Context, place string) iter.Seq2[Node, erro
 
 // host returns the host at a place as the account sees it; nil where there is none.
 func (v *visit) host(ctx context.Context, place string) (*host, error) {
-	if !v.scope.holds(place) {
+	if !v.scope.Holds(place) {
 		return nil, nil
 	}
 	name, err := archive.HostFromPath(place)

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 )
 
 // walk goes through the hosts at and below a place, on every port, as far as the
@@ -44,7 +45,7 @@ func (r *Results) walk(ctx context.Context, place string, at Position, after *Po
 // the account's scope, in the order of a search, from the one whose key is from on. Of that, which need not
 // be there any more, it knows the name only.
 func (v *visit) hostsUnder(ctx context.Context, place, from string, visit func(catalog.HostInfo) error) error {
-	for _, root := range v.scope.under(place) {
+	for _, root := range v.scope.Under(place) {
 		for _, prefix := range subtree(root) {
 			if g := from + " "; from != "" && g > prefix && !strings.HasPrefix(g, prefix) {
 				continue // all of it lies before
@@ -63,7 +64,7 @@ func (v *visit) hostsWithin(ctx context.Context, root, prefix, from string, visi
 	if from != "" && strings.HasPrefix(from+" ", prefix) {
 		last = from
 		place := strings.ReplaceAll(from, ",", "/")
-		if name, err := archive.HostFromPath(place); err == nil && within(place, root) {
+		if name, err := archive.HostFromPath(place); err == nil && account.Within(place, root) {
 			if err := visit(catalog.HostInfo{Host: name, SURT: from}); err != nil {
 				return err
 			}
@@ -76,7 +77,7 @@ func (v *visit) hostsWithin(ctx context.Context, root, prefix, from string, visi
 		}
 		for _, h := range some {
 			last = h.SURT
-			if !within(archive.HostPath(h.Host), root) {
+			if !account.Within(archive.HostPath(h.Host), root) {
 				continue
 			}
 			if err := visit(h); err != nil {
@@ -96,6 +97,6 @@ func subtree(place string) []string {
 	if place == "" {
 		return []string{""}
 	}
-	key := strings.ReplaceAll(place, "/", ",")
+	key := account.KeyPrefix(place)
 	return []string{key + " ", key + ",", key + "_"}
 }

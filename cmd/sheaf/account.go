@@ -12,7 +12,7 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/window"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd"
 )
@@ -45,7 +45,7 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 }
 
 // change is what the flags that were given ask for.
-func (f *accountFlags) change(cmd *cobra.Command) (c serve.Change, err error) {
+func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) {
 	given := cmd.Flags().Changed
 	if given("domain") {
 		c.Domains = f.domains
@@ -95,7 +95,7 @@ func accountAddCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wanted := httpd.NewAccount{Account: serve.Account{
+			wanted := httpd.NewAccount{Account: account.Account{
 				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate,
 			}, Password: flags.password}
 			if change.Quota != nil {

@@ -20,13 +20,14 @@ import (
 	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
 
 // Options of a handler. Library, Accounts and Recorder are needed.
 type Options struct {
 	Library  *serve.Library
-	Accounts *serve.Accounts
+	Accounts *account.Accounts
 	Recorder serve.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
 	Log      *slog.Logger       // default: slog.Default
@@ -51,14 +52,14 @@ type handler struct {
 // Login implements ftp.Handler. "ftp" is another name of "anonymous", as usual.
 func (h handler) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
 	if user == "ftp" {
-		user = serve.Anonymous
+		user = account.Anonymous
 	}
-	account, err := h.Accounts.Login(ctx, user, password, remote.String())
+	a, err := h.Accounts.Login(ctx, user, password, remote.String())
 	var tooMany *guesses.TooMany
 	if errors.As(err, &tooMany) {
 		return nil, &ftp.Error{Code: 421, Msg: sentence(tooMany)}
 	}
-	if errors.Is(err, serve.ErrCredentials) {
+	if errors.Is(err, account.ErrCredentials) {
 		text := "Wrong account or password"
 		if h.Library.Contact != "" {
 			text += "; questions: " + h.Library.Contact
@@ -69,14 +70,14 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
 	}
-	return &session{handler: h, name: account.Name, account: h.Accounts.Follow(account.From(remote.String())), remote: remote.String()}, nil
+	return &session{handler: h, name: a.Name, account: h.Accounts.Follow(a.From(remote.String())), remote: remote.String()}, nil
 }
 
 // session is one account's connection.
 type session struct {
 	handler
 	name    string
-	account *serve.Following
+	account *account.Following
 	remote  string
 }
 
@@ -178,7 +179,7 @@ func (s *session) Close() error {
 
 // answer turns the library's errors into FTP replies.
 func answer(name string, err error) error {
-	var closed *serve.ClosedError
+	var closed *account.ClosedError
 	var quota *bandwidth.QuotaError
 	switch {
 	case errors.Is(err, serve.ErrNotFound):
@@ -189,7 +190,7 @@ func answer(name string, err error) error {
 		return &ftp.Error{Code: 450, Msg: sentence(closed)}
 	case errors.As(err, &quota):
 		return &ftp.Error{Code: 450, Msg: sentence(quota)}
-	case errors.Is(err, serve.ErrNoAccount):
+	case errors.Is(err, account.ErrNoAccount):
 		return &ftp.Error{Code: 421, Msg: goneText}
 	}
 	return err

@@ -21,13 +21,14 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/servetest"
 )
 
 var (
-	day     = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	account = &serve.Account{Name: "jp", Domains: []string{"jp"}}
+	day    = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	reader = &account.Account{Name: "jp", Domains: []string{"jp"}}
 )
 
 const (
@@ -114,7 +115,7 @@ func TestTreeIsTheLibrarys(t *testing.T) {
 			}
 		}
 		seen := 0
-		for n, err := range s.Library.List(t.Context(), account, name) {
+		for n, err := range s.Library.List(t.Context(), reader, name) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +129,7 @@ func TestTreeIsTheLibrarys(t *testing.T) {
 				continue
 			}
 			files++
-			f, err := s.Library.Open(t.Context(), account, path.Join(name, n.Name))
+			f, err := s.Library.Open(t.Context(), reader, path.Join(name, n.Name))
 			if err != nil {
 				t.Fatal(err)
 			}

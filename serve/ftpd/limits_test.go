@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/servetest"
 )
@@ -27,7 +27,7 @@ func noise(n int) string {
 }
 
 // change changes the account jp of a site.
-func change(t *testing.T, s *servetest.Site, c serve.Change) {
+func change(t *testing.T, s *servetest.Site, c account.Change) {
 	t.Helper()
 	if _, err := s.Accounts.Change(t.Context(), "jp", c); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func begun(t *testing.T, f func(t *testing.T, s *servetest.Site, addr string, r 
 			s, addr := newSite(t)
 			s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(512<<10), day)}})
 			want := retr(t, login(t, addr, "jp"), dir+name, 0)
-			change(t, s, serve.Change{Rate: rate(t, "4KiB")})
+			change(t, s, account.Change{Rate: rate(t, "4KiB")})
 			r, err := login(t, addr, "jp").Retr(dir + name)
 			if err != nil {
 				t.Fatal(err)
@@ -68,7 +68,7 @@ func begun(t *testing.T, f func(t *testing.T, s *servetest.Site, addr string, r 
 // A transfer that would take minutes ends in no time when its account's rate is raised.
 func TestRateChangesWhileATransferRuns(t *testing.T) {
 	begun(t, func(t *testing.T, s *servetest.Site, _ string, r io.ReadCloser, got, want []byte) {
-		change(t, s, serve.Change{Rate: rate(t, "unlimited")})
+		change(t, s, account.Change{Rate: rate(t, "unlimited")})
 		rest, err := io.ReadAll(r)
 		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(append(got, rest...), want) {
 			t.Errorf("%d of %d bytes, %v", len(got)+len(rest), len(want), err)
@@ -111,7 +111,7 @@ func TestDeletedAccountEndsItsSessions(t *testing.T) {
 func TestWindowClosesWhileATransferRuns(t *testing.T) {
 	begun(t, func(t *testing.T, s *servetest.Site, addr string, r io.ReadCloser, got, want []byte) {
 		shut := s.Account("other", "never", "jp").Window
-		change(t, s, serve.Change{Window: shut, Rate: rate(t, "unlimited")})
+		change(t, s, account.Change{Window: shut, Rate: rate(t, "unlimited")})
 		rest, err := io.ReadAll(r)
 		if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(append(got, rest...), want) {
 			t.Errorf("%d of %d bytes, %v", len(got)+len(rest), len(want), err)
@@ -129,7 +129,7 @@ func TestQuotaIsTold(t *testing.T) {
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/big", noise(512<<10), day)}})
 	c := login(t, addr, "jp")
 	half := int64(len(retr(t, c, dir+"20261122.tar.gz", 0))) / 2
-	change(t, s, serve.Change{Quota: &half})
+	change(t, s, account.Change{Quota: &half})
 	var reply *textproto.Error
 	tomorrow := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
 	_, err := c.Retr(dir + "20261122.tar.gz")
@@ -146,7 +146,7 @@ func TestQuotaIsTold(t *testing.T) {
 func TestQuotaEndsATransfer(t *testing.T) {
 	begun(t, func(t *testing.T, s *servetest.Site, _ string, r io.ReadCloser, got, want []byte) {
 		quota := int64(len(want)) / 4 // the file has been fetched once already
-		change(t, s, serve.Change{Quota: &quota})
+		change(t, s, account.Change{Quota: &quota})
 		rest, readErr := io.ReadAll(r)
 		err := errors.Join(readErr, r.Close())
 		if len(got)+len(rest) >= len(want) || err == nil || !strings.Contains(err.Error(), "451") || !strings.Contains(err.Error(), "the next day begins") {

@@ -25,6 +25,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/servetest"
 )
@@ -278,15 +279,15 @@ func TestServeForBenchmark(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	accounts, err := serve.NewAccounts(database, nil)
+	accounts, err := account.NewAccounts(database, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	account := serve.Account{Name: "jp", Domains: []string{"jp"}}
+	reader := account.Account{Name: "jp", Domains: []string{"jp"}}
 	if text := os.Getenv(benchRate); text != "" {
-		account.Rate = rate(t, text)
+		reader.Rate = rate(t, text)
 	}
-	_, _, createErr := accounts.Create(t.Context(), account, "jp")
+	_, _, createErr := accounts.Create(t.Context(), reader, "jp")
 	library, err := serve.NewLibrary(serve.Options{Catalog: cat, Store: st, Accounts: accounts, Lag: time.Second})
 	if err := errors.Join(err, createErr); err != nil {
 		t.Fatal(err)

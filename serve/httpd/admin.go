@@ -7,7 +7,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // PathAccounts is where operators keep accounts.
@@ -19,7 +19,7 @@ const maxAccount = 64 << 10
 // NewAccount is the body of POST /v1/admin/accounts, and its answer. Without a
 // password one is made up; the answer is the only place that ever shows it.
 type NewAccount struct {
-	serve.Account
+	account.Account
 	Password string `json:"password,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type AccountList struct {
 
 // AccountLine is an account and how many bytes it has fetched today.
 type AccountLine struct {
-	serve.Account
+	account.Account
 	Today int64 `json:"today"`
 }
 
@@ -67,9 +67,9 @@ func (s *server) createAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	created, password, err := s.Accounts.Create(r.Context(), wanted.Account, wanted.Password)
 	switch {
-	case errors.Is(err, serve.ErrAccountExists):
+	case errors.Is(err, account.ErrExists):
 		return problem.New(http.StatusConflict, "exists", err.Error())
-	case errors.Is(err, serve.ErrAccount):
+	case errors.Is(err, account.ErrInvalid):
 		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
 	case err != nil:
 		return err
@@ -78,17 +78,17 @@ func (s *server) createAccount(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, http.StatusCreated, NewAccount{created, password})
 }
 
-// changeAccount changes what the body, a serve.Change, names; transfers that run go on under it.
+// changeAccount changes what the body, a account.Change, names; transfers that run go on under it.
 func (s *server) changeAccount(w http.ResponseWriter, r *http.Request) error {
-	var change serve.Change
+	var change account.Change
 	if err := decode(w, r, &change); err != nil {
 		return err
 	}
 	changed, err := s.Accounts.Change(r.Context(), mux.Vars(r)["name"], change)
 	switch {
-	case errors.Is(err, serve.ErrNoAccount):
+	case errors.Is(err, account.ErrNoAccount):
 		return problem.New(http.StatusNotFound, "not_found", err.Error())
-	case errors.Is(err, serve.ErrAccount):
+	case errors.Is(err, account.ErrInvalid):
 		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
 	case err != nil:
 		return err
@@ -113,7 +113,7 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 
 func (s *server) deleteAccount(w http.ResponseWriter, r *http.Request) error {
 	err := s.Accounts.Delete(r.Context(), mux.Vars(r)["name"])
-	if errors.Is(err, serve.ErrNoAccount) {
+	if errors.Is(err, account.ErrNoAccount) {
 		return problem.New(http.StatusNotFound, "not_found", err.Error())
 	}
 	if err != nil {

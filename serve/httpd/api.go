@@ -10,7 +10,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/problem"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 const defaultLimit, maxLimit = 1000, 10000
@@ -46,7 +46,7 @@ type VersionDocument struct {
 	Catalog int64  `json:"catalog"` // number of the newest catalog version
 }
 
-func (s *server) hosts(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) hosts(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	query := r.URL.Query()
 	limit, err := number(query, "limit", defaultLimit, 1, maxLimit)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *server) hosts(w http.ResponseWriter, r *http.Request, a *serve.Account)
 	return answerJSON(w, http.StatusOK, list)
 }
 
-func (s *server) editions(w http.ResponseWriter, r *http.Request, _ *serve.Account) error {
+func (s *server) editions(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	editions, err := s.Library.Editions(r.Context())
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *server) editions(w http.ResponseWriter, r *http.Request, _ *serve.Accou
 	return answerJSON(w, http.StatusOK, EditionList{Editions: append([]catalog.Edition{}, editions...)})
 }
 
-func (s *server) version(w http.ResponseWriter, r *http.Request, _ *serve.Account) error {
+func (s *server) version(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	n, err := s.Library.Version(r.Context())
 	if err != nil {
 		return err

@@ -12,14 +12,14 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
 
 // asked serves an archive to fuzzers; nobody waits for changes.
 func asked(f *testing.F) http.Handler {
-	s := servetest.New(f, &serve.Account{Domains: []string{"jp"}})
+	s := servetest.New(f, &account.Account{Domains: []string{"jp"}})
 	for _, d := range []int{21, 22} {
 		s.Publish(fmt.Sprintf("202611%d", d), map[string][]*archive.Record{
 			host:              {servetest.Page(page, noise(5000), at(d, 1))},

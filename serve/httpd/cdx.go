@@ -15,6 +15,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/query"
 )
 
@@ -30,7 +31,7 @@ const flushAt = 64 << 10
 // cdx serves GET and POST /v1/cdx: index lines of the records that a query asks
 // for (see package query). A POST's body names URLs and hosts, one a line. An
 // answer may hold fewer lines than the limit, even none, and still go on: the Link header says so.
-func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	if r.URL.Query().Has("originals") {
 		return &query.ParamError{Name: "originals", Value: r.URL.Query().Get("originals"), Why: "is for files; index lines tell of revisits as they are"}
 	}
@@ -95,7 +96,7 @@ func (s *server) cdx(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 
 // countPages tells how many pages an answer has: as pywb does, in JSON, and as text the
 // number alone, as the Internet Archive does.
-func (s *server) countPages(w http.ResponseWriter, r *http.Request, a *serve.Account, q *query.Query) error {
+func (s *server) countPages(w http.ResponseWriter, r *http.Request, a *account.Account, q *query.Query) error {
 	pages, err := q.Pages(r.Context(), s.Library, a)
 	if err != nil {
 		return err

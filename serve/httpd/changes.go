@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/feed"
 )
 
@@ -35,7 +36,7 @@ const (
 	maxSelected = 100 // of surt, domain and host together
 )
 
-func (s *server) changes(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) changes(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	query := r.URL.Query()
 	since, err1 := number(query, "since", 0, 0, math.MaxInt64)
 	limit, err2 := number(query, "limit", defaultLimit, 1, maxLimit)

@@ -16,6 +16,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -135,7 +136,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 	late := make(chan error, 1)
 	go func() {
-		_, err := s.Library.Changes(t.Context(), &serve.Account{Domains: []string{"*"}}, serve.Selection{}, feed.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
+		_, err := s.Library.Changes(t.Context(), &account.Account{Domains: []string{"*"}}, serve.Selection{}, feed.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
 		late <- err
 	}()
 	close(stopping)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/query"
 )
 
@@ -24,7 +25,7 @@ type CoverageList struct {
 
 // coverage serves GET and POST /v1/coverage: what was not collected, and why. It takes
 // url, matchType, from and to as /v1/cdx does, a limit, a cursor, and a body's list.
-func (s *server) coverage(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	values := r.URL.Query()
 	for _, name := range notOfCoverage {
 		if values.Has(name) {

@@ -18,6 +18,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -29,7 +30,7 @@ const flips = 48
 // should: a small page is refused before its first byte, a large one is cut off before its last.
 func TestDamageIsNeverShown(t *testing.T) {
 	t.Parallel()
-	s := servetest.New(t, &serve.Account{Name: serve.Anonymous, Domains: []string{"jp"}})
+	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
 	const base = "http://www.example.jp/"
 	long := strings.Repeat("<p>"+prose+"</p>\n", 9000)
 	random := rand.New(rand.NewPCG(12, 4))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
 )
@@ -49,7 +50,7 @@ type DiffSpan struct {
 }
 
 // diffForm serves /diff?from=&to=&url=, which the list of versions asks for.
-func (s *server) diffForm(w http.ResponseWriter, r *http.Request, _ *serve.Account) error {
+func (s *server) diffForm(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 	query := r.URL.Query()
 	url, err := replay.ParseURL(query.Get("url"))
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *server) diffForm(w http.ResponseWriter, r *http.Request, _ *serve.Accou
 }
 
 // diff serves /diff/<timestamp>/<timestamp>/<URL>.
-func (s *server) diff(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) diff(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	first, rest, _ := strings.Cut(target(r, pathDiff), "/")
 	second, rest, _ := strings.Cut(rest, "/")
 	from, err := replay.ParseTimestamp(first)
@@ -95,7 +96,7 @@ func (s *server) diff(w http.ResponseWriter, r *http.Request, a *serve.Account) 
 		found(w, s.origin(r)+diffPath(all[all.nearest(from, nil)].Time, all[all.nearest(to, nil)].Time, url))
 		return nil
 	}
-	permit, err := s.Library.Begin(r.Context(), a)
+	permit, err := s.Library.Access.Begin(r.Context(), a)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"sheaf/internal/extent"
 	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // maxRanges is how many ranges one request may ask for. A longer list is not
@@ -22,7 +23,7 @@ import (
 const maxRanges = 64
 
 // file serves one file of the tree, under the name download where one is given.
-func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, name, download string) error {
+func (s *server) file(w http.ResponseWriter, r *http.Request, a *account.Account, name, download string) error {
 	if r.Method == http.MethodHead {
 		node, err := s.Library.Stat(r.Context(), a, name)
 		if err == nil && node.Dir {
@@ -45,7 +46,7 @@ func (s *server) file(w http.ResponseWriter, r *http.Request, a *serve.Account, 
 }
 
 // sendFile sends an open file, which is recorded under its name.
-func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *serve.Account, f *serve.File, name, download string) error {
+func (s *server) sendFile(w http.ResponseWriter, r *http.Request, a *account.Account, f *serve.File, name, download string) error {
 	boundRanges(r)
 	describe(w.Header(), f.Node, download)
 	if r.Method == http.MethodHead {

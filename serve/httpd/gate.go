@@ -9,7 +9,7 @@ import (
 
 	"sheaf/internal/peer"
 	"sheaf/internal/problem"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // How many searches go on at once: of one account, and of all.
@@ -51,7 +51,7 @@ func newPolls() *gate {
 
 // enterSearch lets a query in, before its body is read, or fails with the problem to answer.
 // Leave must be called at its end.
-func (s *server) enterSearch(r *http.Request, a *serve.Account) (leave func(), err error) {
+func (s *server) enterSearch(r *http.Request, a *account.Account) (leave func(), err error) {
 	who := payer(r, a)
 	if r.Method != http.MethodPost {
 		return s.searches.enter(who)
@@ -69,8 +69,8 @@ func (s *server) enterSearch(r *http.Request, a *serve.Account) (leave func(), e
 }
 
 // payer is who a request counts for: its account; of those who gave no name, each address is one.
-func payer(r *http.Request, a *serve.Account) string {
-	if a.Name != serve.Anonymous {
+func payer(r *http.Request, a *account.Account) string {
+	if a.Name != account.Anonymous {
 		return a.Name
 	}
 	return a.Name + " " + peer.Network(peer.Addr(r.RemoteAddr)).String()

@@ -41,6 +41,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
@@ -50,7 +51,7 @@ import (
 // Options of the handlers. Library, Accounts, Recorder and Operator are needed.
 type Options struct {
 	Library  *serve.Library
-	Accounts *serve.Accounts
+	Accounts *account.Accounts
 	Recorder serve.Recorder
 	Operator func(http.Handler) http.Handler // lets operators pass and nobody else
 	Version  string                          // of the program, for /v1/version
@@ -111,7 +112,7 @@ func Register(r *mux.Router, opt Options) error {
 		opt.Zone = time.UTC
 	}
 	s := &server{Options: opt, sameOrigin: SameOrigin(opt.Public), searches: newSearches(), lists: newLists(), polls: newPolls(), comparing: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	get := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
+	get := func(path string, h func(http.ResponseWriter, *http.Request, *account.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
 	r.HandleFunc("/pub", func(w http.ResponseWriter, r *http.Request) { moved(w, r, "/pub/") })
@@ -139,7 +140,7 @@ func Register(r *mux.Router, opt Options) error {
 }
 
 // authenticated passes requests on with the account whose credentials they carry.
-func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *serve.Account) error) http.Handler {
+func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *account.Account) error) http.Handler {
 	return unstall(stallTime, allowOrigins(s.sameOrigin(problem.Handler(s.Log, func(w http.ResponseWriter, r *http.Request) error {
 		account, err := s.login(r)
 		if err == nil {
@@ -149,13 +150,13 @@ func (s *server) authenticated(next func(http.ResponseWriter, *http.Request, *se
 	}))))
 }
 
-func (s *server) login(r *http.Request) (*serve.Account, error) {
+func (s *server) login(r *http.Request) (*account.Account, error) {
 	name, password, given := r.BasicAuth()
 	if !given {
 		if a := s.Accounts.Anonymous(); a != nil {
 			return a.From(r.RemoteAddr), nil
 		}
-		return nil, serve.ErrCredentials
+		return nil, account.ErrCredentials
 	}
 	account, err := s.Accounts.Login(r.Context(), name, password, r.RemoteAddr)
 	if err != nil {
@@ -166,7 +167,7 @@ func (s *server) login(r *http.Request) (*serve.Account, error) {
 
 // answer turns the library's errors into problems.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error {
-	var closed *serve.ClosedError
+	var closed *account.ClosedError
 	var quota *bandwidth.QuotaError
 	var damage *serve.DamageError
 	var tooMany *guesses.TooMany
@@ -176,7 +177,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, serve.ErrCredentials):
+	case errors.Is(err, account.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
 		detail := "give the name and password of an account, by HTTP Basic"
 		if _, _, given := r.BasicAuth(); given {
@@ -185,7 +186,7 @@ func (s *server) answer(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusUnauthorized, "credentials", detail)
 	case errors.As(err, &tooMany):
 		return tooMany.Problem()
-	case errors.Is(err, serve.ErrAway):
+	case errors.Is(err, account.ErrAway):
 		s.Log.ErrorContext(r.Context(), "login failed", "err", err)
 		p := problem.New(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment")
 		p.Next = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)

@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
 )
@@ -45,7 +45,7 @@ type JobList struct {
 	Jobs []JobStatus `json:"jobs"`
 }
 
-func (s *server) registerJobs(r *mux.Router, get func(string, func(http.ResponseWriter, *http.Request, *serve.Account) error)) {
+func (s *server) registerJobs(r *mux.Router, get func(string, func(http.ResponseWriter, *http.Request, *account.Account) error)) {
 	r.Handle(PathPages+archiveForm, s.authenticated(s.postPages)).Methods(http.MethodPost)
 	get(PathJobs, s.listJobs)
 	get(PathJobs+"/{id}", s.job)
@@ -55,7 +55,7 @@ func (s *server) registerJobs(r *mux.Router, get func(string, func(http.Response
 
 // postPages serves POST /v1/pages<form>: the query becomes a job. The body may name
 // URLs and hosts, as /v1/cdx's may.
-func (s *server) postPages(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) postPages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	leave, err := s.lists.enter(payer(r, a))
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func statusOf(j *jobs.Job) JobStatus {
 
 func resultPath(j *jobs.Job) string { return PathJobs + "/" + j.ID + "/" + resultName + j.Form }
 
-func (s *server) listJobs(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) listJobs(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	all, err := s.Jobs.List(r.Context(), a.Name)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	return answerJSON(w, http.StatusOK, list)
 }
 
-func (s *server) job(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) job(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	j, err := s.Jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
 	if err != nil {
 		return s.jobProblem(err)
@@ -123,7 +123,7 @@ func (s *server) job(w http.ResponseWriter, r *http.Request, a *serve.Account) e
 	return answerJSON(w, http.StatusOK, statusOf(j))
 }
 
-func (s *server) deleteJob(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) deleteJob(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	if err := s.Jobs.Delete(r.Context(), a.Name, mux.Vars(r)["id"]); err != nil {
 		return s.jobProblem(err)
 	}
@@ -133,7 +133,7 @@ func (s *server) deleteJob(w http.ResponseWriter, r *http.Request, a *serve.Acco
 
 // jobResult serves what a job has gathered. It stays the same file whatever is
 // published, so that it can be resumed for as long as it is kept; a take-down in it ends that.
-func (s *server) jobResult(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) jobResult(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	j, err := s.Jobs.Get(r.Context(), a.Name, mux.Vars(r)["id"])
 	if err == nil && j.Form != mux.Vars(r)["form"] {
 		err = jobs.ErrNotFound

@@ -8,7 +8,7 @@ import (
 	"sheaf/internal/acked"
 	"sheaf/internal/peer"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // download is a file that is being sent, and what is noted of it. Bytes and time are by what the
@@ -25,7 +25,7 @@ type download struct {
 }
 
 // beginDownload begins to measure what is sent to w.
-func (s *server) beginDownload(r *http.Request, a *serve.Account, name string, out *counter) *download {
+func (s *server) beginDownload(r *http.Request, a *account.Account, name string, out *counter) *download {
 	d := &download{server: s, out: out, note: transfers.Transfer{
 		At: time.Now(), Direction: transfers.Download, Protocol: "http", Who: a.Name, Name: name, Remote: r.RemoteAddr,
 	}}

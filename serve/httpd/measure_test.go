@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/peer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -25,7 +25,7 @@ import (
 // Downloads are measured by what their clients acknowledge. All has one site: making it takes long.
 func TestDownloadsAreMeasured(t *testing.T) {
 	t.Parallel()
-	s := servetest.New(t, &serve.Account{Name: serve.Anonymous, Domains: []string{"jp"}})
+	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
 	var records []*archive.Record
 	for i := range 2 {
 		records = append(records, servetest.Page(fmt.Sprintf("http://%s/%d", host, i), hex(uint64(i), 2<<20), day))

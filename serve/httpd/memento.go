@@ -9,6 +9,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/replay"
 )
 
@@ -17,7 +18,7 @@ import (
 
 // timeGate serves /timegate/<URL>: it leads to the version nearest to Accept-Datetime,
 // without which that is the newest (RFC 7089, 4.2.1 and 4.5.3).
-func (s *server) timeGate(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) timeGate(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	w.Header().Set("Vary", "accept-datetime")
 	url, err := replay.ParseURL(target(r, pathTimeGate))
 	if err != nil {

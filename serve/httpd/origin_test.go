@@ -15,7 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -23,7 +23,7 @@ import (
 // named is a service with a page that everybody may read, as it answers requests for any host name.
 func named(t *testing.T, opt httpd.Options) http.Handler {
 	t.Helper()
-	s := servetest.New(t, &serve.Account{Name: serve.Anonymous, Domains: []string{"jp"}})
+	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page(page, "<p>Monday</p>", at(22, 1))}})
 	router := mux.NewRouter()
 	opt.Library, opt.Accounts, opt.Recorder = s.Library, s.Accounts, s.Log

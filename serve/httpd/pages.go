@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/query"
 )
 
@@ -27,7 +28,7 @@ var lineParameters = []string{"output", "fl", "fields", "showResumeKey", "resolv
 // that is never compressed anew, with its size, a strong ETag and Range. The file is
 // what the query gives now: the ETag changes with it. What takes too long, or is too
 // much, is a job's (see postPages).
-func (s *server) pages(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	leave, err := s.enterSearch(r, a)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (s *server) pages(w http.ResponseWriter, r *http.Request, a *serve.Account)
 }
 
 // gather puts together what a query asks for, within the budget of an answer.
-func (s *server) gather(ctx context.Context, a *serve.Account, q *query.Query, suffix string) (*serve.Gathering, error) {
+func (s *server) gather(ctx context.Context, a *account.Account, q *query.Query, suffix string) (*serve.Gathering, error) {
 	to, err := s.Library.Gather(a, suffix)
 	if err != nil {
 		return nil, err

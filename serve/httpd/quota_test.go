@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // Who has used up the day's bytes is told when to come again, in words and in Retry-After.
@@ -17,7 +17,7 @@ func TestQuotaIsTold(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	quota := int64(1)
-	if _, err := s.Accounts.Change(t.Context(), "jp", serve.Change{Quota: &quota}); err != nil {
+	if _, err := s.Accounts.Change(t.Context(), "jp", account.Change{Quota: &quota}); err != nil {
 		t.Fatal(err)
 	}
 	resp, body := s.do(t, http.MethodGet, "jp", file)

@@ -12,7 +12,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // pathReplay is where ReplayWeb.page runs, if the operator has given its files.
@@ -59,7 +59,7 @@ func isAt(r *http.Request, origin *url.URL) bool {
 
 // registerReplay mounts ReplayWeb.page, or what says that it is not here.
 func (s *server) registerReplay(r *mux.Router) error {
-	mount := func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
+	mount := func(path string, h func(http.ResponseWriter, *http.Request, *account.Account) error) {
 		r.Handle(path, s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
 	}
 	missing := func(detail string) error { return problem.New(http.StatusNotFound, "no_replay", detail) }
@@ -69,7 +69,7 @@ func (s *server) registerReplay(r *mux.Router) error {
 			why = "ReplayWeb.page runs stored scripts, and only at an origin of its own, which is not set up here (setting replay.origin); stored pages can be read at /web/"
 			s.Log.Warn("ReplayWeb.page is not offered: replay.dir is set, and replay.origin is not", "replay.dir", s.Replay)
 		}
-		r.PathPrefix(pathReplay).Handler(s.authenticated(func(http.ResponseWriter, *http.Request, *serve.Account) error { return missing(why) }))
+		r.PathPrefix(pathReplay).Handler(s.authenticated(func(http.ResponseWriter, *http.Request, *account.Account) error { return missing(why) }))
 		return nil
 	}
 	origin, err := url.Parse(s.ReplayOrigin)
@@ -77,8 +77,8 @@ func (s *server) registerReplay(r *mux.Router) error {
 		return fmt.Errorf("httpd: replay.origin: %w", err)
 	}
 	mountAnywhere := mount
-	mount = func(path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
-		mountAnywhere(path, func(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+	mount = func(path string, h func(http.ResponseWriter, *http.Request, *account.Account) error) {
+		mountAnywhere(path, func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 			if !isAt(r, origin) {
 				return missing("ReplayWeb.page runs stored scripts, and only at " + origin.Scheme + "://" + origin.Host + pathReplay)
 			}
@@ -90,11 +90,11 @@ func (s *server) registerReplay(r *mux.Router) error {
 		if info, err := os.Stat(file); err != nil || info.IsDir() {
 			return fmt.Errorf("httpd: replay.dir %s: want the files ui.js and sw.js of ReplayWeb.page in it: %s is not there", s.Replay, name)
 		}
-		mount(pathReplay+name, func(w http.ResponseWriter, r *http.Request, _ *serve.Account) error {
+		mount(pathReplay+name, func(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 			return script(w, r, file)
 		})
 	}
-	mount(pathReplay, func(w http.ResponseWriter, r *http.Request, _ *serve.Account) error {
+	mount(pathReplay, func(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "private, no-cache")

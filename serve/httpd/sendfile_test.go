@@ -23,6 +23,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -120,7 +121,7 @@ func TestServeProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	accounts, err := serve.NewAccounts(database, &serve.Account{Name: "anonymous", Domains: []string{"jp"}})
+	accounts, err := account.NewAccounts(database, &account.Account{Name: "anonymous", Domains: []string{"jp"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/replay"
 )
 
@@ -85,7 +86,7 @@ func (m mementos) between(from, until time.Time) mementos {
 }
 
 // timeMap serves /timemap/link/<URL>, /timemap/json/<URL>, and their pages, /timemap/link/<timestamp>-<timestamp>/<URL>.
-func (s *server) timeMap(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) timeMap(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	form, rest, _ := strings.Cut(target(r, pathTimeMap), "/")
 	if form != "link" && form != "json" {
 		form, rest = "link", target(r, pathTimeMap)

@@ -13,10 +13,11 @@ import (
 
 	"sheaf/archive"
 	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // tree serves /pub/…: files, and directories as listings.
-func (s *server) tree(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) tree(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	name := "/" + mux.Vars(r)["path"]
 	node, err := s.Library.Stat(r.Context(), a, name)
 	switch slash := strings.HasSuffix(name, "/"); {
@@ -41,7 +42,7 @@ func moved(w http.ResponseWriter, r *http.Request, to string) {
 }
 
 // currentArchive serves /a/<host>.<form>.
-func (s *server) currentArchive(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) currentArchive(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	file := mux.Vars(r)["file"]
 	host, suffix, ok := serve.CutForm(file)
 	if !ok {
@@ -51,7 +52,7 @@ func (s *server) currentArchive(w http.ResponseWriter, r *http.Request, a *serve
 }
 
 // archive serves /a/<host>/<edition>.<form>.
-func (s *server) archive(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) archive(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	host, file := mux.Vars(r)["host"], mux.Vars(r)["file"]
 	if _, _, ok := serve.CutForm(file); !ok {
 		return serve.ErrNotFound
@@ -66,7 +67,7 @@ func treePath(host, file string) string {
 
 // listing writes a directory as it is read from the library. Where that fails
 // half-way the connection is cut: a client must not take a part for the whole.
-func (s *server) listing(w http.ResponseWriter, r *http.Request, a *serve.Account, name string) error {
+func (s *server) listing(w http.ResponseWriter, r *http.Request, a *account.Account, name string) error {
 	begun := false
 	begin := func() {
 		begun = true

@@ -10,7 +10,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/watch"
 )
 
@@ -47,7 +47,7 @@ const (
 )
 
 func (s *server) registerWatches(r *mux.Router) {
-	handle := func(method, path string, h func(http.ResponseWriter, *http.Request, *serve.Account) error) {
+	handle := func(method, path string, h func(http.ResponseWriter, *http.Request, *account.Account) error) {
 		r.Handle(path, s.authenticated(named(h))).Methods(method)
 	}
 	handle(http.MethodPost, pathWatches, s.watchAdd)
@@ -78,16 +78,16 @@ func (s *server) registerWatches(r *mux.Router) {
 }
 
 // named keeps those out who gave no name: watches are somebody's.
-func named(next func(http.ResponseWriter, *http.Request, *serve.Account) error) func(http.ResponseWriter, *http.Request, *serve.Account) error {
-	return func(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
-		if a.Name == serve.Anonymous {
-			return serve.ErrCredentials
+func named(next func(http.ResponseWriter, *http.Request, *account.Account) error) func(http.ResponseWriter, *http.Request, *account.Account) error {
+	return func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+		if a.Name == account.Anonymous {
+			return account.ErrCredentials
 		}
 		return next(w, r, a)
 	}
 }
 
-func (s *server) watchAdd(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) watchAdd(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	var wish watch.Wish
 	var refused *problem.Error
 	if err := readJSON(w, r, maxWish, &wish); errors.As(err, &refused) {
@@ -119,7 +119,7 @@ func watchProblem(err error) error {
 	return err
 }
 
-func (s *server) watchList(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) watchList(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	list, err := s.Watches.List(r.Context(), a.Name)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *server) watchList(w http.ResponseWriter, r *http.Request, a *serve.Acco
 	return answerJSON(w, http.StatusOK, WatchList{append([]*watch.Watch{}, list...)})
 }
 
-func (s *server) watchGet(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) watchGet(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	found, err := s.Watches.Get(r.Context(), a.Name, mux.Vars(r)["id"])
 	if err != nil {
 		return watchProblem(err)
@@ -139,7 +139,7 @@ func (s *server) watchGet(w http.ResponseWriter, r *http.Request, a *serve.Accou
 	return answerJSON(w, http.StatusOK, WatchDocument{found, notices})
 }
 
-func (s *server) watchRemove(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) watchRemove(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	if err := s.Watches.Remove(r.Context(), a.Name, mux.Vars(r)["id"]); err != nil {
 		return watchProblem(err)
 	}
@@ -147,7 +147,7 @@ func (s *server) watchRemove(w http.ResponseWriter, r *http.Request, a *serve.Ac
 	return nil
 }
 
-func (s *server) watchAtom(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) watchAtom(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	id, title, created := mux.Vars(r)["id"], "Changes of what "+a.Name+" watches", a.Created
 	if id != "" {
 		found, err := s.Watches.Get(r.Context(), a.Name, id)

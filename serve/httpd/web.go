@@ -18,6 +18,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/weburl"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/replay"
 )
 
@@ -32,7 +33,7 @@ const (
 func (s *server) registerPages(r *mux.Router) {
 	// A URL in a path has slashes in a row, and dots that are not the path's own.
 	r.SkipClean(true)
-	for prefix, h := range map[string]func(http.ResponseWriter, *http.Request, *serve.Account) error{
+	for prefix, h := range map[string]func(http.ResponseWriter, *http.Request, *account.Account) error{
 		replay.Root: s.web, pathTimeGate: s.timeGate, pathTimeMap: s.timeMap, pathDiff: s.diff,
 	} {
 		r.PathPrefix(prefix).Handler(s.authenticated(h)).Methods(http.MethodGet, http.MethodHead, http.MethodOptions)
@@ -65,7 +66,7 @@ func badAddress(err error) error {
 // second and URL the last one only.
 type mementos []*serve.Capture
 
-func (s *server) mementos(r *http.Request, a *serve.Account, url string) (mementos, error) {
+func (s *server) mementos(r *http.Request, a *account.Account, url string) (mementos, error) {
 	captures, err := s.Library.Captures(r.Context(), a, url)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func trouble(c *serve.Capture) bool {
 
 // web serves /web/…: one version of a page, the list of its versions, or the way to
 // the version nearest to the time that was asked for.
-func (s *server) web(w http.ResponseWriter, r *http.Request, a *serve.Account) error {
+func (s *server) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	address, err := replay.ParseAddress(target(r, replay.Root))
 	if err != nil {
 		return badAddress(err)
@@ -238,7 +239,7 @@ func names(host, local string) bool {
 }
 
 // noPage says that nothing is kept of a page, to people with what there is near it.
-func (s *server) noPage(w http.ResponseWriter, r *http.Request, a *serve.Account, page string) error {
+func (s *server) noPage(w http.ResponseWriter, r *http.Request, a *account.Account, page string) error {
 	if !wantsHTML(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", page))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -19,7 +19,7 @@ import (
 // BenchmarkPages asks for one page of 20 KB, out of 2,000 pages of which there are 30 versions
 // each, rewritten, as its bytes, and compared with the version before.
 func BenchmarkPages(b *testing.B) {
-	s := servetest.New(b, &serve.Account{Domains: []string{"jp"}})
+	s := servetest.New(b, &account.Account{Domains: []string{"jp"}})
 	url := func(n int) string { return fmt.Sprintf("http://%s/dir/page%d.html", host, n) }
 	for version := range 30 {
 		var records []*archive.Record

@@ -10,7 +10,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -18,7 +18,7 @@ import (
 // Whatever is asked for: the service does not fail, no header holds a line end, nothing
 // leads out of the service, and what was taken down or is not in the account's scope stays unseen.
 func FuzzPages(f *testing.F) {
-	s := servetest.New(f, &serve.Account{Domains: []string{"jp"}})
+	s := servetest.New(f, &account.Account{Domains: []string{"jp"}})
 	s.Publish("20261122", map[string][]*archive.Record{
 		host:              {servetest.Page(page, "<p>seen", at(22, 1)), answer(archive.Response, "http://www.waseda.ac.jp/moved", "HTTP/1.1 301 Moved\nLocation: //x\ty", "", at(22, 1))},
 		"www.example.com": {servetest.Page("http://www.example.com/", "UNSEEN", at(22, 1))},

@@ -14,13 +14,14 @@ import (
 
 	"sheaf/internal/transfers"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/replay"
 )
 
 // memento serves version i of a page.
-func (s *server) memento(w http.ResponseWriter, r *http.Request, a *serve.Account, all mementos, i int, mode replay.Mode) error {
-	permit, err := s.Library.Begin(r.Context(), a)
+func (s *server) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode) error {
+	permit, err := s.Library.Access.Begin(r.Context(), a)
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (s *server) framed(w http.ResponseWriter, r *http.Request, c *serve.Capture
 }
 
 // recordPage notes what a page took.
-func (s *server) recordPage(r *http.Request, a *serve.Account, start time.Time, out *counter) {
+func (s *server) recordPage(r *http.Request, a *account.Account, start time.Time, out *counter) {
 	if out.status != http.StatusOK && out.status != http.StatusPartialContent || r.Method == http.MethodHead {
 		return
 	}

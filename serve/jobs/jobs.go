@@ -25,6 +25,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/db"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/query"
 )
 
@@ -79,13 +80,13 @@ type Jobs struct {
 	db       *sql.DB
 	store    store.Store
 	library  *serve.Library
-	accounts *serve.Accounts
+	accounts *account.Accounts
 	log      *slog.Logger
 	wake     chan struct{}
 }
 
 // New returns the jobs in a database, whose migrations must have run.
-func New(database *sql.DB, st store.Store, library *serve.Library, accounts *serve.Accounts, log *slog.Logger) *Jobs {
+func New(database *sql.DB, st store.Store, library *serve.Library, accounts *account.Accounts, log *slog.Logger) *Jobs {
 	return &Jobs{db: database, store: st, library: library, accounts: accounts, log: log, wake: make(chan struct{}, 1)}
 }
 
@@ -195,7 +196,7 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 }
 
 // Result returns the result of a job in state Done.
-func (j *Jobs) Result(ctx context.Context, a *serve.Account, job *Job) (*serve.Gathering, error) {
+func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*serve.Gathering, error) {
 	if job.State != Done {
 		return nil, ErrNotDone
 	}

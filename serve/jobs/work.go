@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/query"
 )
 
@@ -218,7 +218,7 @@ func (j *Jobs) fail(ctx context.Context, job *Job, cause error) {
 	switch {
 	case errors.As(cause, &parameter):
 		text = parameter.Error()
-	case errors.Is(cause, query.ErrExpired), errors.Is(cause, serve.ErrNoAccount):
+	case errors.Is(cause, query.ErrExpired), errors.Is(cause, account.ErrNoAccount):
 		text = cause.Error()
 	}
 	if err := j.own(ctx, job, `state = 'failed', finished = $3, problem = $4`, db.Millis(time.Now()), text); err != nil && !errors.Is(err, errCancelled) {

@@ -14,7 +14,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // TestChanging mirrors what changes with every edition, through publications and take-downs:
@@ -189,7 +189,7 @@ func TestTakeDownOfAPageDoesNotWait(t *testing.T) {
 	if !open.Load() {
 		t.Error("the take-down waited")
 	}
-	s.equal(opt.Dir, &serve.Account{Domains: []string{"jp"}}, opt.Forms...)
+	s.equal(opt.Dir, &account.Account{Domains: []string{"jp"}}, opt.Forms...)
 }
 
 // TestForms holds what may be asked for.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // TestOtherFeed points a mirror at a service whose feed is another, as after the loss of
@@ -38,7 +38,7 @@ func TestOtherFeed(t *testing.T) {
 		if sum := s.mirror(s.options(scheme, dir)); sum.Deleted != 2 || sum.Fetched != 0 {
 			t.Errorf("narrowed: %+v", sum)
 		}
-		s.equal(dir, &serve.Account{Domains: []string{"keio.ac.jp"}})
+		s.equal(dir, &account.Account{Domains: []string{"keio.ac.jp"}})
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/client"
 )
 
@@ -86,7 +86,7 @@ func TestSelection(t *testing.T) {
 				t.Errorf("%+v of %v: %+v", c.want, c.forms, sum)
 			}
 			if c.same != nil {
-				s.equal(dir, &serve.Account{Domains: c.same}, c.forms...)
+				s.equal(dir, &account.Account{Domains: c.same}, c.forms...)
 			}
 		}
 	})

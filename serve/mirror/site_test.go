@@ -27,6 +27,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/ftp"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -145,7 +146,7 @@ func records(at time.Time, pages, noise int, hosts ...string) map[string][]*arch
 }
 
 // tree gives the edition files that an account sees, of these forms, as "path size time" to content.
-func (s *site) tree(a *serve.Account, forms ...string) map[string][]byte {
+func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 	s.Helper()
 	files := map[string][]byte{}
 	var walk func(dir string)
@@ -181,10 +182,10 @@ func (s *site) tree(a *serve.Account, forms ...string) map[string][]byte {
 	return files
 }
 
-var japan = &serve.Account{Name: "alice", Domains: []string{"jp"}}
+var japan = &account.Account{Name: "alice", Domains: []string{"jp"}}
 
 // equal expects the directory to hold exactly what the tree does, and its own lists to fit.
-func (s *site) equal(dir string, a *serve.Account, forms ...string) {
+func (s *site) equal(dir string, a *account.Account, forms ...string) {
 	s.Helper()
 	if len(forms) == 0 {
 		forms = []string{".tar.gz", ".warc.gz"}

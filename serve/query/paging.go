@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // A page is pageSize blocks of blockRecords searched records, as in a ZipNum index of the Internet
@@ -76,7 +77,7 @@ func (p *parser) paging() error {
 
 // Pages returns the number of pages of the query. It depends on the records to be searched, not on
 // filters, and is known before the search.
-func (q *Query) Pages(ctx context.Context, l *serve.Library, a *serve.Account) (Pages, error) {
+func (q *Query) Pages(ctx context.Context, l *serve.Library, a *account.Account) (Pages, error) {
 	cuts, total, err := q.cut(ctx, l, a)
 	if err != nil {
 		return Pages{}, err
@@ -84,7 +85,7 @@ func (q *Query) Pages(ctx context.Context, l *serve.Library, a *serve.Account) (
 	return Pages{Blocks: (total + blockRecords - 1) / blockRecords, Pages: len(cuts) + 1, PageSize: q.pages.size}, nil
 }
 
-func (q *Query) cut(ctx context.Context, l *serve.Library, a *serve.Account) (cuts []serve.Position, total int64, err error) {
+func (q *Query) cut(ctx context.Context, l *serve.Library, a *account.Account) (cuts []serve.Position, total int64, err error) {
 	results, err := l.Search(ctx, a, q.Search)
 	if err != nil {
 		return nil, 0, err
@@ -95,7 +96,7 @@ func (q *Query) cut(ctx context.Context, l *serve.Library, a *serve.Account) (cu
 
 // bound limits a search to the requested page. It returns false if there is no such page. A cursor
 // has the end of its page.
-func (q *Query) bound(ctx context.Context, l *serve.Library, a *serve.Account, search *serve.Search) (ok bool, err error) {
+func (q *Query) bound(ctx context.Context, l *serve.Library, a *account.Account, search *serve.Search) (ok bool, err error) {
 	if q.Cursor != nil {
 		search.Until = q.Cursor.Until.position()
 		return true, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // Budget limits the cost of one answer. A query that exceeds it gets a partial answer with a
@@ -32,7 +33,7 @@ var errEnough = errors.New("enough")
 
 // Run runs the query and calls emit with each record. next is where to continue; nil means that
 // this was all.
-func (q *Query) Run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
+func (q *Query) Run(ctx context.Context, l *serve.Library, a *account.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
 	switch {
 	case !q.closest.IsZero():
 		return nil, q.runClosest(ctx, l, a, emit)
@@ -66,7 +67,7 @@ type runner struct {
 	counting
 }
 
-func (q *Query) run(ctx context.Context, l *serve.Library, a *serve.Account, b Budget, emit func(Record) error) (*Cursor, error) {
+func (q *Query) run(ctx context.Context, l *serve.Library, a *account.Account, b Budget, emit func(Record) error) (*Cursor, error) {
 	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
 	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
@@ -183,7 +184,7 @@ func (r *runner) accept(ctx context.Context, c *serve.Capture, at serve.Position
 }
 
 // runClosest emits the records nearest to a time.
-func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *serve.Account, emit func(Record) error) error {
+func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *account.Account, emit func(Record) error) error {
 	results, err := l.Search(ctx, a, q.Search)
 	if err != nil {
 		return err

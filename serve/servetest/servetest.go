@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/jobs"
 )
 
@@ -37,7 +38,7 @@ type Site struct {
 	Store    *store.FS
 	Catalog  *catalog.Catalog
 	Library  *serve.Library
-	Accounts *serve.Accounts
+	Accounts *account.Accounts
 	Log      *transfers.Log
 	Jobs     *jobs.Jobs // nobody works on them; Run does
 	DB       *sql.DB
@@ -51,7 +52,7 @@ type Site struct {
 }
 
 // New makes an empty site. Anonymous may be nil.
-func New(t testing.TB, anonymous *serve.Account) *Site {
+func New(t testing.TB, anonymous *account.Account) *Site {
 	t.Helper()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -63,7 +64,7 @@ func New(t testing.TB, anonymous *serve.Account) *Site {
 	database, err := db.Open(ctx, dbtest.Source(t))
 	testkit.Must(t, err)
 	t.Cleanup(func() { database.Close() })
-	accounts, err := serve.NewAccounts(database, anonymous)
+	accounts, err := account.NewAccounts(database, anonymous)
 	testkit.Must(t, err)
 	library, err := serve.NewLibrary(serve.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),
@@ -82,11 +83,11 @@ func (s *Site) Downloads(f transfers.Filter) []transfers.Transfer {
 }
 
 // Account creates an account whose password is its name.
-func (s *Site) Account(name, opening string, domains ...string) *serve.Account {
+func (s *Site) Account(name, opening string, domains ...string) *account.Account {
 	s.t.Helper()
 	w, err := window.Parse(opening)
 	testkit.Must(s.t, err)
-	a, _, err := s.Accounts.Create(context.Background(), serve.Account{Name: name, Domains: domains, Window: w}, name)
+	a, _, err := s.Accounts.Create(context.Background(), account.Account{Name: name, Domains: domains, Window: w}, name)
 	testkit.Must(s.t, err)
 	return &a
 }

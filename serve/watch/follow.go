@@ -11,7 +11,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/db"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 const (
@@ -54,7 +54,7 @@ func (s *Watches) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	var notices []*found
-	accounts := make(map[string]*serve.Account)
+	accounts := make(map[string]*account.Account)
 	for _, line := range lines {
 		some, err := s.look(ctx, line, accounts)
 		if err != nil {
@@ -86,7 +86,7 @@ type found struct {
 }
 
 // look compares a new segment's records with what its host's watches want.
-func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts map[string]*serve.Account) (notices []*found, err error) {
+func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts map[string]*account.Account) (notices []*found, err error) {
 	watches, err := s.OfHost(ctx, line.Host)
 	if err != nil || len(watches) == 0 {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts 
 	return notices, nil
 }
 
-func (s *Watches) lookFor(ctx context.Context, w *Watch, a *serve.Account, line catalog.SegmentEntry) (notices []*found, err error) {
+func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, line catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
 	err = s.opt.Library.Records(ctx, a, line, func(c *archive.Cell) bool {
 		if c.Kind != archive.Revisit && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {

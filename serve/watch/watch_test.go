@@ -18,7 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 )
@@ -33,7 +33,7 @@ type bench struct {
 	*servetest.Site
 	*watch.Watches
 	t     *testing.T
-	jp    *serve.Account
+	jp    *account.Account
 	now   time.Time
 	mu    sync.Mutex
 	calls []call

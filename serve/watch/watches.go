@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // Errors of Watches.
@@ -26,7 +27,7 @@ type Options struct {
 	DB      *sql.DB
 	Library *serve.Library
 	// Account finds an account by name; nil is one that is gone. Its watches then rest.
-	Account func(ctx context.Context, name string) (*serve.Account, error)
+	Account func(ctx context.Context, name string) (*account.Account, error)
 
 	Base  string // the service's URL as consumers reach it, without a slash at the end
 	Limit int    // watches an account may have; default 1,000
@@ -91,7 +92,7 @@ func scanWatch(r scanner) (*Watch, error) {
 }
 
 // Add begins a watch. Its errors are ErrWish, ErrScope, ErrMany and ErrNoMail.
-func (s *Watches) Add(ctx context.Context, a *serve.Account, wish Wish) (*Watch, error) {
+func (s *Watches) Add(ctx context.Context, a *account.Account, wish Wish) (*Watch, error) {
 	w, err := wish.watch()
 	switch {
 	case err != nil:

@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 )
 
@@ -46,7 +46,7 @@ func TestDatabaseAway(t *testing.T) {
 	first := bring(1)
 	for _, name := range []string{"alice", "bob"} {
 		testkit.Must(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts,
-			httpd.NewAccount{Account: serve.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
+			httpd.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
 	}
 	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
 	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute

@@ -16,7 +16,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 )
 
@@ -73,7 +73,7 @@ func (s *Service) Operate(method, path string, in, out any) {
 // Consumer makes an account that sees everything, and gives its password.
 func (s *Service) Consumer(name string) (password string) {
 	s.t.Helper()
-	made := httpd.NewAccount{Account: serve.Account{Name: name, Domains: []string{"*"}}}
+	made := httpd.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
 	s.Operate(http.MethodPost, httpd.PathAccounts, made, &made)
 	return made.Password
 }

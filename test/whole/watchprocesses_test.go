@@ -16,7 +16,7 @@ import (
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 	"sheaf/serve/watch"
 )
@@ -70,7 +70,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 	}
 	var admitted manager.AdmitResponse
 	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
-	made := httpd.NewAccount{Account: serve.Account{Name: "c1", Domains: []string{"*"}}}
+	made := httpd.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}}
 	do(httpd.PathAccounts, made, &made)
 	c.password = made.Password
 

@@ -33,7 +33,7 @@ import (
 	"sheaf/robotd"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
@@ -124,7 +124,7 @@ func (h *house) makeAccounts() {
 	testkit.Must(h, err)
 	rate, err := bandwidth.ParseRates("1MiB Mon-Fri 09:00-12:00 Asia/Tokyo | 2MiB")
 	testkit.Must(h, err)
-	for _, a := range []serve.Account{
+	for _, a := range []account.Account{
 		{Name: reader, Domains: []string{"*"}},
 		{Name: student, Domains: []string{"example.ac.jp"}, Window: hours, Rate: rate, Quota: 100 << 20},
 	} {

@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 )
 
@@ -34,7 +34,7 @@ type day struct {
 	to      Teller
 
 	operator *operator.Client
-	account  account
+	account  credentials
 	robots   []*robotd.Robot
 }
 
@@ -58,11 +58,11 @@ func (d *day) prepare(ctx context.Context) error {
 	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: d.web.Seeds(), Addresses: addresses}, nil); err != nil {
 		return err
 	}
-	made := httpd.NewAccount{Account: serve.Account{Name: consumerName, Domains: []string{"*"}}}
+	made := httpd.NewAccount{Account: account.Account{Name: consumerName, Domains: []string{"*"}}}
 	if err := d.operator.Do(ctx, http.MethodPost, httpd.PathAccounts, made, &made); err != nil {
 		return err
 	}
-	d.account = account{name: made.Name, password: made.Password}
+	d.account = credentials{name: made.Name, password: made.Password}
 	at := d.service.Addresses()
 	d.to.Tell(Event{Kind: "ready", HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
 		Text: fmt.Sprintf("%d sites on loopback, %d robots, service at %s", len(d.web.Hosts()), len(d.robots), at.HTTP)})

@@ -17,20 +17,20 @@ import (
 	"github.com/jlaffaye/ftp"
 )
 
-// account is whom the checks fetch as.
-type account struct{ name, password string }
+// credentials are those with which the checks fetch.
+type credentials struct{ name, password string }
 
 // consumer fetches and unpacks as somebody outside would: with curl and tar where
 // they are installed, and with Go's own where they are not.
 type consumer struct {
-	account
+	credentials
 	http, ftp string // base URL; host:port
 	dir       string // for what is fetched
 	curl, tar string // programs; empty where there is none
 }
 
-func newConsumer(a account, httpURL, ftpAddr, dir string) *consumer {
-	c := &consumer{account: a, http: httpURL, ftp: ftpAddr, dir: dir}
+func newConsumer(a credentials, httpURL, ftpAddr, dir string) *consumer {
+	c := &consumer{credentials: a, http: httpURL, ftp: ftpAddr, dir: dir}
 	c.curl, _ = exec.LookPath("curl")
 	c.tar, _ = exec.LookPath("tar")
 	return c

@@ -3,7 +3,7 @@ package service
 import (
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
 
@@ -43,13 +43,13 @@ func (a *Access) check(bad func(key string, value any, why string) error) (errs 
 }
 
 // account is the account of those who give no credentials, nil where there is none.
-func (a *Access) account() *serve.Account {
+func (a *Access) account() *account.Account {
 	if len(a.Anonymous) == 0 {
 		return nil
 	}
 	rate, _ := rates(a.AnonymousRate) // was checked, as the next
 	each, _ := rates(a.AddressRate)
-	return &serve.Account{Name: serve.Anonymous, Domains: a.Anonymous, Rate: rate, Each: each}
+	return &account.Account{Name: account.Anonymous, Domains: a.Anonymous, Rate: rate, Each: each}
 }
 
 // rates reads a rate; the empty text is no limit.

@@ -26,6 +26,7 @@ import (
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
@@ -97,7 +98,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 // library makes the library, and what it asks about accounts.
 func (s *Service) library(c common) (*serve.Library, error) {
 	var err error
-	if s.accounts, err = serve.NewAccounts(s.db, s.cfg.Access.account()); err != nil {
+	if s.accounts, err = account.NewAccounts(s.db, s.cfg.Access.account()); err != nil {
 		return nil, err
 	}
 	s.accounts.Guesses = c.guesses

@@ -34,6 +34,7 @@ import (
 	"sheaf/internal/transfers"
 	"sheaf/manager"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
@@ -59,7 +60,7 @@ type Service struct {
 	receiver  *receive.Receiver
 	collector *upkeep.Collector
 	indexer   *upkeep.Indexer
-	accounts  *serve.Accounts
+	accounts  *account.Accounts
 	recorder  *transfers.Buffer
 	running   *transfers.Running
 	measures  *acked.Follower

@@ -24,7 +24,7 @@ import (
 	"sheaf/manager"
 	"sheaf/manager/costs"
 	"sheaf/manager/hosts"
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
 	"sheaf/serve/watch"
@@ -35,7 +35,7 @@ var update = flag.Bool("update", false, "write schemas.yaml anew from the Go typ
 // bodies are the types that are sent and taken as JSON.
 var bodies = []any{
 	httpd.HostList{}, httpd.EditionList{}, httpd.VersionDocument{}, httpd.CoverageList{}, httpd.JobStatus{}, httpd.JobList{}, httpd.DiffDocument{},
-	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, serve.Change{}, feed.Page{},
+	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, account.Change{}, feed.Page{},
 	httpd.WatchList{}, httpd.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},

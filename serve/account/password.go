@@ -1,4 +1,4 @@
-package serve
+package account
 
 import (
 	"crypto/rand"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// argon2id's cost for new passwords: OWASP's first choice for servers on which
-// many log in at once. A stored hash carries its own cost, so these may be raised.
+// The cost of argon2id for new passwords is the first one that OWASP recommends. A stored hash has
+// its own cost in it, so these may be raised.
 const (
 	hashMemory  = 19 << 10 // KiB
 	hashTime    = 2
@@ -20,17 +20,17 @@ const (
 	hashKey     = 32 // bytes
 )
 
-// maxHashMemory bounds, in KiB, what a stored hash may make the server spend.
+// maxHashMemory bounds the memory, in KiB, that a stored hash may ask for.
 const maxHashMemory = 256 << 10
 
-// hashPassword gives the PHC string to store for a password.
+// hashPassword returns the PHC string to store for a password.
 func hashPassword(password string) string {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
 	return phcString(salt, argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashKey))
 }
 
-// decoyHash returns a PHC string that no password is known for. Checking a password against it takes
+// decoyHash returns a PHC string for which no password is known. Checking a password against it takes
 // as long as against a stored one.
 func decoyHash() string {
 	random := make([]byte, hashSalt+hashKey)
@@ -69,5 +69,5 @@ func checkPassword(phc, password string) (bool, error) {
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// newPassword makes a password of 120 random bits, for accounts that are given none.
+// newPassword makes a password of 120 random bits, for an account that is given none.
 func newPassword() string { return strings.ToLower(rand.Text())[:24] }

@@ -1,4 +1,4 @@
-package serve_test
+package account_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 )
 
@@ -25,24 +25,24 @@ func TestAnonymousShareByAddress(t *testing.T) {
 		two     [2]string // where the first, with nine connections, and the second, with one, are
 		share   int       // percent that the second gets
 	}{
-		"addresses":            {serve.Anonymous, [2]string{"192.0.2.1:9", "192.0.2.2:9"}, 50},
-		"ports of one":         {serve.Anonymous, [2]string{"192.0.2.1:9", "192.0.2.1:10"}, 10},
-		"one /64":              {serve.Anonymous, [2]string{"[2001:db8::1]:9", "[2001:db8::2]:9"}, 10},
-		"two /64":              {serve.Anonymous, [2]string{"[2001:db8::1]:9", "[2001:db8:0:1::1]:9"}, 50},
-		"IPv4 within IPv6":     {serve.Anonymous, [2]string{"192.0.2.1:9", "[::ffff:192.0.2.1]:9"}, 10},
-		"loopback, by proxies": {serve.Anonymous, [2]string{"127.0.0.1:9", "127.0.0.2:9"}, 10},
+		"addresses":            {account.Anonymous, [2]string{"192.0.2.1:9", "192.0.2.2:9"}, 50},
+		"ports of one":         {account.Anonymous, [2]string{"192.0.2.1:9", "192.0.2.1:10"}, 10},
+		"one /64":              {account.Anonymous, [2]string{"[2001:db8::1]:9", "[2001:db8::2]:9"}, 10},
+		"two /64":              {account.Anonymous, [2]string{"[2001:db8::1]:9", "[2001:db8:0:1::1]:9"}, 50},
+		"IPv4 within IPv6":     {account.Anonymous, [2]string{"192.0.2.1:9", "[::ffff:192.0.2.1]:9"}, 10},
+		"loopback, by proxies": {account.Anonymous, [2]string{"127.0.0.1:9", "127.0.0.2:9"}, 10},
 		"an account":           {"alice", [2]string{"192.0.2.1:9", "192.0.2.2:9"}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				library := &serve.Library{Options: serve.Options{Meter: bandwidth.New(bandwidth.Options{})}}
-				account := &serve.Account{Name: c.account, Domains: []string{"jp"}, Rate: rate}
+				access := &account.Access{Meter: bandwidth.New(bandwidth.Options{})}
+				account := &account.Account{Name: c.account, Domains: []string{"jp"}, Rate: rate}
 				ctx, stop := context.WithCancel(t.Context())
 				var wg sync.WaitGroup
 				var got [2]atomic.Int64
 				for i := range 10 {
 					who := min(i/9, 1)
-					p, err := library.Begin(ctx, account.From(c.two[who]))
+					p, err := access.Begin(ctx, account.From(c.two[who]))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -1,4 +1,4 @@
-package serve_test
+package account_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
-	"sheaf/serve"
+	"sheaf/serve/account"
 )
 
 // While the database is away, accounts that were known go on for the configured time,
@@ -22,14 +22,14 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounts, err := serve.NewAccounts(control, nil)
+		accounts, err := account.NewAccounts(control, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		const keep = time.Hour
 		accounts.Offline(keep, slog.New(slog.DiscardHandler))
 		for _, name := range []string{"alice", "bob", "carol"} {
-			if _, _, err := accounts.Create(t.Context(), serve.Account{Name: name, Domains: []string{"jp"}}, name+"'s password"); err != nil {
+			if _, _, err := accounts.Create(t.Context(), account.Account{Name: name, Domains: []string{"jp"}}, name+"'s password"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 		if err := accounts.Delete(t.Context(), "bob"); err != nil {
 			t.Fatal(err)
 		}
-		login("bob", "bob's password", serve.ErrCredentials) // as it is known from now on
+		login("bob", "bob's password", account.ErrCredentials) // as it is known from now on
 		time.Sleep(2 * time.Minute)
 		if err := control.Close(); err != nil {
 			t.Fatal(err)
@@ -56,15 +56,15 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 		for range 2 { // asked, and left alone for a moment
 			login("alice", "alice's password", nil)
 			login("carol", "carol's password", nil) // who has never logged in here
-			login("alice", "not hers", serve.ErrCredentials)
-			login("bob", "bob's password", serve.ErrCredentials)
-			login("dave", "", serve.ErrCredentials)
+			login("alice", "not hers", account.ErrCredentials)
+			login("bob", "bob's password", account.ErrCredentials)
+			login("dave", "", account.ErrCredentials)
 		}
 		time.Sleep(keep - time.Minute)
 		login("alice", "alice's password", nil)
 		time.Sleep(2 * time.Minute)
-		login("alice", "alice's password", serve.ErrAway)
-		login("dave", "", serve.ErrAway)
+		login("alice", "alice's password", account.ErrAway)
+		login("dave", "", account.ErrAway)
 	})
 }
 
@@ -75,20 +75,20 @@ func TestAccountsUnknownWithoutDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounts, err := serve.NewAccounts(control, nil)
+		accounts, err := account.NewAccounts(control, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if keep > 0 {
 			accounts.Offline(keep, slog.New(slog.DiscardHandler))
 		}
-		if _, _, err := accounts.Create(t.Context(), serve.Account{Name: "alice", Domains: []string{"jp"}}, "secret"); err != nil {
+		if _, _, err := accounts.Create(t.Context(), account.Account{Name: "alice", Domains: []string{"jp"}}, "secret"); err != nil {
 			t.Fatal(err)
 		}
 		if err := control.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := accounts.Authenticate(t.Context(), "alice", "secret"); err == nil || errors.Is(err, serve.ErrCredentials) {
+		if _, err := accounts.Authenticate(t.Context(), "alice", "secret"); err == nil || errors.Is(err, account.ErrCredentials) {
 			t.Errorf("offline for %v: %v", keep, err)
 		}
 	}

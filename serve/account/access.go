@@ -1,0 +1,113 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
+)
+
+// ClosedError says that the account's window is closed.
+type ClosedError struct {
+	Window *window.Schedule
+	Next   time.Time // when it opens again; zero: never
+}
+
+func (e *ClosedError) Error() string {
+	if e.Next.IsZero() {
+		return fmt.Sprintf("downloads are not allowed to this account (window %q)", e.Window)
+	}
+	return fmt.Sprintf("downloads are allowed from %s, %s (window %q)",
+		e.Next.UTC().Format(time.RFC3339), e.Next.In(e.Window.Location()).Format("Monday 2 January 2006 15:04 MST"), e.Window)
+}
+
+// DefaultGrace is the usual grace of Access.
+const DefaultGrace = 15 * time.Minute
+
+// Access lets accounts read, within their windows, rates and quotas.
+type Access struct {
+	Accounts *Accounts        // tells how accounts change while they read; nil: they do not change
+	Meter    *bandwidth.Meter // of what all accounts read
+	Grace    time.Duration    // how long a download may continue after its account's window has closed
+}
+
+// Begin lets an account begin to read. It fails with a *ClosedError or a *bandwidth.QuotaError. The
+// permit must be closed.
+func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
+	now := time.Now()
+	if !a.Window.Open(now) {
+		next, _ := a.Window.Next(now)
+		return nil, &ClosedError{Window: a.Window, Next: next}
+	}
+	flow, err := x.Meter.BeginFrom(ctx, a.Name, a.from, a.limits())
+	if err != nil {
+		return nil, err
+	}
+	p := &Permit{account: &Following{account: a}, flow: flow, grace: x.Grace}
+	if x.Accounts != nil {
+		p.account = x.Accounts.Follow(a)
+	}
+	p.checkWindow(a, now)
+	return p, nil
+}
+
+// Permit allows an account to read one file or other answer. It applies the account's window, rate
+// and quota as they are now, even if they have changed since Begin. It is used by one goroutine at a
+// time.
+type Permit struct {
+	account *Following
+	flow    *bandwidth.Flow
+	grace   time.Duration
+
+	mu     sync.Mutex // guards what follows
+	window *window.Schedule
+	until  time.Time    // when reading ends; zero: never
+	closed *ClosedError // the error with which it ends
+}
+
+// Close ends the reading. It may be called again.
+func (p *Permit) Close() error {
+	p.account.Close()
+	return p.flow.Close()
+}
+
+// Take waits until some of the next n bytes may be read, and returns how many. It is a
+// bandwidth.Taker. It fails with a *ClosedError if the account's window has been closed for longer
+// than the grace, with a *bandwidth.QuotaError if the day's bytes are used up, and with ErrNoAccount
+// if the account was deleted.
+func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
+	a, err := p.account.Account()
+	if err != nil {
+		return 0, err
+	}
+	if closed := p.checkWindow(a, time.Now()); closed != nil {
+		return 0, closed
+	}
+	return p.flow.Take(ctx, a.limits(), n)
+}
+
+// checkWindow returns an error if the account's window no longer allows reading. If the window was
+// changed, the new one counts from now on, and if that is closed, the grace begins now.
+func (p *Permit) checkWindow(a *Account, now time.Time) *ClosedError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if p.closed == nil || p.window != a.Window {
+			p.window, p.until, p.closed = a.Window, time.Time{}, &ClosedError{Window: a.Window}
+			if end := a.Window.Until(now); !end.IsZero() {
+				p.until = end.Add(p.grace)
+				p.closed.Next, _ = a.Window.Next(end)
+			}
+		}
+		if p.until.IsZero() || !now.After(p.until) {
+			return nil
+		}
+		if p.closed.Next.IsZero() || now.Before(p.closed.Next) {
+			return p.closed
+		}
+		p.closed = nil // it has opened again
+	}
+}

@@ -1,0 +1,86 @@
+// Package account keeps the accounts of consumers and decides what they may fetch, when, how fast
+// and how much.
+//
+// An account has a scope: the domains whose hosts it sees. Nothing else exists for it. Its window
+// is when it may fetch, and its rate and quota are how fast and how much a day (see package
+// bandwidth). Looking at listings is always allowed. Accounts are rows of the database. If an
+// operator changes an account, the change also applies to sessions and files that are open.
+package account
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"time"
+
+	"sheaf/internal/peer"
+	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
+)
+
+// Account says what one consumer may fetch, and when.
+type Account struct {
+	Name    string           `json:"name"`
+	Domains []string         `json:"domains"`          // "jp" is every host under .jp, "*" every host
+	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
+	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
+	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
+	Created time.Time        `json:"created,omitzero"` // set by Accounts
+
+	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
+	Each *bandwidth.Rates `json:"-"`
+	from netip.Prefix     // see From
+}
+
+// Anonymous is the name of the account of clients that give no name. There is one only if the
+// operator configures it.
+const Anonymous = "anonymous"
+
+func (a *Account) limits() bandwidth.Limits {
+	return bandwidth.Limits{Rate: a.Rate, Each: a.Each, Quota: a.Quota}
+}
+
+// From returns the account as a client at an address ("192.0.2.1:7") uses it. Clients of Anonymous
+// share its rate by address. An IPv4 address counts as one, and so does an IPv6 /64 network, which
+// is what one customer has. A loopback address does not count, because a proxy may stand there:
+// transfers from it share the rate one by one, like those of every other account.
+func (a *Account) From(remote string) *Account {
+	addr := peer.Addr(remote)
+	if a.Name != Anonymous || !addr.IsValid() || addr.IsLoopback() {
+		return a
+	}
+	there := *a
+	there.from = peer.Network(addr)
+	return &there
+}
+
+var (
+	validName   = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+	validDomain = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?(:[0-9]{1,5})?$`)
+)
+
+// check returns an ErrInvalid that says which field is wrong.
+func (a *Account) check() error {
+	if !validName.MatchString(a.Name) {
+		return fmt.Errorf("%w: name %q: want 1 to 63 lower-case letters, digits, dots, hyphens or underscores", ErrInvalid, a.Name)
+	}
+	if len(a.Domains) == 0 {
+		return fmt.Errorf("%w: %s has no domains; give some such as jp or waseda.ac.jp, or * for every host", ErrInvalid, a.Name)
+	}
+	if a.Quota < 0 {
+		return fmt.Errorf("%w: %s: quota of %d bytes; want 0, for none, or more", ErrInvalid, a.Name, a.Quota)
+	}
+	for _, d := range a.Domains {
+		if d != "*" && (len(d) > 253 || !validDomain.MatchString(d)) {
+			return fmt.Errorf("%w: %s: domain %q: want a lower-case name such as jp or waseda.ac.jp, or * for every host", ErrInvalid, a.Name, d)
+		}
+	}
+	return nil
+}
+
+// same reports whether two states of an account allow the same.
+func (a *Account) same(b *Account) bool {
+	return slices.Equal(a.Domains, b.Domains) && a.Window.String() == b.Window.String() &&
+		storedRate(a.Rate) == storedRate(b.Rate) && a.Quota == b.Quota
+}

@@ -1,0 +1,257 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"sheaf/internal/flight"
+	"sheaf/internal/guesses"
+	"sheaf/internal/window"
+	"sheaf/serve/bandwidth"
+)
+
+// Errors of Accounts.
+var (
+	ErrCredentials = errors.New("wrong account or password")
+	ErrExists      = errors.New("account exists already; delete it first to give it anew")
+	ErrNoAccount   = errors.New("no such account")
+	ErrInvalid     = errors.New("account cannot be as given")
+)
+
+// Accounts keeps accounts in the database. Passwords are stored as argon2id PHC strings. All methods
+// may be called concurrently. What a method has changed is durable when it returns nil.
+type Accounts struct {
+	db        *sql.DB
+	anonymous *Account
+	memory    *memory // nil: nothing works without the database
+
+	key      [sha256.Size]byte                        // of this process; never stored
+	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
+	checks   flight.Group[bool]                       // shares concurrent checks of the same credentials
+	turns    *guesses.Turns                           // bounds argon2id's memory: one check a CPU
+	decoy    string                                   // hash checked for unknown names, so that they take as long
+
+	followers followers
+
+	// Guesses bounds Login. It may be replaced before the first login, by one that is shared.
+	Guesses *guesses.Limiter
+}
+
+// NewAccounts keeps accounts in db, whose migrations must have run. anonymous, if not nil, is what
+// clients without credentials may see; its name is set.
+func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
+	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
+	if err != nil {
+		return nil, err
+	}
+	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: decoyHash(),
+		Guesses: guesses.New(slog.New(slog.DiscardHandler))}
+	rand.Read(a.key[:])
+	if anonymous != nil {
+		copied := *anonymous
+		copied.Name = Anonymous
+		if err := copied.check(); err != nil {
+			return nil, err
+		}
+		a.anonymous = &copied
+	}
+	return a, nil
+}
+
+// Anonymous returns the account of clients that give no credentials; nil if there is none.
+func (a *Accounts) Anonymous() *Account { return a.anonymous }
+
+// Account returns the account of a name. It fails with ErrNoAccount.
+func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
+	if a.anonymous != nil && name == Anonymous {
+		return a.anonymous, nil
+	}
+	account, _, err := a.load(ctx, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("account %s: %w", name, ErrNoAccount)
+	}
+	return account, err
+}
+
+// Find returns the account of a name, from memory if the database is away; nil if there is none.
+func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
+	account, _, err := a.known(ctx, name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return account, err
+}
+
+// Create stores a new account and returns it as stored, with its password. If password is empty,
+// one is made up; it cannot be learned again. What cannot be an account fails with ErrInvalid.
+func (a *Accounts) Create(ctx context.Context, account Account, password string) (Account, string, error) {
+	if err := account.check(); err != nil {
+		return Account{}, "", err
+	}
+	if account.Name == Anonymous {
+		return Account{}, "", fmt.Errorf("%w: %s has no password and is given in the settings", ErrInvalid, Anonymous)
+	}
+	if password == "" {
+		password = newPassword()
+	}
+	if account.Window == nil {
+		account.Window = window.Always()
+	}
+	account.Created = time.Now().UTC().Truncate(time.Second)
+	result, err := a.db.ExecContext(ctx,
+		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+		account.Name, hashPassword(password), strings.Join(account.Domains, " "), account.Window.String(),
+		storedRate(account.Rate), account.Quota, account.Created.Unix())
+	if err := oneRow(result, err, ErrExists); err != nil {
+		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
+	}
+	return account, password, nil
+}
+
+// Change says what to change in an account. Nil fields stay as they are.
+type Change struct {
+	Domains  []string         `json:"domains,omitempty"`
+	Window   *window.Schedule `json:"window,omitempty"`
+	Rate     *bandwidth.Rates `json:"rate,omitempty"`  // "unlimited" removes the limit
+	Quota    *int64           `json:"quota,omitempty"` // 0 removes it
+	Password *string          `json:"password,omitempty"`
+}
+
+// Change changes an account and returns its new state. Transfers that are running continue under
+// the new limits: at once in this process, and in others when they look (see Watch).
+func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, error) {
+	probe := Account{Name: name, Domains: c.Domains}
+	var domains, opening, rate, password *string
+	if c.Domains == nil {
+		probe.Domains = []string{"*"}
+	} else {
+		domains = new(strings.Join(c.Domains, " "))
+	}
+	if c.Quota != nil {
+		probe.Quota = *c.Quota
+	}
+	if err := probe.check(); err != nil {
+		return Account{}, err
+	}
+	if c.Window != nil {
+		opening = new(c.Window.String())
+	}
+	if c.Rate != nil {
+		rate = new(c.Rate.String())
+	}
+	if c.Password != nil {
+		if *c.Password == "" {
+			return Account{}, fmt.Errorf("%w: %s: the password is empty", ErrInvalid, name)
+		}
+		password = new(hashPassword(*c.Password))
+	}
+	row := a.db.QueryRowContext(ctx, `UPDATE accounts SET domains = COALESCE(?, domains), opening = COALESCE(?, opening),
+		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password)
+		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, name)
+	now, phc, err := scan(row)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Account{}, fmt.Errorf("account %s: %w", name, ErrNoAccount)
+	case err != nil:
+		return Account{}, err
+	}
+	if a.memory != nil {
+		a.memory.note(name, now, phc)
+	}
+	a.followers.changed(now)
+	return *now, nil
+}
+
+// Delete deletes an account. Its next login or HTTP request fails, and its sessions and downloads
+// end: at once in this process, and in others when they look (see Watch).
+func (a *Accounts) Delete(ctx context.Context, name string) error {
+	result, err := a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = ?`, name)
+	if err := oneRow(result, err, ErrNoAccount); err != nil {
+		return fmt.Errorf("account %s: %w", name, err)
+	}
+	a.followers.deleted(name)
+	return nil
+}
+
+// oneRow returns err, or none if a statement has changed no row.
+func oneRow(result sql.Result, err, none error) error {
+	if err != nil {
+		return err
+	}
+	n, err := result.RowsAffected()
+	if err == nil && n == 0 {
+		err = none
+	}
+	return err
+}
+
+// List returns all accounts by name, without Anonymous.
+func (a *Accounts) List(ctx context.Context) ([]Account, error) {
+	var all []Account
+	err := a.each(ctx, func(account *Account, _ string) { all = append(all, *account) })
+	return all, err
+}
+
+// each calls f with every account by name, and the hash of its password.
+func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string)) error {
+	rows, err := a.db.QueryContext(ctx, `SELECT `+columns+` FROM accounts ORDER BY name`)
+	if err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		account, phc, err := scan(rows)
+		if err != nil {
+			return err
+		}
+		f(account, phc)
+	}
+	return rows.Err()
+}
+
+// load reads an account and the hash of its password. It fails with sql.ErrNoRows.
+func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
+	return scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
+}
+
+const columns = "name, password, domains, opening, rate, quota, created"
+
+// storedRate returns a rate as the database has it.
+func storedRate(r *bandwidth.Rates) string {
+	if r == nil {
+		return ""
+	}
+	return r.String()
+}
+
+func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
+	var (
+		account                     Account
+		phc, domains, opening, rate string
+		created                     int64
+	)
+	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created); err != nil {
+		return nil, "", fmt.Errorf("accounts: %w", err)
+	}
+	schedule, err := window.Parse(opening)
+	if err != nil {
+		return nil, "", fmt.Errorf("account %s: stored window: %w", account.Name, err)
+	}
+	if rate != "" {
+		if account.Rate, err = bandwidth.ParseRates(rate); err != nil {
+			return nil, "", fmt.Errorf("account %s: stored rate: %w", account.Name, err)
+		}
+	}
+	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()
+	return &account, phc, nil
+}

@@ -1,0 +1,158 @@
+package account
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lookEvery is the interval at which accounts in use are read again, to learn what other processes
+// have changed.
+const lookEvery = 10 * time.Second
+
+// followers are the sessions and open files that must learn of changes of their accounts.
+type followers struct {
+	mu        sync.Mutex // guards what follows, and Following.account and .deleted
+	byAccount map[string][]*Following
+}
+
+// Following is an account in use. It gives the account as it is now, and not as it was at the login.
+// Its methods may be called concurrently.
+type Following struct {
+	all       *followers // nil: the account never changes
+	account   *Account
+	deleted   bool
+	onDeleted func()
+}
+
+// Follow keeps up with an account until Close.
+func (a *Accounts) Follow(account *Account) *Following {
+	f := &Following{account: account}
+	if account.Name == Anonymous {
+		return f
+	}
+	f.all = &a.followers
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if f.all.byAccount == nil {
+		f.all.byAccount = make(map[string][]*Following)
+	}
+	f.all.byAccount[account.Name] = append(f.all.byAccount[account.Name], f)
+	return f
+}
+
+// Notify has f called once, when the account is deleted, or now if it is deleted already. f must not
+// block.
+func (f *Following) Notify(onDeleted func()) {
+	if f.all == nil {
+		return
+	}
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if f.onDeleted = onDeleted; f.deleted {
+		onDeleted()
+	}
+}
+
+// Account returns the account as it is now. It fails with ErrNoAccount if the account was deleted.
+func (f *Following) Account() (*Account, error) {
+	if f.all == nil {
+		return f.account, nil
+	}
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if f.deleted {
+		return nil, ErrNoAccount
+	}
+	return f.account, nil
+}
+
+// Close ends the following. It may be called again.
+func (f *Following) Close() {
+	if f.all == nil {
+		return
+	}
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	name := f.account.Name
+	rest := slices.DeleteFunc(f.all.byAccount[name], func(other *Following) bool { return other == f })
+	if f.all.byAccount[name] = rest; len(rest) == 0 {
+		delete(f.all.byAccount, name)
+	}
+}
+
+// changed tells those who follow an account its new state. An account of the same name that was
+// created later is another account.
+func (g *followers) changed(now *Account) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.byAccount[now.Name] {
+		switch {
+		case !f.account.Created.Equal(now.Created):
+			f.delete()
+		case !f.account.same(now):
+			f.account = now
+		}
+	}
+}
+
+// deleted tells those who follow an account that it was deleted.
+func (g *followers) deleted(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.byAccount[name] {
+		f.delete()
+	}
+}
+
+// delete marks the account as deleted. The caller holds followers.mu.
+func (f *Following) delete() {
+	if !f.deleted && f.onDeleted != nil {
+		f.onDeleted()
+	}
+	f.deleted = true
+}
+
+// names returns the names of the accounts that are followed.
+func (g *followers) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.byAccount))
+}
+
+// Watch reads accounts in use again every few seconds, until ctx ends. While the database cannot be
+// read they stay as they were.
+func (a *Accounts) Watch(ctx context.Context, log *slog.Logger) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := a.look(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("accounts in use could not be read again; they stay as they were", "err", err)
+		}
+	}
+}
+
+func (a *Accounts) look(ctx context.Context) error {
+	for _, name := range a.followers.names() {
+		now, _, err := a.load(ctx, name)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			a.followers.deleted(name)
+		case err != nil:
+			return err
+		default:
+			a.followers.changed(now)
+		}
+	}
+	return nil
+}
