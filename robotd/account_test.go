@@ -3,13 +3,11 @@ package robotd
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"sheaf/archive"
@@ -117,57 +115,6 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 	if n := web.seen("soft.test/trap.html") + web.seen("sold.test/buy") + web.seen("guarded.test/no"); n != 0 {
 		t.Errorf("%d links of answers that are no pages were followed", n)
 	}
-}
-
-// The manager's clock is 90 s behind. Every answer tells it to the second, several
-// together closer; a clock that is set is noticed.
-func TestClock(t *testing.T) {
-	synctest.Test(t, testClock)
-}
-
-func testClock(t *testing.T) {
-	behind := 90 * time.Second
-	m := &manager{at: newEndpoints([]string{"http://manager.test"}), robot: "r1", client: &http.Client{
-		Transport: dated(func() time.Time {
-			time.Sleep(rand.N(10 * time.Millisecond)) // on the way
-			return time.Now().Add(-behind)
-		}),
-	}}
-	if m.clock.measured() != nil {
-		t.Error("a clock is known before the first answer")
-	}
-	ask := func(times int) *wire.Clock {
-		t.Helper()
-		for range times {
-			if err := m.subscribe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(37 * time.Millisecond)
-		}
-		return m.clock.measured()
-	}
-	for _, times := range []int{1, 40} {
-		c := ask(times)
-		if off := c.OffsetMS - behind.Milliseconds(); off < -c.ErrorMS || off > c.ErrorMS {
-			t.Errorf("after %d answers: %+v, the offset is %v", times, c, behind)
-		}
-	}
-	first := m.clock.measured().ErrorMS
-	behind = -2 * time.Hour
-	if c := ask(1); c.OffsetMS > -7_100_000 {
-		t.Errorf("after the manager's clock was set: %+v", c)
-	}
-	if first > 520 {
-		t.Errorf("40 answers tell the offset to %d ms only", first)
-	}
-}
-
-// dated answers every request with nothing but the time that it tells.
-type dated func() time.Time
-
-func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
-	at := d().UTC().Format(http.TimeFormat)
-	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{"Date": {at}}, Body: http.NoBody, Request: req}, nil
 }
 
 // A host gives its page only to visitors with a session, and sends those without one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sheaf/robotd/client"
 	"time"
 )
 
@@ -16,9 +17,7 @@ const (
 
 // hasList reports whether the manager has ever given a list.
 func (r *Robot) hasList() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.list.Generation > 0 || len(r.list.URLs) > 0
+	return r.list.Known()
 }
 
 // awaitList waits until there is a list of hosts, however long the service is away, and says
@@ -56,11 +55,11 @@ func (r *Robot) awaitList(ctx context.Context, patience time.Duration) error {
 
 // whyNoList says what is wrong and what to do, and whether only people can mend it. Asking gave err.
 func (r *Robot) whyNoList(err error) (_ error, vain bool) {
-	if advice, yes := hopeless(err); yes {
+	if advice, yes := client.Advice(err); yes {
 		return fmt.Errorf("%w; %s", err, advice), true
 	}
 	if err != nil {
-		return fmt.Errorf("no list of hosts: the service at %s does not answer: is it running, is the setting manager right, does the way there need a proxy? robotd check tries it: %w", r.manager.at, err), false
+		return fmt.Errorf("no list of hosts: the service at %s does not answer: is it running, is the setting manager right, does the way there need a proxy? robotd check tries it: %w", r.manager, err), false
 	}
 	return errNoList, false
 }

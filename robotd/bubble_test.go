@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/robotd/fetch"
+	"sheaf/internal/testkit"
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/config"
 )
 
 // pipes is a network within a bubble of testing/synctest, where a server that is waited for lets
@@ -55,9 +57,18 @@ type away struct{}
 
 func (away) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
 
+// inBubble opens a robot that collects the seeds' hosts in a network of pipes, and whose manager is away.
+func inBubble(t *testing.T, cfg config.Config, network *pipes, seeds []string) *Robot {
+	t.Helper()
+	r, err := newRobot(cfg, testLog(t), outside{dial: network.dial, web: &http.Client{Transport: away{}}, rounds: fewRounds()})
+	testkit.Must(t, err)
+	testkit.Must(t, r.list.Set(&assignment.List{Generation: 1, URLs: seeds}))
+	return r
+}
+
 // nights lets the daemon's cycles run for some days in a bubble, from a Thursday midnight (UTC) on,
 // against a server for all of the hosts that cfg.Network.Hosts names. Each night may be looked at.
-func nights(t *testing.T, cfg Config, days int, server http.HandlerFunc, each func(r *Robot, day int)) {
+func nights(t *testing.T, cfg config.Config, days int, server http.HandlerFunc, each func(r *Robot, day int)) {
 	t.Helper()
 	cfg.Once = false
 	var seeds []string
@@ -67,25 +78,16 @@ func nights(t *testing.T, cfg Config, days int, server http.HandlerFunc, each fu
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Date(2004, 1, 1, 0, 0, 0, 0, time.UTC)
 		time.Sleep(time.Until(start))
-		r, err := New(cfg, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		network := newPipes()
+		r := inBubble(t, cfg, network, seeds)
 		defer func() {
 			if err := r.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		r.rounds = fewRounds()
-		network := newPipes()
 		srv := &http.Server{Handler: server}
 		go srv.Serve(network)
 		defer srv.Close()
-		opt := r.fetching(nil, t.TempDir())
-		opt.Dial = network.dial
-		r.fetcher = fetch.New(opt)
-		r.manager.client = &http.Client{Transport: away{}}
-		r.list = assignment{Generation: 1, URLs: seeds}
 		for day := 0; day < days; day++ {
 			if err := r.Cycle(t.Context()); err != nil {
 				t.Fatal(err)

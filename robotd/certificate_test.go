@@ -16,6 +16,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
 )
 
 // TestPagesOfUnverifiedServers: a page of a server whose certificate does not verify is in the
@@ -34,7 +35,7 @@ func TestPagesOfUnverifiedServers(t *testing.T) {
 	web.StartTLS()
 	t.Cleanup(web.Close)
 	const page = "https://www.self.test/"
-	for verify, collected := range map[string]bool{TLSRecord: true, TLSRefuse: false} {
+	for verify, collected := range map[string]bool{config.TLSRecord: true, config.TLSRefuse: false} {
 		t.Run(verify, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t, page)

@@ -12,7 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/status"
 )
 
@@ -32,7 +36,7 @@ const (
 
 // Check tries what a robot with these settings needs, visits no host, and tells what it
 // found, thing by thing. It reports whether the robot would work.
-func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
+func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool) {
 	ok = true
 	report := func(what string, err error, format string, args ...any) bool {
 		f := Finding{What: what, OK: err == nil, Text: fmt.Sprintf(format, args...)}
@@ -42,15 +46,15 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 		tell(f)
 		return err == nil
 	}
-	plan, err := cfg.plan()
-	if !report("settings", err, "good; servers see %s", cfg.userAgent()) {
+	plan, err := cfg.Plan()
+	if !report("settings", err, "good; servers see %s", cfg.UserAgent(Version)) {
 		return false
 	}
 	now := time.Now()
 	from, until := windowAfter(plan, now, now)
 	switch {
 	case from.Sub(now) >= never:
-		report("window", wrong("window", cfg.Window, "it never opens"), "")
+		report("window", config.Wrong("window", cfg.Window, "it never opens"), "")
 	case until.IsZero():
 		report("window", nil, "always open")
 	default:
@@ -58,16 +62,16 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 	}
 	free, err := writable(cfg.DataDir)
 	report("folder", err, "%s can be written to, with %s free", cfg.DataDir, status.Size(free))
-	id, err := loadIdentity(cfg.DataDir)
+	id, err := identity.Load(cfg.DataDir)
 	if !report("identity", err, "this is a robot's folder") {
 		return false
 	}
-	cfg.Manager = id.managers(&cfg)
+	cfg.Manager = id.Managers(cfg.Manager)
 	m, list := askEach(ctx, cfg.Manager, id, report)
 	if list == nil {
 		return false
 	}
-	if c := m.clock.measured(); c != nil {
+	if c := m.Clock(); c != nil {
 		off := time.Duration(c.OffsetMS) * time.Millisecond
 		err = nil
 		if off.Abs() > clockOff {
@@ -75,7 +79,7 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 		}
 		report("clock", err, "within %v of the manager's", off.Abs()+time.Duration(c.ErrorMS)*time.Millisecond)
 	}
-	hosts := list.hosts()
+	hosts := list.Hosts()
 	if len(hosts) == 0 {
 		report("hosts", nil, "none is assigned yet; a robot gets hosts while it runs")
 		return ok
@@ -102,19 +106,19 @@ func Check(ctx context.Context, cfg Config, tell func(Finding)) (ok bool) {
 
 // askEach asks each of the manager's URLs for the list, and returns one that gave it. One that does not
 // answer is a fault only where none does.
-func askEach(ctx context.Context, urls []string, id *identity, report func(string, error, string, ...any) bool) (here *manager, list *assignment) {
+func askEach(ctx context.Context, urls []string, id *identity.Identity, report func(string, error, string, ...any) bool) (here *client.Client, list *assignment.List) {
 	type away struct {
 		url string
 		err error
 	}
 	var dead []away
 	for _, u := range urls {
-		m := &manager{at: newEndpoints([]string{u}), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
+		m := client.New([]string{u}, id.Robot, id.Secret, http.DefaultClient)
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
-		l, err := m.list(asking, "")
+		l, err := m.List(asking, "")
 		cancel()
 		if err != nil {
-			if advice, yes := hopeless(err); yes {
+			if advice, yes := client.Advice(err); yes {
 				err = fmt.Errorf("%w (%s)", err, advice)
 			}
 			dead = append(dead, away{u, err})

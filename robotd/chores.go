@@ -138,16 +138,13 @@ func (r *Robot) checkpoint(ctx context.Context) error {
 func (r *Robot) askManager(ctx context.Context) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
-	r.mu.Lock()
-	generation := r.list.Generation
-	r.mu.Unlock()
-	restart, err := r.manager.isRestart(ctx, generation)
+	restart, err := r.manager.IsRestart(ctx, r.list.Generation())
 	if err == nil && restart {
 		err = r.restart(ctx)
 	} else if err == nil {
 		err = r.refresh(ctx)
 	}
-	err = errors.Join(err, r.found.report(ctx, r.manager))
+	err = errors.Join(err, r.found.Report(ctx, r.manager))
 	if err != nil && ctx.Err() == nil {
 		r.log.Warn("manager not reached as planned", "error", err)
 	}
@@ -157,11 +154,11 @@ func (r *Robot) askManager(ctx context.Context) error {
 // handIn sends the log (P3) and the hosts found (P2). What the manager does not
 // take now stays until the next time.
 func (r *Robot) handIn(ctx context.Context) {
-	err := r.journal.rotate(time.Now())
+	err := r.journal.Rotate(time.Now())
 	if err == nil {
-		err = r.journal.submit(ctx, r.manager)
+		err = r.journal.Submit(ctx, r.manager)
 	}
-	if err = errors.Join(err, r.found.report(ctx, r.manager)); err != nil && ctx.Err() == nil {
+	if err = errors.Join(err, r.found.Report(ctx, r.manager)); err != nil && ctx.Err() == nil {
 		r.log.Warn("log or hosts found not handed in; they are kept", "error", err)
 	}
 }
@@ -173,24 +170,26 @@ func (r *Robot) restart(ctx context.Context) error {
 	if _, err := r.seal(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.list.ETag = ""
-	r.mu.Unlock()
+	list := *r.list.List()
+	list.ETag = ""
+	if err := r.list.Set(&list); err != nil {
+		return err
+	}
 	return r.refresh(ctx)
 }
 
 // refresh asks for the list and, where it has changed, works by the new one.
 func (r *Robot) refresh(ctx context.Context) error {
 	r.mu.Lock()
-	old, c := r.list, r.crawl
+	old, c := r.list.List(), r.crawl
 	r.mu.Unlock()
-	list, err := r.manager.list(ctx, old.ETag)
+	list, err := r.manager.List(ctx, old.ETag)
 	if err != nil || list == nil {
 		return err
 	}
-	hosts := list.hosts()
+	hosts := list.Hosts()
 	var dropped []string
-	for name := range old.hosts() {
+	for name := range old.Hosts() {
 		if hosts[name] == nil {
 			dropped = append(dropped, name)
 		}
@@ -198,22 +197,19 @@ func (r *Robot) refresh(ctx context.Context) error {
 	if err := r.drop(ctx, c, dropped); err != nil {
 		return err
 	}
-	if err := saveJSON(r.path("list.json"), list); err != nil {
+	if err := r.list.Set(list); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.list = *list
-	r.mu.Unlock()
 	r.log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
 	switch {
 	case c != nil && c.short:
-		if err := c.renew(ctx, &old, hosts); err != nil {
+		if err := c.renew(ctx, old, hosts); err != nil {
 			return err
 		}
 	case c != nil:
-		return errors.Join(c.renew(ctx, &old, hosts), c.startAll(ctx, hosts))
+		return errors.Join(c.renew(ctx, old, hosts), c.startAll(ctx, hosts))
 	}
-	if list.gained(&old) {
+	if list.Gained(old) {
 		select {
 		case r.gained <- struct{}{}:
 		default: // told already

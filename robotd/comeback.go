@@ -208,9 +208,7 @@ func (r *Robot) mayCome(name string, now time.Time) bool {
 
 // mine reports whether a URL is in this robot's share of the host.
 func (r *Robot) mine(name, url string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	share := r.list.Shares[name]
+	share := r.list.Share(name)
 	return share.Has(url)
 }
 

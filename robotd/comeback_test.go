@@ -13,7 +13,8 @@ import (
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/fetch"
+	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
 )
 
 // restless is a host whose pages change at set times. It knows when it was visited.
@@ -74,7 +75,7 @@ func (s *restless) count(path string, from, to time.Duration) (n int) {
 
 // days lets the daemon's cycles run for a time in a bubble, as nights does, with its chores between cycles
 // too. It is stopped at each of the given times, as by a kill, and begun anew.
-func days(t *testing.T, cfg Config, long time.Duration, kills []time.Duration, orders []wire.WatchOrder, site *restless) {
+func days(t *testing.T, cfg config.Config, long time.Duration, kills []time.Duration, orders []wire.WatchOrder, site *restless) {
 	t.Helper()
 	cfg.Once = false
 	var seeds []string
@@ -89,17 +90,8 @@ func days(t *testing.T, cfg Config, long time.Duration, kills []time.Duration, o
 		go srv.Serve(network)
 		defer srv.Close()
 		for _, until := range append(kills, long) {
-			r, err := New(cfg, testLog(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.rounds = fewRounds()
-			opt := r.fetching(nil, t.TempDir())
-			opt.Dial = network.dial
-			r.fetcher = fetch.New(opt)
-			r.manager.client = &http.Client{Transport: away{}}
-			r.list = assignment{Generation: 1, URLs: seeds}
-			if err := saveJSON(r.watches.path, savedWatches{ETag: "1", Watches: orders}); err != nil {
+			r := inBubble(t, cfg, network, seeds)
+			if err := datadir.SaveJSON(r.watches.path, savedWatches{ETag: "1", Watches: orders}); err != nil {
 				t.Fatal(err)
 			}
 			r.watches.mu.Lock()
@@ -128,7 +120,7 @@ func watchOf(kind, url string) wire.WatchOrder {
 	return wire.WatchOrder{Kind: kind, Host: "www.a.test", URL: url}
 }
 
-func restlessConfig(t *testing.T) Config {
+func restlessConfig(t *testing.T) config.Config {
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
 	cfg.Interval, cfg.Window = 20*time.Second, "00:00-24:00 UTC"
 	cfg.Heartbeat = 0
@@ -203,7 +195,7 @@ func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 }
 
 // express looks at the batches: each change that was seen went into an express one within minutes.
-func express(t *testing.T, cfg Config, site *restless) {
+func express(t *testing.T, cfg config.Config, site *restless) {
 	t.Helper()
 	store, err := batch.Open(cfg.DataDir, 1, batch.Options{})
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 	"sheaf/robotd/localsock"
 )
 
 // runDaemon runs a robot until the returned function is called.
-func runDaemon(t *testing.T, cfg Config) (stop func()) {
+func runDaemon(t *testing.T, cfg config.Config) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -261,13 +262,13 @@ func TestCheck(t *testing.T) {
 	s := newService(t, "http://www.a.test/", "http://nowhere.invalid/")
 	good := testConfig(t, s, map[string]string{"www.a.test": "127.0.0.1"})
 	good.Network.Resolver = "127.0.0.1:1"
-	for what, change := range map[string]func(*Config){
-		"":         func(*Config) {},
-		"settings": func(c *Config) { c.Interval = -1 },
-		"window":   func(c *Config) { c.Window = "never" },
-		"folder":   func(c *Config) { c.DataDir = "/proc" },
-		"manager":  func(c *Config) { c.Manager = []string{"http://127.0.0.1:1"} },
-		"hosts":    func(c *Config) { c.Network.Hosts = nil },
+	for what, change := range map[string]func(*config.Config){
+		"":         func(*config.Config) {},
+		"settings": func(c *config.Config) { c.Interval = -1 },
+		"window":   func(c *config.Config) { c.Window = "never" },
+		"folder":   func(c *config.Config) { c.DataDir = "/proc" },
+		"manager":  func(c *config.Config) { c.Manager = []string{"http://127.0.0.1:1"} },
+		"hosts":    func(c *config.Config) { c.Network.Hosts = nil },
 	} {
 		cfg := good
 		change(&cfg)

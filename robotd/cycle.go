@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
 )
 
 // cycle is one round over all assigned hosts. It is over when Ended is set.
@@ -30,7 +31,7 @@ func (r *Robot) beginCycle() error {
 	r.cycle = next
 	r.mu.Unlock()
 	r.log.Info("cycle begins", "cycle", next.Number)
-	return saveJSON(r.path("cycle.json"), next)
+	return datadir.SaveJSON(r.path("cycle.json"), next)
 }
 
 // Cycle runs one crawl cycle: it takes up the one that was interrupted or begins
@@ -41,7 +42,7 @@ func (r *Robot) Cycle(ctx context.Context) error {
 		return err
 	}
 	if err := r.refresh(ctx); err != nil {
-		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.URLs), "error", err)
+		r.log.Warn("manager away; going on with the last list", "hosts", len(r.list.List().URLs), "error", err)
 	} else if err := r.askWatches(ctx); err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (r *Robot) Cycle(ctx context.Context) error {
 	r.mu.Lock()
 	r.cycle.Ended = time.Now()
 	r.mu.Unlock()
-	if err := saveJSON(r.path("cycle.json"), r.cycle); err != nil {
+	if err := datadir.SaveJSON(r.path("cycle.json"), r.cycle); err != nil {
 		return err
 	}
 	r.log.Info("cycle ended", "cycle", r.cycle.Number, "took", r.cycle.Ended.Sub(r.cycle.Began).Round(time.Second))
@@ -74,16 +75,12 @@ func (r *Robot) Cycle(ctx context.Context) error {
 
 // moreWork tells the manager that every host is exhausted, and reports whether it gave others.
 func (r *Robot) moreWork(ctx context.Context) (bool, error) {
-	r.mu.Lock()
-	before := r.list
-	r.mu.Unlock()
+	before := r.list.List()
 	if err := r.beat(ctx); err != nil {
 		return false, err
 	}
 	r.collects()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.list.gained(&before), nil
+	return r.list.List().Gained(before), nil
 }
 
 // collects notes that the hosts of the list are all being collected, those that came last too.
@@ -102,14 +99,14 @@ func (r *Robot) seal(ctx context.Context) (wire.BatchID, error) {
 		}
 	}
 	r.mu.Lock()
-	generation, c := r.list.Generation, r.crawl
+	c := r.crawl
 	r.mu.Unlock()
 	if c != nil {
 		if err := c.accountLeft(); err != nil {
 			return "", err
 		}
 	}
-	id, err := r.batches.Seal(ctx, generation)
+	id, err := r.batches.Seal(ctx, r.list.Generation())
 	if err != nil {
 		return "", fmt.Errorf("sealing: %w", err)
 	}

@@ -37,7 +37,7 @@ func (r *Robot) measureDistances(ctx context.Context) error {
 				}
 				host := weburl.Host(ask.URL)
 				r.progress.measured(host, result)
-				if err := r.journal.comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed); err != nil {
+				if err := r.journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed); err != nil {
 					return err
 				}
 			}
@@ -69,12 +69,12 @@ func (r *Robot) measure(ctx context.Context, ask wire.ProbeAsk) (result wire.Pro
 	if rules == nil {
 		return failed(why)
 	}
-	rest := max(r.cfg.Interval, rules.CrawlDelay(r.cfg.userAgent()))
+	rest := max(r.cfg.Interval, rules.CrawlDelay(r.cfg.UserAgent(Version)))
 	queue, seen := []string{ask.URL}, map[string]bool{ask.URL: true}
 	for len(queue) > 0 && result.Files < min(ask.Files, wire.MaxProbeFiles) {
 		url := queue[0]
 		queue = queue[1:]
-		if !rules.Allowed(r.cfg.userAgent(), pathQuery(url)) {
+		if !rules.Allowed(r.cfg.UserAgent(Version), pathQuery(url)) {
 			continue
 		}
 		if sleep(ctx, rest) != nil || !r.mayVisit(time.Now()) {

@@ -13,7 +13,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/status"
 )
@@ -21,16 +24,16 @@ import (
 // DryRun fetches the list and says which hosts a robot with these settings would visit
 // first, and when. It looks up their addresses, visits none of them, and neither writes to
 // the folder nor disturbs a daemon that works in it.
-func DryRun(ctx context.Context, cfg Config) (*status.Plan, error) {
-	plan, err := cfg.plan()
+func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
+	plan, err := cfg.Plan()
 	if err != nil {
 		return nil, err
 	}
-	id, err := loadIdentity(cfg.DataDir)
+	id, err := identity.Load(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Manager = id.managers(&cfg)
+	cfg.Manager = id.Managers(cfg.Manager)
 	paused, err := openPause(filepath.Join(cfg.DataDir, pauseFile))
 	if err != nil {
 		return nil, err
@@ -39,19 +42,19 @@ func DryRun(ctx context.Context, cfg Config) (*status.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{at: newEndpoints(cfg.Manager), robot: id.Robot, secret: id.Secret, client: http.DefaultClient}
-	list, err := m.list(ctx, "")
+	m := client.New(cfg.Manager, id.Robot, id.Secret, http.DefaultClient)
+	list, err := m.List(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	p := &status.Plan{
-		Robot: id.Robot, Manager: m.at.current(), UserAgent: cfg.userAgent(), Window: plan.Window.String(),
+		Robot: id.Robot, Manager: m.URL(), UserAgent: cfg.UserAgent(Version), Window: plan.Window.String(),
 		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.since(),
 		Unknown: []status.Unknown{}, Visits: []status.Visit{},
 	}
 	p.From, p.Until = windowAfter(plan, now.Add(cfg.Interval), now) // a daemon that starts waits for one interval
-	hosts := list.hosts()
+	hosts := list.Hosts()
 	p.Hosts = len(hosts)
 
 	gate := polite.NewGate(polite.GateOptions{Interval: cfg.Interval, Min: cfg.Adapt.Min, Max: cfg.Adapt.Max, Group: group})

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sheaf/robotd/config"
 	"sync/atomic"
 )
 
@@ -20,7 +21,7 @@ const (
 // on a robot of a hundred hosts and memory on one of ten thousand. It is for a process that is
 // a robot and nothing else. GOGC and GOMEMLIMIT in the environment go before the settings. The
 // returned function ends it and puts things back.
-func HoldMemory(cfg MemoryConfig) (stop func()) {
+func HoldMemory(cfg config.Memory) (stop func()) {
 	h := &heap{garbage: cfg.Garbage, limit: -1, percent: -1}
 	if cfg.Limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		h.limit = debug.SetMemoryLimit(cfg.Limit)

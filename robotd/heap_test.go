@@ -3,6 +3,7 @@ package robotd
 import (
 	"runtime"
 	"runtime/debug"
+	"sheaf/robotd/config"
 	"testing"
 	"time"
 )
@@ -15,7 +16,7 @@ func TestHoldMemory(t *testing.T) {
 	before := debug.SetGCPercent(150)
 	defer debug.SetGCPercent(before)
 	limit := debug.SetMemoryLimit(-1)
-	stop := HoldMemory(MemoryConfig{Garbage: 16 << 20, Limit: 1 << 40})
+	stop := HoldMemory(config.Memory{Garbage: 16 << 20, Limit: 1 << 40})
 	percent := func() int {
 		now := debug.SetGCPercent(100)
 		debug.SetGCPercent(now)

@@ -2,11 +2,8 @@ package robotd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
@@ -120,8 +117,9 @@ func (h *host) progress() wire.HostProgress {
 
 // heartbeat says how far the robot is.
 func (r *Robot) heartbeat() (wire.Heartbeat, func() bool, error) {
+	list := r.list.List()
 	r.mu.Lock()
-	hb := wire.Heartbeat{List: r.list.ETag, Generation: r.list.Generation, Version: Version, Cycle: r.cycle.Number, Held: !r.held.IsZero()}
+	hb := wire.Heartbeat{List: list.ETag, Generation: list.Generation, Version: Version, Cycle: r.cycle.Number, Held: !r.held.IsZero()}
 	c := r.crawl
 	r.mu.Unlock()
 	if c != nil && c.short { // the hosts' progress is the cycle's, which has ended
@@ -192,7 +190,7 @@ func (r *Robot) beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		orders, err := r.manager.heartbeat(ctx, hb)
+		orders, err := r.manager.Heartbeat(ctx, hb)
 		if err != nil {
 			r.missed(ctx, err)
 			return nil
@@ -282,24 +280,6 @@ func (r *Robot) hold(held bool) error {
 	default: // told already
 	}
 	return writePause(r.path(heldFile), since)
-}
-
-// heartbeat tells the manager how far the robot is. An answer without orders gives none.
-func (m *manager) heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.Orders, err error) {
-	body, err := json.Marshal(hb)
-	if err != nil {
-		return orders, err
-	}
-	resp, err := m.do(ctx, http.MethodPost, wire.PathHeartbeat, http.Header{"Accept": {"application/json"}}, bytesOf(body))
-	if err != nil {
-		return orders, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNoContent {
-		return orders, nil
-	}
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&orders)
-	return orders, err
 }
 
 // anyBegun reports whether something of one of the hosts may lie in open segments.

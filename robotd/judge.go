@@ -26,7 +26,7 @@ const (
 
 // probeDue reports whether the host is to be asked, once a cycle.
 func (c *crawl) probeDue(h *host, ru *rules) bool {
-	return c.cfg.Page.Probe && !h.probed && h.front.Len() >= probeFrom && ru.Allowed(c.cfg.userAgent(), probePath())
+	return c.cfg.Page.Probe && !h.probed && h.front.Len() >= probeFrom && ru.Allowed(c.cfg.UserAgent(Version), probePath())
 }
 
 // probePath is a path that no host has.
@@ -55,7 +55,7 @@ func (c *crawl) probe(ctx context.Context, t *turn, ru *rules) {
 	t.out.Rest, t.out.Wait = resp.Took, resp.Wait
 	t.out.NotBefore = retryAfter(resp.Header)
 	c.spend(resp.ResponseBytes)
-	if err := c.journal.add(exchange(url, resp)); err != nil {
+	if err := c.journal.Add(exchange(url, resp)); err != nil {
 		c.fail(h, err)
 		return
 	}

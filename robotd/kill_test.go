@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 )
 
 // killedEnv holds the settings with which the test's binary runs as a robot.
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 func runAsRobot(settings string) int {
-	var cfg Config
+	var cfg config.Config
 	err := json.Unmarshal([]byte(settings), &cfg)
 	if err == nil {
 		ctx, cancel := contextForChild()
@@ -52,7 +53,7 @@ func runAsRobot(settings string) int {
 }
 
 // startRobot runs the test's own binary as a robot.
-func startRobot(t testing.TB, cfg Config) *testkit.Process {
+func startRobot(t testing.TB, cfg config.Config) *testkit.Process {
 	t.Helper()
 	settings, err := json.Marshal(cfg)
 	testkit.Must(t, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/frontier"
 )
 
@@ -48,7 +49,7 @@ func BenchmarkKnown(b *testing.B) {
 }
 
 // fillFrontier queues URLs of all hosts in the robot's first cycle.
-func fillFrontier(b *testing.B, cfg *Config, w *mortalWeb, urls int) {
+func fillFrontier(b *testing.B, cfg *config.Config, w *mortalWeb, urls int) {
 	b.Helper()
 	r, err := New(*cfg, testLog(b))
 	if err == nil {

@@ -53,7 +53,7 @@ func (c *crawl) extract(t *turn) {
 		if err != nil {
 			return // the URL is one that no link can be resolved against
 		}
-		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.userAgent())
+		asked := polite.RobotsTag(t.resp.Header.Values("X-Robots-Tag"), c.cfg.UserAgent(Version))
 		t.noArchive = p.Robots.NoArchive || asked.NoArchive
 		t.noIndex = p.Robots.NoIndex || asked.NoIndex
 		for why, n := range p.Cut {
@@ -182,12 +182,12 @@ func (c *crawl) queue(t *turn) error {
 		}
 	}
 	for _, top := range t.found {
-		if err := c.Robot.found.add(wire.HostLine{URL: top}); err != nil {
+		if err := c.Robot.found.Add(wire.HostLine{URL: top}); err != nil {
 			return err
 		}
 	}
 	for _, e := range t.others {
-		if err := c.elsewhere(e); err != nil {
+		if err := c.found.Elsewhere(e); err != nil {
 			return err
 		}
 	}

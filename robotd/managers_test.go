@@ -16,78 +16,11 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/fetch"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/upload"
 )
-
-// TestEndpoints: the URL that answered last is asked first, one that fails is passed over for longer and longer,
-// and where all fail one is tried all the same.
-func TestEndpoints(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEndpoints([]string{"a/", "b", "c"})
-		dead := map[string]bool{}
-		var asked []string
-		ask := func(base string) error {
-			asked = append(asked, base)
-			if dead[base] {
-				return &unreachable{err: errors.New(base + " is dead")}
-			}
-			return nil
-		}
-		expect := func(want string, ok bool) {
-			t.Helper()
-			asked = nil
-			err := e.try(ask)
-			if got := strings.Join(asked, ""); got != want || (err == nil) != ok {
-				t.Fatalf("asked %s, want %s: %v", got, want, err)
-			}
-		}
-		expect("a", true)
-		dead["a"] = true
-		expect("ab", true)
-		expect("b", true)
-		delete(dead, "a") // it stays with b, which answers
-		expect("b", true)
-		time.Sleep(time.Minute)
-		dead["b"] = true
-		expect("bc", true)
-		dead["c"] = true
-		expect("ca", true)
-		dead["a"] = true
-		expect("a", false) // b and c are being passed over
-		if e.try(ask) == nil || len(asked) != 2 {
-			t.Fatalf("with all passed over, asked %v: want one more, that which is due soonest", asked)
-		}
-		time.Sleep(2 * passOverMax)
-		expect("abc", false)
-		clear(dead)
-		time.Sleep(2 * passOverMax)
-		expect("a", true)
-		// What a manager that is overloaded asks for is obeyed.
-		asked = nil
-		err := e.try(func(base string) error {
-			asked = append(asked, base)
-			if base == "a" {
-				return &unreachable{time.Hour, errors.New("full")}
-			}
-			return nil
-		})
-		if err != nil || strings.Join(asked, "") != "ab" {
-			t.Fatal(asked, err)
-		}
-		dead["b"], dead["c"] = true, true
-		time.Sleep(30 * time.Minute)
-		expect("bc", false)
-		// An answer is an answer: a robot that one manager does not know, none knows.
-		delete(dead, "b")
-		time.Sleep(passOverMax * 2)
-		refusal := errors.New("who are you?")
-		if err := e.try(func(string) error { return refusal }); err != refusal {
-			t.Error(err)
-		}
-	})
-}
 
 // TestNextManager: with the first of two managers dead the robot collects, hands in and reports by the
 // second, and by the first again when the second dies.
@@ -152,12 +85,11 @@ func TestNoManager(t *testing.T) {
 			s := newService(t)
 			cfg := testConfig(t, s, nil)
 			synctest.Test(t, func(t *testing.T) {
-				r, err := New(cfg, testLog(t))
+				r, err := newRobot(cfg, testLog(t), outside{web: &http.Client{Transport: answers(c.answer)}, rounds: usualRounds()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer r.Close()
-				r.manager.client = &http.Client{Transport: answers(c.answer)}
 				began := time.Now()
 				err = r.awaitList(t.Context(), onceWait)
 				took := time.Since(began)
@@ -257,11 +189,6 @@ func TestManagerAwayForDays(t *testing.T) {
 	cfg.Once, cfg.Window, cfg.Poll, cfg.Heartbeat = false, "02:00-06:00 UTC", time.Hour, 5*time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)))
-		r, err := New(cfg, testLog(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.rounds = fewRounds()
 		network := newPipes()
 		web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if req.URL.Path == "/robots.txt" {
@@ -273,14 +200,9 @@ func TestManagerAwayForDays(t *testing.T) {
 		})}
 		go web.Serve(network)
 		defer web.Close()
-		opt := r.fetching(nil, t.TempDir())
-		opt.Dial = network.dial
-		r.fetcher = fetch.New(opt)
-		r.list = assignment{Generation: 1, URLs: []string{"http://www.a.test/"}}
-
 		var mu sync.Mutex
 		here, logs := false, 0
-		r.manager.client = &http.Client{Transport: answers(func(req *http.Request) (int, error) {
+		manager := answers(func(req *http.Request) (int, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if !here {
@@ -293,7 +215,14 @@ func TestManagerAwayForDays(t *testing.T) {
 				logs++
 			}
 			return http.StatusNoContent, nil
-		})}
+		})
+		r, err := newRobot(cfg, testLog(t), outside{dial: network.dial, web: &http.Client{Transport: manager}, rounds: fewRounds()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.list.Set(&assignment.List{Generation: 1, URLs: []string{"http://www.a.test/"}}); err != nil {
+			t.Fatal(err)
+		}
 		target := &takesAll{here: func() bool { mu.Lock(); defer mu.Unlock(); return here }}
 		r.uploader = upload.New(upload.Options{
 			Spool: r.batches, Targets: []upload.Target{target}, Receipts: target, Published: r.published, Quarantined: r.quarantined,
@@ -397,11 +326,11 @@ func TestJoinByTheNext(t *testing.T) {
 	if name, err := Join(t.Context(), dead.URL+"/, "+s.URL, token, dir); err != nil || name != "r1" {
 		t.Fatalf("%q, %v", name, err)
 	}
-	id, err := loadIdentity(dir)
+	id, err := identity.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := id.managers(&Config{}); !slices.Equal(got, []string{dead.URL, s.URL}) {
+	if got := id.Managers(nil); !slices.Equal(got, []string{dead.URL, s.URL}) {
 		t.Errorf("it remembers %q", got)
 	}
 }

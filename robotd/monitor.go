@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sheaf/robotd/datadir"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/localsock"
 	"sheaf/robotd/status"
 )
@@ -60,10 +62,10 @@ func (m *Monitor) SetPaused(ctx context.Context, on bool) (running bool, err err
 	if err == nil {
 		return true, resp.Body.Close()
 	}
-	if _, missing := os.Stat(m.path(identityFile)); missing != nil {
+	if _, missing := os.Stat(m.path(identity.File)); missing != nil {
 		return false, fmt.Errorf("%s is no robot's folder: %w", m.dir, missing)
 	}
-	lock, locked := lockDir(m.dir)
+	lock, locked := datadir.Lock(m.dir)
 	if locked != nil {
 		return true, fmt.Errorf("the daemon in %s does not answer: %w", m.dir, err)
 	}
@@ -95,7 +97,7 @@ func (m *Monitor) path(name string) string { return filepath.Join(m.dir, name) }
 
 // running reports whether a daemon holds the folder.
 func (m *Monitor) running() (bool, error) {
-	lock, err := lockDir(m.dir)
+	lock, err := datadir.Lock(m.dir)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return true, nil
 	}

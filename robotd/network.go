@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 )
 
@@ -15,9 +16,9 @@ import (
 func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
 	return fetch.Options{
 		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
-		UserAgent: r.cfg.userAgent(), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
-		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes, AnyCertificate: r.cfg.TLS.Verify == TLSRecord,
-		Timeout: r.cfg.Page.Timeout, TempDir: temp,
+		UserAgent: r.cfg.UserAgent(Version), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
+		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes, AnyCertificate: r.cfg.TLS.Verify == config.TLSRecord,
+		Timeout: r.cfg.Page.Timeout, TempDir: temp, Dial: r.world.dial,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/schedule"
 )
 
@@ -129,5 +130,5 @@ func (r *Robot) saveUsage() error {
 		return nil
 	}
 	r.saved = used
-	return saveJSON(r.path(usageFile), used)
+	return datadir.SaveJSON(r.path(usageFile), used)
 }

@@ -7,12 +7,13 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/polite"
 )
 
 // robotInBubble opens a robot within a bubble of testing/synctest, watches its window
 // and visits one host as often as the gate lets it. It returns when each visit began.
-func robotInBubble(t *testing.T, cfg Config, from time.Time, days int, visit func(*Robot)) (began []time.Time) {
+func robotInBubble(t *testing.T, cfg config.Config, from time.Time, days int, visit func(*Robot)) (began []time.Time) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(from))
 		r, err := New(cfg, testLog(t))
@@ -68,7 +69,7 @@ func TestVisitsKeepToTheWindow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			const days = 5
 			cfg := testConfig(t, newService(t), nil)
-			cfg.Interval, cfg.Window = 20*time.Second, Default().Window
+			cfg.Interval, cfg.Window = 20*time.Second, config.Default().Window
 			if tt.window != "" {
 				cfg.Window = tt.window
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/frontier"
 )
 
@@ -25,7 +26,7 @@ type orderedVisits struct {
 
 func openOrdered(path string) (*orderedVisits, error) {
 	o := &orderedVisits{path: path, waiting: make(map[string]time.Time)}
-	return o, loadJSON(path, &o.waiting)
+	return o, datadir.LoadJSON(path, &o.waiting)
 }
 
 // add takes orders from the manager, durably.
@@ -37,7 +38,7 @@ func (o *orderedVisits) add(hosts []string) error {
 			o.waiting[name] = time.Now()
 		}
 	}
-	if err := saveJSON(o.path, o.waiting); err != nil {
+	if err := datadir.SaveJSON(o.path, o.waiting); err != nil {
 		return err
 	}
 	o.taken = append(o.taken, hosts...)
@@ -68,7 +69,7 @@ func (o *orderedVisits) done(name string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.waiting, name)
-	return saveJSON(o.path, o.waiting)
+	return datadir.SaveJSON(o.path, o.waiting)
 }
 
 // ordered adds to due the pages of hosts whose visit an operator has ordered: their start URLs and up to

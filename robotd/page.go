@@ -64,7 +64,7 @@ func (c *crawl) fetch(ctx context.Context, t *turn) {
 		t.out.More = true
 		return
 	}
-	t.out.Delay = ru.CrawlDelay(c.cfg.userAgent()) // whatever becomes of the visit
+	t.out.Delay = ru.CrawlDelay(c.cfg.UserAgent(Version)) // whatever becomes of the visit
 	if c.probeDue(h, ru) {
 		c.probe(ctx, t, ru)
 		return
@@ -111,14 +111,14 @@ func (c *crawl) take(t *turn, ru *rules) (more bool, err error) {
 			continue
 		}
 		if !h.share.Load().Has(weburl.Canonical(e.URL)) { // known from when it was this robot's
-			if err := errors.Join(c.elsewhere(e), h.front.Finish(frontier.Done{})); err != nil {
+			if err := errors.Join(c.found.Elsewhere(e), h.front.Finish(frontier.Done{})); err != nil {
 				return false, err
 			}
 			continue
 		}
-		if !ru.Allowed(c.cfg.userAgent(), pathQuery(e.URL)) {
+		if !ru.Allowed(c.cfg.UserAgent(Version), pathQuery(e.URL)) {
 			refused := coverage.Event{Kind: coverage.Refused, Reason: "robots.txt", Host: h.name, N: 1, URL: e.URL}
-			if err := errors.Join(c.journal.comment("refused by robots.txt: %s", e.URL), c.ledger.Add(refused), h.front.Finish(frontier.Done{})); err != nil {
+			if err := errors.Join(c.journal.Comment("refused by robots.txt: %s", e.URL), c.ledger.Add(refused), h.front.Finish(frontier.Done{})); err != nil {
 				return false, err
 			}
 			continue
@@ -216,7 +216,7 @@ func (c *crawl) settle(t *turn) error {
 	err := c.append(t)
 	if errors.Is(err, archive.ErrRefused) {
 		lost := coverage.Event{Kind: coverage.Failed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
-		return errors.Join(c.journal.comment("not archived: %v", err), c.ledger.Add(lost), h.front.Finish(frontier.Done{}))
+		return errors.Join(c.journal.Comment("not archived: %v", err), c.ledger.Add(lost), h.front.Finish(frontier.Done{}))
 	}
 	return err
 }
@@ -224,9 +224,9 @@ func (c *crawl) settle(t *turn) error {
 // note writes the exchange to the log of the collection.
 func (c *crawl) note(t *turn) error {
 	if t.err != nil {
-		return c.journal.comment("%v", t.err)
+		return c.journal.Comment("%v", t.err)
 	}
-	return c.journal.add(exchange(t.entry.URL, t.resp))
+	return c.journal.Add(exchange(t.entry.URL, t.resp))
 }
 
 func exchange(url string, resp *fetch.Response) wire.LogLine {

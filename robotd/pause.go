@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sheaf/robotd/datadir"
 	"sync"
 	"time"
 )
@@ -81,5 +82,5 @@ func writePause(path string, at time.Time) error {
 		}
 		return nil
 	}
-	return saveJSON(path, pauseRecord{at})
+	return datadir.SaveJSON(path, pauseRecord{at})
 }

@@ -3,16 +3,15 @@ package robotd
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 	"time"
 
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/update"
 )
 
@@ -38,7 +37,7 @@ func (r *Robot) keepProgram(ctx context.Context) error {
 		}
 		if err != nil {
 			wait = min(wait, reportAgain)
-		} else if answer != nil {
+		} else {
 			if err = r.learnReleaseKey(u, answer.Key); err == nil && answer.Release != "" {
 				err = r.takeRelease(ctx, u, answer.Offer)
 			}
@@ -79,10 +78,10 @@ func (r *Robot) updater() (*update.Updater, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.manager.at.current(), Client: r.manager.client, Parent: parent}
+	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.manager.URL(), Client: r.world.web, Parent: parent}
 	if key := r.releaseKey(); key != "" {
 		if u.Key, err = release.ParseKey(key); err != nil {
-			return nil, wrong("update.key", key, err.Error())
+			return nil, config.Wrong("update.key", key, err.Error())
 		}
 	}
 	return u, nil
@@ -105,7 +104,7 @@ func (r *Robot) learnReleaseKey(u *update.Updater, signed *wire.SignedReleaseKey
 	}
 	learnt := *r.id
 	learnt.ReleaseKey = signed.Key
-	if err := learnt.save(r.cfg.DataDir); err != nil {
+	if err := learnt.Save(r.cfg.DataDir); err != nil {
 		return err
 	}
 	r.id.ReleaseKey, u.Key = signed.Key, key
@@ -123,7 +122,7 @@ func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.O
 	case r.releaseKey() == "":
 		return errors.New("a release waits, but there is no key to verify it with, and the manager sent none: set update.key")
 	}
-	u.Base = r.manager.at.current() // which made the offer
+	u.Base = r.manager.URL() // which made the offer
 	return u.Take(ctx, offer)
 }
 
@@ -136,35 +135,19 @@ func (r *Robot) warnStale(u *update.Updater) error {
 	return err
 }
 
-func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (*wire.ReportAnswer, error) {
+func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (answer wire.ReportAnswer, err error) {
 	report, err := u.Report(Version)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
 	report.NoKey = r.releaseKey() == ""
-	body, err := json.Marshal(report)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := r.manager.do(ctx, http.MethodPost, wire.PathReport, nil, bytesOf(body))
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNoContent {
-		return nil, nil
-	}
-	answer := new(wire.ReportAnswer)
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 4*release.MaxText)).Decode(answer); err != nil {
-		return nil, fmt.Errorf("report: answer: %w", err)
-	}
-	return answer, nil
+	return r.manager.Report(ctx, report)
 }
 
 // VerifyRelease verifies a release's text and signature with the key that the robot in
 // cfg's folder trusts.
-func VerifyRelease(cfg Config, text, signature []byte) (*release.Release, error) {
-	id, err := loadIdentity(cfg.DataDir)
+func VerifyRelease(cfg config.Config, text, signature []byte) (*release.Release, error) {
+	id, err := identity.Load(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}

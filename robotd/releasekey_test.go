@@ -9,6 +9,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/update"
 )
 
@@ -42,7 +43,7 @@ func TestReleaseKeyIsLearntOnce(t *testing.T) {
 	second, _, err := minisign.GenerateKey(nil)
 	testkit.Must(t, err)
 	testkit.Must(t, r.learnReleaseKey(&u, wire.SignReleaseKey("r1", second.String(), s.key)))
-	kept, err := loadIdentity(cfg.DataDir)
+	kept, err := identity.Load(cfg.DataDir)
 	testkit.Must(t, err)
 	if kept.ReleaseKey != public.String() || kept.Secret != r.id.Secret {
 		t.Errorf("kept %+v; want the first key", kept)

@@ -83,7 +83,7 @@ func (c *crawl) crawlDelay(h *host) (delay time.Duration) {
 	}
 	for _, ru := range h.rules {
 		if ru.Robots != nil {
-			delay = max(delay, ru.CrawlDelay(c.cfg.userAgent()))
+			delay = max(delay, ru.CrawlDelay(c.cfg.UserAgent(Version)))
 		}
 	}
 	return delay

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 )
 
 // asked is what a host's server saw.
@@ -104,7 +105,7 @@ func TestKilledRobotBacksOff(t *testing.T) {
 
 // noted is the length of the file in which a robot keeps when it may come again; it grows with
 // each note.
-func noted(cfg Config) int64 {
+func noted(cfg config.Config) int64 {
 	file, err := os.Stat(filepath.Join(cfg.DataDir, "restraints"))
 	if err != nil {
 		return 0

@@ -59,9 +59,7 @@ func (r *Robot) every(host string, addr netip.Addr) time.Duration {
 	if addr.IsValid() {
 		every = max(every, r.restraints.Get(addressKey(r.gate.Slot(addr))).Every)
 	}
-	r.mu.Lock()
-	share := r.list.Shares[host]
-	r.mu.Unlock()
+	share := r.list.Share(host)
 	if share.Several() { // the others have their turns too
 		every = max(every, time.Duration(share.Of)*(r.cfg.Interval+r.cfg.Interval/late))
 	}

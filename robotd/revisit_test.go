@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"sheaf/robotd/config"
 	"strings"
 	"sync"
 	"testing"
@@ -118,7 +119,7 @@ func (c *changing) inTurn(to float64) float64 {
 	return fresh / float64(len(c.rates)) / (to - c.from)
 }
 
-func tightConfig(t *testing.T) Config {
+func tightConfig(t *testing.T) config.Config {
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1:80"})
 	cfg.Interval, cfg.Window = 10*time.Second, "02:00-02:11 UTC"
 	return cfg

@@ -1,8 +1,10 @@
 package robotd
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,13 +16,19 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
+	"sheaf/robotd/config"
 	"sheaf/robotd/coverage"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/hoststate"
+	"sheaf/robotd/identity"
 	"sheaf/robotd/polite"
+	"sheaf/robotd/reports"
 	"sheaf/robotd/schedule"
 	"sheaf/robotd/status"
 	"sheaf/robotd/tap"
@@ -31,14 +39,16 @@ import (
 // Robot is a daemon with its data folder open. Its methods are not to be called
 // at the same time.
 type Robot struct {
-	cfg    Config
+	cfg    config.Config
 	plan   schedule.Plan
 	rounds rounds
-	id     *identity
+	id     *identity.Identity
 	log    *slog.Logger
 	lock   *os.File
+	list   *assignment.Current
+	world  outside
 
-	manager *manager
+	manager *client.Client
 	fetcher *fetch.Fetcher
 	gate    *polite.Gate
 	rota    *rota
@@ -54,8 +64,8 @@ type Robot struct {
 	tap      *tap.Tap // nil: none
 	ledger   *coverage.Ledger
 	sketcher *verdict.Sketcher
-	journal  *collectionLog
-	found    *discovered
+	journal  *reports.Log
+	found    *reports.Found
 	started  time.Time
 	look     chan struct{}               // tells that the manager wants a release looked for
 	quiet    map[string]*window.Schedule // by host, when it is not to be visited
@@ -83,24 +93,40 @@ type Robot struct {
 
 	mu    sync.Mutex // guards all below
 	askAt time.Time  // when the manager is asked for changes
-	list  assignment
 	cycle cycle
 	crawl *crawl    // nil between two cycles
 	held  time.Time // since when there are to be no visits, by the manager's order; zero: there may be
 }
 
 // New opens the data folder and takes up what an earlier run left.
-func New(cfg Config, log *slog.Logger) (*Robot, error) {
-	plan, err := cfg.plan()
+func New(cfg config.Config, log *slog.Logger) (*Robot, error) {
+	return newRobot(cfg, log, outside{
+		web: newClient(), rounds: usualRounds(),
+	})
+}
+
+func newClient() *http.Client {
+	return &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+}
+
+// outside is what tests replace: the way to web servers and to the service, and the times between rounds.
+type outside struct {
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // to web servers; nil: by TCP
+	web    *http.Client                                                      // for the service
+	rounds rounds
+}
+
+func newRobot(cfg config.Config, log *slog.Logger, world outside) (*Robot, error) {
+	plan, err := cfg.Plan()
 	if err != nil {
 		return nil, err
 	}
-	id, err := loadIdentity(cfg.DataDir)
+	id, err := identity.Load(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Manager = id.managers(&cfg)
-	r := &Robot{cfg: cfg, plan: plan, rounds: usualRounds(), id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
+	cfg.Manager = id.Managers(cfg.Manager)
+	r := &Robot{cfg: cfg, plan: plan, rounds: world.rounds, world: world, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
 		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -113,10 +139,13 @@ func (r *Robot) path(elem ...string) string {
 }
 
 func (r *Robot) open() (err error) {
-	if r.lock, err = lockDir(r.cfg.DataDir); err != nil {
+	if r.lock, err = datadir.Lock(r.cfg.DataDir); err != nil {
 		return err
 	}
-	if err := errors.Join(loadJSON(r.path("list.json"), &r.list), loadJSON(r.path("cycle.json"), &r.cycle)); err != nil {
+	if err := datadir.LoadJSON(r.path("cycle.json"), &r.cycle); err != nil {
+		return err
+	}
+	if r.list, err = assignment.Open(r.path("list.json")); err != nil {
 		return err
 	}
 	var proxy *url.URL
@@ -147,13 +176,12 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	r.fetcher = fetch.New(r.fetching(proxy, temp))
-	client := &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-	r.manager = &manager{at: newEndpoints(r.cfg.Manager), robot: r.id.Robot, secret: r.id.Secret, client: client}
-	r.rota.offset = r.manager.clock.certain
-	if r.journal, err = openLog(r.path("log"), r.id.Robot); err != nil {
+	r.manager = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
+	r.rota.offset = r.manager.Offset
+	if r.journal, err = reports.OpenLog(r.path("log"), r.id.Robot); err != nil {
 		return err
 	}
-	if r.found, err = openDiscovered(r.path("discovered")); err != nil {
+	if r.found, err = reports.OpenFound(r.path("discovered")); err != nil {
 		return err
 	}
 	if r.frontier, err = frontier.Open(r.path("frontier"), r.cycle.Number); err != nil {
@@ -162,9 +190,9 @@ func (r *Robot) open() (err error) {
 	if r.ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
 		return err
 	}
-	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation, batch.Options{
-		Robot: r.id.Robot, Version: Version, Key: r.id.key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
-		Ledger: r.ledger, Clock: r.manager.clock.measured,
+	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
+		Robot: r.id.Robot, Version: Version, Key: r.id.Key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
+		Ledger: r.ledger, Clock: r.manager.Clock,
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
 	if err != nil {
@@ -177,7 +205,7 @@ func (r *Robot) open() (err error) {
 		return err
 	}
 	r.setGate()
-	r.uploader, err = r.newUploader(client)
+	r.uploader, err = r.newUploader()
 	return err
 }
 
@@ -194,7 +222,7 @@ func (r *Robot) openGate() error {
 		}
 	}
 	var used polite.Usage
-	if err := loadJSON(r.path(usageFile), &used); err != nil {
+	if err := datadir.LoadJSON(r.path(usageFile), &used); err != nil {
 		return err
 	}
 	r.budget = &polite.Budget{Daily: r.cfg.Limits.Daily, Monthly: r.cfg.Limits.Monthly, Zone: r.plan.Window.Location()}
@@ -248,4 +276,9 @@ func (r *Robot) Close() error {
 		errs = append(errs, r.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// Join makes the data folder that of a robot of the service; see identity.Join.
+func Join(ctx context.Context, manager, token, dir string) (string, error) {
+	return identity.Join(ctx, manager, token, dir, Version)
 }

@@ -101,12 +101,3 @@ func (r *rota) forget(host string, but netip.Addr) {
 		}
 	}
 }
-
-// certain is how far this clock is ahead of the manager's, as far as that is sure: clocks that may agree are taken to.
-func (c *clock) certain() time.Duration {
-	m := c.measured()
-	if m == nil || max(m.OffsetMS, -m.OffsetMS) <= m.ErrorMS {
-		return 0
-	}
-	return time.Duration(m.OffsetMS) * time.Millisecond
-}

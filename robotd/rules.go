@@ -30,9 +30,6 @@ type rulesWay struct {
 	hops int
 }
 
-// maxRules is how long a robots.txt may be believed (RFC 9309, 2.4).
-const maxRules = 24 * time.Hour
-
 // maxRulesHops is how many redirects lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
 
@@ -84,7 +81,7 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 		status = resp.Status
 		notBefore = retryAfter(resp.Header)
 		body, err = resp.Bytes(polite.MaxRobots + 1)
-		if err := c.journal.add(exchange(way.at, resp)); err != nil {
+		if err := c.journal.Add(exchange(way.at, resp)); err != nil {
 			c.fail(h, err)
 			return
 		}
@@ -106,7 +103,7 @@ func (c *crawl) fetchRules(ctx context.Context, t *turn, ru *rules) {
 			c.fail(h, err)
 			return
 		}
-		t.out.Delay = ru.CrawlDelay(c.cfg.userAgent())
+		t.out.Delay = ru.CrawlDelay(c.cfg.UserAgent(Version))
 		c.pushSitemaps(h, verdict.Rules)
 		return
 	}
@@ -172,7 +169,7 @@ func (c *crawl) resting(t *turn) bool {
 		if ru.Robots == nil {
 			continue
 		}
-		if next := ru.VisitAt(c.cfg.userAgent(), now); next.After(at) {
+		if next := ru.VisitAt(c.cfg.UserAgent(Version), now); next.After(at) {
 			at, why = next, "robots.txt's hours"
 		}
 	}

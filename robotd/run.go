@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -11,7 +13,7 @@ import (
 
 // Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
 // until one cycle is published.
-func Run(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
@@ -101,14 +103,14 @@ func (r *Robot) rest(ctx context.Context, next time.Time) error {
 			r.cycle.Ended = time.Time{}
 			reopened := r.cycle
 			r.mu.Unlock()
-			return saveJSON(r.path("cycle.json"), reopened)
+			return datadir.SaveJSON(r.path("cycle.json"), reopened)
 		}
 	}
 }
 
 // Leave takes a stopped robot off the manager's list (P5), so that its hosts are
 // others' at once, and uploads what it still has. Done again, it goes on where it was.
-func Leave(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
@@ -117,7 +119,7 @@ func Leave(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
 	if _, err := r.seal(ctx); err != nil { // under the list that it was collected by
 		return err
 	}
-	if err := r.manager.unsubscribe(ctx); err != nil {
+	if err := r.manager.Unsubscribe(ctx); err != nil {
 		return err
 	}
 	r.handIn(ctx)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/frontier"
 )
 
 // part gives what of a host is this robot's, and those of the seeds that are.
 func (c *crawl) part(name string, seeds []string) (wire.Share, []frontier.Entry) {
-	c.Robot.mu.Lock()
-	defer c.Robot.mu.Unlock()
-	return c.list.Shares[name], c.list.entries(name, seeds)
+	list := c.list.List()
+	return list.Shares[name], list.Entries(name, seeds)
 }
 
 // takeTurns lets the host's address be visited at this robot's turns only, where others have the host
@@ -26,19 +26,18 @@ func (c *crawl) takeTurns(h *host) {
 }
 
 // renew works by what a new list says of hosts that are in the crawl: their shares, and start URLs that came.
-func (c *crawl) renew(ctx context.Context, old *assignment, hosts map[string][]string) error {
-	before := old.hosts()
+func (c *crawl) renew(ctx context.Context, old *assignment.List, hosts map[string][]string) error {
+	before := old.Hosts()
 	for name, seeds := range hosts {
 		h := c.host(name)
 		if h == nil || ctx.Err() != nil {
 			continue
 		}
-		c.Robot.mu.Lock()
-		share, entries := c.list.Shares[name], c.list.news(name, seeds, before[name])
+		list := c.list.List()
+		share, entries := list.Shares[name], list.New(name, seeds, before[name])
 		if share != *h.share.Load() {
-			entries = c.list.entries(name, seeds)
+			entries = list.Entries(name, seeds)
 		}
-		c.Robot.mu.Unlock()
 		h.share.Store(&share)
 		if len(entries) == 0 {
 			continue
@@ -57,25 +56,13 @@ func (c *crawl) renew(ctx context.Context, old *assignment, hosts map[string][]s
 	return nil
 }
 
-// elsewhere keeps a URL of another robot's share for the manager, which passes it on (P2).
-func (r *Robot) elsewhere(e frontier.Entry) error {
-	url, _, err := wire.NormalizeURL(e.URL)
-	if err != nil {
-		return nil // the manager would refuse it
-	}
-	return r.found.add(wire.HostLine{URL: url, Depth: e.Depth})
-}
-
 // passOn tells the manager at once what was found of others' shares, who wait for it. What it does
 // not take now stays until the next time.
 func (r *Robot) passOn(ctx context.Context) {
-	r.mu.Lock()
-	shares := len(r.list.Shares) > 0
-	r.mu.Unlock()
-	if !shares {
+	if len(r.list.List().Shares) == 0 {
 		return
 	}
-	if err := r.found.report(ctx, r.manager); err != nil && ctx.Err() == nil {
+	if err := r.found.Report(ctx, r.manager); err != nil && ctx.Err() == nil {
 		r.log.Debug("URLs of others' shares not passed on yet", "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/robotd/config"
 	"sheaf/robotd/diskguard"
 )
 
@@ -39,12 +40,13 @@ type collecting struct {
 	idle  chan error // the uploader's end
 }
 
-func collect(t *testing.T, cfg Config) *collecting {
-	r, err := New(cfg, testLog(t))
+func collect(t *testing.T, cfg config.Config) *collecting {
+	rounds := usualRounds()
+	rounds.room = 20 * time.Millisecond
+	r, err := newRobot(cfg, testLog(t), outside{web: newClient(), rounds: rounds})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.rounds.room = 20 * time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	c := &collecting{r, t, make(chan error, 1), stop, make(chan error, 1)}
 	go func() { c.ended <- r.Cycle(ctx) }()
@@ -198,7 +200,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // moveTo puts the robot's folder elsewhere.
-func moveTo(t *testing.T, cfg *Config, dir string) {
+func moveTo(t *testing.T, cfg *config.Config, dir string) {
 	t.Helper()
 	to := filepath.Join(dir, "robot")
 	if err := os.CopyFS(to, os.DirFS(cfg.DataDir)); err != nil {

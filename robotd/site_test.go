@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sheaf/robotd/config"
 	"strings"
 	"sync"
 	"testing"
@@ -181,9 +182,9 @@ const interval = 2 * time.Millisecond
 func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
 
 // testConfig joins the service and returns settings for short tests.
-func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
+func testConfig(t testing.TB, s *service, hosts map[string]string) config.Config {
 	t.Helper()
-	cfg := Default()
+	cfg := config.Default()
 	cfg.DataDir = filepath.Join(t.TempDir(), "robot")
 	cfg.Contact = "https://sheaf.test/robot"
 	cfg.Interval = interval
@@ -193,8 +194,8 @@ func testConfig(t testing.TB, s *service, hosts map[string]string) Config {
 	cfg.Network.Hosts = hosts
 	cfg.Network.AllowPrivate = true
 	cfg.Once = true
-	cfg.Page.Probe = false // tests count accesses
-	cfg.Tap.Socket = noTap // it would be a goroutine that no synctest can see asleep
+	cfg.Page.Probe = false        // tests count accesses
+	cfg.Tap.Socket = config.NoTap // it would be a goroutine that no synctest can see asleep
 	if name, err := Join(t.Context(), s.URL, token, cfg.DataDir); err != nil || name != "r1" {
 		t.Fatalf("Join = %q, %v", name, err)
 	}

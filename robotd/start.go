@@ -16,9 +16,7 @@ import (
 )
 
 func (r *Robot) assigned() map[string][]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.list.hosts()
+	return r.list.Hosts()
 }
 
 // lookUps is how many questions are put to the name servers at once.
@@ -139,7 +137,7 @@ func (c *crawl) start(ctx context.Context, h *host) error {
 			return nil // it has been told
 		}
 		c.log.Warn("host has no address; it is looked up again", "host", h.name, "every", c.lookAgain(), "error", err)
-		return c.journal.comment("%s: %v", h.name, err)
+		return c.journal.Comment("%s: %v", h.name, err)
 	}
 	h.nowhere.Store(false)
 	h.locate(addr)

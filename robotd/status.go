@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/status"
 )
@@ -24,8 +26,8 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 		Robot: r.id.Robot, Version: Version, PID: os.Getpid(), Started: r.started, At: now,
 		Troubles: []string{}, Warnings: []string{}, Unreached: []string{},
 		Window: r.plan.Window.String(), Open: r.plan.Window.Open(now),
-		Segments: r.batches.Size(), Found: r.found.waiting(),
-		Lost: r.ledger.Totals(), Clock: r.manager.clock.measured(),
+		Segments: r.batches.Size(), Found: r.found.Waiting(),
+		Lost: r.ledger.Totals(), Clock: r.manager.Clock(),
 		Paused: r.pause.since(),
 	}
 	if s.Open {
@@ -41,8 +43,8 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 	}
 	r.mu.Lock()
 	s.Next.Log, s.Next.Manager = r.plan.NextLog(now), r.askAt
-	s.Generation, s.Cycle, s.Began, s.Ended = r.list.Generation, r.cycle.Number, r.cycle.Began, r.cycle.Ended
-	s.Hosts, s.Held = len(r.list.hosts()), r.held
+	s.Generation, s.Cycle, s.Began, s.Ended = r.list.Generation(), r.cycle.Number, r.cycle.Began, r.cycle.Ended
+	s.Hosts, s.Held = len(r.list.Hosts()), r.held
 	c := r.crawl
 	r.mu.Unlock()
 	if c != nil {
@@ -61,7 +63,7 @@ func (r *Robot) status(hosts int) (status.Status, error) {
 		s.Spool = append(s.Spool, status.Batch{ID: b.ID, Bytes: b.Bytes, Made: b.Made})
 	}
 	r.describeUploads(&s)
-	s.Managers = r.manager.at.describe()
+	s.Managers = r.manager.Targets()
 	if why := r.room.Short(); why != "" {
 		s.Warnings = append(s.Warnings, "nothing is collected: "+why)
 	}
@@ -114,7 +116,7 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 			continue
 		case open && !p.At.After(now):
 			due++
-			if now.Sub(p.At) > c.cfg.patience() {
+			if now.Sub(p.At) > stuckAfter(&c.cfg.Page) {
 				late++
 			}
 		}
@@ -131,8 +133,8 @@ func (c *crawl) describe(s *status.Status, hosts int) {
 			continue // not begun yet
 		}
 		s.Modules = append(s.Modules, m.describe(m.queue))
-		if m.stuck(m.late, c.began, c.cfg.patience(), now) {
-			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, c.cfg.patience()))
+		if m.stuck(m.late, c.began, stuckAfter(&c.cfg.Page), now) {
+			s.Troubles = append(s.Troubles, fmt.Sprintf("module %s: %d wait and nothing has passed for %v", m.name, m.late, stuckAfter(&c.cfg.Page)))
 		}
 	}
 	loads := make(map[string]*load)
@@ -186,9 +188,9 @@ func describeHost(h *host, p *polite.Place) status.Host {
 	return d
 }
 
-// patience is how long nothing may pass while something waits. Each fetch ends within
+// stuckAfter is how long nothing may pass while something waits. Each fetch ends within
 // this time, because the page's timeout holds for all of it.
-func (c *Config) patience() time.Duration { return c.Page.Timeout + c.Page.Stall }
+func stuckAfter(p *config.Page) time.Duration { return p.Timeout + p.Stall }
 
 // saveStatus writes the status for when the robot does not run.
 func (r *Robot) saveStatus() error {
@@ -196,7 +198,7 @@ func (r *Robot) saveStatus() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(noteJSON(r.path(statusFile), s), r.saveUsage())
+	return errors.Join(datadir.NoteJSON(r.path(statusFile), s), r.saveUsage())
 }
 
 // savedStatus returns what the robot in dir last said of itself.

@@ -19,7 +19,7 @@ func (r *Robot) subscribed(ctx context.Context) error {
 	if r.here {
 		return nil
 	}
-	err := r.manager.subscribe(ctx)
+	err := r.manager.Subscribe(ctx)
 	r.here = err == nil
 	return err
 }

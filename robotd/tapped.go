@@ -3,29 +3,12 @@ package robotd
 import (
 	"context"
 	"io"
-	"path/filepath"
 
 	"sheaf/archive"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/config"
 	"sheaf/robotd/tap"
 )
-
-// tapFile is the tap's socket in the data folder.
-const tapFile = "tap.sock"
-
-// noTap is the setting tap.socket of a robot without a tap.
-const noTap = "none"
-
-// TapSocket returns where consumers connect; empty: nowhere.
-func (c *Config) TapSocket() string {
-	switch c.Tap.Socket {
-	case "":
-		return filepath.Join(c.DataDir, tapFile)
-	case noTap:
-		return ""
-	}
-	return c.Tap.Socket
-}
 
 // openTap opens the socket for consumers on this machine. One that nobody asked for by name
 // may fail: some network disks have no sockets.
@@ -40,7 +23,7 @@ func (r *Robot) openTap() error {
 		return nil
 	}
 	if err != nil {
-		return wrong("tap.socket", path, err.Error())
+		return config.Wrong("tap.socket", path, err.Error())
 	}
 	return nil
 }

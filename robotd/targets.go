@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/robotd/config"
 	"sheaf/robotd/upload"
 )
 
@@ -22,12 +23,12 @@ type uploadTarget interface {
 const answerTimeout = 5 * time.Minute
 
 // targets are the ways to the service that the settings name.
-func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
+func (r *Robot) targets() ([]uploadTarget, error) {
 	proxies, err := upload.Proxies(r.cfg.Upload.Proxy)
 	if err != nil {
-		return nil, wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
+		return nil, config.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 	}
-	transport := client.Transport.(*http.Transport).Clone()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
 	transport.ResponseHeaderTimeout = answerTimeout
 	web := &http.Client{Transport: transport}
@@ -43,7 +44,7 @@ func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
 	for _, s := range urls {
 		u, err := url.Parse(s)
 		if err != nil {
-			return nil, wrong("upload.targets", s, err.Error())
+			return nil, config.Wrong("upload.targets", s, err.Error())
 		}
 		if !strings.HasPrefix(u.Scheme, "ftp") {
 			ways = append(ways, &upload.Service{
@@ -56,7 +57,7 @@ func (r *Robot) targets(client *http.Client) ([]uploadTarget, error) {
 			f.Addr = net.JoinHostPort(u.Hostname(), "21")
 		}
 		if f.Proxy, err = proxies(u); err != nil {
-			return nil, wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
+			return nil, config.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 		}
 		if u.Scheme == "ftps" {
 			f.TLS = &tls.Config{}

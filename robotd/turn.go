@@ -123,7 +123,7 @@ func (c *crawl) runAt(ctx context.Context, addr netip.Addr, name string, seat *s
 // mayGoOn reports whether the run can have another page: the server keeps the
 // connection, answers well, and asks for no delay between pages.
 func (c *crawl) mayGoOn(t *turn) bool {
-	return t.err == nil && !overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(c.cfg.userAgent()) == 0
+	return t.err == nil && !overloaded(t.resp.Status) && t.run.Live() && t.rules.CrawlDelay(c.cfg.UserAgent(Version)) == 0
 }
 
 // get fetches for a turn. A fetch that the watchdog cancelled failed for want of

@@ -2,17 +2,17 @@ package robotd
 
 import (
 	"context"
-	"net/http"
 
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/diskguard"
 	"sheaf/robotd/status"
 	"sheaf/robotd/upload"
 )
 
-func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
-	ways, err := r.targets(client)
+func (r *Robot) newUploader() (*upload.Uploader, error) {
+	ways, err := r.targets()
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (r *Robot) newUploader(client *http.Client) (*upload.Uploader, error) {
 // published keeps the receipt of a batch. Where the disk is full, the batch must go all the
 // same, for want of whose room the receipt cannot be kept.
 func (r *Robot) published(b batch.Spooled, receipt *wire.Receipt) error {
-	err := saveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
+	err := datadir.SaveJSON(r.path("receipts", string(b.ID)+".json"), receipt)
 	if diskguard.IsFull(err) {
 		r.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "error", err)
 		return nil

@@ -2,10 +2,8 @@ package robotd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 )
@@ -44,7 +43,7 @@ type savedWatches struct {
 func openWatches(path string) (*watches, error) {
 	w := &watches{path: path, due: make(map[string]bool), hosts: make(map[string]*attended)}
 	var saved savedWatches
-	err := errors.Join(loadJSON(path, &saved), loadJSON(w.duePath(), &w.due))
+	err := errors.Join(datadir.LoadJSON(path, &saved), datadir.LoadJSON(w.duePath(), &w.due))
 	w.set(saved)
 	return w, err
 }
@@ -155,7 +154,7 @@ func (w *watches) noticed(host string, rec *archive.Record, known bool) error {
 		return nil
 	}
 	w.due[host] = true
-	return noteJSON(w.duePath(), w.due)
+	return datadir.NoteJSON(w.duePath(), w.due)
 }
 
 func isGoneAnswer(head []byte) bool {
@@ -180,7 +179,7 @@ func (w *watches) take(now time.Time, rest time.Duration) map[string]bool {
 func (w *watches) handedIn() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return noteJSON(w.duePath(), w.due)
+	return datadir.NoteJSON(w.duePath(), w.due)
 }
 
 // missed puts hosts back that could not be handed in.
@@ -194,26 +193,24 @@ func (w *watches) missed(hosts map[string]bool) {
 func (r *Robot) askWatches(ctx context.Context) error {
 	w := r.watches
 	w.mu.Lock()
-	header := http.Header{}
-	if w.tag != "" {
-		header.Set("If-None-Match", w.tag)
-	}
+	tag := w.tag
 	w.mu.Unlock()
-	saved, err := r.manager.watched(ctx, header)
+	list, tag, err := r.manager.Watches(ctx, tag)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.log.Debug("what is watched is not known anew", "error", err) // askManager says that the manager is away
 		}
 		return nil
 	}
-	if saved == nil {
+	if list == nil {
 		return nil
 	}
-	if err := saveJSON(w.path, saved); err != nil {
+	saved := savedWatches{ETag: tag, Watches: list.Watches}
+	if err := datadir.SaveJSON(w.path, saved); err != nil {
 		return err
 	}
 	w.mu.Lock()
-	w.set(*saved)
+	w.set(saved)
 	w.mu.Unlock()
 	r.log.Info("consumers watch", "watches", len(saved.Watches))
 	r.mu.Lock()
@@ -228,23 +225,6 @@ func (r *Robot) askWatches(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// watched fetches the list; nil where it has not changed.
-func (m *manager) watched(ctx context.Context, header http.Header) (*savedWatches, error) {
-	resp, err := m.do(ctx, http.MethodGet, wire.PathWatches, header, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotModified {
-		return nil, nil
-	}
-	var list wire.WatchList
-	if err := json.NewDecoder(io.LimitReader(resp.Body, wire.MaxWatches)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("watches: %w", err)
-	}
-	return &savedWatches{ETag: resp.Header.Get("ETag"), Watches: list.Watches}, nil
 }
 
 // pushWatched queues those watched pages of a host in the crawl that this cycle has not seen.
@@ -278,10 +258,7 @@ func (r *Robot) handInExpress(ctx context.Context, rest time.Duration) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	r.mu.Lock()
-	generation := r.list.Generation
-	r.mu.Unlock()
-	id, err := r.batches.SealExpress(ctx, generation, hosts)
+	id, err := r.batches.SealExpress(ctx, r.list.Generation(), hosts)
 	if err != nil {
 		r.watches.missed(hosts)
 		return fmt.Errorf("sealing what is watched: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"sheaf/internal/commandline"
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 )
 
 // command is robotd's command line.
@@ -32,12 +33,12 @@ func command() *cobra.Command {
 }
 
 // settings loads the settings and puts the flags that were given over them.
-func settings(cmd *cobra.Command) (robotd.Config, error) {
+func settings(cmd *cobra.Command) (config.Config, error) {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {
-		return robotd.Config{}, err
+		return config.Config{}, err
 	}
-	cfg, err := robotd.Load(file)
+	cfg, err := config.Load(file)
 	if err != nil {
 		return cfg, err
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 )
 
 // dryRun shows what the robot would do.
-func dryRun(cmd *cobra.Command, cfg robotd.Config) error {
+func dryRun(cmd *cobra.Command, cfg config.Config) error {
 	text, err := cmd.Flags().GetString("hosts")
 	if err != nil {
 		return err

@@ -4,10 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sheaf/robotd/config"
 	"strings"
 	"testing"
-
-	"sheaf/robotd"
 )
 
 // TestExampleSettings holds deploy/robotd.yaml against the program: every setting in it
@@ -17,13 +16,13 @@ func TestExampleSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := robotd.Default()
+	want := config.Default()
 	want.Contact = "https://robots.waseda.ac.jp/"
 	file := filepath.Join(t.TempDir(), "robotd.yaml")
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `contact: ""`, "contact: "+want.Contact, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := robotd.Load(file)
+	got, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}

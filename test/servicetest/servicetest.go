@@ -16,6 +16,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 )
@@ -80,11 +81,11 @@ func (s *Service) Consumer(name string) (password string) {
 
 // Join admits a robot and has it join. It may visit the hosts that web names, which are at the
 // addresses given, always, and sends its batches soon.
-func (s *Service) Join(name string, web map[string]string) robotd.Config {
+func (s *Service) Join(name string, web map[string]string) config.Config {
 	s.t.Helper()
 	var admitted manager.AdmitResponse
 	s.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
-	cfg := robotd.Default()
+	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
 	cfg.Window, cfg.Adapt.Max = "always", 0
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = web, true

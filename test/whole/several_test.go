@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
-	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/test/servicetest"
 )
 
@@ -94,7 +94,7 @@ func newSharing(t *testing.T) *sharing {
 }
 
 // robot joins one, which works by its settings.
-func (h *sharing) robot(name string, web map[string]string) robotd.Config {
+func (h *sharing) robot(name string, web map[string]string) config.Config {
 	cfg := h.Join(name, web)
 	cfg.Page.Probe = false
 	cfg.Poll, cfg.Heartbeat = time.Second, 200*time.Millisecond

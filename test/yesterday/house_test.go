@@ -24,6 +24,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/test/servicetest"
 )
 
@@ -94,8 +95,8 @@ func live(t *testing.T, dir, fixture string, day int) *house {
 func (h *house) url() string { return "http://" + h.name }
 
 // robot gives the settings of one of its robots.
-func (h *house) robot(name string) robotd.Config {
-	cfg := robotd.Default()
+func (h *house) robot(name string) config.Config {
+	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(h.dir, "robots", name), "https://robots.example.ac.jp/"
 	cfg.Once, cfg.Interval, cfg.Window, cfg.Adapt.Max = true, time.Millisecond, "always", 0
 	cfg.Express = 0                            // what is watched comes with the other pages, so that the editions are counted

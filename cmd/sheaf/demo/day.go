@@ -21,6 +21,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd"
+	"sheaf/robotd/config"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
 )
@@ -74,7 +75,7 @@ func (d *day) join(ctx context.Context, name string) error {
 	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
 		return err
 	}
-	cfg := robotd.Default()
+	cfg := config.Default()
 	cfg.Once = true // a day takes seconds here: no host's quick hour is waited for
 	cfg.DataDir = filepath.Join(d.dir, "robot-"+name)
 	cfg.Contact = d.service.Addresses().HTTP

@@ -1,4 +1,4 @@
-package robotd
+package reports
 
 import (
 	"bufio"
@@ -14,23 +14,25 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
 )
 
-// collectionLog is the log that P3 hands in: sizes and times of every exchange.
-// Lines are written as they come; a file is closed when it is due, and leaves the
-// folder when the manager has it.
-type collectionLog struct {
+// Log is the log of the collection (P3): sizes and times of every exchange with a web server. Lines
+// are written at once. Rotate closes the file, and Submit removes closed files that the manager has.
+// Its methods may be called concurrently.
+type Log struct {
 	dir   string
 	robot string
 
 	mu   sync.Mutex // guards all below
 	file *os.File
-	hour time.Time // that the file was last told
+	hour time.Time // of the last time in the file
 }
 
 const currentLog = "current"
 
-func openLog(dir, robot string) (*collectionLog, error) {
+// OpenLog opens the log in a folder.
+func OpenLog(dir, robot string) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -38,12 +40,12 @@ func openLog(dir, robot string) (*collectionLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &collectionLog{dir: dir, robot: robot, file: f}
+	l := &Log{dir: dir, robot: robot, file: f}
 	return l, l.mend()
 }
 
-// mend cuts a last line that a crash tore.
-func (l *collectionLog) mend() error {
+// mend removes an incomplete last line, which a crash leaves.
+func (l *Log) mend() error {
 	size, whole := int64(0), int64(0)
 	r := bufio.NewReader(l.file)
 	for {
@@ -64,8 +66,8 @@ func (l *collectionLog) mend() error {
 	}
 }
 
-// add writes an exchange, and before the first of each hour the time.
-func (l *collectionLog) add(line wire.LogLine) error {
+// Add writes an exchange, and the time before the first one of each hour.
+func (l *Log) Add(line wire.LogLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var p []byte
@@ -77,31 +79,23 @@ func (l *collectionLog) add(line wire.LogLine) error {
 	return err
 }
 
-// comment notes what is no exchange: a page refused by robots.txt, a host without
-// an address. Readers of the log pass over comments.
-func (l *collectionLog) comment(format string, args ...any) error {
-	return l.write(fmt.Appendf([]byte("# "), "%s\n", oneLine(fmt.Sprintf(format, args...))))
-}
-
-func oneLine(s string) string {
-	b := []byte(s)
-	for i, c := range b {
+// Comment writes a line that is no exchange, such as a page refused by robots.txt or a host without
+// an address.
+func (l *Log) Comment(format string, args ...any) error {
+	line := fmt.Appendf([]byte("# "), format, args...)
+	for i, c := range line {
 		if c < ' ' {
-			b[i] = ' '
+			line[i] = ' '
 		}
 	}
-	return string(b)
-}
-
-func (l *collectionLog) write(p []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, err := l.file.Write(p)
+	_, err := l.file.Write(append(line, '\n'))
 	return err
 }
 
-// rotate closes what there is under a name of its own.
-func (l *collectionLog) rotate(now time.Time) error {
+// Rotate closes the file under a name of its own, unless it is empty.
+func (l *Log) Rotate(now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	st, err := l.file.Stat()
@@ -124,24 +118,23 @@ func (l *collectionLog) rotate(now time.Time) error {
 	return err
 }
 
-// newName returns a name that no log has had: names go by the second, and two
-// cycles may end within one.
-func (l *collectionLog) newName(now time.Time) (string, error) {
+// newName returns a name that no log has had. Names have the time in seconds, and two cycles may end
+// within one second.
+func (l *Log) newName(now time.Time) (string, error) {
 	mark := filepath.Join(l.dir, "last.json")
 	var last string
-	if err := loadJSON(mark, &last); err != nil {
+	if err := datadir.LoadJSON(mark, &last); err != nil {
 		return "", err
 	}
 	for wire.LogName(l.robot, now) <= last {
 		now = now.Add(time.Second)
 	}
 	last = wire.LogName(l.robot, now)
-	return last, saveJSON(mark, last)
+	return last, datadir.SaveJSON(mark, last)
 }
 
-// submit hands in every closed log, the oldest first; one that the manager has
-// is removed. What cannot be handed in now stays.
-func (l *collectionLog) submit(ctx context.Context, m *manager) error {
+// Submit sends every closed log, the oldest first, and removes those that the manager has taken.
+func (l *Log) Submit(ctx context.Context, m LogTaker) error {
 	paths, err := filepath.Glob(filepath.Join(l.dir, l.robot+".*"))
 	if err != nil {
 		return err
@@ -158,8 +151,14 @@ func (l *collectionLog) submit(ctx context.Context, m *manager) error {
 	return nil
 }
 
-func submitFile(ctx context.Context, m *manager, path string) error {
-	return m.submitLog(ctx, func() (io.Reader, error) {
+// LogTaker is the manager.
+type LogTaker interface {
+	// SubmitLog sends a log. It calls open for each try.
+	SubmitLog(ctx context.Context, open func() (io.Reader, error)) error
+}
+
+func submitFile(ctx context.Context, m LogTaker, path string) error {
+	return m.SubmitLog(ctx, func() (io.Reader, error) {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -172,13 +171,14 @@ func submitFile(ctx context.Context, m *manager, path string) error {
 	})
 }
 
-func (l *collectionLog) Close() error {
+// Close closes the current file.
+func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file.Close()
 }
 
-// writeLog packs a log's lines, comments included, as P3 wants them.
+// writeLog writes a log as P3 wants it: a line with its name, then its lines deflated.
 func writeLog(w io.Writer, name string, lines io.Reader) error {
 	if _, err := io.WriteString(w, name+"\n"); err != nil {
 		return err

@@ -1,4 +1,6 @@
-package robotd
+// Package reports keeps what the robot reports to the manager outside heartbeats: the log of the
+// collection, and URLs that it found and that others collect.
+package reports
 
 import (
 	"bufio"
@@ -14,27 +16,30 @@ import (
 	"sync"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
+	"sheaf/robotd/frontier"
 	"sheaf/robotd/seen"
 )
 
-// discovered collects the hosts that pages link to and that are not assigned, and URLs of
-// hosts that other robots visit, to be reported once each (P2). The paper's robots sent top pages without referers,
-// to keep the traffic small; so does this.
+// Found collects the hosts that pages link to and that are not assigned, and URLs in other robots'
+// shares of a host. Each is reported once (P2), without the page that links to it, as in paper 001.
+// Its methods may be called concurrently.
 //
 //	discovered/hosts     lines of a host list, in the order of finding
 //	discovered/reported  how many bytes of it the manager has
-type discovered struct {
+type Found struct {
 	dir string
 
-	mu       sync.Mutex // guards all below, and the mark
+	mu       sync.Mutex // guards all below, and the file reported
 	file     *os.File
 	size     int64
 	lines    int
-	reported int       // of the lines, as many as the mark's bytes hold
-	known    *seen.Set // of hashes of the lines
+	reported int       // lines that the manager has
+	known    *seen.Set // hashes of the URLs
 }
 
-func openDiscovered(dir string) (*discovered, error) {
+// OpenFound opens the collection in a folder.
+func OpenFound(dir string) (*Found, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -42,15 +47,15 @@ func openDiscovered(dir string) (*discovered, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &discovered{dir: dir, file: f, known: seen.New(filepath.Join(dir, "known"))}
+	d := &Found{dir: dir, file: f, known: seen.New(filepath.Join(dir, "known"))}
 	var sent int64
-	if loadJSON(d.mark(), &sent) != nil {
+	if datadir.LoadJSON(d.mark(), &sent) != nil {
 		sent = 0 // the next report says what is wrong with it
 	}
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadString('\n')
 		if err == io.EOF {
-			return d, f.Truncate(d.size) // a line that a crash tore
+			return d, f.Truncate(d.size) // without an incomplete last line, which a crash leaves
 		}
 		if err != nil {
 			return nil, err
@@ -67,8 +72,17 @@ func openDiscovered(dir string) (*discovered, error) {
 	}
 }
 
-// add remembers a URL, such as http://www.example.jp/.
-func (d *discovered) add(l wire.HostLine) error {
+// Elsewhere adds a URL that is in another robot's share.
+func (d *Found) Elsewhere(e frontier.Entry) error {
+	url, _, err := wire.NormalizeURL(e.URL)
+	if err != nil {
+		return nil // the manager would refuse it
+	}
+	return d.Add(wire.HostLine{URL: url, Depth: e.Depth})
+}
+
+// Add adds a URL, such as http://www.example.jp/, unless it was added before.
+func (d *Found) Add(l wire.HostLine) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known, err := d.known.Has(hashOf(l.URL))
@@ -89,13 +103,18 @@ func hashOf(url string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// report sends what the manager has not had. It can be done again: a report that
-// arrived and was not noted is sent twice, which the manager is used to.
-func (d *discovered) report(ctx context.Context, m *manager) error {
+// Recorder is the manager.
+type Recorder interface {
+	Record(ctx context.Context, lines []wire.HostLine) error
+}
+
+// Report sends what the manager does not have yet. If a report arrived but that could not be noted,
+// it is sent again, which the manager allows. Calls must not overlap.
+func (d *Found) Report(ctx context.Context, m Recorder) error {
 	const atOnce = 10_000
 	var sent int64
 	d.mu.Lock()
-	err := loadJSON(d.mark(), &sent)
+	err := datadir.LoadJSON(d.mark(), &sent)
 	size, reported := d.size, d.reported
 	d.mu.Unlock()
 	if err != nil {
@@ -121,7 +140,7 @@ func (d *discovered) report(ctx context.Context, m *manager) error {
 		if err := r.Err(); err != nil {
 			return err
 		}
-		if err := m.record(ctx, lines); err != nil {
+		if err := m.Record(ctx, lines); err != nil {
 			return err
 		}
 		reported += len(lines)
@@ -132,21 +151,22 @@ func (d *discovered) report(ctx context.Context, m *manager) error {
 	return nil
 }
 
-// note remembers that so many bytes, which are so many lines, were reported.
-func (d *discovered) note(sent int64, lines int) error {
+// note notes that the manager has so many bytes, which are so many lines.
+func (d *Found) note(sent int64, lines int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reported = lines
-	return saveJSON(d.mark(), sent)
+	return datadir.SaveJSON(d.mark(), sent)
 }
 
-func (d *discovered) mark() string { return filepath.Join(d.dir, "reported") }
+func (d *Found) mark() string { return filepath.Join(d.dir, "reported") }
 
-// waiting is how many lines are to be reported yet.
-func (d *discovered) waiting() int {
+// Waiting returns the number of lines that are not reported yet.
+func (d *Found) Waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.lines - d.reported
 }
 
-func (d *discovered) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }
+// Close closes the files.
+func (d *Found) Close() error { return errors.Join(d.known.Clear(), d.file.Close()) }

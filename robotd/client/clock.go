@@ -1,4 +1,4 @@
-package robotd
+package client
 
 import (
 	"net/http"
@@ -8,10 +8,10 @@ import (
 	"sheaf/internal/wire"
 )
 
-// clock measures how far this machine's clock is ahead of the manager's, by the Date
-// of its answers. A Date tells whole seconds, so that one answer tells little; the
-// bounds that several set overlap in a much smaller span (Marzullo and Owicki,
-// "Maintaining the time in a distributed system", 1983).
+// clock measures how far this machine's clock is ahead of the manager's, by the Date of the answers.
+// A Date has whole seconds, so each answer gives only an interval for the offset. The intervals of
+// several answers overlap in a much smaller one (Marzullo and Owicki, "Maintaining the time in a
+// distributed system", 1983).
 type clock struct {
 	mu       sync.Mutex // guards all below
 	known    bool
@@ -19,13 +19,14 @@ type clock struct {
 	at       time.Time     // of the last answer
 }
 
-// drift is how far two clocks may part in a second: 100 ppm, five times a bad quartz's.
+// drift bounds the drift of two clocks: one second in this many. That is 100 ppm, five times the drift
+// of a bad quartz.
 const drift = 10_000
 
-// sample takes an answer to a request that was sent and answered at these times.
+// sample takes in the header of an answer, which came at got to a request that was sent at sent.
 func (c *clock) sample(sent, got time.Time, h http.Header) {
 	date, err := http.ParseTime(h.Get("Date"))
-	if err != nil || h.Get("Age") != "" { // a cache's copy tells of an earlier time
+	if err != nil || h.Get("Age") != "" { // a cache's copy has the Date of an earlier time
 		return
 	}
 	// The manager's clock showed a time in [date, date+1s) between the two.
@@ -35,14 +36,13 @@ func (c *clock) sample(sent, got time.Time, h http.Header) {
 	if c.known {
 		parted := got.Sub(c.at) / drift
 		overlapLow, overlapTop := max(low, c.low-parted), min(top, c.top+parted)
-		if overlapLow <= overlapTop { // else one of the clocks was set: only the new bounds hold
+		if overlapLow <= overlapTop { // else one of the clocks was set, and only the new bounds hold
 			low, top = overlapLow, overlapTop
 		}
 	}
 	c.known, c.low, c.top, c.at = true, low, top, got
 }
 
-// measured returns what is known; nil: nothing.
 func (c *clock) measured() *wire.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,4 @@
-package robotd
+package config
 
 import (
 	"os"
@@ -29,7 +29,7 @@ network:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cfg.plan(); err != nil {
+	if _, err := cfg.Plan(); err != nil {
 		t.Fatal(err)
 	}
 	if cfg.Interval != 30*time.Second || cfg.Upload.By != "ftp" || cfg.Upload.Poll != 7*time.Second ||
@@ -65,14 +65,14 @@ func TestWrongSettings(t *testing.T) {
 		}
 		cfg, err := Load(file)
 		if err == nil {
-			_, err = cfg.plan()
+			_, err = cfg.Plan()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one that says %q", text, err, want)
 		}
 	}
 	cfg := Default()
-	if _, err := cfg.plan(); err == nil || !strings.Contains(err.Error(), "contact") {
+	if _, err := cfg.Plan(); err == nil || !strings.Contains(err.Error(), "contact") {
 		t.Errorf("settings without a contact: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		cfg, err := Load(file)
 		if err == nil {
-			_, err = cfg.plan()
+			_, err = cfg.Plan()
 		}
 		if err != nil && len(err.Error()) < 10 {
 			t.Errorf("refused without a reason: %v", err)

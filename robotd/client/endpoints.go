@@ -1,4 +1,4 @@
-package robotd
+package client
 
 import (
 	"errors"
@@ -13,31 +13,29 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// Bounds of the time for which a URL of the manager that failed is passed over.
+// A URL that fails is not asked for a time, unless there is no other.
 const (
 	passOver    = 10 * time.Second // after the first failure, doubled with each further one
 	passOverMax = 5 * time.Minute
 )
 
-// endpoints are the manager's URLs: processes on one database, any of which will do. The one
-// that answered last is asked first. One that fails is passed over for a time of its
-// own, unless no other is left. Many goroutines may use them at once.
+// endpoints are the manager's URLs. The one that answered last is asked first. Its methods may be
+// called concurrently.
 type endpoints struct {
 	mu    sync.Mutex // guards all below
 	all   []endpoint
-	first int // the one to ask first
+	first int // index of the one to ask first
 }
 
 type endpoint struct {
-	url      string // without a slash at its end
-	failures int    // in a row
-	due      time.Time
-	err      string    // of the last failure
-	failed   time.Time // when that was
-	answered time.Time // when it last answered
+	url      string    // without a slash at its end
+	failures int       // successive ones
+	due      time.Time // not asked before, after a failure
+	err      string    // the last failure
+	failed   time.Time // time of the last failure
+	answered time.Time // time of the last answer
 }
 
-// newEndpoints takes URLs in the order of preference.
 func newEndpoints(urls []string) *endpoints {
 	e := new(endpoints)
 	for _, u := range urls {
@@ -46,7 +44,6 @@ func newEndpoints(urls []string) *endpoints {
 	return e
 }
 
-// String lists them for people.
 func (e *endpoints) String() string {
 	urls := make([]string, len(e.all))
 	for i := range e.all {
@@ -55,7 +52,6 @@ func (e *endpoints) String() string {
 	return strings.Join(urls, " ")
 }
 
-// current is the URL that is asked first.
 func (e *endpoints) current() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,8 +61,7 @@ func (e *endpoints) current() string {
 	return e.all[e.first].url
 }
 
-// try calls ask with one URL after another until one answers. Where ask's error is an
-// *unreachable, the next is tried; any other answer is the manager's, whichever gave it.
+// try calls ask with one URL after another until its error is not an *unreachable.
 func (e *endpoints) try(ask func(base string) error) error {
 	var errs []error
 	tried := make(map[int]bool)
@@ -87,8 +82,8 @@ func (e *endpoints) try(ask func(base string) error) error {
 	}
 }
 
-// next chooses the URL to try: those that are due in their order, and, where none of
-// them was, the one that is due soonest.
+// next returns the index of the next URL to try: one that is due or, if none was tried yet, the one
+// that is due soonest.
 func (e *endpoints) next(tried map[int]bool) (int, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,13 +116,12 @@ func (e *endpoints) failed(i int, away *unreachable) {
 	defer e.mu.Unlock()
 	p := &e.all[i]
 	wait := min(passOver<<min(p.failures, 10), passOverMax)
-	wait += rand.N(wait/4 + 1) // robots that lost one manager at once do not come back at once
+	wait += rand.N(wait/4 + 1) // so that not all robots come back at once
 	p.failures++
 	p.failed, p.err = time.Now(), away.Error()
 	p.due = p.failed.Add(max(wait, away.after))
 }
 
-// describe tells how each does.
 func (e *endpoints) describe() []status.Target {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,17 +132,17 @@ func (e *endpoints) describe() []status.Target {
 	return all
 }
 
-// unreachable says that a URL of the manager does not answer now, or cannot: another may. What
-// was asked may have been done all the same; all that a robot asks can be asked again.
+// unreachable is the error of a URL that gives no answer now, while another one may. The request may
+// have been carried out. Every request can be repeated.
 type unreachable struct {
-	after time.Duration // for which it wants to be left alone
+	after time.Duration // the Retry-After of the answer
 	err   error
 }
 
 func (u *unreachable) Error() string { return u.err.Error() }
 func (u *unreachable) Unwrap() error { return u.err }
 
-// refused is the manager's answer that it will not do what was asked.
+// refused is the manager's answer that it does not do what was asked.
 type refused struct {
 	status int
 	text   string
@@ -156,7 +150,7 @@ type refused struct {
 
 func (r *refused) Error() string { return r.text }
 
-// answerError makes an error of an answer that is none of those wanted.
+// answerError returns the error for an answer that is no success. said is the beginning of its body.
 func answerError(resp *http.Response, said string) error {
 	err := &refused{resp.StatusCode, fmt.Sprintf("%s %s: %s: %s", resp.Request.Method, resp.Request.URL, resp.Status, strings.TrimSpace(said))}
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
@@ -165,8 +159,9 @@ func answerError(resp *http.Response, said string) error {
 	return err
 }
 
-// hopeless reports whether asking the manager again is in vain until somebody does something, and what.
-func hopeless(err error) (advice string, yes bool) {
+// Advice returns what a person must do after an error of the manager, if repeating the request does
+// not help.
+func Advice(err error) (advice string, needed bool) {
 	var r *refused
 	if !errors.As(err, &r) {
 		return "", false

@@ -1,4 +1,4 @@
-package robotd
+package config
 
 import (
 	"fmt"
@@ -79,11 +79,11 @@ func parseList(from, to reflect.Type, data any) (any, error) {
 	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
 		return data, nil
 	}
-	return splitList(data.(string)), nil
+	return SplitList(data.(string)), nil
 }
 
-// splitList divides a text at blanks and commas.
-func splitList(text string) []string {
+// SplitList divides a text at blanks and commas.
+func SplitList(text string) []string {
 	items := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	return append([]string{}, items...)
 }

@@ -1,4 +1,5 @@
-package robotd
+// Package identity keeps who a robot is: its credentials and its key.
+package identity
 
 import (
 	"bytes"
@@ -18,31 +19,34 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
 )
 
-// identity is who the robot is: what joining gave it, and its key.
-type identity struct {
-	Manager string `json:"manager"` // URL of the service that was joined; several with blanks between
+// Identity is what the service told the robot when it joined, and the robot's key.
+type Identity struct {
+	Manager string `json:"manager"` // URLs of the service that was joined, with blanks between
 	wire.JoinResponse
 
-	key ed25519.PrivateKey
+	Key ed25519.PrivateKey `json:"-"` // signs manifests
 }
 
+// Files in the data folder.
 const (
-	identityFile = "robot.json"
-	keyFile      = "robot.key"
-	keyType      = "SHEAF ROBOT ED25519 SEED"
+	File    = "robot.json" // an Identity without its key
+	keyFile = "robot.key"
+	keyType = "SHEAF ROBOT ED25519 SEED"
 )
 
-// Join exchanges a one-time token for credentials, registers the robot's key and
-// remembers both in the data folder. Manager is the service's URL, or several with commas or blanks
-// between: where one cannot be connected to, the next is tried, and all are remembered. A
-// token works once, so that nothing else makes it try the next. It returns the robot's name.
-func Join(ctx context.Context, manager, token, dir string) (string, error) {
+// Join exchanges a one-time token for credentials, registers the robot's key and keeps both in the
+// data folder. manager has the URLs of the service, divided by commas or blanks. If one cannot be
+// connected to, Join tries the next; after any other error it does not, since the token may have
+// been used. version is that of the robot's program. Join returns the robot's name.
+func Join(ctx context.Context, manager, token, dir, version string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(filepath.Join(dir, identityFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, File)); err == nil {
 		return "", fmt.Errorf("join: %s belongs to a robot already; choose another data folder", dir)
 	}
 	key, err := loadKey(dir)
@@ -52,32 +56,32 @@ func Join(ctx context.Context, manager, token, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
-	var id identity
+	var id Identity
 	var urls []string
-	for _, u := range splitList(manager) {
+	for _, u := range config.SplitList(manager) {
 		urls = append(urls, strings.TrimRight(u, "/"))
 	}
 	id.Manager = strings.Join(urls, " ")
-	if err := id.joinAny(ctx, urls, wire.JoinRequest{Token: token, Version: Version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
+	if err := id.joinAny(ctx, urls, wire.JoinRequest{Token: token, Version: version, PublicKey: key.Public().(ed25519.PublicKey)}); err != nil {
 		return "", fmt.Errorf("join: %w", err)
 	}
-	return id.Robot, id.save(dir)
+	return id.Robot, id.Save(dir)
 }
 
-// save writes what loadIdentity reads, but for the key, which has a file of its own.
-func (id *identity) save(dir string) error {
+// Save writes the identity without its key, which has a file of its own.
+func (id *Identity) Save(dir string) error {
 	data, err := json.MarshalIndent(id, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, identityFile), append(data, '\n'), 0o600)
+	return datadir.Replace(filepath.Join(dir, File), append(data, '\n'), 0o600)
 }
 
 // joinAny joins at the first of the URLs that can be connected to.
-func (id *identity) joinAny(ctx context.Context, urls []string, ask wire.JoinRequest) error {
+func (id *Identity) joinAny(ctx context.Context, urls []string, ask wire.JoinRequest) error {
 	errs := []error{errors.New("no service is reached")}
 	for _, u := range urls {
-		if !optionalURL(u, "http", "https") {
+		if !config.IsURL(u, "http", "https") {
 			return fmt.Errorf("%q is not an http or https URL", u)
 		}
 	}
@@ -92,7 +96,7 @@ func (id *identity) joinAny(ctx context.Context, urls []string, ask wire.JoinReq
 	return errors.Join(errs...)
 }
 
-func (id *identity) join(ctx context.Context, manager string, ask wire.JoinRequest) error {
+func (id *Identity) join(ctx context.Context, manager string, ask wire.JoinRequest) error {
 	body, err := json.Marshal(ask)
 	if err != nil {
 		return err
@@ -124,15 +128,16 @@ func (id *identity) join(ctx context.Context, manager string, ask wire.JoinReque
 	return id.check()
 }
 
-// managers are the URLs of the manager that the settings name, or those of joining.
-func (id *identity) managers(cfg *Config) []string {
-	if len(cfg.Manager) > 0 {
-		return cfg.Manager
+// Managers returns the URLs of the manager: those that are configured, or else those that were
+// joined.
+func (id *Identity) Managers(configured []string) []string {
+	if len(configured) > 0 {
+		return configured
 	}
-	return splitList(id.Manager)
+	return config.SplitList(id.Manager)
 }
 
-func (id *identity) check() error {
+func (id *Identity) check() error {
 	switch {
 	case !wire.ValidRobotName(id.Robot):
 		return fmt.Errorf("robot name %q is not a DNS label", id.Robot)
@@ -144,9 +149,9 @@ func (id *identity) check() error {
 	return nil
 }
 
-// loadIdentity reads what Join wrote.
-func loadIdentity(dir string) (*identity, error) {
-	path := filepath.Join(dir, identityFile)
+// Load reads what Join wrote.
+func Load(dir string) (*Identity, error) {
+	path := filepath.Join(dir, File)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s does not exist: join a service first, with robotd join URL TOKEN --data %s", path, dir)
@@ -154,14 +159,14 @@ func loadIdentity(dir string) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	id := new(identity)
+	id := new(Identity)
 	if err := json.Unmarshal(data, id); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := id.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if id.key, err = loadKey(dir); err != nil {
+	if id.Key, err = loadKey(dir); err != nil {
 		return nil, err
 	}
 	return id, nil
@@ -173,7 +178,7 @@ func makeKey(dir string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: key.Seed()})
-	return key, replaceFile(filepath.Join(dir, keyFile), text, 0o600)
+	return key, datadir.Replace(filepath.Join(dir, keyFile), text, 0o600)
 }
 
 func loadKey(dir string) (ed25519.PrivateKey, error) {

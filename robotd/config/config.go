@@ -1,6 +1,9 @@
-package robotd
+// Package config has the settings of a robot: their defaults, how they are read and checked.
+package config
 
 import (
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"sheaf/internal/limits"
@@ -26,10 +29,10 @@ type Config struct {
 	Interval time.Duration `mapstructure:"interval"`
 
 	// Run bounds what one turn at an address may fetch.
-	Run RunConfig `mapstructure:"run"`
+	Run Run `mapstructure:"run"`
 
 	// Adapt bounds the interval where it follows how a server bears the visits.
-	Adapt AdaptConfig `mapstructure:"adapt"`
+	Adapt Adapt `mapstructure:"adapt"`
 
 	// Concurrency is how many hosts are visited at once.
 	Concurrency int `mapstructure:"concurrency"`
@@ -67,92 +70,92 @@ type Config struct {
 	Express time.Duration `mapstructure:"express"`
 
 	// Watch bounds how often pages that consumers watch are visited.
-	Watch WatchConfig `mapstructure:"watch"`
+	Watch Watch `mapstructure:"watch"`
 
 	// Limits bound what the robot uses of its site's line.
-	Limits LimitsConfig `mapstructure:"limits"`
+	Limits Limits `mapstructure:"limits"`
 
 	// Memory bounds what the robot takes of its machine's memory.
-	Memory MemoryConfig `mapstructure:"memory"`
+	Memory Memory `mapstructure:"memory"`
 
 	// Disk bounds what the robot takes of its disk.
-	Disk DiskConfig `mapstructure:"disk"`
+	Disk Disk `mapstructure:"disk"`
 
 	// NotBetween gives, by host, when it is not to be visited: a schedule as
 	// for Window.
 	NotBetween map[string]string `mapstructure:"not_between"`
 
 	// Revisit says which known pages are visited, and when.
-	Revisit RevisitConfig `mapstructure:"revisit"`
+	Revisit Revisit `mapstructure:"revisit"`
 
 	// Links says whether the archive gets the links of each page.
-	Links LinksConfig `mapstructure:"links"`
+	Links Links `mapstructure:"links"`
 
 	// TLS says what becomes of pages whose server's certificate does not verify.
-	TLS TLSConfig `mapstructure:"tls"`
+	TLS TLS `mapstructure:"tls"`
 
-	Page   PageConfig   `mapstructure:"page"`
-	Batch  BatchConfig  `mapstructure:"batch"`
-	Upload UploadConfig `mapstructure:"upload"`
-	Tap    TapConfig    `mapstructure:"tap"`
+	Page   Page   `mapstructure:"page"`
+	Batch  Batch  `mapstructure:"batch"`
+	Upload Upload `mapstructure:"upload"`
+	Tap    Tap    `mapstructure:"tap"`
 
 	// Network says how hosts are reached.
-	Network NetworkConfig `mapstructure:"network"`
+	Network Network `mapstructure:"network"`
 
 	// Update says how the robot's program is replaced by newer releases.
-	Update UpdateConfig `mapstructure:"update"`
+	Update Update `mapstructure:"update"`
 }
 
-// RunConfig bounds a run: the pages that one turn at an address may fetch, over one
+// Run bounds a run: the pages that one turn at an address may fetch, over one
 // connection (Keep-Alive). Runs end where the server ends the connection.
-type RunConfig struct {
+type Run struct {
 	Pages int           `mapstructure:"pages"` // 1: the interval lies between any two pages
 	Time  time.Duration `mapstructure:"time"`  // after which no further page of a run is asked for
 }
 
-// AdaptConfig bounds the interval that an address is given by how it answers.
-type AdaptConfig struct {
+// Adapt bounds the interval that an address is given by how it answers.
+type Adapt struct {
 	Min time.Duration `mapstructure:"min"` // where answers stay as quick as ever; 0: Interval
 	Max time.Duration `mapstructure:"max"` // where they slow down or fail; 0: Interval
 }
 
-// WatchConfig bounds how often pages that consumers watch are visited. Within it a page comes as often as
+// Watch bounds how often pages that consumers watch are visited. Within it a page comes as often as
 // its changes ask for, once a cycle at least.
-type WatchConfig struct {
+type Watch struct {
 	Every time.Duration `mapstructure:"every"` // at least between two visits to a page; 0: once a cycle, no oftener
 	Share float64       `mapstructure:"share"` // of a host's time that such visits may take
 }
 
-// LimitsConfig bounds what the robot uses of its site's line; 0 is no limit.
-type LimitsConfig struct {
+// Limits bounds what the robot uses of its site's line; 0 is no limit.
+type Limits struct {
 	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second of pages coming in
 	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, on the window's clock
 	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
 }
 
-// MemoryConfig bounds what the robot takes of its machine's memory.
-type MemoryConfig struct {
+// Memory bounds what the robot takes of its machine's memory.
+type Memory struct {
 	Garbage int64 `mapstructure:"garbage"` // bytes no longer used that gather before they are collected; 0: as Go has it
 	Limit   int64 `mapstructure:"limit"`   // bytes of the whole, beyond which they are collected as they come; 0: none
 }
 
-// DiskConfig bounds what the robot takes of its disk: at either bound nothing more is
+// Disk bounds what the robot takes of its disk: at either bound nothing more is
 // collected until batches are published and leave it. 0 is no bound.
-type DiskConfig struct {
+type Disk struct {
 	Free  int64 `mapstructure:"free"`  // bytes that stay free, after the next batch is made
 	Spool int64 `mapstructure:"spool"` // bytes that wait to be published
 }
 
-// RevisitConfig says which of the pages that are known are visited in a cycle, where the window has
+// Revisit says which of the pages that are known are visited in a cycle, where the window has
 // no room for all of them, and when a host's visit begins.
-type RevisitConfig struct {
+type Revisit struct {
 	By         string        `mapstructure:"by"`          // a schedule.Rule; "all": every page, however many nights a cycle takes
 	AtLeast    time.Duration `mapstructure:"at_least"`    // every page is visited this often, as far as there is room
 	QuickHours bool          `mapstructure:"quick_hours"` // begin when the host's server was quickest
 }
 
-// PageConfig bounds what is taken of a host.
-type PageConfig struct {
+// Page bounds what is taken of a host.
+type Page struct {
 	MaxBytes    int64         `mapstructure:"max_bytes"`     // of one page; more is cut off
 	Timeout     time.Duration `mapstructure:"timeout"`       // for one page
 	Stall       time.Duration `mapstructure:"stall"`         // without a byte, after which a page is given up for later
@@ -167,14 +170,14 @@ type PageConfig struct {
 	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
 }
 
-// LinksConfig says what is recorded of where pages lead. What is followed does not depend on it.
-type LinksConfig struct {
+// Links says what is recorded of where pages lead. What is followed does not depend on it.
+type Links struct {
 	Record bool `mapstructure:"record"`
 	Max    int  `mapstructure:"max"` // of one page; further ones are left out
 }
 
-// TLSConfig is about servers of pages alone: manager, uploads and updates always verify.
-type TLSConfig struct {
+// TLS is about servers of pages alone: manager, uploads and updates always verify.
+type TLS struct {
 	Verify string `mapstructure:"verify"` // TLSRecord or TLSRefuse
 }
 
@@ -184,21 +187,21 @@ const (
 	TLSRefuse = "refuse" // they are not
 )
 
-// BatchConfig says when batches are made.
-type BatchConfig struct {
+// Batch says when batches are made.
+type Batch struct {
 	Size  int64 `mapstructure:"size"`  // bytes in open segments that make a batch before the day ends
 	Level int   `mapstructure:"level"` // of compression, 1 to 9
 }
 
-// TapConfig lets programs on this machine read records as they are stored; see package tap.
-type TapConfig struct {
+// Tap lets programs on this machine read records as they are stored; see package tap.
+type Tap struct {
 	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: tap.sock in the data folder; none: no tap
 	Buffer int64         `mapstructure:"buffer"` // bytes queued for each consumer
 	Wait   time.Duration `mapstructure:"wait"`   // for a consumer whose queue is full, before a record is dropped for it
 }
 
-// UploadConfig says how batches get to the service.
-type UploadConfig struct {
+// Upload says how batches get to the service.
+type Upload struct {
 	By  string `mapstructure:"by"`  // "http" or "ftp"
 	URL string `mapstructure:"url"` // of the service that takes batches; empty: the manager's
 	FTP string `mapstructure:"ftp"` // host:port; empty: what the manager said at joining
@@ -212,8 +215,8 @@ type UploadConfig struct {
 	BackOff time.Duration `mapstructure:"back_off"` // after a failed upload, doubled with each
 }
 
-// NetworkConfig says how hosts are reached.
-type NetworkConfig struct {
+// Network says how hosts are reached.
+type Network struct {
 	// Hosts gives addresses, "ip" or "ip:port", to names, before DNS is asked.
 	Hosts map[string]string `mapstructure:"hosts"`
 
@@ -235,8 +238,8 @@ type NetworkConfig struct {
 	Proxy string `mapstructure:"proxy"`
 }
 
-// UpdateConfig says how the program is replaced. It happens under robotd supervise only.
-type UpdateConfig struct {
+// Update says how the program is replaced. It happens under robotd supervise only.
+type Update struct {
 	Enabled bool `mapstructure:"enabled"`
 	// Key is the minisign key that releases must be signed with; empty: the one that
 	// the service named at joining.
@@ -250,8 +253,8 @@ func Default() Config {
 		DataDir:     "robotd-data",
 		Manager:     []string{},
 		Interval:    20 * time.Second,
-		Run:         RunConfig{Pages: 1, Time: time.Minute},
-		Adapt:       AdaptConfig{Max: 2 * time.Minute},
+		Run:         Run{Pages: 1, Time: time.Minute},
+		Adapt:       Adapt{Max: 2 * time.Minute},
 		Concurrency: 100,
 		Window:      "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo",
 		LogAt:       "09:00",
@@ -259,22 +262,41 @@ func Default() Config {
 		Statistics:  10 * time.Minute,
 		Heartbeat:   5 * time.Minute,
 		Express:     5 * time.Minute,
-		Watch:       WatchConfig{Every: 10 * time.Minute, Share: 0.5},
-		Memory:      MemoryConfig{Garbage: 8 << 20, Limit: 512 << 20},
-		Disk:        DiskConfig{Free: 512 << 20, Spool: 50 << 30},
-		Revisit:     RevisitConfig{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
-		Page: PageConfig{
+		Watch:       Watch{Every: 10 * time.Minute, Share: 0.5},
+		Memory:      Memory{Garbage: 8 << 20, Limit: 512 << 20},
+		Disk:        Disk{Free: 512 << 20, Spool: 50 << 30},
+		Revisit:     Revisit{By: string(schedule.Optimal), AtLeast: 30 * 24 * time.Hour, QuickHours: true},
+		Page: Page{
 			MaxBytes: limits.PageBytes, Timeout: 10 * time.Minute, Stall: time.Minute,
 			MaxPerHost: 100_000, MaxDepth: 100, MaxPath: 2048,
-			Tries: 3, Full: 30 * 24 * time.Hour, Rules: maxRules, Probe: true,
+			Tries: 3, Full: 30 * 24 * time.Hour, Rules: MaxRules, Probe: true,
 		},
-		TLS:    TLSConfig{Verify: TLSRecord},
-		Links:  LinksConfig{Record: true, Max: 1000},
-		Batch:  BatchConfig{Size: 1 << 30, Level: 6},
-		Tap:    TapConfig{Buffer: 16 << 20},
-		Upload: UploadConfig{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
+		TLS:    TLS{Verify: TLSRecord},
+		Links:  Links{Record: true, Max: 1000},
+		Batch:  Batch{Size: 1 << 30, Level: 6},
+		Tap:    Tap{Buffer: 16 << 20},
+		Upload: Upload{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
 
-		Network: NetworkConfig{Relearn: time.Hour},
-		Update:  UpdateConfig{Enabled: true, Trial: 10 * time.Minute},
+		Network: Network{Relearn: time.Hour},
+		Update:  Update{Enabled: true, Trial: 10 * time.Minute},
 	}
+}
+
+// UserAgent returns the User-Agent of a program of the given version.
+func (c *Config) UserAgent(version string) string {
+	return fmt.Sprintf("sheaf-robotd/%s (+%s)", version, c.Contact)
+}
+
+// NoTap is the value of tap.socket for a robot without a tap.
+const NoTap = "none"
+
+// TapSocket returns the path of the socket to which consumers connect; empty: there is none.
+func (c *Config) TapSocket() string {
+	switch c.Tap.Socket {
+	case "":
+		return filepath.Join(c.DataDir, "tap.sock")
+	case NoTap:
+		return ""
+	}
+	return c.Tap.Socket
 }

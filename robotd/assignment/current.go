@@ -1,0 +1,50 @@
+package assignment
+
+import (
+	"sync/atomic"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/datadir"
+)
+
+// Current is the list by which the robot works. It is kept in a file, so that the robot can go on
+// while the manager is away. Its methods may be called concurrently.
+type Current struct {
+	path string
+	list atomic.Pointer[List]
+}
+
+// Open reads the file, if there is one.
+func Open(path string) (*Current, error) {
+	c, list := &Current{path: path}, new(List)
+	err := datadir.LoadJSON(path, list)
+	c.list.Store(list)
+	return c, err
+}
+
+// Set replaces the list, in the file first.
+func (c *Current) Set(list *List) error {
+	if err := datadir.SaveJSON(c.path, list); err != nil {
+		return err
+	}
+	c.list.Store(list)
+	return nil
+}
+
+// List returns the list. The caller must not change it.
+func (c *Current) List() *List { return c.list.Load() }
+
+// Known reports whether the manager has ever given a list.
+func (c *Current) Known() bool {
+	l := c.List()
+	return l.Generation > 0 || len(l.URLs) > 0
+}
+
+// Hosts returns the seeds by host.
+func (c *Current) Hosts() map[string][]string { return c.List().Hosts() }
+
+// Generation returns the list's generation.
+func (c *Current) Generation() int64 { return c.List().Generation }
+
+// Share returns what of a host is this robot's.
+func (c *Current) Share(host string) wire.Share { return c.List().Shares[host] }

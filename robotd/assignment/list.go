@@ -1,0 +1,87 @@
+// Package assignment keeps the hosts that the manager has assigned to the robot.
+package assignment
+
+import (
+	"slices"
+
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/frontier"
+)
+
+// List is the manager's list of hosts. It does not change once it is in use.
+type List struct {
+	Generation int64    `json:"generation"`
+	ETag       string   `json:"etag"`
+	URLs       []string `json:"urls"` // seeds: usually the hosts' top pages
+
+	Shares map[string]wire.Share `json:"shares,omitempty"` // by host, of hosts that several robots collect
+	Depths map[string]int        `json:"depths,omitempty"` // by URL: distance in links from a seed, unless 0
+}
+
+// Add adds a line of the manager's answer.
+func (l *List) Add(line wire.HostLine) {
+	l.URLs = append(l.URLs, line.URL)
+	if line.Share.Several() {
+		if l.Shares == nil {
+			l.Shares = make(map[string]wire.Share)
+		}
+		l.Shares[weburl.Host(line.URL)] = line.Share
+	}
+	if line.Depth > 0 {
+		if l.Depths == nil {
+			l.Depths = make(map[string]int)
+		}
+		l.Depths[line.URL] = line.Depth
+	}
+}
+
+// Hosts returns the seeds by host, each once.
+func (l *List) Hosts() map[string][]string {
+	hosts := make(map[string][]string)
+	seen := make(map[string]bool, len(l.URLs))
+	for _, u := range l.URLs {
+		if host := weburl.Host(u); host != "" && !seen[u] {
+			hosts[host] = append(hosts[host], u)
+			seen[u] = true
+		}
+	}
+	return hosts
+}
+
+// Entries returns the entries of the frontier for those seeds of a host that are in this robot's
+// share.
+func (l *List) Entries(host string, seeds []string) []frontier.Entry {
+	share := l.Shares[host]
+	entries := make([]frontier.Entry, 0, len(seeds))
+	for _, seed := range seeds {
+		if url := weburl.Canonical(seed); share.Has(url) {
+			entries = append(entries, frontier.Entry{URL: url, Depth: l.Depths[seed]})
+		}
+	}
+	return entries
+}
+
+// New returns the entries for those seeds of a host that are not among the old ones.
+func (l *List) New(host string, seeds, old []string) []frontier.Entry {
+	known := make(map[string]bool, len(old))
+	for _, s := range old {
+		known[s] = true
+	}
+	return l.Entries(host, slices.DeleteFunc(slices.Clone(seeds), func(s string) bool { return known[s] }))
+}
+
+// Gained reports whether the list has hosts that the old one does not have, or new URLs for this
+// robot on a host whose URLs several robots share.
+func (l *List) Gained(old *List) bool {
+	before := old.Hosts()
+	for name, seeds := range l.Hosts() {
+		if before[name] == nil {
+			return true
+		}
+		if l.Shares[name].Split && len(l.New(name, seeds, before[name])) > 0 {
+			return true
+		}
+	}
+	return false
+}

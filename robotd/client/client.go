@@ -1,0 +1,264 @@
+// Package client speaks with the manager, the service that gives the robot its hosts: requests P1 to
+// P5 of paper 001, heartbeats, watches and reports of the robot's program. A robot may have several
+// URLs of the manager, any of which will do.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/release"
+	"sheaf/internal/wire"
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/status"
+)
+
+// Client makes the robot's requests to the manager. Its methods may be called concurrently.
+type Client struct {
+	at     *endpoints
+	robot  string
+	secret string
+	http   *http.Client
+	clock  clock
+}
+
+// Limits of a request.
+const (
+	askTimeout  = 5 * time.Minute
+	maxListSize = 256 << 20 // bytes of a host list, inflated
+)
+
+// New returns a client for the manager at any of the URLs, in the order of preference.
+func New(urls []string, robot, secret string, client *http.Client) *Client {
+	return &Client{at: newEndpoints(urls), robot: robot, secret: secret, http: client}
+}
+
+// URL returns the URL that is asked first.
+func (c *Client) URL() string { return c.at.current() }
+
+// String lists the URLs.
+func (c *Client) String() string { return c.at.String() }
+
+// Targets describes the URLs.
+func (c *Client) Targets() []status.Target { return c.at.describe() }
+
+// Clock returns how this machine's clock differs from the manager's; nil: not known yet.
+func (c *Client) Clock() *wire.Clock { return c.clock.measured() }
+
+// Offset returns how far this machine's clock is ahead of the manager's. It is zero if the two
+// clocks may agree as far as is known.
+func (c *Client) Offset() time.Duration {
+	m := c.Clock()
+	if m == nil || max(m.OffsetMS, -m.OffsetMS) <= m.ErrorMS {
+		return 0
+	}
+	return time.Duration(m.OffsetMS) * time.Millisecond
+}
+
+// List asks for the hosts (P1). It returns nil if the list with the given ETag still holds.
+func (c *Client) List(ctx context.Context, etag string) (*assignment.List, error) {
+	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptShares}}
+	resp, err := c.get(ctx, wire.PathList, header, etag)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, nil
+	}
+	list := &assignment.List{ETag: resp.Header.Get("ETag")}
+	list.Generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("list: header %s: %w", wire.HeaderGeneration, err)
+	}
+	for line, err := range wire.ReadHostList(resp.Body, maxListSize) {
+		if err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		list.Add(line)
+	}
+	return list, nil
+}
+
+// Watches asks for the pages that consumers watch, and returns them with their ETag. It returns nil
+// if the list with the given ETag still holds.
+func (c *Client) Watches(ctx context.Context, etag string) (*wire.WatchList, string, error) {
+	resp, err := c.get(ctx, wire.PathWatches, http.Header{}, etag)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified {
+		return nil, "", nil
+	}
+	list := new(wire.WatchList)
+	if err := json.NewDecoder(io.LimitReader(resp.Body, wire.MaxWatches)).Decode(list); err != nil {
+		return nil, "", fmt.Errorf("watches: %w", err)
+	}
+	return list, resp.Header.Get("ETag"), nil
+}
+
+func (c *Client) get(ctx context.Context, path string, header http.Header, etag string) (*http.Response, error) {
+	if etag != "" {
+		header.Set("If-None-Match", etag)
+	}
+	return c.do(ctx, http.MethodGet, path, header, nil)
+}
+
+// Record reports URLs that were found outside the robot's assignment (P2).
+func (c *Client) Record(ctx context.Context, lines []wire.HostLine) error {
+	var body bytes.Buffer
+	if err := wire.WriteHostList(&body, slices.Values(lines)); err != nil {
+		return err
+	}
+	return c.tell(ctx, wire.PathRecord, bytesOf(body.Bytes()))
+}
+
+// SubmitLog sends a log of the collection (P3). open is called for each URL that is tried. If a log
+// arrives twice, the manager counts it once.
+func (c *Client) SubmitLog(ctx context.Context, open func() (io.Reader, error)) error {
+	return c.tell(ctx, wire.PathSubmitLog, open)
+}
+
+// IsRestart asks whether the robot is to drop the list of this generation and get it anew (P4). The
+// manager repeats it until the robot asks with a newer generation, so an answer may be lost.
+func (c *Client) IsRestart(ctx context.Context, generation int64) (bool, error) {
+	header := http.Header{wire.HeaderGeneration: {strconv.FormatInt(generation, 10)}}
+	resp, err := c.do(ctx, http.MethodGet, wire.PathIsRestart, header, nil)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(first) == "RESTART", err
+}
+
+// Subscribe tells the manager that the robot takes part (P5).
+func (c *Client) Subscribe(ctx context.Context) error { return c.tell(ctx, wire.PathSubscribe, nil) }
+
+// Unsubscribe tells the manager that the robot takes part no longer (P5).
+func (c *Client) Unsubscribe(ctx context.Context) error {
+	return c.tell(ctx, wire.PathUnsubscribe, nil)
+}
+
+// Heartbeat tells the manager how far the robot is, and returns its orders.
+func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.Orders, err error) {
+	err = c.exchange(ctx, wire.PathHeartbeat, hb, 1<<20, &orders)
+	return orders, err
+}
+
+// Report tells the manager which program the robot runs. The answer may offer a release.
+func (c *Client) Report(ctx context.Context, report wire.ReportRequest) (answer wire.ReportAnswer, err error) {
+	err = c.exchange(ctx, wire.PathReport, report, 4*release.MaxText, &answer)
+	return answer, err
+}
+
+// exchange posts JSON and reads at most limit bytes of JSON. An answer without a body leaves answer
+// as it is.
+func (c *Client) exchange(ctx context.Context, path string, question any, limit int64, answer any) error {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	resp, err := c.do(ctx, http.MethodPost, path, http.Header{"Accept": {"application/json"}}, bytesOf(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, limit)).Decode(answer); err != nil {
+		return fmt.Errorf("%s: answer: %w", path, err)
+	}
+	return nil
+}
+
+func (c *Client) tell(ctx context.Context, path string, body content) error {
+	resp, err := c.do(ctx, http.MethodPost, path, nil, body)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// content opens a request's body, once for each URL that is tried.
+type content func() (io.Reader, error)
+
+func bytesOf(data []byte) content {
+	return func() (io.Reader, error) { return bytes.NewReader(data), nil }
+}
+
+// do asks the first of the URLs that answers. Every status but success and 304 is an error. The
+// caller must read and close the answer's body within askTimeout.
+func (c *Client) do(ctx context.Context, method, path string, header http.Header, body content) (resp *http.Response, err error) {
+	err = c.at.try(func(base string) error {
+		resp, err = c.ask(ctx, method, base+strings.Replace(path, "{robot}", c.robot, 1), header, body)
+		return err
+	})
+	return resp, err
+}
+
+// ask makes one request. Its error is an *unreachable if another URL may be tried.
+func (c *Client) ask(ctx context.Context, method, url string, header http.Header, body content) (*http.Response, error) {
+	var data io.Reader
+	if body != nil {
+		var err error
+		if data, err = body(); err != nil {
+			return nil, err
+		}
+		if c, ok := data.(io.Closer); ok {
+			defer c.Close() // ends its writer, if the request did not read it all
+		}
+	}
+	timed, cancel := context.WithTimeout(ctx, askTimeout)
+	req, err := http.NewRequestWithContext(timed, method, url, data)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/octet-stream")
+	}
+	req.SetBasicAuth(c.robot, c.secret)
+	sent := time.Now()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		cancel()
+		if ctx.Err() == nil {
+			err = &unreachable{err: err}
+		}
+		return nil, err
+	}
+	resp.Body = &cancelBody{resp.Body, cancel}
+	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified {
+		c.clock.sample(sent, time.Now(), resp.Header)
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // as much as can be read, for the message
+	return nil, answerError(resp, string(said))
+}
+
+// cancelBody ends its request's context when it is closed.
+type cancelBody struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (b *cancelBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}

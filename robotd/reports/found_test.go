@@ -1,0 +1,83 @@
+package reports
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"sheaf/internal/wire"
+)
+
+// TestHostsToBeReported counts what the manager has not been told of, also after a restart.
+func TestHostsToBeReported(t *testing.T) {
+	var m recorder
+	dir := t.TempDir()
+	var d *Found
+	reopen := func() {
+		t.Helper()
+		var err error
+		if d, err = OpenFound(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(n int) {
+		t.Helper()
+		if got := d.Waiting(); got != n {
+			t.Errorf("%d are to be reported, want %d", got, n)
+		}
+	}
+	add := func(url string) {
+		t.Helper()
+		if err := d.Add(wire.HostLine{URL: url}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reopen()
+	want(0)
+	add("http://www.a.test/")
+	add("http://www.b.test/")
+	add("http://www.a.test/")
+	want(2)
+	m.away = true
+	if err := d.Report(t.Context(), &m); err == nil {
+		t.Error("a report to nobody went well")
+	}
+	want(2)
+	m.away = false
+	if err := d.Report(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	want(0)
+	add("http://www.c.test/")
+	want(1)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	reopen()
+	defer func() { d.Close() }()
+	want(1)
+	if err := d.Report(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	want(0)
+	if all := []string{"http://www.a.test/", "http://www.b.test/", "http://www.c.test/"}; !slices.Equal(m.found, all) {
+		t.Errorf("reported %q, want %q", m.found, all)
+	}
+}
+
+// recorder is a manager that may be away.
+type recorder struct {
+	away  bool
+	found []string
+}
+
+func (r *recorder) Record(_ context.Context, lines []wire.HostLine) error {
+	if r.away {
+		return errors.New("away")
+	}
+	for _, l := range lines {
+		r.found = append(r.found, l.URL)
+	}
+	return nil
+}
