@@ -32,10 +32,13 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 	return w.sealWith(cells)
 }
 
-// SealWritten seals the segment that a Writer of this process has written and closed at path. What
-// still has the sum of what was written needs no second look at each of its pages; anything else
+// SealWritten seals the segment that a Writer of this process has written and closed at path. If
+// the file still has the CRC-32 of what was written, its pages are not inflated again. Any other file
 // is sealed as SealFile does.
-func SealWritten(path, host, segmentID string, was Written, opt WriterOptions) (*Index, error) {
+//
+// Cells are those that Append returned for the segment, all of them and in order, if the caller has
+// kept them. If it is nil, they are read back from the file.
+func SealWritten(path, host, segmentID string, was Written, cells []Cell, opt WriterOptions) (*Index, error) {
 	if !was.summed || was.Size == 0 {
 		return SealFile(path, host, segmentID, opt)
 	}
@@ -43,7 +46,12 @@ func SealWritten(path, host, segmentID string, was Written, opt WriterOptions) (
 	if err != nil {
 		return nil, err
 	}
-	cells, ok := w.knownCells()
+	ok := false
+	if cells != nil {
+		ok = w.unchanged()
+	} else {
+		cells, ok = w.knownCells()
+	}
 	if !ok {
 		if err := w.Close(); err != nil {
 			return nil, err

@@ -15,13 +15,18 @@ import (
 // openAtOnce is how many hosts' segments are held open; files of a crawl come host by host or mixed.
 const openAtOnce = 128
 
+// maxCellBytes is how much memory the cells of all segments may take until they are sealed. What a
+// file has beyond that is read back from the segments, which takes about half as long again.
+const maxCellBytes = 64 << 20
+
 // segments are the hosts' segments as they grow.
 type segments struct {
-	dir  string
-	id   string
-	opt  archive.WriterOptions
-	all  map[string]*segment
-	used *list.List // of *segment with an open writer, the last used first
+	dir       string
+	id        string
+	opt       archive.WriterOptions
+	all       map[string]*segment
+	used      *list.List // of *segment with an open writer, the last used first
+	cellBytes int64      // of memory that the cells would take if all were kept
 }
 
 type segment struct {
@@ -30,6 +35,7 @@ type segment struct {
 	written archive.Written // before it was closed
 	writer  *archive.Writer // nil where it is closed
 	used    *list.Element
+	cells   []archive.Cell // all that were appended; nil if the segments have more than maxCellBytes
 }
 
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
@@ -49,7 +55,18 @@ func (s *segments) append(r *archive.Record) (archive.Cell, error) {
 	if err != nil {
 		return archive.Cell{}, err
 	}
-	return seg.writer.Append(r)
+	cell, err := seg.writer.Append(r)
+	if err != nil {
+		return cell, err
+	}
+	const fixed = 400 // bytes of a Cell, its digest and its media type, with what append allocates in advance
+	s.cellBytes += fixed + int64(len(cell.URL)+len(cell.URLKey)+len(cell.Name))
+	if s.cellBytes <= maxCellBytes {
+		seg.cells = append(seg.cells, cell)
+	} else {
+		seg.cells = nil
+	}
+	return cell, nil
 }
 
 func (s *segments) open(host string) (seg *segment, err error) {
@@ -108,7 +125,7 @@ func (s *segments) each(do func(src archive.Source, x *archive.Index) error) err
 }
 
 func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.Index) error) error {
-	x, err := archive.SealWritten(seg.path, seg.host, s.id, seg.written, s.opt)
+	x, err := archive.SealWritten(seg.path, seg.host, s.id, seg.written, seg.cells, s.opt)
 	if err != nil {
 		return err
 	}
