@@ -48,6 +48,18 @@ func (c *compressor) blocks(data []byte) []byte {
 	return c.out.Bytes()
 }
 
+// tinyBody is the longest body, in bytes, for whose page headRun prefers speed to size. Nearly all of
+// such a record is its heads, and an import may bring millions.
+const tinyBody = 256
+
+// headRun appends to dst the run for one of c's two heads: the tar headers, or what WP has.
+func (c *compressor) headRun(dst, head []byte, cell *Cell) []byte {
+	if cell.Kind == Page && cell.BodyLen <= tinyBody && len(head) <= maxFixed {
+		return appendFixed(dst, head)
+	}
+	return append(dst, c.blocks(head)...)
+}
+
 // blockRun is a run of blocks being written. Flush hands on all that was written; more may follow.
 type blockRun interface {
 	io.WriteCloser

@@ -95,16 +95,16 @@ func or(given, otherwise []byte) []byte {
 // put appends the cell to data and notes its places and sums in c.
 func (f *forge) put(data []byte, s *forgedCell, c *Cell) []byte {
 	comp := f.comp
-	c.Offset, c.HeaderLen, c.HeaderCRC = int64(len(data)), int64(len(s.headers)), crcOf(s.headers)
-	data = appendMember(data, s.tExtra, or(s.headerRun, comp.blocks(s.headers)), or(s.tFinal, []byte{3, 0}), c.HeaderCRC, c.HeaderLen+s.headerSize)
+	c.Offset, c.HeaderLen, c.HeaderCRC, c.BodyLen = int64(len(data)), int64(len(s.headers)), crcOf(s.headers), int64(len(s.body))
+	data = appendMember(data, s.tExtra, or(s.headerRun, comp.headRun(nil, s.headers, c)), or(s.tFinal, []byte{3, 0}), c.HeaderCRC, c.HeaderLen+s.headerSize)
 	c.TLen = int64(len(data)) - c.Offset
 
 	head := s.warc + s.http + string(s.cut)
 	whole := head + string(s.body) + crlf2
-	wp := append([]byte(gzipPlainStart), or(s.headRun, comp.blocks([]byte(head)))...)
+	wp := append([]byte(gzipPlainStart), or(s.headRun, comp.headRun(nil, []byte(head), c))...)
 	ws := or(s.ws, appendTrailer([]byte(recordEnd), crcOf([]byte(whole)), int64(len(whole))+s.headSize))
 	run, pad := or(s.run, comp.blocks(s.body)), padding(int64(len(s.body)))
-	c.HeadLen, c.BodyLen, c.BodyCRC = int64(len(wp)), int64(len(s.body)), crcOf(s.body)
+	c.HeadLen, c.BodyCRC = int64(len(wp)), crcOf(s.body)
 	c.RecordCRC = crc32.Update(crc32.Update(crcOf(wp), crc32.IEEETable, run), crc32.IEEETable, ws)
 	extra := appendField(appendField(nil, "WS", ws), "WP", wp)
 	if s.fields != nil {

@@ -70,14 +70,10 @@ func badRuns(data []byte) map[string][]byte {
 			w.acc |= 1
 		}
 		if match > 0 {
-			w.match(match)
+			w.match(match, 1)
 		}
 		for _, c := range data[match:] {
-			if c < 144 {
-				w.code(uint32(c)+0b00110000, 8)
-			} else {
-				w.code(uint32(c)-144+0b110010000, 9)
-			}
+			w.literal(c)
 		}
 		w.code(0, 7)
 		w.align()
@@ -135,7 +131,7 @@ func runForgeries() (out []forgery) {
 		var w bitWriter
 		w.bits(0b011, 3)
 		for range n {
-			w.code(0b00110000, 8)
+			w.literal(0)
 		}
 		w.code(0, 7)
 		w.align()

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/flate"
@@ -50,6 +51,32 @@ func TestInflate(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzFixed deflates by fixed codes: both inflaters must find the same data, also behind other bytes.
+func FuzzFixed(f *testing.F) {
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, data := range [][]byte{nil, {0}, {200, 200, 200}, all, text(maxFixed, 3), noise(maxFixed, 4), make([]byte, maxFixed),
+		append(noise(maxFixed-300, 5), noise(300, 5)...), append(all, all...)} {
+		f.Add(data)
+	}
+	inflate := newInflater()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = data[:min(len(data), maxFixed)]
+		run, ok := bytes.CutPrefix(appendFixed([]byte("before"), data), []byte("before"))
+		var got bytes.Buffer
+		if err := inflate.run(bufio.NewReader(bytes.NewReader(run)), &got); !ok || err != nil || !bytes.Equal(got.Bytes(), data) {
+			t.Errorf("%d of %d bytes, %v", got.Len(), len(data), err)
+		}
+		got.Reset()
+		_, err := io.Copy(&got, flate.NewReader(io.MultiReader(bytes.NewReader(run), strings.NewReader("\x03\x00"))))
+		if err != nil || !bytes.Equal(got.Bytes(), data) {
+			t.Errorf("the library finds %d of %d bytes, %v", got.Len(), len(data), err)
+		}
+	})
 }
 
 // TestPadding decodes every entry of the table, final and not.

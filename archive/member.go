@@ -96,69 +96,18 @@ func zeroBlock(n int, final bool) []byte {
 		header |= 1
 	}
 	w.bits(header, 3)
-	const zero = 0b00110000 // the fixed code of literal 0
 	if n > 0 {
-		w.code(zero, 8)
+		w.literal(0)
 		n--
 	}
 	for n >= 3 {
-		m := min(n, 258)
-		w.match(m)
+		m := min(n, maxMatch)
+		w.match(m, 1)
 		n -= m
 	}
 	for ; n > 0; n-- {
-		w.code(zero, 8)
+		w.literal(0)
 	}
-	w.code(0, 7) // end of block
-	if !final {
-		w.bits(0, 3)
-		w.align()
-		w.out = append(w.out, 0, 0, 0xff, 0xff)
-	}
-	w.align()
+	w.endBlock(final)
 	return w.out
-}
-
-// bitWriter packs bits as DEFLATE has them, the first in a byte's lowest bit.
-type bitWriter struct {
-	out []byte
-	acc uint32
-	n   uint
-}
-
-func (w *bitWriter) bits(v uint32, n uint) {
-	w.acc |= v << w.n
-	for w.n += n; w.n >= 8; w.n -= 8 {
-		w.out = append(w.out, byte(w.acc))
-		w.acc >>= 8
-	}
-}
-
-// code writes a Huffman code, which goes out from its highest bit.
-func (w *bitWriter) code(v uint32, n uint) {
-	for n > 0 {
-		n--
-		w.bits(v>>n&1, 1)
-	}
-}
-
-// match writes a match of length 3 to 258 at distance 1, in fixed codes.
-func (w *bitWriter) match(length int) {
-	symbol := 28
-	for length < int(lengthBase[symbol]) || symbol == 28 && length < 258 {
-		symbol--
-	}
-	if symbol += 257; symbol < 280 {
-		w.code(uint32(symbol-256), 7)
-	} else {
-		w.code(uint32(symbol-280)+0b11000000, 8)
-	}
-	w.bits(uint32(length)-uint32(lengthBase[symbol-257]), uint(lengthExtra[symbol-257]))
-	w.code(0, 5)
-}
-
-func (w *bitWriter) align() {
-	if w.n > 0 {
-		w.bits(0, 8-w.n)
-	}
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,13 +30,15 @@ const (
 )
 
 // headers gives the blocks before the file's data: a PAX header where needed, then the file's own.
-func (e *tarEntry) headers() []byte {
-	out := make([]byte, 0, 2*blockSize)
+func (e *tarEntry) headers() []byte { return e.appendTo(nil) }
+
+// appendTo appends what headers gives.
+func (e *tarEntry) appendTo(out []byte) []byte {
 	var pax []byte
 	if e.url != "" { // a page
 		pax = make([]byte, 0, len(e.name)+len(e.url)+len(e.mime)+paxKeys)
-		out = make([]byte, 0, 3*blockSize+cap(pax))
 	}
+	out = slices.Grow(out, 3*blockSize+cap(pax))
 	if len(e.name) > maxTarName {
 		pax = appendPAX(pax, "path", e.name)
 	}

@@ -354,7 +354,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	}
 	w.head = append(h.appendTo(w.head[:0]), block...)
 	head := w.head
-	w.wp = append(append(w.wp[:0], gzipPlainStart...), w.compress.blocks(head)...)
+	w.wp = w.compress.headRun(append(w.wp[:0], gzipPlainStart...), head, &c)
 	wp := w.wp
 	if len(wp) > maxWP {
 		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
@@ -367,7 +367,8 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 
 	var headers []byte
 	if h.kind == Page {
-		headers = c.tarEntry().headers()
+		w.headers = c.tarEntry().appendTo(w.headers[:0])
+		headers = w.headers
 	}
 	out := w.frame(&c, headers, extra)
 	record := crc32.NewIEEE()
@@ -387,14 +388,16 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 // frame makes the two members around the file's blocks and notes their lengths in c.
 func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcOf(headers)
-	t := appendMember(nil, nil, w.compress.blocks(headers), []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
-	c.TLen = int64(len(t))
+	w.run = w.compress.headRun(w.run[:0], headers, c)
+	w.before = appendMember(w.before[:0], nil, w.run, []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
+	c.TLen = int64(len(w.before))
 	pad := padBlock(c.BodyLen)
 	c.BLen = int64(memberHead+len(extra)+len(pad)+trailerSize) + w.body.n
 	padded := c.BodyLen + int64(padding(c.BodyLen))
+	w.before = appendMemberHead(w.before, c.BLen, extra)
 	return &cellBytes{
 		cell:   *c,
-		before: appendMemberHead(t, c.BLen, extra),
+		before: w.before,
 		after:  appendTrailer(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
 	}
 }

@@ -30,6 +30,9 @@ type scratch struct {
 	head     []byte // the head of one record
 	wp       []byte // head, deflated
 	extra    []byte // wp as an extra field of the file's member
+	headers  []byte // the tar headers of one page
+	run      []byte // headers, deflated
+	before   []byte // the bytes of a cell before the file's blocks
 	back     *walker
 }
 
