@@ -39,6 +39,7 @@ type Accounts struct {
 	verified *lru.Cache[[sha256.Size]byte, time.Time] // keyed hash of credentials → accepted until
 	checks   flight.Group[bool]                       // shares concurrent checks of the same credentials
 	turns    *guesses.Turns                           // bounds argon2id's memory: one check a CPU
+	cost     Cost                                     // of new passwords
 	decoy    string                                   // hash checked for unknown names, so that they take as long
 
 	followers followers
@@ -48,13 +49,14 @@ type Accounts struct {
 }
 
 // NewAccounts keeps accounts in db, whose migrations must have run. anonymous, if not nil, is what
-// clients without credentials may see; its name is set.
-func NewAccounts(db *sql.DB, anonymous *Account) (*Accounts, error) {
+// clients without credentials may see; its name is set. cost is spent on hashing new passwords:
+// DefaultCost, except in tests.
+func NewAccounts(db *sql.DB, anonymous *Account, cost Cost) (*Accounts, error) {
 	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), decoy: decoyHash(),
+	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), cost: cost, decoy: cost.decoy(),
 		Guesses: guesses.New(slog.New(slog.DiscardHandler))}
 	rand.Read(a.key[:])
 	if anonymous != nil {
@@ -110,7 +112,7 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	account.Created = time.Now().UTC().Truncate(time.Second)
 	result, err := a.db.ExecContext(ctx,
 		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
-		account.Name, hashPassword(password), strings.Join(account.Domains, " "), account.Window.String(),
+		account.Name, a.cost.hash(password), strings.Join(account.Domains, " "), account.Window.String(),
 		storedRate(account.Rate), account.Quota, account.Created.Unix())
 	if err := oneRow(result, err, ErrExists); err != nil {
 		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
@@ -153,7 +155,7 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 		if *c.Password == "" {
 			return Account{}, fmt.Errorf("%w: %s: the password is empty", ErrInvalid, name)
 		}
-		password = new(hashPassword(*c.Password))
+		password = new(a.cost.hash(*c.Password))
 	}
 	row := a.db.QueryRowContext(ctx, `UPDATE accounts SET domains = COALESCE(?, domains), opening = COALESCE(?, opening),
 		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password)

@@ -11,6 +11,7 @@ import (
 
 	"sheaf/internal/db"
 	"sheaf/serve/account"
+	"sheaf/serve/servetest"
 )
 
 // While the database is away, accounts that were known go on for the configured time,
@@ -22,7 +23,7 @@ func TestAccountsWithoutDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounts, err := account.NewAccounts(control, nil)
+		accounts, err := account.NewAccounts(control, nil, servetest.Cheap)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestAccountsUnknownWithoutDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accounts, err := account.NewAccounts(control, nil)
+		accounts, err := account.NewAccounts(control, nil, servetest.Cheap)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,17 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// The cost of argon2id for new passwords is the first one that OWASP recommends. A stored hash has
-// its own cost in it, so these may be raised.
+// Cost is what argon2id spends on hashing a password. A stored hash carries its own cost, so that
+// the cost of new ones may change.
+type Cost struct {
+	Memory uint32 // KiB
+	Passes uint32 // over the memory
+}
+
+// DefaultCost is OWASP's first choice for servers on which many log in at once.
+var DefaultCost = Cost{Memory: 19 << 10, Passes: 2}
+
 const (
-	hashMemory  = 19 << 10 // KiB
-	hashTime    = 2
 	hashThreads = 1
 	hashSalt    = 16 // bytes
 	hashKey     = 32 // bytes
@@ -23,25 +29,25 @@ const (
 // maxHashMemory bounds the memory, in KiB, that a stored hash may ask for.
 const maxHashMemory = 256 << 10
 
-// hashPassword returns the PHC string to store for a password.
-func hashPassword(password string) string {
+// hash returns the PHC string to store for a password.
+func (c Cost) hash(password string) string {
 	salt := make([]byte, hashSalt)
 	rand.Read(salt)
-	return phcString(salt, argon2.IDKey([]byte(password), salt, hashTime, hashMemory, hashThreads, hashKey))
+	return c.phc(salt, argon2.IDKey([]byte(password), salt, c.Passes, c.Memory, hashThreads, hashKey))
 }
 
-// decoyHash returns a PHC string for which no password is known. Checking a password against it takes
+// decoy returns a PHC string for which no password is known. Checking a password against it takes
 // as long as against a stored one.
-func decoyHash() string {
+func (c Cost) decoy() string {
 	random := make([]byte, hashSalt+hashKey)
 	rand.Read(random)
-	return phcString(random[:hashSalt], random[hashSalt:])
+	return c.phc(random[:hashSalt], random[hashSalt:])
 }
 
-func phcString(salt, key []byte) string {
+func (c Cost) phc(salt, key []byte) string {
 	b64 := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s",
-		argon2.Version, hashMemory, hashTime, hashThreads, b64(salt), b64(key))
+		argon2.Version, c.Memory, c.Passes, hashThreads, b64(salt), b64(key))
 }
 
 // checkPassword reports whether password is the one that phc was made from.

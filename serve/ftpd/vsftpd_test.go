@@ -279,7 +279,7 @@ func TestServeForBenchmark(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	accounts, err := account.NewAccounts(database, nil)
+	accounts, err := account.NewAccounts(database, nil, servetest.Cheap)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func TestServeProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer database.Close()
-	accounts, err := account.NewAccounts(database, &account.Account{Name: "anonymous", Domains: []string{"jp"}})
+	accounts, err := account.NewAccounts(database, &account.Account{Name: "anonymous", Domains: []string{"jp"}}, servetest.Cheap)
 	if err != nil {
 		t.Fatal(err)
 	}

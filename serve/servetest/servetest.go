@@ -32,6 +32,9 @@ import (
 	"sheaf/serve/jobs"
 )
 
+// Cheap is the least that argon2id can spend on a password.
+var Cheap = account.Cost{Memory: 8, Passes: 1}
+
 // Site is a service's archive with its readers.
 type Site struct {
 	Dir      string // the store's
@@ -64,7 +67,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 	database, err := db.Open(ctx, dbtest.Source(t))
 	testkit.Must(t, err)
 	t.Cleanup(func() { database.Close() })
-	accounts, err := account.NewAccounts(database, anonymous)
+	accounts, err := account.NewAccounts(database, anonymous, Cheap)
 	testkit.Must(t, err)
 	library, err := serve.NewLibrary(serve.Options{
 		Catalog: cat, Store: st, Accounts: accounts, Contact: "ops@example.jp", URLs: urlindex.NewReader(st, urlindex.ReaderOptions{}),

@@ -98,7 +98,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 // library makes the library, and what it asks about accounts.
 func (s *Service) library(c common) (*serve.Library, error) {
 	var err error
-	if s.accounts, err = account.NewAccounts(s.db, s.cfg.Access.account()); err != nil {
+	if s.accounts, err = account.NewAccounts(s.db, s.cfg.Access.account(), account.DefaultCost); err != nil {
 		return nil, err
 	}
 	s.accounts.Guesses = c.guesses
