@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sheaf/internal/settings"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
@@ -47,14 +49,18 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 		return err == nil
 	}
 	plan, err := cfg.Plan()
-	if !report("settings", err, "good; servers see %s", cfg.UserAgent(Version)) {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) { // one for each setting
+			report("settings", errors.New(strings.TrimSpace(line)), "")
+		}
 		return false
 	}
+	report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
 	now := time.Now()
 	from, until := windowAfter(plan, now, now)
 	switch {
 	case from.Sub(now) >= never:
-		report("window", config.Wrong("window", cfg.Window, "it never opens"), "")
+		report("window", settings.Wrong("window", cfg.Window, "it never opens"), "")
 	case until.IsZero():
 		report("window", nil, "always open")
 	default:

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"sheaf/robotd/config"
+	"sheaf/internal/settings"
 	"sheaf/robotd/localsock"
 	"sheaf/robotd/status"
 )
@@ -59,7 +59,7 @@ func (r *Robot) serveControl() (stop func(), err error) {
 	if r.cfg.Metrics != "" {
 		l, err := net.Listen("tcp", r.cfg.Metrics)
 		if err != nil {
-			return nil, config.Wrong("metrics", r.cfg.Metrics, err.Error())
+			return nil, settings.Wrong("metrics", r.cfg.Metrics, err.Error())
 		}
 		serve(l, watch)
 	}

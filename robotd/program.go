@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/release"
+	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/robotd/config"
 	"sheaf/robotd/identity"
@@ -81,7 +82,7 @@ func (r *Robot) updater() (*update.Updater, error) {
 	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.manager.URL(), Client: r.world.web, Parent: parent}
 	if key := r.releaseKey(); key != "" {
 		if u.Key, err = release.ParseKey(key); err != nil {
-			return nil, config.Wrong("update.key", key, err.Error())
+			return nil, settings.Wrong("update.key", key, err.Error())
 		}
 	}
 	return u, nil

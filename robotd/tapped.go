@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"sheaf/archive"
+	"sheaf/internal/settings"
 	"sheaf/robotd/batch"
-	"sheaf/robotd/config"
 	"sheaf/robotd/tap"
 )
 
@@ -23,7 +23,7 @@ func (r *Robot) openTap() error {
 		return nil
 	}
 	if err != nil {
-		return config.Wrong("tap.socket", path, err.Error())
+		return settings.Wrong("tap.socket", path, err.Error())
 	}
 	return nil
 }

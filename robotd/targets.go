@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/robotd/config"
+	"sheaf/internal/settings"
 	"sheaf/robotd/upload"
 )
 
@@ -26,7 +26,7 @@ const answerTimeout = 5 * time.Minute
 func (r *Robot) targets() ([]uploadTarget, error) {
 	proxies, err := upload.Proxies(r.cfg.Upload.Proxy)
 	if err != nil {
-		return nil, config.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
+		return nil, settings.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
@@ -44,7 +44,7 @@ func (r *Robot) targets() ([]uploadTarget, error) {
 	for _, s := range urls {
 		u, err := url.Parse(s)
 		if err != nil {
-			return nil, config.Wrong("upload.targets", s, err.Error())
+			return nil, settings.Wrong("upload.targets", s, err.Error())
 		}
 		if !strings.HasPrefix(u.Scheme, "ftp") {
 			ways = append(ways, &upload.Service{
@@ -57,7 +57,7 @@ func (r *Robot) targets() ([]uploadTarget, error) {
 			f.Addr = net.JoinHostPort(u.Hostname(), "21")
 		}
 		if f.Proxy, err = proxies(u); err != nil {
-			return nil, config.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
+			return nil, settings.Wrong("upload.proxy", r.cfg.Upload.Proxy, err.Error())
 		}
 		if u.Scheme == "ftps" {
 			f.TLS = &tls.Config{}

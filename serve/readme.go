@@ -7,7 +7,7 @@ import (
 	"text/template"
 	"time"
 
-	"sheaf/serve/bandwidth"
+	"sheaf/internal/bytesize"
 )
 
 // readmeDate is when the text of /README was last changed.
@@ -79,7 +79,7 @@ func (v *visit) writeReadme(_ context.Context, w io.Writer) error {
 	}
 	quota := "any number of bytes"
 	if v.account.Quota > 0 {
-		quota = bandwidth.FormatSize(v.account.Quota)
+		quota = bytesize.Format(v.account.Quota)
 	}
 	return readmeText.Execute(w, map[string]any{
 		"Domains": domains, "Window": v.account.Window.String(), "Rate": v.account.Rate.String(), "Quota": quota, "Contact": v.Contact,

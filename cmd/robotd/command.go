@@ -32,27 +32,19 @@ func command() *cobra.Command {
 	return commandline.Prepare(root, robotd.Version)
 }
 
-// settings loads the settings and puts the flags that were given over them.
+// settings loads the settings, with the flags that were given as overrides.
 func settings(cmd *cobra.Command) (config.Config, error) {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {
 		return config.Config{}, err
 	}
-	cfg, err := config.Load(file)
-	if err != nil {
-		return cfg, err
-	}
-	for flag, to := range map[string]*string{
-		"data": &cfg.DataDir, "contact": &cfg.Contact, "window": &cfg.Window,
-	} {
-		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
-			*to = f.Value.String()
+	overrides := map[string]any{}
+	for _, key := range []string{"data", "contact", "window", "once"} {
+		if f := cmd.Flags().Lookup(key); f != nil && f.Changed {
+			overrides[key] = f.Value.String()
 		}
 	}
-	if f := cmd.Flags().Lookup("once"); f != nil && f.Changed {
-		cfg.Once, err = cmd.Flags().GetBool("once")
-	}
-	return cfg, err
+	return config.Load(file, overrides)
 }
 
 func logger(cmd *cobra.Command) *slog.Logger {

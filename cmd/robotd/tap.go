@@ -36,7 +36,7 @@ func tapCommand() *cobra.Command {
 		}
 		path := cfg.TapSocket()
 		if path == "" {
-			return errors.New("setting tap.socket: none: this robot has no tap")
+			return errors.New("this robot has no tap: its setting tap.socket is none")
 		}
 		conn, err := localsock.Dial(cmd.Context(), path)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/bytesize"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
@@ -75,9 +76,9 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 
 // parseQuota reads a number of bytes, with its unit: 50 is more probably meant as 50GiB than as 50 bytes.
 func parseQuota(text string) (int64, error) {
-	n, err := bandwidth.ParseSize(strings.TrimSuffix(text, "B"))
+	n, err := bytesize.Parse(strings.TrimSuffix(text, "B"))
 	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
-		return bandwidth.ParseSize(text)
+		return bytesize.Parse(text)
 	} else if unit == "" && n != 0 {
 		return 0, fmt.Errorf("%q has no unit; write %sGiB, %sMiB or %sB", text, text, text, text)
 	}
@@ -144,7 +145,7 @@ func accountTable(w io.Writer, accounts ...httpd.AccountLine) error {
 	for _, a := range accounts {
 		quota := "none"
 		if a.Quota > 0 {
-			quota = bandwidth.FormatSize(a.Quota)
+			quota = bytesize.Format(a.Quota)
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\n", a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/bytesize"
 	"sheaf/serve/mirror"
 )
 
@@ -41,11 +42,10 @@ here too; so is what a narrower selection leaves out. Each host's directory has 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt.URL, opt.Dir = args[0], args[1]
 			opt.User, opt.Password = os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD")
-			perSecond, err := service.ParseSize(limit)
-			if err != nil {
-				return err
+			var err error
+			if opt.Limit, err = bytesize.Parse(limit); err != nil {
+				return fmt.Errorf("--limit: %w", err)
 			}
-			opt.Limit = int64(perSecond)
 			finish := report(cmd, &opt, asJSON, quiet)
 			sum, err := mirror.Run(cmd.Context(), opt)
 			finish()

@@ -40,11 +40,11 @@ func TestMirrorCommand(t *testing.T) {
 		t.Error(err)
 	}
 	for says, args := range map[string][]string{
-		"no size":           {c.url, dir, "--limit", "fast"},
-		"some of tar.gz":    {c.url, dir, "--forms", "zip"},
-		"names no service":  {"archive.example.jp", dir},
-		"want http":         {"gopher://127.0.0.1/", dir},
-		"password is wrong": {strings.Replace(c.url, "//", "//alice:wrong@", 1), dir, "--once"},
+		"not a number of bytes": {c.url, dir, "--limit", "fast"},
+		"some of tar.gz":        {c.url, dir, "--forms", "zip"},
+		"names no service":      {"archive.example.jp", dir},
+		"want http":             {"gopher://127.0.0.1/", dir},
+		"password is wrong":     {strings.Replace(c.url, "//", "//alice:wrong@", 1), dir, "--once"},
 	} {
 		if _, err := mirrored(args...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v; want one that says %q", args, err, says)

@@ -1,4 +1,12 @@
-// Package settings is what both programs, sheaf and robotd, do alike when they read their settings.
+// Package settings reads the settings of both programs, sheaf and robotd.
+//
+// A program's settings are a struct whose fields have mapstructure tags and hold the defaults. Load
+// puts over them a YAML file, the environment and the command line, in this order. All errors are
+// reported at once, and each names the key and the value.
+//
+// A field of the type int64 is a number of bytes, and may be written as 64KiB (see bytesize).
+// Durations need a unit. In the environment and on the command line, the items of a list are
+// separated by commas or spaces, and the entries of a map are name=value.
 package settings
 
 import (
@@ -6,74 +14,208 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/viper"
+
+	"sheaf/internal/bytesize"
 )
 
-// Keys returns the keys of a struct of settings: the names in its mapstructure tags, those of nested
-// structs joined by the delimiter.
-func Keys(t reflect.Type, delimiter string) []string {
-	return fields(t, delimiter, func(reflect.Kind) bool { return true })
+// delimiter joins the keys of nested settings. A dot would not do: the names of hosts, which are
+// keys of maps, have dots.
+const delimiter = "::"
+
+// Source is where settings come from, besides the defaults.
+type Source struct {
+	File      string         // YAML; empty: none
+	Prefix    string         // of names in the environment: with SHEAF, the setting http.listen is SHEAF_HTTP_LISTEN
+	Overrides map[string]any // by keys such as "http.listen"; they come before all else
 }
 
-// fields returns the keys of the fields that are no structs and whose kind is wanted.
-func fields(t reflect.Type, delimiter string, wanted func(reflect.Kind) bool) []string {
-	var all []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		key, squash := strings.CutSuffix(f.Tag.Get("mapstructure"), ",squash")
-		if f.Type.Kind() != reflect.Struct {
-			if wanted(f.Type.Kind()) {
-				all = append(all, key)
-			}
-			continue
-		}
-		if !squash {
-			key += delimiter
-		}
-		for _, below := range fields(f.Type, delimiter, wanted) {
-			all = append(all, key+below)
+// Load reads settings into a struct that holds the defaults, given as a pointer. A setting with an
+// error keeps its default, so that the caller may check the others.
+func Load(into any, from Source) error {
+	v := viper.NewWithOptions(viper.KeyDelimiter(delimiter), viper.EnvKeyReplacer(strings.NewReplacer(delimiter, "_")))
+	v.SetEnvPrefix(from.Prefix)
+	all := fieldsOf(reflect.ValueOf(into).Elem(), "")
+	for _, f := range all {
+		if err := v.BindEnv(f.key); err != nil {
+			return fmt.Errorf("settings: %w", err)
 		}
 	}
-	return all
-}
-
-// CheckKeys returns an error that names each given key that a struct of settings does not have, with
-// the key that was probably meant. What stands below a key that is a map is the map's.
-func CheckKeys(given []string, t reflect.Type, delimiter string) error {
-	known := Keys(t, delimiter)
-	maps := fields(t, delimiter, func(k reflect.Kind) bool { return k == reflect.Map })
-	var errs []error
-	for _, key := range slices.Sorted(slices.Values(given)) {
-		ok := slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, key) }) ||
-			slices.ContainsFunc(maps, func(k string) bool { return strings.HasPrefix(strings.ToLower(key), k+delimiter) })
-		if !ok {
-			errs = append(errs, fmt.Errorf("settings: there is no key %s%s", strings.ReplaceAll(key, delimiter, "."),
-				didYouMean(key, known, delimiter)))
+	if from.File != "" {
+		v.SetConfigFile(from.File)
+		v.SetConfigType("yaml")
+		if err := v.ReadInConfig(); err != nil {
+			return fmt.Errorf("settings: %w", err)
+		}
+	}
+	for key, value := range from.Overrides {
+		v.Set(strings.ReplaceAll(key, ".", delimiter), value)
+	}
+	errs := checkKeys(v.AllKeys(), all)
+	for _, f := range all {
+		if value := v.Get(f.key); value != nil {
+			errs = append(errs, f.set(value))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// didYouMean names the known key that is nearest to the given one, if one is near.
-func didYouMean(given string, known []string, delimiter string) string {
+// field is one setting of a struct.
+type field struct {
+	key   string
+	value reflect.Value // addressable
+}
+
+// fieldsOf returns the settings in a struct whose own key is given.
+func fieldsOf(v reflect.Value, prefix string) (all []field) {
+	for i := range v.NumField() {
+		key, squash := strings.CutSuffix(v.Type().Field(i).Tag.Get("mapstructure"), ",squash")
+		switch {
+		case v.Field(i).Kind() != reflect.Struct:
+			all = append(all, field{prefix + key, v.Field(i)})
+		case squash:
+			all = append(all, fieldsOf(v.Field(i), prefix)...)
+		default:
+			all = append(all, fieldsOf(v.Field(i), prefix+key+delimiter)...)
+		}
+	}
+	return all
+}
+
+// set converts a value to the field's type and stores it.
+func (f *field) set(value any) error {
+	to := reflect.New(f.value.Type())
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: to.Interface(), WeaklyTypedInput: true, DecodeHook: parse})
+	if err == nil {
+		err = d.Decode(value)
+	}
+	if err != nil {
+		return Wrong(dotted(f.key), value, "want "+describe(f.value.Type()))
+	}
+	if k := f.value.Kind(); (k == reflect.Slice || k == reflect.Map) && to.Elem().Len() == 0 {
+		to.Elem().SetZero() // an empty list is the same as none
+	}
+	f.value.Set(to.Elem())
+	return nil
+}
+
+var duration = reflect.TypeFor[time.Duration]()
+
+// parse converts values of which mapstructure would make something else than their writer meant.
+func parse(_, to reflect.Type, value any) (any, error) {
+	text, ok := value.(string)
+	switch {
+	case to == duration && !ok && fmt.Sprint(value) != "0":
+		return nil, errors.New("no unit") // it would be taken for nanoseconds
+	case !ok:
+		return value, nil
+	case to == duration:
+		return time.ParseDuration(text)
+	case to.Kind() == reflect.Int64:
+		return bytesize.Parse(text)
+	case to.Kind() == reflect.Int:
+		return strconv.Atoi(text)
+	case to.Kind() == reflect.Slice:
+		return split(text), nil
+	case to.Kind() == reflect.Map:
+		entries := make(map[string]string)
+		for _, entry := range split(text) {
+			name, value, ok := strings.Cut(entry, "=")
+			if !ok {
+				return nil, errors.New("no =")
+			}
+			entries[name] = value
+		}
+		return entries, nil
+	}
+	return value, nil
+}
+
+func split(text string) []string {
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })...)
+}
+
+// describe says what a value of a type looks like.
+func describe(t reflect.Type) string {
+	switch {
+	case t == duration:
+		return "a duration, such as 90s or 10m"
+	case t.Kind() == reflect.Int64:
+		return "a number of bytes, such as 4096, 64KiB or 1.5GiB"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Slice:
+		return "a list"
+	case t.Kind() == reflect.Map:
+		return "a map, or name=value"
+	case t.Kind() == reflect.String:
+		return "a text"
+	}
+	return "a number"
+}
+
+// Wrong returns the error for a setting that cannot be used. why says what is wanted, such as "want
+// an address, such as 0.0.0.0:8080".
+func Wrong(key string, value any, why string) error {
+	return fmt.Errorf("settings: %s: %q: %s", key, fmt.Sprint(value), why)
+}
+
+// Checks collects the errors of settings that cannot be used.
+type Checks struct{ errs []error }
+
+// Require adds an error for a setting, unless ok; see Wrong.
+func (c *Checks) Require(ok bool, key string, value any, why string) {
+	if !ok {
+		c.errs = append(c.errs, Wrong(key, value, why))
+	}
+}
+
+// Err returns all errors, or nil if there are none.
+func (c *Checks) Err() error { return errors.Join(c.errs...) }
+
+func dotted(key string) string { return strings.ReplaceAll(key, delimiter, ".") }
+
+// checkKeys returns an error for each given key that no field has, with the key that was probably
+// meant. Keys below a map are the map's own.
+func checkKeys(given []string, all []field) (errs []error) {
+	for _, key := range slices.Sorted(slices.Values(given)) {
+		known := slices.ContainsFunc(all, func(f field) bool {
+			return strings.EqualFold(f.key, key) ||
+				f.value.Kind() == reflect.Map && strings.HasPrefix(strings.ToLower(key), f.key+delimiter)
+		})
+		if !known {
+			errs = append(errs, fmt.Errorf("settings: there is no key %s%s", dotted(key), didYouMean(key, all)))
+		}
+	}
+	return errs
+}
+
+// didYouMean names the key that is nearest to the given one, if one is near.
+func didYouMean(given string, all []field) string {
 	best, least := "", len(given)/5+2
-	for _, k := range known {
-		d := distance(strings.ToLower(given), k)
-		if strings.HasSuffix(k, delimiter+given) { // its section was forgotten
+	for _, f := range all {
+		d := distance(strings.ToLower(given), f.key)
+		if strings.HasSuffix(f.key, delimiter+given) { // its section was forgotten
 			d = 1
 		}
 		if d < least {
-			best, least = k, d
+			best, least = f.key, d
 		}
 	}
 	if best == "" {
 		return ""
 	}
-	return "; did you mean " + strings.ReplaceAll(best, delimiter, ".") + "?"
+	return "; did you mean " + dotted(best) + "?"
 }
 
-// distance is the Levenshtein distance of a and b: how many bytes must be put in, taken out or
-// changed to make one of the other.
+// distance returns the Levenshtein distance of a and b: the least number of bytes to insert, delete
+// or change to make one of the other.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"sheaf/internal/limits"
+	"sheaf/internal/settings"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
 	"sheaf/robotd/polite"
@@ -20,161 +19,100 @@ import (
 // MaxRules is how long a robots.txt may be believed (RFC 9309, 2.4).
 const MaxRules = 24 * time.Hour
 
-// Plan returns the times that the settings name. Its error is that of Check.
-func (c *Config) Plan() (schedule.Plan, error) {
-	p := schedule.Plan{Every: c.Cycle}
-	var errs [2]error
-	if p.Window, errs[0] = window.Parse(c.Window); errs[0] != nil {
-		errs[0] = Wrong("window", c.Window, errs[0].Error())
+// Plan checks the settings and returns the parsed form of those about time. The error names every
+// setting that cannot be used.
+func (c *Config) Plan() (p schedule.Plan, err error) {
+	var is settings.Checks
+	parsed := func(key, text string, err error) { is.Require(err == nil, key, text, fmt.Sprint(err)) }
+	p.Every = c.Cycle
+	p.Window, err = window.Parse(c.Window)
+	parsed("window", c.Window, err)
+	p.LogAt, err = schedule.ParseClock(c.LogAt)
+	parsed("log_at", c.LogAt, err)
+	parsed("contact", c.Contact, wire.CheckContact(c.Contact))
+	_, err = polite.Ranges(c.Network.Ranges)
+	parsed("network.ranges", fmt.Sprint(c.Network.Ranges), err)
+	parsed("revisit.by", c.Revisit.By, schedule.Rule(c.Revisit.By).Check())
+	for _, host := range slices.Sorted(maps.Keys(c.NotBetween)) {
+		_, err := window.Parse(c.NotBetween[host])
+		parsed("not_between."+host, c.NotBetween[host], err)
 	}
-	if p.LogAt, errs[1] = schedule.ParseClock(c.LogAt); errs[1] != nil {
-		errs[1] = Wrong("log_at", c.LogAt, errs[1].Error())
-	}
-	return p, errors.Join(errs[0], errs[1], c.checkValues(), c.checkMaps())
+	c.checkTimes(&is)
+	c.checkSizes(&is)
+	c.checkAddresses(&is)
+	return p, is.Err()
 }
 
-// Check returns an error that names each wrong setting with its value.
+// Check returns an error that names every setting that cannot be used, or nil.
 func (c *Config) Check() error {
 	_, err := c.Plan()
 	return err
 }
 
-// rule is what must hold for one setting.
-type rule struct {
-	key   string
-	value any
-	ok    bool
-	want  string
+func (c *Config) checkTimes(is *settings.Checks) {
+	is.Require(c.Interval >= 0, "interval", c.Interval, "want a duration, such as 20s")
+	is.Require(c.Watch.Every >= 0, "watch.every", c.Watch.Every, "want a duration, such as 10m, or 0")
+	is.Require(c.Run.Time > 0, "run.time", c.Run.Time, "want a duration, such as 1m")
+	is.Require(c.Adapt.Min >= 0, "adapt.min", c.Adapt.Min, "want a duration, such as 5s, or 0")
+	is.Require(c.Adapt.Max >= 0, "adapt.max", c.Adapt.Max, "want a duration, such as 2m, or 0")
+	is.Require(c.Page.Stall > 0, "page.stall", c.Page.Stall, "want a duration, such as 1m")
+	is.Require(c.Network.Relearn > 0, "network.relearn", c.Network.Relearn, "want a duration, such as 1h")
+	is.Require(c.Cycle >= 0, "cycle", c.Cycle, "want a duration, or 0 for one cycle a day")
+	is.Require(c.Poll >= time.Second, "poll", c.Poll, "want at least 1s")
+	is.Require(c.Statistics >= 0, "statistics", c.Statistics, "want a duration, such as 10m, or 0")
+	is.Require(c.Express >= 0, "express", c.Express, "want a duration, such as 5m, or 0 for none")
+	is.Require(c.Heartbeat >= 0, "heartbeat", c.Heartbeat, "want a duration, such as 5m, or 0 for none")
+	is.Require(c.Page.Timeout > 0, "page.timeout", c.Page.Timeout, "want a duration, such as 10m")
+	is.Require(c.Page.Full >= 0, "page.full", c.Page.Full, "want a duration, such as 720h")
+	is.Require(24*time.Hour <= c.Revisit.AtLeast && c.Revisit.AtLeast <= 60*24*time.Hour, "revisit.at_least", c.Revisit.AtLeast, "want 24h to 1440h")
+	is.Require(0 <= c.Page.Rules && c.Page.Rules <= MaxRules, "page.rules", c.Page.Rules, "want 0s to 24h")
+	is.Require(c.Upload.Poll > 0, "upload.poll", c.Upload.Poll, "want a duration, such as 1m")
+	is.Require(c.Upload.BackOff > 0, "upload.back_off", c.Upload.BackOff, "want a duration, such as 10s")
+	is.Require(0 <= c.Tap.Wait && c.Tap.Wait <= time.Minute, "tap.wait", c.Tap.Wait, "want 0s to 1m")
+	is.Require(c.Update.Trial >= time.Second, "update.trial", c.Update.Trial, "want at least 1s")
 }
 
-// Bounds that several settings share.
-func least[T cmp.Ordered](key string, value, low T, want string) rule {
-	return rule{key, value, value >= low, want}
-}
-func positive(key string, d time.Duration, example string) rule {
-	return rule{key, d, d > 0, "a duration such as " + example}
-}
-func duration(key string, d time.Duration, example string) rule {
-	return least(key, d, 0, "a duration such as "+example)
-}
-func bytes(key string, n int64) rule { return least(key, n, 0, "bytes, or 0") }
-func web(key, value string, schemes ...string) rule {
-	return rule{key, value, value == "" || IsURL(value, schemes...), "a URL that begins with one of " + fmt.Sprint(schemes)}
+func (c *Config) checkSizes(is *settings.Checks) {
+	is.Require(c.Watch.Share > 0 && c.Watch.Share <= 1, "watch.share", c.Watch.Share, "want a part of the whole, above 0 and up to 1")
+	is.Require(c.Run.Pages >= 1, "run.pages", c.Run.Pages, "want at least 1")
+	is.Require(c.Limits.Bandwidth >= 0, "limits.bandwidth", c.Limits.Bandwidth, "want bytes per second, or 0")
+	is.Require(c.Limits.Daily >= 0, "limits.daily", c.Limits.Daily, "want bytes, or 0")
+	is.Require(c.Limits.Monthly >= 0, "limits.monthly", c.Limits.Monthly, "want bytes, or 0")
+	is.Require(c.Memory.Garbage >= 0, "memory.garbage", c.Memory.Garbage, "want bytes, or 0")
+	is.Require(c.Memory.Limit >= 0, "memory.limit", c.Memory.Limit, "want bytes, or 0")
+	is.Require(c.Disk.Free >= 0, "disk.free", c.Disk.Free, "want bytes, or 0")
+	is.Require(c.Disk.Spool >= 0, "disk.spool", c.Disk.Spool, "want bytes, or 0")
+	is.Require(1 <= c.Concurrency && c.Concurrency <= 100_000, "concurrency", c.Concurrency, "want 1 to 100000")
+	is.Require(1 <= c.Page.MaxBytes && c.Page.MaxBytes <= limits.MaxBody, "page.max_bytes", c.Page.MaxBytes, fmt.Sprintf("want 1 to %d bytes: the service takes no longer page", int64(limits.MaxBody)))
+	is.Require(c.Page.MaxPerHost >= 1, "page.max_per_host", c.Page.MaxPerHost, "want at least 1")
+	is.Require(c.Links.Max >= 1, "links.max", c.Links.Max, "want at least 1; links.record: false records none")
+	is.Require(c.Page.MaxDepth >= 0, "page.max_depth", c.Page.MaxDepth, "want 0 or more")
+	is.Require(c.Page.MaxPath >= 1, "page.max_path", c.Page.MaxPath, "want at least 1")
+	is.Require(c.Page.Tries >= 1, "page.tries", c.Page.Tries, "want at least 1")
+	is.Require(c.Batch.Size >= 1, "batch.size", c.Batch.Size, "want a positive number of bytes")
+	is.Require(1 <= c.Batch.Level && c.Batch.Level <= 9, "batch.level", c.Batch.Level, "want 1 to 9")
+	is.Require(c.Tap.Buffer >= 1, "tap.buffer", c.Tap.Buffer, "want a positive number of bytes")
 }
 
-// checkValues checks the settings that are single values.
-func (c *Config) checkValues() error {
-	errs := []error{}
-	refuse := func(key string, value any, err error) {
-		if err != nil {
-			errs = append(errs, Wrong(key, value, err.Error()))
-		}
-	}
-	refuse("contact", c.Contact, wire.CheckContact(c.Contact))
-	refuse("revisit.by", c.Revisit.By, schedule.Rule(c.Revisit.By).Check())
-	_, err := polite.Ranges(c.Network.Ranges)
-	refuse("network.ranges", c.Network.Ranges, err)
-	if _, err := netip.ParseAddrPort(c.Network.Resolver); c.Network.Resolver != "" && err != nil {
-		refuse("network.resolver", c.Network.Resolver, errors.New("want an IP address with a port"))
-	}
+func (c *Config) checkAddresses(is *settings.Checks) {
+	is.Require(c.DataDir != "", "data", c.DataDir, "want a folder")
 	metrics, err := netip.ParseAddrPort(c.Metrics)
-	for _, r := range slices.Concat(c.visitRules(), c.pageRules(), []rule{
-		{"data", c.DataDir, c.DataDir != "", "name a folder"},
-		{"metrics", c.Metrics, c.Metrics == "" || err == nil && metrics.Addr().IsLoopback(), "a loopback address with a port, such as 127.0.0.1:9464"},
-		least("poll", c.Poll, time.Second, "at least 1s"),
-		duration("statistics", c.Statistics, "10m, or 0"),
-		duration("express", c.Express, "5m, or 0 for none"),
-		duration("heartbeat", c.Heartbeat, "5m, or 0 for none"),
-		bytes("memory.garbage", c.Memory.Garbage),
-		bytes("memory.limit", c.Memory.Limit),
-		bytes("disk.free", c.Disk.Free),
-		bytes("disk.spool", c.Disk.Spool),
-		least("batch.size", c.Batch.Size, 1, "a positive number of bytes"),
-		{"batch.level", c.Batch.Level, c.Batch.Level >= 1 && c.Batch.Level <= 9, "1 to 9"},
-		{"upload.by", c.Upload.By, c.Upload.By == "http" || c.Upload.By == "ftp", `"http" or "ftp"`},
-		web("upload.url", c.Upload.URL, "http", "https"),
-		positive("upload.poll", c.Upload.Poll, "1m"),
-		positive("upload.back_off", c.Upload.BackOff, "10s"),
-		least("tap.buffer", c.Tap.Buffer, 1, "a positive number of bytes"),
-		{"tap.wait", c.Tap.Wait, c.Tap.Wait >= 0 && c.Tap.Wait <= time.Minute, "0s to 1m"},
-		least("update.trial", c.Update.Trial, time.Second, "at least 1s"),
-		web("network.proxy", c.Network.Proxy, "http", "https", "socks5"),
-	}) {
-		if !r.ok {
-			refuse(r.key, r.value, errors.New("want "+r.want))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// visitRules are about when and how often hosts are visited.
-func (c *Config) visitRules() []rule {
-	const day = 24 * time.Hour
-	return []rule{
-		duration("interval", c.Interval, "20s"),
-		duration("watch.every", c.Watch.Every, "10m, or 0"),
-		{"watch.share", c.Watch.Share, c.Watch.Share > 0 && c.Watch.Share <= 1, "a part of the whole, above 0 and up to 1"},
-		least("run.pages", c.Run.Pages, 1, "at least 1"),
-		positive("run.time", c.Run.Time, "1m"),
-		duration("adapt.min", c.Adapt.Min, "5s, or 0"),
-		duration("adapt.max", c.Adapt.Max, "2m, or 0"),
-		least("limits.bandwidth", c.Limits.Bandwidth, 0, "bytes per second, or 0"),
-		bytes("limits.daily", c.Limits.Daily),
-		bytes("limits.monthly", c.Limits.Monthly),
-		positive("network.relearn", c.Network.Relearn, "1h"),
-		{"concurrency", c.Concurrency, c.Concurrency >= 1 && c.Concurrency <= 100_000, "1 to 100000"},
-		least("cycle", c.Cycle, 0, "a duration, or 0 for one cycle a day"),
-		{"revisit.at_least", c.Revisit.AtLeast, c.Revisit.AtLeast >= day && c.Revisit.AtLeast <= 60*day, "24h to 1440h"},
-	}
-}
-
-// pageRules are about what is taken of a host.
-func (c *Config) pageRules() []rule {
-	p := &c.Page
-	return []rule{
-		{"page.max_bytes", p.MaxBytes, p.MaxBytes >= 1 && p.MaxBytes <= limits.MaxBody, fmt.Sprintf("1 to %d bytes: the service takes no longer page", int64(limits.MaxBody))},
-		positive("page.timeout", p.Timeout, "10m"),
-		positive("page.stall", p.Stall, "1m"),
-		least("page.max_per_host", p.MaxPerHost, 1, "at least 1"),
-		least("page.max_depth", p.MaxDepth, 0, "0 or more"),
-		least("page.max_path", p.MaxPath, 1, "at least 1"),
-		least("page.tries", p.Tries, 1, "at least 1"),
-		duration("page.full", p.Full, "720h"),
-		{"page.rules", p.Rules, p.Rules >= 0 && p.Rules <= MaxRules, "0s to 24h"},
-		least("links.max", c.Links.Max, 1, "at least 1; links.record: false records none"),
-		{"tls.verify", c.TLS.Verify, c.TLS.Verify == TLSRecord || c.TLS.Verify == TLSRefuse, `"record" or "refuse"`},
-	}
-}
-
-// checkMaps checks the settings that have several values.
-func (c *Config) checkMaps() error {
-	var errs []error
+	is.Require(c.Metrics == "" || err == nil && metrics.Addr().IsLoopback(), "metrics", c.Metrics, "want a loopback address with a port, such as 127.0.0.1:9464")
+	is.Require(c.TLS.Verify == TLSRecord || c.TLS.Verify == TLSRefuse, "tls.verify", c.TLS.Verify, `want "record" or "refuse"`)
+	is.Require(c.Upload.By == "http" || c.Upload.By == "ftp", "upload.by", c.Upload.By, `want "http" or "ftp"`)
+	is.Require(c.Upload.URL == "" || IsURL(c.Upload.URL, "http", "https"), "upload.url", c.Upload.URL, "want an http or https URL")
+	is.Require(c.Network.Proxy == "" || IsURL(c.Network.Proxy, "http", "https", "socks5"), "network.proxy", c.Network.Proxy, "want an http, https or socks5 URL")
 	for _, u := range c.Manager {
-		if !IsURL(u, "http", "https") {
-			errs = append(errs, Wrong("manager", u, "want http or https URLs"))
-		}
+		is.Require(IsURL(u, "http", "https"), "manager", u, "want http or https URLs")
 	}
-	for _, host := range slices.Sorted(maps.Keys(c.NotBetween)) {
-		if _, err := window.Parse(c.NotBetween[host]); err != nil {
-			errs = append(errs, Wrong("not_between."+host, c.NotBetween[host], err.Error()))
-		}
-	}
+	_, err = netip.ParseAddrPort(c.Network.Resolver)
+	is.Require(err == nil || c.Network.Resolver == "", "network.resolver", c.Network.Resolver, "want an IP address with a port")
 	for _, name := range slices.Sorted(maps.Keys(c.Network.Hosts)) {
 		to := c.Network.Hosts[name]
 		_, withPort := netip.ParseAddrPort(to)
-		if _, err := netip.ParseAddr(to); err != nil && withPort != nil {
-			errs = append(errs, Wrong("network.hosts."+name, to, "want an IP address, with or without a port"))
-		}
+		_, without := netip.ParseAddr(to)
+		is.Require(withPort == nil || without == nil, "network.hosts."+name, to, "want an IP address, with or without a port")
 	}
-	return errors.Join(errs...)
-}
-
-// Wrong is the error for a setting's value.
-func Wrong(key string, value any, why string) error {
-	if value == "" {
-		return fmt.Errorf("setting %s: %s", key, why)
-	}
-	return fmt.Errorf("setting %s: %v: %s", key, value, why)
 }
 
 // IsURL reports whether s is a URL with a host and one of the schemes.

@@ -251,7 +251,6 @@ type Update struct {
 func Default() Config {
 	return Config{
 		DataDir:     "robotd-data",
-		Manager:     []string{},
 		Interval:    20 * time.Second,
 		Run:         Run{Pages: 1, Time: time.Minute},
 		Adapt:       Adapt{Max: 2 * time.Minute},
@@ -275,7 +274,7 @@ func Default() Config {
 		Links:  Links{Record: true, Max: 1000},
 		Batch:  Batch{Size: 1 << 30, Level: 6},
 		Tap:    Tap{Buffer: 16 << 20},
-		Upload: Upload{By: "http", Targets: []string{}, Poll: time.Minute, BackOff: 10 * time.Second},
+		Upload: Upload{By: "http", Poll: time.Minute, BackOff: 10 * time.Second},
 
 		Network: Network{Relearn: time.Hour},
 		Update:  Update{Enabled: true, Trial: 10 * time.Minute},

@@ -25,7 +25,7 @@ network:
 	}
 	t.Setenv("ROBOTD_UPLOAD_POLL", "7s")
 	t.Setenv("ROBOTD_CONCURRENCY", "10")
-	cfg, err := Load(file)
+	cfg, err := Load(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +41,20 @@ network:
 // Every wrong setting is refused by its name and value.
 func TestWrongSettings(t *testing.T) {
 	for text, want := range map[string]string{
-		"contact: robot@example.com":             "setting contact: robot@example.com",
+		"contact: robot@example.com":             `settings: contact: "robot@example.com"`,
 		"contact: https://your-domain.com/robot": "placeholder",
-		"contact: somebody":                      "setting contact: somebody",
+		"contact: somebody":                      `settings: contact: "somebody"`,
 		"interval: soon":                         `"soon"`,
-		"interval: -1s":                          "setting interval: -1s",
-		"concurrency: 0":                         "setting concurrency: 0",
-		"window: nights":                         "setting window: nights",
-		"log_at: noon":                           "setting log_at: noon",
-		"upload: {by: pigeon}":                   "setting upload.by: pigeon",
-		"upload: {url: ftp://x}":                 "setting upload.url: ftp://x",
-		"page: {tries: 0}":                       "setting page.tries: 0",
-		"network: {hosts: {a.test: nowhere}}":    "setting network.hosts.a.test: nowhere",
+		"interval: -1s":                          `settings: interval: "-1s"`,
+		"concurrency: 0":                         `settings: concurrency: "0"`,
+		"window: nights":                         `settings: window: "nights"`,
+		"log_at: noon":                           `settings: log_at: "noon"`,
+		"upload: {by: pigeon}":                   `settings: upload.by: "pigeon"`,
+		"upload: {url: ftp://x}":                 `settings: upload.url: "ftp://x"`,
+		"page: {tries: 0}":                       `settings: page.tries: "0"`,
+		"network: {hosts: {a.test: nowhere}}":    `settings: network.hosts.a.test: "nowhere"`,
 		"intervall: 20s":                         "intervall",
-		"batch: {level: 12}":                     "setting batch.level: 12",
+		"batch: {level: 12}":                     `settings: batch.level: "12"`,
 	} {
 		file := filepath.Join(t.TempDir(), "robotd.yaml")
 		if !strings.HasPrefix(text, "contact") {
@@ -63,7 +63,7 @@ func TestWrongSettings(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Load(file)
+		cfg, err := Load(file, nil)
 		if err == nil {
 			_, err = cfg.Plan()
 		}
@@ -87,7 +87,7 @@ func FuzzLoad(f *testing.F) {
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Load(file)
+		cfg, err := Load(file, nil)
 		if err == nil {
 			_, err = cfg.Plan()
 		}

@@ -2,11 +2,10 @@ package bandwidth
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
+	"sheaf/internal/bytesize"
 	"sheaf/internal/window"
 )
 
@@ -38,7 +37,7 @@ func ParseRates(text string) (*Rates, error) {
 		amount, times, timed := strings.Cut(strings.TrimSpace(part), " ")
 		var one rule
 		if !strings.EqualFold(amount, unlimited) {
-			n, err := ParseSize(strings.TrimSuffix(amount, "/s"))
+			n, err := bytesize.Parse(strings.TrimSuffix(amount, "/s"))
 			if err != nil {
 				return nil, fmt.Errorf("rate %q: %w", text, err)
 			}
@@ -81,7 +80,7 @@ func (r *Rates) String() string {
 	for i, one := range r.rules {
 		parts[i] = unlimited
 		if one.rate > 0 {
-			parts[i] = FormatSize(one.rate)
+			parts[i] = bytesize.Format(one.rate)
 		}
 		if one.when != nil {
 			parts[i] += " " + one.when.String()
@@ -101,30 +100,4 @@ func (r *Rates) UnmarshalText(text []byte) error {
 	}
 	*r = *parsed
 	return nil
-}
-
-var units = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
-
-// ParseSize parses a number of bytes, such as 4096, 512KiB, 1.5MiB or 50GiB.
-func ParseSize(text string) (int64, error) {
-	number, unit := text, 1.0
-	for i, suffix := range units[1:] {
-		if before, ok := strings.CutSuffix(text, suffix); ok {
-			number, unit = before, math.Pow(1024, float64(i+1))
-		}
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(n >= 0) || n*unit > math.MaxInt64/4 {
-		return 0, fmt.Errorf("%q is not a number of bytes such as 4096, 512KiB or 1.5MiB", text)
-	}
-	return int64(n * unit), nil
-}
-
-// FormatSize formats a number of bytes so that ParseSize returns exactly it.
-func FormatSize(n int64) string {
-	i := 0
-	for n > 0 && n%1024 == 0 && i+1 < len(units) {
-		n, i = n/1024, i+1
-	}
-	return strconv.FormatInt(n, 10) + units[i]
 }

@@ -4,47 +4,31 @@ import (
 	"fmt"
 	"time"
 
+	"sheaf/internal/settings"
 	"sheaf/manager"
 )
 
-// Balance says when and how hosts are shared out among robots.
+// Balance is the settings of how hosts are shared out among robots.
 type Balance struct {
-	// At is the time of day, such as 01:00, at which they are shared out anew by what they
-	// cost, in Zone; before the robots' window opens. Empty: never.
-	At string `mapstructure:"at"`
-	// During lets hosts that have not been begun go to robots that have nothing left, and
-	// along the robots' tree where the backlogs differ.
-	During bool `mapstructure:"during"`
-	// Lease is how long a robot may be silent before its hosts go to others; 0: for ever.
-	Lease time.Duration `mapstructure:"lease"`
-	// Probes is how many distances each robot is asked to measure after a plan.
-	Probes int `mapstructure:"probes"`
-	// Window is how long a night of collecting is, to tell which hosts are too large for one robot; 0: not known.
-	Window time.Duration `mapstructure:"window"`
-	// Split shares the URLs of a host that does not fit into Window out among several robots, which
-	// divide the allowed rate.
-	Split bool `mapstructure:"split"`
+	At     string        `mapstructure:"at"`     // time of day, such as 01:00; empty: never
+	During bool          `mapstructure:"during"` // also move hosts that have not been begun during the night
+	Lease  time.Duration `mapstructure:"lease"`  // of silence, after which a robot's hosts go to others; 0: never
+	Probes int           `mapstructure:"probes"` // distances that each robot is asked to measure after a plan
+	Window time.Duration `mapstructure:"window"` // length of a night of collecting; 0: unknown
+	Split  bool          `mapstructure:"split"`  // share the URLs of a host that does not fit into Window among robots
 }
 
 const minLease = 10 * time.Minute // two heartbeats
 
-func (b Balance) check(bad func(key string, value any, why string) error) (errs []error) {
-	if _, err := b.at(); err != nil {
-		errs = append(errs, bad("balance.at", b.At, "is no time of day, such as 01:00"))
-	}
-	if b.Lease != 0 && b.Lease < minLease {
-		errs = append(errs, bad("balance.lease", b.Lease, fmt.Sprintf("is neither 0 nor at least %v", minLease)))
-	}
-	if b.Probes < 0 {
-		errs = append(errs, bad("balance.probes", b.Probes, "is below 0"))
-	}
-	if b.Window < 0 {
-		errs = append(errs, bad("balance.window", b.Window, "is below 0"))
-	}
-	return errs
+func (b Balance) check(is *settings.Checks) {
+	_, err := b.at()
+	is.Require(err == nil, "balance.at", b.At, "want a time of day, such as 01:00")
+	is.Require(b.Lease == 0 || b.Lease >= minLease, "balance.lease", b.Lease, fmt.Sprintf("want 0 or at least %v", minLease))
+	is.Require(b.Probes >= 0, "balance.probes", b.Probes, wantNatural)
+	is.Require(b.Window >= 0, "balance.window", b.Window, wantNatural)
 }
 
-// at gives the time of day since midnight.
+// at returns At as the time since midnight.
 func (b Balance) at() (time.Duration, error) {
 	if b.At == "" {
 		return 0, nil
@@ -53,7 +37,7 @@ func (b Balance) at() (time.Duration, error) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 
-// options gives the manager's form of the settings, which were checked.
+// options returns the settings as the manager takes them. They must have been checked.
 func (b Balance) options(zone *time.Location) manager.Balance {
 	at, err := b.at()
 	return manager.Balance{

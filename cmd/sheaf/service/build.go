@@ -154,9 +154,9 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		Window: publishWindow, Zone: c.zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
 		Leases: s.leases,
 
-		ForeignHosts: hosts, ForeignLimits: s.cfg.Import.limits(),
+		ForeignHosts: hosts, ForeignLimits: foreign.Limits{Bytes: s.cfg.Import.MaxBytes, Entries: int64(s.cfg.Import.MaxEntries)},
 
-		Packs:    ingest.Packs{Below: int64(s.cfg.Packs.Below), Size: int64(s.cfg.Packs.Size)},
+		Packs:    ingest.Packs{Below: s.cfg.Packs.Below, Size: s.cfg.Packs.Size},
 		Boundary: s.in(roomIngest),
 	})
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 		return err
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks, Marks: s.cfg.Uploads.marks(), Shared: s.cfg.Database.URL != "",
+		Disks: disks, Marks: ingest.Marks{Full: float64(s.cfg.Uploads.Full) / 100, Drained: float64(s.cfg.Uploads.Drained) / 100}, Shared: s.cfg.Database.URL != "",
 		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Running: s.running, Guesses: c.guesses, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),

@@ -7,243 +7,201 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/go-viper/mapstructure/v2"
 	"github.com/spf13/viper"
 
+	"sheaf/archive/catalog"
+	"sheaf/ingest/foreign"
 	"sheaf/internal/db"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
+	"sheaf/serve/watch"
 )
 
-// Config is the service's settings. The names in a YAML file are those of the
-// tags; in the environment they are upper case with SHEAF_ before and _ for the
-// dots, such as SHEAF_HTTP_LISTEN. The comments are the manual.
+// Config is the service's settings. deploy/sheaf.yaml says what each does.
 type Config struct {
-	// Data is the directory that holds everything: the database, the buffers,
-	// the keys, and the archives unless Store says otherwise. One process at a time may
-	// use it, or several that share a Database.
-	Data string `mapstructure:"data"`
-	// Roles are what this process does of manager, ingest and serve. Where it leaves some to
-	// others, they meet in a PostgreSQL Database, and the settings of its missing roles are not used.
-	Roles []string `mapstructure:"roles"`
-	// Zone names the time zone of editions and of windows that name none.
-	Zone string `mapstructure:"zone"`
+	Data  string   `mapstructure:"data"`  // directory; one process at a time may use it, or several that share a PostgreSQL database
+	Roles []string `mapstructure:"roles"` // of this process: roleManager, roleIngest, roleServe
+	Zone  string   `mapstructure:"zone"`  // time zone of editions, and of windows that name none
 
 	Database struct {
-		// URL names a PostgreSQL database, such as postgres://sheaf@db.example.jp/sheaf,
-		// which several processes on one data directory share; empty: a SQLite file
-		// in the data directory, for one process alone.
-		URL string `mapstructure:"url"`
-		// Wait is how long a start waits for a PostgreSQL database that is away.
-		Wait time.Duration `mapstructure:"wait"`
-		// Fresh lets a start use an empty database beside a store that has archives: accounts, robots
-		// and keys begin anew.
-		Fresh bool `mapstructure:"fresh"`
+		URL   string        `mapstructure:"url"`   // of PostgreSQL; empty: a SQLite file in Data
+		Wait  time.Duration `mapstructure:"wait"`  // for PostgreSQL at the start
+		Fresh bool          `mapstructure:"fresh"` // allow an empty database with a store that has archives
 	} `mapstructure:"database"`
-
-	// Store is where the archives and the catalog lie.
 	Store Store `mapstructure:"store"`
-
-	// Lease is how several processes agree on who publishes, who collects and who plans.
 	Lease Lease `mapstructure:"lease"`
 
-	HTTP HTTP `mapstructure:"http"`
-
-	// Download is the FTP server that consumers fetch archives from.
+	HTTP     HTTP     `mapstructure:"http"`
 	Download Download `mapstructure:"download"`
-	// Drop is the FTP server that robots may upload batches to.
-	Drop Drop `mapstructure:"drop"`
+	Drop     Drop     `mapstructure:"drop"`
 
-	// Uploads bounds what robots upload, by either protocol.
-	Uploads Uploads `mapstructure:"uploads"`
-
-	// Import bounds what one foreign file may become.
-	Import Import `mapstructure:"import"`
-
-	// Watch is how consumers are told of changes.
-	Watch Watch `mapstructure:"watch"`
-
+	Uploads struct {
+		Full    int `mapstructure:"full"`    // per cent of a disk, above which uploads are refused
+		Drained int `mapstructure:"drained"` // per cent of a disk, below which they are accepted again
+		Least   int `mapstructure:"least"`   // bytes a second, averaged over five minutes; 0: no minimum
+	} `mapstructure:"uploads"`
+	Import struct {
+		MaxBytes   int64 `mapstructure:"max_bytes"`   // of a file when it is expanded
+		MaxEntries int   `mapstructure:"max_entries"` // of a tar, or records of a WARC
+	} `mapstructure:"import"`
 	Publish struct {
-		// Window says when new editions may become visible, such as "12:00-13:00",
-		// the 1999 distributor's hour, or "always".
-		Window string `mapstructure:"window"`
+		Window string `mapstructure:"window"` // see package window
 	} `mapstructure:"publish"`
-
-	Packs Packs `mapstructure:"packs"`
-
-	Collect Collect `mapstructure:"collect"`
-
+	Packs struct {
+		Below int64 `mapstructure:"below"` // bytes; smaller hosts share objects; 0: none does
+		Size  int64 `mapstructure:"size"`  // of a shared object, about
+	} `mapstructure:"packs"`
+	Collect struct {
+		Every time.Duration `mapstructure:"every"`
+		Delay time.Duration `mapstructure:"delay"` // how long an object that nothing needs is kept
+		Keep  time.Duration `mapstructure:"keep"`  // how long editions are kept; 0: for ever
+	} `mapstructure:"collect"`
 	Hosts struct {
-		// Suffixes are the domains whose hosts robots may discover and add, such as [jp].
-		Suffixes []string `mapstructure:"suffixes"`
-		// Refuse are domains whose hosts robots may not add, within Suffixes too.
-		Refuse []string `mapstructure:"refuse"`
-		// PerDomain is how many hosts of one registered domain robots may add; more wait for an operator; 0: any number.
-		PerDomain int `mapstructure:"per_domain"`
+		Suffixes  []string `mapstructure:"suffixes"`   // domains whose hosts robots may add
+		Refuse    []string `mapstructure:"refuse"`     // domains within them whose hosts they may not
+		PerDomain int      `mapstructure:"per_domain"` // hosts of one registered domain; 0: any number
 	} `mapstructure:"hosts"`
-
 	Balance Balance `mapstructure:"balance"`
 
+	Access Access `mapstructure:"access"`
+	Watch  Watch  `mapstructure:"watch"`
 	Replay struct {
-		// Dir is a directory with the files ui.js and sw.js of ReplayWeb.page, which runs stored
-		// pages with their scripts at /replay/; empty: not offered.
-		Dir string `mapstructure:"dir"`
-		// Origin is where it runs, such as https://replay.example.jp: a name of this service that nothing
-		// else uses, since stored scripts run as that name's own. Without it /replay/ is not offered.
-		Origin string `mapstructure:"origin"`
+		Dir    string `mapstructure:"dir"`    // with ui.js and sw.js of ReplayWeb.page; empty: not offered
+		Origin string `mapstructure:"origin"` // such as https://replay.example.jp; empty: not offered
 	} `mapstructure:"replay"`
 
-	Access Access `mapstructure:"access"`
-
-	// Poll is how often the ingest looks for work that nothing has told it of, and, at least every
-	// 2 s, the watches.
-	Poll time.Duration `mapstructure:"poll"`
-	// Stop is how long running transfers may take to finish when the service stops.
-	Stop time.Duration `mapstructure:"stop"`
+	Poll time.Duration `mapstructure:"poll"` // between two looks for work
+	Stop time.Duration `mapstructure:"stop"` // how long running transfers may take at a stop
 }
 
-// Load reads the settings from file (none when it is empty), the environment and
-// the given overrides, the later the stronger. An unknown key or a value that
-// does not fit stops it, with the key named.
+// defaults returns the settings that hold where nothing else is said.
+func defaults() Config {
+	c := Config{
+		Data: "sheaf-data", Roles: allRoles(), Zone: "Asia/Tokyo",
+		Store:    Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
+		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
+		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
+		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
+		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
+		Balance:  Balance{At: "01:00", During: true, Lease: 6 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true},
+		Access:   Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute},
+		Watch:    Watch{Limit: 1000, Mail: Mail{TLS: string(watch.StartTLS)}},
+		Poll:     30 * time.Second, Stop: 20 * time.Second,
+	}
+	c.Database.Wait = 5 * time.Minute
+	c.Uploads.Full, c.Uploads.Drained, c.Uploads.Least = 85, 75, 10
+	c.Import.MaxBytes, c.Import.MaxEntries = foreign.DefaultBytes, foreign.DefaultEntries
+	c.Publish.Window = "12:00-13:00"
+	c.Packs.Size = 256 << 20
+	c.Collect.Every, c.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Hosts.Suffixes, c.Hosts.PerDomain = []string{"jp"}, 1000
+	return c
+}
+
+// Load reads the settings from a YAML file (none if file is empty), the environment (SHEAF_HTTP_LISTEN
+// for http.listen) and overrides by key, the later the stronger. The error names every setting that
+// cannot be used.
 func Load(file string, overrides map[string]any) (Config, error) {
-	v := viper.New()
-	defaults(v)
-	v.SetEnvPrefix("SHEAF")
-	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
-	v.AutomaticEnv()
-	if file != "" {
-		v.SetConfigFile(file)
-		if err := v.ReadInConfig(); err != nil {
-			return Config{}, fmt.Errorf("settings: %w", err)
-		}
-	}
+	c := defaults()
 	if _, given := overrides["data"]; file != "" && !given {
-		if err := sameData(file); err != nil {
-			return Config{}, err
+		if err := checkSameData(file); err != nil {
+			return c, err
 		}
 	}
-	for key, value := range overrides {
-		v.Set(key, value)
-	}
-	var c Config
-	if err := settings.CheckKeys(v.AllKeys(), reflect.TypeFor[Config](), "."); err != nil {
-		return c, err
-	}
-	err := v.UnmarshalExact(&c, viper.DecodeHook(mapstructure.ComposeDecodeHookFunc(
-		parse, size, mapstructure.StringToSliceHookFunc(","))))
-	if err != nil {
-		return Config{}, fmt.Errorf("settings: %w", err)
-	}
-	return c, c.check()
+	err := settings.Load(&c, settings.Source{File: file, Prefix: "SHEAF", Overrides: overrides})
+	return c, errors.Join(err, c.check())
 }
 
-// sameData refuses a data directory in the environment that is another than the file's: an
-// operator's command, which reads SHEAF_DATA too, or a variable that was left over would bring up
-// another service than the file's.
-func sameData(file string) error {
+// checkSameData returns an error if the environment names another data directory than the file. The
+// operators' commands read SHEAF_DATA too; a variable that was left over would start another service
+// than the file's.
+func checkSameData(file string) error {
 	v := viper.New()
 	v.SetConfigFile(file)
+	v.SetConfigType("yaml")
 	if err := v.ReadInConfig(); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	const name = "SHEAF_DATA"
 	if of, env := v.GetString("data"), os.Getenv(name); of != "" && env != "" && filepath.Clean(of) != filepath.Clean(env) {
-		return fmt.Errorf("settings: data: %q in %s, and %q in the environment (%s); unset that, or say which with --data", of, file, env, name)
+		return fmt.Errorf("settings: data: %q in %s, and %q in the environment (%s); unset that, or choose with --data", of, file, env, name)
 	}
 	return nil
 }
 
-// parse reads durations and numbers, and names the one that it cannot read.
-func parse(_, to reflect.Type, value any) (any, error) {
-	text, ok := value.(string)
-	switch {
-	case !ok:
-		return value, nil
-	case to == reflect.TypeFor[time.Duration]():
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no duration, such as 90s or 10m", text)
-		}
-		return d, nil
-	case to.Kind() == reflect.Int:
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no number", text)
-		}
-		return n, nil
-	}
-	return value, nil
-}
+// Texts that several checks share.
+const (
+	wantAddress  = "want host:port, such as 0.0.0.0:8080"
+	wantPositive = "must be above 0"
+	wantNatural  = "must be 0 or more"
+)
 
+// leastKept is the minimum of collect.keep: a consumer that comes once a day misses no edition.
+const leastKept = 48 * time.Hour
+
+// check returns the errors of all settings that cannot be used, or nil.
 func (c *Config) check() error {
-	bad := func(key string, value any, why string) error {
-		return fmt.Errorf("settings: %s: %q %s", key, fmt.Sprint(value), why)
-	}
-	var errs []error
-	if c.Data == "" {
-		errs = append(errs, bad("data", c.Data, "names no directory"))
-	}
-	if c.Database.URL != "" && !db.IsPostgres(c.Database.URL) {
-		errs = append(errs, errors.New("settings: database.url: does not begin with postgres://")) // it may hold a password
-	}
-	if c.Database.Wait < 0 {
-		errs = append(errs, bad("database.wait", c.Database.Wait, "is negative"))
-	}
-	errs = append(errs, c.checkRoles(bad)...)
-	errs = append(errs, c.Store.check(bad)...)
-	errs = append(errs, c.Lease.check(bad)...)
-	if _, err := time.LoadLocation(c.Zone); err != nil || c.Zone == "" {
-		errs = append(errs, bad("zone", c.Zone, "is no time zone, such as Asia/Tokyo"))
-	}
-	if _, err := c.publishWindow(); err != nil {
-		errs = append(errs, bad("publish.window", c.Publish.Window, "is no window: "+err.Error()))
-	}
-	errs = append(errs, c.HTTP.check(bad)...)
-	errs = append(errs, c.Download.check(bad)...)
-	errs = append(errs, c.Drop.check(bad)...)
-	errs = append(errs, c.Access.check(bad)...)
-	errs = append(errs, c.Packs.check(bad)...)
-	errs = append(errs, c.Collect.check(bad)...)
-	errs = append(errs, c.Watch.check(bad)...)
-	errs = append(errs, c.Uploads.check(bad)...)
-	errs = append(errs, c.Import.check(bad)...)
-	if c.Hosts.PerDomain < 0 {
-		errs = append(errs, bad("hosts.per_domain", c.Hosts.PerDomain, "is below 0"))
-	}
-	errs = append(errs, c.Balance.check(bad)...)
-	if why := c.badReplayOrigin(); why != "" {
-		errs = append(errs, bad("replay.origin", c.Replay.Origin, why))
-	}
-	if c.Poll <= 0 {
-		errs = append(errs, bad("poll", c.Poll, "is not positive"))
-	}
-	return errors.Join(errs...)
+	var is settings.Checks
+	is.Require(c.Data != "", "data", c.Data, "want a directory")
+	is.Require(c.Database.URL == "" || db.IsPostgres(c.Database.URL), "database.url", "…", "must begin with postgres://") // the value may have a password
+	is.Require(c.Database.Wait >= 0, "database.wait", c.Database.Wait, wantNatural)
+	_, err := time.LoadLocation(c.Zone)
+	is.Require(err == nil && c.Zone != "", "zone", c.Zone, "not a time zone; want one such as Asia/Tokyo")
+	_, err = c.publishWindow()
+	is.Require(err == nil, "publish.window", c.Publish.Window, fmt.Sprint(err))
+	is.Require(c.Packs.Size > 0, "packs.size", c.Packs.Size, wantPositive)
+	is.Require(0 <= c.Packs.Below && c.Packs.Below <= c.Packs.Size, "packs.below", c.Packs.Below,
+		fmt.Sprintf("want 0 to packs.size, which is %d bytes", c.Packs.Size))
+	is.Require(c.Collect.Every > 0, "collect.every", c.Collect.Every, wantPositive)
+	is.Require(c.Collect.Delay >= catalog.MinDelay, "collect.delay", c.Collect.Delay, "want at least "+catalog.MinDelay.String())
+	is.Require(c.Collect.Keep == 0 || c.Collect.Keep >= leastKept, "collect.keep", c.Collect.Keep, "want 0 or at least "+leastKept.String())
+	is.Require(1 <= c.Uploads.Full && c.Uploads.Full <= 100, "uploads.full", c.Uploads.Full, "want 1 to 100 per cent")
+	is.Require(1 <= c.Uploads.Drained && c.Uploads.Drained <= c.Uploads.Full, "uploads.drained", c.Uploads.Drained, "want 1 to uploads.full")
+	is.Require(c.Uploads.Least >= 0, "uploads.least", c.Uploads.Least, wantNatural)
+	is.Require(c.Import.MaxBytes > 0, "import.max_bytes", c.Import.MaxBytes, wantPositive)
+	is.Require(c.Import.MaxEntries > 0, "import.max_entries", c.Import.MaxEntries, wantPositive)
+	is.Require(c.Hosts.PerDomain >= 0, "hosts.per_domain", c.Hosts.PerDomain, wantNatural)
+	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
+	c.checkReplayOrigin(&is)
+	c.checkRoles(&is)
+	c.Store.check(&is)
+	c.Lease.check(&is)
+	c.HTTP.check(&is)
+	c.Download.check(&is)
+	c.Drop.check(&is)
+	c.Access.check(&is)
+	c.Watch.check(&is)
+	c.Balance.check(&is)
+	return is.Err()
 }
 
-// badReplayOrigin says why replay.origin cannot be.
-func (c *Config) badReplayOrigin() string {
-	if c.Replay.Origin == "" {
-		return ""
+// requireBoth adds an error if only one of two settings is given. key and other are their keys.
+func requireBoth(is *settings.Checks, key, value, other, otherValue string) {
+	is.Require((value == "") == (otherValue == ""), key, value, "needs "+other+", and the other way round")
+}
+
+func (c *Config) checkReplayOrigin(is *settings.Checks) {
+	origin := c.Replay.Origin
+	if origin == "" {
+		return
 	}
-	u, err := url.Parse(c.Replay.Origin)
+	u, err := url.Parse(origin)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "is no origin, such as https://replay.example.jp"
+		is.Require(false, "replay.origin", origin, "want scheme and host, such as https://replay.example.jp")
+		return
 	}
 	port := func(u *url.URL) string {
 		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	}
-	if public, err := url.Parse(c.HTTP.Public); err == nil && strings.EqualFold(public.Hostname(), u.Hostname()) && port(public) == port(u) {
-		return "is that of http.public; stored scripts need a name that nothing else uses"
-	}
-	return ""
+	public, err := url.Parse(c.HTTP.Public)
+	is.Require(err != nil || !strings.EqualFold(public.Hostname(), u.Hostname()) || port(public) != port(u), "replay.origin", origin,
+		"is the origin of http.public; stored scripts need a name that nothing else uses")
 }
 
-// publishWindow puts the service's zone where the setting names none.
+// publishWindow returns publish.window, in the service's zone if it names none.
 func (c *Config) publishWindow() (*window.Schedule, error) {
 	text := strings.TrimSpace(c.Publish.Window)
 	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // ends in a time, not in a zone or a word
@@ -252,7 +210,7 @@ func (c *Config) publishWindow() (*window.Schedule, error) {
 	return window.Parse(text)
 }
 
-// database is the source of the control database.
+// database returns the data source of the control database; see db.Open.
 func (c *Config) database() string {
 	if c.Database.URL != "" {
 		return c.Database.URL

@@ -1,104 +1,99 @@
 package service
 
 import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
 	"net"
+	"net/netip"
 	"time"
+
+	"sheaf/internal/ftp"
+	"sheaf/internal/peer"
+	"sheaf/internal/settings"
 )
 
-// FTP is one FTP listener's settings.
+// FTP is the settings that both FTP servers have.
 type FTP struct {
-	// Listen is the control connection's address; empty: no such server.
-	Listen string `mapstructure:"listen"`
-	// Public is the IPv4 address that passive mode announces, where it is not the local one.
-	Public string `mapstructure:"public"`
-	// Ports is the passive mode's range, such as [50000, 50999]; [0, 0]: any.
-	Ports []int `mapstructure:"ports"`
-	// Cert and Key are PEM files; with them clients may use AUTH TLS.
-	Cert string `mapstructure:"cert"`
-	Key  string `mapstructure:"key"`
-	// Proxies are the networks, such as [192.0.2.0/24], of proxies that begin each connection with a
-	// PROXY header, which says who the client is. One of theirs without it is closed.
-	Proxies []string `mapstructure:"proxies"`
+	Listen  string   `mapstructure:"listen"` // host:port; empty: no such server
+	Public  string   `mapstructure:"public"` // IPv4 address that passive mode announces; empty: the local one
+	Ports   []int    `mapstructure:"ports"`  // first and last port of passive mode; 0 and 0: any
+	Cert    string   `mapstructure:"cert"`   // PEM files; with both, AUTH TLS is offered
+	Key     string   `mapstructure:"key"`
+	Proxies []string `mapstructure:"proxies"` // networks whose connections must begin with a PROXY header
 }
 
-// check names the settings of the listener key that cannot be.
-func (f *FTP) check(key string, bad func(key string, value any, why string) error) (errs []error) {
-	if f.Listen != "" && !isAddress(f.Listen) {
-		errs = append(errs, bad(key+".listen", f.Listen, noAddress))
-	}
-	if f.Public != "" && net.ParseIP(f.Public).To4() == nil {
-		errs = append(errs, bad(key+".public", f.Public, "is no IPv4 address"))
-	}
-	if len(f.Ports) != 2 || f.Ports[0] < 0 || f.Ports[0] > f.Ports[1] || f.Ports[1] > 65535 {
-		errs = append(errs, bad(key+".ports", f.Ports, "is no range of ports, such as [50000, 50999]"))
-	}
-	if (f.Cert == "") != (f.Key == "") {
-		errs = append(errs, bad(key+".cert", f.Cert, "needs "+key+".key, and the other way round"))
-	}
-	return append(errs, checkProxies(key+".proxies", f.Proxies, bad)...)
+// check checks the settings of the server whose section is key.
+func (f *FTP) check(is *settings.Checks, key string) {
+	is.Require(f.Listen == "" || isAddress(f.Listen), key+".listen", f.Listen, wantAddress)
+	is.Require(f.Public == "" || net.ParseIP(f.Public).To4() != nil, key+".public", f.Public, "want an IPv4 address")
+	is.Require(len(f.Ports) == 2 && 0 <= f.Ports[0] && f.Ports[0] <= f.Ports[1] && f.Ports[1] <= 65535, key+".ports", f.Ports,
+		"want the first and the last port, such as [50000, 50999]")
+	requireBoth(is, key+".cert", f.Cert, key+".key", f.Key)
+	checkProxies(is, key+".proxies", f.Proxies)
 }
 
-// Download is the settings of the FTP listener for consumers.
+// server returns the configuration of a server with these settings.
+func (f *FTP) server(l net.Listener, stop time.Duration, log *slog.Logger) (c ftp.Config, err error) {
+	c = ftp.Config{Listener: l, PassivePorts: [2]int(f.Ports), StopTimeout: stop, Log: log}
+	if f.Public != "" {
+		c.PublicIP = netip.MustParseAddr(f.Public)
+	}
+	if c.Proxies, err = peer.ParseProxies(f.Proxies); err != nil {
+		return c, err
+	}
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return c, fmt.Errorf("settings: FTP certificate %s: %w", f.Cert, err)
+		}
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return c, nil
+}
+
+// Download is the settings of the FTP server for consumers.
 type Download struct {
-	FTP `mapstructure:",squash"`
-	// Greeting is the first line that clients see; empty: a plain one.
-	Greeting string `mapstructure:"greeting"`
-	// RequireTLS refuses passwords and data in clear text.
-	RequireTLS bool `mapstructure:"require_tls"`
-	// Active is whether data connections may be made by the server, to the client's own address (PORT, EPRT).
-	Active bool `mapstructure:"active"`
-	// Idle is how long a client may be silent between two commands.
-	Idle time.Duration `mapstructure:"idle"`
-	// DataTimeout is how long a data connection may take to open, or stand still.
-	DataTimeout time.Duration `mapstructure:"data_timeout"`
-	// Connections is how many there may be at once; of them PerAddress from one
-	// address (of IPv6, a /64 network) and PerAccount of one account.
-	Connections int `mapstructure:"connections"`
-	PerAddress  int `mapstructure:"per_address"`
-	PerAccount  int `mapstructure:"per_account"`
+	FTP         `mapstructure:",squash"`
+	Greeting    string        `mapstructure:"greeting"`     // first line that clients see; empty: a plain one
+	RequireTLS  bool          `mapstructure:"require_tls"`  // for passwords and data
+	Active      bool          `mapstructure:"active"`       // allow PORT and EPRT, to the client's own address
+	Idle        time.Duration `mapstructure:"idle"`         // between two commands
+	DataTimeout time.Duration `mapstructure:"data_timeout"` // for a data connection to open, or without a byte
+	Connections int           `mapstructure:"connections"`  // at once
+	PerAddress  int           `mapstructure:"per_address"`  // of them, from one address (of IPv6, a /64 network)
+	PerAccount  int           `mapstructure:"per_account"`  // of them, of one account
 }
 
-// check names the settings that cannot be.
-func (d *Download) check(bad func(key string, value any, why string) error) (errs []error) {
-	errs = d.FTP.check("download", bad)
-	if d.RequireTLS && d.Cert == "" {
-		errs = append(errs, bad("download.require_tls", d.RequireTLS, "needs download.cert"))
-	}
-	for key, v := range map[string]time.Duration{"idle": d.Idle, "data_timeout": d.DataTimeout} {
-		if v <= 0 {
-			errs = append(errs, bad("download."+key, v, "is not positive"))
-		}
-	}
-	for key, n := range map[string]int{"connections": d.Connections, "per_address": d.PerAddress, "per_account": d.PerAccount} {
-		if n <= 0 {
-			errs = append(errs, bad("download."+key, n, "is not positive"))
-		}
-	}
-	return errs
+func (d *Download) check(is *settings.Checks) {
+	d.FTP.check(is, "download")
+	is.Require(!d.RequireTLS || d.Cert != "", "download.require_tls", d.RequireTLS, "needs download.cert")
+	is.Require(d.Idle > 0, "download.idle", d.Idle, wantPositive)
+	is.Require(d.DataTimeout > 0, "download.data_timeout", d.DataTimeout, wantPositive)
+	is.Require(d.Connections > 0, "download.connections", d.Connections, wantPositive)
+	is.Require(d.PerAddress > 0, "download.per_address", d.PerAddress, wantPositive)
+	is.Require(d.PerAccount > 0, "download.per_account", d.PerAccount, wantPositive)
 }
 
-// Drop is the settings of the FTP listener for batches.
+// server returns the configuration of the server for consumers.
+func (d *Download) server(l net.Listener, contact string, stop time.Duration, log *slog.Logger) (ftp.Config, error) {
+	c, err := d.FTP.server(l, stop, log)
+	c.Greeting, c.Contact, c.RequireTLS, c.NoActive = d.Greeting, contact, d.RequireTLS, !d.Active
+	c.IdleTimeout, c.DataTimeout = d.Idle, d.DataTimeout
+	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount
+	return c, err
+}
+
+// Drop is the settings of the FTP server for robots' batches.
 type Drop struct {
-	FTP `mapstructure:",squash"`
-	// Quiet is after how long without a byte a file without manifest is read and,
-	// if it is a whole batch, taken; 0: never, every batch needs its manifest.
-	Quiet time.Duration `mapstructure:"quiet"`
-	// CutOff is how long such a file may stay cut off before it is put into the
-	// quarantine, where its name is not a batch's, which a robot may still go on with.
-	CutOff time.Duration `mapstructure:"cut_off"`
-	// Hosts is a file with the hosts of directories in the trees that old robots
-	// send, where the directories are not called by them: lines of directory and host; empty: there are none.
-	Hosts string `mapstructure:"hosts"`
+	FTP    `mapstructure:",squash"`
+	Quiet  time.Duration `mapstructure:"quiet"`   // without a byte, after which a file without a manifest is read; 0: never
+	CutOff time.Duration `mapstructure:"cut_off"` // for which such a file may stay incomplete before it is quarantined
+	Hosts  string        `mapstructure:"hosts"`   // file with a directory and its host in each line; empty: none
 }
 
-// check names the settings that cannot be.
-func (d *Drop) check(bad func(key string, value any, why string) error) (errs []error) {
-	errs = d.FTP.check("drop", bad)
-	if d.Quiet < 0 {
-		errs = append(errs, bad("drop.quiet", d.Quiet, "is negative"))
-	}
-	if d.CutOff <= 0 || d.CutOff < d.Quiet {
-		errs = append(errs, bad("drop.cut_off", d.CutOff, "is not positive, or is less than drop.quiet"))
-	}
-	return errs
+func (d *Drop) check(is *settings.Checks) {
+	d.FTP.check(is, "drop")
+	is.Require(d.Quiet >= 0, "drop.quiet", d.Quiet, wantNatural)
+	is.Require(d.CutOff > 0 && d.CutOff >= d.Quiet, "drop.cut_off", d.CutOff, "must be above 0 and not less than drop.quiet")
 }

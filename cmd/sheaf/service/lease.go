@@ -16,6 +16,7 @@ import (
 
 	"sheaf/internal/durable"
 	"sheaf/internal/lease"
+	"sheaf/internal/settings"
 )
 
 // Kinds of leases.
@@ -24,67 +25,44 @@ const (
 	leaseEtcd     = "etcd"
 )
 
-// Lease is how several processes agree on who publishes, who collects and who plans.
+// Lease is the settings by which several processes agree on who does what only one may do.
 type Lease struct {
-	// Kind is database, or etcd for leases that any majority of a cluster's members gives.
-	Kind string `mapstructure:"kind"`
-	// TTL is after what silence a process's lease passes on to another.
-	TTL time.Duration `mapstructure:"ttl"`
-	// Etcd is the cluster, where Kind is etcd.
-	Etcd Etcd `mapstructure:"etcd"`
+	Kind string        `mapstructure:"kind"` // leaseDatabase or leaseEtcd
+	TTL  time.Duration `mapstructure:"ttl"`  // of silence, after which a process loses its lease
+	Etcd Etcd          `mapstructure:"etcd"`
 }
 
-// Etcd names an etcd cluster.
+// Etcd is the settings of an etcd cluster.
 type Etcd struct {
-	// Endpoints are URLs of some members; the others are learnt from these.
-	Endpoints []string `mapstructure:"endpoints"`
-	// Prefix is what the names of all keys begin with.
-	Prefix string `mapstructure:"prefix"`
-	// CA is a PEM file of the authorities that vouch for the members; empty: the system's.
-	CA string `mapstructure:"ca"`
-	// Cert and Key are PEM files that the members know this client by.
-	Cert string `mapstructure:"cert"`
-	Key  string `mapstructure:"key"`
-	// Username and Password are for clusters with authentication.
-	Username string `mapstructure:"username"`
-	Password string `mapstructure:"password"`
+	Endpoints []string `mapstructure:"endpoints"` // URLs of some members
+	Prefix    string   `mapstructure:"prefix"`    // of all keys
+	CA        string   `mapstructure:"ca"`        // PEM file with the members' authorities; empty: the system's
+	Cert      string   `mapstructure:"cert"`      // PEM files of the client's certificate
+	Key       string   `mapstructure:"key"`
+	Username  string   `mapstructure:"username"`
+	Password  string   `mapstructure:"password"`
 }
 
-// check names the settings that cannot be.
-func (l *Lease) check(bad func(key string, value any, why string) error) []error {
-	var errs []error
-	if l.TTL < 2*time.Second {
-		errs = append(errs, bad("lease.ttl", l.TTL, "is less than 2s"))
-	}
+func (l *Lease) check(is *settings.Checks) {
+	const wantURL = "want a URL, such as https://etcd1.example.jp:2379"
 	e := l.Etcd
-	if (e.Cert == "") != (e.Key == "") {
-		errs = append(errs, bad("lease.etcd.cert", e.Cert, "needs lease.etcd.key, and the other way round"))
-	}
-	if (e.Username == "") != (e.Password == "") {
-		errs = append(errs, bad("lease.etcd.username", e.Username, "needs lease.etcd.password, and the other way round"))
-	}
+	is.Require(l.TTL >= 2*time.Second, "lease.ttl", l.TTL, "want at least 2s")
+	requireBoth(is, "lease.etcd.cert", e.Cert, "lease.etcd.key", e.Key)
+	requireBoth(is, "lease.etcd.username", e.Username, "lease.etcd.password", e.Password)
 	switch l.Kind {
 	case leaseDatabase:
-		if len(e.Endpoints) > 0 {
-			errs = append(errs, bad("lease.kind", l.Kind, "takes no lease.etcd.endpoints; want etcd"))
-		}
-		return errs
+		is.Require(len(e.Endpoints) == 0, "lease.kind", l.Kind, "takes no lease.etcd.endpoints; want etcd")
 	case leaseEtcd:
-	default:
-		return append(errs, bad("lease.kind", l.Kind, "is no kind of lease; want database or etcd"))
-	}
-	if len(e.Endpoints) == 0 {
-		errs = append(errs, bad("lease.etcd.endpoints", e.Endpoints, "names no member, such as https://etcd1.example.jp:2379"))
-	}
-	for _, u := range e.Endpoints {
-		if !strings.HasPrefix(u, "http://") && !strings.HasPrefix(u, "https://") {
-			errs = append(errs, bad("lease.etcd.endpoints", u, "is no URL, such as https://etcd1.example.jp:2379"))
+		is.Require(len(e.Endpoints) > 0, "lease.etcd.endpoints", e.Endpoints, wantURL)
+		for _, u := range e.Endpoints {
+			is.Require(strings.HasPrefix(u, "http://") || strings.HasPrefix(u, "https://"), "lease.etcd.endpoints", u, wantURL)
 		}
+	default:
+		is.Require(false, "lease.kind", l.Kind, "want database or etcd")
 	}
-	return errs
 }
 
-// openLeases gives the leases that the settings name, and what to close at the end.
+// openLeases opens the leases that the settings name. The caller must close them.
 func openLeases(cfg Config, db *sql.DB, log *slog.Logger) (lease.Locker, io.Closer, error) {
 	opt := lease.Options{TTL: cfg.Lease.TTL, Log: log}
 	if cfg.Lease.Kind == leaseEtcd {
@@ -130,7 +108,7 @@ func openEtcd(e Etcd, opt lease.Options) (*lease.Etcd, error) {
 	return lease.NewEtcd(lease.EtcdOptions{Client: c, Prefix: e.Prefix, Options: opt})
 }
 
-// authorities reads the PEM file of a setting.
+// authorities reads the PEM file that a setting names.
 func authorities(key, file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/internal/problem"
+	"sheaf/internal/settings"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 	"sheaf/serve/jobs"
@@ -23,24 +24,15 @@ const (
 // allRoles are what a process has that is told nothing.
 func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
 
-// checkRoles names roles that cannot be. Split ones meet in the database, which several
-// processes can only share where it is PostgreSQL.
-func (c *Config) checkRoles(bad func(key string, value any, why string) error) (errs []error) {
+func (c *Config) checkRoles(is *settings.Checks) {
+	want := "want some of " + strings.Join(allRoles(), ", ")
 	for n, role := range c.Roles {
-		if !slices.Contains(allRoles(), role) {
-			errs = append(errs, bad("roles", role, "is no role; want some of "+strings.Join(allRoles(), ", ")))
-		} else if slices.Contains(c.Roles[:n], role) {
-			errs = append(errs, bad("roles", role, "is given twice"))
-		}
+		is.Require(slices.Contains(allRoles(), role), "roles", role, want)
+		is.Require(!slices.Contains(c.Roles[:n], role), "roles", role, "given twice")
 	}
-	switch {
-	case len(c.Roles) == 0:
-		errs = append(errs, bad("roles", "", "names none; want some of "+strings.Join(allRoles(), ", ")))
-	case c.split() && c.Database.URL == "":
-		errs = append(errs, bad("roles", strings.Join(c.Roles, ","),
-			"leaves roles to other processes, and a SQLite file is for one process alone: set database.url to a PostgreSQL database"))
-	}
-	return errs
+	is.Require(len(c.Roles) > 0, "roles", "", want)
+	is.Require(len(c.Roles) == 0 || !c.split() || c.Database.URL != "", "roles", strings.Join(c.Roles, ","),
+		"leaves roles to other processes, but a SQLite file is for one process alone: set database.url to a PostgreSQL database")
 }
 
 // has reports whether the process has one of the roles.

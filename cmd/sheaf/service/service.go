@@ -7,7 +7,6 @@ package service
 import (
 	"context"
 	"crypto/ed25519"
-	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -195,13 +193,11 @@ func (s *Service) Run(ctx context.Context) error {
 		return err
 	}
 	server := httpServer(connlimit.Limits{Total: s.cfg.HTTP.Connections, PerAddress: s.cfg.HTTP.PerAddress}, proxies, s.handler(), s.log)
-	getFTP, err := s.ftpConfig(s.cfg.Download.FTP, s.get)
+	getFTP, err := s.cfg.Download.server(s.get, s.cfg.Access.Contact, s.cfg.Stop, s.log)
 	if err != nil {
 		return err
 	}
-	s.cfg.Download.apply(&getFTP)
-	getFTP.Contact = s.cfg.Access.Contact
-	dropFTP, err := s.ftpConfig(s.cfg.Drop.FTP, s.drop)
+	dropFTP, err := s.cfg.Drop.server(s.drop, s.cfg.Stop, s.log)
 	if err != nil {
 		return err
 	}
@@ -268,32 +264,6 @@ func serveHTTP(server *http.Server, l net.Listener, cert, key string) error {
 		return server.ServeTLS(l, cert, key)
 	}
 	return server.Serve(l)
-}
-
-func (s *Service) ftpConfig(f FTP, l net.Listener) (ftp.Config, error) {
-	c := ftp.Config{Listener: l, PassivePorts: [2]int{f.Ports[0], f.Ports[1]}, StopTimeout: s.cfg.Stop, Log: s.log}
-	if f.Public != "" {
-		c.PublicIP = netip.MustParseAddr(f.Public)
-	}
-	var err error
-	if c.Proxies, err = peer.ParseProxies(f.Proxies); err != nil {
-		return c, err
-	}
-	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-		if err != nil {
-			return c, fmt.Errorf("settings: FTP certificate %s: %w", f.Cert, err)
-		}
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	}
-	return c, nil
-}
-
-// apply sets what only downloads have.
-func (d *Download) apply(c *ftp.Config) {
-	c.Greeting, c.RequireTLS, c.NoActive = d.Greeting, d.RequireTLS, !d.Active
-	c.IdleTimeout, c.DataTimeout = d.Idle, d.DataTimeout
-	c.MaxConns, c.MaxPerAddr, c.MaxPerAccount = d.Connections, d.PerAddress, d.PerAccount
 }
 
 func (s *Service) close() {

@@ -14,6 +14,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/upkeep"
+	"sheaf/internal/settings"
 )
 
 // Kinds of stores.
@@ -25,68 +26,44 @@ const (
 // storeOpening bounds how long a start waits for a service of objects.
 const storeOpening = 30 * time.Second
 
-// Store is where objects lie: the archives and the catalog.
+// Store is the settings of the object store. All but Kind are for storeS3.
 type Store struct {
-	// Kind is fs, a directory below Data, or s3, a bucket of a service that
-	// speaks S3 and honours "If-None-Match: *" on writes. The others are for s3.
-	Kind string `mapstructure:"kind"`
-	// Endpoint is the service's URL, such as https://s3.example.jp:9000.
-	Endpoint string `mapstructure:"endpoint"`
-	// Bucket must exist.
-	Bucket string `mapstructure:"bucket"`
-	// Prefix is what the names of all objects begin with, so that several archives share a bucket.
-	Prefix string `mapstructure:"prefix"`
-	// Region is the bucket's.
-	Region string `mapstructure:"region"`
-	// CA is a PEM file of the authorities that vouch for the endpoint; empty: the system's.
-	CA string `mapstructure:"ca"`
-	// AccessKey and SecretKey are the credentials. The secret may lie in a file
-	// instead. Where there are none, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY
-	// in the environment hold them, or ~/.aws/credentials.
-	AccessKey     string `mapstructure:"access_key"`
-	SecretKey     string `mapstructure:"secret_key"`
-	SecretKeyFile string `mapstructure:"secret_key_file"`
-	// Reads and Writes are how many operations of each kind may run at once.
-	Reads  int `mapstructure:"reads"`
-	Writes int `mapstructure:"writes"`
-	// Attempts is how often an operation is tried that fails for no fault of its own.
-	Attempts int `mapstructure:"attempts"`
+	Kind          string `mapstructure:"kind"`     // storeFS: a directory in Data; storeS3: a bucket
+	Endpoint      string `mapstructure:"endpoint"` // URL
+	Bucket        string `mapstructure:"bucket"`   // must exist
+	Prefix        string `mapstructure:"prefix"`   // of all keys
+	Region        string `mapstructure:"region"`
+	CA            string `mapstructure:"ca"`              // PEM file with the endpoint's authorities; empty: the system's
+	AccessKey     string `mapstructure:"access_key"`      // empty, as the secret: taken from the AWS environment or files
+	SecretKey     string `mapstructure:"secret_key"`      // or
+	SecretKeyFile string `mapstructure:"secret_key_file"` // the file that has it
+	Reads         int    `mapstructure:"reads"`           // operations at once
+	Writes        int    `mapstructure:"writes"`          // operations at once
+	Attempts      int    `mapstructure:"attempts"`        // of an operation that fails for a passing reason
 }
 
-// check names the settings that cannot be. What can be seen only at the service OpenStore tells.
-func (s *Store) check(bad func(key string, value any, why string) error) []error {
-	var errs []error
+// check checks what can be checked without asking the store.
+func (s *Store) check(is *settings.Checks) {
 	switch s.Kind {
 	case storeFS:
-		if s.Endpoint != "" || s.Bucket != "" {
-			errs = append(errs, bad("store.kind", s.Kind, "takes no store.endpoint and no store.bucket; want s3"))
-		}
-		return errs
+		is.Require(s.Endpoint == "" && s.Bucket == "", "store.kind", s.Kind, "takes no store.endpoint and no store.bucket; want s3")
+		return
 	case storeS3:
 	default:
-		return append(errs, bad("store.kind", s.Kind, "is no kind of store; want fs or s3"))
+		is.Require(false, "store.kind", s.Kind, "want fs or s3")
+		return
 	}
-	if !strings.HasPrefix(s.Endpoint, "http://") && !strings.HasPrefix(s.Endpoint, "https://") {
-		errs = append(errs, bad("store.endpoint", s.Endpoint, "is no URL, such as https://s3.example.jp:9000"))
-	}
-	if s.Bucket == "" {
-		errs = append(errs, bad("store.bucket", s.Bucket, "names no bucket"))
-	}
-	if p := strings.Trim(s.Prefix, "/"); p != "" && store.CheckKey(p) != nil {
-		errs = append(errs, bad("store.prefix", s.Prefix, "cannot begin the names of objects"))
-	}
-	if s.SecretKey != "" && s.SecretKeyFile != "" {
-		errs = append(errs, bad("store.secret_key_file", s.SecretKeyFile, "and store.secret_key are both given"))
-	}
-	if (s.AccessKey == "") != (s.SecretKey == "" && s.SecretKeyFile == "") {
-		errs = append(errs, bad("store.access_key", s.AccessKey, "needs store.secret_key or store.secret_key_file, and the other way round"))
-	}
-	for key, n := range map[string]int{"store.reads": s.Reads, "store.writes": s.Writes, "store.attempts": s.Attempts} {
-		if n < 1 {
-			errs = append(errs, bad(key, n, "is less than 1"))
-		}
-	}
-	return errs
+	is.Require(strings.HasPrefix(s.Endpoint, "http://") || strings.HasPrefix(s.Endpoint, "https://"), "store.endpoint", s.Endpoint,
+		"want a URL, such as https://s3.example.jp:9000")
+	is.Require(s.Bucket != "", "store.bucket", s.Bucket, "want a bucket's name")
+	prefix := strings.Trim(s.Prefix, "/")
+	is.Require(prefix == "" || store.CheckKey(prefix) == nil, "store.prefix", s.Prefix, "keys of objects cannot begin with it")
+	is.Require(s.SecretKey == "" || s.SecretKeyFile == "", "store.secret_key_file", s.SecretKeyFile, "and store.secret_key are both given")
+	is.Require((s.AccessKey == "") == (s.SecretKey == "" && s.SecretKeyFile == ""), "store.access_key", s.AccessKey,
+		"needs store.secret_key or store.secret_key_file, and the other way round")
+	is.Require(s.Reads > 0, "store.reads", s.Reads, wantPositive)
+	is.Require(s.Writes > 0, "store.writes", s.Writes, wantPositive)
+	is.Require(s.Attempts > 0, "store.attempts", s.Attempts, wantPositive)
 }
 
 // Objects is the store of a service, metered.

@@ -2,62 +2,45 @@ package service
 
 import (
 	"fmt"
-	"net"
 	"net/mail"
 	"os"
+	"slices"
 	"strings"
 
+	"sheaf/internal/settings"
 	"sheaf/serve"
 	"sheaf/serve/watch"
 )
 
-// Watch is how consumers are told of changes.
+// Watch is the settings of how consumers are told of changes.
 type Watch struct {
-	// Limit is how many watches one account may have.
-	Limit int `mapstructure:"limit"`
-	// Confirmed says that mail addresses need not be confirmed by who reads there:
-	// all consumers are known.
-	Confirmed bool `mapstructure:"confirmed"`
-	// PrivateWebhooks lets webhooks be at private addresses and on this machine.
-	PrivateWebhooks bool `mapstructure:"private_webhooks"`
-
-	Mail struct {
-		// Server is the SMTP server's host and port; empty: no mails are sent.
-		Server string `mapstructure:"server"`
-		// From is the address that mails come from.
-		From string `mapstructure:"from"`
-		// TLS is starttls, tls (from the first byte) or none.
-		TLS string `mapstructure:"tls"`
-		// User is to log in with; empty: without.
-		User string `mapstructure:"user"`
-		// PasswordFile is the file with the password.
-		PasswordFile string `mapstructure:"password_file"`
-		// Roots is a PEM file with the certificates that the server's must come from;
-		// empty: those of the system.
-		Roots string `mapstructure:"roots"`
-	} `mapstructure:"mail"`
+	Limit           int  `mapstructure:"limit"`            // watches of one account
+	Confirmed       bool `mapstructure:"confirmed"`        // mail addresses need no confirmation
+	PrivateWebhooks bool `mapstructure:"private_webhooks"` // webhooks may be at private addresses and on this machine
+	Mail            Mail `mapstructure:"mail"`
 }
 
-func (w *Watch) check(bad func(key string, value any, why string) error) (errs []error) {
-	if w.Limit < 1 {
-		errs = append(errs, bad("watch.limit", w.Limit, "want 1 or more"))
-	}
+// Mail is the settings of outgoing mail.
+type Mail struct {
+	Server       string `mapstructure:"server"` // SMTP, host:port; empty: no mails are sent
+	From         string `mapstructure:"from"`   // bare address
+	TLS          string `mapstructure:"tls"`    // a watch.TLS
+	User         string `mapstructure:"user"`   // empty: no login
+	PasswordFile string `mapstructure:"password_file"`
+	Roots        string `mapstructure:"roots"` // PEM file with the server's authorities; empty: the system's
+}
+
+func (w *Watch) check(is *settings.Checks) {
+	is.Require(w.Limit > 0, "watch.limit", w.Limit, wantPositive)
 	m := &w.Mail
-	switch watch.TLS(m.TLS) {
-	case watch.StartTLS, watch.Implicit, watch.NoTLS:
-	default:
-		errs = append(errs, bad("watch.mail.tls", m.TLS, "want starttls, tls or none"))
-	}
+	is.Require(slices.Contains([]watch.TLS{watch.StartTLS, watch.Implicit, watch.NoTLS}, watch.TLS(m.TLS)), "watch.mail.tls", m.TLS,
+		"want starttls, tls or none")
 	if m.Server == "" {
-		return errs
+		return
 	}
-	if _, _, err := net.SplitHostPort(m.Server); err != nil {
-		errs = append(errs, bad("watch.mail.server", m.Server, "want host:port, such as mail.example.jp:587"))
-	}
-	if a, err := mail.ParseAddress(m.From); err != nil || a.Address != m.From {
-		errs = append(errs, bad("watch.mail.from", m.From, "want a bare address, such as archive@example.jp"))
-	}
-	return errs
+	is.Require(isAddress(m.Server), "watch.mail.server", m.Server, "want host:port, such as mail.example.jp:587")
+	a, err := mail.ParseAddress(m.From)
+	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
 }
 
 // buildWatches makes what tells consumers of changes.
