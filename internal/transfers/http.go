@@ -67,12 +67,15 @@ func lineOf(t Transfer) TransferLine {
 	return TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged}
 }
 
-// Register mounts GET /v1/transfers behind the operators' middleware. Its query
-// takes who, direction, since (RFC 3339), before and limit. Running may be nil.
-func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log, running *Running) {
-	r.Handle(Path, operator(problem.Handler(slog.Default(), func(w http.ResponseWriter, r *http.Request) error {
-		return log.serve(w, r, running)
-	}))).Methods(http.MethodGet)
+// Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' middleware. The
+// query of the first takes who, direction, since (RFC 3339), before and limit; the second's is read by
+// ParsePeriods. Running may be nil. Zone is that of days and months.
+func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log, running *Running, zone *time.Location) {
+	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, operator(problem.Handler(slog.Default(), h))).Methods(http.MethodGet)
+	}
+	get(Path, func(w http.ResponseWriter, r *http.Request) error { return log.serve(w, r, running) })
+	get(PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return log.servePeriods(w, r, zone) })
 }
 
 func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) error {

@@ -72,9 +72,15 @@ func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
 	for _, t := range list {
 		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.acknowledged())
 	}
-	_, err := l.db.ExecContext(ctx, `
-		INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged)
-		VALUES `+row+strings.Repeat(", "+row, len(list)-1), args...)
+	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged)
+			VALUES `+row+strings.Repeat(", "+row, len(list)-1), args...)
+		if err != nil {
+			return err
+		}
+		return addSums(ctx, tx, list)
+	})
 	if err != nil {
 		return fmt.Errorf("transfers: record %d: %w", len(list), err)
 	}

@@ -104,7 +104,7 @@ func TestHTTP(t *testing.T) {
 			}
 			h.ServeHTTP(w, r)
 		})
-	}, table10(t), nil)
+	}, table10(t), nil, time.UTC)
 	get := func(query, auth string) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
 		req := httptest.NewRequest("GET", transfers.Path+query, nil)

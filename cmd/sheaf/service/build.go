@@ -66,7 +66,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	openapi.Register(s.router)
 	s.running, s.measures = new(transfers.Running), acked.NewFollower()
-	transfers.Register(s.router, c.operator, c.moved, s.running)
+	transfers.Register(s.router, c.operator, c.moved, s.running, c.zone)
 
 	var library *serve.Library
 	if c.catalog != nil {

@@ -43,7 +43,7 @@ var bodies = []any{
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ingest.Batch{}, ingest.Buffer{}, ingest.Word{}, ingest.Imported{},
-	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, service.Health{},
+	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, service.Health{},
 }
 
 // maker makes schemas of Go types as encoding/json writes them.

@@ -1,0 +1,240 @@
+package transfers
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// Besides the single transfers the database has sums: by the hour in which a transfer began, and for
+// hours long ago by the day. So years of rates take little room, and outlive the transfers' own rows.
+
+// Period sums up the transfers that began in one hour, day or month.
+type Period struct {
+	Begin     time.Time
+	Who       string // empty: everybody together
+	Direction string
+	Count     int64
+	Aborted   int64 // of Count
+	Bytes     int64
+	Took      time.Duration // of all transfers, added up
+}
+
+// Rate is the mean rate of a transfer in bytes per second; 0 where no time is known.
+func (p Period) Rate() float64 {
+	if p.Took <= 0 {
+		return 0
+	}
+	return float64(p.Bytes) / p.Took.Seconds()
+}
+
+// Lengths of periods.
+const (
+	Hour  = "hour"
+	Day   = "day"
+	Month = "month"
+)
+
+// PeriodFilter picks periods.
+type PeriodFilter struct {
+	By        string    // Hour, Day or Month, in Since's time zone
+	Since     time.Time // begun at or after the beginning of its period
+	Until     time.Time // begun before; zero: to the end
+	Who       string    // empty: all
+	Direction string    // empty: both
+	Each      bool      // robots and accounts apart; otherwise together
+}
+
+// beginning is when the period began in which t lies.
+func (f *PeriodFilter) beginning(t time.Time) time.Time {
+	t = t.In(f.Since.Location())
+	y, m, d := t.Date()
+	switch f.By {
+	case Hour:
+		return time.Unix(t.Unix()-t.Unix()%3600, 0).In(t.Location())
+	case Month:
+		d = 1
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
+}
+
+// Periods gives the periods that f picks, by time, uploads first, each by name. Periods without
+// transfers are left out.
+func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
+	who := "''"
+	if f.Each {
+		who = "who"
+	}
+	terms, args := "begin >= ?", []any{db.Millis(f.beginning(f.Since))}
+	add := func(term string, arg any) { terms, args = terms+" AND "+term, append(args, arg) }
+	if !f.Until.IsZero() {
+		add("begin < ?", db.Millis(f.Until))
+	}
+	if f.Who != "" {
+		add("who = ?", f.Who)
+	}
+	if f.Direction != "" {
+		add("direction = ?", f.Direction)
+	}
+	type key struct {
+		begin          int64
+		who, direction string
+	}
+	sums := make(map[key]*Period)
+	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
+		var p Period
+		var begin, took int64
+		if err := rows.Scan(&begin, &p.Who, &p.Direction, &p.Count, &p.Aborted, &p.Bytes, &took); err != nil {
+			return err
+		}
+		p.Begin, p.Took = f.beginning(db.Time(begin)), time.Duration(took)*time.Microsecond
+		k := key{p.Begin.Unix(), p.Who, p.Direction}
+		if sums[k] == nil {
+			sums[k] = &p
+			return nil
+		}
+		sums[k].add(p)
+		return nil
+	}, `SELECT begin, `+who+`, direction, SUM(transfers), SUM(aborted), SUM(bytes), SUM(took_us)
+		FROM transfer_totals WHERE `+terms+` GROUP BY 1, 2, 3`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("transfers: periods: %w", err)
+	}
+	list := make([]Period, 0, len(sums))
+	for _, p := range sums {
+		list = append(list, *p)
+	}
+	slices.SortFunc(list, func(a, b Period) int {
+		return cmp.Or(a.Begin.Compare(b.Begin), -strings.Compare(a.Direction, b.Direction), strings.Compare(a.Who, b.Who))
+	})
+	return list, nil
+}
+
+func (p *Period) add(o Period) {
+	p.Count += o.Count
+	p.Aborted += o.Aborted
+	p.Bytes += o.Bytes
+	p.Took += o.Took
+}
+
+// sumKey is the key of a row of sums.
+type sumKey struct {
+	begin                    int64 // ms since 1970
+	direction, protocol, who string
+}
+
+// addSums adds transfers to the sums of their hours.
+func addSums(ctx context.Context, tx *sql.Tx, list []Transfer) error {
+	const hour = int64(time.Hour / time.Millisecond)
+	sums := make(map[sumKey]*Period)
+	for _, t := range list {
+		at := db.Millis(t.At)
+		one := Period{Count: 1, Bytes: t.Bytes, Took: t.Took}
+		if t.Outcome == Aborted {
+			one.Aborted = 1
+		}
+		k := sumKey{at - at%hour, t.Direction, t.Protocol, t.Who}
+		if sums[k] == nil {
+			sums[k] = new(Period)
+		}
+		sums[k].add(one)
+	}
+	return writeSums(ctx, tx, Hour, sums)
+}
+
+// writeSums adds to rows of sums, always in the same order: so two processes do not wait for each
+// other.
+func writeSums(ctx context.Context, tx *sql.Tx, span string, sums map[sumKey]*Period) error {
+	keys := make([]sumKey, 0, len(sums))
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b sumKey) int {
+		return cmp.Or(cmp.Compare(a.begin, b.begin), strings.Compare(a.direction, b.direction), strings.Compare(a.protocol, b.protocol), strings.Compare(a.who, b.who))
+	})
+	for _, k := range keys {
+		p := sums[k]
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO transfer_totals (span, begin, direction, protocol, who, transfers, aborted, bytes, took_us)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (span, begin, direction, protocol, who) DO UPDATE SET
+				transfers = transfer_totals.transfers + excluded.transfers, aborted = transfer_totals.aborted + excluded.aborted,
+				bytes = transfer_totals.bytes + excluded.bytes, took_us = transfer_totals.took_us + excluded.took_us`,
+			span, k.begin, k.direction, k.protocol, k.who, p.Count, p.Aborted, p.Bytes, p.Took.Microseconds())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepHours is how long sums are kept by the hour. Older ones are kept by the day.
+const keepHours = 400 * 24 * time.Hour
+
+// Keeping says how long single transfers, with their addresses, are kept.
+type Keeping struct {
+	Single time.Duration  // 0: for ever
+	Zone   *time.Location // of the days that old hours become
+}
+
+// Run drops what has been kept long enough, at once and every hour, until ctx ends. Tell is told of
+// errors; they pass by themselves.
+func (l *Log) Run(ctx context.Context, k Keeping, tell func(error)) error {
+	every := time.NewTicker(time.Hour)
+	defer every.Stop()
+	for {
+		if err := l.trim(ctx, k, time.Now()); err != nil && ctx.Err() == nil {
+			tell(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+	}
+}
+
+// trim drops single transfers that are too old, and turns old hours into days.
+func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
+	if k.Single > 0 {
+		if _, err := l.db.ExecContext(ctx, `DELETE FROM transfers WHERE at < ?`, db.Millis(now.Add(-k.Single))); err != nil {
+			return fmt.Errorf("transfers: drop old ones: %w", err)
+		}
+	}
+	days := PeriodFilter{By: Day, Since: now.Add(-keepHours).In(k.Zone)}
+	before := db.Millis(days.beginning(days.Since))
+	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
+		sums := make(map[sumKey]*Period)
+		// What becomes days is what has been deleted, so it is counted once where two processes do this.
+		err := db.Each(ctx, tx, func(rows *sql.Rows) error {
+			var k sumKey
+			var p Period
+			var took int64
+			if err := rows.Scan(&k.begin, &k.direction, &k.protocol, &k.who, &p.Count, &p.Aborted, &p.Bytes, &took); err != nil {
+				return err
+			}
+			p.Took = time.Duration(took) * time.Microsecond
+			k.begin = db.Millis(days.beginning(db.Time(k.begin)))
+			if sums[k] == nil {
+				sums[k] = new(Period)
+			}
+			sums[k].add(p)
+			return nil
+		}, `DELETE FROM transfer_totals WHERE span = 'hour' AND begin < ?
+			RETURNING begin, direction, protocol, who, transfers, aborted, bytes, took_us`, before)
+		if err != nil {
+			return err
+		}
+		return writeSums(ctx, tx, Day, sums)
+	})
+	if err != nil {
+		return fmt.Errorf("transfers: turn old hours into days: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package transfers_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/transfers"
+)
+
+// Days and months are those of the service's zone: 2026-11-30 15:30 in UTC is December in Tokyo.
+func TestPeriodsAreOfTheZone(t *testing.T) {
+	log := table10(t)
+	tokyo := time.FixedZone("JST", 9*3600)
+	late := transfers.Transfer{At: time.Date(2026, 11, 30, 15, 30, 0, 0, time.UTC), Who: "etl", Bytes: 1000, Took: time.Second,
+		Direction: transfers.Upload, Protocol: "ftp", Outcome: transfers.Aborted, Remote: "192.0.2.1:7", Name: "b"}
+	testkit.Must(t, log.Record(t.Context(), late))
+	november := time.Date(2026, 11, 1, 0, 0, 0, 0, tokyo)
+	months, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Month, Since: november, Direction: transfers.Upload})
+	testkit.Must(t, err)
+	if len(months) != 2 || months[0].Bytes != 7276922+6431092+5509423 || months[0].Count != 3 || months[0].Took != 138*time.Second ||
+		!months[1].Begin.Equal(november.AddDate(0, 1, 0)) || months[1].Bytes != 1000 || months[1].Aborted != 1 {
+		t.Errorf("%+v", months)
+	}
+	each, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Day, Since: november, Until: november.AddDate(0, 1, 0), Each: true})
+	testkit.Must(t, err)
+	var names []string
+	for _, p := range each {
+		names = append(names, p.Who)
+	}
+	if got := strings.Join(names, " "); got != "etl jaist waseda reader" {
+		t.Errorf("in November: %s", got)
+	}
+	hours, err := log.Periods(t.Context(), transfers.PeriodFilter{By: transfers.Hour, Since: late.At, Who: "etl"})
+	testkit.Must(t, err)
+	if len(hours) != 1 || !hours[0].Begin.Equal(late.At.Truncate(time.Hour)) {
+		t.Errorf("%+v", hours)
+	}
+}
+
+// Old hours become days, twice at once too, and nothing is lost or counted twice; single transfers
+// are dropped after their time.
+func TestOldHoursBecomeDays(t *testing.T) {
+	log := table10(t)
+	tokyo := time.FixedZone("JST", 9*3600)
+	all := transfers.PeriodFilter{By: transfers.Day, Since: start.AddDate(0, 0, -2).In(tokyo), Each: true}
+	before, err := log.Periods(t.Context(), all)
+	testkit.Must(t, err)
+	later := start.AddDate(2, 0, 0)
+	keep := transfers.Keeping{Single: 24 * time.Hour, Zone: tokyo}
+	done := make(chan error)
+	for range 2 {
+		go func() { done <- transfers.Trim(log, t.Context(), keep, later) }()
+	}
+	testkit.Must(t, <-done)
+	testkit.Must(t, <-done)
+	after, err := log.Periods(t.Context(), all)
+	testkit.Must(t, err)
+	if len(before) != 4 || len(after) != 4 {
+		t.Fatalf("%d before, %d after", len(before), len(after))
+	}
+	for i := range before {
+		if before[i].Who != after[i].Who || before[i].Bytes != after[i].Bytes || before[i].Took != after[i].Took || !before[i].Begin.Equal(after[i].Begin) {
+			t.Errorf("%+v became %+v", before[i], after[i])
+		}
+	}
+	list, err := log.List(t.Context(), transfers.Filter{})
+	testkit.Must(t, err)
+	if len(list) != 0 {
+		t.Errorf("%d single transfers are still there", len(list))
+	}
+}
+
+func TestParsePeriods(t *testing.T) {
+	for query, want := range map[string]string{
+		"by=week":                  `by "week" is not hour, day or month`,
+		"since=yesterday":          `since "yesterday" is neither a day like 2026-11-21 nor a time`,
+		"direction=up":             `direction "up" is neither upload nor download`,
+		"by=hour&since=2020-01-01": "ask by day",
+	} {
+		q, err := url.ParseQuery(query)
+		testkit.Must(t, err)
+		if _, err := transfers.ParsePeriods(q, time.UTC, start); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", query, err, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package transfers
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"sheaf/internal/problem"
+)
+
+// PathPeriods is where Register puts the sums.
+const PathPeriods = Path + "/periods"
+
+// PeriodDocument is the answer of GET /v1/transfers/periods.
+type PeriodDocument struct {
+	Periods []PeriodLine `json:"periods"`
+}
+
+// PeriodLine is a Period in JSON.
+type PeriodLine struct {
+	Begin     time.Time `json:"begin"`
+	Who       string    `json:"who,omitempty"`
+	Direction string    `json:"direction"`
+	Count     int64     `json:"count"`
+	Aborted   int64     `json:"aborted"`
+	Bytes     int64     `json:"bytes"`
+	Seconds   float64   `json:"seconds"`
+	Rate      float64   `json:"bytes_per_second"`
+}
+
+// Line is the period in JSON.
+func (p Period) Line() PeriodLine {
+	return PeriodLine{p.Begin, p.Who, p.Direction, p.Count, p.Aborted, p.Bytes, p.Took.Seconds(), p.Rate()}
+}
+
+// servePeriods answers with JSON, or with CSV where the query says format=csv.
+func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
+	q := r.URL.Query()
+	f, err := ParsePeriods(q, zone, time.Now())
+	if err != nil {
+		return problem.New(http.StatusBadRequest, "bad_query", err.Error())
+	}
+	list, err := l.Periods(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	doc := PeriodDocument{Periods: make([]PeriodLine, 0, len(list))}
+	for _, p := range list {
+		doc.Periods = append(doc.Periods, p.Line())
+	}
+	if q.Get("format") == "csv" {
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="transfers.csv"`)
+		return WritePeriodsCSV(w, doc.Periods)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(doc)
+}
+
+// ParsePeriods reads what a query asks for: by, since and until (a day, or RFC 3339), who, direction,
+// each. Without since it is the last two days by the hour, 31 days by the day, or 13 months.
+func ParsePeriods(q url.Values, zone *time.Location, now time.Time) (f PeriodFilter, err error) {
+	f = PeriodFilter{By: q.Get("by"), Who: q.Get("who"), Direction: q.Get("direction"), Each: q.Get("each") == "1" || q.Get("each") == "true"}
+	if f.Direction != "" && f.Direction != Upload && f.Direction != Download {
+		return f, fmt.Errorf("direction %q is neither %s nor %s", f.Direction, Upload, Download)
+	}
+	now = now.In(zone)
+	switch f.By {
+	case Hour:
+		f.Since = now.AddDate(0, 0, -2)
+	case "", Day:
+		f.By, f.Since = Day, now.AddDate(0, 0, -30)
+	case Month:
+		f.Since = now.AddDate(-1, 0, 0)
+	default:
+		return f, fmt.Errorf("by %q is not %s, %s or %s", f.By, Hour, Day, Month)
+	}
+	for name, t := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		text := q.Get(name)
+		if text == "" {
+			continue
+		}
+		at, err := time.ParseInLocation(time.DateOnly, text, zone)
+		if err != nil {
+			at, err = time.Parse(time.RFC3339, text)
+		}
+		if err != nil {
+			return f, fmt.Errorf("%s %q is neither a day like 2026-11-21 nor a time like 2026-11-21T09:00:00Z", name, text)
+		}
+		*t = at.In(zone)
+	}
+	if f.By == Hour && now.Sub(f.Since) > keepHours {
+		return f, fmt.Errorf("since %s: single hours are kept for %d days; ask by day", f.Since.Format(time.DateOnly), int(keepHours.Hours()/24))
+	}
+	return f, nil
+}
+
+// WritePeriodsCSV writes a line for each period, below one of names (RFC 4180).
+func WritePeriodsCSV(w io.Writer, list []PeriodLine) error {
+	out := csv.NewWriter(w)
+	out.Write([]string{"begin", "who", "direction", "transfers", "aborted", "bytes", "seconds", "bytes_per_second"})
+	for _, p := range list {
+		out.Write([]string{p.Begin.Format(time.RFC3339), p.Who, p.Direction, strconv.FormatInt(p.Count, 10), strconv.FormatInt(p.Aborted, 10),
+			strconv.FormatInt(p.Bytes, 10), strconv.FormatFloat(p.Seconds, 'f', 3, 64), strconv.FormatFloat(p.Rate, 'f', 0, 64)})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// WritePeriods writes the periods as a table.
+func WritePeriods(w io.Writer, list []PeriodLine) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "begin\tname\tway\ttransfers\tbytes\tseconds\tbytes/s")
+	for _, p := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%.1f\t%s\n", p.Begin.Format("2006-01-02 15:04"), orAll(p.Who), p.Direction, p.Count, p.Bytes, p.Seconds, rate(p.Rate))
+	}
+	return t.Flush()
+}
+
+func orAll(who string) string {
+	if who == "" {
+		return "all"
+	}
+	return who
+}
