@@ -4,27 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"time"
 
+	"sheaf/archive/store"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 
 	"github.com/gorilla/mux"
 )
-
-// Buffer sums up the batches in one state.
-type Buffer struct {
-	State   wire.State `json:"state"`
-	Batches int64      `json:"batches"`
-	Bytes   int64      `json:"bytes"`
-	Oldest  float64    `json:"oldest_seconds"` // since the oldest entered the state; 0 where there is none
-}
-
-// states in the order of a batch's way.
-var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePostSplit, wire.StatePublished, wire.StateQuarantined}
 
 // Paths of the operators' API; see Register.
 const (
@@ -37,17 +29,19 @@ const (
 //
 //	GET  /v1/admin/batches?state=&robot=&limit=   the buffers, and batches, latest first
 //	GET  /v1/admin/batches/{id}                   one batch
-//	POST /v1/admin/batches/{id}/release           {"by","note"}: take a quarantined batch up again
+//	GET  /v1/admin/batches/{id}/others            an imported batch's records that are no pages, as .warc.gz
+//	POST /v1/admin/batches/{id}/release           {"by","note"}: make a quarantined batch received again
 //	POST /v1/admin/batches/{id}/discard           {"by","note"}: delete a quarantined batch's file
-//	POST /v1/admin/publish                        publish now, whatever the window says
+//	POST /v1/admin/publish                        publish now, also outside the window
+//	POST /v1/admin/imports                        import a foreign file, or a batch
 func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, operator(problem.Handler(i.log, f))).Methods(method)
+		r.Handle(path, operator(problem.Handler(i.opt.Log, f))).Methods(method)
 	}
 	handle("GET", PathBatches, i.serveList)
 	handle("GET", PathBatches+"/{id}", i.serveBatch)
-	handle("POST", PathBatches+"/{id}/release", i.serveDecision(i.Release))
-	handle("POST", PathBatches+"/{id}/discard", i.serveDecision(i.Discard))
+	handle("POST", PathBatches+"/{id}/release", i.serveDecision(i.Quarantine.Release))
+	handle("POST", PathBatches+"/{id}/discard", i.serveDecision(i.Quarantine.Discard))
 	handle("POST", PathPublish, i.servePublish)
 	handle("POST", PathImports, i.serveImport)
 	handle("GET", PathBatches+"/{id}/others", i.serveOthers)
@@ -57,31 +51,31 @@ const defaultListed = 100
 
 func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	f := filter{state: wire.State(q.Get("state")), robot: q.Get("robot"), limit: defaultListed}
+	f := ledger.Filter{State: wire.State(q.Get("state")), Robot: q.Get("robot"), Limit: defaultListed}
 	if s := q.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 10_000 {
 			return problem.New(http.StatusBadRequest, "bad_limit", "limit "+strconv.Quote(s)+" is not a number from 1 to 10000")
 		}
-		f.limit = n
+		f.Limit = n
 	}
-	buffers, err := i.Buffers(r.Context())
+	buffers, err := i.env.Ledger.Buffers(r.Context(), i.opt.Now())
 	if err != nil {
 		return err
 	}
-	list, err := i.ledger.list(r.Context(), f)
+	list, err := i.env.Ledger.List(r.Context(), f)
 	if err != nil {
 		return err
 	}
 	return answer(w, struct {
-		Buffers []Buffer `json:"buffers"`
-		Batches []*Batch `json:"batches"`
-	}{buffers, append([]*Batch{}, list...)})
+		Buffers []ledger.Buffer `json:"buffers"`
+		Batches []*ledger.Batch `json:"batches"`
+	}{buffers, append([]*ledger.Batch{}, list...)})
 }
 
 func (i *Ingest) serveBatch(w http.ResponseWriter, r *http.Request) error {
 	id := mux.Vars(r)["id"]
-	b, err := i.ledger.get(r.Context(), id)
+	b, err := i.env.Ledger.Get(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -95,14 +89,14 @@ func noBatch(id string) error {
 	return problem.New(http.StatusNotFound, "not_found", "no batch "+strconv.Quote(id)+" was ever accepted; GET /v1/admin/batches lists those that were")
 }
 
-// maxWord is the longest body, in bytes, that a decision may come with.
+// maxWord is the maximum length of the body of a decision, in bytes.
 const maxWord = 16 << 10
 
-// serveDecision carries an operator's decision about a batch out. The body may be
-// empty; the operator is then known by address alone.
-func (i *Ingest) serveDecision(decide func(context.Context, string, Word) (*Batch, error)) func(http.ResponseWriter, *http.Request) error {
+// serveDecision carries out an operator's decision about a batch. The body may be empty: then only
+// the operator's address is known.
+func (i *Ingest) serveDecision(decide func(context.Context, string, quarantine.Word) (*ledger.Batch, error)) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		var word Word
+		var word quarantine.Word
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxWord)).Decode(&word); err != nil && err != io.EOF {
 			return problem.New(http.StatusBadRequest, "bad_body", "the body is not {\"by\": NAME, \"note\": TEXT}: "+err.Error())
 		}
@@ -111,7 +105,7 @@ func (i *Ingest) serveDecision(decide func(context.Context, string, Word) (*Batc
 		}
 		id := mux.Vars(r)["id"]
 		b, err := decide(r.Context(), id, word)
-		var no *Undecidable
+		var no *quarantine.Undecidable
 		switch {
 		case errors.As(err, &no):
 			return problem.New(http.StatusConflict, "undecidable", no.Detail)
@@ -125,8 +119,8 @@ func (i *Ingest) serveDecision(decide func(context.Context, string, Word) (*Batc
 }
 
 func (i *Ingest) servePublish(w http.ResponseWriter, r *http.Request) error {
-	i.log.Warn("operator publishes now", "remote", r.RemoteAddr, "window", i.opt.Window)
-	v, n, err := i.PublishNow(r.Context())
+	i.opt.Log.Warn("operator publishes now", "remote", r.RemoteAddr, "window", i.opt.Window)
+	v, n, err := i.Publisher.Now(r.Context())
 	if err != nil {
 		return err
 	}
@@ -142,24 +136,18 @@ func answer(w http.ResponseWriter, v any) error {
 	return json.NewEncoder(w).Encode(v)
 }
 
-// age is how long ago a state was entered, in seconds.
-func age(now, entered time.Time) float64 {
-	if entered.IsZero() {
-		return 0
+// serveOthers sends the records of an imported file that are no pages, as a .warc.gz.
+func (i *Ingest) serveOthers(w http.ResponseWriter, r *http.Request) error {
+	id := mux.Vars(r)["id"]
+	in, err := i.opt.Store.Open(r.Context(), wire.OthersKey(wire.BatchID(id)), 0, -1)
+	if errors.Is(err, store.ErrNotExist) {
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("nothing is kept beside the batch %q: it is none of an imported WARC with records that are neither pages nor answers", id))
 	}
-	return max(now.Sub(entered), 0).Round(time.Millisecond).Seconds()
-}
-
-// Buffers gives the fill of every state, in the order of a batch's way.
-func (i *Ingest) Buffers(ctx context.Context) ([]Buffer, error) {
-	sums, err := i.ledger.buffers(ctx, i.opt.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	list := make([]Buffer, len(states))
-	for n, s := range states {
-		list[n] = sums[s]
-		list[n].State = s
-	}
-	return list, nil
+	defer in.Close()
+	w.Header().Set("Content-Type", "application/gzip")
+	_, err = io.Copy(w, in)
+	return err
 }

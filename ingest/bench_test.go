@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -36,7 +36,7 @@ func BenchmarkSplit(b *testing.B) {
 	h.opt.Limits.Splitters = 1
 	h.open()
 	batch, path := bigBatch(b, h, size)
-	up := ingest.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
+	up := accept.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
 	for b.Loop() {
 		if b.N > 1 {
 			b.Fatal("one batch is split once: use -benchtime 1x")
@@ -44,7 +44,7 @@ func BenchmarkSplit(b *testing.B) {
 		b.ReportMetric(seconds(func() { run(b, "cp", path, filepath.Join(h.dir, "copy")) }), "s-cp")
 		b.ReportMetric(seconds(func() { tarPerHost(b, path, filepath.Join(h.dir, "tar")) }), "s-tar")
 		testkit.Must(b, resetPeak())
-		_, _, err := h.in.Accept(b.Context(), up, batch.Signed)
+		_, _, err := h.in.Acceptor.Accept(b.Context(), up, batch.Signed)
 		testkit.Must(b, err)
 		b.ReportMetric(seconds(func() {
 			h.run()
@@ -87,7 +87,7 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 					b.Fatal("one batch is split once: use -benchtime 1x")
 				}
 				testkit.Must(b, resetPeak())
-				_, _, err := h.in.Accept(b.Context(), ingest.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}, batch.Signed)
+				_, _, err := h.in.Acceptor.Accept(b.Context(), accept.Upload{Batch: batch.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}, batch.Signed)
 				testkit.Must(b, err)
 				b.ReportMetric(seconds(func() {
 					h.run()

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest"
+	"sheaf/ingest/split"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -16,7 +17,7 @@ import (
 // Collection leaves what a batch on its way has stored, for however long it
 // waits, and takes what an attempt of a refused batch had stored.
 func TestCollectionKeepsClaims(t *testing.T) {
-	for name, packs := range map[string]ingest.Packs{"segments": {}, "packs": {Below: 1 << 20, Size: 1 << 20}} {
+	for name, packs := range map[string]split.Packs{"segments": {}, "packs": {Below: 1 << 20, Size: 1 << 20}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
 			h.opt.Window, h.opt.Packs = window.Never(), packs
@@ -31,7 +32,7 @@ func TestCollectionKeepsClaims(t *testing.T) {
 			collect := func(days int) *catalog.Collection {
 				c, err := catalog.Open(t.Context(), h.store, catalog.Options{Now: func() time.Time { return time.Now().AddDate(0, 0, days) }})
 				testkit.Must(t, err)
-				r, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: h.in.Claims})
+				r, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: h.in.Publisher.Claims})
 				testkit.Must(t, err)
 				return r
 			}
@@ -46,7 +47,7 @@ func TestCollectionKeepsClaims(t *testing.T) {
 					t.Errorf("%s is left", info.Key)
 				}
 			}
-			_, _, err := h.in.PublishNow(t.Context())
+			_, _, err := h.in.Publisher.Now(t.Context())
 			testkit.Must(t, err)
 			for days := range 3 {
 				collect(10 + 2*days)
@@ -67,7 +68,7 @@ func TestCollectionKeepsClaims(t *testing.T) {
 			h.opt.Catalog = c
 			in, err := ingest.New(t.Context(), h.opt)
 			testkit.Must(t, err)
-			if _, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: in.Claims}); err == nil || !strings.Contains(err.Error(), "record is lost") {
+			if _, err := c.Collect(t.Context(), catalog.CollectOptions{Claims: in.Publisher.Claims}); err == nil || !strings.Contains(err.Error(), "record is lost") {
 				t.Errorf("with the newest version lost: %v", err)
 			}
 		})

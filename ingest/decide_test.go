@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"sheaf/ingest"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
+	"sheaf/ingest/stage"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -18,7 +21,7 @@ import (
 	"github.com/gorilla/mux"
 )
 
-var word = ingest.Word{By: "tanaka", Note: "looked at it"}
+var word = quarantine.Word{By: "tanaka", Note: "looked at it"}
 
 // quarantined brings a batch of a foreign host, sealed in the future, into quarantine.
 func (h *house) quarantined() *batchtest.Batch {
@@ -36,16 +39,16 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 	h := newHouse(t).open().run()
 	b := h.quarantined()
 	h.signed(b, wire.ReasonClock)
-	row, err := h.in.Release(t.Context(), string(b.ID), word)
+	row, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
-	if row.Decision != ingest.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
+	if row.Decision != ledger.Released || row.DecidedBy != word.By || row.Note != word.Note || row.Waived != "clock " {
 		t.Errorf("row %+v", row)
 	}
 	testkit.Until(t, "the next judgement stops it", func() bool {
-		r, _ := h.in.Receipt(t.Context(), b.ID)
+		r, _ := h.in.Acceptor.Receipt(t.Context(), b.ID)
 		return r.State == wire.StateQuarantined && r.Reason == wire.ReasonHostNotAssigned
 	})
-	_, err = h.in.Release(t.Context(), string(b.ID), word)
+	_, err = h.in.Quarantine.Release(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
 	if r := h.await(b.ID, wire.StatePublished); r.Reason != "" || r.Detail != "" {
 		t.Errorf("receipt %+v", r)
@@ -55,8 +58,8 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 		t.Fatalf("lines %+v; want one, of the third attempt", lines)
 	}
 	h.verify(lines[0])
-	var no *ingest.Undecidable
-	if _, err := h.in.Discard(t.Context(), string(b.ID), word); !errors.As(err, &no) {
+	var no *quarantine.Undecidable
+	if _, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), word); !errors.As(err, &no) {
 		t.Errorf("a published batch is discarded: %v", err)
 	}
 }
@@ -68,11 +71,11 @@ func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
 	h.accept(b)
 	for range 2 {
 		testkit.Until(t, "it is quarantined", func() bool {
-			r, _ := h.in.Receipt(t.Context(), b.ID)
+			r, _ := h.in.Acceptor.Receipt(t.Context(), b.ID)
 			return r.State == wire.StateQuarantined
 		})
 		h.kept(string(b.ID), b, wire.ReasonSHAMismatch)
-		row, err := h.in.Release(t.Context(), string(b.ID), word)
+		row, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word)
 		testkit.Must(t, err)
 		if row.Waived != "" {
 			t.Errorf("waived %q: bytes are no matter of opinion", row.Waived)
@@ -85,9 +88,9 @@ func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	h := newHouse(t).open().run()
 	b := h.quarantined()
-	row, err := h.in.Discard(t.Context(), string(b.ID), word)
+	row, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
-	if row.Decision != ingest.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
+	if row.Decision != ledger.Discarded || row.DecidedBy != word.By || row.DecidedAt.IsZero() || !row.Collected {
 		t.Errorf("row %+v", row)
 	}
 	dir := filepath.Join(h.opt.Dir, "quarantine", string(b.ID))
@@ -97,16 +100,16 @@ func TestDiscard(t *testing.T) {
 	if r := h.signed(b, wire.ReasonClock); !strings.HasPrefix(r.Detail, "discarded by tanaka at ") {
 		t.Errorf("detail %q", r.Detail)
 	}
-	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
+	r, fresh, err := h.in.Acceptor.Accept(t.Context(), h.upload(b), b.Signed)
 	testkit.Must(t, err)
 	if fresh || r.State != wire.StateQuarantined {
 		t.Errorf("the same again: fresh %v, %+v", fresh, r)
 	}
 	other := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
-	_, _, err = h.in.Accept(t.Context(), h.upload(other), other.Signed)
+	_, _, err = h.in.Acceptor.Accept(t.Context(), h.upload(other), other.Signed)
 	wantRefusal(t, err, wire.ReasonIDReuse)
-	var no *ingest.Undecidable
-	if _, err := h.in.Release(t.Context(), string(b.ID), word); !errors.As(err, &no) {
+	var no *quarantine.Undecidable
+	if _, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word); !errors.As(err, &no) {
 		t.Errorf("a discarded batch is released: %v", err)
 	}
 }
@@ -114,7 +117,7 @@ func TestDiscard(t *testing.T) {
 // TestKilledWhileDeciding dies before and after each durable write of a decision
 // and asks for it again, as an operator without an answer does.
 func TestKilledWhileDeciding(t *testing.T) {
-	for _, write := range ingest.DecisionBoundaries() {
+	for _, write := range stage.DecisionBoundaries() {
 		for _, when := range []string{"before", "after"} {
 			t.Run(write+" "+when, func(t *testing.T) {
 				t.Parallel()
@@ -124,16 +127,16 @@ func TestKilledWhileDeciding(t *testing.T) {
 				release := write == "restore" || write == "release"
 				decide := func(in *ingest.Ingest) (err error) {
 					if release {
-						_, err = in.Release(t.Context(), string(b.ID), word)
+						_, err = in.Quarantine.Release(t.Context(), string(b.ID), word)
 					} else {
-						_, err = in.Discard(t.Context(), string(b.ID), word)
+						_, err = in.Quarantine.Discard(t.Context(), string(b.ID), word)
 					}
 					return err
 				}
 				h.robots.Foreign = nil
 				h.bury(write, when, func(in *ingest.Ingest) { decide(in) })
 				h.open().run()
-				var no *ingest.Undecidable
+				var no *quarantine.Undecidable
 				if err := decide(h.in); err != nil && !errors.As(err, &no) {
 					t.Fatal("the second try:", err)
 				}

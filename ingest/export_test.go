@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Die lets go of what the kernel takes from a process that is killed. The test
-// sees to it that nothing is written after. The gates' files are replaced under their
-// descriptors, not closed: goroutines of the dead may still be about to use them.
+// Die gives up what the kernel takes from a process that is killed. The test makes sure that nothing
+// is written afterwards. The files of the locks are replaced under their descriptors, not closed:
+// goroutines of the dead process may still be about to use them.
 func (i *Ingest) Die() {
 	i.presence.Close()
 	null, err := os.Open(os.DevNull)
@@ -16,7 +16,7 @@ func (i *Ingest) Die() {
 		panic(err)
 	}
 	defer null.Close()
-	for _, f := range []*os.File{i.accepting.f, i.deciding.f} {
+	for _, f := range i.locks {
 		if err := unix.Dup3(int(null.Fd()), int(f.Fd()), unix.O_CLOEXEC); err != nil {
 			panic(err)
 		}

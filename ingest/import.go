@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,24 +10,12 @@ import (
 	"os"
 
 	"sheaf/ingest/foreign"
+	"sheaf/ingest/verify"
 	"sheaf/internal/problem"
-	"sheaf/internal/wire"
 )
 
-// Imported is the answer to an import.
-type Imported struct {
-	Batch     wire.BatchID `json:"batch"`
-	State     wire.State   `json:"state"`
-	Fresh     bool         `json:"fresh"` // false: the same file has been imported before
-	Kind      foreign.Kind `json:"kind,omitempty"`
-	Hosts     int          `json:"hosts"`
-	Pages     int64        `json:"pages"`
-	Responses int64        `json:"responses"` // answers that are no page
-	Revisits  int64        `json:"revisits"`
-	Others    int64        `json:"others"` // records kept beside the batch
-}
-
-// The parts of an import's body, a multipart/form-data: a host map, which may be left out, comes before the file.
+// The parts of an import's body, a multipart/form-data. The host map may be missing, and comes before
+// the file.
 const (
 	partHosts = "hosts"
 	partFile  = "file"
@@ -36,33 +23,7 @@ const (
 	maxHostMap = 64 << 20
 )
 
-// Import takes a foreign file, or a batch, for what operators bring. What is wrong with the file is a *Refusal,
-// and nothing of it is kept: who imports has it.
-func (i *Ingest) Import(ctx context.Context, path string, hosts foreign.HostMap) (_ *Imported, err error) {
-	up := Upload{Robot: ImportRobot, Protocol: ImportRobot, Path: path}
-	found, err := i.infer(ctx, up, hosts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, found.Drop()) }()
-	up.Path = found.Path
-	fresh, err := i.AcceptInferred(ctx, up, found.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	b, err := i.ledger.get(ctx, string(found.Manifest.Batch))
-	if err != nil {
-		return nil, err
-	}
-	done := &Imported{Batch: b.Batch, State: b.State, Fresh: fresh, Hosts: len(found.Manifest.Hosts)}
-	if c := found.Converted; c != nil {
-		done.Kind, done.Pages, done.Responses, done.Revisits, done.Others = c.Kind, c.Pages, c.Responses, c.Revisits, c.Others
-	}
-	return done, nil
-}
-
-// serveImport receives a file and imports it. The answer comes when it has been converted and its
-// batch is received.
+// serveImport receives a file and imports it. It answers when the batch is received.
 func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error) {
 	malformed := func(err error) error {
 		return problem.New(http.StatusBadRequest, "bad_body", "the body is not multipart/form-data with the part file, and hosts before it: "+err.Error())
@@ -71,7 +32,7 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 	if err != nil {
 		return malformed(err)
 	}
-	hosts := i.opt.ForeignHosts
+	var hosts foreign.HostMap
 	for {
 		part, err := parts.NextPart()
 		if err != nil { // io.EOF: there was no file
@@ -90,12 +51,12 @@ func (i *Ingest) serveImport(w http.ResponseWriter, r *http.Request) (err error)
 }
 
 func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multipart.Part, hosts foreign.HostMap) (err error) {
-	f, err := os.CreateTemp(i.buffers.converting(), "import-*")
+	f, err := os.CreateTemp(i.env.Buffers.Converting(), "import-*")
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if rerr := os.Remove(f.Name()); !errors.Is(rerr, os.ErrNotExist) { // a batch of ours was moved
+		if rerr := os.Remove(f.Name()); !errors.Is(rerr, os.ErrNotExist) { // a batch was moved into the buffers
 			err = errors.Join(err, rerr)
 		}
 	}()
@@ -104,16 +65,16 @@ func (i *Ingest) importPart(w http.ResponseWriter, r *http.Request, part *multip
 	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	// The server notices that the client has left, and ends the request's context, only
-	// once the body is read to its end.
-	const mostBehind = 64 << 10
-	if _, err := io.CopyN(io.Discard, r.Body, mostBehind); err == nil {
-		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", mostBehind))
+	// Only when the body is read to its end does the server notice that the client has left, and end
+	// the request's context.
+	const maxBehind = 64 << 10
+	if _, err := io.CopyN(io.Discard, r.Body, maxBehind); err == nil {
+		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprintf("more than %d bytes follow the file; send it as the last part", maxBehind))
 	} else if err != io.EOF {
 		return fmt.Errorf("receive the file: %w", err)
 	}
-	done, err := i.Import(r.Context(), f.Name(), hosts)
-	var fault *Refusal
+	done, err := i.Acceptor.Import(r.Context(), f.Name(), hosts)
+	var fault *verify.Refusal
 	if errors.As(err, &fault) {
 		return problem.New(http.StatusUnprocessableEntity, string(fault.Reason), fault.Detail)
 	}

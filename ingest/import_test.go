@@ -17,6 +17,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/ingest"
+	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -110,7 +111,7 @@ func TestForeignLimits(t *testing.T) {
 	}
 	path := filepath.Join(h.opt.Dir, "dropped")
 	testkit.Must(t, os.WriteFile(path, smallTree(t), 0o600))
-	_, err = h.in.Infer(t.Context(), ingest.Upload{Robot: "waseda", Protocol: "ftp", Path: path})
+	_, err = h.in.Acceptor.Infer(t.Context(), accept.Upload{Robot: "waseda", Protocol: "ftp", Path: path})
 	wantRefusal(t, err, wire.ReasonBombRatio)
 	if left := h.converting(); len(left) > 0 {
 		t.Errorf("%q are left", left)

@@ -18,6 +18,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/verify"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
@@ -86,15 +88,15 @@ func (h *house) run() *house {
 }
 
 // upload lays a batch's bytes down as a receiver does.
-func (h *house) upload(b *batchtest.Batch) ingest.Upload {
+func (h *house) upload(b *batchtest.Batch) accept.Upload {
 	path := filepath.Join(h.opt.Dir, "upload-"+wire.Digest(b.Data)[:8])
 	testkit.Must(h.t, os.WriteFile(path, b.Data, 0o600))
-	return ingest.Upload{Batch: b.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
+	return accept.Upload{Batch: b.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
 }
 
 func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
 	h.t.Helper()
-	r, fresh, err := h.in.Accept(h.t.Context(), h.upload(b), b.Signed)
+	r, fresh, err := h.in.Acceptor.Accept(h.t.Context(), h.upload(b), b.Signed)
 	testkit.Must(h.t, err)
 	if !fresh || r.State != wire.StateReceived {
 		h.t.Fatalf("fresh %v, receipt %+v", fresh, r)
@@ -113,7 +115,7 @@ func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration)
 	h.t.Helper()
 	deadline := time.Now().Add(atMost)
 	for {
-		r, err := h.in.Receipt(h.t.Context(), id)
+		r, err := h.in.Acceptor.Receipt(h.t.Context(), id)
 		testkit.Must(h.t, err)
 		if r != nil && r.State == want {
 			return r
@@ -201,15 +203,15 @@ func TestSameBatchAgain(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
 	h.accept(b)
 	h.await(b.ID, wire.StatePublished)
-	r, fresh, err := h.in.Accept(t.Context(), h.upload(b), b.Signed)
+	r, fresh, err := h.in.Acceptor.Accept(t.Context(), h.upload(b), b.Signed)
 	testkit.Must(t, err)
 	if fresh || r.State != wire.StatePublished {
 		t.Errorf("fresh %v, receipt %+v; want the old one, published", fresh, r)
 	}
 	other := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 3))
-	_, _, err = h.in.Accept(t.Context(), h.upload(other), other.Signed)
+	_, _, err = h.in.Acceptor.Accept(t.Context(), h.upload(other), other.Signed)
 	wantRefusal(t, err, wire.ReasonIDReuse)
-	if r, _ := h.in.Receipt(t.Context(), b.ID); r.State != wire.StatePublished || r.SHA256 != b.Manifest.SHA256 {
+	if r, _ := h.in.Acceptor.Receipt(t.Context(), b.ID); r.State != wire.StatePublished || r.SHA256 != b.Manifest.SHA256 {
 		t.Errorf("the old batch was touched: %+v", r)
 	}
 	kept, _ := filepath.Glob(filepath.Join(h.opt.Dir, "quarantine", string(b.ID)+"+*", "batch.tar.gz"))
@@ -226,7 +228,7 @@ func TestSameBatchAgain(t *testing.T) {
 
 func wantRefusal(t *testing.T, err error, want wire.Reason) {
 	t.Helper()
-	var r *ingest.Refusal
+	var r *verify.Refusal
 	if !errors.As(err, &r) || r.Reason != want {
 		t.Fatalf("got %v, want a refusal with %s", err, want)
 	}
@@ -237,29 +239,29 @@ func TestAcceptRefuses(t *testing.T) {
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
 	t.Run("bad signature", func(t *testing.T) {
 		forged := batchtest.NewRobots(t).Sign(t, &batchtest.Batch{ID: b.ID, Data: b.Data, Manifest: b.Manifest})
-		_, _, err := h.in.Accept(t.Context(), h.upload(forged), forged.Signed)
+		_, _, err := h.in.Acceptor.Accept(t.Context(), h.upload(forged), forged.Signed)
 		wantRefusal(t, err, wire.ReasonBadSignature)
 	})
 	t.Run("not whole", func(t *testing.T) {
 		cut := &batchtest.Batch{ID: b.ID, Data: b.Data[:len(b.Data)-1]}
-		_, _, err := h.in.Accept(t.Context(), h.upload(cut), b.Signed)
-		var inc *ingest.Incomplete
+		_, _, err := h.in.Acceptor.Accept(t.Context(), h.upload(cut), b.Signed)
+		var inc *accept.Incomplete
 		if !errors.As(err, &inc) || inc.Have != inc.Want-1 {
 			t.Fatalf("got %v", err)
 		}
 	})
 	t.Run("no upload", func(t *testing.T) {
-		var inc *ingest.Incomplete
-		if _, _, err := h.in.Accept(t.Context(), ingest.Upload{Batch: b.ID, Robot: batchtest.Robot}, b.Signed); !errors.As(err, &inc) {
+		var inc *accept.Incomplete
+		if _, _, err := h.in.Acceptor.Accept(t.Context(), accept.Upload{Batch: b.ID, Robot: batchtest.Robot}, b.Signed); !errors.As(err, &inc) {
 			t.Fatalf("got %v", err)
 		}
 	})
 	t.Run("another batch's manifest", func(t *testing.T) {
-		if _, _, err := h.in.Accept(t.Context(), ingest.Upload{Batch: batchtest.ID(9), Robot: batchtest.Robot}, b.Signed); !errors.Is(err, ingest.ErrMalformed) {
+		if _, _, err := h.in.Acceptor.Accept(t.Context(), accept.Upload{Batch: batchtest.ID(9), Robot: batchtest.Robot}, b.Signed); !errors.Is(err, accept.ErrMalformed) {
 			t.Fatalf("got %v", err)
 		}
 	})
-	if r, _ := h.in.Receipt(t.Context(), b.ID); r != nil {
+	if r, _ := h.in.Acceptor.Receipt(t.Context(), b.ID); r != nil {
 		t.Errorf("the batch counts as accepted: %+v", r)
 	}
 	h.accept(b) // none of it was in the way of the good one
@@ -356,7 +358,7 @@ func TestPublishWindow(t *testing.T) {
 	if h.await(one.ID, wire.StatePostSplit); len(h.lines("one.example.jp")) != 0 {
 		t.Fatal("published outside the window")
 	}
-	v, n, err := h.in.PublishNow(t.Context())
+	v, n, err := h.in.Publisher.Now(t.Context())
 	testkit.Must(t, err)
 	a, b := h.await(one.ID, wire.StatePublished), h.await(two.ID, wire.StatePublished)
 	if n != 2 || a.Edition != v.Edition || b.Edition != v.Edition || a.Version != b.Version {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/ingest"
+	"sheaf/ingest/split"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -21,7 +21,7 @@ func bomb(host string) batchtest.Host {
 // A host that is too much costs itself: the batch's others are published, and robot and operators
 // are told which host is missing.
 func TestBombCostsItsHostOnly(t *testing.T) {
-	for name, packs := range map[string]ingest.Packs{"objects": {}, "packs": allPacked} {
+	for name, packs := range map[string]split.Packs{"objects": {}, "packs": allPacked} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHouse(t)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/ingest"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -273,9 +273,9 @@ func (h *house) kept(id string, b *batchtest.Batch, want wire.Reason) {
 // signed checks what the robot's receipt for the batch's bytes says.
 func (h *house) signed(b *batchtest.Batch, want wire.Reason) *wire.Receipt {
 	h.t.Helper()
-	r, err := h.in.ReceiptFor(h.t.Context(), b.ID, b.Manifest.SHA256)
+	r, err := h.in.Acceptor.ReceiptFor(h.t.Context(), b.ID, b.Manifest.SHA256)
 	testkit.Must(h.t, err)
-	data, err := h.in.Sign(r)
+	data, err := h.in.Acceptor.Sign(r)
 	testkit.Must(h.t, err)
 	r, err = wire.OpenReceipt(data, h.key.Public().(ed25519.PublicKey))
 	testkit.Must(h.t, err)
@@ -295,18 +295,18 @@ func TestRefusedAtTheDoor(t *testing.T) {
 		want wire.Reason
 		bad  *batchtest.Batch
 	}{{wire.ReasonBadSignature, forged}, {wire.ReasonIDReuse, other}} {
-		_, _, err := h.in.Accept(t.Context(), h.upload(c.bad), c.bad.Signed)
+		_, _, err := h.in.Acceptor.Accept(t.Context(), h.upload(c.bad), c.bad.Signed)
 		wantRefusal(t, err, c.want)
 		id := string(c.bad.ID) + "+" + wire.Digest(c.bad.Signed)[:12]
 		h.kept(id, c.bad, c.want)
 		if r := h.signed(c.bad, c.want); !strings.Contains(r.Detail, "offset 0 ("+string(c.bad.ID)+".manifest)") {
 			t.Errorf("detail %q names no place", r.Detail)
 		}
-		var no *ingest.Undecidable
-		if _, err := h.in.Release(t.Context(), id, ingest.Word{By: "op"}); !errors.As(err, &no) {
+		var no *quarantine.Undecidable
+		if _, err := h.in.Quarantine.Release(t.Context(), id, quarantine.Word{By: "op"}); !errors.As(err, &no) {
 			t.Errorf("release: %v", err)
 		}
-		_, err = h.in.Discard(t.Context(), id, ingest.Word{By: "op"})
+		_, err = h.in.Quarantine.Discard(t.Context(), id, quarantine.Word{By: "op"})
 		testkit.Must(t, err)
 		if c.want == wire.ReasonBadSignature {
 			h.accept(first)

@@ -14,14 +14,14 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/ingest"
+	"sheaf/ingest/split"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
 
 // allPacked has every host of a test share objects.
-var allPacked = ingest.Packs{Below: 1 << 30, Size: 1 << 30}
+var allPacked = split.Packs{Below: 1 << 30, Size: 1 << 30}
 
 // packedSites are hosts out of their order, small ones and a larger one.
 func packedSites() []batchtest.Host {
@@ -34,13 +34,13 @@ func packedSites() []batchtest.Host {
 
 func TestPacks(t *testing.T) {
 	for name, c := range map[string]struct {
-		packs ingest.Packs
+		packs split.Packs
 		own   int // hosts with an object of their own
 	}{
-		"off":   {ingest.Packs{}, 8},
+		"off":   {split.Packs{}, 8},
 		"all":   {allPacked, 0},
-		"mixed": {ingest.Packs{Below: 20_000}, 1},
-		"small": {ingest.Packs{Below: 20_000, Size: 6_000}, 1},
+		"mixed": {split.Packs{Below: 20_000}, 1},
+		"small": {split.Packs{Below: 20_000, Size: 6_000}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)

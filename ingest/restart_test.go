@@ -13,6 +13,9 @@ import (
 
 	"sheaf/archive/store"
 	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/split"
+	"sheaf/ingest/stage"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -64,13 +67,13 @@ func (h *house) bury(write, when string, act func(*ingest.Ingest)) {
 
 func TestKilledAtEveryBoundary(t *testing.T) {
 	bad := []string{"quarantine", "move-aside"} // only a bad batch comes by; so does a failure
-	for _, write := range ingest.Boundaries() {
+	for _, write := range stage.Boundaries() {
 		if write == "failure" || write == "keep" {
 			continue // TestStoreDown; of files without manifest, which test/crash has
 		}
 		for _, c := range []struct {
 			when  string
-			packs ingest.Packs
+			packs split.Packs
 		}{{when: "before"}, {when: "after"}, {"before", allPacked}, {"after", allPacked}} {
 			when := c.when
 			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below), func(t *testing.T) {
@@ -82,16 +85,16 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 				if slices.Contains(bad, write) {
 					h.robots.Foreign, want = []string{"two.example.jp"}, wire.StateQuarantined
 				}
-				var up ingest.Upload
+				var up accept.Upload
 				h.open()
 				up = h.upload(b)
-				h.bury(write, when, func(in *ingest.Ingest) { in.Accept(context.Background(), up, b.Signed) })
+				h.bury(write, when, func(in *ingest.Ingest) { in.Acceptor.Accept(context.Background(), up, b.Signed) })
 
 				h.open().run()
 				if _, err := os.Stat(up.Path); err != nil {
 					up.Path = ""
 				}
-				if _, _, err := h.in.Accept(t.Context(), up, b.Signed); err != nil {
+				if _, _, err := h.in.Acceptor.Accept(t.Context(), up, b.Signed); err != nil {
 					t.Fatal("the robot's second try:", err)
 				}
 				h.await(b.ID, want)

@@ -77,7 +77,7 @@ func (c *clock) bring() *batchtest.Batch {
 
 func (c *clock) receipt(b *batchtest.Batch) *wire.Receipt {
 	c.t.Helper()
-	r, err := c.in.Receipt(c.t.Context(), b.ID)
+	r, err := c.in.Acceptor.Receipt(c.t.Context(), b.ID)
 	testkit.Must(c.t, err)
 	return r
 }

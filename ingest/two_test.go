@@ -15,7 +15,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/store/storetest"
-	"sheaf/ingest"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/split"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
@@ -126,7 +127,7 @@ func (h *house) once(batches ...*batchtest.Batch) {
 // Two processes on one ledger split and publish the same batches, each batch
 // once, while a reader looks on.
 func TestTwoProcesses(t *testing.T) {
-	for name, packs := range map[string]ingest.Packs{"own": {}, "packs": allPacked} {
+	for name, packs := range map[string]split.Packs{"own": {}, "packs": allPacked} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
 			h.opt.Packs = packs
@@ -161,7 +162,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 // row tells what the ledger has of a batch.
-func (h *house) row(id wire.BatchID) (b ingest.Batch) {
+func (h *house) row(id wire.BatchID) (b ledger.Batch) {
 	h.t.Helper()
 	testkit.Must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
 	return b
@@ -315,7 +316,7 @@ func TestFencedPublisher(t *testing.T) {
 	h.open()
 	refused := make(chan error, 1)
 	go func() {
-		_, _, err := h.in.PublishNow(context.Background())
+		_, _, err := h.in.Publisher.Now(context.Background())
 		refused <- err
 	}()
 	<-frozen
@@ -327,7 +328,7 @@ func TestFencedPublisher(t *testing.T) {
 	if lines := h.lines("a1.example.jp"); len(lines) != 0 {
 		t.Errorf("published by a fenced publisher: %+v", lines)
 	}
-	_, n, err := h.in.PublishNow(t.Context())
+	_, n, err := h.in.Publisher.Now(t.Context())
 	if err != nil || n != 1 {
 		t.Errorf("with a new token: %d batches, %v", n, err)
 	}
@@ -369,7 +370,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 	other := h.beside()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, n, err := other.in.PublishNow(ctx); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
+	if _, n, err := other.in.Publisher.Now(ctx); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d batches, %v; want to be waiting", n, err)
 	}
 	let()

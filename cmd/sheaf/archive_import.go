@@ -15,8 +15,10 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
+	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/terminal"
+	"sheaf/internal/wire"
 )
 
 // importTime bounds the sending and converting of one file.
@@ -64,7 +66,7 @@ func importFile(cmd *cobra.Command, c *operator.Client, name, hosts string) erro
 	form := multipart.NewWriter(w)
 	go func() { w.CloseWithError(writeImport(form, name, hosts)) }()
 	defer body.Close()
-	var done ingest.Imported
+	var done accept.Imported
 	if err := c.Post(cmd.Context(), ingest.PathImports, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func writeImport(form *multipart.Writer, name, hosts string) error {
 
 // convertFile makes a batch of a file, without a service.
 func convertFile(cmd *cobra.Command, name, output, hosts string) (err error) {
-	opt := foreign.Options{Robot: ingest.ImportRobot, Dir: filepath.Dir(output)}
+	opt := foreign.Options{Robot: wire.ImportRobot, Dir: filepath.Dir(output)}
 	if hosts != "" {
 		if opt.Hosts, err = readHostMap(hosts); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/terminal"
 )
 
@@ -40,8 +42,8 @@ func batchListCommand() *cobra.Command {
 				query.Set("robot", robot)
 			}
 			var doc struct {
-				Buffers []ingest.Buffer `json:"buffers"`
-				Batches []ingest.Batch  `json:"batches"`
+				Buffers []ledger.Buffer `json:"buffers"`
+				Batches []ledger.Batch  `json:"batches"`
 			}
 			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"?"+query.Encode(), nil, &doc); err != nil {
 				return err
@@ -71,7 +73,7 @@ func batchShowCommand() *cobra.Command {
 		Short: "Show one batch: its state, and where and why it failed",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			var b ingest.Batch
+			var b ledger.Batch
 			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
 				return err
 			}
@@ -92,7 +94,7 @@ func batchShowCommand() *cobra.Command {
 }
 
 // why says in a word or two what is to be known of a batch.
-func why(b *ingest.Batch) string {
+func why(b *ledger.Batch) string {
 	words := []string{string(b.Reason), string(b.Decision)}
 	if b.Inferred {
 		words = append(words, "inferred")
@@ -101,7 +103,7 @@ func why(b *ingest.Batch) string {
 }
 
 // inferred tells where the manifest is from, if it is not the robot's.
-func inferred(b *ingest.Batch) string {
+func inferred(b *ledger.Batch) string {
 	if !b.Inferred {
 		return ""
 	}
@@ -109,7 +111,7 @@ func inferred(b *ingest.Batch) string {
 }
 
 // decidedBy tells whose decision about the batch was the last one.
-func decidedBy(b *ingest.Batch) string {
+func decidedBy(b *ledger.Batch) string {
 	if b.Decision == "" {
 		return ""
 	}
@@ -121,13 +123,13 @@ func decidedBy(b *ingest.Batch) string {
 }
 
 func batchDecisionCommand(verb, short string) *cobra.Command {
-	var word ingest.Word
+	var word quarantine.Word
 	cmd := &cobra.Command{
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			var b ingest.Batch
+			var b ledger.Batch
 			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
 				return err
 			}

@@ -255,7 +255,7 @@ func (h *house) cutFTP(addr string, b *batchtest.Batch, to int, how ftpCut) {
 	if text := again.reply(450); !strings.Contains(text, "send the rest") {
 		h.t.Errorf("%s after %d: the manifest is answered %s", how.name, to, text)
 	}
-	if r, err := h.in.Receipt(h.t.Context(), b.ID); r != nil || err != nil {
+	if r, err := h.in.Acceptor.Receipt(h.t.Context(), b.ID); r != nil || err != nil {
 		h.t.Errorf("%s after %d: there is a receipt %+v, %v", how.name, to, r, err)
 	}
 }

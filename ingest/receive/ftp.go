@@ -12,7 +12,9 @@ import (
 	"regexp"
 	"strings"
 
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/space"
+	"sheaf/ingest/verify"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
@@ -86,7 +88,7 @@ func (s *dropSession) parse(path string) (file, error) {
 		if suffix == receiptSuffix {
 			id, sha256, _ = strings.Cut(id, ".")
 		}
-		if ok && ingest.Owner(wire.BatchID(id)) == s.robot {
+		if ok && wire.BatchID(id).Robot() == s.robot {
 			return file{batch: wire.BatchID(id), suffix: suffix, sha256: sha256}, nil
 		}
 	}
@@ -290,9 +292,9 @@ func (m *manifestUpload) Abort(error) {}
 // ftpError gives an error as the reply that FTP has for it.
 func (r *Receiver) ftpError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
-	var full *ingest.Full
-	var cut *ingest.Incomplete
-	var refusal *ingest.Refusal
+	var full *space.Full
+	var cut *accept.Incomplete
+	var refusal *verify.Refusal
 	switch {
 	case err == nil:
 		return nil
@@ -304,7 +306,7 @@ func (r *Receiver) ftpError(err error) error {
 		return &ftp.Error{Code: 450, Msg: cut.Error() + "."}
 	case errors.As(err, &refusal):
 		return &ftp.Error{Code: 553, Msg: refusal.Error() + "."}
-	case errors.Is(err, ingest.ErrMalformed):
+	case errors.Is(err, accept.ErrMalformed):
 		return &ftp.Error{Code: 501, Msg: err.Error() + "."}
 	case errors.Is(err, errTooSlow):
 		return &ftp.Error{Code: 426, Msg: err.Error() + "."}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -67,7 +66,7 @@ func FuzzHTTP(f *testing.F) {
 		left, err := os.ReadDir(filepath.Join(h.opt.Dir, "receive"))
 		testkit.Must(t, err)
 		for _, e := range left {
-			if ingest.Owner(wire.BatchID(strings.TrimSuffix(e.Name(), ".info"))) != batchtest.Robot {
+			if wire.BatchID(strings.TrimSuffix(e.Name(), ".info")).Robot() != batchtest.Robot {
 				t.Errorf("%q is kept", e.Name())
 			}
 		}

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/space"
+	"sheaf/ingest/verify"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
@@ -103,7 +105,7 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 			return problem.New(http.StatusUnauthorized, "unauthorized", detail)
 		}
 		id := batch(req)
-		switch owner := ingest.Owner(id); {
+		switch owner := id.Robot(); {
 		case owner == "":
 			return problem.New(http.StatusBadRequest, "bad_batch", "batch "+strconv.Quote(string(id))+" is not <robot>-<yyyymmddThhmmssZ>-<n>; an upload names it in the metadata key \"batch\"")
 		case owner != robot:
@@ -123,7 +125,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 		return err
 	}
 	receipt, fresh, err := r.accept(req.Context(), callerOf(req.Context()).robot, overHTTP, batchInPath(req), signed)
-	var full *ingest.Full
+	var full *space.Full
 	if err = r.uploads.guard.NoSpace(err); errors.As(err, &full) {
 		w.Header().Set("Retry-After", retryAfter(full))
 		return problem.New(statusOf(full), "no_space", full.Detail)
@@ -140,8 +142,8 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 
 // refusalProblem says why a manifest was not accepted in HTTP's way.
 func refusalProblem(err error) error {
-	var cut *ingest.Incomplete
-	var refusal *ingest.Refusal
+	var cut *accept.Incomplete
+	var refusal *verify.Refusal
 	switch {
 	case errors.As(err, &cut):
 		return problem.New(http.StatusConflict, "incomplete", cut.Error())
@@ -149,7 +151,7 @@ func refusalProblem(err error) error {
 		return problem.New(http.StatusConflict, string(refusal.Reason), refusal.Detail)
 	case errors.As(err, &refusal):
 		return problem.New(http.StatusUnprocessableEntity, string(refusal.Reason), refusal.Detail)
-	case errors.Is(err, ingest.ErrMalformed):
+	case errors.Is(err, accept.ErrMalformed):
 		return problem.New(http.StatusBadRequest, "bad_manifest", err.Error())
 	}
 	return err

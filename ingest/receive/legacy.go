@@ -6,7 +6,8 @@ import (
 	"os"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/verify"
 	"sheaf/internal/wire"
 )
 
@@ -36,9 +37,9 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) (err error) {
 	if walked.Equal(st.Touched) && patient {
 		return nil // cut off, as it was the last time
 	}
-	up := ingest.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
+	up := accept.Upload{Batch: st.Batch, Robot: st.Robot, Protocol: st.Protocol, Path: u.path()}
 	found, err := r.opt.Batches.Infer(ctx, up) // without the mutex: it may take minutes
-	var fault *ingest.Refusal
+	var fault *verify.Refusal
 	if err != nil && !errors.As(err, &fault) {
 		return err
 	}
@@ -64,7 +65,7 @@ func (r *Receiver) lookAt(ctx context.Context, u *upload) (err error) {
 			r.log.Info("a file without manifest is not whole yet", "upload", u.name, "bytes", st.Offset, "detail", fault.Detail)
 			return nil
 		}
-		if err := r.opt.Batches.Keep(ctx, up, fault); err != nil {
+		if err := r.opt.Batches.QuarantineFile(ctx, up, fault); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/ledger"
 	"sheaf/ingest/receive"
 	"sheaf/internal/ftp"
 	"sheaf/internal/testkit"
@@ -79,19 +79,19 @@ func (d *drop) pass(a time.Duration) {
 }
 
 // batches lists the ledger, as an operator sees it.
-func (d *drop) batches() []ingest.Batch {
+func (d *drop) batches() []ledger.Batch {
 	d.t.Helper()
 	router := mux.NewRouter()
 	d.in.Register(router, func(h http.Handler) http.Handler { return h })
 	w := httptest.NewRecorder()
 	router.ServeHTTP(w, httptest.NewRequestWithContext(d.t.Context(), "GET", "/v1/admin/batches?limit=10000", nil))
-	var doc struct{ Batches []ingest.Batch }
+	var doc struct{ Batches []ledger.Batch }
 	testkit.Must(d.t, json.NewDecoder(w.Body).Decode(&doc))
 	return doc.Batches
 }
 
 // one gives the only batch there is.
-func (d *drop) one() ingest.Batch {
+func (d *drop) one() ledger.Batch {
 	d.t.Helper()
 	list := d.batches()
 	if len(list) != 1 {
@@ -157,7 +157,7 @@ func TestWithoutManifest(t *testing.T) {
 		if got.ID != string(b.ID) || got.State != wire.StatePublished || !got.Inferred || got.SHA256 != b.Manifest.SHA256 || got.Hosts != 2 {
 			t.Errorf("taken is %+v", got)
 		}
-		r, err := d.in.Receipt(t.Context(), b.ID)
+		r, err := d.in.Acceptor.Receipt(t.Context(), b.ID)
 		testkit.Must(t, err)
 		if !r.Inferred {
 			t.Errorf("receipt %+v", r)
@@ -379,7 +379,7 @@ func TestOfAnotherRobot(t *testing.T) {
 			d.pass(11 * time.Minute)
 		}
 		got := d.one()
-		if got.State != wire.StatePublished || ingest.Owner(wire.BatchID(got.ID)) != batchtest.Robot {
+		if got.State != wire.StatePublished || wire.BatchID(got.ID).Robot() != batchtest.Robot {
 			t.Errorf("%+v", got)
 		}
 	})

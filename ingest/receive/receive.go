@@ -6,7 +6,7 @@
 //     loss of power. An upload goes on from there, after any break, for as long
 //     as the robot likes to take.
 //   - Nothing is complete because a connection ended well. An upload is complete
-//     when the signed manifest, which comes last, says so; ingest.Accept is the
+//     when the signed manifest, which comes last, says so; accept.Acceptor is the
 //     one judge of that, whichever way the manifest came.
 //   - Declared bytes are reserved before the first one is taken.
 //
@@ -24,7 +24,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/space"
+	"sheaf/ingest/verify"
 	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -36,15 +38,15 @@ type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
 
-// Batches takes whole batches over. *ingest.Ingest is one.
+// Batches takes whole batches over. *accept.Acceptor is one.
 type Batches interface {
-	Accept(ctx context.Context, up ingest.Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error)
+	Accept(ctx context.Context, up accept.Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error)
 	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
 	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
 	Sign(r *wire.Receipt) ([]byte, error)
-	Infer(ctx context.Context, up ingest.Upload) (*ingest.Found, error)
-	AcceptInferred(ctx context.Context, up ingest.Upload, m *wire.Manifest) (fresh bool, err error)
-	Keep(ctx context.Context, up ingest.Upload, r *ingest.Refusal) error
+	Infer(ctx context.Context, up accept.Upload) (*accept.Found, error)
+	AcceptInferred(ctx context.Context, up accept.Upload, m *wire.Manifest) (fresh bool, err error)
+	QuarantineFile(ctx context.Context, up accept.Upload, r *verify.Refusal) error
 	Unsplit(ctx context.Context) (bytes int64, err error)
 }
 
@@ -64,8 +66,8 @@ type Options struct {
 	Guesses   *guesses.Limiter   // bounds how often secrets are guessed at; nil: one of its own
 	Log       *slog.Logger
 
-	Disks []ingest.Disk // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
-	Marks ingest.Marks  // of those; zero: the usual ones
+	Disks []space.Disk  // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
+	Marks space.Marks   // of those; zero: the usual ones
 	Again time.Duration // after how long one whose batch has no room shall come again, and up to three times that; 0 is a minute
 	Keep  time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
 	Yield time.Duration // after how long without a byte it makes way for others where room is short; 0 is 6 hours
@@ -98,7 +100,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	if opt.Disks == nil {
 		var err error
-		if opt.Disks, err = ingest.Disks(opt.Dir, ""); err != nil {
+		if opt.Disks, err = space.Disks(opt.Dir, ""); err != nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 	}
@@ -123,7 +125,7 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 	}
 	up := &uploads{
 		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
-		guard: ingest.NewGuard(opt.Disks, opt.Marks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
+		guard: space.NewGuard(opt.Disks, opt.Marks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
 		open:  make(map[string]*upload),
 	}
 	r := &Receiver{opt: opt, log: opt.Log, uploads: up}
@@ -189,7 +191,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	if err != nil && !errors.Is(err, errNoUpload) {
 		return nil, false, err
 	}
-	up := ingest.Upload{Batch: id, Robot: robot, Protocol: protocol}
+	up := accept.Upload{Batch: id, Robot: robot, Protocol: protocol}
 	if u != nil {
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -199,7 +201,7 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 		up.Path = u.path()
 	}
 	rec, fresh, err := r.opt.Batches.Accept(ctx, up, signed)
-	var refusal *ingest.Refusal
+	var refusal *verify.Refusal
 	if u != nil && (err == nil || errors.As(err, &refusal)) {
 		if err := r.uploads.forget(u); err != nil {
 			r.log.Error("an upload that was accepted or refused cannot be cleared away; the next start does", "upload", name, "err", err)

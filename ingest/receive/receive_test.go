@@ -23,6 +23,7 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/space"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
@@ -79,15 +80,15 @@ func newBare(t testing.TB, poll time.Duration) *house {
 	var running sync.WaitGroup
 	running.Go(func() { h.in.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait(); database.Close(); st.Close() })
-	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in, Robots: h.robots, Transfers: h.log,
-		Disks: []ingest.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
+	h.opt = receive.Options{Dir: filepath.Join(dir, "buffers"), Batches: h.in.Acceptor, Robots: h.robots, Transfers: h.log,
+		Disks: []space.Disk{{Name: "the disk", Space: h.space, Buffers: true}}}
 	return h
 }
 
-func (h *house) space() (ingest.Room, error) {
+func (h *house) space() (space.Room, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return ingest.Room{Bytes: disk, Free: h.free}, nil
+	return space.Room{Bytes: disk, Free: h.free}, nil
 }
 
 func (h *house) setFree(n int64) {

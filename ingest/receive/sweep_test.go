@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/space"
 	"sheaf/internal/ftp"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
@@ -132,8 +132,8 @@ func TestExpiry(t *testing.T) {
 func TestRoomIsMade(t *testing.T) {
 	h := newHouse(t)
 	first := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 3))
-	h.opt.Disks = []ingest.Disk{{Name: "small", Buffers: true, Space: func() (ingest.Room, error) {
-		return ingest.Room{Bytes: int64(len(first.Data)) * 3 / 2, Free: int64(len(first.Data)) * 3 / 2}, nil
+	h.opt.Disks = []space.Disk{{Name: "small", Buffers: true, Space: func() (space.Room, error) {
+		return space.Room{Bytes: int64(len(first.Data)) * 3 / 2, Free: int64(len(first.Data)) * 3 / 2}, nil
 	}}}
 	h.open()
 	h.want(h.create(first), 201)

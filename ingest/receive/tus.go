@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/space"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
@@ -149,7 +149,7 @@ func (t *tusUpload) Terminate(context.Context) error {
 // tusError gives an error in the form that tusd sends with its status.
 func (r *Receiver) tusError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
-	var full *ingest.Full
+	var full *space.Full
 	switch {
 	case err == nil:
 		return nil
@@ -171,7 +171,7 @@ func (r *Receiver) tusError(err error) error {
 	return err
 }
 
-func statusOf(full *ingest.Full) int {
+func statusOf(full *space.Full) int {
 	if full.Draining {
 		return http.StatusServiceUnavailable
 	}
@@ -179,7 +179,7 @@ func statusOf(full *ingest.Full) int {
 }
 
 // retryAfter gives whole seconds, rounded up.
-func retryAfter(full *ingest.Full) string {
+func retryAfter(full *space.Full) string {
 	return strconv.FormatInt(int64((full.RetryAfter+time.Second-1)/time.Second), 10)
 }
 

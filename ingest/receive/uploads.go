@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/space"
 	"sheaf/internal/durable"
 	"sheaf/internal/wire"
 )
@@ -75,7 +75,7 @@ type uploads struct {
 	dir      string
 	lock     *os.File // of dir, held as long as the process lives; nil where no other receives
 	log      *slog.Logger
-	guard    *ingest.Guard
+	guard    *space.Guard
 	boundary func(write, when string)
 	yield    time.Duration // as Options has it
 	pace     pace
@@ -182,13 +182,13 @@ func (us *uploads) of(robot, protocol string) []*upload {
 }
 
 // create begins an upload afresh, in place of one of the same name. It fails
-// with *ingest.Full where there is no room for the declared size, even after
+// with *space.Full where there is no room for the declared size, even after
 // uploads that nobody goes on with have made way.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
 	for {
 		err := us.guard.Reserve(name, (&upload{status: st}).next())
-		var full *ingest.Full
+		var full *space.Full
 		if errors.As(err, &full) && us.makeWay(name) {
 			continue
 		}
@@ -270,17 +270,17 @@ func (u *upload) get() status {
 }
 
 // claim is the room that the upload takes besides what it has on disk.
-func (u *upload) claim() ingest.Claim {
+func (u *upload) claim() space.Claim {
 	whole := max(u.status.Size, u.status.Room, u.status.Offset)
-	return ingest.Claim{Coming: whole - u.status.Offset, Whole: whole}
+	return space.Claim{Coming: whole - u.status.Offset, Whole: whole}
 }
 
 // next is the room for it to go on: where its size is not known, up to the next
 // promise and no further.
-func (u *upload) next() ingest.Claim {
+func (u *upload) next() space.Claim {
 	c := u.claim()
 	if u.status.Size < 0 && c.Coming == 0 {
-		c = ingest.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0}
+		c = space.Claim{Coming: checkpoint, Whole: u.status.Offset + checkpoint, Guess: u.status.Offset == 0}
 	}
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -33,6 +34,21 @@ func NewBatchID(robot string, t time.Time, n int64) BatchID {
 
 // Valid reports whether the ID has the form of NewBatchID.
 func (id BatchID) Valid() bool { return batchID.MatchString(string(id)) }
+
+// Robot returns the name of the robot whose batch it is, or "" if the ID is not valid.
+func (id BatchID) Robot() string {
+	if !id.Valid() {
+		return ""
+	}
+	name := string(id)
+	for range 2 {
+		name = name[:strings.LastIndexByte(name, '-')]
+	}
+	return name
+}
+
+// ImportRobot is the robot of the batches that operators import. No robot can join under this name.
+const ImportRobot = "import"
 
 var robotName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 

@@ -41,7 +41,7 @@ type Robot struct {
 // Admit returns a one-time token for a robot. The name may be new or revoked, or may have been
 // admitted before without joining; then the earlier token becomes void.
 func (r *Roster) Admit(ctx context.Context, name string) (token string, expires time.Time, err error) {
-	if !wire.ValidRobotName(name) || name == "join" || name == "import" { // a path, and the name of what operators import
+	if !wire.ValidRobotName(name) || name == "join" || name == wire.ImportRobot { // "join" is a path
 		return "", time.Time{}, ErrRobotName
 	}
 	token = newSecret()

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/ingest"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
@@ -135,18 +136,18 @@ func (s *scene) uploadWithoutStore() {
 
 // decide lets the operator decide about the quarantined batch until it is done,
 // once before the death and, as an operator does who got no answer, after it.
-func (s *scene) decide(c *cargo, decision string, done func(ingest.Batch) bool) {
+func (s *scene) decide(c *cargo, decision string, done func(ledger.Batch) bool) {
 	s.t.Helper()
 	s.start(s.die)
 	s.drained(s.drain())
 	path := "/v1/admin/batches/" + string(c.ID)
-	if err := s.operate(http.MethodPost, path+"/"+decision, ingest.Word{By: "test"}, nil); err == nil {
+	if err := s.operate(http.MethodPost, path+"/"+decision, quarantine.Word{By: "test"}, nil); err == nil {
 		s.t.Error("the operator got an answer from a service that was to die")
 	}
 	s.died()
 	s.start(nil)
 	testkit.Eventually(s.t, decision, func() error {
-		var b ingest.Batch
+		var b ledger.Batch
 		if err := s.operate(http.MethodGet, path, nil, &b); err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (s *scene) decide(c *cargo, decision string, done func(ingest.Batch) bool) 
 			return nil
 		}
 		if b.State == wire.StateQuarantined && b.Decision == "" {
-			if err := s.operate(http.MethodPost, path+"/"+decision, ingest.Word{By: "test"}, nil); err != nil {
+			if err := s.operate(http.MethodPost, path+"/"+decision, quarantine.Word{By: "test"}, nil); err != nil {
 				return err
 			}
 		}
@@ -164,12 +165,12 @@ func (s *scene) decide(c *cargo, decision string, done func(ingest.Batch) bool) 
 
 func (s *scene) release() {
 	c := s.load(false, "elsewhere.example.jp") // not the robot's host: a judgement, which an operator may set aside
-	s.decide(c, "release", func(b ingest.Batch) bool { return b.State == wire.StatePublished })
+	s.decide(c, "release", func(b ledger.Batch) bool { return b.State == wire.StatePublished })
 }
 
 func (s *scene) discard() {
 	c := s.load(true)
-	s.decide(c, "discard", func(b ingest.Batch) bool { return b.Decision == ingest.Discarded && b.Collected })
+	s.decide(c, "discard", func(b ledger.Batch) bool { return b.Decision == ledger.Discarded && b.Collected })
 }
 
 // putAside brings a damaged file once, for which no manifest ever comes: nobody would bring it again.

@@ -19,6 +19,7 @@ import (
 
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/space"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -117,13 +118,13 @@ func TestSmallDisk(t *testing.T) {
 		defer seen.mu.Unlock()
 		return seen.seen[503]+seen.seen[507] > 0 && told452.MatchString(other.log.String())
 	}
-	peak, spaces := 0.0, ingest.DiskSpace(dir)
+	peak := 0.0
 	for published := int64(0); published < int64(len(all)) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		room, err := spaces()
+		room, err := space.RoomOn(dir)
 		testkit.Must(t, err)
 		peak = max(peak, float64(room.Bytes-room.Free)/float64(room.Bytes))
 		if refused() {
-			_, n, err := h.in.PublishNow(ctx)
+			_, n, err := h.in.Publisher.Now(ctx)
 			testkit.Must(t, err)
 			published += int64(n)
 		}
@@ -162,27 +163,15 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 		t.Errorf("refused with %v, want 507", err)
 	}
 	h.wantLater(h.drop().Send(t.Context(), spooled[1]))
-	deadline := time.Now().Add(time.Minute)
-	for { // until the copy is made: nothing failed for want of room
-		b, err := h.in.Buffers(t.Context())
+	testkit.Until(t, "the batch is split: nothing failed for want of room", func() bool {
+		r, err := h.in.Acceptor.Receipt(t.Context(), first.ID)
 		testkit.Must(t, err)
-		if b[2].State == wire.StatePostSplit && b[2].Batches == 1 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the batch is not split: %+v", b)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	_, _, err = h.in.PublishNow(t.Context())
+		return r.State == wire.StatePostSplit
+	})
+	_, _, err = h.in.Publisher.Now(t.Context())
 	testkit.Must(t, err)
 	// The store keeps 14 MiB; the second takes 9 and 9.
-	for h.service().Send(t.Context(), spooled[1]) != nil {
-		if time.Now().After(deadline) {
-			t.Fatal("the second batch is never taken")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Eventually(t, "the second batch is taken", func() error { return h.service().Send(t.Context(), spooled[1]) })
 }
 
 // TestDiskFilledByOthers: another program fills the disk while a batch comes. What

@@ -23,6 +23,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/space"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/ftp"
@@ -35,17 +36,18 @@ import (
 
 // house is a service that takes batches, and a robot's spool.
 type house struct {
-	t      testing.TB
-	robots *batchtest.Robots
-	key    ed25519.PublicKey
-	in     *ingest.Ingest
-	rec    *receive.Receiver
-	cat    *catalog.Catalog
-	router http.Handler
-	url    string // of HTTP
-	ftp    string // host:port of FTP
-	spool  string
-	log    lines
+	t       testing.TB
+	robots  *batchtest.Robots
+	key     ed25519.PublicKey
+	in      *ingest.Ingest
+	rec     *receive.Receiver
+	cat     *catalog.Catalog
+	router  http.Handler
+	url     string // of HTTP
+	ftp     string // host:port of FTP
+	buffers string
+	spool   string
+	log     lines
 }
 
 // setup says what is out of the ordinary with a house.
@@ -75,9 +77,9 @@ func newHouse(t testing.TB, s setup) *house {
 	testkit.Must(t, err)
 	public, key, _ := ed25519.GenerateKey(nil)
 	h.key = public
-	buffers := filepath.Join(dir, "buffers")
+	h.buffers = filepath.Join(dir, "buffers")
 	in := ingest.Options{
-		DB: database, Dir: buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: key,
+		DB: database, Dir: h.buffers, Store: st, Catalog: h.cat, Robots: h.robots, Key: key,
 		Limits: ingest.Limits{Poll: 10 * time.Millisecond, BackoffMin: 10 * time.Millisecond, BackoffMax: 50 * time.Millisecond},
 	}
 	if s.ingest != nil {
@@ -85,9 +87,9 @@ func newHouse(t testing.TB, s setup) *house {
 	}
 	h.in, err = ingest.New(t.Context(), in)
 	testkit.Must(t, err)
-	disks, err := ingest.Disks(buffers, objects)
+	disks, err := space.Disks(h.buffers, objects)
 	testkit.Must(t, err)
-	opt := receive.Options{Dir: buffers, Batches: h.in, Robots: h.robots, Disks: disks}
+	opt := receive.Options{Dir: h.buffers, Batches: h.in.Acceptor, Robots: h.robots, Disks: disks}
 	if s.receiver != nil {
 		s.receiver(&opt)
 	}
@@ -182,7 +184,7 @@ func (h *house) aside(id wire.BatchID) string {
 // wantPublished checks that a batch is public, once, and gone from the spool.
 func (h *house) wantPublished(b *batchtest.Batch) {
 	h.t.Helper()
-	r, err := h.in.Receipt(h.t.Context(), b.ID)
+	r, err := h.in.Acceptor.Receipt(h.t.Context(), b.ID)
 	testkit.Must(h.t, err)
 	if r == nil || r.State != wire.StatePublished {
 		h.t.Fatalf("batch %s: receipt %+v", b.ID, r)

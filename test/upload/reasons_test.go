@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/space"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
@@ -73,9 +73,9 @@ func TestTooLarge(t *testing.T) {
 		"ftp":  func(h *house) way { return h.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			empty := func() (ingest.Room, error) { return ingest.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
+			empty := func() (space.Room, error) { return space.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
 			h := newHouse(t, setup{receiver: func(o *receive.Options) {
-				o.Disks = []ingest.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
+				o.Disks = []space.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
 			}})
 			bad := large(t, h.robots, 1, 18*mib)
 			next := batchtest.Make(t, h.robots, 2, batchtest.Site("good.example.jp", 3))
@@ -130,7 +130,7 @@ func TestDamagedOnItsWay(t *testing.T) {
 		} else if why := h.aside(b.ID); !strings.HasPrefix(why, "sha_mismatch: ") || !strings.Contains(why, "again and again") {
 			t.Errorf("put aside with %q", why)
 		}
-		if left, _ := filepath.Glob(filepath.Join(h.in.Dir(), "receive", "*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(h.buffers, "receive", "*")); len(left) > 0 {
 			t.Errorf("uploads are left: %v", left)
 		}
 	}
@@ -145,7 +145,7 @@ func TestMendedByFTP(t *testing.T) {
 	service.Client = &http.Client{Transport: &damaging{times: 1}}
 	h.drain(&httpThenFTP{Service: service, drop: h.drop()})
 	h.wantPublished(b)
-	if left, _ := os.ReadDir(filepath.Join(h.in.Dir(), "quarantine")); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(h.buffers, "quarantine")); len(left) > 0 {
 		t.Errorf("the quarantine holds %v", left)
 	}
 }

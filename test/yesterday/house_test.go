@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest"
+	"sheaf/ingest/ledger"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd"
@@ -133,13 +133,13 @@ func (h *house) until(what string, done func() bool) {
 }
 
 // batches lists the batches that the service knows, in some states.
-func (h *house) batches(states ...wire.State) (found []ingest.Batch) {
+func (h *house) batches(states ...wire.State) (found []ledger.Batch) {
 	h.Helper()
 	var list struct {
-		Batches []ingest.Batch `json:"batches"`
+		Batches []ledger.Batch `json:"batches"`
 	}
 	h.service.Operate(http.MethodGet, "/v1/admin/batches?limit=1000", nil, &list)
-	return slices.DeleteFunc(list.Batches, func(b ingest.Batch) bool { return !slices.Contains(states, b.State) })
+	return slices.DeleteFunc(list.Batches, func(b ledger.Batch) bool { return !slices.Contains(states, b.State) })
 }
 
 // publish waits until n batches can be published, and publishes them while the robots upload. It gives

@@ -25,7 +25,9 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -222,7 +224,7 @@ func (h *house) importFile(name string, data []byte, hosts string) {
 		testkit.Must(h, err)
 	}
 	testkit.Must(h, form.Close())
-	var done ingest.Imported
+	var done accept.Imported
 	testkit.Must(h, h.service.Post(h.Context(), "/v1/admin/imports", form.FormDataContentType(), &body, &done))
 	if !done.Fresh || done.Pages == 0 {
 		h.Fatalf("import of %s: %+v", name, done)
@@ -290,10 +292,10 @@ func (h *house) madeUp() {
 		desk := &upload.Service{Base: h.url(), Robot: third, Secret: joined.Secret, Key: joined.ServerKey, Client: http.DefaultClient}
 		testkit.Must(h, desk.Send(h.Context(), sent))
 		h.until("the batch is quarantined", func() bool {
-			return slices.ContainsFunc(h.batches(wire.StateQuarantined), func(q ingest.Batch) bool { return q.Batch == b.ID && q.Reason == wire.ReasonHostNotAssigned })
+			return slices.ContainsFunc(h.batches(wire.StateQuarantined), func(q ledger.Batch) bool { return q.Batch == b.ID && q.Reason == wire.ReasonHostNotAssigned })
 		})
 		if n == 1 {
-			h.service.Operate(http.MethodPost, "/v1/admin/batches/"+string(b.ID)+"/release", ingest.Word{By: "op", Note: "it may"}, nil)
+			h.service.Operate(http.MethodPost, "/v1/admin/batches/"+string(b.ID)+"/release", quarantine.Word{By: "op", Note: "it may"}, nil)
 			h.until("the batch waits", func() bool { return len(h.batches(wire.StatePostSplit)) == 1 })
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest"
+	"sheaf/ingest/ledger"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -143,7 +144,7 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 func (d *day) publish(ctx context.Context, n int) (string, error) {
 	for {
 		var list struct {
-			Batches []ingest.Batch `json:"batches"`
+			Batches []ledger.Batch `json:"batches"`
 		}
 		if err := d.operator.Do(ctx, http.MethodGet, ingest.PathBatches, nil, &list); err != nil {
 			return "", err

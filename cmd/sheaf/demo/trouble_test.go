@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/ingest"
+	"sheaf/ingest/space"
 	"sheaf/internal/testkit"
 )
 
@@ -37,7 +37,7 @@ func TestDiskTooFull(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	dir := t.TempDir()
-	room, err := ingest.DiskSpace(dir)()
+	room, err := space.RoomOn(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

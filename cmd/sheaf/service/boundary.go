@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"sheaf/archive/catalog"
-	"sheaf/ingest"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/stage"
 )
 
 // Option changes how New puts a service together.
@@ -27,7 +27,7 @@ func Boundaries() []string {
 		writes []string
 	}{
 		{roomReceive, receive.Boundaries()},
-		{roomIngest, slices.Concat(ingest.Boundaries(), ingest.DecisionBoundaries())},
+		{roomIngest, slices.Concat(stage.Boundaries(), stage.DecisionBoundaries())},
 		{roomCatalog, slices.Concat(catalog.Boundaries(), catalog.UpkeepBoundaries())},
 	} {
 		for _, write := range r.writes {

@@ -18,6 +18,8 @@ import (
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
 	"sheaf/ingest/receive"
+	"sheaf/ingest/space"
+	"sheaf/ingest/split"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
 	"sheaf/internal/guesses"
@@ -156,14 +158,14 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 
 		ForeignHosts: hosts, ForeignLimits: foreign.Limits{Bytes: s.cfg.Import.MaxBytes, Entries: int64(s.cfg.Import.MaxEntries)},
 
-		Packs:    ingest.Packs{Below: s.cfg.Packs.Below, Size: s.cfg.Packs.Size},
+		Packs:    split.Packs{Below: s.cfg.Packs.Below, Size: s.cfg.Packs.Size},
 		Boundary: s.in(roomIngest),
 	})
 	if err != nil {
 		return err
 	}
 	s.collector = upkeep.NewCollector(upkeep.CollectorOptions{
-		Catalog: c.catalog, Store: c.objects, Claims: s.ingest.Claims, Expendable: library.Expendable, Leases: s.leases, Log: s.log,
+		Catalog: c.catalog, Store: c.objects, Claims: s.ingest.Publisher.Claims, Expendable: library.Expendable, Leases: s.leases, Log: s.log,
 		Merge: s.cfg.Poll, Every: s.cfg.Collect.Every, Delay: s.cfg.Collect.Delay, Keep: s.cfg.Collect.Keep,
 	})
 	s.indexer = upkeep.NewIndexer(urlindex.NewBuilder(c.catalog, c.objects, urlindex.Options{Log: s.log}), s.cfg.Poll, s.leases, s.log)
@@ -171,13 +173,13 @@ func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Libr
 	if !ok {
 		local = "" // the archives lie elsewhere
 	}
-	disks, err := ingest.Disks(buffers, local)
+	disks, err := space.Disks(buffers, local)
 	if err != nil {
 		return err
 	}
 	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks, Marks: ingest.Marks{Full: float64(s.cfg.Uploads.Full) / 100, Drained: float64(s.cfg.Uploads.Drained) / 100}, Shared: s.cfg.Database.URL != "",
-		Dir: buffers, Batches: s.ingest, Robots: s.manager, Transfers: c.moved, Running: s.running, Guesses: c.guesses, Log: s.log,
+		Disks: disks, Marks: space.Marks{Full: float64(s.cfg.Uploads.Full) / 100, Drained: float64(s.cfg.Uploads.Drained) / 100}, Shared: s.cfg.Database.URL != "",
+		Dir: buffers, Batches: s.ingest.Acceptor, Robots: s.manager, Transfers: c.moved, Running: s.running, Guesses: c.guesses, Log: s.log,
 		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
 		Boundary: s.in(roomReceive),
 	})

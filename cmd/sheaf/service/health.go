@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"sheaf/ingest"
+	"sheaf/ingest/space"
 )
 
 // What load balancers, and people, ask of a process.
@@ -188,7 +188,7 @@ func (s *Service) checkStore() func(context.Context) error {
 }
 
 func (s *Service) checkDisk(context.Context) error {
-	room, err := ingest.DiskSpace(s.cfg.Data)()
+	room, err := space.RoomOn(s.cfg.Data)
 	if err != nil {
 		return err
 	}

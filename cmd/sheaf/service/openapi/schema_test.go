@@ -18,7 +18,9 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest"
+	"sheaf/ingest/accept"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -42,7 +44,7 @@ var bodies = []any{
 	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.RestartResponse{}, manager.BalanceResponse{},
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
-	ingest.Batch{}, ingest.Buffer{}, ingest.Word{}, ingest.Imported{},
+	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
 	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, service.Health{},
 }
 

@@ -1,20 +1,17 @@
-package ingest
+package split
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"sheaf/ingest/verify"
 )
 
-// excess is the refusal of a host of which nothing is wrong but how much it is: see package limits.
-// The rest of its batch can be taken.
-type excess struct{ *Refusal }
-
-func (e *excess) Unwrap() error { return e.Refusal }
-
 // maxLeftOut is how many hosts of a batch may be left out. A batch with more goes to the
-// quarantine, so that a hostile one costs no more than these.
+// quarantine, so a hostile batch costs no more than these.
 const maxLeftOut = 10
 
 // leftOut lists the hosts of a batch that are not taken.
@@ -22,12 +19,13 @@ type leftOut []leftHost
 
 type leftHost struct {
 	host string
-	*Refusal
+	*verify.Refusal
 }
 
-// add reports whether err allows to leave the host out and take the others, and notes it then.
+// add reports whether the host can be left out because of err and the others taken. If so, it adds
+// the host. hosts is how many the batch has.
 func (l *leftOut) add(host string, hosts int, err error) bool {
-	var e *excess
+	var e *verify.Excess
 	if !errors.As(err, &e) || len(*l) == maxLeftOut || len(*l)+1 == hosts {
 		return false
 	}
@@ -36,15 +34,10 @@ func (l *leftOut) add(host string, hosts int, err error) bool {
 }
 
 func (l leftOut) has(host string) bool {
-	for _, left := range l {
-		if left.host == host {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l, func(left leftHost) bool { return left.host == host })
 }
 
-// String is what the robot and operators are told.
+// String says for the robot and the operators which hosts are left out, and why.
 func (l leftOut) String() string {
 	if len(l) == 0 {
 		return ""
@@ -56,9 +49,8 @@ func (l leftOut) String() string {
 	return fmt.Sprintf("%d hosts are left out, the others are taken: %s", len(l), strings.Join(hosts, "; "))
 }
 
-// emptyMembers returns gzip members of size bytes in all that decode to nothing. They fill the
-// place of a host that is left out, so that the pack around it stays a tar.gz. There is no filler
-// below 26 bytes.
+// emptyMembers returns gzip members that decode to nothing and have size bytes together, at least
+// 26. They fill the place of a host that is left out, so that the pack around it stays a tar.gz.
 func emptyMembers(size int64) []byte {
 	const (
 		fixed = 10 + 2 + 4 + 2 + 8 // header, XLEN, a field's head, an empty block, trailer

@@ -1,4 +1,7 @@
-package ingest
+// Package others keeps the records of an imported archive that are no pages, such as requests and
+// metadata. They lie in the store beside the batch's manifest: one object with the records, those of
+// a host together, and one that says where each host's are.
+package others
 
 import (
 	"bufio"
@@ -10,33 +13,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
-
-	"github.com/gorilla/mux"
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/foreign"
-	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
 
-// keepOthers stores the records of a foreign file that are in no segment, those of a host together, and where
-// they lie. Both objects follow from the file, so what is there already is the same; they are there before the batch is.
-func (i *Ingest) keepOthers(ctx context.Context, id wire.BatchID, f *os.File, result *foreign.Result) (err error) {
+// Keep stores the records that a conversion has written to f, with temporary files in dir. Both
+// objects follow from the converted file, so objects that exist already are the same.
+func Keep(ctx context.Context, s store.Store, dir string, id wire.BatchID, f *os.File, result *foreign.Result) (err error) {
 	if result.Others == 0 {
 		return nil
 	}
-	sorted, err := os.CreateTemp(i.buffers.converting(), "others-*.warc.gz")
+	sorted, err := os.CreateTemp(dir, "others-*.warc.gz")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, sorted.Close(), os.Remove(sorted.Name())) }()
 	of := slices.Clone(result.OthersOf)
 	slices.SortStableFunc(of, func(a, b foreign.Stretch) int { return cmp.Compare(a.Host, b.Host) })
-	index, err := os.CreateTemp(i.buffers.converting(), "others-*.json")
+	index, err := os.CreateTemp(dir, "others-*.json")
 	if err != nil {
 		return err
 	}
@@ -65,11 +64,10 @@ func (i *Ingest) keepOthers(ctx context.Context, id wire.BatchID, f *os.File, re
 	if err := errors.Join(out.Flush(), lines.Flush()); err != nil {
 		return err
 	}
-	return errors.Join(i.putOnce(ctx, wire.OthersKey(id), sorted), i.putOnce(ctx, wire.OthersIndexKey(id), index))
+	return errors.Join(put(ctx, s, wire.OthersKey(id), sorted), put(ctx, s, wire.OthersIndexKey(id), index))
 }
 
-// putOnce stores a file under a name that follows from what it holds.
-func (i *Ingest) putOnce(ctx context.Context, key string, f *os.File) error {
+func put(ctx context.Context, s store.Store, key string, f *os.File) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -77,16 +75,16 @@ func (i *Ingest) putOnce(ctx context.Context, key string, f *os.File) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	if err := i.opt.Store.Put(ctx, key, f, size); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := s.Put(ctx, key, f, size); err != nil && !errors.Is(err, store.ErrExists) {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	return nil
 }
 
-// otherRecords gives the views of a batch's hosts that lie beside it, by host; none for most batches.
-func (i *Ingest) otherRecords(ctx context.Context, id wire.BatchID) (_ map[string]catalog.View, err error) {
+// Views returns where the records of a batch's hosts lie, by host. Most batches have none.
+func Views(ctx context.Context, s store.Store, id wire.BatchID) (_ map[string]catalog.View, err error) {
 	key := wire.OthersIndexKey(id)
-	in, err := i.opt.Store.Open(ctx, key, 0, -1)
+	in, err := s.Open(ctx, key, 0, -1)
 	if errors.Is(err, store.ErrNotExist) {
 		return nil, nil
 	}
@@ -106,20 +104,4 @@ func (i *Ingest) otherRecords(ctx context.Context, id wire.BatchID) (_ map[strin
 			views[o.Host] = catalog.View{Size: o.Size, SHA256: o.SHA256, ETag: `"` + o.SHA256[:min(32, len(o.SHA256))] + `"`, Offset: o.Offset}
 		}
 	}
-}
-
-// serveOthers gives the records of an imported file that are in no segment, as a .warc.gz.
-func (i *Ingest) serveOthers(w http.ResponseWriter, r *http.Request) error {
-	id := mux.Vars(r)["id"]
-	in, err := i.opt.Store.Open(r.Context(), wire.OthersKey(wire.BatchID(id)), 0, -1)
-	if errors.Is(err, store.ErrNotExist) {
-		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("nothing is kept beside the batch %q: it is none of an imported WARC with records that are neither pages nor answers", id))
-	}
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	w.Header().Set("Content-Type", "application/gzip")
-	_, err = io.Copy(w, in)
-	return err
 }

@@ -1,4 +1,4 @@
-package ingest
+package split
 
 import (
 	"bytes"
@@ -10,28 +10,25 @@ import (
 	"hash"
 	"io"
 	"slices"
-	"time"
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/wire"
 )
 
-// Packs says which hosts of a batch share an object. The zero value gives every
-// host an object of its own.
+// Packs says which hosts of a batch share an object. With the zero value every host has an object
+// of its own.
 type Packs struct {
 	Below int64 // a segment of fewer bytes lies in a pack
-	Size  int64 // bytes that a pack does not pass; 256 MiB
+	Size  int64 // maximum size of a pack, in bytes; 0 is 256 MiB
 }
 
 const defaultPackSize = 256 << 20
 
-// packing is how the small hosts of a batch lie in pack objects, in the order of
-// their catalog keys. It follows from the manifest, which has every length, so
-// it is known before the batch is read, and each host's line can be staged when
-// the host is verified. The packs are stored last, out of the batch file itself:
-// it stays in the buffers until the batch is collected, so nothing is copied
-// before, and a batch that is refused has stored none.
+// packing is how the small hosts of a batch lie in packs, in the order of their catalog keys. The
+// manifest has every length, so the packing is known before the batch is read, and each host's entry
+// can be staged when the host is verified. The packs are stored last, from the batch file, which
+// stays in the buffers until the batch is collected. So a refused batch has stored none.
 type packing struct {
 	packs  []pack
 	places []*place // by the host's number in the manifest; nil where it has an object of its own
@@ -51,16 +48,19 @@ type place struct {
 	at     int64 // bytes into the object
 	size   int64 // of the sealed segment
 
-	left   bool   // the host is left out; the place is filled with nothing
-	end    []byte // its end member, once the host is verified
-	sha256 string // of the whole of it
+	left   bool   // the host is left out, and the place filled with empty members
+	end    []byte // the end member, once the host is verified
+	sha256 string // of the sealed segment, once the host is verified
 }
 
-// sealedSize is the length of a host's segment with its end member.
+// sealedSize returns the length of a host's segment with its end member.
 func sealedSize(h *wire.Host) int64 { return h.Length + int64(len(archive.EndMember(1, 1))) }
 
-// plan lays a batch's small hosts out. Packs are numbered, and name gives a pack's key.
+// plan packs a batch's small hosts. name returns the key of the n-th pack, from 1.
 func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
+	if p.Size <= 0 {
+		p.Size = defaultPackSize
+	}
 	plan := &packing{places: make([]*place, len(m.Hosts))}
 	var small []*place
 	for n := range m.Hosts {
@@ -84,22 +84,16 @@ func (p Packs) plan(m *wire.Manifest, name func(n int) string) *packing {
 	return plan
 }
 
-// packKey names the n-th pack that an attempt stores.
-func (i *Ingest) packKey(b *Batch, created time.Time, n int) string {
-	return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", created.In(i.opt.Zone).Format("20060102"), b.Batch, b.Attempt, n)
-}
-
-// packReader gives a pack's bytes out of the batch file, and fails where a
-// segment is no longer what was verified. It can go back to its start, so that a
-// store may send it again.
+// packReader reads a pack's bytes from the batch file. It fails if a segment is no longer what was
+// verified. It can go back to its start, so that a store can send the pack again.
 type packReader struct {
 	batch io.ReaderAt
 	pack  pack
 
-	next int       // the place that follows
-	part io.Reader // what is left of the place before
-	sum  hash.Hash // of what was read of it
-	n    int64
+	next int       // index of the next place
+	part io.Reader // the rest of the place before it
+	sum  hash.Hash // of what was read of that place
+	n    int64     // bytes read
 }
 
 func (r *packReader) Read(p []byte) (int, error) {
@@ -128,7 +122,7 @@ func (r *packReader) Read(p []byte) (int, error) {
 	}
 }
 
-// close ends a place.
+// close ends a place, and compares its digest with the one that was verified.
 func (r *packReader) close() error {
 	of := r.pack.places[r.next-1]
 	r.part = nil
@@ -141,7 +135,7 @@ func (r *packReader) close() error {
 	return nil
 }
 
-// Seek tells where the reader is, or takes it back to the start; nothing else is needed.
+// Seek implements io.Seeker for the current position and for the start.
 func (r *packReader) Seek(off int64, whence int) (int64, error) {
 	switch {
 	case whence == io.SeekCurrent && off == 0:

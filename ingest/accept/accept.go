@@ -1,0 +1,275 @@
+// Package accept takes batches over from the receivers: it checks the manifest, moves the file into
+// the buffers and makes the batch received. A file without manifest is read to its end and gets one.
+// A foreign archive is converted to a batch first.
+package accept
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/ingest/buffers"
+	"sheaf/ingest/foreign"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/quarantine"
+	"sheaf/ingest/stage"
+	"sheaf/ingest/verify"
+	"sheaf/internal/lease"
+	"sheaf/internal/wire"
+)
+
+// Robots answers what is asked about robots. It may be used concurrently. If it returns an error,
+// the question is repeated later.
+type Robots interface {
+	// RobotKey returns the key that the robot signs manifests with.
+	RobotKey(ctx context.Context, robot string) (ed25519.PublicKey, error)
+	// CurrentGeneration returns the number of the assignment that holds now.
+	CurrentGeneration(ctx context.Context) (int64, error)
+}
+
+// Options are what an Acceptor works with.
+type Options struct {
+	*stage.Env
+	Quarantine *quarantine.Quarantine
+	Accepting  *os.File // locked while a batch is accepted
+	Received   stage.Bell
+	Robots     Robots
+	Key        ed25519.PrivateKey // signs receipts
+	Limits     verify.Limits
+
+	// For foreign files:
+	Store         store.Store // of the records that are no pages
+	ForeignHosts  foreign.HostMap
+	ForeignLimits foreign.Limits
+}
+
+// Acceptor takes batches over. Its methods may be called concurrently, also by several processes.
+type Acceptor struct {
+	opt       Options
+	accepting *lease.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
+}
+
+// New returns an Acceptor.
+func New(opt Options) *Acceptor {
+	return &Acceptor{opt: opt, accepting: lease.NewMutex(opt.Accepting)}
+}
+
+// Incomplete says that a manifest came before the batch was whole.
+type Incomplete struct {
+	Batch      wire.BatchID
+	Have, Want int64 // bytes
+}
+
+func (e *Incomplete) Error() string {
+	return fmt.Sprintf("batch %s: %d of the manifest's %d bytes are here; send the rest, then the manifest again", e.Batch, e.Have, e.Want)
+}
+
+// ErrMalformed says that what came as a manifest is not one of the batch that it came for.
+var ErrMalformed = errors.New("not a manifest of this batch")
+
+// Upload is a batch file that a receiver has. It is durable, and no longer written.
+type Upload struct {
+	Batch    wire.BatchID
+	Robot    string // authenticated, and the batch's owner
+	Protocol string // "http" or "ftp"
+	Path     string // of the file, on the buffers' file system; empty if none was sent
+}
+
+// Accept takes over a whole batch with its signed manifest. When it returns a receipt, batch and
+// state are durable, and the file at up.Path is Accept's. If the batch was accepted before, fresh is
+// false, the receipt says what has become of it, and the file was not needed. But if that batch is
+// quarantined with ReasonSHAMismatch, a file with the right digest replaces the old one.
+//
+// Accept may be repeated after any error, and called for one batch twice at the same time: one call
+// is fresh.
+//
+// Errors: ErrMalformed; *Incomplete (send the rest); *verify.Refusal with ReasonBadSignature or
+// ReasonIDReuse (the new file, if it is whole, is kept in the quarantine beside the batch, never in
+// its place). Any other error may pass by itself.
+func (a *Acceptor) Accept(ctx context.Context, up Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	key, err := a.opt.Robots.RobotKey(ctx, up.Robot)
+	if err != nil {
+		return nil, false, fmt.Errorf("key of robot %s: %w", up.Robot, err)
+	}
+	m, err := wire.OpenManifest(signed, key)
+	forged := errors.Is(err, wire.ErrSignature)
+	if forged {
+		m, err = wire.PeekManifest(signed)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("%w: %v", ErrMalformed, err)
+	}
+	if m.Inferred {
+		return nil, false, fmt.Errorf("%w: it says inferred, which only the service may say", ErrMalformed)
+	}
+	if m.Batch != up.Batch || m.Robot != up.Robot || m.Batch.Robot() != up.Robot {
+		return nil, false, fmt.Errorf("%w: it is batch %s of robot %s, want %s of %s", ErrMalformed, m.Batch, m.Robot, up.Batch, up.Robot)
+	}
+	if forged {
+		a.accepting.Lock()
+		defer a.accepting.Unlock()
+		return nil, false, a.refuse(ctx, up, m, signed, &verify.Refusal{Reason: wire.ReasonBadSignature, Detail: "offset 0 (" + string(m.Batch) + ".manifest): the manifest is not signed with the key that robot " + up.Robot + " joined with"})
+	}
+	return a.take(ctx, up, m, signed)
+}
+
+// take is Accept for a manifest that is known to be the robot's, or was inferred from the batch.
+func (a *Acceptor) take(ctx context.Context, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	replaces, err := a.replaces(ctx, up, m)
+	if err != nil {
+		return nil, false, err
+	}
+	a.accepting.Lock()
+	defer a.accepting.Unlock()
+	old, err := a.opt.Ledger.Get(ctx, string(m.Batch))
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("ledger: %w", err)
+	case replaces && damaged(old, m):
+		return a.replace(ctx, old, up, m, signed)
+	case old != nil && old.SHA256 == m.SHA256:
+		return receiptOf(old), false, nil
+	case old != nil:
+		reuse := &verify.Refusal{Reason: wire.ReasonIDReuse, Detail: fmt.Sprintf("offset 0 (%s.manifest): the batch was accepted at %s with SHA-256 %s; this one has %s. A new batch needs a new ID",
+			m.Batch, old.Received.Format(time.RFC3339), old.SHA256, m.SHA256)}
+		if m.Inferred {
+			return nil, false, reuse
+		}
+		return nil, false, a.refuse(ctx, up, m, signed, reuse)
+	}
+	if up.Path == "" {
+		up.Path = a.opt.Buffers.File(string(m.Batch)) // perhaps an earlier attempt has placed it
+	}
+	b := a.row(m, up)
+	if err := a.enter(ctx, b, up.Path, signed); err != nil {
+		return nil, false, err
+	}
+	a.opt.Log.Info("batch received", "batch", b.Batch, "robot", b.Robot, "bytes", b.Size, "hosts", b.Hosts, "protocol", b.Protocol)
+	a.opt.Received.Ring()
+	return receiptOf(b), true, nil
+}
+
+// enter checks the size and enters a batch: first the files, then the row, which alone makes it
+// count.
+func (a *Acceptor) enter(ctx context.Context, b *ledger.Batch, path string, signed []byte) error {
+	have, err := buffers.Size(path)
+	if err != nil {
+		return err
+	}
+	if have != b.Size {
+		return &Incomplete{b.Batch, max(have, 0), b.Size}
+	}
+	if err := a.opt.Write(stage.Place, func() error { return a.opt.Buffers.Place(b.ID, path, signed) }); err != nil {
+		return err
+	}
+	if err := a.opt.Write(stage.Enter, func() error { return a.opt.Ledger.Enter(ctx, b) }); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// refuse returns the refusal, and keeps the upload in the quarantine if it is whole. If that fails,
+// the refusal still stands.
+func (a *Acceptor) refuse(ctx context.Context, up Upload, m *wire.Manifest, signed []byte, r *verify.Refusal) error {
+	a.opt.Log.Warn("batch refused", "batch", up.Batch, "robot", up.Robot, "reason", r.Reason, "detail", r.Detail)
+	if up.Path == "" {
+		return r
+	}
+	b := a.refused(m, up, wire.Digest(signed), r)
+	err := a.opt.Quarantine.PutRefused(ctx, b, func() error { return a.enter(ctx, b, up.Path, signed) })
+	var cut *Incomplete
+	if err != nil && !errors.As(err, &cut) {
+		a.opt.Log.Error("cannot keep a refused batch", "batch", up.Batch, "err", err)
+	}
+	return r
+}
+
+// maxExpress is the largest batch, in bytes, that is published outside the window.
+const maxExpress = 64 << 20
+
+// row returns the row of a batch that is received now.
+func (a *Acceptor) row(m *wire.Manifest, up Upload) *ledger.Batch {
+	now := a.opt.Now().UTC().Truncate(time.Millisecond)
+	return &ledger.Batch{
+		ID: string(m.Batch), Batch: m.Batch, Robot: m.Robot, Protocol: up.Protocol,
+		SHA256: m.SHA256, Size: m.Size, Hosts: int64(len(m.Hosts)), Inferred: m.Inferred, Express: m.Express && m.Size <= maxExpress,
+		State: wire.StateReceived, Received: now, Entered: now,
+	}
+}
+
+// refused returns the row of an upload that goes to the quarantine, under an ID of its own.
+func (a *Acceptor) refused(m *wire.Manifest, up Upload, digest string, r *verify.Refusal) *ledger.Batch {
+	b := a.row(m, up)
+	b.ID += "+" + digest[:12]
+	b.State, b.Reason, b.Detail = wire.StateQuarantined, r.Reason, r.Detail
+	return b
+}
+
+// damaged reports whether a batch was quarantined because its bytes are not those that the manifest
+// describes: the one fault that sending it again can mend.
+func damaged(b *ledger.Batch, m *wire.Manifest) bool {
+	return b != nil && b.State == wire.StateQuarantined && b.Reason == wire.ReasonSHAMismatch && b.Decision != ledger.Discarded && b.SHA256 == m.SHA256
+}
+
+// replaces reports whether up is the file that a damaged batch should have been. It reads all of
+// it, so it is called only before any lock is taken.
+func (a *Acceptor) replaces(ctx context.Context, up Upload, m *wire.Manifest) (bool, error) {
+	old, err := a.opt.Ledger.Get(ctx, string(m.Batch))
+	if err != nil {
+		return false, fmt.Errorf("ledger: %w", err)
+	}
+	if !damaged(old, m) || up.Path == "" {
+		return false, nil
+	}
+	n, sum, err := digest(ctx, up.Path)
+	if err == nil && n < m.Size {
+		err = &Incomplete{m.Batch, n, m.Size}
+	}
+	return sum == m.SHA256, err
+}
+
+// replace puts an upload in the place of a damaged batch's file.
+func (a *Acceptor) replace(ctx context.Context, old *ledger.Batch, up Upload, m *wire.Manifest, signed []byte) (receipt *wire.Receipt, fresh bool, err error) {
+	if m.Inferred && !old.Inferred {
+		signed = nil // the old manifest is a signed one
+	}
+	old.Inferred = old.Inferred && m.Inferred
+	b, err := a.opt.Quarantine.Replace(ctx, old, up.Path, signed)
+	if err != nil {
+		return nil, false, err
+	}
+	a.opt.Log.Info("a batch that had arrived damaged came again", "batch", old.Batch, "robot", old.Robot, "protocol", up.Protocol)
+	return receiptOf(b), true, nil
+}
+
+// digest returns the size and the SHA-256 of a file.
+func digest(ctx context.Context, path string) (size int64, sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, &untilDone{ctx, f})
+	return size, hex.EncodeToString(h.Sum(nil)), err
+}
+
+// untilDone reads until its context ends: files may be large.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u *untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(b)
+}

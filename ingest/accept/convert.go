@@ -1,0 +1,59 @@
+package accept
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"sheaf/ingest/foreign"
+	"sheaf/ingest/others"
+)
+
+// convert converts a foreign file to a batch, in a file of its own, and returns what Infer returns.
+// Records that have no place in a segment are kept in the store, beside the batch's manifest.
+func (a *Acceptor) convert(ctx context.Context, up Upload, f *os.File, hosts foreign.HostMap) (_ *Found, err error) {
+	dir := a.opt.Buffers.Converting()
+	out, err := os.CreateTemp(dir, "batch-*.tar.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		err = errors.Join(err, out.Close())
+		if err != nil {
+			os.Remove(out.Name())
+		}
+	}()
+	rest, err := os.CreateTemp(dir, "others-*.warc.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rest.Close(), os.Remove(rest.Name())) }()
+	buffered := bufio.NewWriter(rest)
+
+	start := time.Now()
+	result, err := foreign.Convert(ctx, f, out, foreign.Options{
+		Robot: up.Robot, Hosts: hosts, Dir: dir, MaxBody: a.opt.Limits.MaxBody, Limits: a.opt.ForeignLimits, Others: buffered,
+	})
+	if fault := (*foreign.Error)(nil); errors.As(err, &fault) {
+		return nil, refusalOf(err)
+	}
+	if err = errors.Join(err, buffered.Flush()); err != nil {
+		return nil, fmt.Errorf("convert %s: %w", up.Path, err)
+	}
+	if err := out.Sync(); err != nil {
+		return nil, err
+	}
+	m, err := a.inferBatch(ctx, up, out)
+	if err != nil {
+		return nil, err
+	}
+	if err := others.Keep(ctx, a.opt.Store, dir, m.Batch, rest, result); err != nil {
+		return nil, err
+	}
+	a.opt.Log.Info("foreign file converted", "kind", result.Kind, "robot", up.Robot, "batch", m.Batch, "hosts", result.Hosts,
+		"pages", result.Pages, "answers", result.Responses, "revisits", result.Revisits, "others", result.Others, "took", time.Since(start))
+	return &Found{Manifest: m, Path: out.Name(), Converted: result}, nil
+}

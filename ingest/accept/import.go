@@ -1,0 +1,51 @@
+package accept
+
+import (
+	"context"
+	"errors"
+
+	"sheaf/ingest/foreign"
+	"sheaf/internal/wire"
+)
+
+// Imported is the answer to an import.
+type Imported struct {
+	Batch     wire.BatchID `json:"batch"`
+	State     wire.State   `json:"state"`
+	Fresh     bool         `json:"fresh"` // false: the same file has been imported before
+	Kind      foreign.Kind `json:"kind,omitempty"`
+	Hosts     int          `json:"hosts"`
+	Pages     int64        `json:"pages"`
+	Responses int64        `json:"responses"` // answers that are no page
+	Revisits  int64        `json:"revisits"`
+	Others    int64        `json:"others"` // records kept beside the batch
+}
+
+// Import accepts a foreign file, or a batch, that an operator brings. hosts says which hosts the
+// folders of a tree of pages are; nil takes those of the options. What is wrong with the file is a
+// *verify.Refusal; then nothing of it is kept, for the operator has the file.
+func (a *Acceptor) Import(ctx context.Context, path string, hosts foreign.HostMap) (_ *Imported, err error) {
+	if hosts == nil {
+		hosts = a.opt.ForeignHosts
+	}
+	up := Upload{Robot: wire.ImportRobot, Protocol: wire.ImportRobot, Path: path}
+	found, err := a.infer(ctx, up, hosts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, found.Drop()) }()
+	up.Path = found.Path
+	fresh, err := a.AcceptInferred(ctx, up, found.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.opt.Ledger.Get(ctx, string(found.Manifest.Batch))
+	if err != nil {
+		return nil, err
+	}
+	done := &Imported{Batch: b.Batch, State: b.State, Fresh: fresh, Hosts: len(found.Manifest.Hosts)}
+	if c := found.Converted; c != nil {
+		done.Kind, done.Pages, done.Responses, done.Revisits, done.Others = c.Kind, c.Pages, c.Responses, c.Revisits, c.Others
+	}
+	return done, nil
+}

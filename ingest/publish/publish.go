@@ -1,0 +1,289 @@
+// Package publish makes post-split batches visible to readers. In the publish window it appends one
+// version to the catalog for all batches that wait: an edition. Later it deletes their files.
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/stage"
+	"sheaf/internal/lease"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+)
+
+// Options are what a Publisher works with.
+type Options struct {
+	*stage.Env
+	Store   store.Store
+	Catalog *catalog.Catalog
+	Leases  lease.Locker
+	Window  *window.Schedule // nil is always open
+	Poll    time.Duration    // how often Due is called at least
+}
+
+// Publisher moves batches from post-split to published, and collects them. Of all processes one
+// publishes at a time, under a lease.
+type Publisher struct {
+	opt Options
+
+	// Wake and WakeCollector are rung when there is something for Due and for Collect.
+	Wake, WakeCollector stage.Bell
+
+	urgent     atomic.Bool // an express batch may wait to be published
+	urgentSeen time.Time   // when Due last looked for one
+}
+
+// New returns a Publisher.
+func New(opt Options) *Publisher {
+	return &Publisher{opt: opt, Wake: stage.NewBell(), WakeCollector: stage.NewBell()}
+}
+
+// Ready says that a batch is post-split. An express batch is published at once.
+func (p *Publisher) Ready(express bool) {
+	if express {
+		p.urgent.Store(true)
+	}
+	p.Wake.Ring()
+}
+
+// lookForUrgent is how often Due looks for express batches while the window is shut. Publishers know
+// their own; this is for those that another process has split before it died.
+const lookForUrgent = 10 * time.Minute
+
+// Due publishes what waits if the window is open, and express batches at any time. It reports
+// whether it published anything. If the window opens before the next poll, it sees to it that Wake
+// rings then. Due must not be called concurrently.
+func (p *Publisher) Due(ctx context.Context) (did bool, err error) {
+	w, now := p.opt.Window, p.opt.Now()
+	if w.Open(now) {
+		_, n, err := p.publish(ctx, func() bool { return w.Open(p.opt.Now()) }, false)
+		return n > 0, err
+	}
+	if next, ok := w.Next(now); ok && next.Sub(now) < p.opt.Poll {
+		time.AfterFunc(next.Sub(now), p.Wake.Ring)
+	}
+	if !p.urgent.Load() && now.Sub(p.urgentSeen) < lookForUrgent {
+		return false, nil
+	}
+	p.urgent.Store(false) // before the look: a batch that is split in the meantime sets it again
+	_, n, err := p.publish(ctx, always, true)
+	if err != nil {
+		p.urgent.Store(true)
+		return false, err
+	}
+	p.urgentSeen = now
+	return n > 0, nil
+}
+
+func always() bool { return true }
+
+// Now publishes all post-split batches in one edition, also outside the window, and returns how many
+// they were.
+func (p *Publisher) Now(ctx context.Context) (v catalog.Version, n int, err error) {
+	return p.publish(ctx, always, false)
+}
+
+// leasePublish is the name of the publisher's lease.
+const leasePublish = "publish"
+
+// publish publishes what waits, or only express batches, if due is still true when all is prepared.
+// Only the catalog's append makes it visible. The catalog is asked before and after whether it has
+// the batches. So an append whose answer was lost is not repeated, and batches that another process
+// has published get the name of that edition.
+//
+// The catalog refuses a publisher whose lease has passed to another, by the lease's token.
+func (p *Publisher) publish(ctx context.Context, due func() bool, express bool) (v catalog.Version, n int, err error) {
+	waiting, err := p.waiting(ctx, express)
+	if err != nil || len(waiting) == 0 {
+		return v, 0, err
+	}
+	err = p.opt.Leases.Do(ctx, leasePublish, func(ctx context.Context, token int64) error {
+		v, n, err = p.publishWaiting(ctx, token, due, express)
+		return err
+	})
+	if errors.Is(err, catalog.ErrFenced) {
+		err = errors.Join(err, p.raise(ctx))
+	}
+	return v, n, err
+}
+
+// waiting returns the post-split batches, or only the express ones.
+func (p *Publisher) waiting(ctx context.Context, express bool) ([]*ledger.Batch, error) {
+	list, err := p.opt.Ledger.List(ctx, ledger.Filter{State: wire.StatePostSplit})
+	return slices.DeleteFunc(list, func(b *ledger.Batch) bool { return express && !b.Express }), err
+}
+
+// raise makes the next tokens higher than the catalog's. This changes nothing if they already are,
+// because another process has published. But if the leases begin again at 1, or are those of an
+// older backup, no publication would succeed without it.
+func (p *Publisher) raise(ctx context.Context) error {
+	s, err := p.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Release()
+	return p.opt.Leases.Raise(ctx, leasePublish, s.Token())
+}
+
+// publishWaiting is publish for the holder of the lease.
+func (p *Publisher) publishWaiting(ctx context.Context, token int64, due func() bool, express bool) (v catalog.Version, n int, err error) {
+	waiting, err := p.waiting(ctx, express)
+	if err != nil || len(waiting) == 0 {
+		return v, 0, err
+	}
+	rest, err := p.settle(ctx, waiting)
+	if err != nil {
+		return v, 0, fmt.Errorf("publish: %w", err)
+	}
+	if len(rest) == 0 {
+		return v, len(waiting), nil
+	}
+	version := catalog.Publication{Entries: p.opt.Ledger.Entries(ctx, rest), Token: token}
+	for _, b := range rest {
+		var manifest string
+		if err := p.opt.Write(stage.Manifest, func() (err error) { manifest, err = p.keepManifest(ctx, b); return err }); err != nil {
+			return v, 0, fmt.Errorf("publish: manifest of batch %s: %w", b.Batch, err)
+		}
+		version.Batches = append(version.Batches, catalog.Batch{ID: string(b.Batch), SHA256: b.SHA256, Manifest: manifest})
+	}
+	if !due() {
+		return v, len(waiting) - len(rest), nil
+	}
+	err = p.opt.Write(stage.Publish, func() error { v, err = p.opt.Catalog.Publish(ctx, version); return err })
+	if err != nil {
+		return v, 0, fmt.Errorf("publish %d batches: %w", len(rest), err)
+	}
+	if rest, err = p.settle(ctx, rest); err != nil {
+		return v, 0, fmt.Errorf("publish: version %d is in the catalog: %w", v.N, err)
+	}
+	if len(rest) > 0 {
+		return v, 0, fmt.Errorf("publish: version %d does not have batch %s", v.N, rest[0].Batch)
+	}
+	return v, len(waiting), nil
+}
+
+// settle marks the batches that the catalog has as published, version by version, and returns the
+// others.
+func (p *Publisher) settle(ctx context.Context, waiting []*ledger.Batch) (rest []*ledger.Batch, err error) {
+	s, err := p.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	published := make(map[catalog.Version][]*ledger.Batch)
+	for _, b := range waiting {
+		v, ok, err := s.Batch(ctx, string(b.Batch))
+		switch {
+		case err != nil:
+			return nil, err
+		case ok:
+			published[v] = append(published[v], b)
+		default:
+			rest = append(rest, b)
+		}
+	}
+	for v, batches := range published {
+		if err := p.markPublished(ctx, batches, v); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+func (p *Publisher) markPublished(ctx context.Context, batches []*ledger.Batch, v catalog.Version) error {
+	if err := p.opt.Write(stage.Published, func() error { return p.opt.Ledger.Published(ctx, batches, v, p.opt.Now()) }); err != nil {
+		return fmt.Errorf("mark %d batches published in version %d: %w", len(batches), v.N, err)
+	}
+	for _, b := range batches {
+		p.opt.Log.Info("batch published", "batch", b.Batch, "edition", v.Edition, "version", v.N)
+	}
+	p.WakeCollector.Ring()
+	return nil
+}
+
+// keepManifest stores the signed manifest, for ever: where an archive comes from outlives its batch.
+// It returns the manifest's SHA-256.
+func (p *Publisher) keepManifest(ctx context.Context, b *ledger.Batch) (digest string, err error) {
+	_, signed, err := p.opt.Buffers.Manifest(b.ID)
+	if err != nil {
+		return "", err
+	}
+	key := wire.ManifestKey(b.Batch)
+	err = p.opt.Store.Put(ctx, key, bytes.NewReader(signed), int64(len(signed)))
+	if !errors.Is(err, store.ErrExists) {
+		return wire.Digest(signed), err
+	}
+	r, err := p.opt.Store.Open(ctx, key, 0, -1)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	kept, err := io.ReadAll(io.LimitReader(r, wire.MaxManifest+1))
+	if err != nil {
+		return "", err
+	}
+	if !bytes.Equal(kept, signed) {
+		return "", fmt.Errorf("%s holds another manifest; look at both before anything else is done with this batch", key)
+	}
+	return wire.Digest(signed), nil
+}
+
+// Collect deletes the files of published batches: their segments are in the store. It reports
+// whether there were any.
+func (p *Publisher) Collect(ctx context.Context) (did bool, err error) {
+	done, err := p.opt.Ledger.Uncollected(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, b := range done {
+		err := p.opt.Write(stage.Collect, func() error { return p.opt.Buffers.Drop(b.ID) })
+		if err == nil {
+			err = p.opt.Write(stage.Collected, func() error { return p.opt.Ledger.Collected(ctx, b) })
+		}
+		if err != nil {
+			return false, fmt.Errorf("collect batch %s: %w", b.Batch, err)
+		}
+	}
+	return len(done) > 0, nil
+}
+
+// Claims returns a function that tells whether an object of the store belongs to a batch that may
+// still be published. It is for the collection of the store. Objects are named by batch and attempt,
+// and no attempt uses the objects of another, so an object that is not claimed now never will be.
+//
+// Claims fails if the catalog ends before the last version that published a batch: then versions are
+// lost, and nothing may be collected.
+func (p *Publisher) Claims(ctx context.Context) (func(key string) bool, error) {
+	last, err := p.opt.Ledger.LastVersion(ctx) // before the catalog is read, which only grows
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.opt.Catalog.Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	if n := s.Version(); n < last {
+		return nil, fmt.Errorf("the catalog ends at version %d, but version %d published a batch: its record is lost; see sheaf fsck, and restore it before anything is collected", n, last)
+	}
+	ids, err := p.opt.Ledger.Underway(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(key string) bool {
+		name := path.Base(key)
+		return slices.ContainsFunc(ids, func(id wire.BatchID) bool { return strings.Contains(name, string(id)+"-") })
+	}, nil
+}

@@ -1,0 +1,149 @@
+// Package quarantine holds batches with anything wrong, each with its reason, until an operator
+// releases or discards it. A quarantined batch stands in no other's way.
+package quarantine
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/stage"
+	"sheaf/ingest/verify"
+	"sheaf/internal/lease"
+	"sheaf/internal/wire"
+)
+
+// Quarantine moves batches into the quarantine and out of it. Its methods may be called
+// concurrently, also by several processes.
+type Quarantine struct {
+	env      *stage.Env
+	deciding *lease.Mutex // held while a batch is moved in or out
+	received stage.Bell
+}
+
+// New returns the quarantine. The file is that of its lock; received is rung for each batch that
+// leaves it.
+func New(env *stage.Env, deciding *os.File, received stage.Bell) *Quarantine {
+	return &Quarantine{env: env, deciding: lease.NewMutex(deciding), received: received}
+}
+
+// Recover finishes what a crash has interrupted: it moves the files of quarantined batches aside and
+// deletes those of discarded ones.
+func (q *Quarantine) Recover(ctx context.Context) error {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	ids, err := q.env.Buffers.Placed()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		b, err := q.env.Ledger.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if b == nil || b.State != wire.StateQuarantined {
+			continue
+		}
+		err = q.env.Buffers.Sweep(id)
+		if err == nil {
+			err = q.env.MoveAside(b)
+		}
+		if err != nil {
+			return fmt.Errorf("batch %s: %w", id, err)
+		}
+	}
+	discarded, err := q.env.Ledger.Unerased(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range discarded {
+		if err := q.erase(ctx, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Put quarantines a batch that was being split. The row comes first: it is what stops the batch.
+// Recover repeats the move.
+func (q *Quarantine) Put(ctx context.Context, b *ledger.Batch, r *verify.Refusal) error {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	if err := q.env.Write(stage.Quarantine, func() error { return q.env.Ledger.Quarantine(ctx, b, r.Reason, r.Detail, q.env.Now()) }); err != nil {
+		return err
+	}
+	q.env.Log.Warn("batch quarantined", "batch", b.Batch, "robot", b.Robot, "reason", r.Reason, "detail", r.Detail)
+	b.Reason, b.Detail = r.Reason, r.Detail
+	return q.env.MoveAside(b)
+}
+
+// PutRefused keeps an upload that was refused, under a row of its own: b, with an ID that no batch
+// has. enter places its files and enters the row. If there is that row already, nothing is done: one
+// copy is enough.
+func (q *Quarantine) PutRefused(ctx context.Context, b *ledger.Batch, enter func() error) error {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	if old, err := q.env.Ledger.Get(ctx, b.ID); err != nil || old != nil {
+		return err
+	}
+	if err := enter(); err != nil {
+		return err
+	}
+	return q.env.MoveAside(b)
+}
+
+// PutFile keeps a file without manifest at path, under a row of its own: b. Nobody would send the
+// file again, so the row comes first. The caller keeps the file until this has succeeded, and may
+// repeat it. A file that the quarantine has already is not kept twice.
+func (q *Quarantine) PutFile(ctx context.Context, b *ledger.Batch, path string) error {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	old, err := q.env.Ledger.QuarantinedFile(ctx, b.Robot, b.SHA256)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	if old != nil {
+		b = old
+	} else {
+		if err := q.env.Write(stage.QuarantineFile, func() error { return q.env.Ledger.Enter(ctx, b) }); err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+		q.env.Log.Warn("a file without manifest is quarantined", "batch", b.ID, "robot", b.Robot, "reason", b.Reason, "detail", b.Detail)
+	}
+	if _, err := os.Lstat(q.env.Buffers.Quarantine(b.ID)); b.Decision == ledger.Discarded || err == nil {
+		return nil
+	}
+	if err := q.env.Write(stage.Place, func() error { return q.env.Buffers.Place(b.ID, path, nil) }); err != nil {
+		return err
+	}
+	return q.env.MoveAside(b)
+}
+
+// Replace puts the file at path in the place of the damaged file of a quarantined batch, and makes
+// the batch received again. signed is the manifest that came with it; nil keeps the old one. The
+// files come first and then the row, which alone makes the new file count: after a crash in between
+// the batch is quarantined as before.
+func (q *Quarantine) Replace(ctx context.Context, old *ledger.Batch, path string, signed []byte) (*ledger.Batch, error) {
+	q.deciding.Lock()
+	defer q.deciding.Unlock()
+	if err := q.env.MoveAside(old); err != nil {
+		return nil, err
+	}
+	if err := q.env.Write(stage.Place, func() error { return q.env.Buffers.Replace(old.ID, path, signed) }); err != nil {
+		return nil, err
+	}
+	return q.receiveAgain(ctx, old)
+}
+
+// receiveAgain moves a batch out of the quarantine, and returns its new row.
+func (q *Quarantine) receiveAgain(ctx context.Context, b *ledger.Batch) (*ledger.Batch, error) {
+	if err := q.env.Write(stage.Restore, func() error { return q.env.Buffers.Restore(b.ID) }); err != nil {
+		return nil, err
+	}
+	if err := q.env.Write(stage.Release, func() error { return q.env.Ledger.ReceiveAgain(ctx, b, q.env.Now()) }); err != nil {
+		return nil, err
+	}
+	q.received.Ring()
+	return q.env.Ledger.Get(ctx, b.ID)
+}

@@ -1,0 +1,215 @@
+package split
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/stage"
+	"sheaf/ingest/verify"
+	"sheaf/internal/wire"
+)
+
+// maxAhead is how far a robot's clock may be ahead of the service's.
+const maxAhead = time.Hour
+
+// judge checks what can be checked before the file is read.
+func (s *Splitter) judge(ctx context.Context, b *ledger.Batch, m *wire.Manifest) error {
+	if ahead := m.Created.Sub(b.Received); ahead > maxAhead && !b.Waives(wire.ReasonClock) {
+		return verify.RefuseManifest(m, wire.ReasonClock, fmt.Sprintf("the manifest was created at %s, %s after it was received; set the robot's clock", m.Created.Format(time.RFC3339), ahead.Round(time.Second)))
+	}
+	if b.Waives(wire.ReasonHostNotAssigned) || b.Robot == wire.ImportRobot {
+		return nil
+	}
+	hosts := make([]string, len(m.Hosts))
+	for n, h := range m.Hosts {
+		hosts[n] = h.Name
+	}
+	foreign, err := s.opt.Robots.NotAssigned(ctx, b.Robot, m.Generation, hosts)
+	if err != nil {
+		return fmt.Errorf("assignment of robot %s: %w", b.Robot, err)
+	}
+	if len(foreign) > 0 {
+		first := max(slices.Index(hosts, foreign[0]), 0)
+		return &verify.Refusal{Reason: wire.ReasonHostNotAssigned, Detail: fmt.Sprintf("offset %d (%s): not robot %s's in generation %d: %s", m.Hosts[first].Offset, foreign[0], b.Robot, m.Generation, someOf(foreign))}
+	}
+	return nil
+}
+
+func someOf(hosts []string) string {
+	const few = 5
+	if len(hosts) <= few {
+		return strings.Join(hosts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:few], ", "), len(hosts)-few)
+}
+
+// stagedAtOnce is how many entries are staged in one transaction. A crash loses nothing by it: the
+// next attempt stages all of them again.
+const stagedAtOnce = 200
+
+// hosts verifies and stores host after host and stages their entries, then checks how the batch ends.
+// Hosts that go into packs are not stored yet. others are the hosts' records that are no pages.
+func (a *attempt) hosts(ctx context.Context, others map[string]catalog.View) error {
+	var entries []catalog.SegmentEntry
+	flush := func() error {
+		if len(entries) == 0 {
+			return nil
+		}
+		err := a.opt.Write(stage.Staged, func() error { return a.opt.Ledger.Stage(ctx, a.batch, entries) })
+		entries = entries[:0]
+		return err
+	}
+	for n, h := range a.m.Hosts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entry, err := a.host(ctx, h, a.plan.places[n])
+		if a.left.add(h.Name, len(a.m.Hosts), err) {
+			if plan := a.plan.places[n]; plan != nil {
+				plan.left = true
+			}
+			if err := a.in.Skip(h); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if view, ok := others[h.Name]; ok {
+			entry.Views[wire.ViewOthers] = view
+		}
+		if entries = append(entries, entry); len(entries) < stagedAtOnce {
+			continue
+		}
+		if err := flush(); err != nil {
+			return err
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return a.in.Tail(a.m)
+}
+
+// host verifies one host's range. Unless the host has a place in a pack, the same bytes go to the
+// store while they are read; the store keeps them only if they are right to the end.
+func (a *attempt) host(ctx context.Context, h wire.Host, to *place) (catalog.SegmentEntry, error) {
+	var latest time.Time
+	if !a.batch.Waives(wire.ReasonClock) {
+		latest = a.batch.Received.Add(maxAhead)
+	}
+	if to != nil {
+		sum, err := a.in.Host(h, latest, io.Discard)
+		if err != nil {
+			return catalog.SegmentEntry{}, err
+		}
+		to.end, to.sha256 = sum.EndMember(), sum.SHA256
+		return a.entry(h, sum, to.object, to.at), nil
+	}
+	crawled := h.First
+	if crawled.IsZero() {
+		crawled = a.m.Created
+	}
+	object := fmt.Sprintf("segments/%s/%s-%s-%d.tar.gz", archive.HostPath(h.Name), crawled.In(a.opt.Zone).Format("20060102"), a.batch.Batch, a.batch.Attempt)
+	var sum *archive.Summary
+	err := a.opt.Write(stage.Store, func() (err error) {
+		out := put(ctx, a.opt.Store, object, sealedSize(&h))
+		sum, err = a.in.Host(h, latest, out)
+		if err == nil {
+			_, err = out.Write(sum.EndMember())
+		}
+		perr := out.finish(err)
+		switch {
+		case a.in.Err() != nil: // of the buffers' disk: neither batch nor store is to blame
+			return a.in.Err()
+		case out.failed || err == nil && perr != nil:
+			return fmt.Errorf("store %s: %w", object, perr)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		return err
+	})
+	if err != nil {
+		return catalog.SegmentEntry{}, err
+	}
+	return a.entry(h, sum, object, 0), nil
+}
+
+// entry returns the catalog entry of a verified host's segment, which lies at an offset of an object.
+func (a *attempt) entry(h wire.Host, sum *archive.Summary, object string, at int64) catalog.SegmentEntry {
+	e := catalog.SegmentEntry{
+		Host: h.Name, Object: object, Offset: at, Length: sum.Size,
+		IndexOffset: sum.IndexOffset, IndexLength: sum.IndexLength,
+		First: sum.First, Last: sum.Last,
+		Records: sum.Records, Revisits: sum.Revisits, Files: sum.Files,
+		SHA256: sum.SHA256, Views: make(map[string]catalog.View, len(sum.Views)),
+		Batch: string(a.batch.Batch), BatchSHA256: a.batch.SHA256, Robot: a.batch.Robot,
+	}
+	for kind, v := range sum.Views {
+		e.Views[string(kind)] = catalog.View{Size: v.Size, SHA256: v.SHA256, ETag: v.ETag}
+	}
+	return e
+}
+
+// output is an object on its way into the store.
+type output struct {
+	*io.PipeWriter
+	done   chan error
+	failed bool // the store gave up before the writer did
+}
+
+// put begins to store an object of the given size from what is written.
+func put(ctx context.Context, s store.Store, key string, size int64) *output {
+	r, w := io.Pipe()
+	out := &output{PipeWriter: w, done: make(chan error, 1)}
+	go func() {
+		err := s.Put(ctx, key, r, size)
+		r.CloseWithError(err) // also if it is nil: nothing is written any more
+		out.done <- err
+	}()
+	return out
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.PipeWriter.Write(p)
+	o.failed = o.failed || err != nil
+	return n, err
+}
+
+// finish ends the object and waits for the store's answer. The object is whole if cause is nil, and
+// is not stored otherwise.
+func (o *output) finish(cause error) error {
+	o.CloseWithError(cause)
+	return <-o.done
+}
+
+// addCopies records the digests of the pages of hosts that several robots collect in full, for the
+// manager to compare them. If there are no such hosts it costs one query. It can be repeated.
+func (a *attempt) addCopies(ctx context.Context, file io.ReaderAt) error {
+	copied, err := a.opt.Ledger.Copied(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range a.m.Hosts {
+		if !copied[h.Name] || a.left.has(h.Name) {
+			continue
+		}
+		index, err := archive.ReadIndex(ctx, archive.FileSource(file, h.Offset), h.Length)
+		if err == nil {
+			err = a.opt.Ledger.AddCopy(ctx, a.batch.Robot, h.Name, index.Cells, a.opt.Now())
+		}
+		if err != nil {
+			return fmt.Errorf("compare copies of %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}

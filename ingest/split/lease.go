@@ -1,0 +1,63 @@
+package split
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/stage"
+)
+
+// Several processes may work on one ledger and one directory of buffers. A process holds the batch
+// that it splits by a lease: a time in the batch's row, which it moves on while it is at work. When
+// that time has passed, another process may claim the batch. Every claim raises the batch's token,
+// which fences off a holder that was only slow.
+//
+// If a process dies, its leases end at once on the same machine: each process keeps a file in the
+// buffers locked for as long as it lives (lease.Presence), and the others, when they start or have
+// nothing else to do, end the leases of those that no longer do.
+
+// hold moves the end of b's lease on until stop is called. If another process takes the batch, the
+// context ends with ledger.ErrLost as its cause.
+func (s *Splitter) hold(ctx context.Context, b *ledger.Batch) (held context.Context, stop func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	var extending sync.WaitGroup
+	extending.Go(func() {
+		every := time.NewTicker(s.opt.Lease / 3)
+		defer every.Stop()
+		for {
+			select {
+			case <-held.Done():
+				return
+			case <-every.C:
+			}
+			err := s.extend(held, b, s.opt.Now().Add(s.opt.Lease))
+			switch {
+			case errors.Is(err, ledger.ErrLost):
+				cancel(ledger.ErrLost)
+				return
+			case err != nil && held.Err() == nil:
+				s.opt.Log.Error("cannot extend the lease on a batch; once it has passed, another process may take the batch over", "batch", b.Batch, "err", err)
+			}
+		}
+	})
+	return held, func() {
+		cancel(nil)
+		extending.Wait()
+	}
+}
+
+// free ends the lease on a batch, also if ctx has ended because the service stops.
+func (s *Splitter) free(ctx context.Context, b *ledger.Batch) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.extend(ctx, b, time.Time{}); err != nil && !errors.Is(err, ledger.ErrLost) {
+		s.opt.Log.Warn("a batch stays leased until its lease ends", "batch", b.Batch, "err", err)
+	}
+}
+
+func (s *Splitter) extend(ctx context.Context, b *ledger.Batch, until time.Time) error {
+	return s.opt.Write(stage.Claim, func() error { return s.opt.Ledger.Extend(ctx, b, until) })
+}

@@ -1,0 +1,164 @@
+// Package split divides received batches into their hosts. A batch is read once: each host's range
+// goes through the verifier and, at the same time, into the object store with a new end member.
+// Nothing is compressed again, and memory does not grow with the batch. Several processes may split,
+// each batch under a lease.
+package split
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"sheaf/archive/store"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/others"
+	"sheaf/ingest/quarantine"
+	"sheaf/ingest/stage"
+	"sheaf/ingest/verify"
+	"sheaf/internal/lease"
+	"sheaf/internal/wire"
+)
+
+// Robots answers what is asked about robots. It may be used concurrently. If it returns an error,
+// the question is repeated later.
+type Robots interface {
+	// NotAssigned returns those of the hosts that were not the robot's in the given generation of
+	// the assignment.
+	NotAssigned(ctx context.Context, robot string, generation int64, hosts []string) ([]string, error)
+}
+
+// Options are what a Splitter works with.
+type Options struct {
+	*stage.Env
+	Quarantine *quarantine.Quarantine
+	Store      store.Store
+	Robots     Robots
+	Presence   *lease.Presence
+	Zone       *time.Location // of the days in object names
+	Packs      Packs
+	Limits     verify.Limits
+	Lease      time.Duration // how long a batch stays with a process that does not renew
+	Backoff    stage.Backoff
+	Received   stage.Bell         // wakes the loops that call Next
+	Ready      func(express bool) // called for each batch that is post-split
+}
+
+// Splitter moves batches from received to post-split. Its methods may be called concurrently.
+type Splitter struct{ opt Options }
+
+// New returns a Splitter.
+func New(opt Options) *Splitter { return &Splitter{opt} }
+
+// Next moves one batch from received to post-split or into the quarantine. It reports whether there
+// was anything to do.
+func (s *Splitter) Next(ctx context.Context) (did bool, err error) {
+	var b *ledger.Batch
+	err = s.opt.Write(stage.Claim, func() error {
+		b, err = s.opt.Ledger.Claim(ctx, ledger.Claim{Holder: s.opt.Presence.Name(), Now: s.opt.Now(), Lease: s.opt.Lease, Backoff: s.opt.Backoff.Max})
+		return err
+	})
+	if err == nil && b == nil {
+		freed, err := s.opt.Ledger.FreeDead(ctx, s.opt.Presence)
+		return freed > 0, err
+	}
+	if err != nil {
+		return false, err
+	}
+	s.opt.Log.Info("splitting batch", "batch", b.Batch, "attempt", b.Attempt)
+	start := time.Now()
+	held, stop := s.hold(ctx, b)
+	err = s.split(held, b)
+	stop()
+	var refusal *verify.Refusal
+	switch {
+	case err == nil:
+		s.opt.Log.Info("batch split", "batch", b.Batch, "bytes", b.Size, "hosts", b.Hosts, "took", time.Since(start))
+		s.opt.Ready(b.Express)
+		return true, nil
+	case errors.Is(err, ledger.ErrLost) || errors.Is(context.Cause(held), ledger.ErrLost):
+		s.opt.Log.Warn("batch was taken over by another process", "batch", b.Batch, "attempt", b.Attempt)
+		return true, nil
+	case errors.As(err, &refusal):
+		err = s.opt.Quarantine.Put(ctx, b, refusal)
+	default:
+		err = s.postpone(ctx, b, err)
+	}
+	if err != nil {
+		s.free(ctx, b)
+	}
+	return true, err
+}
+
+// postpone gives a batch back, to be tried again later while others go on.
+func (s *Splitter) postpone(ctx context.Context, b *ledger.Batch, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // not a failure of the batch: the next Run claims it
+	}
+	wait := s.opt.Backoff.After(b.Failures + 1)
+	s.opt.Log.Error("splitting a batch failed and will be repeated", "batch", b.Batch, "in", wait, "err", cause)
+	until := s.opt.Now().Add(wait)
+	err := s.opt.Write(stage.Failure, func() error { return s.opt.Ledger.Postpone(ctx, b, until, cause) })
+	if errors.Is(err, ledger.ErrLost) {
+		return nil
+	}
+	time.AfterFunc(wait, s.opt.Received.Ring)
+	return err
+}
+
+// attempt is one attempt to split a batch.
+type attempt struct {
+	opt   *Options
+	batch *ledger.Batch
+	m     *wire.Manifest
+	in    *verify.Reader
+	plan  *packing
+	left  leftOut
+}
+
+// split verifies the batch and stores its hosts, all in one reading of the file. A *verify.Refusal
+// says what is wrong with the batch; any other error may pass by itself.
+func (s *Splitter) split(ctx context.Context, b *ledger.Batch) error {
+	m, _, err := s.opt.Buffers.Manifest(b.ID)
+	if err != nil {
+		return err
+	}
+	if err := s.judge(ctx, b, m); err != nil {
+		return err
+	}
+	f, err := os.Open(s.opt.Buffers.File(b.ID))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	views, err := others.Views(ctx, s.opt.Store, b.Batch)
+	if err != nil {
+		return err
+	}
+	day := m.Created.In(s.opt.Zone).Format("20060102")
+	a := &attempt{
+		opt: &s.opt, batch: b, m: m, in: verify.NewReader(io.LimitReader(f, m.Size+1), s.opt.Limits),
+		plan: s.opt.Packs.plan(m, func(n int) string { return fmt.Sprintf("packs/%s/%s-%d-%d.tar.gz", day, b.Batch, b.Attempt, n) }),
+	}
+	var refusal *verify.Refusal
+	if err := a.hosts(ctx, views); err != nil && !errors.As(err, &refusal) {
+		return err
+	}
+	if err := a.in.Digest(m, refusal); err != nil {
+		return err
+	}
+	for _, p := range a.plan.packs {
+		if err := s.opt.Write(stage.Store, func() error { return s.opt.Store.Put(ctx, p.object, &packReader{batch: f, pack: p}, p.size) }); err != nil {
+			return fmt.Errorf("store %s: %w", p.object, err)
+		}
+	}
+	if err := a.addCopies(ctx, f); err != nil {
+		return err
+	}
+	for _, l := range a.left {
+		s.opt.Log.Warn("host left out of a batch", "batch", b.Batch, "robot", b.Robot, "host", l.host, "reason", l.Reason, "detail", l.Detail)
+	}
+	return s.opt.Write(stage.Split, func() error { return s.opt.Ledger.Split(ctx, b, a.left.String(), s.opt.Now()) })
+}

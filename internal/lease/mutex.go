@@ -1,0 +1,32 @@
+package lease
+
+import (
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Mutex lets one goroutine of one process of a machine through at a time.
+type Mutex struct {
+	mu   sync.Mutex
+	file *os.File // locked with flock, which excludes other processes but not other goroutines
+}
+
+// NewMutex returns the mutex of all who open the same file, which must not be closed while it is in
+// use.
+func NewMutex(f *os.File) *Mutex { return &Mutex{file: f} }
+
+// Lock waits until no other has the mutex.
+func (m *Mutex) Lock() {
+	m.mu.Lock()
+	// It fails only if the file is closed. Then this process is at its end, and conditional updates
+	// of the database decide between it and others.
+	_ = Flock(m.file, unix.LOCK_EX)
+}
+
+// Unlock gives the mutex back.
+func (m *Mutex) Unlock() {
+	_ = Flock(m.file, unix.LOCK_UN)
+	m.mu.Unlock()
+}
