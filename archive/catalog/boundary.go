@@ -31,11 +31,3 @@ const (
 	writeCollect   = "collect"   // one of them deleted
 	writeCollected = "collected" // a list deleted, of which all is done
 )
-
-// write performs one durable write between its two boundaries.
-func (c *Catalog) write(name string, f func() error) error {
-	c.opt.Boundary(name, "before")
-	err := f()
-	c.opt.Boundary(name, "after")
-	return err
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -30,20 +29,7 @@ func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func
 	}
 	ref.Name = runPrefix + seqKey(version) + "-" + strings.ToLower(rand.Text())
 	ref.built = time.Now()
-	return ref, c.write(string(k)+writeRun, func() error { return c.storeRun(ctx, f, ref) })
-}
-
-// storeRun puts a run. A put that failed may have stored it all the same, and
-// perhaps not yet durably; so it is put once more: the name is this attempt's
-// own, and where the store says that it is taken, the run is there, whole and durable.
-func (c *Catalog) storeRun(ctx context.Context, f io.ReaderAt, ref runRef) error {
-	put := func() error { return c.lib.store.Put(ctx, ref.Name, io.NewSectionReader(f, 0, ref.Size), ref.Size) }
-	failed := put()
-	if failed == nil {
-		return nil
-	}
-	if err := put(); err != nil && !errors.Is(err, store.ErrExists) {
-		return failed
-	}
-	return nil
+	return ref, c.opt.Boundary.Write(string(k)+writeRun, func() error {
+		return store.PutOwn(ctx, c.lib.store, ref.Name, f, ref.Size)
+	})
 }

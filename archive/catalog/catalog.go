@@ -26,6 +26,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 
 	// Boundary, where it is set, is called before and after each durable write
 	// with one of Boundaries and "before" or "after": a fault test dies in it.
-	Boundary func(write, when string)
+	Boundary sortedrun.Boundary
 }
 
 // pinLife is the default of Options.PinLife.
@@ -54,9 +55,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Boundary == nil {
-		o.Boundary = func(string, string) {}
 	}
 	if o.PinLife <= 0 {
 		o.PinLife = pinLife
@@ -115,7 +113,7 @@ func newLibrary(st store.Store, cacheSize int) (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := lru.New[blockID, []byte](cacheSize)
+	cache, err := lru.New[blockID, *sortedrun.Block](cacheSize)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +260,7 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, err
 		if age := time.Now().Round(0).Sub(r.Added.built.Round(0)); age > c.opt.PinLife {
 			return nil, fmt.Errorf("run %s was stored %v ago and may be collected; to be repeated", r.Added.Name, age)
 		}
-		err = c.write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.logEntry, *r) })
+		err = c.opt.Boundary.Write(string(r.Kind)+writeVersion, func() error { return c.log.append(ctx, &head.logEntry, *r) })
 		if errors.Is(err, store.ErrTaken) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sheaf/archive/sortedrun"
 	"slices"
 	"sort"
 	"strconv"
@@ -123,26 +124,21 @@ func (f *follower) change(seq int64) Change {
 func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 	lines := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
 	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-lines))
-	c := f.run.cursor()
-	if err := c.seek(ctx, tableHost+f.prefix); err != nil {
+	c := sortedrun.NewCursor(f.run)
+	block, row := f.run.blockOf(skip)
+	err = c.Enter(ctx, block, row)
+	if err == nil {
+		err = c.Advance(ctx, tableHost+f.prefix)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if block, rows := f.run.blockOf(skip); block > c.block {
-		if err := c.enter(ctx, block); err != nil {
-			return nil, err
-		}
-		for ; rows > 0; rows-- {
-			if err := c.next(ctx); err != nil {
-				return nil, err
-			}
-		}
-	}
 	expired := openExpiries(f.snapshot.state.runs)
-	for ; beginsWith(c.at, tableHost+f.prefix); err = c.next(ctx) {
+	for ; beginsWith(c.Row(), tableHost+f.prefix); err = c.Next(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		seq, err := seqOfRow(c.at)
+		seq, err := seqOfRow(c.Row())
 		if err != nil {
 			return nil, err
 		}
@@ -153,11 +149,11 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 			f.last = seq - 1
 			return changes, nil
 		}
-		l, err := entryOfRow(c.at)
+		l, err := entryOfRow(c.Row())
 		if err != nil {
 			return nil, err
 		}
-		gone, err := expired.hold(ctx, c.at)
+		gone, err := expired.hold(ctx, c.Row())
 		if err != nil {
 			return nil, err
 		}
@@ -176,26 +172,21 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	first := f.entry.NextSeq - f.run.Rows
 	skip := max(0, f.since+1-first)
 	seq := first + skip
-	c := f.run.cursor()
-	block, rows := f.run.blockOf(skip)
-	if err := c.enter(ctx, block); err != nil {
+	c := sortedrun.NewCursor(f.run)
+	block, row := f.run.blockOf(skip)
+	if err := c.Enter(ctx, block, row); err != nil {
 		return nil, err
 	}
-	for ; rows > 0; rows-- {
-		if err := c.next(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for ; c.at != nil; err = c.next(ctx) {
+	for ; c.Row() != nil; err = c.Next(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if beginsWith(c.at, tableExpired+f.prefix) {
+		if beginsWith(c.Row(), tableExpired+f.prefix) {
 			if len(changes) == f.limit {
 				f.last = seq - 1
 				return changes, nil
 			}
-			e, err := expiryOfRow(c.at)
+			e, err := expiryOfRow(c.Row())
 			if err != nil {
 				return nil, err
 			}
@@ -233,16 +224,16 @@ func (f *follower) tombstones(ctx context.Context) (changes []Change, err error)
 	return changes, nil
 }
 
-// blockOf gives the block that holds the n-th row of a run, and its place there.
-func (r *run) blockOf(n int64) (block int, at int64) {
-	for block = range r.blocks {
-		if rows := int64(r.blocks[block].rows); n >= rows {
-			n -= rows
-			continue
+// blockOf returns the block that holds row n of the run, from 0, and the row's number there.
+func (r *run) blockOf(n int64) (block int64, row int) {
+	for _, b := range r.blocks {
+		if n < int64(b.rows) {
+			break
 		}
-		return block, n
+		n -= int64(b.rows)
+		block++
 	}
-	return len(r.blocks), 0
+	return block, int(n)
 }
 
 // seqOfRow gives the sequence number in the key of a line or tombstone.

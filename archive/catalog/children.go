@@ -49,7 +49,7 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	}
 	stones := d.snapshot.catalog.current().tombstones
 	for d.table.under(d.prefix) && (limit <= 0 || len(children) < limit) {
-		name, _, _ := strings.Cut(hostOfRow(d.table.row())[len(d.prefix)-len(d.of):], ",")
+		name, _, _ := strings.Cut(hostOfRow(d.table.Row())[len(d.prefix)-len(d.of):], ",")
 		child := Child{Name: name, Modified: d.snapshot.Published()}
 		if err := d.leaf(ctx, &child, stones); err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) error {
 	below := d.prefix + child.Name + ","
 	for d.table.under(below) {
-		key := hostOfRow(d.table.row())
+		key := hostOfRow(d.table.Row())
 		if len(stones[key]) == 0 {
 			child.Inner = true
 			return nil

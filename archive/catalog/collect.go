@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"sheaf/archive/sortedrun"
 	"slices"
 	"time"
 )
@@ -104,11 +106,11 @@ func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (_ *Collectio
 	}
 	k := &collector{
 		Catalog: c, opt: opt, now: c.opt.Now().UTC().Truncate(time.Millisecond), claimed: func(string) bool { return true },
-		needed: newSorter(c.opt.TempDir, c.opt.SortMemory),
-		marks:  newSorter(c.opt.TempDir, c.opt.SortMemory),
+		needed: sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare),
+		marks:  sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare),
 		report: &Collection{DryRun: opt.DryRun},
 	}
-	defer func() { err = errors.Join(err, k.needed.close(), k.marks.close()) }()
+	defer func() { err = errors.Join(err, k.needed.Close(), k.marks.Close()) }()
 	if err := k.collect(ctx); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
@@ -126,9 +128,9 @@ type collector struct {
 	indexes []indexNeeds
 	report  *Collection
 
-	needed *sorter  // rows of reference
-	marks  *sorter  // rows of marks: what the lists in the store condemn
-	due    []string // lists that are old enough
+	needed *sortedrun.Sorter // rows of reference
+	marks  *sortedrun.Sorter // rows of marks: what the lists in the store condemn
+	due    []string          // lists that are old enough
 
 	fresh []Candidate // to go into the next list
 	down  []downed    // to be erased, then deleted
@@ -223,7 +225,7 @@ func (k *collector) readLines(ctx context.Context) error {
 		} else {
 			row, last = fmt.Appendf(row[:0], "%s %s\n", line.Object, refNeeded), line.Object
 		}
-		if err := k.needed.add(row); err != nil {
+		if err := k.needed.Add(row); err != nil {
 			return err
 		}
 	}
@@ -232,11 +234,11 @@ func (k *collector) readLines(ctx context.Context) error {
 
 // walk goes through all objects that may be collected, in the order of their keys.
 func (k *collector) walk(ctx context.Context) error {
-	needed, err := k.needed.rows(ctx)
+	needed, err := k.needed.Rows(ctx)
 	if err != nil {
 		return err
 	}
-	marks, err := k.marks.rows(ctx)
+	marks, err := k.marks.Rows(ctx)
 	if err != nil {
 		return err
 	}
@@ -297,7 +299,7 @@ func (k *collector) execute(ctx context.Context, d downed, condemned []string) e
 // delete removes one object.
 func (k *collector) delete(ctx context.Context, d Candidate) error {
 	if !k.opt.DryRun {
-		err := k.write(writeCollect, func() error { return k.lib.store.Delete(ctx, d.Key) })
+		err := k.Catalog.opt.Boundary.Write(writeCollect, func() error { return k.lib.store.Delete(ctx, d.Key) })
 		if err != nil {
 			return err
 		}

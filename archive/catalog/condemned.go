@@ -36,7 +36,7 @@ func (k *collector) condemn(ctx context.Context) error {
 		return err
 	}
 	key := listPrefix + k.now.Format("20060102T150405Z") + "-" + strings.ToLower(rand.Text())
-	return k.write(writeCondemn, func() error {
+	return k.Catalog.opt.Boundary.Write(writeCondemn, func() error {
 		return k.lib.store.Put(ctx, key, bytes.NewReader(data), int64(len(data)))
 	})
 }
@@ -71,7 +71,7 @@ func (k *collector) readLists(ctx context.Context) error {
 			if err := store.CheckKey(d.Key); err != nil {
 				return fmt.Errorf("%s: %w", info.Key, err)
 			}
-			if err := k.marks.add(fmt.Appendf(nil, "%s %s\n", d.Key, mark)); err != nil {
+			if err := k.marks.Add(fmt.Appendf(nil, "%s %s\n", d.Key, mark)); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (k *collector) dropLists(ctx context.Context) error {
 		return nil
 	}
 	for _, key := range k.due {
-		if err := k.write(writeCollected, func() error { return k.lib.store.Delete(ctx, key) }); err != nil {
+		if err := k.Catalog.opt.Boundary.Write(writeCollected, func() error { return k.lib.store.Delete(ctx, key) }); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"sheaf/archive/sortedrun"
 )
 
 // Expiry says that a line is no longer kept: its edition is older than what is
@@ -75,7 +76,7 @@ func (e *expiries) under(ctx context.Context, key string) (bool, error) {
 
 // expire records expiries, given as their rows, as one version. Those that
 // another collection has recorded meanwhile are left out.
-func (c *Catalog) expire(ctx context.Context, expired *sorter) error {
+func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		rows := int64(0)
 		err := c.unexpired(ctx, head, expired, func([]byte) error { rows++; return nil })
@@ -97,22 +98,22 @@ func (c *Catalog) expire(ctx context.Context, expired *sorter) error {
 }
 
 // unexpired gives the rows of expiries that the head does not have.
-func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sorter, give func(row []byte) error) error {
-	rows, err := expired.rows(ctx)
+func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sortedrun.Sorter, give func(row []byte) error) error {
+	rows, err := expired.Rows(ctx)
 	if err != nil {
 		return err
 	}
-	for known := openExpiries(head.runs); rows.row() != nil; {
-		there, err := known.hold(ctx, rows.row())
+	for known := openExpiries(head.runs); rows.Row() != nil; {
+		there, err := known.hold(ctx, rows.Row())
 		if err != nil {
 			return err
 		}
 		if !there {
-			if err := give(rows.row()); err != nil {
+			if err := give(rows.Row()); err != nil {
 				return err
 			}
 		}
-		if err := rows.next(ctx); err != nil {
+		if err := rows.Next(ctx); err != nil {
 			return err
 		}
 	}

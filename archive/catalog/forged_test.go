@@ -1,12 +1,14 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -81,10 +83,10 @@ func TestFsckOfForgedRows(t *testing.T) {
 				return w.put(tableEdition+l.Edition, Edition{Name: l.Edition, Version: 1, Published: now, Hosts: 1, Segments: 1, Records: 7, Bytes: 1})
 			})
 			if c.expiry != nil {
-				expired := newSorter("", 1<<20)
+				expired := sortedrun.NewSorter("", 1<<20, bytes.Compare)
 				row, err := appendRow(nil, c.expiry.key(), *c.expiry)
 				if err == nil {
-					err = expired.add(row)
+					err = expired.Add(row)
 				}
 				if err == nil {
 					err = cat.expire(t.Context(), expired)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -87,9 +89,9 @@ func Fsck(ctx context.Context, st store.Store, opt FsckOptions) (_ *Report, err 
 	}
 	f := &fsck{
 		ctx: ctx, opt: opt, lib: lib, log: newLogbook(st), report: &Report{Problems: []Problem{}},
-		objects: newSorter(opt.TempDir, sortMemory),
+		objects: sortedrun.NewSorter(opt.TempDir, sortMemory, bytes.Compare),
 	}
-	defer func() { err = errors.Join(err, f.objects.close()) }()
+	defer func() { err = errors.Join(err, f.objects.Close()) }()
 	if err := errors.Join(f.checkLog(), f.checkIndexes(), f.checkObjects()); err != nil {
 		return nil, fmt.Errorf("fsck: %w", err)
 	}
@@ -104,7 +106,7 @@ type fsck struct {
 	log    logbook
 	report *Report
 
-	objects *sorter // rows of everything referred to, see need
+	objects *sortedrun.Sorter // rows of everything referred to, see need
 
 	tombstones tombstones
 	last       int64  // version
@@ -268,13 +270,13 @@ func (f *fsck) checkExpiries() error {
 	}
 	err := errors.Join(expired.table.seek(f.ctx, tableExpired), lines.seek(f.ctx, tableHost))
 	for err == nil && expired.table.under(tableExpired) {
-		key := string(rowKey(expired.table.row()))
+		key := string(rowKey(expired.table.Row()))
 		line := tableHost + key[len(tableExpired):] + " "
 		if err = lines.advance(f.ctx, line); err == nil && !lines.under(line) {
 			f.report.problem(versionKey(f.last), "row %q: there is no such line", key)
 		}
 		if err == nil {
-			err = expired.table.next(f.ctx)
+			err = expired.table.Next(f.ctx)
 		}
 	}
 	f.failed(versionKey(f.last), err)
@@ -330,7 +332,7 @@ func (f *fsck) need(key string, start, end int64) error {
 		f.report.problem(key, "%v", err)
 		return nil
 	}
-	return f.objects.add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
+	return f.objects.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
 }
 
 // needWhole notes that an object of the catalog's own must be there, as often as it is asked for.
@@ -339,7 +341,7 @@ func (f *fsck) needWhole(key string, size int64) error { return f.need(key, size
 // checkObjects compares what is referred to with the store's own listing. Both
 // are in the order of their keys.
 func (f *fsck) checkObjects() error {
-	needed, err := f.objects.rows(f.ctx)
+	needed, err := f.objects.Rows(f.ctx)
 	if err != nil {
 		return err
 	}
@@ -347,13 +349,13 @@ func (f *fsck) checkObjects() error {
 		if err != nil {
 			return err
 		}
-		for needed.row() != nil && neededKey(needed.row()) < info.Key {
+		for needed.Row() != nil && neededKey(needed.Row()) < info.Key {
 			if err := f.takeNeeded(needed, nil); err != nil {
 				return err
 			}
 		}
 		f.report.Objects++
-		if needed.row() != nil && neededKey(needed.row()) == info.Key {
+		if needed.Row() != nil && neededKey(needed.Row()) == info.Key {
 			if err := f.takeNeeded(needed, &info); err != nil {
 				return err
 			}
@@ -361,7 +363,7 @@ func (f *fsck) checkObjects() error {
 			f.orphan(info)
 		}
 	}
-	for needed.row() != nil {
+	for needed.Row() != nil {
 		if err := f.takeNeeded(needed, nil); err != nil {
 			return err
 		}
@@ -382,19 +384,19 @@ func neededKey(row []byte) string {
 
 // takeNeeded steps over all rows of one key and checks that they do not overlap,
 // and the last, which ends farthest, against the object; nil says that there is none.
-func (f *fsck) takeNeeded(needed rows, info *store.Info) error {
-	key := neededKey(needed.row())
+func (f *fsck) takeNeeded(needed sortedrun.Rows, info *store.Info) error {
+	key := neededKey(needed.Row())
 	var bytes int64
-	for needed.row() != nil && neededKey(needed.row()) == key {
+	for needed.Row() != nil && neededKey(needed.Row()) == key {
 		var start, end int64
-		if _, err := fmt.Sscanf(string(needed.row()[len(key)+1:]), "%d %d", &end, &start); err != nil {
+		if _, err := fmt.Sscanf(string(needed.Row()[len(key)+1:]), "%d %d", &end, &start); err != nil {
 			return err
 		}
 		if start < bytes && start < end {
 			f.report.problem(key, "two segments share bytes: one ends at %d, another has %d to %d", bytes-1, start-1, end-1)
 		}
 		bytes = end
-		if err := needed.next(f.ctx); err != nil {
+		if err := needed.Next(f.ctx); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -28,16 +29,16 @@ func appendReference(dst []byte, l SegmentEntry) []byte {
 
 // takeKey passes all rows up to the last one of a key, and gives what stands in
 // those of the key itself, in order, each once.
-func takeKey(ctx context.Context, r rows, key string) (of []string, err error) {
-	for r.row() != nil {
-		at, rest, _ := strings.Cut(string(r.row()), " ")
+func takeKey(ctx context.Context, r sortedrun.Rows, key string) (of []string, err error) {
+	for r.Row() != nil {
+		at, rest, _ := strings.Cut(string(r.Row()), " ")
 		if at > key {
 			break
 		}
 		if at == key && (len(of) == 0 || of[len(of)-1] != rest) {
 			of = append(of, rest)
 		}
-		if err := r.next(ctx); err != nil {
+		if err := r.Next(ctx); err != nil {
 			return nil, err
 		}
 	}

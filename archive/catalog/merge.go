@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"sheaf/archive/sortedrun"
 )
 
 // Merge makes one run of those of a level, wherever there are Options.Fanout of
@@ -16,7 +18,7 @@ func (c *Catalog) Merge(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
-		full := fullLevel(head.runs, c.opt.Fanout)
+		full := sortedrun.FullLevel(head.runs, c.opt.Fanout, func(r *run) int { return r.Level })
 		if full == nil {
 			return nil
 		}
@@ -24,21 +26,6 @@ func (c *Catalog) Merge(ctx context.Context) error {
 			return fmt.Errorf("merge: %w", err)
 		}
 	}
-}
-
-// fullLevel gives the runs of the lowest level that has fanout of them, or nil.
-func fullLevel(runs []*run, fanout int) []*run {
-	levels := make(map[int][]*run)
-	for _, r := range runs {
-		levels[r.Level] = append(levels[r.Level], r)
-	}
-	var full []*run
-	for _, level := range levels {
-		if len(level) >= max(fanout, 2) && (full == nil || level[0].Level < full[0].Level) {
-			full = level
-		}
-	}
-	return full
 }
 
 // mergeRuns publishes one run in place of several. The run is made before the

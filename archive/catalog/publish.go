@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sheaf/archive/sortedrun"
 	"strconv"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 	if err := p.check(); err != nil {
 		return v, err
 	}
-	draft := &draft{sorter: newSorter(c.opt.TempDir, c.opt.SortMemory), totals: make(map[string]*batchRow)}
-	defer func() { err = errors.Join(err, draft.sorter.close()) }()
+	draft := &draft{sorter: sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare), totals: make(map[string]*batchRow)}
+	defer func() { err = errors.Join(err, draft.sorter.Close()) }()
 	if err := draft.take(p); err != nil {
 		return v, err
 	}
@@ -97,7 +98,7 @@ func (p Publication) check() error {
 // will be: rows "<host key> <line>", a tab (which JSON has not) and what the host's
 // summary takes from it.
 type draft struct {
-	sorter *sorter
+	sorter *sortedrun.Sorter
 	totals map[string]*batchRow
 }
 
@@ -132,7 +133,7 @@ func (d *draft) take(p Publication) error {
 			return err
 		}
 		row = append(appendSummary(append(row[:len(row)-1], '\t'), l), '\n')
-		if err := d.sorter.add(row); err != nil {
+		if err := d.sorter.Add(row); err != nil {
 			return err
 		}
 		total.Segments++
@@ -274,19 +275,19 @@ type draftRow struct{ key, line, summary []byte }
 // rows walks the lines of the batches that are wanted.
 func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
 	return func(yield func(draftRow, error) bool) {
-		rows, err := d.sorter.rows(ctx)
+		rows, err := d.sorter.Rows(ctx)
 		if err != nil {
 			yield(draftRow{}, err)
 			return
 		}
-		for ; rows.row() != nil; err = rows.next(ctx) {
+		for ; rows.Row() != nil; err = rows.Next(ctx) {
 			if err != nil {
 				yield(draftRow{}, err)
 				return
 			}
-			tab := bytes.LastIndexByte(rows.row(), '\t')
-			at := draftRow{key: rowKey(rows.row()), summary: rows.row()[tab+1:]}
-			at.line = rows.row()[len(at.key)+1 : tab]
+			tab := bytes.LastIndexByte(rows.Row(), '\t')
+			at := draftRow{key: rowKey(rows.Row()), summary: rows.Row()[tab+1:]}
+			at.line = rows.Row()[len(at.key)+1 : tab]
 			if len(wanted) < len(d.totals) {
 				var of struct{ Batch string }
 				if err := json.Unmarshal(at.line, &of); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sheaf/archive/sortedrun"
 	"slices"
 	"time"
 )
@@ -43,9 +44,9 @@ const maxFailed = 100
 func (k *collector) retain(ctx context.Context) (err error) {
 	before := k.now.Add(-k.opt.Retention.Keep)
 	k.report.Retained = &Retained{Before: before}
-	expired := newSorter(k.Catalog.opt.TempDir, k.Catalog.opt.SortMemory)
+	expired := sortedrun.NewSorter(k.Catalog.opt.TempDir, k.Catalog.opt.SortMemory, bytes.Compare)
 	defer func() {
-		if closed := expired.close(); err == nil {
+		if closed := expired.Close(); err == nil {
 			err = closed
 		}
 	}()
@@ -78,7 +79,7 @@ func (k *collector) retain(ctx context.Context) (err error) {
 // retainedHost is the host whose lines are read.
 type retainedHost struct {
 	*collector
-	expired *sorter
+	expired *sortedrun.Sorter
 
 	key  []byte // of the rows
 	rows []byte // with newlines; none where the host has nothing old enough
@@ -147,7 +148,7 @@ func (h *retainedHost) end(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := h.expired.add(row); err != nil {
+		if err := h.expired.Add(row); err != nil {
 			return err
 		}
 		retained.Expired++

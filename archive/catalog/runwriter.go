@@ -1,21 +1,18 @@
 package catalog
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
+
+	"sheaf/archive/sortedrun"
 )
 
 // runWriter writes a run to w, row by row in their order. It holds one block and
 // the block index.
 type runWriter struct {
-	w     *bufio.Writer
-	hash  hash.Hash
+	out   *sortedrun.Output
 	codec *codec
 
 	blockSize int    // bytes of rows after which a block is ended
@@ -28,8 +25,7 @@ type runWriter struct {
 }
 
 func newRunWriter(w io.Writer, c *codec, blockSize int) *runWriter {
-	h := sha256.New()
-	return &runWriter{w: bufio.NewWriter(io.MultiWriter(w, h)), hash: h, codec: c, blockSize: blockSize}
+	return &runWriter{out: sortedrun.NewOutput(w), codec: c, blockSize: blockSize}
 }
 
 // put encodes one row and adds it.
@@ -74,15 +70,10 @@ func (w *runWriter) endBlock() error {
 	}
 	frame := w.codec.deflate(w.raw)
 	w.index = appendBlock(w.index, block{
-		first: w.first, offset: w.ref.Size, length: int32(len(frame)), rows: w.rows, crc: w.codec.sum(frame),
+		first: w.first, offset: w.out.Size(), length: int32(len(frame)), rows: w.rows, crc: w.codec.sum(frame),
 	})
 	w.raw, w.rows = w.raw[:0], 0
-	return w.write(frame)
-}
-
-func (w *runWriter) write(data []byte) error {
-	n, err := w.w.Write(data)
-	w.ref.Size += int64(n)
+	_, err := w.out.Write(frame)
 	return err
 }
 
@@ -92,32 +83,27 @@ func (w *runWriter) finish() (runRef, error) {
 		return runRef{}, err
 	}
 	index := w.codec.deflate(w.index)
-	w.ref.Index = w.ref.Size
+	w.ref.Index = w.out.Size()
 	end := footer{index: w.ref.Index, rows: w.ref.Rows, indexCRC: w.codec.sum(index)}
-	if err := w.write(skippable(frameIndex, index)); err != nil {
+	if _, err := w.out.Write(append(skippable(frameIndex, index), end.encode(w.codec)...)); err != nil {
 		return runRef{}, err
 	}
-	if err := w.write(end.encode(w.codec)); err != nil {
-		return runRef{}, err
-	}
-	if err := w.w.Flush(); err != nil {
-		return runRef{}, err
-	}
-	w.ref.Summed = true
-	w.ref.SHA256 = hex.EncodeToString(w.hash.Sum(nil))
-	return w.ref, nil
+	var err error
+	w.ref.Summed, w.ref.Size = true, w.out.Size()
+	w.ref.SHA256, err = w.out.Finish()
+	return w.ref, err
 }
 
 // addAll adds all rows of a sequence.
-func (w *runWriter) addAll(ctx context.Context, r rows) error { return w.addUpTo(ctx, r, "") }
+func (w *runWriter) addAll(ctx context.Context, r sortedrun.Rows) error { return w.addUpTo(ctx, r, "") }
 
 // addUpTo adds the rows of a sequence that lie before key; all, if that is empty.
-func (w *runWriter) addUpTo(ctx context.Context, r rows, key string) error {
-	for r.row() != nil && (key == "" || string(r.row()) < key) {
-		if err := w.add(r.row()); err != nil {
+func (w *runWriter) addUpTo(ctx context.Context, r sortedrun.Rows, key string) error {
+	for r.Row() != nil && (key == "" || string(r.Row()) < key) {
+		if err := w.add(r.Row()); err != nil {
 			return err
 		}
-		if err := r.next(ctx); err != nil {
+		if err := r.Next(ctx); err != nil {
 			return err
 		}
 	}

@@ -66,10 +66,10 @@ func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byt
 		return
 	}
 	for t.under(prefix) {
-		if !yield(t.row(), nil) {
+		if !yield(t.Row(), nil) {
 			return
 		}
-		if err := t.next(ctx); err != nil {
+		if err := t.Next(ctx); err != nil {
 			yield(nil, err)
 			return
 		}

@@ -1,10 +1,12 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"sheaf/archive/sortedrun"
 	"slices"
 	"time"
 )
@@ -168,23 +170,23 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 
 func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*logRecord, error) {
 	at := c.after(head)
-	sorter := newSorter(c.opt.TempDir, c.opt.SortMemory)
+	sorter := sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 	for i, t := range stones {
 		t.At = at
 		row, err := appendRow(nil, tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i)), t)
 		if err != nil {
-			return nil, errors.Join(err, sorter.close())
+			return nil, errors.Join(err, sorter.Close())
 		}
-		if err := sorter.add(row); err != nil {
-			return nil, errors.Join(err, sorter.close())
+		if err := sorter.Add(row); err != nil {
+			return nil, errors.Join(err, sorter.Close())
 		}
 	}
-	rows, err := sorter.rows(ctx)
+	rows, err := sorter.Rows(ctx)
 	if err != nil {
-		return nil, errors.Join(err, sorter.close())
+		return nil, errors.Join(err, sorter.Close())
 	}
 	run, err := c.buildRun(ctx, k, head.N+1, func(w *runWriter) error { return w.addAll(ctx, rows) })
-	if err := errors.Join(err, sorter.close()); err != nil {
+	if err := errors.Join(err, sorter.Close()); err != nil {
 		return nil, err
 	}
 	return &logRecord{

@@ -66,6 +66,21 @@ func (l Log) Append(ctx context.Context, n int64, data []byte) error {
 	return nil
 }
 
+// PutOwn puts an object under a key that no other writer uses. A failed put may still have happened,
+// and perhaps not yet durably, so PutOwn puts once more: ErrExists then means that the object is
+// complete and durable. It returns the first error.
+func PutOwn(ctx context.Context, st Store, key string, r io.ReaderAt, size int64) error {
+	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
+	failed := put()
+	if failed == nil {
+		return nil
+	}
+	if err := put(); err != nil && !errors.Is(err, ErrExists) {
+		return failed
+	}
+	return nil
+}
+
 // ReadAll reads n bytes of an object from off into memory; n < 0 means up to the end.
 func ReadAll(ctx context.Context, st Store, key string, off, n int64) (data []byte, err error) {
 	r, err := st.Open(ctx, key, off, n)

@@ -16,6 +16,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 	"sheaf/internal/testkit"
 )
@@ -41,7 +42,7 @@ func BenchmarkIndex(b *testing.B) {
 		began, cpu := time.Now(), used()
 		for i := range runs {
 			j := &job{Builder: builder, snap: snap, prev: &entry{state: state{N: int64(i)}}, gone: &withdrawn{}}
-			sorter := newSorter(b.TempDir(), builder.opt.SortMemory)
+			sorter := sortedrun.NewSorter(b.TempDir(), builder.opt.SortMemory, compareLines)
 			var line []byte
 			for range sizes[i] {
 				day++
@@ -50,7 +51,7 @@ func BenchmarkIndex(b *testing.B) {
 					testkit.Must(b, sorter.Add(line))
 				}
 			}
-			sorted, err := sorter.sorted()
+			sorted, err := sorter.Rows(ctx)
 			testkit.Must(b, err)
 			ref, err := j.makeRun(ctx, kindBuild, 0, sorted)
 			testkit.Must(b, err)

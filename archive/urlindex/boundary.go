@@ -20,11 +20,3 @@ const (
 	writePages  = "-pages"  // pages
 	writeState  = "-state"  // the log's new entry, which makes the run visible
 )
-
-// write performs one durable write, and calls Options.Boundary before and after it.
-func (b *Builder) write(name string, f func() error) error {
-	b.opt.Boundary(name, "before")
-	err := f()
-	b.opt.Boundary(name, "after")
-	return err
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -24,7 +25,7 @@ type Options struct {
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries and
 	// "before" or "after". A fault test stops the Builder in it.
-	Boundary func(write, when string)
+	Boundary sortedrun.Boundary
 }
 
 // Builder keeps the index of a catalog up to date. Several may run at once: the log of states
@@ -56,9 +57,6 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	}
 	if opt.Log == nil {
 		opt.Log = slog.Default()
-	}
-	if opt.Boundary == nil {
-		opt.Boundary = func(string, string) {}
 	}
 	return &Builder{opt: opt, catalog: c, store: st, states: statesOf(st)}
 }
@@ -174,7 +172,7 @@ func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry
 	if s.Runs == nil {
 		s.Runs = []runRef{}
 	}
-	err = b.write(string(s.Kind)+writeState, func() error {
+	err = b.opt.Boundary.Write(string(s.Kind)+writeState, func() error {
 		next, err = b.states.append(ctx, prev, s)
 		return err
 	})
@@ -195,7 +193,7 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	if e.Through > snap.Last() {
 		return false, fmt.Errorf("state %d covers line %d, the catalog ends at %d: %w", e.N, e.Through, snap.Last(), ErrOther)
 	}
-	full := fullLevel(e.Runs, b.opt.Fanout)
+	full := sortedrun.FullLevel(e.Runs, b.opt.Fanout, func(r runRef) int { return r.Level })
 	if e.Through == snap.Last() && e.Swept == e.Through && full == nil {
 		return false, nil
 	}
@@ -207,21 +205,6 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 		return true, j.follow(ctx)
 	}
 	return true, j.merge(ctx, full)
-}
-
-// fullLevel returns the runs of the lowest level that has fanout of them, or nil.
-func fullLevel(runs []runRef, fanout int) []runRef {
-	levels := make(map[int][]runRef)
-	for _, r := range runs {
-		levels[r.Level] = append(levels[r.Level], r)
-	}
-	var full []runRef
-	for _, level := range levels {
-		if len(level) >= max(fanout, 2) && (full == nil || level[0].Level < full[0].Level) {
-			full = level
-		}
-	}
-	return full
 }
 
 // job is one step of a builder, for one version of the catalog.
@@ -252,7 +235,7 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 
 // rewrite stores one run with the rows of several, without those that are erased or expired.
 func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
-	from := make([]rows, len(runs))
+	from := make([]sortedrun.Rows, len(runs))
 	for i, r := range runs {
 		s, err := openStream(ctx, j.store, r)
 		if err != nil {
@@ -261,5 +244,5 @@ func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (r
 		defer s.close()
 		from[i] = s
 	}
-	return j.makeRun(ctx, k, level, mergeRows(false, from...))
+	return j.makeRun(ctx, k, level, sortedrun.Merge(compareLines, from...))
 }

@@ -3,149 +3,94 @@ package urlindex
 import (
 	"bytes"
 	"context"
-	"sort"
+
+	"sheaf/archive/sortedrun"
 )
 
-// cursor walks the lines of one run within a range. It must not be used concurrently.
-type cursor struct {
-	run *run
-	in  Range
-
-	block int64 // number of the block that lines holds, from 0
-	lines *lines
-	i     int
-	at    []byte // the current line; nil at the end
+// walk is the lines of one run within a range, in the range's direction. It implements
+// sortedrun.Rows.
+type walk struct {
+	*sortedrun.Cursor
+	in   Range
+	done bool // the end of the range was reached
 }
 
-// begin returns a cursor on the first line of the range, in the range's direction.
-func (r *run) begin(ctx context.Context, in Range) (*cursor, error) {
-	c := &cursor{run: r, in: in}
-	start := c.start
-	if in.Reverse {
-		start = c.startReverse
-	}
-	if err := start(ctx); err != nil {
+// begin returns a walk on the first line of the range.
+func (r *run) begin(ctx context.Context, in Range) (*walk, error) {
+	w := &walk{Cursor: sortedrun.NewCursor(r), in: in}
+	if err := w.start(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.pass(ctx)
+	w.bound()
+	return w, w.skip(ctx)
 }
 
-// start moves to the first line at or after the lower bound.
-func (c *cursor) start(ctx context.Context) error {
-	bound := []byte(c.in.From)
-	if c.in.After != nil {
-		if h := c.in.After.head(); bytes.Compare(h, bound) > 0 {
-			bound = h
+// start moves to the first line within the range's bounds. It may lie a little before the line that
+// follows on In.After.
+func (w *walk) start(ctx context.Context) error {
+	bound := w.in.From
+	if w.in.Reverse {
+		bound = w.in.To
+	}
+	if w.in.After != nil {
+		head := string(w.in.After.head())
+		if !w.in.Reverse {
+			bound = max(bound, head)
+		} else if head += "!"; bound == "" || head < bound { // behind all lines of the same head
+			bound = head
 		}
 	}
-	n, err := c.run.find(ctx, string(bound))
-	if err != nil {
-		return err
-	}
-	if err := c.enter(ctx, n); err != nil {
-		return err
-	}
-	i := sort.Search(c.lines.len(), func(i int) bool { return bytes.Compare(c.lines.line(i), bound) >= 0 })
-	return c.stand(ctx, i)
-}
-
-// startReverse moves to the last line before the upper bound or In.After.
-func (c *cursor) startReverse(ctx context.Context) error {
-	bound := []byte(c.in.To)
-	if c.in.After != nil {
-		// Start behind all lines of the same URL key and second: pass skips those that are not
-		// wanted.
-		if h := append(c.in.After.head(), '!'); len(bound) == 0 || bytes.Compare(h, bound) < 0 {
-			bound = h
-		}
-	}
-	if len(bound) == 0 {
-		if err := c.enter(ctx, c.run.Blocks-1); err != nil {
-			return err
-		}
-		return c.stand(ctx, c.lines.len()-1)
-	}
-	n, err := c.run.find(ctx, string(bound))
-	if err != nil {
-		return err
-	}
-	if err := c.enter(ctx, n); err != nil {
-		return err
-	}
-	i := sort.Search(c.lines.len(), func(i int) bool { return bytes.Compare(c.lines.line(i), bound) >= 0 })
-	return c.stand(ctx, i-1)
-}
-
-// enter loads block n.
-func (c *cursor) enter(ctx context.Context, n int64) (err error) {
-	c.block = n
-	c.lines, err = c.run.lines(ctx, n)
-	return err
-}
-
-// stand moves to line i of the block. If i is outside, it moves to the neighbouring block.
-func (c *cursor) stand(ctx context.Context, i int) error {
 	switch {
-	case i < 0 && c.block > 0:
-		if err := c.enter(ctx, c.block-1); err != nil {
-			return err
-		}
-		i = c.lines.len() - 1
-	case i >= c.lines.len() && c.block+1 < c.run.Blocks:
-		if err := c.enter(ctx, c.block+1); err != nil {
-			return err
-		}
-		i = 0
-	case i < 0 || i >= c.lines.len():
-		c.at = nil
+	case !w.in.Reverse:
+		return w.Seek(ctx, bound)
+	case bound == "":
+		return w.SeekEnd(ctx)
+	}
+	return w.SeekBefore(ctx, bound)
+}
+
+// Row returns the current line, or nil at the end of the range.
+func (w *walk) Row() []byte {
+	if w.done {
 		return nil
 	}
-	c.i, c.at = i, c.lines.line(i)
-	return nil
+	return w.Cursor.Row()
 }
 
-// next moves to the next line of the range.
-func (c *cursor) next(ctx context.Context) error {
-	if err := c.step(ctx); err != nil {
+// Next moves to the next line of the range.
+func (w *walk) Next(ctx context.Context) error {
+	step := w.Cursor.Next
+	if w.in.Reverse {
+		step = w.Previous
+	}
+	if err := step(ctx); err != nil {
 		return err
 	}
-	c.bound()
+	w.bound()
 	return nil
-}
-
-func (c *cursor) step(ctx context.Context) error {
-	if c.in.Reverse {
-		return c.stand(ctx, c.i-1)
-	}
-	return c.stand(ctx, c.i+1)
 }
 
 // bound ends the walk at the end of the range.
-func (c *cursor) bound() {
-	if c.at == nil {
-		return
-	}
-	if !c.in.Reverse && c.in.To != "" && string(c.at) >= c.in.To || c.in.Reverse && string(c.at) < c.in.From {
-		c.at = nil
-	}
+func (w *walk) bound() {
+	row := w.Cursor.Row()
+	w.done = row == nil || !w.in.Reverse && w.in.To != "" && string(row) >= w.in.To || w.in.Reverse && string(row) < w.in.From
 }
 
-// pass skips the lines up to the position after which the range begins.
-func (c *cursor) pass(ctx context.Context) error {
-	c.bound()
-	if c.in.After == nil {
+// skip skips the lines up to the position after which the range begins.
+func (w *walk) skip(ctx context.Context) error {
+	if w.in.After == nil {
 		return nil
 	}
-	h := c.in.After.head()
-	for c.at != nil && bytes.HasPrefix(c.at, h) {
-		r, err := parseRow(c.at)
+	head := w.in.After.head()
+	for row := w.Row(); row != nil && bytes.HasPrefix(row, head); row = w.Row() {
+		r, err := parseRow(row)
 		if err != nil {
 			return err
 		}
-		if d := r.Position().Compare(*c.in.After); d > 0 && !c.in.Reverse || d < 0 && c.in.Reverse {
+		if d := r.Position().Compare(*w.in.After); d > 0 && !w.in.Reverse || d < 0 && w.in.Reverse {
 			return nil
 		}
-		if err := c.next(ctx); err != nil {
+		if err := w.Next(ctx); err != nil {
 			return err
 		}
 	}

@@ -13,13 +13,14 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
 // follow adds what is new in the catalog. New lines, up to a limit, become a run; runs with erased
 // records are rewritten. Each of the two is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
-	c := &collected{job: j, sorter: newSorter(j.opt.TempDir, j.opt.SortMemory), memory: semaphore.NewWeighted(indexMemory)}
+	c := &collected{job: j, sorter: sortedrun.NewSorter(j.opt.TempDir, j.opt.SortMemory, compareLines), memory: semaphore.NewWeighted(indexMemory)}
 	defer func() { err = errors.Join(err, c.sorter.Close()) }()
 	through, erased, err := c.collect(ctx)
 	if err != nil {
@@ -50,7 +51,7 @@ type collected struct {
 	memory *semaphore.Weighted
 
 	mu     sync.Mutex // guards what follows
-	sorter *sorter
+	sorter *sortedrun.Sorter
 	holes  []int64
 }
 
@@ -248,7 +249,7 @@ func (c *collected) build(ctx context.Context, through int64, swept bool) (*entr
 	if next.Record, err = catalog.RecordDigest(ctx, c.store, next.Version); err != nil {
 		return nil, err
 	}
-	sorted, err := c.sorter.sorted()
+	sorted, err := c.sorter.Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -303,8 +304,8 @@ func (j *job) holds(ctx context.Context, ref runRef, erased []catalog.Tombstone)
 		}
 		looked[key] = true
 		c, err := r.begin(ctx, Prefix(key))
-		for ; err == nil && c.at != nil; err = c.next(ctx) {
-			gone, err := j.gone.has(c.at)
+		for ; err == nil && c.Row() != nil; err = c.Next(ctx) {
+			gone, err := j.gone.has(c.Row())
 			if gone || err != nil {
 				return gone, err
 			}

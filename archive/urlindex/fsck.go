@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -140,27 +141,27 @@ func (c *check) run(ctx context.Context, ref runRef) error {
 			return fmt.Errorf("%s: block %d lies at %d, want %d", fileBlocks, b.number, b.offset, at)
 		}
 		at += b.length
-		l, err := r.lines(ctx, i)
+		l, err := r.Block(ctx, i)
 		if err != nil {
 			return err
 		}
-		if l.len() > blockRows || l.len() < blockRows && i < ref.Blocks-1 {
-			return fmt.Errorf("%s: block %d has %d rows", fileRows, b.number, l.len())
+		if l.Len() > blockRows || l.Len() < blockRows && i < ref.Blocks-1 {
+			return fmt.Errorf("%s: block %d has %d rows", fileRows, b.number, l.Len())
 		}
-		for k := range l.len() {
-			row, err := parseRow(l.line(k))
+		for k := range l.Len() {
+			row, err := parseRow(l.Row(k))
 			if err != nil {
 				return fmt.Errorf("%s, block %d: %w", fileRows, b.number, err)
 			}
-			if last != nil && compareLines(l.line(k), last) <= 0 {
-				return fmt.Errorf("%s, block %d: row of %.100q after %.100q", fileRows, b.number, head(l.line(k)), head(last))
+			if last != nil && compareLines(l.Row(k), last) <= 0 {
+				return fmt.Errorf("%s, block %d: row of %.100q after %.100q", fileRows, b.number, head(l.Row(k)), head(last))
 			}
-			last = append(last[:0], l.line(k)...)
+			last = append(last[:0], l.Row(k)...)
 			if c.deep {
 				c.sums[row.Seq] = c.sums[row.Seq].add(*row, 1)
 			}
 		}
-		n += int64(l.len())
+		n += int64(l.Len())
 	}
 	if n != ref.Rows || at != ref.Cdx.Size {
 		return fmt.Errorf("holds %d rows in %d bytes, the state says %d in %d", n, at, ref.Rows, ref.Cdx.Size)
@@ -174,14 +175,14 @@ func (c *check) digest(ctx context.Context, key string, f file) error {
 	if err != nil {
 		return err
 	}
-	h := newHashed(io.Discard)
+	h := sortedrun.NewOutput(io.Discard)
 	_, err = io.Copy(h, r)
 	if err := errors.Join(err, r.Close()); err != nil {
 		return err
 	}
-	got, err := h.finish()
-	if err == nil && got.SHA256 != f.SHA256 {
-		err = fmt.Errorf("%s: SHA-256 is %s, the state says %s", key[strings.LastIndexByte(key, '/')+1:], got.SHA256, f.SHA256)
+	got, err := h.Finish()
+	if err == nil && got != f.SHA256 {
+		err = fmt.Errorf("%s: SHA-256 is %s, the state says %s", key[strings.LastIndexByte(key, '/')+1:], got, f.SHA256)
 	}
 	return err
 }

@@ -115,9 +115,9 @@ func FuzzLists(f *testing.F) {
 			if checkLine([]byte(first)) == nil {
 				first = string(head([]byte(first)))
 			}
-			if l, err := parseLines(m, first); err == nil {
-				for i := range l.len() {
-					testkit.Must(t, checkLine(l.line(i)))
+			if l, err := parseRows(m, first); err == nil {
+				for i := range l.Len() {
+					testkit.Must(t, checkLine(l.Row(i)))
 				}
 			}
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
-	"sheaf/internal/linesort"
 	"sheaf/internal/scratch"
 )
 
 // makeRun writes rows to temporary files and stores them as a run, under a name that no other
 // attempt has. Nobody reads the run until a state names it. Without rows makeRun stores nothing.
-func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref runRef, err error) {
+func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
 	cdx, err := scratch.File(j.opt.TempDir)
 	if err != nil {
 		return ref, err
@@ -36,21 +36,18 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref ru
 	if err != nil {
 		return ref, err
 	}
-	for n := 0; from.line() != nil; n++ {
-		gone, err := j.gone.has(from.line())
+	for from.Row() != nil {
+		gone, err := j.gone.has(from.Row())
 		if err != nil {
 			return ref, err
 		}
 		if !gone {
-			if err := w.add(from.line()); err != nil {
+			if err := w.add(from.Row()); err != nil {
 				return ref, err
 			}
 		}
-		if err := from.next(ctx); err != nil {
+		if err := from.Next(ctx); err != nil {
 			return ref, err
-		}
-		if n%stride == 0 && ctx.Err() != nil {
-			return ref, context.Cause(ctx)
 		}
 	}
 	ref, pages, err := w.finish()
@@ -65,7 +62,9 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref ru
 		write string
 		data  io.ReaderAt
 	}{{writeRows, cdx}, {writeBlocks, idx}, {writePlaces, strings.NewReader(places)}, {writePages, bytes.NewReader(pages)}} {
-		err := j.write(string(k)+of.write, func() error { return j.put(ctx, objects[i], of.data) })
+		err := j.opt.Boundary.Write(string(k)+of.write, func() error {
+			return store.PutOwn(ctx, j.store, objects[i].Key, of.data, objects[i].Size)
+		})
 		if err != nil {
 			return ref, err
 		}
@@ -73,20 +72,11 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from rows) (ref ru
 	return ref, nil
 }
 
-// put stores an object whose name is unique to this attempt.
-func (b *Builder) put(ctx context.Context, o store.Info, data io.ReaderAt) error {
-	err := putAgain(ctx, b.store, o.Key, data, o.Size)
-	if errors.Is(err, store.ErrExists) {
-		return nil // stored by a wrapper's earlier try
-	}
-	return err
-}
-
-// stream reads all lines of a run once, in order.
+// stream reads all lines of a run once, in order. It implements sortedrun.Rows.
 type stream struct {
 	ref    runRef
 	object io.ReadCloser
-	lines  *linesort.Lines
+	lines  *sortedrun.Reader
 	rows   int64
 }
 
@@ -102,27 +92,29 @@ func openStream(ctx context.Context, st store.Store, ref runRef) (*stream, error
 	if err != nil {
 		return nil, errors.Join(s.failed(err), object.Close())
 	}
-	s.lines = linesort.From(z)
-	if err := s.next(ctx); err != nil {
+	s.lines = sortedrun.NewReader(z)
+	if err := s.Next(ctx); err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
 	return s, nil
 }
 
-func (s *stream) line() []byte { return s.lines.Line() }
+// Row returns the current line, or nil behind the last one.
+func (s *stream) Row() []byte { return s.lines.Row() }
 
-func (s *stream) next(ctx context.Context) error {
-	if err := s.lines.Next(); err != nil {
+// Next moves to the next line.
+func (s *stream) Next(ctx context.Context) error {
+	if err := s.lines.Next(ctx); err != nil {
 		return s.failed(err)
 	}
-	if s.lines.Line() == nil {
+	if s.Row() == nil {
 		if s.rows != s.ref.Rows {
 			return fmt.Errorf("%s/%s: has %d rows, the state says %d: %w", s.ref.Name, fileRows, s.rows, s.ref.Rows, ErrCorrupt)
 		}
 		return nil
 	}
 	s.rows++
-	if err := checkLine(s.lines.Line()); err != nil {
+	if err := checkLine(s.Row()); err != nil {
 		return fmt.Errorf("%s/%s, row %d: %w", s.ref.Name, fileRows, s.rows, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -17,7 +18,7 @@ type run struct {
 	runRef
 	store store.Store
 	cache *cache // nil: no cache
-	pages []page
+	pages []page // of cluster.idx
 }
 
 // openRun reads the list of a run's pages.
@@ -76,26 +77,12 @@ func (r *run) block(ctx context.Context, n int64) (block, error) {
 	return blocks[n%pageBlocks], nil
 }
 
-// lines is the rows of one block.
-type lines struct {
-	data []byte
-	ends []int32 // end of each row in data, including the newline
-}
+// Len returns the number of blocks.
+func (r *run) Len() int64 { return r.runRef.Blocks }
 
-func (l *lines) len() int { return len(l.ends) }
-
-// line returns row i without its newline. Callers must not change it.
-func (l *lines) line(i int) []byte {
-	start := int32(0)
-	if i > 0 {
-		start = l.ends[i-1]
-	}
-	return l.data[start : l.ends[i]-1]
-}
-
-// lines reads block n, from 0.
-func (r *run) lines(ctx context.Context, n int64) (*lines, error) {
-	return recall(r, part{number: n}, func() (*lines, int64, error) {
+// Block returns the rows of block n, from 0.
+func (r *run) Block(ctx context.Context, n int64) (*sortedrun.Block, error) {
+	return recall(r, part{number: n}, func() (*sortedrun.Block, int64, error) {
 		b, err := r.block(ctx, n)
 		if err != nil {
 			return nil, 0, err
@@ -105,37 +92,39 @@ func (r *run) lines(ctx context.Context, n int64) (*lines, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		l, err := parseLines(data, b.head)
+		rows, err := parseRows(data, b.head)
 		if err != nil {
 			return nil, 0, fmt.Errorf("%s, block %d, %d bytes at %d: %w", key, b.number, b.length, b.offset, err)
 		}
-		return l, int64(len(l.data) + 4*len(l.ends)), nil
+		return rows, rows.Size(), nil
 	})
 }
 
-// parseLines inflates a block and finds its lines. gzip checks the CRC-32 and the length.
-func parseLines(member []byte, first string) (*lines, error) {
+// parseRows inflates a block and checks its rows' form and order. gzip checks the CRC-32 and the
+// length.
+func parseRows(member []byte, first string) (*sortedrun.Block, error) {
 	src := bytes.NewReader(member)
 	z, err := gzip.NewReader(src)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrCorrupt)
 	}
 	z.Multistream(false)
-	l := new(lines)
-	if l.data, err = io.ReadAll(io.LimitReader(z, maxDecoded+1)); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, ErrCorrupt)
-	}
+	data, err := io.ReadAll(io.LimitReader(z, maxDecoded+1))
 	switch {
-	case len(l.data) > maxDecoded:
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", err, ErrCorrupt)
+	case len(data) > maxDecoded:
 		return nil, fmt.Errorf("more than %d bytes: %w", maxDecoded, ErrCorrupt)
 	case src.Len() > 0:
 		return nil, fmt.Errorf("%d bytes behind the gzip member: %w", src.Len(), ErrCorrupt)
-	case len(l.data) == 0 || l.data[len(l.data)-1] != '\n':
-		return nil, fmt.Errorf("does not end with a line: %w", ErrCorrupt)
+	}
+	rows, err := sortedrun.NewBlock(data, blockRows)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrCorrupt)
 	}
 	var last []byte
-	for at := 0; at < len(l.data); {
-		line := l.data[at : at+bytes.IndexByte(l.data[at:], '\n')]
+	for i := range rows.Len() {
+		line := rows.Row(i)
 		if err := checkLine(line); err != nil {
 			return nil, err
 		}
@@ -144,15 +133,13 @@ func parseLines(member []byte, first string) (*lines, error) {
 			return nil, fmt.Errorf("line of %.100q is out of its place: %w", h, ErrCorrupt)
 		}
 		last = h
-		at += len(line) + 1
-		l.ends = append(l.ends, int32(at))
 	}
-	return l, nil
+	return rows, nil
 }
 
-// find returns the number, from 0, of the block that a search for bound must begin in: the last one
-// that begins before bound, or the first block. Lines of the same head may be in several blocks.
-func (r *run) find(ctx context.Context, bound string) (int64, error) {
+// Find returns the number of the last block whose first line's head is before bound, or 0. Lines of
+// the same head may be in several blocks.
+func (r *run) Find(ctx context.Context, bound string) (int64, error) {
 	// Find the last page, then the last block, that begins before the bound.
 	i := sort.Search(len(r.pages), func(i int) bool { return r.pages[i].head >= bound }) - 1
 	if i < 0 {

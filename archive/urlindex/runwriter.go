@@ -1,14 +1,11 @@
 package urlindex
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
+	"sheaf/archive/sortedrun"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -17,7 +14,7 @@ import (
 // cluster.idx, and the list of pages in memory.
 type runWriter struct {
 	perBlock int
-	cdx, idx *hashed
+	cdx, idx *sortedrun.Output
 	z        *gzip.Writer
 
 	raw   []byte // the current block
@@ -30,34 +27,10 @@ type runWriter struct {
 	ref   runRef
 }
 
-// hashed is a file writer that computes the SHA-256 and the size.
-type hashed struct {
-	w    *bufio.Writer
-	hash hash.Hash
-	n    int64
-}
-
-func newHashed(w io.Writer) *hashed {
-	h := sha256.New()
-	return &hashed{w: bufio.NewWriterSize(io.MultiWriter(w, h), 256<<10), hash: h}
-}
-
-func (h *hashed) Write(data []byte) (int, error) {
-	n, err := h.w.Write(data)
-	h.n += int64(n)
-	return n, err
-}
-
-// finish flushes the file and returns its description.
-func (h *hashed) finish() (file, error) {
-	err := h.w.Flush()
-	return file{Size: h.n, SHA256: hex.EncodeToString(h.hash.Sum(nil))}, err
-}
-
 // newRunWriter returns a runWriter to two files, with perBlock lines in a block.
 func newRunWriter(cdx, idx io.Writer, perBlock int) (*runWriter, error) {
 	z, err := gzip.NewWriterLevel(nil, gzipLevel)
-	return &runWriter{perBlock: perBlock, cdx: newHashed(cdx), idx: newHashed(idx), z: z}, err
+	return &runWriter{perBlock: perBlock, cdx: sortedrun.NewOutput(cdx), idx: sortedrun.NewOutput(idx), z: z}, err
 }
 
 // gzipLevel is the compression level of the blocks.
@@ -95,9 +68,9 @@ func (w *runWriter) endBlock() error {
 		return err
 	}
 	w.ref.Blocks++
-	b := block{head: string(head(w.raw)), offset: w.cdx.n, length: int64(w.out.Len()), number: w.ref.Blocks}
+	b := block{head: string(head(w.raw)), offset: w.cdx.Size(), length: int64(w.out.Len()), number: w.ref.Blocks}
 	if len(w.page) == 0 {
-		w.at = page{head: b.head, offset: w.idx.n, first: b.number}
+		w.at = page{head: b.head, offset: w.idx.Size(), first: b.number}
 	}
 	w.page = appendBlock(w.page, b)
 	if w.raw, w.rows = w.raw[:0], 0; w.ref.Blocks%pageBlocks == 0 {
@@ -128,12 +101,18 @@ func (w *runWriter) finish() (ref runRef, pages []byte, err error) {
 	if err := w.endPage(); err != nil {
 		return ref, nil, err
 	}
-	if w.ref.Cdx, err = w.cdx.finish(); err != nil {
+	if w.ref.Cdx, err = described(w.cdx); err != nil {
 		return ref, nil, err
 	}
-	if w.ref.Idx, err = w.idx.finish(); err != nil {
+	if w.ref.Idx, err = described(w.idx); err != nil {
 		return ref, nil, err
 	}
 	w.ref.Pages = file{Size: int64(len(w.pages)), SHA256: digest(w.pages)}
 	return w.ref, w.pages, nil
+}
+
+// described completes a file and returns its description.
+func described(o *sortedrun.Output) (file, error) {
+	digest, err := o.Finish()
+	return file{Size: o.Size(), SHA256: digest}, err
 }

@@ -13,7 +13,7 @@ import (
 func (v *View) Split(ctx context.Context, in Range, blocks int64) ([]Position, error) {
 	var heads []string
 	for _, r := range v.runs {
-		n, err := r.find(ctx, in.From)
+		n, err := r.Find(ctx, in.From)
 		if err != nil {
 			return nil, fmt.Errorf("URL index: %w", err)
 		}

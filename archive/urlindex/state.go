@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -128,20 +126,6 @@ func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error
 		return nil, err
 	}
 	return &entry{s, digest(data)}, nil
-}
-
-// putAgain puts an object. After a failure, whose outcome is unknown, it puts once more: ErrExists
-// then means that the object is complete and durable.
-func putAgain(ctx context.Context, st store.Store, key string, r io.ReaderAt, size int64) error {
-	put := func() error { return st.Put(ctx, key, io.NewSectionReader(r, 0, size), size) }
-	failed := put()
-	if failed == nil || errors.Is(failed, store.ErrExists) || ctx.Err() != nil {
-		return failed
-	}
-	if err := put(); err != nil && !errors.Is(err, store.ErrExists) {
-		return failed
-	}
-	return nil
 }
 
 func digest(data []byte) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sheaf/archive/sortedrun"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -45,11 +46,8 @@ func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 			yield(nil, fmt.Errorf("URL index: %w", err))
 			return
 		}
-		for n := 0; m.line() != nil; n++ {
-			r, err := parseRow(m.line())
-			if err == nil && n%stride == 0 {
-				err = ctx.Err()
-			}
+		for m.Row() != nil {
+			r, err := parseRow(m.Row())
 			if err != nil {
 				yield(nil, fmt.Errorf("URL index: %w", err))
 				return
@@ -57,7 +55,7 @@ func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 			if !yield(r, nil) {
 				return
 			}
-			if err := m.next(ctx); err != nil {
+			if err := m.Next(ctx); err != nil {
 				yield(nil, fmt.Errorf("URL index: %w", err))
 				return
 			}
@@ -65,12 +63,9 @@ func (v *View) Rows(ctx context.Context, in Range) iter.Seq2[*Row, error] {
 	}
 }
 
-// stride is the number of rows between two checks of the context.
-const stride = 256
-
 // begin returns the merged rows of a range. It reads the first block of each run in parallel.
-func (v *View) begin(ctx context.Context, in Range) (*merged, error) {
-	from := make([]rows, len(v.runs))
+func (v *View) begin(ctx context.Context, in Range) (*sortedrun.Merged, error) {
+	from := make([]sortedrun.Rows, len(v.runs))
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
 	for i, r := range v.runs {
@@ -83,7 +78,11 @@ func (v *View) begin(ctx context.Context, in Range) (*merged, error) {
 	if err := load.Wait(); err != nil {
 		return nil, err
 	}
-	return mergeRows(in.Reverse, from...), nil
+	order := sortedrun.Order(compareLines)
+	if in.Reverse {
+		order = func(a, b []byte) int { return compareLines(b, a) }
+	}
+	return sortedrun.Merge(order, from...), nil
 }
 
 // Blocks returns the number of blocks, of at most BlockRows rows, that a range touches. It is a
@@ -91,13 +90,13 @@ func (v *View) begin(ctx context.Context, in Range) (*merged, error) {
 func (v *View) Blocks(ctx context.Context, in Range) (int64, error) {
 	total := int64(0)
 	for _, r := range v.runs {
-		first, err := r.find(ctx, in.From)
+		first, err := r.Find(ctx, in.From)
 		if err != nil {
 			return 0, fmt.Errorf("URL index: %w", err)
 		}
 		last := r.Blocks - 1
 		if in.To != "" {
-			if last, err = r.find(ctx, in.To); err != nil {
+			if last, err = r.Find(ctx, in.To); err != nil {
 				return 0, fmt.Errorf("URL index: %w", err)
 			}
 			if b, err := r.block(ctx, last); err != nil {

@@ -14,7 +14,7 @@ import (
 // A room may import its own packages and those of rooms on lower floors.
 var floors = []map[string]bool{
 	{"internal": true, "deploy": true},
-	{"archive/store": true},
+	{"archive/store": true, "archive/sortedrun": true},
 	{"archive": true},
 	{"archive/catalog": true},
 	{"archive/urlindex": true},

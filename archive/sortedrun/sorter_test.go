@@ -1,4 +1,4 @@
-package linesort
+package sortedrun
 
 import (
 	"bytes"
@@ -9,11 +9,10 @@ import (
 	"testing"
 )
 
-// With any memory limit all lines come back once, and each part is sorted, each time that Parts is
-// called.
+// With any memory limit all rows come back once, in order, each time that Rows is called.
 func TestSorter(t *testing.T) {
 	for _, limit := range []int{1, 100, 3000, 1 << 20} {
-		s := New(t.TempDir(), limit, bytes.Compare)
+		s := NewSorter(t.TempDir(), limit, bytes.Compare)
 		random := rand.New(rand.NewPCG(1, uint64(limit)))
 		var want []string
 		for range 200 {
@@ -33,33 +32,23 @@ func TestSorter(t *testing.T) {
 			t.Fatal(err)
 		}
 		slices.Sort(want)
-		if s.Len() != int64(len(want)) {
-			t.Errorf("limit %d: %d lines, want %d", limit, s.Len(), len(want))
+		if spilled := s.spill != nil; spilled != (limit < 1<<20) {
+			t.Errorf("limit %d: spilled is %t", limit, spilled)
 		}
 		for range 2 {
-			parts, err := s.Parts()
+			rows, err := s.Rows(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if limit < 1<<20 && len(parts) < 2 {
-				t.Errorf("limit %d: nothing was spilled", limit)
-			}
 			var got []string
-			for _, p := range parts {
-				begin := len(got)
-				for p.Line() != nil {
-					got = append(got, string(p.Line()))
-					if err := p.Next(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !slices.IsSorted(got[begin:]) {
-					t.Errorf("limit %d: a part is not in order", limit)
+			for rows.Row() != nil {
+				got = append(got, string(rows.Row()))
+				if err := rows.Next(t.Context()); err != nil {
+					t.Fatal(err)
 				}
 			}
-			slices.Sort(got)
 			if !slices.Equal(got, want) {
-				t.Errorf("limit %d: the lines that came back are not those added", limit)
+				t.Errorf("limit %d: the rows that came back are not those added, in order", limit)
 			}
 		}
 		if err := s.Close(); err != nil {

@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+
+	"sheaf/archive/sortedrun"
+)
+
+// table walks the rows of several runs as one, and seeks in them.
+type table struct {
+	*sortedrun.Merged
+	cursors []*sortedrun.Cursor
+}
+
+func openTable(runs []*run) *table {
+	return newTable(runs, func(r *run) sortedrun.Run { return r })
+}
+
+// openPassing is openTable for who goes through all rows once: readers beside it
+// keep the blocks that they use.
+func openPassing(runs []*run) *table {
+	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
+}
+
+func newTable(runs []*run, read func(*run) sortedrun.Run) *table {
+	t := &table{cursors: make([]*sortedrun.Cursor, len(runs))}
+	from := make([]sortedrun.Rows, len(runs))
+	for i, r := range runs {
+		t.cursors[i] = sortedrun.NewCursor(read(r))
+		from[i] = t.cursors[i]
+	}
+	t.Merged = sortedrun.Merge(bytes.Compare, from...)
+	return t
+}
+
+// seek stands on the first row at or behind key.
+func (t *table) seek(ctx context.Context, key string) error {
+	for _, c := range t.cursors {
+		if err := c.Seek(ctx, key); err != nil {
+			return err
+		}
+	}
+	t.Reset()
+	return ctx.Err()
+}
+
+// advance goes on to the first row at or behind key, which lies ahead of all
+// rows that were passed.
+func (t *table) advance(ctx context.Context, key string) error {
+	for _, c := range t.cursors {
+		if err := c.Advance(ctx, key); err != nil {
+			return err
+		}
+	}
+	t.Reset()
+	return ctx.Err()
+}
+
+// lastUnder passes all rows that begin with prefix, and gives the last of them;
+// the table stands on one.
+func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err error) {
+	for _, c := range t.cursors {
+		var at []byte
+		for beginsWith(c.Row(), prefix) {
+			at = c.Row()
+			if err := c.Next(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if at != nil && bytes.Compare(at, last) > 0 {
+			last = at
+		}
+	}
+	t.Reset()
+	return last, ctx.Err()
+}
+
+// under reports whether the table stands on a row that begins with prefix.
+func (t *table) under(prefix string) bool { return beginsWith(t.Row(), prefix) }
+
+// beginsWith is bytes.HasPrefix without making bytes of prefix.
+func beginsWith(row []byte, prefix string) bool {
+	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
+}
