@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"aead.dev/minisign"
+
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/manager/roster"
@@ -34,6 +36,19 @@ type operator struct {
 func release(t *testing.T, version string) string {
 	t.Helper()
 	return testkit.Build(t, "sheaf/cmd/robotd", "-trimpath=false", "-ldflags", "-s -w -X sheaf/robotd.Version="+version)
+}
+
+// newKey makes a release key without a password, as minisign -W does. TestReleaseKey of cmd/sheaf
+// has one with a password, which costs seconds each time that it is read.
+func newKey(t *testing.T) (path string) {
+	t.Helper()
+	_, private, err := minisign.GenerateKey(nil)
+	testkit.Must(t, err)
+	text, err := private.MarshalText()
+	testkit.Must(t, err)
+	path = filepath.Join(t.TempDir(), "release.key")
+	testkit.Must(t, os.WriteFile(path, text, 0o600))
+	return path
 }
 
 func serve(t *testing.T) *operator {
@@ -57,7 +72,6 @@ func serve(t *testing.T) *operator {
 func (o *operator) sheaf(args ...string) string {
 	o.t.Helper()
 	cmd := exec.Command(o.program, append(args, "--url", o.url, "--data", o.data)...)
-	cmd.Env = append(os.Environ(), "SHEAF_RELEASE_PASSWORD=correct horse")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		o.t.Fatalf("sheaf %q: %v\n%s", args, err, out)
@@ -92,10 +106,11 @@ func (o *operator) until(what string, holds func() bool) {
 // TestPartnerSite walks a robot's life on a bare machine: installed by the printed
 // line, installed again, upgraded by itself and by hand, removed.
 func TestPartnerSite(t *testing.T) {
+	testkit.Slow(t)
 	r := newRoot(t)
 	o := serve(t)
 	t.Setenv("CGO_ENABLED", "0") // of the robots' programs
-	key := filepath.Join(t.TempDir(), "release.key")
+	key := newKey(t)
 	if line := o.sheaf("robot", "add", "early"); !strings.HasPrefix(line, "robotd join "+o.url+" ") {
 		t.Errorf("without a release, robot add prints %q", line)
 	}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"aead.dev/minisign"
+
+	"sheaf/internal/testkit"
+)
+
+// TestReleaseKey: a new key is encrypted with the password in the environment, is found again with
+// it, and is not replaced. Without a password there is no new key.
+func TestReleaseKey(t *testing.T) {
+	testkit.Slow(t)
+	path := filepath.Join(t.TempDir(), "release.key")
+	t.Setenv(passwordVariable, "")
+	if _, err := makeOrReadKey(path); err == nil {
+		t.Error("a key was made without a password")
+	}
+	t.Setenv(passwordVariable, "correct horse")
+	made, err := makeOrReadKey(path)
+	testkit.Must(t, err)
+	text, err := os.ReadFile(path)
+	testkit.Must(t, err)
+	if !minisign.IsEncrypted(text) {
+		t.Error("the key is not encrypted")
+	}
+	found, err := makeOrReadKey(path)
+	testkit.Must(t, err)
+	if !found.Equal(made) {
+		t.Error("another key was found than was made")
+	}
+}
