@@ -31,7 +31,7 @@ func BenchmarkSplit(b *testing.B) {
 		testkit.Must(b, err)
 		size = n
 	}
-	h := newHouse(b)
+	h := newInstallation(b)
 	h.opt.Window = window.Never()
 	h.opt.Limits.Splitters = 1
 	h.open()
@@ -74,7 +74,7 @@ func BenchmarkSplitSmallHosts(b *testing.B) {
 	testkit.Must(b, f.Close())
 	for name, below := range map[string]int64{"own": 0, "packs": 1 << 20} {
 		b.Run(name, func(b *testing.B) {
-			h := newHouse(b)
+			h := newInstallation(b)
 			meter := store.NewMeter(h.store)
 			h.store, h.opt.Robots = meter, robots
 			h.opt.Window = window.Never()
@@ -107,9 +107,9 @@ func seconds(f func()) float64 {
 	return time.Since(start).Seconds()
 }
 
-// bigBatch makes a batch of at least size bytes from 50 hosts' pages of text that
-// deflates about as pages do.
-func bigBatch(b *testing.B, h *house, size int64) (*batchtest.Batch, string) {
+// bigBatch makes a batch of at least size bytes from the pages of 50 hosts. Their text compresses
+// about as well as real pages.
+func bigBatch(b *testing.B, h *installation, size int64) (*batchtest.Batch, string) {
 	const hosts, ratio = 50, 3
 	path := filepath.Join(h.opt.Dir, "upload")
 	f, err := os.Create(path)
@@ -136,7 +136,7 @@ func bigBatch(b *testing.B, h *house, size int64) (*batchtest.Batch, string) {
 	return batch, path
 }
 
-// words gives n bytes or so of text from a small vocabulary, with numbers between.
+// words returns about n bytes of text from a small vocabulary, with numbers between.
 func words(rnd *rand.Rand, n int) []byte {
 	var text []byte
 	for len(text) < n {
@@ -146,7 +146,7 @@ func words(rnd *rand.Rand, n int) []byte {
 	return text
 }
 
-// tarPerHost does the split as the 1999 distributor did: unpack, pack each host.
+// tarPerHost splits as the distributor of 1999 did: it unpacks, and packs each host.
 func tarPerHost(b *testing.B, batch, dir string) {
 	testkit.Must(b, os.MkdirAll(dir, 0o750))
 	run(b, "tar", "xzf", batch, "-C", dir)
@@ -166,10 +166,10 @@ func run(b testing.TB, name string, args ...string) {
 	}
 }
 
-// resetPeak makes the kernel forget the peak of this process's memory.
+// resetPeak resets the kernel's record of this process's peak memory.
 func resetPeak() error { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
-// peakMB is the most memory that was resident since, in MB.
+// peakMB returns the peak of resident memory since resetPeak, in MB.
 func peakMB(b *testing.B) float64 {
 	data, err := os.ReadFile("/proc/self/status")
 	testkit.Must(b, err)

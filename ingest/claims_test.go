@@ -14,12 +14,12 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// Collection leaves what a batch on its way has stored, for however long it
-// waits, and takes what an attempt of a refused batch had stored.
+// Collection keeps what a batch has stored that is not published yet, however long it waits. It
+// deletes what an attempt of a refused batch has stored.
 func TestCollectionKeepsClaims(t *testing.T) {
 	for name, packs := range map[string]split.Packs{"segments": {}, "packs": {Below: 1 << 20, Size: 1 << 20}} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newInstallation(t)
 			h.opt.Window, h.opt.Packs = window.Never(), packs
 			h.open().run()
 			waits := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 2), batchtest.Site("b.example.jp", 2))

@@ -23,8 +23,9 @@ import (
 
 var word = quarantine.Word{By: "tanaka", Note: "looked at it"}
 
-// quarantined brings a batch of a foreign host, sealed in the future, into quarantine.
-func (h *house) quarantined() *batchtest.Batch {
+// quarantined sends a batch of a host that is not the robot's, made in the future, and waits until
+// it is quarantined.
+func (h *installation) quarantined() *batchtest.Batch {
 	h.t.Helper()
 	h.robots.Foreign = []string{foreignHost}
 	b := batchtest.Make(h.t, h.robots, 1, batchtest.Site(foreignHost, 2))
@@ -36,7 +37,7 @@ func (h *house) quarantined() *batchtest.Batch {
 }
 
 func TestReleaseWaivesJudgements(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := h.quarantined()
 	h.signed(b, wire.ReasonClock)
 	row, err := h.in.Quarantine.Release(t.Context(), string(b.ID), word)
@@ -65,7 +66,7 @@ func TestReleaseWaivesJudgements(t *testing.T) {
 }
 
 func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := batchtest.Make(t, h.robots, 1, sites()...)
 	b.Data[100] ^= 1
 	h.accept(b)
@@ -86,7 +87,7 @@ func TestReleaseTriesFormatFaultsAgain(t *testing.T) {
 }
 
 func TestDiscard(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := h.quarantined()
 	row, err := h.in.Quarantine.Discard(t.Context(), string(b.ID), word)
 	testkit.Must(t, err)
@@ -114,14 +115,14 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestKilledWhileDeciding dies before and after each durable write of a decision
-// and asks for it again, as an operator without an answer does.
+// TestKilledWhileDeciding kills the service before and after each durable write of a decision, and
+// repeats the request, as an operator without an answer does.
 func TestKilledWhileDeciding(t *testing.T) {
 	for _, write := range stage.DecisionBoundaries() {
 		for _, when := range []string{"before", "after"} {
 			t.Run(write+" "+when, func(t *testing.T) {
 				t.Parallel()
-				h := newHouse(t).open().run()
+				h := newInstallation(t).open().run()
 				b := h.quarantined()
 				h.stop()
 				release := write == "restore" || write == "release"
@@ -154,7 +155,7 @@ func TestKilledWhileDeciding(t *testing.T) {
 }
 
 func TestDecisionsOverHTTP(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := h.quarantined()
 	router := mux.NewRouter()
 	h.in.Register(router, func(next http.Handler) http.Handler { return next })

@@ -23,7 +23,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// asked holds up whoever asks for the generation, as every import does, until its context ends.
+// asked blocks those who ask for the generation, as every import does, until their context ends.
 type asked struct {
 	ingest.Robots
 	asks, left chan struct{}
@@ -49,8 +49,8 @@ func smallTree(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// postImport sends a file as operators do.
-func postImport(ctx context.Context, t *testing.T, h *house, file []byte) (*http.Response, error) {
+// postImport sends a file as the command does.
+func postImport(ctx context.Context, t *testing.T, h *installation, file []byte) (*http.Response, error) {
 	router := mux.NewRouter()
 	h.in.Register(router, func(next http.Handler) http.Handler { return next })
 	server := httptest.NewServer(router)
@@ -62,15 +62,15 @@ func postImport(ctx context.Context, t *testing.T, h *house, file []byte) (*http
 	_, err = part.Write(file)
 	testkit.Must(t, err)
 	testkit.Must(t, form.Close())
-	body.Write(make([]byte, 16<<10)) // which nobody needs to read, as the end of a body in chunks
+	body.Write(make([]byte, 16<<10)) // nobody has to read it, like the end of a chunked body
 	req, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/v1/admin/imports", &body)
 	testkit.Must(t, err)
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	return http.DefaultClient.Do(req)
 }
 
-// converting lists what conversions have left.
-func (h *house) converting() (names []string) {
+// converting lists the temporary files of conversions.
+func (h *installation) converting() (names []string) {
 	entries, err := os.ReadDir(filepath.Join(h.opt.Dir, "converting"))
 	testkit.Must(h.t, err)
 	for _, e := range entries {
@@ -79,10 +79,10 @@ func (h *house) converting() (names []string) {
 	return names
 }
 
-// An import ends when the client leaves, and nothing of it stays.
+// An import ends when the client leaves, and no file of it is left.
 func TestImportEndsWithClient(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	robots := &asked{h.opt.Robots, make(chan struct{}), make(chan struct{})}
 	h.opt.Robots = robots
 	h.open()
@@ -95,10 +95,10 @@ func TestImportEndsWithClient(t *testing.T) {
 	testkit.Until(t, "nothing is left of the import", func() bool { return len(h.converting()) == 0 })
 }
 
-// The limits of foreign files hold for imports and for what robots drop.
+// The limits of foreign files hold for imports and for files that robots upload by FTP.
 func TestForeignLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.ForeignLimits = foreign.Limits{Entries: 1}
 	h.open()
 	resp, err := postImport(t.Context(), t, h, smallTree(t))

@@ -28,8 +28,9 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// house is an installation that a test stops, starts and looks into.
-type house struct {
+// installation is an Ingest with its database, store and folders, which a test starts, stops and
+// looks into.
+type installation struct {
 	t      testing.TB
 	dir    string
 	robots *batchtest.Robots
@@ -43,8 +44,8 @@ type house struct {
 	stop   func()
 }
 
-func newHouse(t testing.TB) *house {
-	h := &house{t: t, dir: t.TempDir(), robots: batchtest.NewRobots(t), stop: func() {}}
+func newInstallation(t testing.TB) *installation {
+	h := &installation{t: t, dir: t.TempDir(), robots: batchtest.NewRobots(t), stop: func() {}}
 	_, h.key, _ = ed25519.GenerateKey(nil)
 	fsStore, err := store.OpenFS(filepath.Join(h.dir, "objects"))
 	testkit.Must(t, err)
@@ -61,8 +62,8 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
-// open makes the Ingest anew, as a start of the service does.
-func (h *house) open() *house {
+// open makes a new Ingest, as a start of the service does.
+func (h *installation) open() *installation {
 	h.t.Helper()
 	var err error
 	h.cat, err = catalog.Open(h.t.Context(), h.store, catalog.Options{Location: h.opt.Zone, Now: h.opt.Now})
@@ -73,8 +74,8 @@ func (h *house) open() *house {
 	return h
 }
 
-// run lets it work until the test stops it.
-func (h *house) run() *house {
+// run runs the Ingest until stop is called.
+func (h *installation) run() *installation {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- h.in.Run(ctx) }()
@@ -87,14 +88,14 @@ func (h *house) run() *house {
 	return h
 }
 
-// upload lays a batch's bytes down as a receiver does.
-func (h *house) upload(b *batchtest.Batch) accept.Upload {
+// upload writes a batch's bytes to a file, as a receiver does.
+func (h *installation) upload(b *batchtest.Batch) accept.Upload {
 	path := filepath.Join(h.opt.Dir, "upload-"+wire.Digest(b.Data)[:8])
 	testkit.Must(h.t, os.WriteFile(path, b.Data, 0o600))
 	return accept.Upload{Batch: b.ID, Robot: batchtest.Robot, Protocol: "http", Path: path}
 }
 
-func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
+func (h *installation) accept(b *batchtest.Batch) *wire.Receipt {
 	h.t.Helper()
 	r, fresh, err := h.in.Acceptor.Accept(h.t.Context(), h.upload(b), b.Signed)
 	testkit.Must(h.t, err)
@@ -104,14 +105,14 @@ func (h *house) accept(b *batchtest.Batch) *wire.Receipt {
 	return r
 }
 
-// await waits for a batch to reach a state. How long that takes is not what its callers ask: the race detector on
-// a busy machine needs a minute for what else takes a second.
-func (h *house) await(id wire.BatchID, want wire.State) *wire.Receipt {
+// await waits until a batch reaches a state. The time limit is long: under the race detector on a
+// busy machine, what usually takes a second may take a minute.
+func (h *installation) await(id wire.BatchID, want wire.State) *wire.Receipt {
 	h.t.Helper()
 	return h.awaitFor(id, want, 2*time.Minute)
 }
 
-func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration) *wire.Receipt {
+func (h *installation) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration) *wire.Receipt {
 	h.t.Helper()
 	deadline := time.Now().Add(atMost)
 	for {
@@ -127,8 +128,8 @@ func (h *house) awaitFor(id wire.BatchID, want wire.State, atMost time.Duration)
 	}
 }
 
-// lines are the published lines of a host.
-func (h *house) lines(host string) []catalog.SegmentEntry {
+// lines returns the published entries of a host.
+func (h *installation) lines(host string) []catalog.SegmentEntry {
 	h.t.Helper()
 	s, err := h.cat.Pin(h.t.Context())
 	testkit.Must(h.t, err)
@@ -138,8 +139,8 @@ func (h *house) lines(host string) []catalog.SegmentEntry {
 	return lines
 }
 
-// verify reads a published segment back and checks all that the line says of it.
-func (h *house) verify(l catalog.SegmentEntry) {
+// verify reads a published segment and checks it against its entry.
+func (h *installation) verify(l catalog.SegmentEntry) {
 	h.t.Helper()
 	r, err := h.store.Open(h.t.Context(), l.Object, l.Offset, l.Length)
 	testkit.Must(h.t, err)
@@ -157,7 +158,7 @@ func (h *house) verify(l catalog.SegmentEntry) {
 }
 
 func TestBatchIsPublished(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.waseda.ac.jp", 20), batchtest.Site("a.example.jp:8080", 3))
 	h.accept(b)
 	r := h.await(b.ID, wire.StatePublished)
@@ -199,7 +200,7 @@ func TestBatchIsPublished(t *testing.T) {
 }
 
 func TestSameBatchAgain(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
 	h.accept(b)
 	h.await(b.ID, wire.StatePublished)
@@ -235,7 +236,7 @@ func wantRefusal(t *testing.T, err error, want wire.Reason) {
 }
 
 func TestAcceptRefuses(t *testing.T) {
-	h := newHouse(t).open()
+	h := newInstallation(t).open()
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("h.example.jp", 2))
 	t.Run("bad signature", func(t *testing.T) {
 		forged := batchtest.NewRobots(t).Sign(t, &batchtest.Batch{ID: b.ID, Data: b.Data, Manifest: b.Manifest})
@@ -264,42 +265,42 @@ func TestAcceptRefuses(t *testing.T) {
 	if r, _ := h.in.Acceptor.Receipt(t.Context(), b.ID); r != nil {
 		t.Errorf("the batch counts as accepted: %+v", r)
 	}
-	h.accept(b) // none of it was in the way of the good one
+	h.accept(b) // nothing of the above prevents the good one
 }
 
 func TestQuarantine(t *testing.T) {
 	flip := func(b *batchtest.Batch) { b.Data[len(b.Data)/3] ^= 0x40 }
 	for name, c := range map[string]struct {
 		want  wire.Reason
-		spoil func(t *testing.T, h *house, b *batchtest.Batch)
+		spoil func(t *testing.T, h *installation, b *batchtest.Batch)
 	}{
-		"damaged on the way": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) { flip(b) }},
-		"made corrupt": {wire.ReasonCorruptMember, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"damaged on the way": {wire.ReasonSHAMismatch, func(t *testing.T, h *installation, b *batchtest.Batch) { flip(b) }},
+		"made corrupt": {wire.ReasonCorruptMember, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			flip(b)
 			h.robots.Resign(t, b)
 		}},
-		"host's digest wrong": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"host's digest wrong": {wire.ReasonSHAMismatch, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			b.Manifest.Hosts[1].SHA256 = strings.Repeat("0", 64)
 			h.robots.Resign(t, b)
 		}},
-		"cut short": {wire.ReasonTruncated, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"cut short": {wire.ReasonTruncated, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			b.Data = b.Data[:len(b.Data)-len(archive.EndMember(0, 0))]
 			h.robots.Resign(t, b)
 		}},
-		"not assigned": {wire.ReasonHostNotAssigned, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"not assigned": {wire.ReasonHostNotAssigned, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			h.robots.Foreign = []string{"two.example.jp"}
 		}},
-		"from the future": {wire.ReasonClock, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"from the future": {wire.ReasonClock, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			b.Manifest.Created = time.Now().Add(48 * time.Hour)
 			h.robots.Resign(t, b)
 		}},
-		"another manifest inside": {wire.ReasonSHAMismatch, func(t *testing.T, h *house, b *batchtest.Batch) {
+		"another manifest inside": {wire.ReasonSHAMismatch, func(t *testing.T, h *installation, b *batchtest.Batch) {
 			b.Manifest.Generation = 7
 			h.robots.Resign(t, b)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t).open().run()
+			h := newInstallation(t).open().run()
 			bad := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 5), batchtest.Site("two.example.jp", 5))
 			c.spoil(t, h, bad)
 			h.accept(bad)
@@ -327,9 +328,9 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestExpress: what somebody waits for is published while the window is shut, and nothing else with it.
+// TestExpress: an express batch is published while the window is shut, and no other batch with it.
 func TestExpress(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Window = window.Never()
 	h.open().run()
 	day := batchtest.Make(t, h.robots, 1, batchtest.Site("day.example.jp", 1))
@@ -345,7 +346,7 @@ func TestExpress(t *testing.T) {
 }
 
 func TestPublishWindow(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Window = window.Never()
 	h.open().run()
 	one := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))

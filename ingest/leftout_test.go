@@ -11,20 +11,20 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// bomb is a host with more zeros than the test's service takes.
+// bomb returns a host with more zeros than the test's service accepts.
 func bomb(host string) batchtest.Host {
 	return batchtest.Host{Name: host, Each: func(yield func(batchtest.Page) bool) {
 		yield(batchtest.Page{Path: "/zeros.bin", Body: make([]byte, 3<<20)})
 	}}
 }
 
-// A host that is too much costs itself: the batch's others are published, and robot and operators
-// are told which host is missing.
+// Only a host that is too large is left out: the batch's others are published, and robot and
+// operators are told which host is missing.
 func TestBombCostsItsHostOnly(t *testing.T) {
 	for name, packs := range map[string]split.Packs{"objects": {}, "packs": allPacked} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t)
+			h := newInstallation(t)
 			h.opt.Packs, h.opt.Limits.Grace = packs, 1<<20
 			h.open().run()
 			b := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 2), bomb("b.example.jp"), batchtest.Site("c.example.jp", 2))
@@ -52,10 +52,10 @@ func TestBombCostsItsHostOnly(t *testing.T) {
 	}
 }
 
-// A batch of bombs is refused, and so is one with nothing else.
+// A batch of many bombs is refused, and so is one with nothing else.
 func TestBombsAreRefused(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Limits.Grace = 1 << 20
 	h.open().run()
 	hosts := []batchtest.Host{batchtest.Site("a.example.jp", 1)}

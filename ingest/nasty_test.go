@@ -21,34 +21,35 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// nasty is one bad batch: what makes it bad, and what a quarantine is to say.
+// nasty is a bad batch: how to make it, and what the quarantine must say about it.
 type nasty struct {
 	name  string
 	want  wire.Reason
 	entry string // in the detail
-	make  func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch
+	make  func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch
 }
 
-// inTar replaces the tar header of the first host's second page.
+// inTar returns a batch with other tar headers in the place of that of the first host's second
+// page.
 func inTar(name string, want wire.Reason, entry string, headers ...[]byte) nasty {
-	return nasty{name, want, entry, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+	return nasty{name, want, entry, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 		members := batchtest.Members(b.Range(0))
 		members[2] = batchtest.Member(bytes.Join(headers, nil), nil)
 		return h.robots.Reframe(t, b, bytes.Join(members, nil), b.Range(1))
 	}}
 }
 
-// inBytes changes the members of the first host.
+// inBytes returns a batch with other gzip members of the first host.
 func inBytes(name string, want wire.Reason, entry string, change func(members [][]byte) [][]byte) nasty {
-	return nasty{name, want, entry, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+	return nasty{name, want, entry, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 		members := change(batchtest.Members(b.Range(0)))
 		return h.robots.Reframe(t, b, bytes.Join(members, nil), b.Range(1))
 	}}
 }
 
-// afterEnd adds bytes behind the end of a good batch.
+// afterEnd returns a good batch with bytes behind its end.
 func afterEnd(name string, more func(b *batchtest.Batch) []byte) nasty {
-	return nasty{name, wire.ReasonCorruptMember, "_batch/manifest.json", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+	return nasty{name, wire.ReasonCorruptMember, "_batch/manifest.json", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 		b.Data = append(b.Data, more(b)...)
 		return h.robots.Resign(t, b)
 	}}
@@ -145,37 +146,37 @@ func corpus(t *testing.T) []nasty {
 		afterEnd("zeros behind", func(*batchtest.Batch) []byte { return make([]byte, 512) }),
 		afterEnd("one byte behind", func(*batchtest.Batch) []byte { return []byte{0} }),
 
-		{"bomb of a page", bomb, one, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"bomb of a page", bomb, one, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			return renamed(t, h, b, zeroPage(maxBody-1<<20))
 		}},
-		{"page too large", bomb, one, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"page too large", bomb, one, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			return renamed(t, h, b, zeroPage(maxBody+1))
 		}},
-		{"bomb of a manifest", bomb, "_batch/manifest.json", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"bomb of a manifest", bomb, "_batch/manifest.json", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			last := b.Manifest.Hosts[1]
 			b.Data = append(b.Data[:last.Offset+last.Length], batchtest.Tail(t, bytes.Repeat([]byte(" "), 65<<20))...)
 			return h.robots.Resign(t, b)
 		}},
-		{"damaged on its way", sha, "batch.tar.gz", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"damaged on its way", sha, "batch.tar.gz", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			b.Data[len(b.Data)/3] ^= 1
 			return b
 		}},
-		{"host's digest", sha, "two.example.jp", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"host's digest", sha, "two.example.jp", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			b.Manifest.Hosts[1].SHA256 = strings.Repeat("0", 64)
 			return h.robots.Resign(t, b)
 		}},
-		{"another manifest inside", sha, "_batch/manifest.json", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"another manifest inside", sha, "_batch/manifest.json", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			b.Manifest.Version = "other"
 			return h.robots.Resign(t, b)
 		}},
-		{"foreign host", wire.ReasonHostNotAssigned, foreignHost, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"foreign host", wire.ReasonHostNotAssigned, foreignHost, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			return renamed(t, h, b, batchtest.Site(one, 1), batchtest.Site(foreignHost, 1))
 		}},
-		{"sealed in the future", clock, "_batch/manifest.json", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"sealed in the future", clock, "_batch/manifest.json", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			b.Manifest.Created = time.Now().Add(48 * time.Hour)
 			return h.robots.Reframe(t, b, b.Range(0), b.Range(1))
 		}},
-		{"page of the future", clock, one, func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+		{"page of the future", clock, one, func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 			site := batchtest.Site(one, 1)
 			site.Start = time.Now().Add(48 * time.Hour)
 			return renamed(t, h, b, site)
@@ -184,15 +185,15 @@ func corpus(t *testing.T) []nasty {
 	return append(list, cuts(t)...)
 }
 
-// renamed makes another batch under b's ID.
-func renamed(t *testing.T, h *house, b *batchtest.Batch, hosts ...batchtest.Host) *batchtest.Batch {
+// renamed makes another batch with b's ID.
+func renamed(t *testing.T, h *installation, b *batchtest.Batch, hosts ...batchtest.Host) *batchtest.Batch {
 	var n int64
 	fmt.Sscan(string(b.ID[strings.LastIndexByte(string(b.ID), '-')+1:]), &n)
 	return batchtest.Make(t, h.robots, n, hosts...)
 }
 
-// cuts are batches that end at every boundary of members, in the middle of every
-// member and at every byte of the end member, each with a manifest made to fit.
+// cuts returns batches that end at every boundary of members, in the middle of every member, and at
+// every byte of the end member. Each has a manifest that fits.
 func cuts(t *testing.T) (list []nasty) {
 	sample := batchtest.Make(t, batchtest.NewRobots(t), 1, sites()...)
 	var at int64
@@ -211,9 +212,9 @@ func cuts(t *testing.T) (list []nasty) {
 	return list
 }
 
-// cutAt cuts so many bytes before the end.
+// cutAt cuts that many bytes before the end.
 func cutAt(name string, before int64) nasty {
-	return nasty{name, wire.ReasonTruncated, "", func(t *testing.T, h *house, b *batchtest.Batch) *batchtest.Batch {
+	return nasty{name, wire.ReasonTruncated, "", func(t *testing.T, h *installation, b *batchtest.Batch) *batchtest.Batch {
 		return h.robots.Cut(t, b, int64(len(b.Data))+before)
 	}}
 }
@@ -227,7 +228,7 @@ const maxBody = 4 << 20
 // TestNastyBatches sends one bad batch after another, each followed by a good one.
 func TestNastyBatches(t *testing.T) {
 	testkit.Slow(t)
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.robots.Foreign = []string{foreignHost}
 	h.opt.Limits.MaxBody, h.opt.Limits.Grace = maxBody, 1<<20
 	h.opt.Limits.Poll = 5 * time.Millisecond
@@ -255,8 +256,8 @@ func TestNastyBatches(t *testing.T) {
 	}
 }
 
-// kept checks that the quarantine holds the very batch.
-func (h *house) kept(id string, b *batchtest.Batch, want wire.Reason) {
+// kept checks that the quarantine holds the same bytes as the batch.
+func (h *installation) kept(id string, b *batchtest.Batch, want wire.Reason) {
 	h.t.Helper()
 	dir := filepath.Join(h.opt.Dir, "quarantine", id)
 	testkit.Until(h.t, "the batch is moved aside", func() bool { _, err := os.Stat(dir); return err == nil })
@@ -270,8 +271,8 @@ func (h *house) kept(id string, b *batchtest.Batch, want wire.Reason) {
 	}
 }
 
-// signed checks what the robot's receipt for the batch's bytes says.
-func (h *house) signed(b *batchtest.Batch, want wire.Reason) *wire.Receipt {
+// signed checks the robot's receipt for the batch's bytes.
+func (h *installation) signed(b *batchtest.Batch, want wire.Reason) *wire.Receipt {
 	h.t.Helper()
 	r, err := h.in.Acceptor.ReceiptFor(h.t.Context(), b.ID, b.Manifest.SHA256)
 	testkit.Must(h.t, err)
@@ -285,9 +286,9 @@ func (h *house) signed(b *batchtest.Batch, want wire.Reason) *wire.Receipt {
 	return r
 }
 
-// TestRefusedAtTheDoor: what may not even stand beside other batches under its ID.
+// TestRefusedAtTheDoor: uploads that are refused when the manifest comes.
 func TestRefusedAtTheDoor(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	first := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
 	forged := batchtest.NewRobots(t).Sign(t, &batchtest.Batch{ID: first.ID, Data: first.Data, Manifest: first.Manifest})
 	other := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 2))

@@ -20,10 +20,10 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// allPacked has every host of a test share objects.
+// allPacked puts all hosts of a test into packs.
 var allPacked = split.Packs{Below: 1 << 30, Size: 1 << 30}
 
-// packedSites are hosts out of their order, small ones and a larger one.
+// packedSites returns hosts that are not sorted, small ones and a larger one.
 func packedSites() []batchtest.Host {
 	return []batchtest.Host{
 		batchtest.Site("www.waseda.ac.jp", 2), batchtest.Site("192.0.2.7", 1), batchtest.Site("a.example.jp:8080", 2),
@@ -43,7 +43,7 @@ func TestPacks(t *testing.T) {
 		"small": {split.Packs{Below: 20_000, Size: 6_000}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newInstallation(t)
 			h.opt.Packs = c.packs
 			h.open().run()
 			b := batchtest.Make(t, h.robots, 1, packedSites()...)
@@ -71,8 +71,9 @@ func TestPacks(t *testing.T) {
 	}
 }
 
-// checkPacks holds packs against their lines: sorted across all, without gaps, within the size.
-func (h *house) checkPacks(packs map[string][]catalog.SegmentEntry, b *batchtest.Batch, size int64) {
+// checkPacks compares packs with their entries: sorted across all packs, without gaps, and within
+// the size.
+func (h *installation) checkPacks(packs map[string][]catalog.SegmentEntry, b *batchtest.Batch, size int64) {
 	h.t.Helper()
 	last := ""
 	for n := range len(packs) {
@@ -102,8 +103,8 @@ func (h *house) checkPacks(packs map[string][]catalog.SegmentEntry, b *batchtest
 	}
 }
 
-// fsck reads everything that is published.
-func (h *house) fsck() {
+// fsck checks all that is published.
+func (h *installation) fsck() {
 	h.t.Helper()
 	report, err := catalog.Fsck(h.t.Context(), h.store, catalog.FsckOptions{Deep: true, TempDir: h.t.TempDir()})
 	testkit.Must(h.t, err)
@@ -112,9 +113,9 @@ func (h *house) fsck() {
 	}
 }
 
-// A pack is a file that GNU tar lists and unpacks, told to go on behind end marks.
+// GNU tar lists and unpacks a pack if it is told to read on behind end marks.
 func TestPackIsTarGz(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Packs = allPacked
 	h.open().run()
 	b := batchtest.Make(t, h.robots, 1, packedSites()...)
@@ -139,9 +140,9 @@ func TestPackIsTarGz(t *testing.T) {
 	run(t, "gzip", "-t", pack)
 }
 
-// A batch that is refused at its last byte has stored nothing of its small hosts.
+// A batch that is refused at its last byte has stored no pack.
 func TestRefusedBatchStoresNoPack(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Packs = allPacked
 	h.open().run()
 	b := batchtest.Make(t, h.robots, 1, packedSites()...)
@@ -154,9 +155,9 @@ func TestRefusedBatchStoresNoPack(t *testing.T) {
 	}
 }
 
-// A store that fails in every way gets its pack in the end, from the start of it again.
+// A pack is sent again, from its start, after every way in which a store can fail.
 func TestPackIsSentAgain(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	tries := 0
 	fault := &storetest.Fault{Store: h.store, Decide: func(_, key string) storetest.Outcome {
 		if !strings.HasPrefix(key, "packs/") {
@@ -179,7 +180,7 @@ func TestPackIsSentAgain(t *testing.T) {
 
 // What is stored is what was verified: a batch file that changes in between is not packed.
 func TestBatchFileChangesBeforeItIsPacked(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Packs = allPacked
 	var b *batchtest.Batch
 	h.opt.Boundary = func(write, when string) {

@@ -21,13 +21,13 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// grave stops an Ingest at one boundary for good: no durable write happens after
-// it, as if the process had been killed there.
+// grave stops an Ingest at one boundary for ever: no durable write happens after it, as if the
+// process had been killed there.
 type grave struct {
 	write, when string
 
 	mu    sync.Mutex     // guards all below
-	dead  bool           // no write begins any more
+	dead  bool           // no write begins
 	under sync.WaitGroup // writes under way
 	died  chan struct{}
 }
@@ -52,24 +52,24 @@ func (g *grave) boundary(write, when string) {
 }
 
 // bury starts the service, lets act use it, and abandons it when it dies at the boundary.
-func (h *house) bury(write, when string, act func(*ingest.Ingest)) {
+func (h *installation) bury(write, when string, act func(*ingest.Ingest)) {
 	h.t.Helper()
 	g := &grave{write: write, when: when, died: make(chan struct{})}
 	h.opt.Boundary = g.boundary
 	h.open()
 	go h.in.Run(context.Background())
-	go act(h.in) // which may run when h has another
+	go act(h.in) // may still run when h.in is another
 	<-g.died
-	g.under.Wait() // what was being written when it died is written
+	g.under.Wait() // writes that had begun are finished
 	h.in.Die()
 	h.opt.Boundary = nil
 }
 
 func TestKilledAtEveryBoundary(t *testing.T) {
-	bad := []string{"quarantine", "move-aside"} // only a bad batch comes by; so does a failure
+	bad := []string{"quarantine", "move-aside"} // only a bad batch reaches these writes
 	for _, write := range stage.Boundaries() {
 		if write == "failure" || write == "keep" {
-			continue // TestStoreDown; of files without manifest, which test/crash has
+			continue // see TestStoreDown, and test/crash for files without manifest
 		}
 		for _, c := range []struct {
 			when  string
@@ -78,7 +78,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 			when := c.when
 			t.Run(fmt.Sprint(write, " ", when, ", packs below ", c.packs.Below), func(t *testing.T) {
 				t.Parallel()
-				h := newHouse(t)
+				h := newInstallation(t)
 				h.opt.Packs = c.packs
 				b := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 3), batchtest.Site("two.example.jp", 2))
 				want := wire.StatePublished
@@ -114,7 +114,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// downStore fails some puts of segments, now before and now after the deed.
+// downStore fails some puts of segments, before or after the object is stored.
 type downStore struct {
 	store.Store
 	puts int
@@ -140,7 +140,7 @@ func (s *downStore) Put(ctx context.Context, key string, r io.Reader, size int64
 }
 
 func TestStoreDown(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	down := &downStore{Store: h.store}
 	h.store = down
 	h.opt.Limits.Splitters = 1
@@ -156,7 +156,7 @@ func TestStoreDown(t *testing.T) {
 }
 
 func TestStoppedAndStartedAgain(t *testing.T) {
-	h := newHouse(t).open().run()
+	h := newInstallation(t).open().run()
 	one := batchtest.Make(t, h.robots, 1, batchtest.Site("one.example.jp", 1))
 	h.accept(one)
 	h.await(one.ID, wire.StatePublished)

@@ -14,15 +14,14 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// clocked runs f in a bubble of its own time, in which an installation opened in
-// the zone, with the publish window, has just begun its work at the given moment.
-// The clock on its wall can be set by jump; what elapses is not touched by that.
+// clocked runs f in a synctest bubble, with an installation that is started at the given moment
+// with that time zone and publish window. jump sets the wall clock; timers do not notice it.
 func clocked(t *testing.T, zone, publish, begin string, f func(t *testing.T, c *clock)) {
 	t.Helper()
 	polled(t, time.Minute, zone, publish, begin, f)
 }
 
-// polled is clocked for an installation that looks for work so often.
+// polled is clocked with another poll interval.
 func polled(t *testing.T, poll time.Duration, zone, publish, begin string, f func(t *testing.T, c *clock)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(moment(t, begin))) // a bubble begins in 2000
@@ -30,7 +29,7 @@ func polled(t *testing.T, poll time.Duration, zone, publish, begin string, f fun
 		testkit.Must(t, err)
 		w, err := window.Parse(publish)
 		testkit.Must(t, err)
-		c := &clock{house: newHouse(t)}
+		c := &clock{installation: newInstallation(t)}
 		c.opt.Zone, c.opt.Window, c.opt.Now = location, w, c.now
 		c.opt.Limits.Poll, c.opt.Limits.BackoffMin, c.opt.Limits.BackoffMax = poll, time.Second, time.Minute
 		c.open().run()
@@ -41,17 +40,17 @@ func polled(t *testing.T, poll time.Duration, zone, publish, begin string, f fun
 
 // clock is an installation with a clock that can be set.
 type clock struct {
-	*house
+	*installation
 	offset  atomic.Int64 // of the wall's clock, in nanoseconds
 	batches int64
 }
 
 func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
 
-// jump sets the clock.
+// jump moves the wall clock.
 func (c *clock) jump(by time.Duration) { c.offset.Add(int64(by)) }
 
-// until lets time pass to the moment that the clock will show.
+// until waits until the wall clock shows a time.
 func (c *clock) until(text string) {
 	c.t.Helper()
 	d := moment(c.t, text).Sub(c.now())
@@ -62,7 +61,7 @@ func (c *clock) until(text string) {
 	synctest.Wait()
 }
 
-// bring has a robot send a batch, which is then split.
+// bring accepts a batch and waits until it is split.
 func (c *clock) bring() *batchtest.Batch {
 	c.t.Helper()
 	c.batches++
@@ -103,17 +102,17 @@ func moment(t testing.TB, text string) time.Time {
 	return m
 }
 
-// The window opens by itself, to the second, and is shut again at its end; the
-// edition is named by the day in the service's zone.
+// The window opens and shuts by itself, to the second. The edition is named by the day in the
+// service's zone.
 func TestWindowOpensAndShuts(t *testing.T) {
 	testkit.Slow(t)
 	for _, c := range []struct {
 		name, zone, window string
-		begin              string // the first batch comes
-		opens              string // and is published
+		begin              string // when the first batch comes
+		opens              string // when it is published
 		edition            string
-		ends               string // a second one comes as the window shuts
-		again              string // and is published
+		ends               string // when a second one comes, as the window shuts
+		again              string // when that is published
 		next               string
 	}{
 		{"the distributor's hour", "Asia/Tokyo", "12:00-13:00 Asia/Tokyo",
@@ -158,8 +157,7 @@ func TestWindowOpensAndShuts(t *testing.T) {
 	}
 }
 
-// What comes while the window is open is published at once, in editions of the
-// day on which that happens.
+// A batch that comes while the window is open is published at once, in an edition of that day.
 func TestWindowAcrossMidnight(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "23:00-01:00 Asia/Tokyo", "2026-11-21T22:59:00+09:00", func(t *testing.T, k *clock) {
 		for _, c := range []struct{ at, edition string }{
@@ -179,8 +177,8 @@ func TestWindowAcrossMidnight(t *testing.T) {
 	})
 }
 
-// A clock that is set forward into the window, or through it, is noticed within
-// a poll; so is one that is set back out of it.
+// If the clock is set forward into the window, or through it, this is noticed within a poll. So is
+// one that is set back out of it.
 func TestClockJumps(t *testing.T) {
 	const poll = time.Minute
 	clocked(t, "Asia/Tokyo", "12:00-13:00 Asia/Tokyo", "2026-11-21T06:00:00+09:00", func(t *testing.T, k *clock) {
@@ -197,7 +195,7 @@ func TestClockJumps(t *testing.T) {
 		k.until("2026-11-22T12:00:00+09:00")
 		k.published(two, "20261122-2")
 
-		k.jump(-24 * time.Hour) // 12:00 of the day before: editions do not go back
+		k.jump(-24 * time.Hour) // 12:00 of the day before: the names of editions do not go back
 		three := k.bring()
 		k.published(three, "20261122-3")
 		k.jump(10 * time.Hour) // 22:00: through the end of the window
@@ -217,8 +215,8 @@ func TestClockJumps(t *testing.T) {
 	})
 }
 
-// A timer that was set for the opening does not open the window when the clock
-// has been set back meanwhile.
+// A timer that was set for the opening does not open the window if the clock was set back in the
+// meantime.
 func TestClockIsSetBackBeforeTheOpening(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "12:00-13:00 Asia/Tokyo", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		b := k.bring()
@@ -234,7 +232,7 @@ func TestClockIsSetBackBeforeTheOpening(t *testing.T) {
 	})
 }
 
-// A publication that has taken until the window shut waits for the next one.
+// If the window shuts while a publication is being prepared, it waits for the next one.
 func TestWindowShutsBeforeTheAppend(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "12:00-13:00 Asia/Tokyo", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		k.stop()
@@ -254,8 +252,7 @@ func TestWindowShutsBeforeTheAppend(t *testing.T) {
 	})
 }
 
-// A batch that waits after a failure is tried again soon, though the clock was
-// set back by days.
+// A batch that waits after a failure is tried again soon, also if the clock was set back by days.
 func TestClockIsSetBackDuringBackOff(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "always", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		k.stop()
@@ -279,7 +276,7 @@ func TestClockIsSetBackDuringBackOff(t *testing.T) {
 	})
 }
 
-// The lease of a process that stands still ends by time alone.
+// The lease of a process that stands still ends after its time.
 func TestLeaseEndsInTime(t *testing.T) {
 	clocked(t, "Asia/Tokyo", "always", "2026-11-21T11:30:00+09:00", func(t *testing.T, k *clock) {
 		k.stop()

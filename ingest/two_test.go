@@ -24,8 +24,8 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// beside is a second process on the same buffers, database file and store.
-func (h *house) beside() *house {
+// beside returns a second process on the same buffers, database and store.
+func (h *installation) beside() *installation {
 	h.t.Helper()
 	other := *h
 	var err error
@@ -38,14 +38,14 @@ func (h *house) beside() *house {
 	return other.open()
 }
 
-// twoHosts are what each batch of the tests below brings.
+// twoHosts returns the hosts of each batch in the tests below.
 func twoHosts(n int64) []batchtest.Host {
 	return []batchtest.Host{batchtest.Site(fmt.Sprintf("a%d.example.jp", n), 3), batchtest.Site(fmt.Sprintf("z%d.example.jp", n), 2)}
 }
 
-// watch pins and reads until stop is called: every batch that it sees it sees
-// whole, and every segment verifies.
-func (h *house) watch() (stop func()) {
+// watch reads versions of the catalog until stop is called. Every batch in a version must be whole,
+// and every segment must verify.
+func (h *installation) watch() (stop func()) {
 	var done atomic.Bool
 	var reading sync.WaitGroup
 	reads := 0
@@ -65,7 +65,7 @@ func (h *house) watch() (stop func()) {
 	}
 }
 
-func (h *house) readWhole() {
+func (h *installation) readWhole() {
 	ctx := context.Background()
 	s, err := h.cat.Pin(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *house) readWhole() {
 	}
 }
 
-func (h *house) readLine(ctx context.Context, l catalog.SegmentEntry) {
+func (h *installation) readLine(ctx context.Context, l catalog.SegmentEntry) {
 	r, err := h.store.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
 		h.t.Error(err)
@@ -109,8 +109,8 @@ func (h *house) readLine(ctx context.Context, l catalog.SegmentEntry) {
 	}
 }
 
-// once checks that each batch is published exactly once, as its receipt says.
-func (h *house) once(batches ...*batchtest.Batch) {
+// once checks that each batch is published exactly once, in the edition that its receipt names.
+func (h *installation) once(batches ...*batchtest.Batch) {
 	h.t.Helper()
 	for _, b := range batches {
 		r := h.await(b.ID, wire.StatePublished)
@@ -124,12 +124,12 @@ func (h *house) once(batches ...*batchtest.Batch) {
 	h.fsck()
 }
 
-// Two processes on one ledger split and publish the same batches, each batch
-// once, while a reader looks on.
+// Two processes with one ledger split and publish the same batches, each batch once, while a reader
+// reads.
 func TestTwoProcesses(t *testing.T) {
 	for name, packs := range map[string]split.Packs{"own": {}, "packs": allPacked} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newInstallation(t)
 			h.opt.Packs = packs
 			h.open()
 			other := h.beside()
@@ -161,16 +161,16 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// row tells what the ledger has of a batch.
-func (h *house) row(id wire.BatchID) (b ledger.Batch) {
+// row returns what the ledger has of a batch.
+func (h *installation) row(id wire.BatchID) (b ledger.Batch) {
 	h.t.Helper()
 	testkit.Must(h.t, h.db.QueryRowContext(h.t.Context(), `SELECT attempt, state FROM ingest_batches WHERE id = ?`, id).Scan(&b.Attempt, &b.State))
 	return b
 }
 
-// freeze makes the process stand still from its first write of that name on, as
-// one that is stopped or swapped out does, until it is let go.
-func (h *house) freeze(write string) (frozen <-chan struct{}, let func()) {
+// freeze stops the process's durable writes from the first one of that name on, as if it were
+// suspended, until let is called. It does not stop the renewal of leases.
+func (h *installation) freeze(write string) (frozen <-chan struct{}, let func()) {
 	at, on := make(chan struct{}), make(chan struct{})
 	freeze := sync.OnceFunc(func() { close(at) })
 	h.opt.Boundary = func(name, when string) {
@@ -186,11 +186,11 @@ func (h *house) freeze(write string) (frozen <-chan struct{}, let func()) {
 	return at, sync.OnceFunc(func() { close(on) })
 }
 
-// A splitter that stood still is fenced: another process has taken its batch over
-// after the lease, and nothing that the slow one does counts.
+// A splitter that stood still is fenced: another process has claimed its batch after the lease
+// ended, and nothing that the slow one does counts.
 func TestSlowSplitterIsFenced(t *testing.T) {
-	h := newHouse(t)
-	h.opt.Limits.Lease = time.Hour // a short one may end before the batch is staged, and the same process take it again
+	h := newInstallation(t)
+	h.opt.Limits.Lease = time.Hour // with a short one this process might claim it again before the other does
 	frozen, let := h.freeze("stage")
 	h.open().run()
 	defer let()
@@ -198,7 +198,7 @@ func TestSlowSplitterIsFenced(t *testing.T) {
 	h.accept(b)
 	<-frozen
 	h.opt.Boundary, h.opt.Limits.Lease = nil, time.Minute
-	h.opt.Now = func() time.Time { return time.Now().Add(90 * time.Minute) } // by the other's clock the lease is over
+	h.opt.Now = func() time.Time { return time.Now().Add(90 * time.Minute) } // by this clock the lease is over
 	other := h.beside().run()
 	defer other.stop()
 	testkit.Until(t, "the other splits it", func() bool { return other.row(b.ID).State != wire.StatePreSplit })
@@ -210,9 +210,9 @@ func TestSlowSplitterIsFenced(t *testing.T) {
 	}
 }
 
-// While its holder is at work a batch stays its own, however long that takes.
+// A batch stays with a process that works on it, however long that takes.
 func TestLeaseIsPutOff(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Limits.Lease = 100 * time.Millisecond
 	var slow sync.Once
 	h.store = &storetest.Fault{Store: h.store, Decide: func(_, key string) storetest.Outcome {
@@ -235,15 +235,15 @@ func TestLeaseIsPutOff(t *testing.T) {
 	h.once(b)
 }
 
-// What a process that died had claimed is taken up at once, by the next start and by
-// those that live, and what one that lives has claimed is not.
+// Batches that a process had claimed before it died are claimed by others at once: by its next
+// start, and by those that live. Batches of processes that live are not.
 func TestLeaseOfTheDead(t *testing.T) {
 	t.Run("by the next start", func(t *testing.T) { testLeaseOfTheDead(t, true) })
 	t.Run("by one that lives", func(t *testing.T) { testLeaseOfTheDead(t, false) })
 }
 
 func testLeaseOfTheDead(t *testing.T, restart bool) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Limits.Lease = time.Hour
 	h.opt.Limits.Poll = 20 * time.Millisecond
 	frozen, let := h.freeze("stage")
@@ -273,11 +273,10 @@ func testLeaseOfTheDead(t *testing.T, restart bool) {
 	}
 }
 
-// A publisher that stood still before the append: what it was about to publish
-// another has published, in another edition together with more. Both tell each
-// batch's robot the edition that has it.
+// A publisher stands still before the append. Meanwhile another publishes its batch in another
+// edition, together with more. Both processes tell each batch's robot the edition that has it.
 func TestSlowPublisher(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.opt.Leases = new(everybody)
 	frozen, let := h.freeze("publish")
 	h.open().run()
@@ -300,10 +299,10 @@ func TestSlowPublisher(t *testing.T) {
 	}
 }
 
-// A publisher whose token is no longer the highest is refused by the log itself,
-// and nothing of its batch is seen until it has a new one.
+// The catalog refuses a publisher whose token is not the highest, and readers see nothing of its
+// batch until it has a new token.
 func TestFencedPublisher(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	leases := new(everybody)
 	h.opt.Leases = leases
 	h.opt.Window = window.Never()
@@ -336,13 +335,13 @@ func TestFencedPublisher(t *testing.T) {
 }
 
 // publishElsewhere publishes another batch with a token.
-func (h *house) publishElsewhere(token int64) {
+func (h *installation) publishElsewhere(token int64) {
 	h.t.Helper()
 	_, err := h.cat.Publish(h.t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "import-1", SHA256: "00"}}, Token: token})
 	testkit.Must(h.t, err)
 }
 
-// everybody gives the lease to all who ask, at once: the worst that leases can do.
+// everybody gives the lease to all who ask, at once: the worst that a lease service can do.
 type everybody struct{ token atomic.Int64 }
 
 func (e *everybody) Do(ctx context.Context, _ string, f func(context.Context, int64) error) error {
@@ -357,9 +356,9 @@ func (e *everybody) Raise(_ context.Context, _ string, least int64) error {
 	}
 }
 
-// Of two processes that work as they should the second waits for its turn.
+// Of two publishers the second waits for its turn.
 func TestPublishersTakeTurns(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	frozen, let := h.freeze("publish")
 	h.open().run()
 	defer let()
@@ -377,10 +376,10 @@ func TestPublishersTakeTurns(t *testing.T) {
 	h.once(b)
 }
 
-// Where the leases' tokens begin anew, as after a backup is restored, the log has a
-// higher one; publishing goes on all the same.
+// If the tokens of leases begin again at 1, as after a backup is restored, the catalog has a higher
+// one. Publishing goes on all the same.
 func TestTokensBeginAnew(t *testing.T) {
-	h := newHouse(t)
+	h := newInstallation(t)
 	h.open()
 	h.publishElsewhere(1_000_000)
 	h.run()
@@ -390,13 +389,12 @@ func TestTokensBeginAnew(t *testing.T) {
 	h.once(b)
 }
 
-// A publish whose reply is lost is found out and not repeated, whichever of its
-// writes it was.
+// A publication whose answer is lost is found and not repeated, whichever of its writes it was.
 func TestPublishReplyIsLost(t *testing.T) {
 	for _, prefix := range []string{"batches/", "runs/", "catalog/"} {
 		for name, outcome := range map[string]storetest.Outcome{"happened": storetest.FailsButHappened, "failed": storetest.Fails} {
 			t.Run(prefix+" "+name, func(t *testing.T) {
-				h := newHouse(t)
+				h := newInstallation(t)
 				var faults atomic.Int64
 				h.store = &storetest.Fault{Store: h.store, Decide: func(_, key string) storetest.Outcome {
 					if strings.HasPrefix(key, prefix) && faults.Add(1) <= 2 {

@@ -11,15 +11,15 @@ import (
 	"sheaf/manager/copies"
 )
 
-// world is a host that several robots visit, each once a night at its own hour.
-type world struct {
+// simulation is a host that several robots visit, each once a night at its own hour.
+type simulation struct {
 	robots, nights, pages int
 	changes               func(page int) float64                            // a day
 	given                 func(robot, page, night int, truth string) string // what a robot is given of it
 	visits                []copies.Visit
 }
 
-func (w *world) play(seed uint64) []copies.Verdict {
+func (w *simulation) run(seed uint64) []copies.Verdict {
 	r := rand.New(rand.NewPCG(seed, 5))
 	for page := range w.pages {
 		version, last := 0, 0.0
@@ -60,8 +60,8 @@ func odd(list []copies.Verdict) (names []string) {
 func TestChangesAreExplainedByTime(t *testing.T) {
 	for _, robots := range []int{2, 3, 5} {
 		for _, rate := range []float64{0, 0.1, 1, 10, 1000} {
-			w := &world{robots: robots, nights: 6, pages: 200, changes: func(int) float64 { return rate }}
-			if list := w.play(uint64(robots)); len(odd(list)) > 0 {
+			w := &simulation{robots: robots, nights: 6, pages: 200, changes: func(int) float64 { return rate }}
+			if list := w.run(uint64(robots)); len(odd(list)) > 0 {
 				t.Errorf("%d robots, %v changes a day: %+v", robots, rate, list)
 			}
 		}
@@ -82,16 +82,16 @@ func TestFalsifiedPagesAreFound(t *testing.T) {
 			}
 			return truth
 		}
-		w := &world{robots: 3, nights: 1, pages: 100, changes: rates, given: given}
-		if list := w.play(1); !slices.Equal(odd(list), []string{"r1"}) {
+		w := &simulation{robots: 3, nights: 1, pages: 100, changes: rates, given: given}
+		if list := w.run(1); !slices.Equal(odd(list), []string{"r1"}) {
 			t.Errorf("%s, one night, three robots: %+v", name, list)
 		}
-		w = &world{robots: 3, nights: 4, pages: 100, changes: rates, given: given}
-		if list := w.play(2); !slices.Equal(odd(list), []string{"r1"}) {
+		w = &simulation{robots: 3, nights: 4, pages: 100, changes: rates, given: given}
+		if list := w.run(2); !slices.Equal(odd(list), []string{"r1"}) {
 			t.Errorf("%s, four nights, three robots: %+v", name, list)
 		}
-		w = &world{robots: 2, nights: 3, pages: 100, changes: rates, given: given}
-		if list := w.play(3); !slices.Contains(odd(list), "r1") {
+		w = &simulation{robots: 2, nights: 3, pages: 100, changes: rates, given: given}
+		if list := w.run(3); !slices.Contains(odd(list), "r1") {
 			t.Errorf("%s, two robots: %+v", name, list)
 		}
 	}
@@ -100,16 +100,16 @@ func TestFalsifiedPagesAreFound(t *testing.T) {
 // Pages that alternate, such as pages with changing advertisements, are no robot's fault.
 func TestPagesThatGoBackAreLeftOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
-	w := &world{robots: 3, nights: 10, pages: 100, changes: func(int) float64 { return 0 },
+	w := &simulation{robots: 3, nights: 10, pages: 100, changes: func(int) float64 { return 0 },
 		given: func(_, _, _ int, _ string) string { return fmt.Sprint(r.IntN(2)) }}
-	if list := w.play(1); len(odd(list)) > 0 {
+	if list := w.run(1); len(odd(list)) > 0 {
 		t.Errorf("%+v", list)
 	}
 }
 
 func TestWithoutPeersNothingIsJudged(t *testing.T) {
-	w := &world{robots: 1, nights: 5, pages: 10, changes: func(int) float64 { return 0 }}
-	if list := w.play(1); len(list) != 1 || list[0].Compared != 0 || list[0].Odd {
+	w := &simulation{robots: 1, nights: 5, pages: 10, changes: func(int) float64 { return 0 }}
+	if list := w.run(1); len(list) != 1 || list[0].Compared != 0 || list[0].Odd {
 		t.Errorf("%+v", list)
 	}
 	if list := copies.Judge(nil); len(list) != 0 {

@@ -21,10 +21,10 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// TestDatabaseAway stops PostgreSQL under a process that manages and ingests and two that
-// only serve. Consumers whose accounts were known go on at both nodes, by HTTP and FTP, for the
-// configured time; what they fetched is noted once the database is back, and all goes on.
-// The time that is waited for is 6 s, and in the long form 25 s.
+// TestDatabaseAway stops PostgreSQL under one process that manages and ingests and two that only
+// serve. For the configured time (6 s; 25 s in the long form) consumers with known accounts go on
+// at both nodes, by HTTP and FTP. What they fetch is recorded when the database is back, and
+// everything goes on.
 func TestDatabaseAway(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestDatabaseAway(t *testing.T) {
 	r := s.join("waseda", 2)
 	s.fetchList(r)
 	spool := newSpool(t)
-	bring := func(n int64) *cargo {
+	bring := func(n int64) *madeBatch {
 		c := r.make(t, n, 2, 4<<10, r.hosts[0])
 		testkit.Must(t, spool.add(c))
 		testkit.Must(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
@@ -106,23 +106,23 @@ func TestDatabaseAway(t *testing.T) {
 	}
 }
 
-// split is a service whose roles are in several processes.
+// split is a service whose roles run in several processes.
 type split struct {
-	*house          // as robots and operators see the head
-	head   *running // manages and ingests
-	nodes  []*running
+	*installation          // as robots and operators see the head
+	head          *running // manages and ingests
+	nodes         []*running
 }
 
-// newSplit starts one process that manages and ingests, and two that serve. offline is these two's
-// access.offline.
+// newSplit starts one process that manages and ingests, and two that serve. offline is
+// access.offline of these two.
 func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, more map[string]any) *split {
 	t.Helper()
-	s := &split{house: newHouse(t, "")}
+	s := &split{installation: newInstallation(t, "")}
 	maps.Copy(s.settings, more)
 	s.settings["database.url"] = database
 	delete(s.settings, "access.anonymous")
 	for n, roles := range []string{"manager,ingest", "serve", "serve"} {
-		h := *s.house
+		h := *s.installation
 		h.settings = maps.Clone(s.settings)
 		h.settings["roles"] = roles
 		if n > 0 {
@@ -131,7 +131,7 @@ func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, mor
 			h.settings["http.listen"], h.settings["download.listen"] = listen[0], listen[1]
 		}
 		h.log = fmt.Sprint(s.log, n)
-		p := &running{house: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
+		p := &running{installation: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
 		p.up()
 		if n == 0 {
 			s.head = p
@@ -143,7 +143,7 @@ func newSplit(t *testing.T, sheaf, database string, offline []time.Duration, mor
 	return s
 }
 
-// up begins a life of the process, and waits until it says that it is well.
+// up starts the process, and waits until it reports that it is well.
 func (h *running) up() {
 	h.t.Helper()
 	h.program.start()
@@ -172,7 +172,7 @@ func (h *running) health() (status int, health service.Health) {
 	return resp.StatusCode, health
 }
 
-// wants asks for a file of the tree and expects a status.
+// wants requests a file of the tree and expects a status.
 func (h *running) wants(status int, path, name, password string) error {
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url()+"/pub"+path, nil)
 	if err != nil {
@@ -195,7 +195,7 @@ func (h *running) wants(status int, path, name, password string) error {
 }
 
 // retrieve fetches a file by FTP, and compares it with what was sent.
-func (h *running) retrieve(path, name, password string, sent *cargo) {
+func (h *running) retrieve(path, name, password string, sent *madeBatch) {
 	h.t.Helper()
 	conn, err := ftp.Dial(h.settings["download.listen"].(string), ftp.DialWithTimeout(testkit.Patience))
 	testkit.Must(h.t, err)

@@ -21,13 +21,13 @@ import (
 	"sheaf/manager"
 )
 
-// program is one of ours as it is installed, started again and again.
+// program is one of Sheaf's programs as it is installed, which is started several times.
 type program struct {
 	t    *testing.T
 	path string
 	args []string
 	log  string
-	life *testkit.Process // the one that runs now, or the last one
+	life *testkit.Process // the process that runs now, or the last one
 }
 
 func (p *program) start() {
@@ -35,14 +35,15 @@ func (p *program) start() {
 	p.life = testkit.Start(p.t, p.log, exec.Command(p.path, p.args...))
 }
 
-// kill ends this life, if it has not ended.
+// kill kills the process, unless it has ended.
 func (p *program) kill() {
 	p.t.Helper()
 	p.life.Kill()
 	p.wait()
 }
 
-// wait waits for the end of this life, and reports whether the program came to its own good end.
+// wait waits for the end of the process, and reports whether the program ended by itself and
+// without an error.
 func (p *program) wait() bool {
 	p.t.Helper()
 	ended := make(chan error, 1)
@@ -84,7 +85,7 @@ func serveWeb(t *testing.T) *web {
 	return w
 }
 
-// pages gives what each host serves, by the names that the pages have in its archive.
+// pages returns what each host serves, by the names of the pages in its archive.
 func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 	all := map[string]map[string][]byte{}
 	for _, page := range w.Pages(1) {
@@ -100,8 +101,8 @@ func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 	return all
 }
 
-// TestBinaries kills the installed programs, the service and two robots, while the
-// robots crawl and hand in. In the end every page of every site is in the archives, once.
+// TestBinaries kills the installed programs, the service and two robots, while the robots crawl and
+// upload. In the end every page of every site is in the archives, once.
 func TestBinaries(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -112,7 +113,7 @@ func TestBinaries(t *testing.T) {
 	for _, pages := range want {
 		most = max(most, len(pages))
 	}
-	h := newHouse(t, "")
+	h := newInstallation(t, "")
 	server := &program{t: t, path: sheaf, log: h.log, args: []string{"serve"}}
 	for key, value := range h.settings {
 		server.args = append(server.args, "--set", fmt.Sprintf("%s=%v", key, value))
@@ -154,7 +155,7 @@ func TestBinaries(t *testing.T) {
 		}
 		return err
 	})
-	for _, p := range robots { // a robot that is to run once ends where its list is empty
+	for _, p := range robots { // a robot that runs once ends if its list is empty
 		p.kill()
 	}
 	testkit.Must(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
@@ -186,7 +187,7 @@ func TestBinaries(t *testing.T) {
 	t.Logf("%d kills of sheaf, %d of robotd; %d pages of %d hosts, %d batches", kills["sheaf"], kills["robotd"], len(w.Pages(1)), len(want), report.Batches)
 }
 
-// robotSettings writes a robot's settings: a crawl that lasts, in small batches.
+// robotSettings writes a robot's settings: a long crawl in small batches.
 func robotSettings(t *testing.T, w *web, data, by string, interval time.Duration) string {
 	text := fmt.Sprintf(`data: %s
 contact: https://robots.waseda.ac.jp/

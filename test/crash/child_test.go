@@ -1,11 +1,11 @@
-// Package crash kills the real service with SIGKILL, at every durable write of a
-// batch's way and at random, and checks what is there afterwards: every batch is
-// published exactly once, fsck is clean, and no reader saw half of anything.
+// Package crash kills the real service with SIGKILL, at every durable write of a batch and at
+// random moments, and checks what is there afterwards: every batch is published exactly once, fsck
+// finds no fault, and no reader saw half of anything.
 //
-// The service is the one that `sheaf serve` runs, put together by the same code
-// and in a process of its own: the test's binary, started again. The robots that
-// upload to it are robotd's own uploader over HTTP and FTP, beside some that cut
-// their connections. Nothing helps the service up again but starting it.
+// The service is the one that `sheaf serve` runs, built by the same code in a process of its own:
+// the test's binary, started again. The robots that upload to it are robotd's own uploader over
+// HTTP and FTP, and some that cut their connections. After a kill the service is only started
+// again.
 package crash
 
 import (
@@ -29,7 +29,7 @@ import (
 	"sheaf/internal/lease/etcdtest"
 )
 
-// childEnv holds the order with which the test's binary runs as a child.
+// childEnv is the environment variable with the order for a child process.
 const childEnv = "SHEAF_CRASH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -41,39 +41,39 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// SIGKILL takes nothing from the page cache, so a disk shows nothing here that memory does not.
+	// SIGKILL leaves the page cache as it is, so a disk would show no more than memory does.
 	if st, err := os.Stat(memory); err == nil && st.IsDir() && os.Getenv("TMPDIR") == "" {
 		os.Setenv("TMPDIR", memory)
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "10"); err != nil { // the cases wait for disks and one another, not for processors
+	if err := flag.Set("test.parallel", "10"); err != nil { // the cases wait for disks and each other, not for processors
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// memory is Linux's file system in memory; t.TempDir makes its directories there.
+// memory is Linux's file system in memory, where t.TempDir makes its directories.
 const memory = "/dev/shm"
 
-// order is what a child is to do.
+// order says what a child process does.
 type order struct {
 	Settings map[string]any // of the service
-	Keep     []string       // in place of the service: work on the catalog, alone
-	Ahead    time.Duration  // of the clock at that work
-	Host     string         // that is taken down by it
+	Keep     []string       // instead of serving: work on the catalog, alone
+	Ahead    time.Duration  // how far that work's clock is ahead
+	Host     string         // that this work takes down
 	Die      *death         // nil: live
 }
 
 // death is a boundary at which a process kills itself.
 type death struct {
 	Write, When string // of service.Boundaries, and "before" or "after"
-	Nth         int    // time that it comes by
-	Since       string // a write after which the counting begins; empty: at once
+	Nth         int    // count of passes of the boundary
+	Since       string // a write after which the count begins; empty: at once
 }
 
 func (d *death) String() string { return d.When + " " + d.Write }
 
-// hello is what a child tells when it serves.
+// hello is what a child prints when it serves.
 type hello struct {
 	service.Addresses
 	Token string
@@ -105,8 +105,8 @@ func child(text string) error {
 	return s.Run(context.Background())
 }
 
-// keep does what operators do to the catalog, one after the other. Its clock is ahead of
-// the lives before, and a day further with each collection.
+// keep does what operators do to the catalog, one after the other. Its clock is ahead of earlier
+// processes, and a day further with each collection.
 func keep(o order, r *reaper) error {
 	ctx := context.Background()
 	objects, err := store.OpenFS(filepath.Join(o.Settings["data"].(string), "store"))
@@ -145,14 +145,14 @@ func keep(o order, r *reaper) error {
 	return nil
 }
 
-// anything lets go of all that is old enough.
+// anything lets everything expire that is old enough.
 func anything(_ context.Context, _ []catalog.SegmentEntry, n int) ([]bool, error) {
 	return slices.Repeat([]bool{true}, n), nil
 }
 
-// reaper ends the process at a boundary. It is called from all of the service's goroutines.
+// reaper kills the process at a boundary. It is called from all goroutines of the service.
 type reaper struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards all below
 	death *death
 	seen  int
 }
@@ -181,16 +181,16 @@ func (r *reaper) boundary(write, when string) {
 	if r.seen++; r.seen < max(d.Nth, 1) {
 		return
 	}
-	// The lock is held to the end, so nobody passes another boundary.
+	// The lock is held to the end, so no goroutine passes another boundary.
 	fmt.Println(diedAt, d)
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-// diedAt begins the line with which a child tells that it dies by itself.
+// diedAt begins the line that a child prints before it kills itself.
 const diedAt = "died"
 
-// obey arms the deaths that the parent sends, and ends when the parent is gone.
+// obey receives deaths from the parent, and ends when the parent is gone.
 func (r *reaper) obey(orders *bufio.Scanner) {
 	for orders.Scan() {
 		var d death

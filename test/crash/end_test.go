@@ -24,27 +24,27 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// checkEnd is what must hold in the end, whatever happened before: it looks at the
-// living service as its users do, ends its life, and looks at what is left on disk.
-func (h *house) checkEnd(sheaf string, cargoes []*cargo) {
+// checkEnd checks what must hold in the end, whatever happened before. It looks at the running
+// service as its users do, kills it, and looks at what is left on disk.
+func (h *installation) checkEnd(sheaf string, batches []*madeBatch) {
 	h.t.Helper()
-	h.checkBuffers(cargoes)
-	h.checkDownloads(cargoes)
+	h.checkBuffers(batches)
+	h.checkDownloads(batches)
 	h.kill()
-	h.checkCatalog(cargoes)
+	h.checkCatalog(batches)
 	report := h.fsck(sheaf)
-	if good := published(cargoes); report.Batches != int64(len(good)) || report.Segments != report.Verified {
+	if good := published(batches); report.Batches != int64(len(good)) || report.Segments != report.Verified {
 		h.t.Errorf("fsck finds %d batches of %d, and verified %d of %d segments", report.Batches, len(good), report.Verified, report.Segments)
 	}
 }
 
-func published(cargoes []*cargo) []*cargo {
-	return slices.DeleteFunc(slices.Clone(cargoes), func(c *cargo) bool { return c.bad })
+func published(batches []*madeBatch) []*madeBatch {
+	return slices.DeleteFunc(slices.Clone(batches), func(c *madeBatch) bool { return c.bad })
 }
 
-// checkBuffers waits until collection has emptied the buffers. Nothing may stay there but
-// bad batches, in the quarantine and as they were sent, and no temporary file anywhere.
-func (h *house) checkBuffers(cargoes []*cargo) {
+// checkBuffers waits until collection has emptied the buffers. Only bad batches may stay, in the
+// quarantine and as they were sent, and no temporary file anywhere.
+func (h *installation) checkBuffers(batches []*madeBatch) {
 	h.t.Helper()
 	buffers := filepath.Join(h.data, "buffers")
 	testkit.Eventually(h.t, "the buffers are emptied", func() error {
@@ -54,7 +54,7 @@ func (h *house) checkBuffers(cargoes []*cargo) {
 		return nil
 	})
 	kept := names(h.t, buffers+"/quarantine")
-	for _, c := range cargoes {
+	for _, c := range batches {
 		dir := filepath.Join(buffers, "quarantine", string(c.ID))
 		at := slices.Index(kept, dir)
 		switch {
@@ -86,12 +86,12 @@ func (h *house) checkBuffers(cargoes []*cargo) {
 	}
 }
 
-// checkDownloads fetches all of every host, by HTTP and by FTP, and compares it
-// with what was uploaded: every page once, byte for byte. Where hosts are named, only theirs.
-func (h *house) checkDownloads(cargoes []*cargo, only ...string) {
+// checkDownloads fetches all of every host, by HTTP and by FTP, and compares it with what was
+// uploaded: every page once, byte for byte. If hosts are named, it checks only these.
+func (h *installation) checkDownloads(batches []*madeBatch, only ...string) {
 	h.t.Helper()
 	want := map[string]map[string][]byte{} // by host and name in the tar
-	for _, c := range published(cargoes) {
+	for _, c := range published(batches) {
 		for _, p := range c.pages {
 			if len(only) > 0 && !slices.Contains(only, p.host) {
 				continue
@@ -115,13 +115,14 @@ func (h *house) checkDownloads(cargoes []*cargo, only ...string) {
 		h.comparePages("ftp", host, data, pages)
 		h.comparePages("http", host, h.get("/pub"+path), pages)
 	}
-	for _, c := range published(cargoes) {
+	for _, c := range published(batches) {
 		h.checkMembers(c, only)
 	}
 }
 
-// checkMembers fetches each host's share of a batch in the form in which it was sent, and compares the bytes.
-func (h *house) checkMembers(c *cargo, only []string) {
+// checkMembers fetches each host's part of a batch in the form in which it was sent, and compares
+// the bytes.
+func (h *installation) checkMembers(c *madeBatch, only []string) {
 	h.t.Helper()
 	var row struct{ Edition string }
 	testkit.Must(h.t, h.operate(http.MethodGet, "/v1/admin/batches/"+string(c.ID), nil, &row))
@@ -135,7 +136,7 @@ func (h *house) checkMembers(c *cargo, only []string) {
 	}
 }
 
-func (h *house) get(path string) []byte {
+func (h *installation) get(path string) []byte {
 	h.t.Helper()
 	resp := h.ask(http.MethodGet, path, nil, nil, nil)
 	data, err := io.ReadAll(resp.Body)
@@ -143,7 +144,7 @@ func (h *house) get(path string) []byte {
 	return data
 }
 
-func (h *house) comparePages(protocol, host string, tarGz []byte, want map[string][]byte) {
+func (h *installation) comparePages(protocol, host string, tarGz []byte, want map[string][]byte) {
 	h.t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(tarGz))
 	testkit.Must(h.t, err)
@@ -173,17 +174,17 @@ func (h *house) comparePages(protocol, host string, tarGz []byte, want map[strin
 	}
 }
 
-// checkCatalog reads the catalog from the store, as another node would: each batch is
-// named by one version, with each of its hosts once.
-func (h *house) checkCatalog(cargoes []*cargo) {
+// checkCatalog reads the catalog from the store, as another node would. Each batch must be in one
+// version, with each of its hosts once.
+func (h *installation) checkCatalog(batches []*madeBatch) {
 	h.t.Helper()
 	objects, err := store.OpenFS(filepath.Join(h.data, "store"))
 	testkit.Must(h.t, err)
 	defer objects.Close()
-	h.checkCatalogIn(objects, cargoes)
+	h.checkCatalogIn(objects, batches)
 }
 
-func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
+func (h *installation) checkCatalogIn(objects store.Store, batches []*madeBatch) {
 	h.t.Helper()
 	c, err := catalog.Open(h.t.Context(), objects, catalog.Options{})
 	testkit.Must(h.t, err)
@@ -200,7 +201,7 @@ func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
 			lines[l.Batch] = append(lines[l.Batch], l)
 		}
 	}
-	for _, c := range published(cargoes) {
+	for _, c := range published(batches) {
 		v, ok, err := s.Batch(h.t.Context(), string(c.ID))
 		if err != nil || !ok {
 			h.t.Errorf("batch %s is not in the catalog: %v", c.ID, err)
@@ -215,9 +216,9 @@ func (h *house) checkCatalogIn(objects store.Store, cargoes []*cargo) {
 	}
 }
 
-// whole says what is wrong with the public lines of a batch: they must be of one
-// version, each host of the batch once, and none else.
-func whole(c *cargo, lines []catalog.SegmentEntry) error {
+// whole returns what is wrong with the public entries of a batch. They must be of one version, each
+// host of the batch once, and no other.
+func whole(c *madeBatch, lines []catalog.SegmentEntry) error {
 	var want, got []string
 	for _, host := range c.Manifest.Hosts {
 		want = append(want, host.Name)
@@ -237,8 +238,8 @@ func whole(c *cargo, lines []catalog.SegmentEntry) error {
 	return nil
 }
 
-// fsck runs the operator's command over the dead service's data. It must find no fault.
-func (h *house) fsck(sheaf string, settings ...string) (report catalog.Report) {
+// fsck runs the operator's command on the data of the killed service. It must find no fault.
+func (h *installation) fsck(sheaf string, settings ...string) (report catalog.Report) {
 	h.t.Helper()
 	out, err := exec.Command(sheaf, append([]string{"fsck", "--deep", "--json", "--data", h.data}, settings...)...).Output()
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestEtcdLeaderKilled has two `sheaf serve` publish and collect under leases of an etcd
-// cluster of five, whose leader is killed again and again, and once two members at a time.
-// It reports how long after each kill a batch that was brought since was public, and a
-// collection done. It kills three times, and in the long form as long as runTime says.
+// TestEtcdLeaderKilled runs two `sheaf serve` that publish and collect under leases of an etcd
+// cluster of five. The cluster's leader is killed again and again, and once two members at a time.
+// The test reports how long after each kill a new batch was public and a collection done. It kills
+// three times, or in the long form for runTime.
 func TestEtcdLeaderKilled(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestEtcdLeaderKilled(t *testing.T) {
 		dead := []*etcdtest.Member{cluster.Leader(t)}
 		at.restart()
 		dead[0].Kill(t)
-		if len(kills) == 1 { // the bare majority is left
+		if len(kills) == 1 { // a bare majority is left
 			dead = append(dead, cluster.Leader(t))
 			at.restart()
 			dead[1].Kill(t)

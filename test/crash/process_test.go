@@ -15,15 +15,15 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// process is one life of the service.
+// process is one process of the service.
 type process struct {
 	hello
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	died chan string // what it told when it died by itself; empty where it was killed
+	died chan string // receives where it killed itself; "" if it was killed
 }
 
-// start runs the test's binary as a child. It is killed at the test's end at the latest.
+// start runs the test's binary as a child. It is killed at the end of the test, if not before.
 func start(t testing.TB, o order, log string) *process {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -50,7 +50,7 @@ func start(t testing.TB, o order, log string) *process {
 	return p
 }
 
-// listen reads what the child tells, and waits for its end.
+// listen reads what the child prints, and waits for its end.
 func (p *process) listen(out io.Reader, greeted chan<- bool) {
 	last := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -68,7 +68,7 @@ func (p *process) listen(out io.Reader, greeted chan<- bool) {
 	greeted <- false // it died before it served
 }
 
-// await waits until the process has died, and gives the boundary where it did.
+// await waits until the process has killed itself, and returns the boundary.
 func (p *process) await(t testing.TB, log string) string {
 	t.Helper()
 	select {
@@ -81,7 +81,7 @@ func (p *process) await(t testing.TB, log string) string {
 	}
 }
 
-// kill ends the process as a power cut would, and waits for its end.
+// kill kills the process, as a power cut would, and waits for its end.
 func (p *process) kill() string {
 	_ = p.cmd.Process.Kill() // it may be dead
 	at := <-p.died
@@ -89,20 +89,20 @@ func (p *process) kill() string {
 	return at
 }
 
-// doom orders the living process to die at a boundary.
+// doom orders the process to kill itself at a boundary.
 func (p *process) doom(d death) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Fprintln(p.in, string(text)) // in vain where it has died meanwhile
+	fmt.Fprintln(p.in, string(text)) // in vain if it has died
 }
 
-// copyTree copies a directory that nobody writes to.
+// copyTree copies a directory that no process writes to.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
 	testkit.Must(t, os.CopyFS(to, os.DirFS(from)))
-	// What is private stays so, or the service would have to wonder.
+	// Private directories stay private: the service checks it.
 	testkit.Must(t, os.Chmod(to, 0o700))
 }
 

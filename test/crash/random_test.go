@@ -15,8 +15,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// long reports whether the tests are to take as long as in CI. They say of themselves what is less
-// by default.
+// long reports whether the tests take as long as in CI. Each test says what is less by default.
 func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" || os.Getenv("SHEAF_CRASH_SECONDS") != "" }
 
 // notShort skips a test that takes many seconds.
@@ -35,9 +34,9 @@ func atLeast() int {
 	return 2
 }
 
-// runTime returns how long the robots work while programs are killed: 3 s, in the long form 15 s, or
-// as many seconds as SHEAF_CRASH_SECONDS says. TestKilledAtRandom goes on where a busy machine has not
-// met every state by then, for a longest time, and fails after that.
+// runTime returns how long the robots work while programs are killed: 3 s, in the long form 15 s,
+// or SHEAF_CRASH_SECONDS. TestKilledAtRandom goes on longer if the kills have not met every state
+// by then, which happens on a busy machine, and fails after a longest time.
 func runTime(t testing.TB) time.Duration {
 	switch text := os.Getenv("SHEAF_CRASH_SECONDS"); {
 	case text != "":
@@ -50,7 +49,7 @@ func runTime(t testing.TB) time.Duration {
 	return 3 * time.Second
 }
 
-// states are those of a batch that a kill can meet, with the writes at which it is sure to.
+// states are those of a batch that a kill can meet, with the writes at which it certainly does.
 var states = []struct {
 	name   string
 	deaths []death
@@ -70,15 +69,15 @@ var states = []struct {
 		{Write: "ingest/move-aside", When: "before"}, {Write: "ingest/move-aside", When: "after"}}},
 }
 
-// TestKilledAtRandom kills the service again and again while robots upload to it, by
-// HTTP and FTP, over connections that break, and with bad batches among the good. Half
-// of the kills come at any moment; half at a write of the state that was met least.
+// TestKilledAtRandom kills the service again and again while robots upload to it, by HTTP and FTP,
+// over connections that break, good batches and bad ones. Half of the kills come at any moment,
+// half at a write of the state that was met least often.
 func TestKilledAtRandom(t *testing.T) {
 	notShort(t)
 	t.Parallel()
 	sheaf := testkit.Build(t, "sheaf/cmd/sheaf")
-	h := newHouse(t, "").start(nil)
-	f := &fleet{house: h}
+	h := newInstallation(t, "").start(nil)
+	f := &fleet{installation: h}
 	for _, r := range []struct {
 		name string
 		way  way
@@ -112,20 +111,20 @@ func TestKilledAtRandom(t *testing.T) {
 	h.start(nil)
 	robots.Wait()
 	readers()
-	cargoes := f.all()
-	f.checkSpools(t, cargoes)
-	h.checkEnd(sheaf, cargoes)
+	batches := f.all()
+	f.checkSpools(t, batches)
+	h.checkEnd(sheaf, batches)
 	var bytes int64
-	for _, c := range cargoes {
+	for _, c := range batches {
 		bytes += c.Manifest.Size
 	}
 	t.Logf("%s; %d batches of %d bytes, %d of them bad; readers looked at %d editions by HTTP and %d in the store",
-		tally, len(cargoes), bytes, len(cargoes)-len(published(cargoes)), f.overHTTP, f.inStore)
+		tally, len(batches), bytes, len(batches)-len(published(batches)), f.overHTTP, f.inStore)
 }
 
-// killSomehow ends the service's life: at any moment, or at a write of the state that
-// was met least, when it comes by within a second. It gives the write, empty for any moment.
-func (h *house) killSomehow(t *tally) string {
+// killSomehow kills the service: at any moment, or at a write of the state that was met least
+// often, if it comes within a second. It returns that write, or "".
+func (h *installation) killSomehow(t *tally) string {
 	wait := time.Duration(rand.Int64N(int64(300 * time.Millisecond)))
 	if rand.IntN(2) > 0 {
 		least, _ := t.least()
@@ -151,7 +150,7 @@ type tally struct {
 
 func newTally() *tally { return &tally{met: make([]int, len(states)), at: map[string]int{}} }
 
-// least gives the state that was met least often.
+// least returns the state that was met least often.
 func (t *tally) least() (state, kills int) {
 	for i, n := range t.met {
 		if n < t.met[state] {
@@ -161,7 +160,7 @@ func (t *tally) least() (state, kills int) {
 	return state, t.met[state]
 }
 
-// bootDeath is, now and then, a death for a life that has hardly begun.
+// bootDeath returns, now and then, a death for a process that has hardly started.
 func (t *tally) bootDeath() *death {
 	if rand.IntN(5) > 0 {
 		return nil
@@ -171,9 +170,9 @@ func (t *tally) bootDeath() *death {
 	return &d
 }
 
-// count looks at what a life has left: which states there are in its ledger and its
-// buffers, and where it died by order.
-func (t *tally) count(h *house, at string) {
+// count looks at what a process has left: which states are in its ledger and its buffers, and where
+// it killed itself.
+func (t *tally) count(h *installation, at string) {
 	t.kills++
 	met := map[string]bool{}
 	if at != "" {
@@ -210,13 +209,13 @@ func (t *tally) String() string {
 
 // fleet is the robots, and all that they have sent.
 type fleet struct {
-	*house
+	*installation
 	members []*member
 
 	overHTTP, inStore int // editions that the readers have looked at
 
-	mu      sync.Mutex // guards cargoes
-	cargoes map[wire.BatchID]*cargo
+	mu      sync.Mutex // guards batches
+	batches map[wire.BatchID]*madeBatch
 }
 
 type member struct {
@@ -225,8 +224,7 @@ type member struct {
 	spool *spool
 }
 
-// work lets every robot make batches and bring them until ctx ends, and then
-// bring the rest.
+// work lets every robot make and upload batches until ctx ends, and then upload the rest.
 func (f *fleet) work(ctx context.Context) *sync.WaitGroup {
 	var g sync.WaitGroup
 	for i, m := range f.members {
@@ -251,33 +249,34 @@ func (f *fleet) work(ctx context.Context) *sync.WaitGroup {
 	return &g
 }
 
-func (f *fleet) register(c *cargo) {
+func (f *fleet) register(c *madeBatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cargoes == nil {
-		f.cargoes = map[wire.BatchID]*cargo{}
+	if f.batches == nil {
+		f.batches = map[wire.BatchID]*madeBatch{}
 	}
-	f.cargoes[c.ID] = c
+	f.batches[c.ID] = c
 }
 
-func (f *fleet) cargo(id string) *cargo {
+func (f *fleet) made(id string) *madeBatch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.cargoes[wire.BatchID(id)]
+	return f.batches[wire.BatchID(id)]
 }
 
-func (f *fleet) all() (list []*cargo) {
+func (f *fleet) all() (list []*madeBatch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, c := range f.cargoes {
+	for _, c := range f.batches {
 		list = append(list, c)
 	}
 	return list
 }
 
-// checkSpools: each robot was told of each of its batches once, and rightly.
-func (f *fleet) checkSpools(t *testing.T, cargoes []*cargo) {
-	for _, c := range cargoes {
+// checkSpools checks that each robot was told once, and correctly, what became of each of its
+// batches.
+func (f *fleet) checkSpools(t *testing.T, batches []*madeBatch) {
+	for _, c := range batches {
 		good, bad := 0, 0
 		for _, m := range f.members {
 			good += m.spool.published[c.ID]

@@ -24,10 +24,9 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// read lets two readers look at all that is published, all the while: a consumer
-// over HTTP, whose requests may be cut by the service's death, and a node that
-// reads the store itself. What they see must be whole. The function that it gives
-// ends them after one more look.
+// read runs two readers of all that is published: a consumer over HTTP, whose requests may be cut
+// when the service dies, and a node that reads the store itself. What they see must be whole. The
+// returned function ends them after one more look.
 func (f *fleet) read(t *testing.T) (end func()) {
 	objects, err := store.OpenFS(filepath.Join(f.data, "store"))
 	testkit.Must(t, err)
@@ -113,7 +112,7 @@ func (n *node) look(ctx context.Context) error {
 
 func (n *node) wholeBatches(edition string, lines map[string][]catalog.SegmentEntry) error {
 	for id, list := range lines {
-		c := n.cargo(id)
+		c := n.made(id)
 		if c == nil || c.bad {
 			return fmt.Errorf("edition %s has batch %s, which is bad or was never sent", edition, id)
 		}
@@ -128,7 +127,7 @@ func (n *node) wholeBatches(edition string, lines map[string][]catalog.SegmentEn
 	return nil
 }
 
-// verify reads the line's segment to its end.
+// verify reads the entry's segment to its end.
 func (n *node) verify(ctx context.Context, l catalog.SegmentEntry) error {
 	r, err := n.store.Open(ctx, l.Object, l.Offset, l.Length)
 	if err != nil {
@@ -150,7 +149,7 @@ type consumer struct {
 	manifests map[string][]byte // by edition
 }
 
-// errCut says that an answer did not come to its end, or that no service was there.
+// errCut says that an answer ended early, or that no service was there.
 var errCut = errors.New("cut")
 
 func (c *consumer) get(ctx context.Context, path string) ([]byte, error) {
@@ -246,7 +245,7 @@ func (c *consumer) edition(ctx context.Context, name string) error {
 		}
 	}
 	for id, got := range hosts {
-		sent := c.cargo(id)
+		sent := c.made(id)
 		if sent == nil || sent.bad {
 			return fmt.Errorf("edition %s has batch %s, which is bad or was never sent", name, id)
 		}

@@ -28,18 +28,18 @@ type page struct {
 	body      []byte
 }
 
-// cargo is a batch and what is in it.
-type cargo struct {
+// madeBatch is a batch and what is in it.
+type madeBatch struct {
 	*batchtest.Batch
 	pages []page
 	bad   bool // not to be published
 }
 
-// make builds the robot's n-th batch with so many pages of each of the hosts.
-// Bodies hardly compress, so that a batch is about as large as its pages.
-func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *cargo {
+// make builds the robot's n-th batch with that many pages of each host. Bodies hardly compress, so
+// a batch is about as large as its pages.
+func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *madeBatch {
 	t.Helper()
-	c := new(cargo)
+	c := new(madeBatch)
 	var shares []batchtest.Host
 	for _, name := range hosts {
 		var list []batchtest.Page
@@ -64,15 +64,15 @@ func (r *robot) make(t testing.TB, n int64, pages, size int, hosts ...string) *c
 	return c
 }
 
-// damage spoils a byte of the batch on its way; the manifest stays that of the whole one.
-func (c *cargo) damage() *cargo {
+// damage changes a byte of the batch, as on its way; the manifest stays that of the original.
+func (c *madeBatch) damage() *madeBatch {
 	c.Data = bytes.Clone(c.Data)
 	c.Data[len(c.Data)/3] ^= 1
 	c.bad = true
 	return c
 }
 
-// spool holds batches as robotd's uploader wants them, and notes their ends.
+// spool holds batches for robotd's uploader, and records their ends.
 type spool struct {
 	dir string
 
@@ -86,7 +86,7 @@ func newSpool(t testing.TB) *spool {
 	return &spool{dir: t.TempDir(), published: map[wire.BatchID]int{}, aside: map[wire.BatchID]int{}}
 }
 
-func (s *spool) add(c *cargo) error {
+func (s *spool) add(c *madeBatch) error {
 	b := batch.Spooled{ID: c.ID, Path: filepath.Join(s.dir, string(c.ID)+".tar.gz"), Size: c.Manifest.Size, SHA256: c.Manifest.SHA256, Signed: c.Signed}
 	if err := os.WriteFile(b.Path, c.Data, 0o600); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *spool) leave(id wire.BatchID, to map[wire.BatchID]int) error {
 func (s *spool) Remove(id wire.BatchID) error               { return s.leave(id, s.published) }
 func (s *spool) Quarantine(id wire.BatchID, _ string) error { return s.leave(id, s.aside) }
 
-// way is how a robot brings its batches.
+// way is how a robot uploads its batches.
 type way string
 
 const (
@@ -131,21 +131,21 @@ const (
 	byBareFTP way = "ftp bare" // no manifest, ever
 )
 
-// uploader gives robotd's uploader over the robot's spool, in haste.
-func (h *house) uploader(r *robot, s *spool, by way) *upload.Uploader {
+// uploader returns robotd's uploader over the robot's spool, with short pauses.
+func (h *installation) uploader(r *robot, s *spool, by way) *upload.Uploader {
 	desk := h.desk(r)
 	return upload.New(upload.Options{Spool: s, Targets: []upload.Target{h.target(r, desk, by)}, Receipts: desk, Poll: 20 * time.Millisecond, BackOff: 10 * time.Millisecond, BackOffMax: 100 * time.Millisecond})
 }
 
-// desk gives the robot's way to receipts.
-func (h *house) desk(r *robot) *upload.Service {
+// desk returns the robot's source of receipts.
+func (h *installation) desk(r *robot) *upload.Service {
 	return &upload.Service{Base: h.url(), Robot: r.Name, Secret: r.secret, Key: r.server, Client: &http.Client{
 		Transport: &http.Transport{ResponseHeaderTimeout: testkit.Patience}, Timeout: testkit.Patience,
 	}}
 }
 
-// target gives the robot's way to bring batches.
-func (h *house) target(r *robot, desk *upload.Service, by way) upload.Target {
+// target returns where the robot uploads to.
+func (h *installation) target(r *robot, desk *upload.Service, by way) upload.Target {
 	drop := h.settings["drop.listen"].(string)
 	switch by {
 	case byFTP:
@@ -162,14 +162,14 @@ func (h *house) target(r *robot, desk *upload.Service, by way) upload.Target {
 	return desk
 }
 
-// cutter breaks some connections after a part of what they would have carried.
+// cutter breaks some connections after a part of the data.
 type cutter struct {
 	mu   sync.Mutex // guards what follows
 	left int        // connections still to be broken
-	odds float64    // of each further one
+	odds float64    // that a later one is broken
 }
 
-// cutAfter is how many bytes a broken connection carries at most.
+// cutAfter is the maximum number of bytes over a broken connection.
 const cutAfter = 30_000
 
 func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -190,7 +190,7 @@ func (c *cutter) cuts() bool {
 	return rand.Float64() < c.odds
 }
 
-// cutConn asks at its budget's end whether it is to break. Short talk never comes so far.
+// cutConn breaks when its budget is used up. Short exchanges never use it up.
 type cutConn struct {
 	net.Conn
 	cutter *cutter
@@ -214,7 +214,8 @@ func (c *cutConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// appender brings a batch by FTP in two parts: STOR, and APPE for what the server has not.
+// appender uploads a batch by FTP in two parts: by STOR, and by APPE for what the server does not
+// have.
 type appender struct {
 	addr  string
 	robot *robot
@@ -252,7 +253,7 @@ func (a *appender) Send(ctx context.Context, b batch.Spooled) error {
 	return conn.Stor(string(b.ID)+".manifest", bytes.NewReader(b.Signed))
 }
 
-// barer brings a batch by FTP and never its manifest, as robots of old do.
+// barer uploads a batch by FTP and never its manifest, as old robots do.
 type barer struct {
 	addr  string
 	robot *robot
@@ -272,7 +273,7 @@ func (a *barer) Send(ctx context.Context, b batch.Spooled) error {
 	}
 	name := string(b.ID) + ".tar.gz"
 	if have, err := conn.FileSize(name); err == nil && have == b.Size {
-		return nil // it waits there to be quiet
+		return nil // it waits until the file is quiet
 	}
 	data, err := os.ReadFile(b.Path)
 	if err != nil {

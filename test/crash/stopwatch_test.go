@@ -14,9 +14,9 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// stopwatch tells how long after its last restart each thing was first done again.
+// stopwatch measures how long after the last restart each thing was first done again.
 type stopwatch struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards all below
 	zero   time.Time
 	took   map[string]time.Duration
 	counts map[string]int
@@ -48,7 +48,7 @@ func (s *stopwatch) note(what string) {
 	}
 }
 
-// sent notes a batch that was brought, if that began since the restart.
+// sent records a batch that was uploaded, if the upload began since the restart.
 func (s *stopwatch) sent(id wire.BatchID, began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +58,7 @@ func (s *stopwatch) sent(id wire.BatchID, began time.Time) {
 	}
 }
 
-// published notes a batch that is public, if it was brought since the restart.
+// published records a batch that is public, if it was uploaded since the restart.
 func (s *stopwatch) published(id wire.BatchID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *stopwatch) published(id wire.BatchID) {
 	}
 }
 
-// reached says that something was not done so often yet.
+// reached returns an error if something was not done n times yet.
 func (s *stopwatch) reached(what string, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *stopwatch) reached(what string, n int) error {
 	return nil
 }
 
-// reachedSince says what was not done yet since the restart.
+// reachedSince returns an error if something was not done yet since the restart.
 func (s *stopwatch) reachedSince(all ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +95,13 @@ func (s *stopwatch) since() map[string]time.Duration {
 	return maps.Clone(s.took)
 }
 
-// means is what the stopwatch is stopped by.
+// means says in words what the stopwatch measures.
 var means = map[string]string{
 	"list": "the next list fetched", "taken": "the next batch taken", "published": "a batch brought since published",
 	"drained": "all that the dead one had published", "collected": "a collection done",
 }
 
-// report tells how long things took after each kill.
+// report prints how long things took after each kill.
 func report(t testing.TB, title string, kills []map[string]time.Duration, what ...string) {
 	for _, key := range what {
 		var took []float64
@@ -113,7 +113,7 @@ func report(t testing.TB, title string, kills []map[string]time.Duration, what .
 	}
 }
 
-// timed is a target whose successes the stopwatch is told of.
+// timed is a target that tells the stopwatch of its successes.
 type timed struct {
 	upload.Target
 	at *stopwatch

@@ -10,23 +10,23 @@ import (
 	"sheaf/internal/wire"
 )
 
-// row is one write of the table: the service dies before it, and, in another life, after it.
+// row is one write of the table: the service is killed before it, and in another trial after it.
 type row struct {
-	write string
-	nth   int    // time that it comes by after since
-	since string // a write that has to have come by; where a write comes by without a batch too
-	play  play
-	// before and after are the batch's state in the ledger of the dead.
+	write    string
+	nth      int    // count of passes since then
+	since    string // a write that must have come before, for writes that also come without a batch
+	scenario scenario
+	// before and after are the batch's state in the ledger of the killed service.
 	before, after wire.State
 }
 
 const (
 	none   = wire.State("")    // there is no row
-	anyhow = wire.State("any") // the batch goes its way meanwhile
+	anyhow = wire.State("any") // the batch goes on in the meantime
 )
 
-// table names every durable write of receive, split, publish and collection. What
-// service.Boundaries has more than this fails the test.
+// table names every durable write of receive, split, publish and collection. The test fails if
+// service.Boundaries has others.
 var table = []row{
 	{"receive/create", 1, "", sent, none, none},
 	{"receive/data", 1, "", sent, none, none},
@@ -98,9 +98,8 @@ var table = []row{
 	{"catalog/collect", 1, "", aged, wire.StatePublished, wire.StatePublished}, // an edition that has expired
 }
 
-// TestEveryBoundary kills the service before and after each durable write, starts it again on what
-// is left, lets the robot go on, and checks the end. A short test takes one in eight of these
-// cases.
+// TestEveryBoundary kills the service before and after each durable write, starts it again, lets
+// the robot go on, and checks the end. A short test takes one in eight of these cases.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -117,7 +116,7 @@ func TestEveryBoundary(t *testing.T) {
 		t.Errorf("the table has %s, which is no write of the service", write)
 	}
 	sheaf := testkit.Build(t, "sheaf/cmd/sheaf")
-	seed := newHouse(t, "").start(nil)
+	seed := newInstallation(t, "").start(nil)
 	waseda := seed.join("waseda", 2)
 	seed.fetchList(waseda)
 	seed.kill()
@@ -126,14 +125,14 @@ func TestEveryBoundary(t *testing.T) {
 			if testing.Short() && (2*i+k)%8 != i/8%2 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.play.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.scenario.name), func(t *testing.T) {
 				t.Parallel()
-				s := &scene{house: newHouse(t, seed.data), robot: waseda, spool: newSpool(t), play: r.play}
+				s := &trial{installation: newInstallation(t, seed.data), robot: waseda, spool: newSpool(t), scenario: r.scenario}
 				s.die = &death{Write: r.write, When: when, Nth: r.nth, Since: r.since}
 				s.state = map[string]wire.State{"before": r.before, "after": r.after}[when]
-				maps.Copy(s.settings, r.play.settings)
-				r.play.act(s)
-				r.play.end(s, sheaf)
+				maps.Copy(s.settings, r.scenario.settings)
+				r.scenario.act(s)
+				r.scenario.end(s, sheaf)
 			})
 		}
 	}

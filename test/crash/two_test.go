@@ -20,12 +20,11 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// TestTwoServices kills one of two `sheaf serve` that share a PostgreSQL database, a data
-// directory and a store, again and again, each in turn. Robots bring batches to either,
-// consumers read from both. Nothing is lost, each batch is published once, and whoever
-// lives goes on with what the dead one had in hand. It reports how long after each kill
-// the next list was fetched, the next batch was taken, and one brought since was public.
-// It takes as long as runTime says.
+// TestTwoServices runs two `sheaf serve` that share a PostgreSQL database, a data directory and a
+// store, and kills them again and again in turn. Robots upload to both, consumers read from both.
+// Nothing is lost, each batch is published once, and the living process continues the work of the
+// other. The test reports how long after each kill the next list was fetched, the next batch was
+// accepted, and one uploaded since was public. It takes runTime.
 func TestTwoServices(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -41,7 +40,7 @@ func TestTwoServices(t *testing.T) {
 	}
 }
 
-// s3Settings are a service's whose store is a versitygw of the test's own.
+// s3Settings returns the settings of a service whose store is a versitygw of the test's own.
 func s3Settings(t *testing.T) map[string]any {
 	o := storetest.StartVersity(t).Options(t)
 	return map[string]any{"store.kind": "s3", "store.endpoint": o.Endpoint, "store.bucket": o.Bucket, "store.access_key": o.AccessKey, "store.secret_key": o.SecretKey}
@@ -56,21 +55,21 @@ type pair struct {
 
 // running is one of them.
 type running struct {
-	*house
+	*installation
 	program *program
 	lives   atomic.Int64 // odd while it runs, or may
 }
 
 func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
 	t.Helper()
-	p := &pair{fleet: &fleet{house: newHouse(t, "")}, sheaf: sheaf}
-	common := p.house.settings
+	p := &pair{fleet: &fleet{installation: newInstallation(t, "")}, sheaf: sheaf}
+	common := p.installation.settings
 	common["database.url"] = dbtest.Postgres(t)
 	for key, value := range settings {
 		common[key] = value
 	}
 	for n := range p.services {
-		h := *p.house
+		h := *p.installation
 		h.settings = map[string]any{}
 		for key, value := range common {
 			h.settings[key] = value
@@ -80,23 +79,23 @@ func newPair(t *testing.T, sheaf string, settings map[string]any) *pair {
 			h.settings["http.listen"], h.settings["download.listen"], h.settings["drop.listen"] = listen[0], listen[1], listen[2]
 		}
 		h.log = fmt.Sprint(p.log, n)
-		s := &running{house: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
+		s := &running{installation: &h, program: &program{t: t, path: sheaf, log: h.log, args: append([]string{"serve"}, h.flags()...)}}
 		p.services[n] = s
 		p.start(n)
 	}
-	p.house.process = p.services[0].process
+	p.installation.process = p.services[0].process
 	return p
 }
 
-// flags gives the house's settings as the command line has them.
-func (h *house) flags() (args []string) {
+// flags returns the installation's settings as command-line flags.
+func (h *installation) flags() (args []string) {
 	for key, value := range h.settings {
 		args = append(args, "--set", fmt.Sprintf("%s=%v", key, value))
 	}
 	return args
 }
 
-// start begins the next life of one service, and waits until it answers.
+// start starts one of the services, and waits until it answers.
 func (p *pair) start(n int) {
 	p.t.Helper()
 	s := p.services[n]
@@ -159,8 +158,8 @@ func testTwoServices(t *testing.T, p *pair) {
 	report(t, fmt.Sprintf("%d batches, %d kills of a service", len(p.all()), len(kills)), kills, "list", "taken", "published", "drained")
 }
 
-// unpublished gives the batches whose robots do not know yet that they are published.
-func (p *pair) unpublished() (list []*cargo) {
+// unpublished returns the batches whose robots do not know yet that they are published.
+func (p *pair) unpublished() (list []*madeBatch) {
 	for _, c := range p.all() {
 		if !p.told(c.ID) {
 			list = append(list, c)
@@ -181,7 +180,8 @@ func (p *pair) told(id wire.BatchID) bool {
 	return false
 }
 
-// listFrom fetches a robot's list from the service that was killed or, as robots do, from the next.
+// listFrom fetches a robot's list from the service that was killed or, as robots do, from the
+// other.
 func (p *pair) listFrom(dead int, at *stopwatch) {
 	p.t.Helper()
 	m := p.members[0]
@@ -202,17 +202,17 @@ func (p *pair) listFrom(dead int, at *stopwatch) {
 	}
 }
 
-// breath is a robot's pause between two batches: others want the processors too.
+// breath is a robot's pause between two batches, which leaves processor time to others.
 const breath = 50 * time.Millisecond
 
-// workAtBoth lets every robot make batches and bring them to either service until ctx ends.
+// workAtBoth lets every robot make batches and upload them to either service until ctx ends.
 func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 	var g sync.WaitGroup
 	for i, m := range p.members {
 		var targets []upload.Target
 		var desks []upload.ReceiptSource
 		for k := range p.services {
-			h := p.services[(i+k)%2].house // half of them prefer the one, half the other
+			h := p.services[(i+k)%2].installation // each half of them prefers another
 			desk := h.desk(m.robot)
 			desks = append(desks, desk)
 			targets = append(targets, timed{h.target(m.robot, desk, m.way), at})
@@ -238,8 +238,7 @@ func (p *pair) workAtBoth(ctx context.Context, at *stopwatch) *sync.WaitGroup {
 	return &g
 }
 
-// consume lets consumers read from both services. Only of one that is killed meanwhile
-// may an answer stay away.
+// consume lets consumers read from both services. Only a killed one may fail to answer.
 func (p *pair) consume(t *testing.T) (end func()) {
 	over := make(chan struct{})
 	var g sync.WaitGroup
@@ -268,14 +267,14 @@ func (p *pair) consume(t *testing.T) (end func()) {
 	return func() { close(over); g.Wait() }
 }
 
-// readersLag is how old the newest version may be that a process's readers see, of what another one
-// publishes (cmd/sheaf/service).
+// readersLag is the age of the newest version that readers of one process may see when another
+// publishes (see cmd/sheaf/service).
 const readersLag = time.Second
 
-// checkTwo is what must hold in the end: see checkEnd.
+// checkTwo is checkEnd for both services.
 func (p *pair) checkTwo(t *testing.T) {
-	cargoes := p.all()
-	p.checkSpools(t, cargoes)
+	batches := p.all()
+	p.checkSpools(t, batches)
 	testkit.Eventually(t, "the buffers are emptied", func() error {
 		var left []string
 		for _, dir := range []string{"batches", "receive", "receive-1", "quarantine"} {
@@ -286,9 +285,9 @@ func (p *pair) checkTwo(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(2 * readersLag) // what one publishes the other's readers see that much later
+	time.Sleep(2 * readersLag) // what one publishes the readers of the other see that much later
 	for n, s := range p.services {
-		s.checkDownloads(cargoes)
+		s.checkDownloads(batches)
 		p.kill(n)
 	}
 	cfg, err := service.Load("", p.services[0].settings)
@@ -296,9 +295,9 @@ func (p *pair) checkTwo(t *testing.T) {
 	objects, err := service.OpenStore(t.Context(), cfg)
 	testkit.Must(t, err)
 	defer objects.Close()
-	p.checkCatalogIn(objects, cargoes)
+	p.checkCatalogIn(objects, batches)
 	report := p.fsck(p.sheaf, p.services[0].flags()...)
-	if report.Batches != int64(len(cargoes)) || report.Segments != report.Verified {
-		t.Errorf("fsck finds %d batches of %d, and verified %d of %d segments", report.Batches, len(cargoes), report.Verified, report.Segments)
+	if report.Batches != int64(len(batches)) || report.Segments != report.Verified {
+		t.Errorf("fsck finds %d batches of %d, and verified %d of %d segments", report.Batches, len(batches), report.Verified, report.Segments)
 	}
 }

@@ -25,9 +25,10 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestWatchAtTwoNodes: two processes that serve, beside one that manages and ingests, share a PostgreSQL database and a store
-// over S3. Either is killed and started again while pages change. Each change is told once by mail and once by
-// webhook; one whose call is under way when its process is killed comes again from the other, under the same name.
+// TestWatchAtTwoNodes: two processes that serve, and one that manages and ingests, share a
+// PostgreSQL database and a store over S3. The two are killed and started again while pages change.
+// Each change is told once by mail and once by webhook. If a process is killed during a call, the
+// other one calls again with the same name.
 func TestWatchAtTwoNodes(t *testing.T) {
 	notShort(t)
 	t.Parallel()
@@ -44,7 +45,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	host := r.hosts[0]
 	changes := 0
 	captured := time.Now()
-	// bring publishes a batch in which so many pages are new or changed.
+	// bring publishes a batch in which that many pages are new or changed.
 	bring := func(pages int) {
 		t.Helper()
 		captured = captured.Add(time.Second) // links tell versions apart by the second
@@ -57,13 +58,13 @@ func TestWatchAtTwoNodes(t *testing.T) {
 				}
 			}
 		}})
-		testkit.Must(t, spool.add(&cargo{Batch: b}))
+		testkit.Must(t, spool.add(&madeBatch{Batch: b}))
 		testkit.Must(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
 	}
 	testkit.Must(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts, httpd.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}, Password: "c1's"}, nil))
 	wish, err := json.Marshal(watch.Wish{Host: host, Email: "reader@example.jp", Webhook: told.hook.URL})
 	testkit.Must(t, err)
-	testkit.Eventually(t, "the watch begins", func() error { // the second node learns of the account in a moment
+	testkit.Eventually(t, "the watch begins", func() error { // the second node learns of the account after a moment
 		req, err := http.NewRequest(http.MethodPost, s.nodes[1].url()+"/v1/watches", bytes.NewReader(wish))
 		testkit.Must(t, err)
 		req.SetBasicAuth("c1", "c1's")
@@ -104,7 +105,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	bring(2)
 	all("one lives")
 
-	// The one that lives is killed between the call and noting it; the other comes back.
+	// The node is killed between the call and its recording; then the other one comes back.
 	killed := make(chan string, 1)
 	told.mu.Lock()
 	told.before = func(call string) { s.nodes[0].program.kill(); killed <- call }
@@ -120,7 +121,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	})
 	all("one was killed while it told")
 	s.nodes[0].up()
-	for n := range 2 { // and at any time
+	for n := range 2 { // and at any moment
 		k := n % 2
 		bring(2)
 		time.Sleep(rand.N(time.Second))
@@ -130,7 +131,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	}
 	all("both were killed in turn")
 
-	const broken = 1 + 2 + 2 // changes that a process may have had in hand when it was killed
+	const broken = 1 + 2 + 2 // changes that a process may have been working on when it was killed
 	twice := 0
 	calls, mails := told.count()
 	for id, n := range calls {
@@ -149,9 +150,9 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	t.Logf("%d changes, each told by mail and by webhook; %d came twice after 3 kills under way", changes, twice)
 }
 
-// claimsEnd returns a function to be called while a test waits for deliveries. Once none has moved for
-// a second, it ends the claims to those that wait, as a minute and a half would: they are a dead
-// process's. In the long form it does nothing, and the test waits.
+// claimsEnd returns a function to be called while a test waits for deliveries. When none has come
+// for a second, it ends the claims on those that wait, which are a dead process's and would end
+// after a minute and a half. In the long form it does nothing, and the test waits.
 func claimsEnd(t *testing.T, database string) func() {
 	t.Helper()
 	if long() {
@@ -178,7 +179,7 @@ func claimsEnd(t *testing.T, database string) func() {
 	}
 }
 
-// listener takes what a watch tells.
+// listener receives what a watch sends.
 type listener struct {
 	t    *testing.T
 	hook *httptest.Server
@@ -187,7 +188,7 @@ type listener struct {
 	mu     sync.Mutex
 	calls  map[string]int  // by webhook-id
 	mails  map[string]int  // by the path of the link to the page's version
-	before func(id string) // is called once, before a call is answered
+	before func(id string) // called once, before a call is answered
 }
 
 func newListener(t *testing.T) *listener {
@@ -236,10 +237,10 @@ func (l *listener) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageLink finds the links in a mail. The nodes name them by their own addresses, so these are left out.
+// pageLink matches the links in a mail, without the nodes' addresses, in which they differ.
 var pageLink = regexp.MustCompile(`(?m)^  page +https?://[^/]+(\S+)`)
 
-// receive is a mail server that takes everything (RFC 5321).
+// receive is a mail server that accepts everything (RFC 5321).
 func (l *listener) receive(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
@@ -263,7 +264,7 @@ func (l *listener) receive(conn net.Conn) {
 				}
 				text.WriteString(line)
 			}
-			unfolded := strings.ReplaceAll(strings.ReplaceAll(text.String(), "=\r\n", ""), "\r\n", "\n") // quoted-printable's soft line ends
+			unfolded := strings.ReplaceAll(strings.ReplaceAll(text.String(), "=\r\n", ""), "\r\n", "\n") // soft line breaks of quoted-printable
 			l.mu.Lock()
 			for _, m := range pageLink.FindAllStringSubmatch(unfolded, -1) {
 				l.mails[m[1]]++

@@ -85,14 +85,14 @@ func TestSmallDisk(t *testing.T) {
 	if store == "" {
 		return
 	}
-	h := newHouse(t, setup{dir: dir, store: store, receiver: soon, ingest: shut(t)})
+	h := newInstallation(t, setup{dir: dir, store: store, receiver: soon, ingest: shut(t)})
 	var all []*batchtest.Batch
 	for n := range int64(12) {
 		all = append(all, large(t, h.robots, n+1, 5*mib))
 		h.put(all[n])
 	}
 	// Two robots' spools, as it were: one sends by HTTP, the other by FTP.
-	other := &house{t: t, robots: h.robots, spool: t.TempDir()}
+	other := &installation{t: t, robots: h.robots, spool: t.TempDir()}
 	for _, b := range all[6:] {
 		for _, suffix := range []string{".tar.gz", ".manifest"} {
 			testkit.Must(t, os.MkdirAll(filepath.Join(other.spool, "spool"), 0o755))
@@ -151,7 +151,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	h := newHouse(t, setup{dir: dir, receiver: soon, ingest: shut(t)})
+	h := newInstallation(t, setup{dir: dir, receiver: soon, ingest: shut(t)})
 	first, second := large(t, h.robots, 1, 14*mib), large(t, h.robots, 2, 9*mib)
 	h.put(first)
 	h.put(second)
@@ -184,7 +184,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 	if store == "" {
 		return
 	}
-	h := newHouse(t, setup{dir: dir, store: store, receiver: soon})
+	h := newInstallation(t, setup{dir: dir, store: store, receiver: soon})
 	for n, by := range []way{h.service(), h.drop()} {
 		b := large(t, h.robots, int64(n+1), 40*mib)
 		h.put(b)
@@ -240,7 +240,7 @@ func TestNoMoreFiles(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	h := newHouse(t, setup{dir: dir, receiver: soon})
+	h := newInstallation(t, setup{dir: dir, receiver: soon})
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 2))
 	h.put(b)
 	crowd := filepath.Join(dir, "crowd")
@@ -256,7 +256,7 @@ func TestNoMoreFiles(t *testing.T) {
 }
 
 // spooled lists the robot's spool.
-func (h *house) spooled() []batch.Spooled {
+func (h *installation) spooled() []batch.Spooled {
 	h.t.Helper()
 	s, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
 	testkit.Must(h.t, err)
@@ -266,7 +266,7 @@ func (h *house) spooled() []batch.Spooled {
 	return list
 }
 
-func (h *house) wantLater(err error) {
+func (h *installation) wantLater(err error) {
 	h.t.Helper()
 	var later *upload.LaterError
 	if !errors.As(err, &later) || later.After < time.Second {

@@ -144,7 +144,7 @@ func TestProxies(t *testing.T) {
 	}{{"connect", "http", connectProxy}, {"socks", "socks5", socksProxy}} {
 		for _, from := range []string{"setting", "environment"} {
 			t.Run(p.name+" from "+from, func(t *testing.T) {
-				h := newHouse(t, setup{ftpTLS: server})
+				h := newInstallation(t, setup{ftpTLS: server})
 				web := httptest.NewUnstartedServer(h.router)
 				web.TLS = server
 				web.StartTLS()

@@ -24,31 +24,31 @@ func TestReasons(t *testing.T) {
 	for _, c := range []struct {
 		reason string // with which it is put aside; empty: it is published in the end
 		advice string
-		spoil  func(h *house, b *batchtest.Batch)
+		spoil  func(h *installation, b *batchtest.Batch)
 	}{
-		{"id_reuse", "copy, or restored from a backup", func(h *house, b *batchtest.Batch) {
+		{"id_reuse", "copy, or restored from a backup", func(h *installation, b *batchtest.Batch) {
 			h.put(batchtest.Make(h.t, h.robots, 1, batchtest.Site("first.example.jp", 2)))
 			h.drain(h.service())
 		}},
-		{"bad_signature", "another key", func(h *house, b *batchtest.Batch) { batchtest.NewRobots(h.t).Sign(h.t, b) }},
-		{"host_not_assigned", "can release it", func(h *house, b *batchtest.Batch) { h.robots.Foreign = []string{"bad.example.jp"} }},
-		{"clock", "NTP", func(h *house, b *batchtest.Batch) {
+		{"bad_signature", "another key", func(h *installation, b *batchtest.Batch) { batchtest.NewRobots(h.t).Sign(h.t, b) }},
+		{"host_not_assigned", "can release it", func(h *installation, b *batchtest.Batch) { h.robots.Foreign = []string{"bad.example.jp"} }},
+		{"clock", "NTP", func(h *installation, b *batchtest.Batch) {
 			b.Manifest.Created = time.Now().Add(48 * time.Hour)
 			h.robots.Sign(h.t, b)
 		}},
-		{"corrupt_member", "fetched again", func(h *house, b *batchtest.Batch) {
+		{"corrupt_member", "fetched again", func(h *installation, b *batchtest.Batch) {
 			b.Data[len(b.Data)/3] ^= 1
 			h.robots.Resign(h.t, b)
 		}},
-		{"sha_mismatch", "no longer has its digest", func(h *house, b *batchtest.Batch) { b.Data[len(b.Data)/3] ^= 1 }}, // on the robot's disk
+		{"sha_mismatch", "no longer has its digest", func(h *installation, b *batchtest.Batch) { b.Data[len(b.Data)/3] ^= 1 }}, // on the robot's disk
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			for name, by := range map[string]func(*house) way{
-				"http": func(h *house) way { return h.service() },
-				"ftp":  func(h *house) way { return h.drop() },
+			for name, by := range map[string]func(*installation) way{
+				"http": func(h *installation) way { return h.service() },
+				"ftp":  func(h *installation) way { return h.drop() },
 			} {
 				t.Run(name, func(t *testing.T) {
-					h := newHouse(t, setup{})
+					h := newInstallation(t, setup{})
 					bad := batchtest.Make(t, h.robots, 1, batchtest.Site("bad.example.jp", 3))
 					c.spoil(h, bad)
 					next := batchtest.Make(t, h.robots, 2, batchtest.Site("good.example.jp", 3))
@@ -68,13 +68,13 @@ func TestReasons(t *testing.T) {
 // TestTooLarge: a batch that the service's disk could never take is refused with that as
 // its reason, by either way; the robot puts it aside, says so, and goes on with the next one.
 func TestTooLarge(t *testing.T) {
-	for name, by := range map[string]func(*house) way{
-		"http": func(h *house) way { return h.service() },
-		"ftp":  func(h *house) way { return h.drop() },
+	for name, by := range map[string]func(*installation) way{
+		"http": func(h *installation) way { return h.service() },
+		"ftp":  func(h *installation) way { return h.drop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			empty := func() (space.Room, error) { return space.Room{Bytes: 20 * mib, Free: 20 * mib}, nil }
-			h := newHouse(t, setup{receiver: func(o *receive.Options) {
+			h := newInstallation(t, setup{receiver: func(o *receive.Options) {
 				o.Disks = []space.Disk{{Name: "a disk of 20 MiB", Space: empty, Buffers: true}}
 			}})
 			bad := large(t, h.robots, 1, 18*mib)
@@ -115,7 +115,7 @@ func (d *damaging) RoundTrip(req *http.Request) (*http.Response, error) {
 // its ID and then published, and put aside where this never helps.
 func TestDamagedOnItsWay(t *testing.T) {
 	for times, sends := range map[int]int{1: 2, 2: 3, 100: 3} {
-		h := newHouse(t, setup{})
+		h := newInstallation(t, setup{})
 		b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 5))
 		h.put(b)
 		line := &damaging{times: times}
@@ -138,7 +138,7 @@ func TestDamagedOnItsWay(t *testing.T) {
 
 // TestMendedByFTP: what came damaged by HTTP may come whole by FTP.
 func TestMendedByFTP(t *testing.T) {
-	h := newHouse(t, setup{})
+	h := newInstallation(t, setup{})
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 5))
 	h.put(b)
 	service := h.service()

@@ -52,7 +52,7 @@ func lasting(v any) any {
 }
 
 // ask puts a question and gives the answer as answers.json keeps it.
-func (h *house) ask(who, path string) answer {
+func (h *installation) ask(who, path string) answer {
 	h.Helper()
 	data := h.get(who, path)
 	a := answer{Who: who, Path: path}
@@ -68,7 +68,7 @@ func (h *house) ask(who, path string) answer {
 }
 
 // sameAnswers asks again what was asked of yesterday's program.
-func (h *house) sameAnswers(want []answer) {
+func (h *installation) sameAnswers(want []answer) {
 	h.Helper()
 	for _, w := range want {
 		got := h.ask(w.Who, w.Path)

@@ -158,7 +158,7 @@ func (f *file) got(data []byte) error {
 }
 
 // fetchHTTP fetches a file by HTTP; ok is false where it is not there.
-func (h *house) fetchHTTP(ctx context.Context, f file) (got file, ok bool, err error) {
+func (h *installation) fetchHTTP(ctx context.Context, f file) (got file, ok bool, err error) {
 	resp, data, err := h.do(ctx, reader, http.MethodGet, f.url(), nil)
 	switch {
 	case err != nil:
@@ -201,7 +201,7 @@ func fetchFTP(conn *ftp.ServerConn, f file) (got file, err error) {
 const fetchers = 4
 
 // compare fetches files by both protocols and compares them with what they were.
-func (h *house) compare(when string, want []file) {
+func (h *installation) compare(when string, want []file) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
@@ -247,7 +247,7 @@ func (h *house) compare(when string, want []file) {
 	testkit.Must(h, g.Wait())
 }
 
-func (h *house) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn) error) error {
+func (h *installation) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn) error) error {
 	conn, err := ftp.Dial(h.service.At.Download, ftp.DialWithContext(ctx), ftp.DialWithTimeout(testkit.Patience))
 	if err != nil {
 		return err
@@ -261,7 +261,7 @@ func (h *house) overFTP(ctx context.Context, who string, f func(*ftp.ServerConn)
 
 // walk gives the files that an account finds by FTP, in the order of the listings, with their sizes
 // and times.
-func (h *house) walk(who string) (files []file) {
+func (h *installation) walk(who string) (files []file) {
 	h.Helper()
 	testkit.Must(h, h.overFTP(h.Context(), who, func(conn *ftp.ServerConn) error {
 		var down func(dir string) error
@@ -289,7 +289,7 @@ func (h *house) walk(who string) (files []file) {
 }
 
 // sameListing compares what directories list with what they did.
-func (h *house) sameListing(want []file, changed map[string]bool) {
+func (h *installation) sameListing(want []file, changed map[string]bool) {
 	h.Helper()
 	text := func(files []file) string {
 		var lines []string

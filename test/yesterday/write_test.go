@@ -121,7 +121,7 @@ func liveThrough(t *testing.T, dir, fixture string) {
 }
 
 // makeAccounts makes an account that sees everything, and one that is bound in every way.
-func (h *house) makeAccounts() {
+func (h *installation) makeAccounts() {
 	hours, err := window.Parse("Mon-Fri 09:00-18:00 Asia/Tokyo")
 	testkit.Must(h, err)
 	rate, err := bandwidth.ParseRates("1MiB Mon-Fri 09:00-12:00 Asia/Tokyo | 2MiB")
@@ -135,7 +135,7 @@ func (h *house) makeAccounts() {
 }
 
 // admit lets the robots join, and gives each of the two real ones its hosts.
-func (h *house) admit() (one, two *robotd.Robot) {
+func (h *installation) admit() (one, two *robotd.Robot) {
 	var open []*robotd.Robot
 	for n, name := range []string{first, second} {
 		var admitted manager.AdmitResponse
@@ -171,7 +171,7 @@ func (h *house) admit() (one, two *robotd.Robot) {
 
 // watch makes the watches of a page, of a form and of a host. The last calls a webhook where nobody
 // may be called.
-func (h *house) watch() {
+func (h *installation) watch() {
 	for _, wish := range []watch.Wish{{URL: "http://" + river + "/b.html"}, {URL: "http://" + river + "/search", Body: fields}, {Host: long, Webhook: "http://127.0.0.1:9/hook"}} {
 		body, err := json.Marshal(wish)
 		testkit.Must(h, err)
@@ -180,7 +180,7 @@ func (h *house) watch() {
 }
 
 // post sends what must be answered with a status.
-func (h *house) post(who, path string, body []byte, status int, out any) {
+func (h *installation) post(who, path string, body []byte, status int, out any) {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodPost, path, bytes.NewReader(body))
 	testkit.Must(h, err)
@@ -192,25 +192,25 @@ func (h *house) post(who, path string, body []byte, status int, out any) {
 	}
 }
 
-func (h *house) cycle(robots ...*robotd.Robot) {
+func (h *installation) cycle(robots ...*robotd.Robot) {
 	h.Helper()
 	for _, r := range robots {
 		testkit.Must(h, r.Cycle(h.Context()))
 	}
 }
 
-func (h *house) takeDown(act string, t catalog.Tombstone) {
+func (h *installation) takeDown(act string, t catalog.Tombstone) {
 	h.Helper()
 	h.service.Operate(http.MethodPost, "/v1/admin/takedowns"+act, t, nil)
 }
 
 // nextSecond waits until what comes has another time, in whole seconds, than what was.
-func (h *house) nextSecond() {
+func (h *installation) nextSecond() {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 }
 
 // importFile imports another program's file.
-func (h *house) importFile(name string, data []byte, hosts string) {
+func (h *installation) importFile(name string, data []byte, hosts string) {
 	h.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -274,7 +274,7 @@ func treeFile() []byte {
 
 // madeUp brings two batches of a robot that has no hosts: one stays in quarantine; the other is
 // released, and waits to be published.
-func (h *house) madeUp() {
+func (h *installation) madeUp() {
 	h.Helper()
 	r := batchtest.NewRobots(h)
 	r.Name = third
@@ -302,7 +302,7 @@ func (h *house) madeUp() {
 }
 
 // download fetches a file by each protocol, so that there are transfers.
-func (h *house) download(edition string) {
+func (h *installation) download(edition string) {
 	h.Helper()
 	f := file{path: placeOf(river) + "/" + edition + ".tar.gz", way: listed}
 	_, ok, err := h.fetchHTTP(h.Context(), f)
@@ -317,7 +317,7 @@ func (h *house) download(edition string) {
 }
 
 // gather has a query answered in the background.
-func (h *house) gather() {
+func (h *installation) gather() {
 	h.Helper()
 	var job httpd.JobStatus
 	h.post(reader, "/v1/pages.warc.gz?url=*.example.jp&from=2026", nil, http.StatusAccepted, &job)
@@ -329,7 +329,7 @@ func (h *house) gather() {
 
 // rest waits until the service has nothing to do of itself: notices are written, transfers noted,
 // runs merged, and the URL index is up to date.
-func (h *house) rest() {
+func (h *installation) rest() {
 	h.Helper()
 	var page feed.Page
 	h.getJSON(reader, "/v1/changes?since=0&limit=10000", &page)
@@ -397,7 +397,7 @@ func (broken) Read([]byte) (int, error) { return 0, errHalf }
 
 // sendHalf begins to upload the batch that lies in the first robot's spool, as the robot does, and
 // breaks off.
-func (h *house) sendHalf() {
+func (h *installation) sendHalf() {
 	h.Helper()
 	var id wire.JoinResponse
 	folder := h.robot(first).DataDir
@@ -428,7 +428,7 @@ func (h *house) sendHalf() {
 	})
 }
 
-func (h *house) readJSON(name string, v any) {
+func (h *installation) readJSON(name string, v any) {
 	h.Helper()
 	data, err := os.ReadFile(name)
 	testkit.Must(h, err)
@@ -436,7 +436,7 @@ func (h *house) readJSON(name string, v any) {
 }
 
 // stopInTheMiddle stops a robot when it has some pages of its cycle, and lacks others.
-func (h *house) stopInTheMiddle(r *robotd.Robot) {
+func (h *installation) stopInTheMiddle(r *robotd.Robot) {
 	h.Helper()
 	waiting, release := h.web.holdLong(longPages / 2)
 	defer release()
@@ -508,7 +508,7 @@ func consume(t *testing.T, fixture string) {
 }
 
 // questions are put to the service: by whom, and which.
-func (h *house) questions() [][2]string {
+func (h *installation) questions() [][2]string {
 	page := "http://" + river + "/b.html"
 	all := [][2]string{
 		{operatorName, "/v1/transfers?direction=upload&limit=1000"}, {operatorName, "/v1/transfers?direction=download&limit=1000"},
@@ -533,7 +533,7 @@ var unlisted = []string{".members.tar.gz", ".cdxj", ".wacz", ".links.gz", ".othe
 
 // everything is what there may be for a consumer: what is listed, what is there by name, and what
 // is had by HTTP only.
-func (h *house) everything() (files []file) {
+func (h *installation) everything() (files []file) {
 	h.Helper()
 	files = h.walk(reader)
 	has := map[string]bool{}

@@ -74,7 +74,7 @@ func reopen(t *testing.T, fixture string) {
 }
 
 // editions are the names of those that are published.
-func (h *house) editions() (published []string) {
+func (h *installation) editions() (published []string) {
 	h.Helper()
 	var list httpd.EditionList
 	h.getJSON(reader, "/v1/editions", &list)
@@ -93,7 +93,7 @@ func ofEditions(f file, editions []string) bool {
 }
 
 // studentsScope checks that the account that may see some hosts sees these and no others.
-func (h *house) studentsScope() {
+func (h *installation) studentsScope() {
 	h.Helper()
 	seen := map[string]bool{}
 	for _, f := range h.walk(student) {
@@ -108,7 +108,7 @@ func (h *house) studentsScope() {
 }
 
 // goOn lets the robots do a cycle more, and the operator publish what they bring and what has waited.
-func (h *house) goOn() (edition string) {
+func (h *installation) goOn() (edition string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
@@ -135,7 +135,7 @@ type cdxLine struct {
 // thirdEdition compares what the robots brought with what the web shows. There must be a version of
 // a page for each of its changes that they had not seen, and a revisit for each visit that found no
 // change.
-func (h *house) thirdEdition(edition string) {
+func (h *installation) thirdEdition(edition string) {
 	h.Helper()
 	full, again := map[string]int{}, map[string]int{}
 	for _, l := range h.records() {
@@ -171,7 +171,7 @@ func (h *house) thirdEdition(edition string) {
 }
 
 // records gives the index lines of all that the reader sees.
-func (h *house) records() (lines []cdxLine) {
+func (h *installation) records() (lines []cdxLine) {
 	h.Helper()
 	for line := range strings.Lines(string(h.get(reader, "/v1/cdx?output=ndjson&fl=url,mime,status,filename"))) {
 		var l cdxLine
@@ -182,7 +182,7 @@ func (h *house) records() (lines []cdxLine) {
 }
 
 // newest is the time of a page's newest version, or visit.
-func (h *house) newest(url string) string {
+func (h *installation) newest(url string) string {
 	h.Helper()
 	var l struct{ Timestamp string }
 	h.getJSON(reader, "/v1/cdx?output=ndjson&fl=timestamp&limit=-1&url="+neturl.QueryEscape(url), &l)
@@ -191,7 +191,7 @@ func (h *house) newest(url string) string {
 
 // resumed checks that the robot went on with the upload that it had begun yesterday: every byte of
 // its batches came once.
-func (h *house) resumed() {
+func (h *installation) resumed() {
 	h.Helper()
 	var moved transfers.Document
 	h.getJSON(operatorName, transfers.Path+"?direction=upload&limit=1000&who="+first, &moved)
@@ -218,7 +218,7 @@ func (h *house) resumed() {
 }
 
 // watchesGoOn checks that each watch finds the one change that the edition brought of its pages.
-func (h *house) watchesGoOn(edition string) {
+func (h *installation) watchesGoOn(edition string) {
 	h.Helper()
 	var list httpd.WatchList
 	h.getJSON(reader, "/v1/watches", &list)

@@ -34,8 +34,8 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// house is a service that takes batches, and a robot's spool.
-type house struct {
+// installation is a service that takes batches, and a robot's spool.
+type installation struct {
 	t       testing.TB
 	robots  *batchtest.Robots
 	key     ed25519.PublicKey
@@ -50,7 +50,7 @@ type house struct {
 	log     lines
 }
 
-// setup says what is out of the ordinary with a house.
+// setup says what is out of the ordinary with a installation.
 type setup struct {
 	dir      string // of the buffers; empty: a temporary one
 	store    string // directory of the store; empty: beside the buffers
@@ -59,8 +59,8 @@ type setup struct {
 	receiver func(*receive.Options)
 }
 
-func newHouse(t testing.TB, s setup) *house {
-	h := &house{t: t, robots: batchtest.NewRobots(t), spool: t.TempDir()}
+func newInstallation(t testing.TB, s setup) *installation {
+	h := &installation{t: t, robots: batchtest.NewRobots(t), spool: t.TempDir()}
 	dir := s.dir
 	if dir == "" {
 		dir = t.TempDir()
@@ -114,7 +114,7 @@ func newHouse(t testing.TB, s setup) *house {
 }
 
 // put lays a batch into the robot's spool.
-func (h *house) put(b *batchtest.Batch) {
+func (h *installation) put(b *batchtest.Batch) {
 	h.t.Helper()
 	dir := filepath.Join(h.spool, "spool")
 	testkit.Must(h.t, os.MkdirAll(dir, 0o755))
@@ -122,11 +122,11 @@ func (h *house) put(b *batchtest.Batch) {
 	testkit.Must(h.t, os.WriteFile(filepath.Join(dir, string(b.ID)+".manifest"), b.Signed, 0o644))
 }
 
-func (h *house) service() *upload.Service {
+func (h *installation) service() *upload.Service {
 	return &upload.Service{Base: h.url, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key, Client: &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second}}}
 }
 
-func (h *house) drop() *upload.FTP {
+func (h *installation) drop() *upload.FTP {
 	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key}
 }
 
@@ -137,7 +137,7 @@ type way interface {
 }
 
 // uploader is the robot's, over its spool and the ways to the service.
-func (h *house) uploader(ways ...way) *upload.Uploader {
+func (h *installation) uploader(ways ...way) *upload.Uploader {
 	h.t.Helper()
 	spool, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
 	testkit.Must(h.t, err)
@@ -155,7 +155,7 @@ func (h *house) uploader(ways ...way) *upload.Uploader {
 }
 
 // drain uploads until the spool is empty.
-func (h *house) drain(ways ...way) {
+func (h *installation) drain(ways ...way) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
 	defer cancel()
@@ -165,7 +165,7 @@ func (h *house) drain(ways ...way) {
 }
 
 // aside is the reason for which the robot has put a batch aside; empty where it has not.
-func (h *house) aside(id wire.BatchID) string {
+func (h *installation) aside(id wire.BatchID) string {
 	h.t.Helper()
 	path := filepath.Join(h.spool, "spool", "quarantined", string(id))
 	reason, err := os.ReadFile(path + ".reason")
@@ -182,7 +182,7 @@ func (h *house) aside(id wire.BatchID) string {
 }
 
 // wantPublished checks that a batch is public, once, and gone from the spool.
-func (h *house) wantPublished(b *batchtest.Batch) {
+func (h *installation) wantPublished(b *batchtest.Batch) {
 	h.t.Helper()
 	r, err := h.in.Acceptor.Receipt(h.t.Context(), b.ID)
 	testkit.Must(h.t, err)

@@ -21,22 +21,22 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// house is a data directory and the service that lives on it, life after life,
-// always at the same addresses, as robots remember them.
-type house struct {
+// installation is a data directory and the service that runs on it, which is started again and
+// again at the same addresses, because robots remember them.
+type installation struct {
 	t        testing.TB
 	data     string
 	log      string
 	settings map[string]any
 	robots   int // that have joined
-	*process     // the life that runs now, or the last one
+	*process     // the process that runs now, or the last one
 }
 
-// newHouse makes a data directory, empty or as a copy of another.
-func newHouse(t testing.TB, from string) *house {
+// newInstallation makes a data directory, empty or as a copy of another.
+func newInstallation(t testing.TB, from string) *installation {
 	t.Helper()
 	dir := t.TempDir()
-	h := &house{t: t, data: filepath.Join(dir, "data"), log: filepath.Join(dir, "service.log")}
+	h := &installation{t: t, data: filepath.Join(dir, "data"), log: filepath.Join(dir, "service.log")}
 	if from != "" {
 		copyTree(t, from, h.data)
 	}
@@ -53,22 +53,22 @@ func newHouse(t testing.TB, from string) *house {
 	return h
 }
 
-// start begins the next life; die is where it ends by itself, nil: nowhere.
-func (h *house) start(die *death) *house {
+// start starts the service, which kills itself at die, unless that is nil.
+func (h *installation) start(die *death) *installation {
 	h.t.Helper()
 	h.process = start(h.t, order{Settings: h.settings, Die: die}, h.log)
 	return h
 }
 
-// url is the service's, also while it is dead.
-func (h *house) url() string { return "http://" + h.settings["http.listen"].(string) }
+// url returns the service's URL, also while it does not run.
+func (h *installation) url() string { return "http://" + h.settings["http.listen"].(string) }
 
-func (h *house) operate(method, path string, in, out any) error {
+func (h *installation) operate(method, path string, in, out any) error {
 	c := operator.Client{URL: h.url(), Token: h.Token}
 	return c.Do(context.Background(), method, path, in, out)
 }
 
-// robot is a robot as the service knows it: it makes batches of the hosts that it was assigned.
+// robot is a robot that the service knows. It makes batches of the hosts that it was assigned.
 type robot struct {
 	*batchtest.Robots
 	secret string
@@ -76,8 +76,8 @@ type robot struct {
 	hosts  []string
 }
 
-// join admits a robot with n hosts, which it subscribes to as the protocol has it.
-func (h *house) join(name string, n int) *robot {
+// join admits a robot with n hosts, by the robots' protocol.
+func (h *installation) join(name string, n int) *robot {
 	h.t.Helper()
 	r := &robot{Robots: batchtest.NewRobots(h.t)}
 	r.Name = name
@@ -91,15 +91,15 @@ func (h *house) join(name string, n int) *robot {
 	for i := range n {
 		host := fmt.Sprintf("www%d.%s.example.jp", i+1, name)
 		add.Hosts = append(add.Hosts, "http://"+host+"/")
-		add.Addresses[host] = []string{fmt.Sprintf("198.18.%d.%d", h.robots, i+1)} // no look-up, and none shares one
+		add.Addresses[host] = []string{fmt.Sprintf("198.18.%d.%d", h.robots, i+1)} // no look-up, and no host shares an address
 	}
 	h.robots++
 	testkit.Must(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
 	return r
 }
 
-// fetchList gets the robot's hosts and the generation that its batches are made in.
-func (h *house) fetchList(r *robot) {
+// fetchList fetches the robot's hosts and the generation for its batches.
+func (h *installation) fetchList(r *robot) {
 	h.t.Helper()
 	resp := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", r.Name), r, nil, nil)
 	var err error
@@ -117,8 +117,8 @@ func (h *house) fetchList(r *robot) {
 	}
 }
 
-// ask sends a request, with the robot's credentials where there is one.
-func (h *house) ask(method, path string, as *robot, in, out any) *http.Response {
+// ask sends a request, with the robot's credentials unless as is nil.
+func (h *installation) ask(method, path string, as *robot, in, out any) *http.Response {
 	h.t.Helper()
 	body, err := json.Marshal(in)
 	testkit.Must(h.t, err)
@@ -139,9 +139,9 @@ func (h *house) ask(method, path string, as *robot, in, out any) *http.Response 
 	return resp
 }
 
-// ledger asks a copy of the dead service's database: asking the database itself
-// would tidy up what the next start has to.
-func (h *house) ledger(query string, each func(scan func(...any) error) error) {
+// ledger queries a copy of the killed service's database. A query of the database itself would
+// repair what the next start has to.
+func (h *installation) ledger(query string, each func(scan func(...any) error) error) {
 	h.t.Helper()
 	dir := h.t.TempDir()
 	defer os.RemoveAll(dir)
@@ -149,7 +149,7 @@ func (h *house) ledger(query string, each func(scan func(...any) error) error) {
 	testkit.Must(h.t, err)
 	for _, f := range files {
 		if strings.HasSuffix(f, "-shm") {
-			continue // an index of the -wal, made anew
+			continue // the index of the -wal, which SQLite makes again
 		}
 		data, err := os.ReadFile(f)
 		testkit.Must(h.t, err)
@@ -167,8 +167,8 @@ func (h *house) ledger(query string, each func(scan func(...any) error) error) {
 	testkit.Must(h.t, rows.Err())
 }
 
-// state gives the state of a batch in the ledger of the dead service; empty where it has no row.
-func (h *house) state(id wire.BatchID) (state wire.State) {
+// state returns the state of a batch in the ledger of the killed service, or "" if it has no row.
+func (h *installation) state(id wire.BatchID) (state wire.State) {
 	h.t.Helper()
 	h.ledger(`SELECT state FROM ingest_batches WHERE id = '`+string(id)+`'`, func(scan func(...any) error) error { return scan(&state) })
 	return state

@@ -18,99 +18,100 @@ import (
 	"sheaf/internal/wire"
 )
 
-// play is what happens around a death, and what must hold in the end.
-type play struct {
+// scenario is what happens around a death, and what must hold in the end.
+type scenario struct {
 	name string
-	way  way // in which the batch is brought
-	act  func(*scene)
-	end  func(s *scene, sheaf string)
+	way  way // how the batch is uploaded
+	act  func(*trial)
+	end  func(s *trial, sheaf string)
 
-	settings map[string]any // beside those that every house has
+	settings map[string]any // besides those of every installation
 }
 
-// scene is one case under way.
-type scene struct {
-	*house
-	robot   *robot
-	spool   *spool
-	play    play
-	die     *death
-	state   wire.State // of the batch when the service has died
-	cargoes []*cargo
+// trial is one run of a scenario with one death.
+type trial struct {
+	*installation
+	robot    *robot
+	spool    *spool
+	scenario scenario
+	die      *death
+	state    wire.State // expected of the batch when the service has died
+	batches  []*madeBatch
 }
 
-// The plays of the table.
+// The scenarios of the table.
 var (
-	sent     = play{"by http", byHTTP, (*scene).upload, (*scene).allPublished, nil}
-	woken    = play{"by http, no polls", byHTTP, (*scene).upload, (*scene).allPublished, map[string]any{"poll": "10m"}} // so that a claim is the batch's
-	packed   = play{"in packs", byHTTP, (*scene).upload, (*scene).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
-	cut      = play{"by http, cut", cutHTTP, (*scene).upload, (*scene).allPublished, nil}
-	dropped  = play{"by ftp", byFTP, (*scene).upload, (*scene).allPublished, nil}
-	appended = play{"by ftp, appended", byAppend, (*scene).upload, (*scene).allPublished, nil}
-	damaged  = play{"damaged", byHTTP, (*scene).uploadDamaged, (*scene).allPublished, nil}
-	noStore  = play{"store down", byHTTP, (*scene).uploadWithoutStore, (*scene).allPublished, nil}
-	released = play{"released", byHTTP, (*scene).release, (*scene).allPublished, nil}
-	unwanted = play{"discarded", byHTTP, (*scene).discard, (*scene).discarded, nil}
-	bare     = play{"by ftp, without manifest", byBareFTP, (*scene).upload, (*scene).allPublished, soonQuiet}
-	aside    = play{"by ftp, without manifest, damaged", byBareFTP, (*scene).putAside, (*scene).asidePut, soonQuiet}
-	kept     = play{"kept", byHTTP, (*scene).keep, (*scene).kept, nil}
-	aged     = play{"aged", byHTTP, (*scene).age, (*scene).newestLeft, nil}
+	sent     = scenario{"by http", byHTTP, (*trial).upload, (*trial).allPublished, nil}
+	woken    = scenario{"by http, no polls", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"poll": "10m"}} // so that a claim is the batch's
+	packed   = scenario{"in packs", byHTTP, (*trial).upload, (*trial).allPublished, map[string]any{"packs.below": "1MiB", "packs.size": "1MiB"}}
+	cut      = scenario{"by http, cut", cutHTTP, (*trial).upload, (*trial).allPublished, nil}
+	dropped  = scenario{"by ftp", byFTP, (*trial).upload, (*trial).allPublished, nil}
+	appended = scenario{"by ftp, appended", byAppend, (*trial).upload, (*trial).allPublished, nil}
+	damaged  = scenario{"damaged", byHTTP, (*trial).uploadDamaged, (*trial).allPublished, nil}
+	noStore  = scenario{"store down", byHTTP, (*trial).uploadWithoutStore, (*trial).allPublished, nil}
+	released = scenario{"released", byHTTP, (*trial).release, (*trial).allPublished, nil}
+	unwanted = scenario{"discarded", byHTTP, (*trial).discard, (*trial).discarded, nil}
+	bare     = scenario{"by ftp, without manifest", byBareFTP, (*trial).upload, (*trial).allPublished, soonQuiet}
+	aside    = scenario{"by ftp, without manifest, damaged", byBareFTP, (*trial).putAside, (*trial).asidePut, soonQuiet}
+	kept     = scenario{"kept", byHTTP, (*trial).keep, (*trial).kept, nil}
+	aged     = scenario{"aged", byHTTP, (*trial).age, (*trial).newestLeft, nil}
 )
 
-// soonQuiet has files without manifest taken as soon as they have come.
+// soonQuiet are the settings with which files without manifest are taken as soon as they have come.
 var soonQuiet = map[string]any{"drop.quiet": "500ms"}
 
-// load makes the scene's next batch, of all hosts of the robot and more, and puts it into the spool.
-func (s *scene) load(damage bool, more ...string) *cargo {
+// load makes the trial's next batch, of all hosts of the robot and more, and puts it into the
+// spool.
+func (s *trial) load(damage bool, more ...string) *madeBatch {
 	s.t.Helper()
-	c := s.robot.make(s.t, int64(len(s.cargoes)+1), 3, 8<<10, append(s.robot.hosts[:2:2], more...)...)
+	c := s.robot.make(s.t, int64(len(s.batches)+1), 3, 8<<10, append(s.robot.hosts[:2:2], more...)...)
 	if damage {
 		c.damage()
 	}
 	testkit.Must(s.t, s.spool.add(c))
-	s.cargoes = append(s.cargoes, c)
+	s.batches = append(s.batches, c)
 	return c
 }
 
-// drain lets the robot work until its spool is empty, and gives its error then.
-func (s *scene) drain() <-chan error {
+// drain lets the robot work until its spool is empty, and sends its error then.
+func (s *trial) drain() <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(s.t.Context(), testkit.Patience)
 		defer cancel()
-		done <- s.uploader(s.robot, s.spool, s.play.way).Drain(ctx)
+		done <- s.uploader(s.robot, s.spool, s.scenario.way).Drain(ctx)
 	}()
 	return done
 }
 
 // drained waits for the robot, and checks that each batch has left the spool once.
-func (s *scene) drained(done <-chan error) {
+func (s *trial) drained(done <-chan error) {
 	s.t.Helper()
 	if err := <-done; err != nil {
 		s.t.Fatalf("the robot: %v; %s", err, testkit.Tail(s.log))
 	}
-	for _, c := range s.cargoes {
+	for _, c := range s.batches {
 		if good, bad := s.spool.published[c.ID], s.spool.aside[c.ID]; good+bad != 1 {
 			s.t.Errorf("the robot was told %d times that %s is published, %d times that it is quarantined", good, c.ID, bad)
 		}
 	}
 }
 
-// died waits for the ordered death, and looks at what it left.
-func (s *scene) died() {
+// died waits for the ordered death, and checks what it left.
+func (s *trial) died() {
 	s.t.Helper()
 	if at := s.await(s.t, s.log); at != s.die.String() {
 		s.t.Fatalf("the service died at %q, not %s; %s", at, s.die, testkit.Tail(s.log))
 	}
-	if state := s.house.state(s.cargoes[0].ID); s.state != anyhow && state != s.state {
+	if state := s.installation.state(s.batches[0].ID); s.state != anyhow && state != s.state {
 		s.t.Errorf("the dead service's batch is in state %q, want %q", state, s.state)
 	}
 }
 
-func (s *scene) upload()        { s.load(false); s.uploadOne() }
-func (s *scene) uploadDamaged() { s.load(true); s.uploadOne() }
+func (s *trial) upload()        { s.load(false); s.uploadOne() }
+func (s *trial) uploadDamaged() { s.load(true); s.uploadOne() }
 
-func (s *scene) uploadOne() {
+func (s *trial) uploadOne() {
 	s.t.Helper()
 	s.start(s.die)
 	done := s.drain()
@@ -119,8 +120,8 @@ func (s *scene) uploadOne() {
 	s.drained(done)
 }
 
-// uploadWithoutStore has a file lie where the store wants a directory.
-func (s *scene) uploadWithoutStore() {
+// uploadWithoutStore uploads while a file lies where the store needs a directory.
+func (s *trial) uploadWithoutStore() {
 	s.t.Helper()
 	s.load(false)
 	segments := filepath.Join(s.data, "store", "segments")
@@ -134,9 +135,9 @@ func (s *scene) uploadWithoutStore() {
 	s.drained(done)
 }
 
-// decide lets the operator decide about the quarantined batch until it is done,
-// once before the death and, as an operator does who got no answer, after it.
-func (s *scene) decide(c *cargo, decision string, done func(ledger.Batch) bool) {
+// decide makes the operator's decision about the quarantined batch: before the death and, because
+// no answer came, after it again.
+func (s *trial) decide(c *madeBatch, decision string, done func(ledger.Batch) bool) {
 	s.t.Helper()
 	s.start(s.die)
 	s.drained(s.drain())
@@ -163,18 +164,18 @@ func (s *scene) decide(c *cargo, decision string, done func(ledger.Batch) bool) 
 	})
 }
 
-func (s *scene) release() {
-	c := s.load(false, "elsewhere.example.jp") // not the robot's host: a judgement, which an operator may set aside
+func (s *trial) release() {
+	c := s.load(false, "elsewhere.example.jp") // not the robot's host: an operator may waive that
 	s.decide(c, "release", func(b ledger.Batch) bool { return b.State == wire.StatePublished })
 }
 
-func (s *scene) discard() {
+func (s *trial) discard() {
 	c := s.load(true)
 	s.decide(c, "discard", func(b ledger.Batch) bool { return b.Decision == ledger.Discarded && b.Collected })
 }
 
-// putAside brings a damaged file once, for which no manifest ever comes: nobody would bring it again.
-func (s *scene) putAside() {
+// putAside uploads a damaged file once, without a manifest. Nobody would upload it again.
+func (s *trial) putAside() {
 	s.t.Helper()
 	s.load(true)
 	s.start(s.die)
@@ -184,8 +185,8 @@ func (s *scene) putAside() {
 	s.start(nil)
 }
 
-// asidePut: the file lies in the quarantine as it came, once, and nowhere else.
-func (s *scene) asidePut(sheaf string) {
+// asidePut checks that the file is in the quarantine as it came, once, and nowhere else.
+func (s *trial) asidePut(sheaf string) {
 	s.t.Helper()
 	buffers := filepath.Join(s.data, "buffers")
 	testkit.Eventually(s.t, "the file is put aside", func() error {
@@ -199,8 +200,8 @@ func (s *scene) asidePut(sheaf string) {
 		s.t.Fatalf("in the quarantine lies %s; want one", dirs)
 	}
 	got, err := os.ReadFile(filepath.Join(dirs[0], "batch.tar.gz"))
-	if err != nil || !bytes.Equal(got, s.cargoes[0].Data) || !exists(filepath.Join(dirs[0], "reason.json")) {
-		s.t.Errorf("the quarantine has %d bytes, %v, of %d, and %s", len(got), err, len(s.cargoes[0].Data), names(s.t, dirs[0]))
+	if err != nil || !bytes.Equal(got, s.batches[0].Data) || !exists(filepath.Join(dirs[0], "reason.json")) {
+		s.t.Errorf("the quarantine has %d bytes, %v, of %d, and %s", len(got), err, len(s.batches[0].Data), names(s.t, dirs[0]))
 	}
 	s.kill()
 	if r := s.fsck(sheaf); r.Versions != 0 {
@@ -208,16 +209,16 @@ func (s *scene) asidePut(sheaf string) {
 	}
 }
 
-// keeping is work on the catalog that meets all of its writes.
+// keeping is work on the catalog that does all of its writes.
 var keeping = []string{"merge", "remove", "restore", "remove", "collect", "collect"}
 
-// retaining is collection, days apart, that keeps no old edition.
+// retaining is two collections, days apart, that keep no old edition.
 var retaining = []string{"retain", "retain"}
 
-// keep has two batches published, and lets an operator's process die at its work on
-// the catalog. Readers must find the one host whole, and the other whole or not at all.
-// Then the work is done again, to its end.
-func (s *scene) keep() {
+// keep publishes two batches, and kills an operator's process while it works on the catalog.
+// Readers must find one host whole, and the other whole or not at all. Then the work is done again,
+// to its end.
+func (s *trial) keep() {
 	s.t.Helper()
 	s.start(nil)
 	for range 2 {
@@ -230,9 +231,9 @@ func (s *scene) keep() {
 	s.process = start(s.t, order{Settings: s.settings, Keep: keeping, Host: down, Die: s.die}, s.log)
 	s.died()
 	s.start(nil)
-	s.checkDownloads(s.cargoes, up)
+	s.checkDownloads(s.batches, up)
 	if s.shows(down) {
-		s.checkDownloads(s.cargoes, down)
+		s.checkDownloads(s.batches, down)
 	}
 	s.kill()
 	p := start(s.t, order{Settings: s.settings, Keep: keeping, Ahead: 100 * time.Hour, Host: down}, s.log)
@@ -242,8 +243,9 @@ func (s *scene) keep() {
 	s.start(nil)
 }
 
-// age brings three editions, lets the old ones expire until the death, and then again until nothing is left to do.
-func (s *scene) age() {
+// age publishes three editions, lets the old ones expire until the death, and then again until
+// nothing is left to do.
+func (s *trial) age() {
 	s.t.Helper()
 	s.start(nil)
 	for range 3 {
@@ -267,10 +269,11 @@ func (s *scene) age() {
 	s.start(nil)
 }
 
-// newestLeft: of each host the newest edition is there, whole, and nothing of the others.
-func (s *scene) newestLeft(sheaf string) {
+// newestLeft checks that the newest edition of each host is there, whole, and nothing of the
+// others.
+func (s *trial) newestLeft(sheaf string) {
 	s.t.Helper()
-	newest := s.cargoes[len(s.cargoes)-1:]
+	newest := s.batches[len(s.batches)-1:]
 	s.checkDownloads(newest)
 	for _, host := range s.robot.hosts {
 		if left := names(s.t, filepath.Join(s.data, "store", "segments", archive.HostPath(host))); len(left) != 1 {
@@ -283,11 +286,11 @@ func (s *scene) newestLeft(sheaf string) {
 	}
 }
 
-// orphan is an object that nothing refers to.
-func (s *scene) orphan() string { return filepath.Join(s.data, "store", "segments", "orphan") }
+// orphan returns the path of an object that nothing refers to.
+func (s *trial) orphan() string { return filepath.Join(s.data, "store", "segments", "orphan") }
 
 // shows reports whether consumers find the host.
-func (s *scene) shows(host string) bool {
+func (s *trial) shows(host string) bool {
 	s.t.Helper()
 	resp, err := http.Get(s.url() + "/a/" + host + "/all.tar.gz")
 	testkit.Must(s.t, err)
@@ -298,15 +301,16 @@ func (s *scene) shows(host string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-func (s *scene) allPublished(sheaf string) {
+func (s *trial) allPublished(sheaf string) {
 	s.t.Helper()
-	s.checkEnd(sheaf, s.cargoes)
+	s.checkEnd(sheaf, s.batches)
 }
 
-// discarded: nothing is public, and of the batch only the manifest and the reason are kept.
-func (s *scene) discarded(sheaf string) {
+// discarded checks that nothing is public, and that only the manifest and the reason are kept of
+// the batch.
+func (s *trial) discarded(sheaf string) {
 	s.t.Helper()
-	dir := filepath.Join(s.data, "buffers", "quarantine", string(s.cargoes[0].ID))
+	dir := filepath.Join(s.data, "buffers", "quarantine", string(s.batches[0].ID))
 	if exists(filepath.Join(dir, "batch.tar.gz")) || !exists(filepath.Join(dir, "manifest")) {
 		s.t.Errorf("of a discarded batch is kept %s; want the manifest and not the file", names(s.t, dir))
 	}
@@ -318,10 +322,10 @@ func (s *scene) discarded(sheaf string) {
 	}
 }
 
-// kept: the one host is gone, from the store too; the other is whole.
-func (s *scene) kept(sheaf string) {
+// kept checks that one host is gone, from the store too, and the other is whole.
+func (s *trial) kept(sheaf string) {
 	s.t.Helper()
-	s.checkDownloads(s.cargoes, s.robot.hosts[1])
+	s.checkDownloads(s.batches, s.robot.hosts[1])
 	if s.shows(s.robot.hosts[0]) {
 		s.t.Error("the host that was taken down is shown")
 	}

@@ -49,9 +49,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// house is a data directory with the folders of its robots, in use: the service runs, the robots
+// installation is a data directory with the folders of its robots, in use: the service runs, the robots
 // can be opened.
-type house struct {
+type installation struct {
 	*testing.T
 	dir     string // holds service/ and robots/
 	name    string // of the service, as a host
@@ -77,8 +77,8 @@ func settings(dir, name string) map[string]any {
 }
 
 // live starts the service on a data directory, and the web as it is on a day.
-func live(t *testing.T, dir, fixture string, day int) *house {
-	h := &house{T: t, dir: dir, name: hostOf(fixture), web: newWeb(t, day)}
+func live(t *testing.T, dir, fixture string, day int) *installation {
+	h := &installation{T: t, dir: dir, name: hostOf(fixture), web: newWeb(t, day)}
 	h.service = servicetest.Start(t, settings(dir, h.name))
 	names.Store(h.name+":80", strings.TrimPrefix(h.service.At.HTTP, "http://"))
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -92,10 +92,10 @@ func live(t *testing.T, dir, fixture string, day int) *house {
 }
 
 // url is the service's.
-func (h *house) url() string { return "http://" + h.name }
+func (h *installation) url() string { return "http://" + h.name }
 
 // robot gives the settings of one of its robots.
-func (h *house) robot(name string) config.Config {
+func (h *installation) robot(name string) config.Config {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(h.dir, "robots", name), "https://robots.example.ac.jp/"
 	cfg.Once, cfg.Interval, cfg.Window, cfg.Adapt.Max = true, time.Millisecond, "always", 0
@@ -111,7 +111,7 @@ func (h *house) robot(name string) config.Config {
 }
 
 // open opens a robot's folder until the test ends.
-func (h *house) open(name string) *robotd.Robot {
+func (h *installation) open(name string) *robotd.Robot {
 	h.Helper()
 	r, err := robotd.New(h.robot(name), slog.New(slog.DiscardHandler))
 	testkit.Must(h, err)
@@ -127,13 +127,13 @@ const (
 )
 
 // until waits for something to come about.
-func (h *house) until(what string, done func() bool) {
+func (h *installation) until(what string, done func() bool) {
 	h.Helper()
 	testkit.Until(h.T, what, done)
 }
 
 // batches lists the batches that the service knows, in some states.
-func (h *house) batches(states ...wire.State) (found []ledger.Batch) {
+func (h *installation) batches(states ...wire.State) (found []ledger.Batch) {
 	h.Helper()
 	var list struct {
 		Batches []ledger.Batch `json:"batches"`
@@ -144,7 +144,7 @@ func (h *house) batches(states ...wire.State) (found []ledger.Batch) {
 
 // publish waits until n batches can be published, and publishes them while the robots upload. It gives
 // the edition's name.
-func (h *house) publish(n int, robots ...*robotd.Robot) string {
+func (h *installation) publish(n int, robots ...*robotd.Robot) string {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
 	defer cancel()
@@ -166,7 +166,7 @@ func (h *house) publish(n int, robots ...*robotd.Robot) string {
 }
 
 // fsck reads and verifies everything that is published.
-func (h *house) fsck(when string) {
+func (h *installation) fsck(when string) {
 	h.Helper()
 	fsck(h.T, h.dir, h.name, when)
 }
@@ -186,7 +186,7 @@ func fsck(t *testing.T, dir, name, when string) {
 }
 
 // do asks the service over HTTP as an account, or as the operator where there is no name.
-func (h *house) do(ctx context.Context, who, method, path string, body io.Reader) (*http.Response, []byte, error) {
+func (h *installation) do(ctx context.Context, who, method, path string, body io.Reader) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, h.url()+path, body)
 	if err != nil {
 		return nil, nil, err
@@ -206,7 +206,7 @@ func (h *house) do(ctx context.Context, who, method, path string, body io.Reader
 }
 
 // get asks for what must be there.
-func (h *house) get(who, path string) []byte {
+func (h *installation) get(who, path string) []byte {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodGet, path, nil)
 	testkit.Must(h, err)
@@ -216,7 +216,7 @@ func (h *house) get(who, path string) []byte {
 	return data
 }
 
-func (h *house) getJSON(who, path string, v any) {
+func (h *installation) getJSON(who, path string, v any) {
 	h.Helper()
 	testkit.Must(h, json.Unmarshal(h.get(who, path), v))
 }
