@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/cmd/sheaf/operator"
+	"sheaf/internal/api"
 	"sheaf/internal/bytesize"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 )
 
 func accountCommand() *cobra.Command {
@@ -25,7 +26,7 @@ func accountCommand() *cobra.Command {
 		Short: "Take an account away",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, httpd.PathAccounts+"/"+url.PathEscape(args[0]), nil, nil)
+			return c.Do(cmd.Context(), http.MethodDelete, api.PathAccounts+"/"+url.PathEscape(args[0]), nil, nil)
 		}),
 	})
 	return cmd
@@ -96,14 +97,14 @@ func accountAddCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wanted := httpd.NewAccount{Account: account.Account{
+			wanted := accounts.NewAccount{Account: account.Account{
 				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate,
 			}, Password: flags.password}
 			if change.Quota != nil {
 				wanted.Quota = *change.Quota
 			}
-			var made httpd.NewAccount
-			if err := c.Do(cmd.Context(), http.MethodPost, httpd.PathAccounts, wanted, &made); err != nil {
+			var made accounts.NewAccount
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAccounts, wanted, &made); err != nil {
 				return err
 			}
 			return show(cmd, made, func(w io.Writer) error {
@@ -127,8 +128,8 @@ func accountSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var now httpd.AccountLine
-			if err := c.Do(cmd.Context(), http.MethodPatch, httpd.PathAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
+			var now accounts.AccountLine
+			if err := c.Do(cmd.Context(), http.MethodPatch, api.PathAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
 				return err
 			}
 			return show(cmd, now, func(w io.Writer) error { return accountTable(w, now) })
@@ -139,7 +140,7 @@ func accountSetCommand() *cobra.Command {
 }
 
 // accountTable prints accounts; what they fetched today where it is known.
-func accountTable(w io.Writer, accounts ...httpd.AccountLine) error {
+func accountTable(w io.Writer, accounts ...accounts.AccountLine) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "account\tdomains\twindow\trate\tquota\ttoday")
 	for _, a := range accounts {
@@ -158,8 +159,8 @@ func accountListCommand() *cobra.Command {
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			var answer httpd.AccountList
-			if err := c.Do(cmd.Context(), http.MethodGet, httpd.PathAccounts, nil, &answer); err != nil {
+			var answer accounts.AccountList
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAccounts, nil, &answer); err != nil {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error {

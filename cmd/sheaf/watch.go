@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/serve/client"
-	"sheaf/serve/httpd"
 	"sheaf/serve/mirror"
 	"sheaf/serve/watch"
 )
@@ -98,7 +97,7 @@ func watchListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "List what the account watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			var list httpd.WatchList
+			var list watch.WatchList
 			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/watches", nil, &list); err != nil {
 				return err
 			}
@@ -161,7 +160,7 @@ func watchShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ID", Short: "Show what a watch has found", Args: cobra.ExactArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var doc httpd.WatchDocument
+			var doc watch.WatchDocument
 			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/watches/"+args[0], nil, &doc); err != nil {
 				return err
 			}

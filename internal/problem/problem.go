@@ -1,6 +1,6 @@
-// Package problem answers HTTP requests with errors in the one form that every
-// path of the service uses: application/problem+json (RFC 9457), with a title for
-// people, a detail that says where and what to do, and a stable reason for programs.
+// Package problem answers HTTP requests with errors in the form that all paths of the service use:
+// application/problem+json (RFC 9457), with a title for people, a detail that says what is wrong and
+// what to do, and a stable reason for programs.
 package problem
 
 import (
@@ -15,8 +15,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Write sends p as the whole answer. A missing status is 500, a missing title
-// the status's own; where p.Next says when to come back, Retry-After does too.
+// Write sends p as the whole answer. The default status is 500, the default title that of the status.
+// If p.Next says when to come back, so does Retry-After.
 func Write(w http.ResponseWriter, p wire.Problem) {
 	if p.Status == 0 {
 		p.Status = http.StatusInternalServerError
@@ -33,15 +33,12 @@ func Write(w http.ResponseWriter, p wire.Problem) {
 	if next, err := time.Parse(time.RFC3339, p.Next); err == nil && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", next.UTC().Format(http.TimeFormat))
 	}
-	body, err := json.Marshal(p)
-	if err != nil { // strings and an int: cannot be
-		body = []byte(`{"title":"Internal Server Error","status":500}`)
-	}
+	body, _ := json.Marshal(p) // strings and an int: cannot fail
 	w.WriteHeader(p.Status)
 	w.Write(append(body, '\n'))
 }
 
-// Error is a problem as a Go error, for handlers that return one.
+// Error is a problem as a Go error.
 type Error wire.Problem
 
 func (e *Error) Error() string {
@@ -51,15 +48,15 @@ func (e *Error) Error() string {
 	return e.Title
 }
 
-// New makes an Error of a status, a reason code and a detail.
+// New returns an Error with a status, a reason code and a detail.
 func New(status int, reason, detail string) *Error {
 	return &Error{Status: status, Reason: reason, Detail: detail}
 }
 
-// Handler runs f and writes the error that it returns: an *Error as it is, any
-// other as a bare 500, whose cause goes to the log and not to the client. f must
-// not have begun its answer when it returns an error. What fails because the client has hung up
-// is nobody's failure, and stands in the log for those who debug only.
+// Handler runs f and writes the error that it returns. An *Error is written as it is, and so is the
+// one that an error's method Problem returns. Any other error is a 500, whose cause is logged and not
+// told to the client. f must not have begun its answer when it returns an error. If f fails because
+// the client has hung up, that is logged at debug level only.
 func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &sentBody{ReadCloser: r.Body}
@@ -71,10 +68,13 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 			return
 		}
 		var e *Error
+		var own interface{ Problem() *Error }
 		var tooLarge *http.MaxBytesError
 		switch {
 		case errors.As(err, &e):
 			Write(w, wire.Problem(*e))
+		case errors.As(err, &own):
+			Write(w, wire.Problem(*own.Problem()))
 		case errors.As(err, &tooLarge):
 			Write(w, wire.Problem{Status: http.StatusRequestEntityTooLarge, Reason: "too_large", Detail: tooLarge.Error()})
 		case r.Context().Err() != nil && errors.Is(err, context.Canceled), body.broken && errors.Is(err, body.err):
@@ -87,7 +87,7 @@ func Handler(log *slog.Logger, f func(http.ResponseWriter, *http.Request) error)
 	})
 }
 
-// sentBody notes whether a request's body ended before it was whole.
+// sentBody notes whether reading a request's body failed.
 type sentBody struct {
 	io.ReadCloser
 	broken bool
@@ -102,12 +102,12 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// NotFound answers 404; a router's NotFoundHandler.
+// NotFound answers 404. It is for a router's NotFoundHandler.
 func NotFound(w http.ResponseWriter, r *http.Request) {
 	Write(w, wire.Problem{Status: http.StatusNotFound, Reason: "not_found", Detail: r.URL.Path + " is not here"})
 }
 
-// MethodNotAllowed answers 405; a router's MethodNotAllowedHandler.
+// MethodNotAllowed answers 405. It is for a router's MethodNotAllowedHandler.
 func MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	Write(w, wire.Problem{Status: http.StatusMethodNotAllowed, Reason: "method_not_allowed", Detail: r.URL.Path + " does not take " + r.Method})
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/guesses"
 	"sheaf/internal/testkit"
-	"sheaf/serve/httpd"
 )
 
 // ask makes a request with the password given, and returns the answer with its body read.
@@ -75,9 +75,9 @@ func TestCrossSiteRequests(t *testing.T) {
 		"sandboxed":        {"POST", "/v1/watches", wish, []string{"Origin", "null"}, 403},
 		"delete":           {"DELETE", "/v1/watches/w1", "", []string{"Origin", "https://evil.test"}, 403},
 		"job":              {"POST", "/v1/pages.tar.gz?url=" + host, "", []string{"Origin", "https://evil.test"}, 403},
-		"account":          {"POST", httpd.PathAccounts, `{}`, []string{"Origin", "https://evil.test"}, 403},
+		"account":          {"POST", api.PathAccounts, `{}`, []string{"Origin", "https://evil.test"}, 403},
 		"wrong type":       {"POST", "/v1/watches", wish, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
-		"account, no JSON": {"POST", httpd.PathAccounts, `{}`, []string{"Content-Type", "text/plain"}, 415},
+		"account, no JSON": {"POST", api.PathAccounts, `{}`, []string{"Content-Type", "text/plain"}, 415},
 		"reading":          {"GET", "/v1/version", "", []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, 200},
 		"no such watch":    {"DELETE", "/v1/watches/w1", "", nil, 404},
 	} {
@@ -101,8 +101,8 @@ func TestCrossSiteRequests(t *testing.T) {
 // One account cannot keep any number of requests waiting for changes.
 func TestPollsAreBounded(t *testing.T) {
 	s := newSite(t)
-	page, _ := s.changes(t, "jp", httpd.PathChanges)
-	waiting := fmt.Sprintf("%s?since=%d&wait=300", httpd.PathChanges, page.Last)
+	page, _ := s.changes(t, "jp", api.PathChanges)
+	waiting := fmt.Sprintf("%s?since=%d&wait=300", api.PathChanges, page.Last)
 	var refused atomic.Pointer[http.Response]
 	ended := make(chan struct{}, 100)
 	for range 40 {

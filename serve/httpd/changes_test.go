@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve"
@@ -42,7 +43,7 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	path := httpd.PathChanges + "?limit=1"
+	path := api.PathChanges + "?limit=1"
 	for more := true; more; {
 		var page feed.Page
 		page, path = s.changes(t, "jp", path)
@@ -60,18 +61,18 @@ func TestChanges(t *testing.T) {
 	if want := "[2put20261121www.waseda.ac.jp2 3deletewww.keio.ac.jp0takedown]"; fmt.Sprint(told) != want {
 		t.Errorf("%v, want %s", told, want)
 	}
-	if _, body := s.do(t, "GET", "jp", httpd.PathChanges); strings.Contains(string(body), "letter") {
+	if _, body := s.do(t, "GET", "jp", api.PathChanges); strings.Contains(string(body), "letter") {
 		t.Errorf("tells of reasons: %s", body)
 	}
-	page, _ := s.changes(t, "jp", httpd.PathChanges+"?since=2&domain=ac.jp&surt=cn,")
+	page, _ := s.changes(t, "jp", api.PathChanges+"?since=2&domain=ac.jp&surt=cn,")
 	if len(page.Events) != 1 || page.Events[0].Seq != 3 {
 		t.Errorf("since 2: %+v", page)
 	}
-	if page, _ := s.changes(t, "shut", httpd.PathChanges+"?host="+host); len(page.Events) != 1 || page.Next.Since != 3 {
+	if page, _ := s.changes(t, "shut", api.PathChanges+"?host="+host); len(page.Events) != 1 || page.Next.Since != 3 {
 		t.Errorf("of one host, outside the window: %+v", page)
 	}
 
-	_, of := s.changes(t, "keio", httpd.PathChanges)
+	_, of := s.changes(t, "keio", api.PathChanges)
 	for _, c := range []struct {
 		path, reason string
 		status       int
@@ -84,9 +85,9 @@ func TestChanges(t *testing.T) {
 		{"?" + strings.Repeat("host=a&", 101), "selection", 400},
 		{"?since=3&mark=0123456789abcdef", "expired", 410},
 		{"?since=99&mark=0123456789abcdef", "expired", 410},
-		{strings.TrimPrefix(of, httpd.PathChanges), "expired", 410}, // of an account that sees other hosts
+		{strings.TrimPrefix(of, api.PathChanges), "expired", 410}, // of an account that sees other hosts
 	} {
-		resp, body := s.do(t, "GET", "jp", httpd.PathChanges+c.path)
+		resp, body := s.do(t, "GET", "jp", api.PathChanges+c.path)
 		var p wire.Problem
 		if err := json.Unmarshal(body, &p); err != nil || resp.StatusCode != c.status || p.Reason != c.reason {
 			t.Errorf("%.40s: %s %s", c.path, resp.Status, body)
@@ -115,7 +116,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	wait := func(seconds int) <-chan feed.Page {
 		answered := make(chan feed.Page, 1)
 		go func() {
-			page, _ := s.changes(t, "jp", fmt.Sprintf("%s?since=2&wait=%d", httpd.PathChanges, seconds))
+			page, _ := s.changes(t, "jp", fmt.Sprintf("%s?since=2&wait=%d", api.PathChanges, seconds))
 			answered <- page
 		}()
 		return answered

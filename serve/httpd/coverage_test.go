@@ -13,8 +13,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/wire"
-	"sheaf/serve/httpd"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
 )
@@ -41,7 +41,7 @@ func (c *crawl) covered(t *testing.T, account, parameters, limit string) (lines 
 	path := "/v1/coverage?" + parameters + "&limit=" + limit
 	for range 100 {
 		resp, body := c.do(t, "GET", account, path, "")
-		var list httpd.CoverageList
+		var list api.CoverageList
 		if err := json.Unmarshal([]byte(body), &list); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
 		}

@@ -18,11 +18,13 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/servetest"
 )
 
@@ -265,11 +267,11 @@ func TestListing(t *testing.T) {
 
 func TestAPI(t *testing.T) {
 	s := newSite(t)
-	var list httpd.HostList
+	var list api.HostList
 	var hosts []string
 	for path := "/v1/hosts?prefix=jp,ac,&limit=1"; path != ""; {
 		resp, body := s.do(t, "GET", "jp", path)
-		list = httpd.HostList{}
+		list = api.HostList{}
 		if err := json.Unmarshal(body, &list); err != nil {
 			t.Fatal(err)
 		}
@@ -302,15 +304,15 @@ func TestAdmin(t *testing.T) {
 		answer, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, answer
 	}
-	status, body := call("POST", httpd.PathAccounts, `{"name":"kato","domains":["ac.jp"],"window":"Mon-Fri 02:00-08:00 Asia/Tokyo"}`)
-	var made httpd.NewAccount
+	status, body := call("POST", api.PathAccounts, `{"name":"kato","domains":["ac.jp"],"window":"Mon-Fri 02:00-08:00 Asia/Tokyo"}`)
+	var made accounts.NewAccount
 	if err := json.Unmarshal(body, &made); err != nil || status != 201 || made.Password == "" || made.Window.String() != "Mon-Fri 02:00-08:00 Asia/Tokyo" {
 		t.Fatalf("%d %s %v", status, body, err)
 	}
 	if _, err := s.Accounts.Authenticate(t.Context(), "kato", made.Password); err != nil {
 		t.Error(err)
 	}
-	if _, body := call("GET", httpd.PathAccounts, ""); !strings.Contains(string(body), `"kato"`) || strings.Contains(string(body), "argon2") {
+	if _, body := call("GET", api.PathAccounts, ""); !strings.Contains(string(body), `"kato"`) || strings.Contains(string(body), "argon2") {
 		t.Errorf("%s", body)
 	}
 	for body, want := range map[string]int{
@@ -319,17 +321,17 @@ func TestAdmin(t *testing.T) {
 		`{"name":"sato","domains":["jp"],"x":1}`:        400,
 		`{"name":"sato","domains":["jp"],"window":"?"}`: 400,
 	} {
-		if status, answer := call("POST", httpd.PathAccounts, body); status != want {
+		if status, answer := call("POST", api.PathAccounts, body); status != want {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	if status, _ := call("DELETE", httpd.PathAccounts+"/kato", ""); status != 204 {
+	if status, _ := call("DELETE", api.PathAccounts+"/kato", ""); status != 204 {
 		t.Errorf("delete: %d", status)
 	}
-	if status, _ := call("DELETE", httpd.PathAccounts+"/kato", ""); status != 404 {
+	if status, _ := call("DELETE", api.PathAccounts+"/kato", ""); status != 404 {
 		t.Errorf("delete again: %d", status)
 	}
-	if resp, _ := s.do(t, "GET", "jp", httpd.PathAccounts); resp.StatusCode != 403 {
+	if resp, _ := s.do(t, "GET", "jp", api.PathAccounts); resp.StatusCode != 403 {
 		t.Errorf("without being an operator: %s", resp.Status)
 	}
 }

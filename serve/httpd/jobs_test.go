@@ -11,8 +11,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
@@ -32,10 +32,10 @@ func (c *crawl) work(t *testing.T) (stop func()) {
 	return stop
 }
 
-func (c *crawl) status(t *testing.T, account, path string) httpd.JobStatus {
+func (c *crawl) status(t *testing.T, account, path string) api.JobStatus {
 	t.Helper()
 	resp, body := c.do(t, "GET", account, path, "")
-	var st httpd.JobStatus
+	var st api.JobStatus
 	if err := json.Unmarshal([]byte(body), &st); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d %s", path, resp.StatusCode, body)
 	}
@@ -43,11 +43,11 @@ func (c *crawl) status(t *testing.T, account, path string) httpd.JobStatus {
 }
 
 // finished waits until a job has ended.
-func (c *crawl) finished(t *testing.T, account, path string) httpd.JobStatus {
+func (c *crawl) finished(t *testing.T, account, path string) api.JobStatus {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		st := c.status(t, account, path)
-		if st.State == jobs.Done || st.State == jobs.Failed {
+		if st.State == api.JobDone || st.State == api.JobFailed {
 			return st
 		}
 		if time.Now().After(end) {
@@ -73,7 +73,7 @@ func TestJob(t *testing.T) {
 		t.Fatalf("%d: not too much", resp.StatusCode)
 	}
 	at := c.post(t, "all", "/v1/pages.warc.gz?filter=status:200", "")
-	if st := c.status(t, "all", at); st.State != jobs.Queued || st.Result != "" {
+	if st := c.status(t, "all", at); st.State != api.JobQueued || st.Result != "" {
 		t.Errorf("%+v", st)
 	}
 	if resp, _ := c.do(t, "GET", "all", at+"/pages.warc.gz", ""); resp.StatusCode != http.StatusConflict {
@@ -82,7 +82,7 @@ func TestJob(t *testing.T) {
 	c.work(t)
 	st := c.finished(t, "all", at)
 	all := c.answer(question{account: "all", match: func(r told) bool { return r.status == 200 }})
-	if st.State != jobs.Done || st.Records != int64(len(all)) || st.Scanned < st.Records || st.Expires.IsZero() {
+	if st.State != api.JobDone || st.Records != int64(len(all)) || st.Scanned < st.Records || st.Expires.IsZero() {
 		t.Fatalf("%+v, want %d records", st, len(all))
 	}
 	for i, line := range all {
@@ -126,7 +126,7 @@ func TestJobOfAList(t *testing.T) {
 	at := c.post(t, "sub", "/v1/pages.tar.gz?from=2026&originals=false", "a.example.jp\nhttp://example.jp/\nhttp://192.0.2.7/\n")
 	st := c.finished(t, "sub", at)
 	want := c.answer(question{account: "sub", match: func(r told) bool { return r.host == "a.example.jp" }})
-	if st.State != jobs.Done || st.Records != int64(len(want)) {
+	if st.State != api.JobDone || st.Records != int64(len(want)) {
 		t.Errorf("%+v, want %d records", st, len(want))
 	}
 	_, body := c.do(t, "GET", "sub", st.Result, "")
@@ -164,12 +164,12 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 	}
 	c.work(t)
 	for _, i := range []int{0, 2, 3} {
-		if st := c.finished(t, "all", at[i]); st.State != jobs.Done || st.Records != int64(len(c.records)) {
+		if st := c.finished(t, "all", at[i]); st.State != api.JobDone || st.Records != int64(len(c.records)) {
 			t.Errorf("job %d: %+v, want %d records", i, st, len(c.records))
 		}
 	}
 	_, body := c.do(t, "GET", "all", "/v1/jobs", "")
-	var list httpd.JobList
+	var list api.JobList
 	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Jobs) != 3 {
 		t.Errorf("%v %s", err, body)
 	}
@@ -187,11 +187,11 @@ func TestDeadlyJob(t *testing.T) {
 	}
 	die("2.third")
 	c.work(t)
-	if st := c.finished(t, "all", at); st.State != jobs.Failed || !strings.Contains(st.Problem, "died 3 times") || st.Expires.IsZero() {
+	if st := c.finished(t, "all", at); st.State != api.JobFailed || !strings.Contains(st.Problem, "died 3 times") || st.Expires.IsZero() {
 		t.Errorf("%+v", st)
 	}
 	die("1.second")
-	if st := c.finished(t, "all", at); st.State != jobs.Done {
+	if st := c.finished(t, "all", at); st.State != api.JobDone {
 		t.Errorf("%+v", st)
 	}
 }

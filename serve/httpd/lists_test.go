@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
-	"sheaf/serve/httpd"
 )
 
 // longList names as many pages as one query may, of a thousand hosts.
@@ -94,7 +94,7 @@ func TestListsAreRefusedUnread(t *testing.T) {
 	for range 2 {
 		begin("/v1/cdx") // and never sends the rest
 	}
-	for _, path := range []string{"/v1/cdx", "/v1/coverage", httpd.PathPages + ".tar.gz"} {
+	for _, path := range []string{"/v1/cdx", "/v1/coverage", api.PathPages + ".tar.gz"} {
 		testkit.Until(t, path+" is refused", func() bool {
 			c := begin(path)
 			c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/serve/httpd"
+	"sheaf/internal/api"
 )
 
 // A remote TimeGate that redirects (RFC 7089, 4.2.1 and its examples), and what it does of times before the first version,
@@ -75,7 +75,7 @@ func TestTimeMap(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", body, strings.Join(want, "\n"))
 	}
 	_, body = s.do(t, "GET", "jp", "/timemap/json/"+page)
-	var m httpd.TimeMap
+	var m api.TimeMap
 	if err := json.Unmarshal(body, &m); err != nil || m.Original != page || m.Mementos == nil || m.Index != nil || len(m.Mementos.List) != 4 || m.Mementos.Last.URI != s.url+ofDay(25, "", "https://waseda.ac.jp/d/p.html") || !m.Mementos.First.Datetime.Equal(at(22, 1)) {
 		t.Errorf("%v %s", err, body)
 	}

@@ -17,6 +17,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/player"
 	"sheaf/serve/servetest"
 )
 
@@ -29,7 +30,7 @@ func named(t *testing.T, opt httpd.Options) http.Handler {
 	opt.Library, opt.Accounts, opt.Recorder = s.Library, s.Accounts, s.Log
 	opt.Operator = func(next http.Handler) http.Handler { return next }
 	testkit.Must(t, httpd.Register(router, opt))
-	return httpd.ReplayOnly(opt.ReplayOrigin, router)
+	return player.Only(opt.ReplayOrigin, router)
 }
 
 // askAs asks a service by a host name.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/testkit"
-	"sheaf/serve/httpd"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
@@ -47,9 +47,9 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 	data := filepath.Dir(s.Dir)
 	p := serveSheaf(t, program, data)
 	at := postJob(t, p, strings.Join(list, "\n"))
-	id := strings.TrimPrefix(at, httpd.PathJobs+"/")
-	for st := jobOf(t, p, at); st.State != jobs.Running; st = jobOf(t, p, at) {
-		if st.State != jobs.Queued {
+	id := strings.TrimPrefix(at, api.PathJobs+"/")
+	for st := jobOf(t, p, at); st.State != api.JobRunning; st = jobOf(t, p, at) {
+		if st.State != api.JobQueued {
 			t.Fatalf("%+v before it could be killed; the list is too short", st)
 		}
 	}
@@ -65,8 +65,8 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 
 	p = serveSheaf(t, program, data)
 	st := jobOf(t, p, at)
-	for end := time.Now().Add(3 * time.Minute); st.State != jobs.Done; st = jobOf(t, p, at) {
-		if st.State == jobs.Failed || time.Now().After(end) {
+	for end := time.Now().Add(3 * time.Minute); st.State != api.JobDone; st = jobOf(t, p, at) {
+		if st.State == api.JobFailed || time.Now().After(end) {
 			t.Fatalf("%+v", st)
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -137,7 +137,7 @@ func longDead(t *testing.T, file, id string) (worker string) {
 	if err := database.QueryRowContext(t.Context(), `SELECT state, worker FROM jobs WHERE id = $1`, id).Scan(&state, &worker); err != nil {
 		t.Fatal(err)
 	}
-	if state != string(jobs.Running) {
+	if state != string(api.JobRunning) {
 		t.Fatalf("the job was %s when the service was killed; the list is too short", state)
 	}
 	if _, err := database.ExecContext(t.Context(), `UPDATE jobs SET beat = 1 WHERE id = $1`, id); err != nil {
@@ -159,7 +159,7 @@ func postJob(t *testing.T, p *servetest.Process, list string) string {
 	return resp.Header.Get("Location")
 }
 
-func jobOf(t *testing.T, p *servetest.Process, at string) (st httpd.JobStatus) {
+func jobOf(t *testing.T, p *servetest.Process, at string) (st api.JobStatus) {
 	t.Helper()
 	if err := json.NewDecoder(bytes.NewReader(get(t, p, at))).Decode(&st); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -137,13 +138,13 @@ func TestPagedTimeMap(t *testing.T) {
 		t.Errorf("%d versions, want %d", len(seen), count)
 	}
 
-	var m httpd.TimeMap
+	var m api.TimeMap
 	if err := json.Unmarshal([]byte(get("/timemap/json/"+often)), &m); err != nil || len(m.Index) != 3 || m.Mementos != nil {
 		t.Fatalf("%v: %d TimeMaps, versions %v", err, len(m.Index), m.Mementos)
 	}
 	all := 0
 	for _, p := range m.Index {
-		var page httpd.TimeMap
+		var page api.TimeMap
 		if err := json.Unmarshal([]byte(get(strings.TrimPrefix(p.URI, s.url))), &page); err != nil || page.Mementos == nil || page.Self != p.URI || len(page.Index) != 3 {
 			t.Fatalf("%v: %v", err, page)
 		}

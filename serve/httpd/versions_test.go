@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/serve/httpd"
+	"sheaf/internal/api"
 )
 
 func TestVersions(t *testing.T) {
@@ -45,7 +45,7 @@ func TestDiff(t *testing.T) {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 	_, raw := s.do(t, "GET", "jp", path, "Accept", "application/json")
-	var d httpd.DiffDocument
+	var d api.DiffDocument
 	if err := json.Unmarshal(raw, &d); err != nil || !d.Text || d.Identical || d.SameBytes || d.Removed != 6 || d.Added != 7 || !d.Whole {
 		t.Errorf("%v %s", err, raw)
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"sheaf/archive/store"
+	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -44,23 +45,13 @@ const (
 	Keep = 12 * time.Hour
 )
 
-// State is the progress of a job.
-type State string
-
-const (
-	Queued  State = "queued"
-	Running State = "running"
-	Done    State = "done"
-	Failed  State = "failed"
-)
-
 // Job is a query in the background.
 type Job struct {
 	ID       string
 	Account  string
 	Form     string // of the file, such as ".warc.gz"
 	Query    string // the parameters, in the form of a URL's query
-	State    State
+	State    api.JobState
 	Created  time.Time
 	Finished time.Time // zero: not finished
 	Scanned  int64     // records searched
@@ -195,9 +186,9 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 	return nil
 }
 
-// Result returns the result of a job in state Done.
+// Result returns the result of a job in state JobDone.
 func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*serve.Gathering, error) {
-	if job.State != Done {
+	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}
 	return j.library.Gathered(ctx, a, "job "+job.ID, func(ctx context.Context) (*serve.Gathering, error) {

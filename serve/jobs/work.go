@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/serve/account"
 	"sheaf/serve/query"
@@ -87,7 +88,7 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 			return nil, err
 		}
 		deaths := deathsOf(job.worker)
-		if job.State == Running {
+		if job.State == api.JobRunning {
 			deaths++
 		}
 		if deaths >= maxDeaths {

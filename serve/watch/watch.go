@@ -60,6 +60,17 @@ type Watch struct {
 	confirm string
 }
 
+// WatchList is the answer of GET /v1/watches, oldest first.
+type WatchList struct {
+	Watches []*Watch `json:"watches"`
+}
+
+// WatchDocument is the answer of GET /v1/watches/<id>.
+type WatchDocument struct {
+	*Watch
+	Notices []*Notice `json:"notices"` // the latest, newest first
+}
+
 // Failing is what of a watch could not be told by one way, of late.
 type Failing struct {
 	By      string    `json:"by"`            // mail or webhook

@@ -14,11 +14,12 @@ import (
 
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 )
 
 // TestDatabaseAway stops PostgreSQL under one process that manages and ingests and two that only
@@ -45,8 +46,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	first := bring(1)
 	for _, name := range []string{"alice", "bob"} {
-		testkit.Must(t, s.nodes[0].operate(http.MethodPost, httpd.PathAccounts,
-			httpd.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
+		testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAccounts,
+			accounts.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
 	}
 	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
 	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute

@@ -18,10 +18,10 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/serve"
-	"sheaf/serve/httpd"
 )
 
 // read runs two readers of all that is published: a consumer over HTTP, whose requests may be cut
@@ -181,8 +181,8 @@ func (c *consumer) look(ctx context.Context) error {
 }
 
 func (c *consumer) lookOnce(ctx context.Context) error {
-	var version httpd.VersionDocument
-	var list httpd.EditionList
+	var version api.VersionDocument
+	var list api.EditionList
 	for path, into := range map[string]any{"/v1/version": &version, "/v1/editions": &list} {
 		body, err := c.get(ctx, path)
 		if err != nil {

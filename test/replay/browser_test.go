@@ -23,6 +23,7 @@ import (
 	"sheaf/archive"
 	"sheaf/internal/testkit"
 	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/player"
 	"sheaf/serve/servetest"
 )
 
@@ -97,7 +98,7 @@ func site(t *testing.T, browser context.Context, replayDir string, records ...*a
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Config.Handler = httpd.ReplayOnly(origin, router)
+	server.Config.Handler = player.Only(origin, router)
 	server.Start()
 	t.Cleanup(server.Close)
 	logins := []string{server.URL + "/v1/version"}

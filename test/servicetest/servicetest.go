@@ -13,12 +13,13 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 )
 
 // Service is a running service. Its operator's token is in the client.
@@ -74,8 +75,8 @@ func (s *Service) Operate(method, path string, in, out any) {
 // Consumer makes an account that sees everything, and gives its password.
 func (s *Service) Consumer(name string) (password string) {
 	s.t.Helper()
-	made := httpd.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
-	s.Operate(http.MethodPost, httpd.PathAccounts, made, &made)
+	made := accounts.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
+	s.Operate(http.MethodPost, api.PathAccounts, made, &made)
 	return made.Password
 }
 

@@ -14,10 +14,11 @@ import (
 
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 )
 
@@ -70,8 +71,8 @@ func TestThreeChangesInACycle(t *testing.T) {
 	}
 	var admitted manager.AdmitResponse
 	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
-	made := httpd.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}}
-	do(httpd.PathAccounts, made, &made)
+	made := accounts.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}}
+	do(api.PathAccounts, made, &made)
 	c.password = made.Password
 
 	robotd, robot, settings := testkit.Build(t, "sheaf/cmd/robotd"), filepath.Join(dir, "robot"), filepath.Join(dir, "robotd.yaml")

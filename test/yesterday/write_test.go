@@ -28,6 +28,7 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 	"sheaf/internal/wire"
@@ -38,8 +39,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
-	"sheaf/serve/httpd"
-	"sheaf/serve/jobs"
+	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
 )
@@ -130,7 +130,7 @@ func (h *installation) makeAccounts() {
 		{Name: reader, Domains: []string{"*"}},
 		{Name: student, Domains: []string{"example.ac.jp"}, Window: hours, Rate: rate, Quota: 100 << 20},
 	} {
-		h.service.Operate(http.MethodPost, httpd.PathAccounts, httpd.NewAccount{Account: a, Password: password(a.Name)}, nil)
+		h.service.Operate(http.MethodPost, api.PathAccounts, accounts.NewAccount{Account: a, Password: password(a.Name)}, nil)
 	}
 }
 
@@ -319,11 +319,11 @@ func (h *installation) download(edition string) {
 // gather has a query answered in the background.
 func (h *installation) gather() {
 	h.Helper()
-	var job httpd.JobStatus
+	var job api.JobStatus
 	h.post(reader, "/v1/pages.warc.gz?url=*.example.jp&from=2026", nil, http.StatusAccepted, &job)
 	h.until("the job is done", func() bool {
-		h.getJSON(reader, httpd.PathJobs+"/"+job.ID, &job)
-		return job.State == jobs.Done
+		h.getJSON(reader, api.PathJobs+"/"+job.ID, &job)
+		return job.State == api.JobDone
 	})
 }
 
@@ -361,10 +361,10 @@ func (h *installation) rest() {
 		return false
 	})
 	h.until("the watches have found what there is", func() bool {
-		var list httpd.WatchList
+		var list watch.WatchList
 		h.getJSON(reader, "/v1/watches", &list)
 		for _, w := range list.Watches {
-			var doc httpd.WatchDocument
+			var doc watch.WatchDocument
 			h.getJSON(reader, "/v1/watches/"+w.ID, &doc)
 			if want := map[string]int{"http://" + river + "/b.html": 2, "http://" + form: 1, "http://" + long + "/": longPages}[w.URL]; len(doc.Notices) != want {
 				return false
@@ -512,15 +512,15 @@ func (h *installation) questions() [][2]string {
 	page := "http://" + river + "/b.html"
 	all := [][2]string{
 		{operatorName, "/v1/transfers?direction=upload&limit=1000"}, {operatorName, "/v1/transfers?direction=download&limit=1000"},
-		{operatorName, httpd.PathAccounts}, {operatorName, manager.PathAdminRobots}, {operatorName, manager.PathAdminHosts},
+		{operatorName, api.PathAccounts}, {operatorName, manager.PathAdminRobots}, {operatorName, manager.PathAdminHosts},
 		{operatorName, "/v1/admin/batches?limit=1000"}, {operatorName, "/v1/admin/takedowns"},
-		{reader, "/v1/hosts"}, {reader, "/v1/editions"}, {reader, httpd.PathChanges + "?since=0"}, {reader, httpd.PathChanges + "?since=3&domain=example.jp"},
+		{reader, "/v1/hosts"}, {reader, "/v1/editions"}, {reader, api.PathChanges + "?since=0"}, {reader, api.PathChanges + "?since=3&domain=example.jp"},
 		{reader, "/v1/cdx"}, {reader, "/v1/cdx?output=json&latest=true&url=*.example.ac.jp"}, {reader, "/v1/cdx?resolveRevisits=true&url=" + page},
 		{reader, "/v1/coverage"}, {reader, "/timemap/link/" + page}, {reader, "/timemap/json/" + page},
 		{reader, "/v1/watches"},
-		{student, "/v1/hosts"}, {student, httpd.PathChanges + "?since=0"}, {student, "/v1/cdx?fl=url,timestamp,digest"},
+		{student, "/v1/hosts"}, {student, api.PathChanges + "?since=0"}, {student, "/v1/cdx?fl=url,timestamp,digest"},
 	}
-	var list httpd.WatchList
+	var list watch.WatchList
 	h.getJSON(reader, "/v1/watches", &list)
 	for _, w := range list.Watches {
 		all = append(all, [2]string{reader, "/v1/watches/" + w.ID})

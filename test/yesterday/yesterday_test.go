@@ -14,10 +14,11 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
-	"sheaf/serve/httpd"
+	"sheaf/serve/watch"
 )
 
 func TestYesterday(t *testing.T) {
@@ -76,7 +77,7 @@ func reopen(t *testing.T, fixture string) {
 // editions are the names of those that are published.
 func (h *installation) editions() (published []string) {
 	h.Helper()
-	var list httpd.EditionList
+	var list api.EditionList
 	h.getJSON(reader, "/v1/editions", &list)
 	for _, e := range list.Editions {
 		published = append(published, e.Name)
@@ -220,12 +221,12 @@ func (h *installation) resumed() {
 // watchesGoOn checks that each watch finds the one change that the edition brought of its pages.
 func (h *installation) watchesGoOn(edition string) {
 	h.Helper()
-	var list httpd.WatchList
+	var list watch.WatchList
 	h.getJSON(reader, "/v1/watches", &list)
 	for _, w := range list.Watches {
 		found := 0
 		h.until("the watch of "+w.Title()+" has found something", func() bool {
-			var doc httpd.WatchDocument
+			var doc watch.WatchDocument
 			h.getJSON(reader, "/v1/watches/"+w.ID, &doc)
 			found = 0
 			for _, n := range doc.Notices {

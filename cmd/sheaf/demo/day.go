@@ -13,18 +13,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
+	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 )
 
 // day is the demo under way: the robots, and what an operator does.
@@ -60,8 +60,8 @@ func (d *day) prepare(ctx context.Context) error {
 	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: d.web.Seeds(), Addresses: addresses}, nil); err != nil {
 		return err
 	}
-	made := httpd.NewAccount{Account: account.Account{Name: consumerName, Domains: []string{"*"}}}
-	if err := d.operator.Do(ctx, http.MethodPost, httpd.PathAccounts, made, &made); err != nil {
+	made := accounts.NewAccount{Account: account.Account{Name: consumerName, Domains: []string{"*"}}}
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAccounts, made, &made); err != nil {
 		return err
 	}
 	d.account = credentials{name: made.Name, password: made.Password}
@@ -221,7 +221,7 @@ func (d *day) report(ctx context.Context) error {
 	return nil
 }
 
-func (d *day) editions(ctx context.Context) ([]catalog.Edition, error) {
+func (d *day) editions(ctx context.Context) ([]api.Edition, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.service.Addresses().HTTP+"/v1/editions", nil)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (d *day) editions(ctx context.Context) ([]catalog.Edition, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
 	}
-	var list httpd.EditionList
+	var list api.EditionList
 	err = json.NewDecoder(resp.Body).Decode(&list)
 	return list.Editions, err
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 )
 
@@ -33,7 +33,7 @@ type Report struct {
 	Password  string                `json:"password"`
 	Data      string                `json:"data"`
 	Transfers []transfers.TotalLine `json:"transfers"`
-	Editions  []catalog.Edition     `json:"editions"`
+	Editions  []api.Edition         `json:"editions"`
 }
 
 // Teller is told how the demo goes, from several goroutines at once.

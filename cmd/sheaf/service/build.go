@@ -32,6 +32,7 @@ import (
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/jobs"
 )
 
@@ -48,7 +49,7 @@ type common struct {
 // build makes the rooms of the process's roles, from the store upwards.
 func (s *Service) build(ctx context.Context) (err error) {
 	limit := guesses.New(s.log)
-	c := common{operator: operatorsOnly(s.token, limit, httpd.SameOrigin(s.cfg.HTTP.Public)), guesses: limit}
+	c := common{operator: operatorsOnly(s.token, limit, guard.SameOrigin(s.cfg.HTTP.Public)), guesses: limit}
 	if c.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}

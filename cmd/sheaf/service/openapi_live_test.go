@@ -17,9 +17,9 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
-	"sheaf/serve/jobs"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
@@ -137,14 +137,14 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	go func() { defer close(worked); s.Jobs.Run(ctx) }()
 	defer func() { stop(); <-worked }()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		var st httpd.JobStatus
+		var st api.JobStatus
 		if err := json.Unmarshal(c.ask(200, "GET", at, "").Body.Bytes(), &st); err != nil {
 			t.Fatal(err)
 		}
-		if st.State == jobs.Done {
+		if st.State == api.JobDone {
 			break
 		}
-		if st.State == jobs.Failed || time.Now().After(end) {
+		if st.State == api.JobFailed || time.Now().After(end) {
 			t.Fatalf("%+v", st)
 		}
 	}

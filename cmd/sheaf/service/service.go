@@ -34,7 +34,7 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/player"
 	"sheaf/serve/jobs"
 	"sheaf/serve/watch"
 )
@@ -240,7 +240,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 // handler answers all requests.
 func (s *Service) handler() http.Handler {
-	return byteRanges(httpd.ReplayOnly(s.cfg.Replay.Origin, s.router))
+	return byteRanges(player.Only(s.cfg.Replay.Origin, s.router))
 }
 
 // settle writes down what the last transfers have come to, now that none is under way.

@@ -21,6 +21,7 @@ import (
 	"sheaf/ingest/accept"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -28,7 +29,7 @@ import (
 	"sheaf/manager/hosts"
 	"sheaf/serve/account"
 	"sheaf/serve/feed"
-	"sheaf/serve/httpd"
+	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 )
 
@@ -36,9 +37,9 @@ var update = flag.Bool("update", false, "write schemas.yaml anew from the Go typ
 
 // bodies are the types that are sent and taken as JSON.
 var bodies = []any{
-	httpd.HostList{}, httpd.EditionList{}, httpd.VersionDocument{}, httpd.CoverageList{}, httpd.JobStatus{}, httpd.JobList{}, httpd.DiffDocument{},
-	httpd.NewAccount{}, httpd.AccountList{}, httpd.AccountLine{}, account.Change{}, feed.Page{},
-	httpd.WatchList{}, httpd.WatchDocument{}, watch.Wish{},
+	api.HostList{}, api.EditionList{}, api.VersionDocument{}, api.CoverageList{}, api.JobStatus{}, api.JobList{}, api.DiffDocument{},
+	accounts.NewAccount{}, accounts.AccountList{}, accounts.AccountLine{}, account.Change{}, feed.Page{},
+	watch.WatchList{}, watch.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{},
 	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.RestartResponse{}, manager.BalanceResponse{},

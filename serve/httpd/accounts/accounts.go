@@ -1,0 +1,123 @@
+// Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts.
+package accounts
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+	"sheaf/serve/bandwidth"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/httpd/reply"
+)
+
+// NewAccount is the body of POST, and its answer. If it has no password, the service makes one; the answer
+// is the only place that ever shows it.
+type NewAccount struct {
+	account.Account
+	Password string `json:"password,omitempty"`
+}
+
+// AccountList is the answer of GET.
+type AccountList struct {
+	Accounts []AccountLine `json:"accounts"`
+}
+
+// AccountLine is an account and how many bytes it has fetched today.
+type AccountLine struct {
+	account.Account
+	Today int64 `json:"today"`
+}
+
+// Handler serves the accounts.
+type Handler struct {
+	Accounts *account.Accounts
+	Meter    *bandwidth.Meter
+}
+
+// Register mounts the handlers.
+func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
+	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, g.Operator(func(w http.ResponseWriter, r *http.Request) error { return accountProblem(f(w, r)) })).Methods(method)
+	}
+	handle(http.MethodGet, api.PathAccounts, h.list)
+	handle(http.MethodPost, api.PathAccounts, h.create)
+	handle(http.MethodPatch, api.PathAccounts+"/{name}", h.change)
+	handle(http.MethodDelete, api.PathAccounts+"/{name}", h.delete)
+}
+
+// accountProblem returns the problem to answer for an error of account.Accounts, and other errors as
+// they are.
+func accountProblem(err error) error {
+	switch {
+	case errors.Is(err, account.ErrExists):
+		return problem.New(http.StatusConflict, "exists", err.Error())
+	case errors.Is(err, account.ErrNoAccount):
+		return problem.New(http.StatusNotFound, "not_found", err.Error())
+	case errors.Is(err, account.ErrInvalid):
+		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())
+	}
+	return err
+}
+
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	return reply.ReadJSON(w, r, v, "body", "the body is no account")
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	accounts, err := h.Accounts.List(r.Context())
+	if err != nil {
+		return err
+	}
+	today, err := h.Meter.Used(r.Context())
+	if err != nil {
+		return err
+	}
+	list := AccountList{Accounts: make([]AccountLine, 0, len(accounts))}
+	for _, a := range accounts {
+		list.Accounts = append(list.Accounts, AccountLine{a, today[a.Name]})
+	}
+	return reply.JSON(w, http.StatusOK, list)
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
+	var wanted NewAccount
+	if err := readJSON(w, r, &wanted); err != nil {
+		return err
+	}
+	created, password, err := h.Accounts.Create(r.Context(), wanted.Account, wanted.Password)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", api.PathAccounts+"/"+created.Name)
+	return reply.JSON(w, http.StatusCreated, NewAccount{created, password})
+}
+
+// change changes what the body, an account.Change, names. Transfers that run go on under the new limits.
+func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
+	var change account.Change
+	if err := readJSON(w, r, &change); err != nil {
+		return err
+	}
+	changed, err := h.Accounts.Change(r.Context(), mux.Vars(r)["name"], change)
+	if err != nil {
+		return err
+	}
+	today, err := h.Meter.Used(r.Context())
+	if err != nil {
+		return err
+	}
+	return reply.JSON(w, http.StatusOK, AccountLine{changed, today[changed.Name]})
+}
+
+func (h *Handler) delete(w http.ResponseWriter, r *http.Request) error {
+	if err := h.Accounts.Delete(r.Context(), mux.Vars(r)["name"]); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"sheaf/internal/peer"
+	"sheaf/internal/problem"
+	"sheaf/serve/account"
+)
+
+const (
+	accountSearches = 4 // searches under way of one account
+
+	// Searches for a list of URLs and hosts, which count as searches too. A list of query.MaxList
+	// lines takes some 30 MB of memory while it is read and searched for.
+	accountLists, allLists = 2, 4
+
+	// Requests that wait for changes. Each looks for them twice a second.
+	accountPolls, allPolls = 16, 1000
+
+	// retry is when a request that was turned away may be sent again.
+	retry = 5 * time.Second
+)
+
+func allSearches() int { return 4 * runtime.GOMAXPROCS(0) }
+
+// Limits bound how many requests that cost much are under way, of one account and of all.
+// Anonymous requests count by network address. Its methods may be called from many goroutines at
+// once.
+type Limits struct{ searches, lists, polls *gate }
+
+// NewLimits returns the limits of one service.
+func NewLimits() *Limits {
+	return &Limits{
+		searches: newGate(accountSearches, allSearches(), "searches", "searches"),
+		lists:    newGate(accountLists, allLists, "searches for a list", "lists"),
+		polls:    newGate(accountPolls, allPolls, "requests that wait for changes", "waits"),
+	}
+}
+
+// Search counts a search until leave is called. It fails with the problem to answer. Call it before
+// reading the body, which may be a list.
+func (l *Limits) Search(r *http.Request, a *account.Account) (leave func(), err error) {
+	if r.Method != http.MethodPost {
+		return l.searches.enter(r, a)
+	}
+	leaveLists, err := l.lists.enter(r, a)
+	if err != nil {
+		return nil, err
+	}
+	leaveSearches, err := l.searches.enter(r, a)
+	if err != nil {
+		leaveLists()
+		return nil, err
+	}
+	return func() { leaveSearches(); leaveLists() }, nil
+}
+
+// List counts a request whose list is only read, until leave is called. It fails with the problem
+// to answer.
+func (l *Limits) List(r *http.Request, a *account.Account) (leave func(), err error) {
+	return l.lists.enter(r, a)
+}
+
+// Poll counts a request that waits for changes, until leave is called. It fails with the problem to
+// answer.
+func (l *Limits) Poll(r *http.Request, a *account.Account) (leave func(), err error) {
+	return l.polls.enter(r, a)
+}
+
+// gate lets a bounded number of requests of one kind in.
+type gate struct {
+	perAccount, total int
+	what              string // name of the requests, in the plural
+	reason            string // of a problem, for programs
+
+	mu  sync.Mutex // guards the following
+	by  map[string]int
+	all int
+}
+
+func newGate(perAccount, total int, what, reason string) *gate {
+	return &gate{perAccount: perAccount, total: total, what: what, reason: reason, by: make(map[string]int)}
+}
+
+func (g *gate) enter(r *http.Request, a *account.Account) (leave func(), err error) {
+	payer := a.Name
+	if payer == account.Anonymous {
+		payer += " " + peer.Network(peer.Addr(r.RemoteAddr)).String()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.by[payer] >= g.perAccount:
+		return nil, Busy(http.StatusTooManyRequests, "too_many_"+g.reason,
+			fmt.Sprintf("this account has %d %s under way; wait for one of them", g.perAccount, g.what))
+	case g.all >= g.total:
+		return nil, Busy(http.StatusServiceUnavailable, g.reason+"_busy", fmt.Sprintf("as many %s are under way as the service does at once", g.what))
+	}
+	g.by[payer]++
+	g.all++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.all--
+		if g.by[payer]--; g.by[payer] == 0 {
+			delete(g.by, payer)
+		}
+	}, nil
+}
+
+// Busy returns a problem that asks to come again in a few seconds.
+func Busy(status int, reason, detail string) error {
+	p := problem.New(status, reason, detail)
+	p.Next = time.Now().Add(retry).UTC().Format(time.RFC3339)
+	return p
+}

@@ -1,0 +1,60 @@
+package queries
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"sheaf/internal/api"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/reply"
+	"sheaf/serve/query"
+)
+
+// maxCoverage and defaultCoverage bound the lines of one answer.
+const maxCoverage, defaultCoverage = 10_000, 1000
+
+// coverage tells what was not collected, and why. It takes url, matchType, from, to and a body's
+// list as /v1/cdx does, a limit and a cursor.
+func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	values := r.URL.Query()
+	if err := refuse(values, "says nothing of coverage", "filter", "collapse", "latest", "closest", "sort", "output",
+		"fl", "fields", "resumeKey", "showResumeKey", "originals"); err != nil {
+		return err
+	}
+	cursor := values.Get("cursor")
+	values.Del("cursor")
+	asked := *r
+	asked.URL = &url.URL{Path: r.URL.Path, RawQuery: values.Encode()}
+	leave, err := q.Limits.Search(r, a)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	wanted, err := readQuery(w, &asked)
+	if err != nil {
+		return err
+	}
+	switch {
+	case wanted.Limit == 0:
+		wanted.Limit = defaultCoverage
+	case wanted.Limit > maxCoverage || values.Get("limit")[0] == '-':
+		return &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", maxCoverage)}
+	}
+	found, next, err := q.Library.Coverage(r.Context(), a, serve.CoverageSearch{
+		Targets: wanted.Search.Targets, From: wanted.Search.From, To: wanted.Search.To, After: cursor, Limit: wanted.Limit, Time: q.Budget.Time,
+	})
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		values.Set("cursor", next)
+		reply.Link(w, r, values, "next")
+	}
+	list := api.CoverageList{Coverage: make([]api.Coverage, 0, len(found)), Next: next}
+	for _, c := range found {
+		list.Coverage = append(list.Coverage, api.Coverage(c))
+	}
+	return reply.JSON(w, http.StatusOK, list)
+}

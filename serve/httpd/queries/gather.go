@@ -1,0 +1,79 @@
+package queries
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/query"
+)
+
+// pages serves the records that a query asks for as one file, which has a size and a strong ETag and
+// takes Range. Records are not compressed anew. The file is what the query gives now, so its ETag
+// changes with the archive. Queries for too much are for jobs.
+func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	leave, err := q.Limits.Search(r, a)
+	if err != nil {
+		return err
+	}
+	leave = sync.OnceFunc(leave)
+	defer leave()
+	wanted, err := readPagesQuery(w, r)
+	if err != nil {
+		return err
+	}
+	suffix := mux.Vars(r)["form"]
+	gathered, err := q.Library.Gathered(r.Context(), a, suffix+" "+wanted.ID(), func(ctx context.Context) (*serve.Gathering, error) {
+		return q.gather(ctx, a, wanted, suffix)
+	})
+	leave() // sending is no search
+	if err != nil {
+		return err
+	}
+	name := api.PathPages + suffix
+	f, err := q.Library.OpenGathering(r.Context(), a, gathered, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	q.Sender.File(w, r, a, f, name, "pages"+suffix)
+	return nil
+}
+
+// gather puts the records of a query together, within the budget of an answer.
+func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*serve.Gathering, error) {
+	to, err := q.Library.Gather(a, suffix)
+	if err != nil {
+		return nil, err
+	}
+	asked := *wanted
+	if wanted.Limit == 0 {
+		asked.Limit = query.MaxLimit
+	}
+	n := 0
+	next, err := asked.Gather(ctx, q.Library, a, to, suffix, q.Budget, func() { n++ })
+	if err != nil {
+		return nil, err
+	}
+	if next != nil && n != wanted.Limit {
+		return nil, problem.New(http.StatusUnprocessableEntity, "too_much",
+			fmt.Sprintf("this is over %d records, or takes too long to find; POST the same query: it becomes a job, whose result can be fetched when it is done", n))
+	}
+	return to.Finish(ctx)
+}
+
+// readPagesQuery reads a query for records. Parameters that say how index lines look are refused.
+func readPagesQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
+	if err := refuse(r.URL.Query(), "is for index lines; here it says nothing", "output", "fl", "fields", "showResumeKey", "resolveRevisits",
+		"showDupeCount", "showSkipCount", "lastSkipTimestamp", "gzip", "page", "pageSize", "showNumPages"); err != nil {
+		return nil, err
+	}
+	return readQuery(w, r)
+}

@@ -1,0 +1,100 @@
+// Package reply has what the handlers of the HTTP service read from requests and write into answers
+// in the same way: JSON, numbers, links, redirects, encodings, and the service's own address.
+package reply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"sheaf/internal/problem"
+)
+
+// Number returns a number of a query from least to most, or fallback if it is not given.
+func Number(query url.Values, name string, fallback, least, most int64) (int64, error) {
+	text := query.Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, problem.New(http.StatusBadRequest, name, fmt.Sprintf("%s %.20q: want a number from %d to %d", name, text, least, most))
+	}
+	return n, nil
+}
+
+// maxBody bounds a body of JSON, in bytes.
+const maxBody = 64 << 10
+
+// ReadJSON reads a request's body into v. If the body is something else it fails with a problem of
+// the given reason, whose detail begins with what.
+func ReadJSON(w http.ResponseWriter, r *http.Request, v any, reason, what string) error {
+	if given := r.Header.Get("Content-Type"); given != "" {
+		if kind, _, err := mime.ParseMediaType(given); err != nil || kind != "application/json" {
+			return problem.New(http.StatusUnsupportedMediaType, "media_type", fmt.Sprintf("a body of %.100q; send JSON, as application/json", given))
+		}
+	}
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body.DisallowUnknownFields()
+	err := body.Decode(v)
+	if err == nil {
+		if _, behind := body.Token(); behind != io.EOF {
+			err = errors.New("something stands behind its end")
+		}
+	}
+	if err != nil {
+		return problem.New(http.StatusBadRequest, reason, what+": "+err.Error())
+	}
+	return nil
+}
+
+// JSON answers with v. It encodes v before it begins, so that an error can still be answered.
+func JSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+	return nil
+}
+
+// Link adds a link with a relation such as "next" to the same path with another query.
+func Link(w http.ResponseWriter, r *http.Request, query url.Values, rel string) {
+	to := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
+	w.Header().Set("Link", fmt.Sprintf(`<%s>; rel="%s"`, to.String(), rel))
+}
+
+// Found redirects with 302. Unlike http.Redirect it does not clean the path, which may hold a URL
+// with slashes of its own.
+func Found(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusFound)
+}
+
+// WantsHTML reports whether the client is a browser.
+func WantsHTML(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// WantsJSON reports whether the client asks for JSON and is not a browser.
+func WantsJSON(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "application/json") && !WantsHTML(r)
+}
+
+// TakesGzip reports whether the client takes gzip (RFC 9110, 12.5.3).
+func TakesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return !strings.HasPrefix(strings.ReplaceAll(weight, " ", ""), "q=0") || strings.ContainsAny(weight, "123456789")
+		}
+	}
+	return false
+}

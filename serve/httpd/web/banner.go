@@ -1,0 +1,85 @@
+package web
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/serve/replay"
+)
+
+// banner is shown above a stored page.
+type banner struct {
+	screen
+	Now           time.Time
+	Number, Count int
+	First, Prev   string // paths; empty if there is none
+	Next, Last    string
+	Diff, Bytes   string
+	Truncated     string
+	Since         time.Time // zero unless the version is a revisit
+	Status        int       // 0: 200
+	Forwards      string
+	ForwardsPath  string
+}
+
+// banner.html undoes in each element what the page's own style sheets would do to it.
+//
+//go:embed banner.html
+var bannerText string
+
+var bannerTemplate = template.Must(template.New("").Parse(bannerText))
+
+// banner returns the banner of version i, in ASCII.
+func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Document) ([]byte, error) {
+	c := all[i]
+	b := banner{
+		screen: p.screen(r, c.URL), Now: c.Time, Number: i + 1, Count: len(all), Truncated: truncated(c),
+		Bytes: replay.Path(c.Time, replay.Bytes, c.URL),
+	}
+	if i > 0 {
+		b.First, b.Prev = path(all[0]), path(all[i-1])
+		if all[i-1].Digest != c.Digest {
+			b.Diff = diffPath(all[i-1].Time, c.Time, c.URL)
+		}
+	}
+	if last := len(all) - 1; i < last {
+		b.Next, b.Last = path(all[i+1]), path(all[last])
+	}
+	if c.Kind == archive.Revisit {
+		b.Since = c.Original.Time
+	}
+	if c.Kind == archive.Response {
+		b.Status = c.Status
+	}
+	if doc.Refresh != "" {
+		b.Forwards, b.ForwardsPath = doc.Refresh, replay.Path(c.Time, replay.Plain, doc.Refresh)
+	}
+	var out bytes.Buffer
+	if err := bannerTemplate.Execute(&out, b); err != nil {
+		return nil, err
+	}
+	return ascii(out.Bytes()), nil
+}
+
+// ascii returns markup with character references instead of non-ASCII characters, for pages in any
+// encoding.
+func ascii(markup []byte) []byte {
+	if !slices.ContainsFunc(markup, func(b byte) bool { return b >= 0x80 }) {
+		return markup
+	}
+	var out bytes.Buffer
+	for _, r := range string(markup) {
+		if r < 0x80 {
+			out.WriteByte(byte(r))
+		} else {
+			fmt.Fprintf(&out, "&#%d;", r)
+		}
+	}
+	return out.Bytes()
+}

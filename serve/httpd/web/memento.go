@@ -1,0 +1,227 @@
+package web
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/bandwidth"
+	"sheaf/serve/httpd/page"
+	"sheaf/serve/httpd/send"
+	"sheaf/serve/replay"
+)
+
+//go:embed redirect.html
+var redirectText string
+
+//go:embed frame.html
+var frameText string
+
+var (
+	redirectTemplate = page.Template(redirectText)
+	frameTemplate    = template.Must(template.New("").Parse(frameText))
+)
+
+// memento serves version i of a page.
+func (p *Pages) memento(w http.ResponseWriter, r *http.Request, a *account.Account, all mementos, i int, mode replay.Mode) error {
+	permit, err := p.Library.Access.Begin(r.Context(), a)
+	if err != nil {
+		return err
+	}
+	defer permit.Close()
+	c := all[i]
+	h := w.Header()
+	h.Set("Memento-Datetime", c.Time.UTC().Format(http.TimeFormat))
+	h.Set("X-DNS-Prefetch-Control", "off")
+	p.link(w, r, all, i, c.URL)
+	etag := etagOf(r, all, i, mode)
+	// Conditions are for answers that would be a success (RFC 9110, 13.2.1).
+	if succeeded(c) {
+		if unchanged, err := conditions(r, etag); err != nil {
+			return err
+		} else if unchanged != "" {
+			h.Set("ETag", unchanged)
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	answer, err := c.Response(r.Context())
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	h.Set("ETag", etag)
+	h.Set("Accept-Ranges", "none") // send takes it back for bodies that are sent as stored
+	originalHeaders(h, answer)
+	if c.Truncated != "" {
+		h.Set("X-Archive-Truncated", c.Truncated)
+	}
+	out := &send.Answer{ResponseWriter: pacedAnswer{w, bandwidth.Writer(r.Context(), w, permit.Take)}}
+	start := time.Now()
+	defer func() { p.Sender.Record(r, a, start, out) }()
+	if mode != replay.Bytes && answer.Status/100 == 3 && answer.Get("Location") != "" {
+		return p.redirect(out, r, c, answer, mode)
+	}
+	if mode == replay.Bytes {
+		policy(h, storedType(answer), false)
+		setType(h, storedType(answer))
+		return p.send(out, r, c, answer, answer.Body)
+	}
+	return p.page(out, r, all, i, answer, mode)
+}
+
+// pacedAnswer is an answer whose body is sent no faster than the account may read.
+type pacedAnswer struct {
+	http.ResponseWriter
+	body io.Writer
+}
+
+func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
+
+// redirect answers with a stored redirect. It leads to the target in the archive.
+func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, answer *serve.Response, mode replay.Mode) error {
+	to := locationOf(c, answer)
+	if to == "" {
+		return page.Show(w, r, http.StatusOK, redirectTemplate, struct {
+			screen
+			To string
+		}{p.screen(r, c.URL), answer.Get("Location")})
+	}
+	w.Header().Set("Location", p.origin(r)+replay.Path(c.Time, mode, to))
+	w.WriteHeader(shownStatus(answer.Status))
+	return nil
+}
+
+// shownStatus returns the status with which a stored answer is shown. It is the stored one, unless
+// that is about the connection or the login of then.
+func shownStatus(status int) int {
+	switch {
+	case status < 200, status > 599, status == http.StatusNotModified, status == http.StatusPartialContent,
+		status == http.StatusProxyAuthRequired, status == http.StatusUnauthorized, status == http.StatusRequestTimeout:
+		return http.StatusOK
+	}
+	return status
+}
+
+// Bounds of the stored headers that are shown.
+const (
+	maxOriginalHeaders = 60
+	maxOriginalHeader  = 4 << 10 // bytes
+)
+
+// originalHeaders adds the stored headers as X-Archive-Orig-….
+func originalHeaders(h http.Header, answer *serve.Response) {
+	for i, line := range answer.Headers {
+		if i == maxOriginalHeaders {
+			return
+		}
+		if name := "X-Archive-Orig-" + line.Name; httpguts.ValidHeaderFieldName(name) && plain(line.Value) && len(line.Value) <= maxOriginalHeader {
+			h.Add(name, line.Value)
+		}
+	}
+}
+
+// plain reports whether a stored value may be sent in a header.
+func plain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f })
+}
+
+const pdf = "application/pdf"
+
+// policy sets what a browser may do with a stored body. PDF has no policy, because Chromium shows
+// none in a sandbox, and shows it outside the page's origin anyway. PDF must therefore be sent as
+// nothing but PDF: see setType.
+func policy(h http.Header, contentType string, framed bool) {
+	switch {
+	case replay.MediaType(contentType) == pdf:
+		h.Set("X-Content-Type-Options", "nosniff")
+	case framed:
+		h.Set("Content-Security-Policy", replay.FramePolicy)
+	default:
+		h.Set("Content-Security-Policy", replay.Policy)
+	}
+}
+
+// storedType returns the stored Content-Type, or "" if it cannot be sent in a header.
+func storedType(answer *serve.Response) string {
+	if t := answer.Get("Content-Type"); plain(t) {
+		return t
+	}
+	return ""
+}
+
+// setType sets a Content-Type. Without one browsers judge by the bytes, as they did then.
+func setType(h http.Header, contentType string) {
+	h["Content-Type"] = nil // net/http would guess
+	// Of a stored "application/pdf;, text/html" browsers would take the last type.
+	if replay.MediaType(contentType) == pdf {
+		contentType = pdf
+	}
+	if contentType != "" {
+		h.Set("Content-Type", contentType)
+	}
+}
+
+// broken cuts the connection of an answer that has begun and cannot be finished: the client must not
+// take a part for the whole.
+func (p *Pages) broken(r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		p.Log.ErrorContext(r.Context(), "page broken off", "path", r.URL.Path, "err", err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// page sends a version for reading: rewritten, if it is HTML or CSS.
+func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answer *serve.Response, mode replay.Mode) error {
+	c := all[i]
+	contentType := storedType(answer)
+	doc, err := replay.Open(answer.Body, contentType, c.URL)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	policy(h, contentType, mode == replay.Frame && doc.Kind == replay.HTML)
+	if doc.Kind == replay.Other {
+		setType(h, contentType)
+		return p.send(w, r, c, answer, doc)
+	}
+	h.Set("Content-Type", doc.ContentType(contentType))
+	var banner []byte
+	if mode == replay.Plain && (doc.Kind == replay.HTML || doc.Kind == replay.XHTML) {
+		h.Set("Vary", "Accept-Language")
+		if banner, err = p.banner(r, all, i, doc); err != nil {
+			return err
+		}
+		if doc.Frameset {
+			return p.framed(w, r, c, shownStatus(answer.Status), banner)
+		}
+	}
+	w.WriteHeader(shownStatus(answer.Status))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	err = doc.Rewrite(w, c.Time, mode == replay.Frame, banner)
+	if err == nil {
+		err = answer.Check()
+	}
+	if err != nil {
+		p.broken(r, err)
+	}
+	return nil
+}
+
+// framed shows a page of frames, which has no place for a banner, in a frame below one.
+func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *serve.Capture, status int, banner []byte) error {
+	return page.Show(w, r, status, frameTemplate, struct {
+		screen
+		Banner template.HTML
+		Path   string
+	}{p.screen(r, c.URL), template.HTML(banner), replay.Path(c.Time, replay.Frame, c.URL)})
+}

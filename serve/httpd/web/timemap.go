@@ -1,0 +1,195 @@
+package web
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"sheaf/internal/api"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/replay"
+)
+
+// A TimeMap (RFC 7089, 5) is the list of a page's versions, for programs. If there are more than
+// timeMapPage, the list is divided into TimeMaps of one stretch of time each, and the TimeMap of the
+// page is an index of these (5.1.1). They are named by their times, not by numbers: so no version
+// moves from one to another between two requests if others are published or withdrawn.
+
+const (
+	linkFormat = "application/link-format"
+
+	// timeMapPage is how many versions a TimeMap lists. There may be more if they are of one second,
+	// or have come since the client read the index.
+	timeMapPage = 5_000
+)
+
+// stretch is a TimeMap: consecutive versions.
+type stretch struct {
+	mementos
+	from, until time.Time // of the first and the last version; in the name, if page is set
+	page        bool      // these are not all versions
+}
+
+func whole(all mementos) stretch {
+	return stretch{mementos: all, from: all[0].Time.UTC(), until: all[len(all)-1].Time.UTC()}
+}
+
+// pages divides versions into TimeMaps. Versions of one second stay together.
+func (m mementos) pages() []stretch {
+	var pages []stretch
+	for len(m) > 0 {
+		n := min(timeMapPage, len(m))
+		for n < len(m) && replay.Timestamp(m[n].Time) == replay.Timestamp(m[n-1].Time) {
+			n++
+		}
+		p := whole(m[:n])
+		p.page = true
+		pages, m = append(pages, p), m[n:]
+	}
+	return pages
+}
+
+// name returns what is before the URL in the path of a TimeMap.
+func (p stretch) name() string {
+	if !p.page {
+		return ""
+	}
+	return replay.Timestamp(p.from) + "-" + replay.Timestamp(p.until) + "/"
+}
+
+// parseStretch parses a name at the beginning of s; rest is what follows. If s has no name, ok is
+// false. The times are whole seconds.
+func parseStretch(s string) (from, until time.Time, rest string, ok bool, err error) {
+	const n = len(replay.Layout)
+	if len(s) < 2*n+2 || s[n] != '-' || s[2*n+1] != '/' || strings.Trim(s[:n]+s[n+1:2*n+1], "0123456789") != "" {
+		return from, until, s, false, nil
+	}
+	from, err = replay.ParseTimestamp(s[:n])
+	if err == nil {
+		until, err = replay.ParseTimestamp(s[n+1 : 2*n+1])
+	}
+	return from, until, s[2*n+2:], true, err
+}
+
+// between returns the versions from one second to another, both inclusive.
+func (m mementos) between(from, until time.Time) mementos {
+	for len(m) > 0 && m[0].Time.Before(from) {
+		m = m[1:]
+	}
+	for len(m) > 0 && !m[len(m)-1].Time.Before(until.Add(time.Second)) {
+		m = m[:len(m)-1]
+	}
+	return m
+}
+
+// timeMap serves /timemap/link/<URL>, /timemap/json/<URL> and the parts of an index,
+// /timemap/link/<timestamp>-<timestamp>/<URL>.
+func (p *Pages) timeMap(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	form, rest, _ := strings.Cut(target(r, api.PathTimeMap), "/")
+	if form != "link" && form != "json" {
+		form, rest = "link", target(r, api.PathTimeMap)
+	}
+	from, until, rest, isPage, err := parseStretch(rest)
+	if err != nil {
+		return err
+	}
+	url, err := replay.ParseURL(rest)
+	if err != nil {
+		return err
+	}
+	all, err := p.mementos(w, r, a, url)
+	if all == nil {
+		return err
+	}
+	m, pages := whole(all), all.pages()
+	switch {
+	case isPage:
+		m = stretch{all.between(from, until), from, until, true}
+		if len(m.mementos) == 0 {
+			return p.missing(w, r, a, url)
+		}
+	case len(pages) > 1: // an index
+		m.mementos = nil
+	}
+	if len(pages) == 1 {
+		pages = nil
+	}
+	h := w.Header()
+	out := bufio.NewWriterSize(w, 32<<10)
+	if r.Method == http.MethodHead {
+		out.Reset(io.Discard)
+	}
+	defer out.Flush()
+	if form == "json" {
+		h.Set("Content-Type", "application/json")
+		return writeJSON(out, p.origin(r), url, m, pages)
+	}
+	h.Set("Content-Type", linkFormat)
+	writeLinks(out, p.origin(r), all, url, m, pages)
+	return nil
+}
+
+func timeMapPath(origin, form, url string, m stretch) string {
+	return origin + api.PathTimeMap + form + "/" + m.name() + url
+}
+
+func timeMapLink(origin, url, rel string, m stretch) related {
+	return related{timeMapPath(origin, "link", url, m), fmt.Sprintf(`rel="%s"; type="%s"; from="%s"; until="%s"`, rel, linkFormat,
+		m.from.Format(http.TimeFormat), m.until.Format(http.TimeFormat))}
+}
+
+// writeLinks writes a TimeMap in link-format (RFC 6690), one link at a time.
+func writeLinks(out *bufio.Writer, origin string, all mementos, url string, m stretch, pages []stretch) {
+	for i, l := range about(origin, url, "self", m) {
+		if i > 0 {
+			out.WriteString(",\n")
+		}
+		out.WriteString(l.String())
+	}
+	for _, page := range pages {
+		if page.name() != m.name() {
+			fmt.Fprint(out, ",\n", timeMapLink(origin, url, "timemap", page))
+		}
+	}
+	for _, c := range m.mementos {
+		fmt.Fprint(out, ",\n", mementoLink(origin, c, relation(c == all[0], false, false, c == all[len(all)-1])))
+	}
+	out.WriteString("\n")
+}
+
+// writeJSON writes an api.TimeMap, one version at a time: as one value it would be held in memory.
+func writeJSON(out *bufio.Writer, origin, url string, m stretch, pages []stretch) error {
+	head := api.TimeMap{Original: url, Self: timeMapPath(origin, "json", url, m), TimeGate: origin + api.PathTimeGate + url,
+		TimeMaps: map[string]string{"link_format": timeMapPath(origin, "link", url, m), "json_format": timeMapPath(origin, "json", url, m)}}
+	for _, page := range pages {
+		head.Index = append(head.Index, api.TimeMapLine{From: page.from.Truncate(time.Second), Until: page.until.Truncate(time.Second),
+			URI: timeMapPath(origin, "json", url, page)})
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	if len(m.mementos) == 0 {
+		out.Write(append(text, '\n'))
+		return nil
+	}
+	out.Write(text[:len(text)-1])
+	line := func(c *serve.Capture) []byte {
+		text, _ := json.Marshal(api.MementoLine{Datetime: c.Time.UTC().Truncate(time.Second), URI: origin + path(c)})
+		return text // Marshal cannot fail: a string and a time before the year 10000
+	}
+	fmt.Fprintf(out, `,"mementos":{"first":%s,"last":%s,"list":[`, line(m.mementos[0]), line(m.mementos[len(m.mementos)-1]))
+	for i, c := range m.mementos {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.Write(line(c))
+	}
+	_, err = io.WriteString(out, "]}}\n")
+	return err
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	_ "embed"
+	"net/http"
+	neturl "net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/api"
+	"sheaf/serve"
+	"sheaf/serve/httpd/page"
+	"sheaf/serve/replay"
+)
+
+// maxListed is how many versions one page lists. They are the newest.
+const maxListed = 2000
+
+//go:embed versions.html
+var versionsText string
+
+var versionsTemplate = page.Template(versionsText)
+
+// versionsPage lists the versions of a page, newest first.
+type versionsPage struct {
+	screen
+	Count   int
+	Years   []versionYear
+	TimeMap string
+	Left    bool   // there are older ones
+	Scripts string // the page in ReplayWeb.page; empty if that is not offered
+}
+
+type versionYear struct {
+	Year     int
+	Versions []versionLine
+}
+
+type versionLine struct {
+	Time      time.Time
+	Stamp     string
+	Path      string
+	URL       string // empty if it is that of the list
+	Status    int
+	Type      string
+	Size      int64  // bytes; -1: unknown
+	Same      bool   // as the version before
+	Truncated string // why the body is not whole
+	Diff      string // path of the comparison with the version before; empty if there is no difference
+	Newest    bool
+	Before    bool // is compared with the newest unless the reader chooses others
+}
+
+func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, url string) error {
+	list := versionsPage{screen: p.screen(r, url), Count: len(all), TimeMap: api.PathTimeMap + "link/" + url}
+	lines := make([]versionLine, len(all))
+	for i, c := range all {
+		lines[i] = lineOf(c, url)
+		if i > 0 {
+			if lines[i].Same = c.Digest == all[i-1].Digest; !lines[i].Same {
+				lines[i].Diff = diffPath(all[i-1].Time, c.Time, url)
+			}
+		}
+	}
+	last := len(all) - 1
+	if p.Player != "" {
+		list.Scripts = strings.TrimSuffix(p.Player, "/") + api.PathReplay + "?" +
+			neturl.Values{"source": {api.PathArchives + all[last].Line.Host + "/all.wacz"}}.Encode() + "#" +
+			neturl.Values{"view": {"pages"}, "url": {all[last].URL}, "ts": {replay.Timestamp(all[last].Time)}}.Encode()
+	}
+	lines[last].Newest, lines[max(0, last-1)].Before = true, true
+	if len(lines) > maxListed {
+		lines, list.Left = lines[len(lines)-maxListed:], true
+	}
+	slices.Reverse(lines)
+	for _, line := range lines {
+		year := line.Time.In(p.Zone).Year()
+		if n := len(list.Years); n == 0 || list.Years[n-1].Year != year {
+			list.Years = append(list.Years, versionYear{Year: year})
+		}
+		y := &list.Years[len(list.Years)-1]
+		y.Versions = append(y.Versions, line)
+	}
+	p.link(w, r, all, -1, url)
+	return page.Show(w, r, http.StatusOK, versionsTemplate, list)
+}
+
+func lineOf(c *serve.Capture, url string) versionLine {
+	line := versionLine{
+		Time: c.Time, Stamp: replay.Timestamp(c.Time), Path: path(c),
+		Status: c.Status, Type: c.MIME, Size: -1, Truncated: truncated(c),
+	}
+	if c.URL != url {
+		line.URL = c.URL
+	}
+	switch {
+	case c.Original != nil:
+		line.Status, line.Type, line.Size = c.Original.Status, c.Original.MIME, c.Original.BodyLen
+	case c.Kind == archive.Page:
+		line.Size = c.BodyLen
+	}
+	return line
+}
+
+// truncated returns why the body of a version is not whole, or "" if it is.
+func truncated(c *serve.Capture) string {
+	if c.Original != nil {
+		return c.Original.Truncated
+	}
+	return c.Truncated
+}

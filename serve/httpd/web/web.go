@@ -1,0 +1,154 @@
+// Package web shows stored pages, and the versions of a page, to people and to programs:
+//
+//	/web/<timestamp>[id_]/<URL>                a stored page, to read; id_: its bytes
+//	/web/*/<URL>                               the page's versions
+//	/timegate/<URL>, /timemap/link|json/<URL>  RFC 7089 (Memento)
+//	/diff/<timestamp>/<timestamp>/<URL>        what changed between two versions
+package web
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/serve"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+	"sheaf/serve/httpd/page"
+	"sheaf/serve/httpd/reply"
+	"sheaf/serve/httpd/send"
+	"sheaf/serve/replay"
+)
+
+// Pages shows the stored pages of a library.
+type Pages struct {
+	Library *serve.Library
+	Sender  *send.Sender
+	Public  string         // the service's own URL, if it is behind a proxy
+	Zone    *time.Location // of times that people read
+	Player  string         // origin of ReplayWeb.page; empty: it is not offered
+	Log     *slog.Logger
+
+	comparing chan struct{} // bounds how many comparisons run at once
+}
+
+// Register mounts the handlers.
+func (p *Pages) Register(r *mux.Router, g *guard.Guard) {
+	p.comparing = make(chan struct{}, runtime.GOMAXPROCS(0))
+	r.SkipClean(true) // a URL in a path has slashes in a row, and dots that are not the path's own
+	for prefix, h := range map[string]guard.Handler{
+		replay.Root: p.web, api.PathTimeGate: p.timeGate, api.PathTimeMap: p.timeMap, api.PathDiff: p.diff,
+	} {
+		r.PathPrefix(prefix).Handler(g.Consumer(badAddress(h))).Methods(guard.Reading...)
+	}
+	r.Handle(strings.TrimSuffix(api.PathDiff, "/"), g.Consumer(badAddress(p.diffForm))).Methods(guard.Reading...)
+}
+
+// badAddress makes problems of the errors of replay's parsers.
+func badAddress(next guard.Handler) guard.Handler {
+	return func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+		err := next(w, r, a)
+		switch {
+		case errors.Is(err, replay.ErrTimestamp):
+			return problem.New(http.StatusBadRequest, "timestamp", err.Error())
+		case errors.Is(err, replay.ErrURL):
+			return problem.New(http.StatusBadRequest, "url", err.Error())
+		}
+		return err
+	}
+}
+
+// target returns what follows a prefix in a request's path, with the query: a URL in a path has its
+// own slashes, escapes and question mark.
+func target(r *http.Request, prefix string) string {
+	rest := strings.TrimPrefix(r.URL.EscapedPath(), prefix)
+	if r.URL.RawQuery != "" || r.URL.ForceQuery {
+		rest += "?" + r.URL.RawQuery
+	}
+	return rest
+}
+
+// path returns the path of a version.
+func path(c *serve.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
+
+// allVersions returns the path of a page's list of versions.
+func allVersions(url string) string { return replay.Root + "*/" + url }
+
+// web serves one version of a page or the list of its versions, or redirects to the version nearest
+// to the time in the path.
+func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	address, err := replay.ParseAddress(target(r, replay.Root))
+	if err != nil {
+		return err
+	}
+	all, err := p.mementos(w, r, a, address.URL)
+	if all == nil {
+		return err
+	}
+	i := all.at(address.Time, address.URL)
+	switch {
+	case address.All:
+		return p.versions(w, r, all, address.URL)
+	case address.Full && i >= 0 && all[i].URL == address.URL:
+		return p.memento(w, r, a, all, i, address.Mode)
+	case !address.Full || i < 0 || redirects(all[i]):
+		if i, err = all.choose(r.Context(), address.Time); err != nil {
+			return err
+		}
+	}
+	if i < 0 {
+		return p.missing(w, r, a, address.URL)
+	}
+	p.link(w, r, all, -1, address.URL)
+	reply.Found(w, p.origin(r)+replay.Path(all[i].Time, address.Mode, all[i].URL))
+	return nil
+}
+
+func (p *Pages) origin(r *http.Request) string { return reply.Origin(p.Public, r) }
+
+// screen is what the templates of this package need.
+type screen struct {
+	page.Page
+	URL      string // of the stored page
+	Versions string // path of the list of its versions
+}
+
+func (p *Pages) screen(r *http.Request, url string) screen {
+	return screen{page.New(r, p.Zone), url, allVersions(url)}
+}
+
+// place is a link.
+type place struct{ URL, Path string }
+
+//go:embed missing.html
+var missingText string
+
+var missingTemplate = page.Template(missingText)
+
+// missing says that nothing is kept of a page. To people it shows pages with a similar address.
+func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
+	if !reply.WantsHTML(r) {
+		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
+	}
+	urls, err := p.Library.Near(r.Context(), a, url, 20)
+	if err != nil {
+		return err
+	}
+	var near []place
+	for _, u := range urls {
+		near = append(near, place{u, allVersions(u)})
+	}
+	return page.Show(w, r, http.StatusNotFound, missingTemplate, struct {
+		screen
+		Near []place
+	}{p.screen(r, url), near})
+}
