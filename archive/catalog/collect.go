@@ -5,339 +5,207 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sheaf/archive/sortedrun"
+	"iter"
 	"slices"
 	"time"
+
+	"sheaf/archive/sortedrun"
+	"sheaf/archive/store"
 )
 
-// MinDelay is the least CollectOptions.Delay where PinLife is as it is by default.
+// MinDelay is the least CollectOptions.Delay if Options.PinLife is not set.
 const MinDelay = 2 * pinLife
 
-// CollectOptions are settings of one collection.
+// CollectOptions are the settings of one collection.
 type CollectOptions struct {
-	// Delay is how long an object is condemned before it is deleted, and how old
-	// one must be to be condemned; 24 h if zero. It must be twice the PinLife or
-	// more, of this and every other process that reads the store: what nothing
-	// refers to now may still be read by those who pinned before.
+	// Delay is how long an object is marked before it is deleted, and how old an object must be to be
+	// marked; 24 h if zero. It must be at least twice the PinLife of every process that reads the
+	// store: a snapshot that was pinned before may still read what nothing refers to now.
 	Delay time.Duration
-	// Claims, where set, gives a function that tells whether an object belongs to
-	// a batch that may still be published. It is asked before the catalog is
-	// read, so that a batch published meanwhile is seen by one or the other.
-	// Without it objects of unpublished batches are left alone.
+	// Claims, if set, returns a function that reports whether an object belongs to a batch that may
+	// still be published. It is called before the catalog is read, so that a batch that is published
+	// meanwhile is seen by one or the other. Without Claims, objects of unpublished batches are kept.
 	Claims func(context.Context) (func(key string) bool, error)
-	// Retention lets old editions expire; the zero value keeps all for ever.
+	// Retention lets old editions expire. The zero value keeps everything for ever.
 	Retention Retention
-	// Indexes are collected too: what they do not need any more.
+	// Indexes are collected, too: the objects that they do not need any more.
 	Indexes []DerivedIndex
-	// DryRun says what would be condemned and deleted, and writes nothing.
+	// DryRun reports what would be marked and deleted, and writes nothing.
 	DryRun bool
 }
 
-// Why an object is collected.
+// Reason is why an object is collected.
 type Reason string
 
 const (
-	ReasonMerged      Reason = "merged"      // a run of which another holds the rows
+	ReasonMerged      Reason = "merged"      // a run whose rows are in a merged run
 	ReasonUnpublished Reason = "unpublished" // of an attempt that failed, or of a batch that will not be published
-	ReasonTakenDown   Reason = "taken-down"  // all that it holds is taken down
+	ReasonTakenDown   Reason = "taken-down"  // everything in it is taken down
 	ReasonUnused      Reason = "unused"      // of a derived index that does not need it any more
-	ReasonExpired     Reason = "expired"     // all that it holds is older than what is kept, and needed no more
+	ReasonExpired     Reason = "expired"     // everything in it has expired
 )
 
-// Candidate is one object that is condemned or deleted.
+// Candidate is one object that is marked or deleted.
 type Candidate struct {
 	Key    string `json:"key"`
 	Size   int64  `json:"size"` // bytes
 	Reason Reason `json:"why"`
 }
 
-// Tally sums up objects; it names the first thousand.
+// Tally counts objects, and names the first thousand.
 type Tally struct {
 	Objects int64       `json:"objects"`
 	Bytes   int64       `json:"bytes"`
 	Some    []Candidate `json:"some,omitempty"`
 }
 
-func (p *Tally) add(d Candidate) {
-	p.Objects++
-	p.Bytes += d.Size
-	if len(p.Some) < maxListed {
-		p.Some = append(p.Some, d)
+func (t *Tally) add(c Candidate) {
+	t.Objects++
+	t.Bytes += c.Size
+	if len(t.Some) < maxListed {
+		t.Some = append(t.Some, c)
 	}
 }
 
-// Collection is what one collection did, or would do.
+// Collection is what one collection did or, in a dry run, would do.
 type Collection struct {
 	DryRun    bool  `json:"dry_run,omitempty"`
-	Version   int64 `json:"version"`   // of the catalog that was looked at
+	Version   int64 `json:"version"`   // of the catalog that was read
 	Objects   int64 `json:"objects"`   // looked at
-	Condemned Tally `json:"condemned"` // now, to be deleted after the delay
-	Waiting   Tally `json:"waiting"`   // condemned before, for less than the delay
+	Condemned Tally `json:"condemned"` // marked now, to be deleted after the delay
+	Waiting   Tally `json:"waiting"`   // marked before, for less than the delay
 	Deleted   Tally `json:"deleted"`
-	// Claimed and Young are not referred to and are left: their batches may be published.
+	// Claimed and Young count objects that nothing refers to and that were kept, because their batch
+	// may still be published.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
-	// Shared are packs that hold taken-down segments beside others: they stay.
+	// Shared counts packs that hold segments that are taken down and others. They are kept.
 	Shared int64 `json:"shared"`
-	// URLs is how many take-downs cover single URLs: their records are left out
-	// of all that is read, and stay in their segments.
+	// URLs counts take-downs of single URLs. Their records are kept in their segments, and left out of
+	// everything that is read.
 	URLs int64 `json:"urls"`
-	// Retained is nil where all is kept for ever.
+	// Retained is nil if everything is kept for ever.
 	Retained *Retained `json:"retained,omitempty"`
 }
 
-// Collect deletes what nothing needs any more, in two passes that each
-// collection does at once: what is found to be without need is condemned, by a
-// list in the store; what an older list condemned, and is still without need, is
-// deleted. Needed is what the newest version refers to and is not taken down nor expired,
-// every run by which an edition was published, and what a snapshot of this
-// process reads. Before an object of a taken-down host is deleted the catalog is
-// told, so that lifting the take-down does not promise what is gone.
+// Collect deletes the objects that nothing needs any more. An object is deleted in two passes: one
+// collection marks it, by a list in the store; a later one finds that still nothing needs it, and
+// deletes it. Each collection does both, for different objects.
 //
-// It may be repeated, cut off at any point, and run in several processes at
-// once: nothing that was without need can come to be needed, because object
-// names are used once. The error leaves what was condemned condemned.
-func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (_ *Collection, err error) {
+// Needed is what the newest version refers to and is neither taken down nor expired, every run with
+// which an edition was published, and what a snapshot of this process reads. Before an object of a
+// host that is taken down is deleted, the catalog records the erasure, so that lifting the take-down
+// does not promise what is gone.
+//
+// Collect may be interrupted at any point, repeated, and run in several processes at once: keys of
+// objects are used once, so what nothing needs will never be needed. After an error, what was marked
+// stays marked.
+func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (*Collection, error) {
 	if opt.Delay == 0 {
 		opt.Delay = MinDelay
 	}
 	if opt.Delay < 2*c.opt.PinLife && !opt.DryRun {
 		return nil, fmt.Errorf("collect: delay %v is less than twice the %v that a snapshot may be read", opt.Delay, c.opt.PinLife)
 	}
-	k := &collector{
-		Catalog: c, opt: opt, now: c.opt.Now().UTC().Truncate(time.Millisecond), claimed: func(string) bool { return true },
-		needed: sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare),
-		marks:  sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare),
-		report: &Collection{DryRun: opt.DryRun},
-	}
-	defer func() { err = errors.Join(err, k.needed.Close(), k.marks.Close()) }()
-	if err := k.collect(ctx); err != nil {
+	report := &Collection{DryRun: opt.DryRun}
+	if err := c.collect(ctx, opt, report); err != nil {
 		return nil, fmt.Errorf("collect: %w", err)
 	}
-	return k.report, nil
+	return report, nil
 }
 
-// collector is one collection under way.
-type collector struct {
-	*Catalog
-	opt     CollectOptions
-	now     time.Time
-	claimed func(key string) bool
-	head    *state
-	pinned  map[string]bool // names of runs
-	indexes []indexNeeds
-	report  *Collection
-
-	needed *sortedrun.Sorter // rows of reference
-	marks  *sortedrun.Sorter // rows of marks: what the lists in the store condemn
-	due    []string          // lists that are old enough
-
-	fresh []Candidate // to go into the next list
-	down  []downed    // to be erased, then deleted
-}
-
-// downed is an object that is due, with the lines that make it up.
-type downed struct {
-	Candidate
-	lines []SegmentEntry // host, key, edition and sequence number only
-}
-
-const (
-	perList = 10_000 // objects that one list condemns
-	perDown = 1000   // objects that are erased by one version, at most
-)
-
-func (k *collector) collect(ctx context.Context) (err error) {
-	if k.opt.Claims != nil {
-		if k.claimed, err = k.opt.Claims(ctx); err != nil {
+func (c *Catalog) collect(ctx context.Context, opt CollectOptions, report *Collection) (err error) {
+	claimed := func(string) bool { return true }
+	if opt.Claims != nil {
+		if claimed, err = opt.Claims(ctx); err != nil {
 			return fmt.Errorf("claims of batches: %w", err)
 		}
 	}
-	s, err := k.Pin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { s.Release() }()
-	k.head = s.state
-	if k.opt.Retention.Keep > 0 {
-		if err := k.retain(ctx); err != nil {
+	now := c.opt.Now().UTC().Truncate(time.Millisecond)
+	if opt.Retention.Keep > 0 {
+		if report.Retained, err = c.retain(ctx, opt.Retention, now, opt.DryRun); err != nil {
 			return fmt.Errorf("retention: %w", err)
 		}
-		s.Release()
-		if s, err = k.Pin(ctx); err != nil { // without what has expired
-			return err
-		}
 	}
-	k.head, k.pinned = s.state, k.pinnedRuns()
-	k.report.Version = s.state.N
-	if err := k.readLists(ctx); err != nil {
+	s, err := c.Pin(ctx) // without what has expired
+	if err != nil {
 		return err
 	}
-	if err := k.readLines(ctx); err != nil {
-		return err
-	}
-	if err := k.askIndexes(ctx); err != nil {
-		return err
-	}
-	if err := k.walk(ctx); err != nil {
-		return err
-	}
-	if err := errors.Join(k.deleteDown(ctx), k.condemn(ctx)); err != nil {
-		return err
-	}
-	return k.dropLists(ctx)
-}
-
-// readLines notes what every line of the head refers to.
-func (k *collector) readLines(ctx context.Context) error {
-	for _, stones := range k.head.tombstones {
+	defer s.Release()
+	head := s.state
+	report.Version = head.N
+	for _, stones := range head.tombstones {
 		for _, t := range stones {
 			if t.URLPrefix != "" {
-				k.report.URLs++
+				report.URLs++
 			}
 		}
 	}
-	var row []byte
-	last := ""
-	expired := openExpiries(k.head.runs)
-	for at, err := range pass(ctx, k.head.runs, tableHost) {
+	old := now.Add(-opt.Delay)
+	m := &marks{store: c.lib.store, boundary: c.opt.Boundary, now: now, version: head.N, dryRun: opt.DryRun, sorter: c.newSorter()}
+	j := &judge{head: head, log: c.log, pinned: c.pinnedRuns(), claimed: claimed, old: old, report: report, sorter: c.newSorter()}
+	defer func() { err = errors.Join(err, m.sorter.Close(), j.sorter.Close()) }()
+	if err := m.read(ctx, old, func(version int64) error { return c.checkNotBehind(ctx, head, version) }); err != nil {
+		return err
+	}
+	if err := j.prepare(ctx, opt.Indexes); err != nil {
+		return err
+	}
+	sweep := &sweeper{catalog: c, head: head, marks: m, report: report}
+	for info, err := range c.collectable(ctx, opt.Indexes) {
 		if err != nil {
 			return err
 		}
-		var line SegmentEntry
-		if len(k.head.tombstones[hostOfRow(at)]) == 0 {
-			if line.Object, err = objectOfRow(at); err != nil {
-				return err
-			}
-		} else if line, err = entryOfRow(at); err != nil {
+		report.Objects++
+		d := downed{Candidate: Candidate{Key: info.Key, Size: info.Size}}
+		if d.Reason, d.entries, err = j.of(ctx, info); err != nil {
 			return err
 		}
-		gone, err := expired.hold(ctx, at)
-		if err != nil {
-			return err
-		}
-		if gone {
-			row, last = fmt.Appendf(row[:0], "%s %s\n", line.Object, refExpired), ""
-		} else if k.head.tombstones.cover(line) {
-			row, last = appendReference(row[:0], line), ""
-		} else if line.Object == last {
+		if d.Reason == "" {
 			continue
-		} else {
-			row, last = fmt.Appendf(row[:0], "%s %s\n", line.Object, refNeeded), line.Object
 		}
-		if err := k.needed.Add(row); err != nil {
+		if err := sweep.take(ctx, d); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := errors.Join(sweep.deleteDown(ctx), m.put(ctx)); err != nil {
+		return err
+	}
+	return m.drop(ctx)
 }
 
-// walk goes through all objects that may be collected, in the order of their keys.
-func (k *collector) walk(ctx context.Context) error {
-	needed, err := k.needed.Rows(ctx)
-	if err != nil {
+// checkNotBehind fails if the catalog ends before a version that a list knows. Then versions are
+// lost, and nothing seems to need what they published.
+func (c *Catalog) checkNotBehind(ctx context.Context, head *state, known int64) error {
+	if known <= head.N {
+		return nil
+	}
+	newest, err := c.refresh(ctx) // another process may have appended versions
+	if err != nil || newest.N >= known {
 		return err
 	}
-	marks, err := k.marks.Rows(ctx)
-	if err != nil {
-		return err
-	}
-	prefixes := []string{"packs/", runPrefix, "segments/"} // in the order of keys
-	for _, a := range k.indexes {
-		prefixes = append(prefixes, a.prefix)
+	return fmt.Errorf("knows version %d, but the catalog ends at %d: %w", known, newest.N, ErrCorrupt)
+}
+
+// collectable lists all objects that may be collected, in the order of their keys.
+func (c *Catalog) collectable(ctx context.Context, indexes []DerivedIndex) iter.Seq2[store.Info, error] {
+	prefixes := []string{"packs/", runPrefix, "segments/"}
+	for _, x := range indexes {
+		prefixes = append(prefixes, x.Prefix())
 	}
 	slices.Sort(prefixes)
-	for _, prefix := range prefixes {
-		for info, err := range k.lib.store.List(ctx, prefix, "") {
-			if err != nil {
-				return err
-			}
-			k.report.Objects++
-			refs, err := takeKey(ctx, needed, info.Key)
-			if err != nil {
-				return err
-			}
-			condemned, err := takeKey(ctx, marks, info.Key)
-			if err != nil {
-				return err
-			}
-			d := downed{Candidate: Candidate{Key: info.Key, Size: info.Size}}
-			if d.Reason, d.lines, err = k.judge(ctx, info, refs); err != nil {
-				return err
-			}
-			if d.Reason == "" {
-				continue
-			}
-			if err := k.execute(ctx, d, condemned); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// execute does what is due with an object that nothing needs.
-func (k *collector) execute(ctx context.Context, d downed, condemned []string) error {
-	switch {
-	case len(condemned) == 0:
-		k.report.Condemned.add(d.Candidate)
-		if k.fresh = append(k.fresh, d.Candidate); len(k.fresh) == perList {
-			return k.condemn(ctx)
-		}
-	case condemned[0] != markDue:
-		k.report.Waiting.add(d.Candidate)
-	case d.Reason == ReasonTakenDown:
-		if k.down = append(k.down, d); len(k.down) == perDown {
-			return k.deleteDown(ctx)
-		}
-	default:
-		return k.delete(ctx, d.Candidate)
-	}
-	return nil
-}
-
-// delete removes one object.
-func (k *collector) delete(ctx context.Context, d Candidate) error {
-	if !k.opt.DryRun {
-		err := k.Catalog.opt.Boundary.Write(writeCollect, func() error { return k.lib.store.Delete(ctx, d.Key) })
-		if err != nil {
-			return err
-		}
-	}
-	k.report.Deleted.add(d)
-	return nil
-}
-
-// deleteDown removes objects whose lines are all taken down, once the catalog says so.
-func (k *collector) deleteDown(ctx context.Context) error {
-	down := k.down
-	k.down = nil
-	var stones []Tombstone
-	seen := make(map[Tombstone]bool)
-	for _, d := range down {
-		for _, l := range d.lines {
-			for _, t := range k.head.tombstones[l.SURT] {
-				erase := Tombstone{Host: t.Host, Edition: t.Edition, Reason: t.Reason, By: "collection", Through: k.head.NextSeq - 1}
-				if t.Act == TakeDown && t.covers(l) && !seen[erase] {
-					seen[erase] = true
-					stones = append(stones, erase)
+	return func(yield func(store.Info, error) bool) {
+		for _, prefix := range prefixes {
+			for info, err := range c.lib.store.List(ctx, prefix, "") {
+				if !yield(info, err) || err != nil {
+					return
 				}
 			}
 		}
 	}
-	if !k.opt.DryRun && len(stones) > 0 {
-		if err := k.erase(ctx, stones); err != nil {
-			return err
-		}
-	}
-	erased := k.current().tombstones
-	for _, d := range down {
-		if !k.opt.DryRun && !erased.erased(d.lines) {
-			continue // lifted meanwhile
-		}
-		if err := k.delete(ctx, d.Candidate); err != nil {
-			return err
-		}
-	}
-	return nil
+}
+
+// newSorter returns a sorter of rows as bytes.
+func (c *Catalog) newSorter() *sortedrun.Sorter {
+	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }

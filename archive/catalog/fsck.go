@@ -416,3 +416,26 @@ func (f *fsck) orphan(info store.Info) {
 		f.report.OrphanKeys = append(f.report.OrphanKeys, info.Key)
 	}
 }
+
+// checkIndexes lets the derived indexes be checked, and notes what they need.
+func (f *fsck) checkIndexes() error {
+	for _, a := range f.opt.Indexes {
+		err := a.Check(f.ctx, f.opt.Deep, f.needWhole, func(where, detail string) { f.report.problem(where, "%s", detail) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftOver counts an object that its index does not need any more, and reports whether it is such.
+func (f *fsck) leftOver(info store.Info) bool {
+	for _, a := range f.opt.Indexes {
+		if strings.HasPrefix(info.Key, a.Prefix()) {
+			f.report.LeftOver++
+			f.report.LeftOverBytes += info.Size
+			return true
+		}
+	}
+	return false
+}

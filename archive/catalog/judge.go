@@ -6,117 +6,178 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
-// Rows of reference are "<object> n" where an object is needed, and "<object> t
-// <host key> <edition> <sequence number>" for a line in it that is taken down, and
-// "<object> x" for one that has expired.
-// Rows of marks are "<object> due" or "<object> wait".
+// judge decides which objects nothing needs.
+type judge struct {
+	head    *state
+	log     logbook
+	pinned  map[string]bool // names of the runs that a snapshot reads
+	claimed func(key string) bool
+	indexes []indexNeeds
+	old     time.Time   // an object that was changed later is young
+	report  *Collection // counts what is left although nothing refers to it
+
+	sorter *sortedrun.Sorter // rows of reference
+	rows   *sortedrun.Merged // of sorter, as far as they were not taken
+}
+
+// indexNeeds is a derived index in one collection.
+type indexNeeds struct {
+	prefix string
+	needs  func(key string) bool
+}
+
+// Rows of reference are "<object> <text>". The text is one of these; that of an entry that is taken
+// down goes on with " <host key> <edition> <sequence number>".
 const (
-	refNeeded  = "n"
-	refDown    = "t"
-	refExpired = "x"
-	markDue    = "due"
-	markWait   = "wait"
+	refNeeded  = "n" // an entry needs the object
+	refDown    = "t" // an entry in the object is taken down
+	refExpired = "x" // an entry in the object has expired
 )
 
-func appendReference(dst []byte, l SegmentEntry) []byte {
-	return fmt.Appendf(dst, "%s %s %s %s %d\n", l.Object, refDown, l.SURT, l.Edition, l.Seq)
+// prepare reads what the catalog's entries refer to, and asks the derived indexes.
+func (j *judge) prepare(ctx context.Context, indexes []DerivedIndex) (err error) {
+	if err := j.readEntries(ctx); err != nil {
+		return err
+	}
+	if j.rows, err = j.sorter.Rows(ctx); err != nil {
+		return err
+	}
+	for _, x := range indexes {
+		needs, err := x.Needs(ctx)
+		if err != nil {
+			return err
+		}
+		j.indexes = append(j.indexes, indexNeeds{x.Prefix(), needs})
+	}
+	return nil
 }
 
-// takeKey passes all rows up to the last one of a key, and gives what stands in
-// those of the key itself, in order, each once.
-func takeKey(ctx context.Context, r sortedrun.Rows, key string) (of []string, err error) {
-	for r.Row() != nil {
-		at, rest, _ := strings.Cut(string(r.Row()), " ")
-		if at > key {
-			break
+// readEntries adds a row of reference for each entry of the head.
+func (j *judge) readEntries(ctx context.Context) error {
+	var row []byte
+	last := "" // the object of the row before, if that says that it is needed
+	expired := openExpiries(j.head.runs)
+	for at, err := range pass(ctx, j.head.runs, tableHost) {
+		if err != nil {
+			return err
 		}
-		if at == key && (len(of) == 0 || of[len(of)-1] != rest) {
-			of = append(of, rest)
+		var e SegmentEntry
+		if len(j.head.tombstones[hostOfRow(at)]) == 0 {
+			if e.Object, err = objectOfRow(at); err != nil {
+				return err
+			}
+		} else if e, err = entryOfRow(at); err != nil {
+			return err
 		}
-		if err := r.Next(ctx); err != nil {
-			return nil, err
+		gone, err := expired.hold(ctx, at)
+		switch {
+		case err != nil:
+			return err
+		case gone:
+			row, last = fmt.Appendf(row[:0], "%s %s\n", e.Object, refExpired), ""
+		case j.head.tombstones.cover(e):
+			row, last = fmt.Appendf(row[:0], "%s %s %s %s %d\n", e.Object, refDown, e.SURT, e.Edition, e.Seq), ""
+		case e.Object == last:
+			continue
+		default:
+			row, last = fmt.Appendf(row[:0], "%s %s\n", e.Object, refNeeded), e.Object
+		}
+		if err := j.sorter.Add(row); err != nil {
+			return err
 		}
 	}
-	return of, nil
+	return nil
 }
 
-// judge tells why an object is without need; empty: it is needed, or may be. The
-// lines are those of an object that is taken down.
-func (k *collector) judge(ctx context.Context, info store.Info, refs []string) (Reason, []SegmentEntry, error) {
-	young := info.Modified.After(k.now.Add(-k.opt.Delay))
-	if a := k.indexOf(info.Key); a != nil {
-		switch {
-		case a.needs(info.Key):
-			return "", nil, nil
-		case young:
-			k.report.Young++
-			return "", nil, nil
+// of returns why nothing needs an object, or an empty reason if something needs it, or may. If the
+// reason is ReasonTakenDown, of also returns the entries in the object. Objects must be asked for in
+// the order of their keys.
+func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry, error) {
+	refs, err := takeKey(ctx, j.rows, info.Key)
+	if err != nil {
+		return "", nil, err
+	}
+	young := info.Modified.After(j.old)
+	for _, x := range j.indexes {
+		if strings.HasPrefix(info.Key, x.prefix) {
+			if x.needs(info.Key) {
+				return "", nil, nil
+			}
+			return j.unlessYoung(ReasonUnused, young), nil, nil
 		}
-		return ReasonUnused, nil, nil
 	}
 	if strings.HasPrefix(info.Key, runPrefix) {
-		why, err := k.judgeRun(ctx, info.Key)
-		if why == ReasonUnpublished && young {
-			k.report.Young++
-			why = ""
+		reason, err := j.ofRun(ctx, info.Key)
+		if reason == ReasonUnpublished {
+			reason = j.unlessYoung(reason, young)
 		}
-		return why, nil, err
+		return reason, nil, err
 	}
 	needed := slices.Contains(refs, refNeeded)
 	switch {
 	case needed && len(refs) > 1:
-		k.report.Shared++
+		j.report.Shared++
 		return "", nil, nil
 	case needed:
 		return "", nil, nil
-	case len(refs) > 0 && refs[0] == refExpired:
+	case len(refs) > 0 && refs[0] == refExpired: // it sorts last, so there is no other
 		return ReasonExpired, nil, nil
 	case len(refs) > 0:
-		lines, err := k.downLines(slices.DeleteFunc(refs, func(ref string) bool { return ref == refExpired }))
-		return ReasonTakenDown, lines, err
-	case young:
-		k.report.Young++
-		return "", nil, nil
-	case k.claimed(info.Key):
-		k.report.Claimed++
+		entries, err := j.entriesDown(refs)
+		return ReasonTakenDown, entries, err
+	case !young && j.claimed(info.Key):
+		j.report.Claimed++
 		return "", nil, nil
 	}
-	return ReasonUnpublished, nil, nil
+	return j.unlessYoung(ReasonUnpublished, young), nil, nil
 }
 
-// downLines reads rows of reference back, as far as tombstones look at lines.
-func (k *collector) downLines(refs []string) ([]SegmentEntry, error) {
-	lines := make([]SegmentEntry, len(refs))
-	for i, ref := range refs {
+// unlessYoung returns the reason, or counts the object as young and returns an empty reason.
+func (j *judge) unlessYoung(reason Reason, young bool) Reason {
+	if !young {
+		return reason
+	}
+	j.report.Young++
+	return ""
+}
+
+// entriesDown returns the entries of rows of reference that are taken down, with the fields that
+// tombstones compare.
+func (j *judge) entriesDown(refs []string) (entries []SegmentEntry, err error) {
+	for _, ref := range refs {
+		if ref == refExpired {
+			continue
+		}
 		f := strings.Fields(ref)
 		seq, err := strconv.ParseInt(f[len(f)-1], 10, 64)
 		if err != nil || len(f) != 4 {
 			return nil, fmt.Errorf("row of reference %q", ref)
 		}
-		lines[i] = SegmentEntry{SURT: f[1], Edition: f[2], Seq: seq, Host: k.head.tombstones[f[1]][0].Host}
+		entries = append(entries, SegmentEntry{SURT: f[1], Edition: f[2], Seq: seq, Host: j.head.tombstones[f[1]][0].Host})
 	}
-	return lines, nil
+	return entries, nil
 }
 
-// judgeRun looks for a run in the version that it was made for.
-func (k *collector) judgeRun(ctx context.Context, key string) (Reason, error) {
-	if k.pinned[key] {
+// ofRun is of for a run of the catalog. It looks the run up in the version for which it was made.
+func (j *judge) ofRun(ctx context.Context, key string) (Reason, error) {
+	if j.pinned[key] {
 		return "", nil
 	}
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, runPrefix), "-")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 || seqKey(n) != number {
-		return "", nil // not one of ours
+		return "", nil // not a run of the catalog
 	}
-	if n > k.head.N {
+	if n > j.head.N {
 		return ReasonUnpublished, nil
 	}
-	e, err := k.log.read(ctx, n)
+	e, err := j.log.read(ctx, n)
 	switch {
 	case err != nil:
 		return "", err
@@ -125,26 +186,5 @@ func (k *collector) judgeRun(ctx context.Context, key string) (Reason, error) {
 	case e.Kind == kindMerge:
 		return ReasonMerged, nil
 	}
-	return "", nil // an edition's own list
-}
-
-// erased reports whether all the lines are recorded as deleted.
-func (s tombstones) erased(lines []SegmentEntry) bool {
-	return !slices.ContainsFunc(lines, func(l SegmentEntry) bool {
-		return !slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.Act == Erase && t.covers(l) })
-	})
-}
-
-// erase records that what the stones cover is deleted, as far as the take-downs
-// are still in force and it is not recorded.
-func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
-	_, err := c.record(ctx, kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
-		return slices.DeleteFunc(slices.Clone(stones), func(t Tombstone) bool {
-			recorded := slices.ContainsFunc(head.tombstones[Key(t.Host)], func(o Tombstone) bool {
-				return o.Act == Erase && o.same(t) && o.Through >= t.Through
-			})
-			return recorded || !head.tombstones.down(t)
-		}), nil
-	})
-	return err
+	return "", nil // the list of an edition
 }

@@ -33,7 +33,7 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 	if err := p.check(); err != nil {
 		return v, err
 	}
-	draft := &draft{sorter: sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare), totals: make(map[string]*batchRow)}
+	draft := &draft{sorter: c.newSorter(), totals: make(map[string]*batchRow)}
 	defer func() { err = errors.Join(err, draft.sorter.Close()) }()
 	if err := draft.take(p); err != nil {
 		return v, err

@@ -3,158 +3,166 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"sheaf/archive/sortedrun"
 	"slices"
 	"time"
+
+	"sheaf/archive/sortedrun"
 )
 
-// Retention says how long editions are kept, and what is needed for longer.
+// Retention says how long editions are kept.
 type Retention struct {
-	// Keep is how long after its publication a line is kept in any case; 0: for
-	// ever. An older one expires when Expendable says so.
+	// Keep is how long an entry is kept in any case, from its publication; 0 means for ever. An older
+	// entry expires if Expendable says so.
 	Keep time.Duration
-	// Expendable is given all lines of one host in the order of publication, and
-	// tells of the first n, which are old enough, which nothing needs. It is asked
-	// again at later collections, with what is left. Where it fails, the host is
-	// left as it is.
-	Expendable func(ctx context.Context, lines []SegmentEntry, n int) (expendable []bool, err error)
-	// Since, where set, is the Retained of a collection before: hosts of which no
-	// line has become old enough since then are not looked at again. What makes
-	// an old line expendable becomes old itself, so nothing is forgotten.
+	// Expendable gets all entries of one host in the order of publication, of which the first n are
+	// old enough. It returns for each of these n whether nothing needs it. Later collections ask again
+	// about those that are left. If Expendable fails, nothing of the host expires.
+	Expendable func(ctx context.Context, entries []SegmentEntry, n int) (expendable []bool, err error)
+	// Since, if set, is the Retained.Before of an earlier collection: hosts of which no entry has
+	// become old enough since then are skipped. Nothing is forgotten: a newer entry, which makes an old
+	// one expendable, becomes old enough itself, and then the host is looked at again.
 	Since time.Time
 }
 
 // Retained is what a collection did about old editions.
 type Retained struct {
-	Before  time.Time `json:"before"`  // lines published before this were old enough
-	Hosts   int64     `json:"hosts"`   // looked at
-	Expired int64     `json:"expired"` // lines
+	Before  time.Time `json:"before"`  // entries published before this were old enough
+	Hosts   int64     `json:"hosts"`   // for which Expendable was asked
+	Expired int64     `json:"expired"` // entries
 	Bytes   int64     `json:"bytes"`   // of their segments
-	// Failed are hosts that were left because Expendable failed, with why; the first hundred.
+	// Failed names the first hundred hosts for which Expendable failed, with the error.
 	Failed []string `json:"failed,omitempty"`
 }
 
-// maxFailed is how many hosts a report of retention names.
+// maxFailed limits Retained.Failed.
 const maxFailed = 100
 
-// retain lets lines expire that are older than what is kept and that nothing
-// needs. They vanish from readers with the version that this appends; their
-// objects are collected as all that nothing refers to.
-func (k *collector) retain(ctx context.Context) (err error) {
-	before := k.now.Add(-k.opt.Retention.Keep)
-	k.report.Retained = &Retained{Before: before}
-	expired := sortedrun.NewSorter(k.Catalog.opt.TempDir, k.Catalog.opt.SortMemory, bytes.Compare)
-	defer func() {
-		if closed := expired.Close(); err == nil {
-			err = closed
-		}
-	}()
-	h := &retainedHost{collector: k, expired: expired}
-	known := openExpiries(k.head.runs)
-	for row, err := range pass(ctx, k.head.runs, tableHost) {
+// retain records as expired the entries that are old enough and that nothing needs. The version that
+// it appends does not show them to readers. Their objects are then collected like all that nothing
+// refers to.
+func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryRun bool) (_ *Retained, err error) {
+	s, err := c.Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	r := &retainer{opt: opt, tombstones: s.state.tombstones, report: &Retained{Before: now.Add(-opt.Keep)}, expired: c.newSorter()}
+	defer func() { err = errors.Join(err, r.expired.Close()) }()
+	known := openExpiries(s.state.runs)
+	for row, err := range pass(ctx, s.state.runs, tableHost) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		gone, err := known.hold(ctx, row)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if gone {
 			continue
 		}
-		if err := h.add(ctx, row); err != nil {
-			return err
+		if err := r.add(ctx, row); err != nil {
+			return nil, err
 		}
 	}
-	if err := h.end(ctx); err != nil {
-		return err
+	if err := r.end(ctx); err != nil {
+		return nil, err
 	}
-	if k.opt.DryRun || k.report.Retained.Expired == 0 {
-		return nil
+	if dryRun || r.report.Expired == 0 {
+		return r.report, nil
 	}
-	return k.Catalog.expire(ctx, expired)
+	return r.report, c.expire(ctx, r.expired)
 }
 
-// retainedHost is the host whose lines are read.
-type retainedHost struct {
-	*collector
-	expired *sortedrun.Sorter
+// retainer finds the entries that may expire, host by host.
+type retainer struct {
+	opt        Retention
+	tombstones tombstones
+	report     *Retained
+	expired    *sortedrun.Sorter // rows of expiries
 
-	key  []byte // of the rows
-	rows []byte // with newlines; none where the host has nothing old enough
-	skip bool
+	key  []byte // of the host that is being read, with the table's name
+	rows []byte // of its entries, with newlines; none if nothing of it is old enough
+	skip bool   // nothing of it is old enough
 }
 
-// add takes the next row of the host table. Most rows are only passed: that a
-// host has nothing to lose is seen by its first line.
-func (h *retainedHost) add(ctx context.Context, row []byte) error {
+// add takes the next row of the table of entries. It decodes only hosts whose first entry is old
+// enough.
+func (r *retainer) add(ctx context.Context, row []byte) error {
 	key := rowKey(row)
 	key = key[:bytes.LastIndexByte(key, ' ')]
-	if !bytes.Equal(key, h.key) {
-		if err := h.end(ctx); err != nil {
+	if !bytes.Equal(key, r.key) {
+		if err := r.end(ctx); err != nil {
 			return err
 		}
-		h.key = append(h.key[:0], key...)
+		r.key = append(r.key[:0], key...)
 		published, err := publishedOfRow(row)
 		if err != nil {
 			return err
 		}
-		h.skip = !published.Before(h.report.Retained.Before) || h.head.tombstones.anyDown(string(key[len(tableHost):]))
+		r.skip = !published.Before(r.report.Before) || r.tombstones.anyDown(string(key[len(tableHost):]))
 	}
-	if !h.skip {
-		h.rows = append(append(h.rows, row...), '\n')
+	if !r.skip {
+		r.rows = append(append(r.rows, row...), '\n')
 	}
 	return nil
 }
 
-// end decides about the host's lines. The last one is always kept, so that a
-// host with an archive has an edition, too.
-func (h *retainedHost) end(ctx context.Context) error {
-	var lines []SegmentEntry
-	for row := range bytes.Lines(h.rows) {
-		l, err := entryOfRow(bytes.TrimSuffix(row, []byte("\n")))
-		if err != nil {
-			return err
-		}
-		if !h.head.tombstones.cover(l) {
-			lines = append(lines, l)
-		}
+// end decides about the entries of the host. It always keeps the last one, so that a host with an
+// archive has an edition, too.
+func (r *retainer) end(ctx context.Context) error {
+	entries, err := r.take()
+	if err != nil {
+		return err
 	}
-	h.rows = h.rows[:0]
-	retained := h.report.Retained
 	old := 0
-	for old < len(lines) && lines[old].Published.Before(retained.Before) {
+	for old < len(entries) && entries[old].Published.Before(r.report.Before) {
 		old++
 	}
-	n := min(old, len(lines)-1)
-	if n <= 0 || lines[old-1].Published.Before(h.opt.Retention.Since) {
+	n := min(old, len(entries)-1)
+	if n <= 0 || entries[old-1].Published.Before(r.opt.Since) {
 		return nil
 	}
-	retained.Hosts++
-	expendable, err := h.opt.Retention.Expendable(ctx, lines, n)
+	r.report.Hosts++
+	expendable, err := r.opt.Expendable(ctx, entries, n)
 	if err != nil {
-		if ctx.Err() == nil && len(retained.Failed) < maxFailed {
-			retained.Failed = append(retained.Failed, fmt.Sprintf("%s: %v", lines[0].Host, err))
+		if ctx.Err() == nil && len(r.report.Failed) < maxFailed {
+			r.report.Failed = append(r.report.Failed, fmt.Sprintf("%s: %v", entries[0].Host, err))
 		}
 		return ctx.Err()
 	}
-	for i, l := range lines[:n] {
+	for i, e := range entries[:n] {
 		if !expendable[i] {
 			continue
 		}
-		e := Expiry{Host: l.Host, Edition: l.Edition, Entry: l.Seq}
-		row, err := appendRow(nil, e.key(), e)
+		x := Expiry{Host: e.Host, Edition: e.Edition, Entry: e.Seq}
+		row, err := appendRow(nil, x.key(), x)
 		if err != nil {
 			return err
 		}
-		if err := h.expired.Add(row); err != nil {
+		if err := r.expired.Add(row); err != nil {
 			return err
 		}
-		retained.Expired++
-		retained.Bytes += l.Length
+		r.report.Expired++
+		r.report.Bytes += e.Length
 	}
 	return nil
+}
+
+// take returns the entries of the host that are not taken down, and forgets the host's rows.
+func (r *retainer) take() (entries []SegmentEntry, err error) {
+	for row := range bytes.Lines(r.rows) {
+		e, err := entryOfRow(bytes.TrimSuffix(row, []byte("\n")))
+		if err != nil {
+			return nil, err
+		}
+		if !r.tombstones.cover(e) {
+			entries = append(entries, e)
+		}
+	}
+	r.rows = r.rows[:0]
+	return entries, nil
 }
 
 // anyDown reports whether a take-down of anything of the host is in force. Such

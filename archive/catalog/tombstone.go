@@ -1,12 +1,10 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"sheaf/archive/sortedrun"
 	"slices"
 	"time"
 )
@@ -170,7 +168,7 @@ func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombston
 
 func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, stones []Tombstone) (*logRecord, error) {
 	at := c.after(head)
-	sorter := sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
+	sorter := c.newSorter()
 	for i, t := range stones {
 		t.At = at
 		row, err := appendRow(nil, tableTombstone+Key(t.Host)+" "+seqKey(head.NextSeq+int64(i)), t)
@@ -214,4 +212,25 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 		all = append(all, t)
 	}
 	return all, nil
+}
+
+// erased reports whether all the lines are recorded as deleted.
+func (s tombstones) erased(lines []SegmentEntry) bool {
+	return !slices.ContainsFunc(lines, func(l SegmentEntry) bool {
+		return !slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.Act == Erase && t.covers(l) })
+	})
+}
+
+// erase records that what the stones cover is deleted, as far as the take-downs
+// are still in force and it is not recorded.
+func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
+	_, err := c.record(ctx, kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
+		return slices.DeleteFunc(slices.Clone(stones), func(t Tombstone) bool {
+			recorded := slices.ContainsFunc(head.tombstones[Key(t.Host)], func(o Tombstone) bool {
+				return o.Act == Erase && o.same(t) && o.Through >= t.Through
+			})
+			return recorded || !head.tombstones.down(t)
+		}), nil
+	})
+	return err
 }
