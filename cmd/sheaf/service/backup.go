@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,11 +21,11 @@ import (
 	"sheaf/internal/db"
 )
 
-// A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
-// receipt.key, operator.token, and last backup.json, which names all the others with their
-// digests. One without it was cut off. It holds secrets.
+// A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them, receipt.key,
+// operator.token, and at the end backup.json, which lists all other entries with their digests. A
+// backup without backup.json was cut off. A backup contains secrets.
 
-// PathBackup gives operators a backup of the running service.
+// PathBackup is the operators' path that returns a backup of the running service.
 const PathBackup = "/v1/admin/backup"
 
 const (
@@ -43,7 +45,8 @@ type Backup struct {
 	SHA256  map[string]string `json:"sha256"`  // of every other entry, by its name
 }
 
-// backupWriter writes entries by way of a file each, as tar wants their sizes first.
+// backupWriter writes the entries of a backup. Each goes to a temporary file first, because a tar header
+// has the size.
 type backupWriter struct {
 	dir    string
 	tar    *tar.Writer
@@ -54,8 +57,8 @@ type backupWriter struct {
 	sum  hash.Hash
 }
 
-// WriteBackup writes a backup of the control database and the keys in the data directory.
-func (s *Service) WriteBackup(ctx context.Context, w io.Writer) (err error) {
+// writeBackup writes a backup of the control database and of the keys in the data directory.
+func writeBackup(ctx context.Context, control *sql.DB, data string, w io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "sheaf-backup-")
 	if err != nil {
 		return err
@@ -65,12 +68,12 @@ func (s *Service) WriteBackup(ctx context.Context, w io.Writer) (err error) {
 	b := &backupWriter{dir: dir, tar: tar.NewWriter(z), backup: Backup{
 		Format: backupFormat, Made: time.Now().UTC().Truncate(time.Second), Program: Version(), SHA256: map[string]string{},
 	}}
-	b.backup.Schema, err = db.Dump(ctx, s.db, func(table string) (io.Writer, error) { return b.next(backupTables + table + tableSuffix) })
+	b.backup.Schema, err = db.Dump(ctx, control, func(table string) (io.Writer, error) { return b.next(backupTables + table + tableSuffix) })
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{receiptKeyFile, tokenFile} {
-		text, err := os.ReadFile(filepath.Join(s.cfg.Data, name))
+		text, err := os.ReadFile(filepath.Join(data, name))
 		if err != nil {
 			return err
 		}
@@ -88,7 +91,7 @@ func (s *Service) WriteBackup(ctx context.Context, w io.Writer) (err error) {
 	return errors.Join(b.tar.Close(), z.Close())
 }
 
-// add writes an entry.
+// add writes an entry that is in memory.
 func (b *backupWriter) add(name string, text []byte) error {
 	w, err := b.next(name)
 	if err != nil {
@@ -100,7 +103,7 @@ func (b *backupWriter) add(name string, text []byte) error {
 	return b.flush()
 }
 
-// next begins an entry, and ends the one before it.
+// next ends the current entry, if there is one, and begins another.
 func (b *backupWriter) next(name string) (io.Writer, error) {
 	if err := b.flush(); err != nil {
 		return nil, err
@@ -134,21 +137,23 @@ func (b *backupWriter) flush() (err error) {
 	return err
 }
 
-// serveBackup sends a backup. One that fails under way is cut off.
-func (s *Service) serveBackup(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/gzip")
-	w.Header().Set("Cache-Control", "no-store")
-	if err := s.WriteBackup(r.Context(), w); err != nil {
-		s.log.Error("a backup failed", "err", err)
-		panic(http.ErrAbortHandler) // the connection's end is the one answer that is left
-	}
+// backupHandler sends a backup. If it fails on the way, the answer is cut off.
+func backupHandler(control *sql.DB, data string, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/gzip")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := writeBackup(r.Context(), control, data, w); err != nil {
+			log.Error("a backup failed", "err", err)
+			panic(http.ErrAbortHandler) // closes the connection: part of the answer has been sent
+		}
+	})
 }
 
-// UnpackBackup unpacks a backup into a directory, and fails unless all of it is there and as it was written.
+// UnpackBackup unpacks a backup into a directory. It fails unless the backup is complete and undamaged.
 func UnpackBackup(r io.Reader, dir string) (*Backup, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
-		return nil, fmt.Errorf("no backup: %w", err)
+		return nil, fmt.Errorf("not a backup: %w", err)
 	}
 	found := map[string]string{}
 	var end *Backup
@@ -161,7 +166,7 @@ func UnpackBackup(r io.Reader, dir string) (*Backup, error) {
 			return nil, fmt.Errorf("the backup is damaged: %w", err)
 		}
 		if !filepath.IsLocal(h.Name) || len(h.Name) > maxBackupName || h.Typeflag != tar.TypeReg || end != nil {
-			return nil, fmt.Errorf("no backup: it has an entry %q", h.Name)
+			return nil, fmt.Errorf("not a backup: it has an entry %q", h.Name)
 		}
 		if found[h.Name], err = unpack(entries, filepath.Join(dir, h.Name)); err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
@@ -193,7 +198,7 @@ func UnpackBackup(r io.Reader, dir string) (*Backup, error) {
 	return end, nil
 }
 
-// unpack writes an entry to a file, and gives its SHA-256.
+// unpack writes an entry to a new file and returns its SHA-256 in hexadecimal.
 func unpack(r io.Reader, path string) (sum string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err

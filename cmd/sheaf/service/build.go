@@ -1,8 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,6 +25,7 @@ import (
 	"sheaf/ingest/split"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
+	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
@@ -33,225 +37,273 @@ import (
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/guard"
+	"sheaf/serve/httpd/player"
 	"sheaf/serve/jobs"
+	"sheaf/serve/watch"
 )
 
-// common is what the rooms of one process stand on.
-type common struct {
-	zone     *time.Location
-	objects  store.Store      // as this process may change it
-	catalog  *catalog.Catalog // nil in a process that only manages
-	moved    *transfers.Log
-	operator func(http.Handler) http.Handler
-	guesses  *guesses.Limiter
-}
-
-// build makes the rooms of the process's roles, from the store upwards.
+// build makes the rooms of the process's roles and connects them.
 func (s *Service) build(ctx context.Context) (err error) {
-	limit := guesses.New(s.log)
-	c := common{operator: operatorsOnly(s.token, limit, guard.SameOrigin(s.cfg.HTTP.Public)), guesses: limit}
-	if c.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
+	b := builder{
+		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
+		moved: transfers.New(s.state.db), running: new(transfers.Running), guesses: guesses.New(s.log),
+	}
+	b.operator = operatorsOnly(s.state.token, b.guesses, guard.SameOrigin(s.cfg.HTTP.Public))
+	b.objects = s.cfg.confined(s.state.objects)
+	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}
-	c.objects = s.cfg.confined(s.objects)
+	s.router = mux.NewRouter()
+	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
+	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
+	b.router = s.router
+	s.health = newHealth(&s.cfg, &s.state, s.log)
+	s.health.register(s.router)
+	openapi.Register(s.router)
+	transfers.Register(s.router, b.operator, b.moved, b.running, b.zone)
+
+	var published *archives
 	if s.cfg.has(roleIngest, roleServe) {
-		c.catalog, err = catalog.Open(ctx, c.objects, catalog.Options{Location: c.zone, Boundary: s.in(roomCatalog)})
+		// Ingest asks the library what current is made of, when old editions expire.
+		if published, err = b.archives(ctx); err != nil {
+			return err
+		}
+		s.health.watchCatalog(published.catalog, published.library)
+	}
+	var robots *manager.Manager
+	if s.cfg.has(roleManager, roleIngest) {
+		// Ingest asks the manager for robots' keys and assignments.
+		robots = b.manager()
+	}
+	if s.cfg.has(roleManager) {
+		robots.Register(s.router)
+		s.router.Handle(PathBackup, b.operator(backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
+		b.work = append(b.work, robots.Run)
+	}
+	var drop *receive.Receiver
+	if s.cfg.has(roleIngest) {
+		if drop, err = b.ingest(ctx, robots, published); err != nil {
+			return err
+		}
+		s.health.watchUploads(drop.Stopped)
+	}
+	var download ftp.Handler
+	if s.cfg.has(roleServe) {
+		if download, s.settle, err = b.serve(ctx, published); err != nil {
+			return err
+		}
+	}
+	s.work = append(b.work, func(ctx context.Context) error {
+		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, s.router))
+		return s.cfg.HTTP.serve(ctx, s.listeners.http, h, s.cfg.Stop, s.log)
+	})
+	if l := s.listeners.download; l != nil {
+		c, err := s.cfg.Download.server(l, s.cfg.Serve.Access.Contact, s.cfg.Stop, s.log)
 		if err != nil {
 			return err
 		}
+		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
-	c.moved = transfers.New(s.db)
-	s.router = mux.NewRouter()
-	s.router.NotFoundHandler = http.HandlerFunc(s.notFound)
-	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
-	for path, h := range map[string]http.HandlerFunc{PathLive: s.live, PathReady: s.ready, PathHealth: s.health} {
-		s.router.HandleFunc(path, h).Methods(http.MethodGet, http.MethodHead)
-	}
-	openapi.Register(s.router)
-	s.running, s.measures = new(transfers.Running), acked.NewFollower()
-	transfers.Register(s.router, c.operator, c.moved, s.running, c.zone)
-
-	var library *serve.Library
-	if c.catalog != nil {
-		// Who ingests asks the library what current is made of, when old editions expire.
-		if library, err = s.library(c); err != nil {
+	if l := s.listeners.drop; l != nil {
+		c, err := s.cfg.Drop.server(l, s.cfg.Stop, s.log)
+		if err != nil {
 			return err
 		}
-	}
-	if s.cfg.has(roleManager, roleIngest) {
-		if err := s.buildManager(ctx, c); err != nil {
-			return err
-		}
-	}
-	if s.cfg.has(roleIngest) {
-		if err := s.buildIngest(ctx, c, library); err != nil {
-			return err
-		}
-	}
-	if s.cfg.has(roleServe) {
-		if err := s.buildServe(ctx, c, library); err != nil {
-			return err
-		}
-	}
-	s.catalog, s.archives = c.catalog, library
-	s.checks = s.checkups()
-	return nil
-}
-
-// library makes the library, and what it asks about accounts.
-func (s *Service) library(c common) (*serve.Library, error) {
-	var err error
-	if s.accounts, err = account.NewAccounts(s.db, s.cfg.Access.account(), account.DefaultCost); err != nil {
-		return nil, err
-	}
-	s.accounts.Guesses = c.guesses
-	line, err := rates(s.cfg.Access.Rate)
-	if err != nil {
-		return nil, err
-	}
-	s.meter = bandwidth.New(bandwidth.Options{DB: s.db, Line: line, Zone: c.zone, Log: s.log})
-	return serve.NewLibrary(serve.Options{
-		Catalog: c.catalog, Store: c.objects, Accounts: s.accounts, Meter: s.meter,
-		Grace: s.cfg.Access.Grace, Contact: s.cfg.Access.Contact, Lag: readersLag,
-		URLs: urlindex.NewReader(c.objects, urlindex.ReaderOptions{Lag: readersLag}), Log: s.log,
-	})
-}
-
-// buildManager makes the manager, and mounts its paths where the process has its role.
-// Without that, ingest asks it for robots' keys and assignments.
-func (s *Service) buildManager(ctx context.Context, c common) (err error) {
-	if s.leases, s.leasing, err = openLeases(s.cfg, s.db, s.log); err != nil {
-		return err
-	}
-	drop := s.Addresses().Drop
-	if !s.cfg.has(roleIngest) {
-		drop = s.cfg.Drop.Listen // another process's
-	}
-	s.manager = manager.New(s.db, manager.Options{
-		Key: s.key, Dir: filepath.Join(s.cfg.Data, "manager"), Store: c.objects, FTP: drop,
-		Public:   strings.TrimRight(s.cfg.HTTP.Public, "/"),
-		Operator: c.operator, Guesses: c.guesses, Log: s.log,
-		Policy:  hosts.Policy{Accept: s.cfg.Hosts.Suffixes, Refuse: s.cfg.Hosts.Refuse, PerDomain: s.cfg.Hosts.PerDomain},
-		Balance: s.cfg.Balance.options(c.zone), Leases: s.leases,
-	})
-	if s.cfg.has(roleManager) {
-		s.manager.Register(s.router)
-		s.router.Handle(PathBackup, c.operator(http.HandlerFunc(s.serveBackup))).Methods(http.MethodGet)
+		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, drop.FTP()) })
 	}
 	return nil
 }
 
-// buildIngest makes what takes batches, publishes them and keeps the catalog in shape.
-func (s *Service) buildIngest(ctx context.Context, c common, library *serve.Library) error {
-	publishWindow, err := s.cfg.publishWindow()
-	if err != nil {
-		return err
-	}
-	buffers := filepath.Join(s.cfg.Data, "buffers")
-	hosts, err := hostMap(s.cfg.Drop.Hosts)
-	if err != nil {
-		return err
-	}
-	s.ingest, err = ingest.New(ctx, ingest.Options{
-		DB: s.db, Dir: buffers, Store: c.objects, Catalog: c.catalog, Robots: s.manager, Key: s.key,
-		Window: publishWindow, Zone: c.zone, Log: s.log, Limits: ingest.Limits{Poll: s.cfg.Poll},
-		Leases: s.leases,
+// builder makes the rooms of one process.
+type builder struct {
+	cfg      *Config
+	log      *slog.Logger
+	state    *state
+	at       Addresses
+	boundary func(room string) func(write, when string)
+	stopping chan struct{}
 
-		ForeignHosts: hosts, ForeignLimits: foreign.Limits{Bytes: s.cfg.Import.MaxBytes, Entries: int64(s.cfg.Import.MaxEntries)},
+	router   *mux.Router
+	zone     *time.Location
+	objects  store.Store // what this process may change of the object store
+	moved    *transfers.Log
+	running  *transfers.Running
+	guesses  *guesses.Limiter
+	operator func(http.Handler) http.Handler // lets only operators through
 
-		Packs:    split.Packs{Below: s.cfg.Packs.Below, Size: s.cfg.Packs.Size},
-		Boundary: s.in(roomIngest),
+	work []func(context.Context) error // of the rooms made so far
+}
+
+// archives are what is published, and what accounts may have of it.
+type archives struct {
+	catalog  *catalog.Catalog
+	accounts *account.Accounts
+	meter    *bandwidth.Meter
+	library  *serve.Library
+}
+
+// readersLag is the greatest age of the catalog version that readers see, if other processes publish.
+// Without it, each request would have to ask a store that may be far away.
+const readersLag = time.Second
+
+func (b *builder) archives(ctx context.Context) (a *archives, err error) {
+	a = new(archives)
+	a.catalog, err = catalog.Open(ctx, b.objects, catalog.Options{Location: b.zone, Boundary: b.boundary("catalog")})
+	if err != nil {
+		return nil, err
+	}
+	if a.accounts, err = account.NewAccounts(b.state.db, b.cfg.Serve.Access.account(), account.DefaultCost); err != nil {
+		return nil, err
+	}
+	a.accounts.Guesses = b.guesses
+	line, err := rates(b.cfg.Serve.Access.Rate)
+	if err != nil {
+		return nil, err
+	}
+	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.zone, Log: b.log})
+	a.library, err = serve.NewLibrary(serve.Options{
+		Catalog: a.catalog, Store: b.objects, Accounts: a.accounts, Meter: a.meter,
+		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
+		URLs: urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag}), Log: b.log,
+	})
+	return a, err
+}
+
+func (b *builder) manager() *manager.Manager {
+	drop := b.at.Drop
+	if !b.cfg.has(roleIngest) {
+		drop = b.cfg.Drop.Listen // of another process
+	}
+	return manager.New(b.state.db, manager.Options{
+		Key: b.state.key, Dir: filepath.Join(b.cfg.Data, "manager"), Store: b.objects, FTP: drop,
+		Public:   strings.TrimRight(b.cfg.HTTP.Public, "/"),
+		Operator: b.operator, Guesses: b.guesses, Log: b.log,
+		Policy:  hosts.Policy{Accept: b.cfg.Manager.Hosts.Suffixes, Refuse: b.cfg.Manager.Hosts.Refuse, PerDomain: b.cfg.Manager.Hosts.PerDomain},
+		Balance: b.cfg.Manager.Balance.options(b.zone), Leases: b.state.leases,
+	})
+}
+
+// ingest makes the room that accepts and publishes batches, with its upkeep.
+func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archives) (*receive.Receiver, error) {
+	publishWindow, err := b.cfg.publishWindow()
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := hostMap(b.cfg.Drop.Hosts)
+	if err != nil {
+		return nil, err
+	}
+	buffers := filepath.Join(b.cfg.Data, "buffers")
+	in, err := ingest.New(ctx, ingest.Options{
+		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.key,
+		Window: publishWindow, Zone: b.zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
+		ForeignHosts:  hosts,
+		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
+		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: b.cfg.Ingest.Packs.Size},
+		Boundary:      b.boundary("ingest"),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.collector = upkeep.NewCollector(upkeep.CollectorOptions{
-		Catalog: c.catalog, Store: c.objects, Claims: s.ingest.Publisher.Claims, Expendable: library.Expendable, Leases: s.leases, Log: s.log,
-		Merge: s.cfg.Poll, Every: s.cfg.Collect.Every, Delay: s.cfg.Collect.Delay, Keep: s.cfg.Collect.Keep,
-	})
-	s.indexer = upkeep.NewIndexer(urlindex.NewBuilder(c.catalog, c.objects, urlindex.Options{Log: s.log}), s.cfg.Poll, s.leases, s.log)
-	local, ok := s.cfg.StoreDir()
+	local, ok := b.cfg.StoreDir()
 	if !ok {
-		local = "" // the archives lie elsewhere
+		local = "" // the store is elsewhere
 	}
 	disks, err := space.Disks(buffers, local)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.receiver, err = receive.New(ctx, receive.Options{
-		Disks: disks, Marks: space.Marks{Full: float64(s.cfg.Uploads.Full) / 100, Drained: float64(s.cfg.Uploads.Drained) / 100}, Shared: s.cfg.Database.URL != "",
-		Dir: buffers, Batches: s.ingest.Acceptor, Robots: s.manager, Transfers: c.moved, Running: s.running, Guesses: c.guesses, Log: s.log,
-		Quiet: s.cfg.Drop.Quiet, CutOff: s.cfg.Drop.CutOff, Least: int64(s.cfg.Uploads.Least),
-		Boundary: s.in(roomReceive),
+	receiver, err := receive.New(ctx, receive.Options{
+		Disks: disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
+		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
+		Transfers: b.moved, Running: b.running, Guesses: b.guesses, Log: b.log,
+		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: int64(b.cfg.Ingest.Uploads.Least),
+		Boundary: b.boundary("receive"),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.ingest.Register(s.router, c.operator)
-	s.collector.Register(s.router, c.operator)
-	s.indexer.Register(s.router, c.operator)
-	upkeep.NewTakedowns(c.catalog, s.log).Register(s.router, c.operator)
-	return s.receiver.Register(s.router)
+	collector := upkeep.NewCollector(upkeep.CollectorOptions{
+		Catalog: a.catalog, Store: b.objects, Claims: in.Publisher.Claims, Expendable: a.library.Expendable, Leases: b.state.leases, Log: b.log,
+		Merge: b.cfg.Poll, Every: b.cfg.Ingest.Collect.Every, Delay: b.cfg.Ingest.Collect.Delay, Keep: b.cfg.Ingest.Collect.Keep,
+	})
+	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
+	in.Register(b.router, b.operator)
+	collector.Register(b.router, b.operator)
+	indexer.Register(b.router, b.operator)
+	upkeep.NewTakedowns(a.catalog, b.log).Register(b.router, b.operator)
+	b.work = append(b.work, in.Run, collector.Run, indexer.Run, receiver.Run)
+	return receiver, receiver.Register(b.router)
 }
 
-// hostMap reads the setting drop.hosts.
+// hostMap reads the file that drop.hosts names. An empty name is no map.
 func hostMap(name string) (foreign.HostMap, error) {
 	if name == "" {
 		return nil, nil
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("drop.hosts: %w", err)
+		return nil, fmt.Errorf("settings: drop.hosts: %w", err)
 	}
 	defer f.Close()
 	m, err := foreign.ParseHostMap(f)
 	if err != nil {
-		return nil, fmt.Errorf("drop.hosts: %s: %w", name, err)
+		return nil, fmt.Errorf("settings: drop.hosts: %s: %w", name, err)
 	}
 	return m, nil
 }
 
-// buildServe makes what hands out archives.
-func (s *Service) buildServe(ctx context.Context, c common, library *serve.Library) (err error) {
-	if s.cfg.Access.Offline > 0 {
-		s.accounts.Offline(s.cfg.Access.Offline, s.log)
-		if err := s.accounts.Learn(ctx); err != nil { // before anybody is told that the node is up
-			return fmt.Errorf("read the accounts: %w", err)
+// serve makes the room that hands out archives. settle records the last transfers when all have ended.
+func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
+	if b.cfg.Serve.Access.Offline > 0 {
+		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.log)
+		if err := a.accounts.Learn(ctx); err != nil { // before the process is ready
+			return nil, nil, fmt.Errorf("read the accounts: %w", err)
 		}
 	}
-	s.recorder = transfers.NewBuffer(c.moved, s.log)
-	if err := s.buildWatches(c, library); err != nil {
-		return err
+	watches, err := b.watches(a)
+	if err != nil {
+		return nil, nil, err
 	}
-	s.jobs = jobs.New(s.db, c.objects, library, s.accounts, s.log)
-	err = httpd.Register(s.router, httpd.Options{
-		Library: library, Accounts: s.accounts, Recorder: s.recorder, Operator: c.operator, Version: Version(), Public: s.cfg.HTTP.Public, Zone: c.zone, Log: s.log,
-		Running: s.running, Measures: s.measures,
-		Replay: s.cfg.Replay.Dir, ReplayOrigin: s.cfg.Replay.Origin,
-		Stopping: s.stopping, Watches: s.watches, Jobs: s.jobs,
+	recorder, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
+	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
+	err = httpd.Register(b.router, httpd.Options{
+		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Version: Version(),
+		Public: b.cfg.HTTP.Public, Zone: b.zone, Log: b.log, Running: b.running, Measures: measures,
+		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
+		Stopping: b.stopping, Watches: watches, Jobs: found,
 	})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	s.download, err = ftpd.New(ftpd.Options{Library: library, Accounts: s.accounts, Recorder: s.recorder, Running: s.running, Log: s.log})
-	return err
+	follow := func(ctx context.Context) error { return a.accounts.Watch(ctx, b.log) }
+	b.work = append(b.work, a.accounts.Run, follow, a.meter.Run, recorder.Run, found.Run, watches.Run)
+	settle = func(ctx context.Context) error {
+		measures.Close()
+		return errors.Join(recorder.Flush(ctx), a.meter.Flush(ctx))
+	}
+	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.running, Log: b.log})
+	return download, settle, err
 }
 
-// work is what the process's roles do besides answering.
-func (s *Service) work() (all []func(context.Context) error) {
-	if s.cfg.has(roleManager) {
-		all = append(all, s.manager.Run)
+// watches makes the part that tells consumers of changes.
+func (b *builder) watches(a *archives) (*watch.Watches, error) {
+	w := &b.cfg.Serve.Watch
+	opt := watch.Options{
+		DB: b.state.db, Library: a.library, Account: a.accounts.Find,
+		Base:  cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP),
+		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
+		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Log: b.log,
 	}
-	if s.cfg.has(roleIngest) {
-		all = append(all, s.ingest.Run, s.collector.Run, s.indexer.Run, s.receiver.Run)
+	if w.Mail.Server != "" {
+		opt.Mail = &watch.Mail{Server: w.Mail.Server, From: w.Mail.From, User: w.Mail.User, Roots: w.Mail.Roots, TLS: watch.TLS(w.Mail.TLS)}
+		if w.Mail.PasswordFile != "" {
+			text, err := os.ReadFile(w.Mail.PasswordFile)
+			if err != nil {
+				return nil, fmt.Errorf("settings: watch.mail.password_file: %w", err)
+			}
+			opt.Mail.Password = strings.TrimSpace(string(text))
+		}
 	}
-	if s.cfg.has(roleServe) {
-		watch := func(ctx context.Context) error { return s.accounts.Watch(ctx, s.log) }
-		all = append(all, s.accounts.Run, watch, s.meter.Run, s.recorder.Run, s.jobs.Run, s.watches.Run)
-	}
-	return all
+	return watch.New(opt)
 }
-
-// readersLag is how old the newest version may be that readers see, of what other
-// processes publish: so a visit does not have to ask a store that is far away.
-const readersLag = time.Second

@@ -38,6 +38,16 @@ type Config struct {
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
+	Ingest  Ingest  `mapstructure:",squash"`
+	Manager Manager `mapstructure:",squash"`
+	Serve   Serve   `mapstructure:",squash"`
+
+	Poll time.Duration `mapstructure:"poll"` // between two looks for work
+	Stop time.Duration `mapstructure:"stop"` // how long running transfers may take at a stop
+}
+
+// Ingest is the settings of the room that accepts and publishes batches.
+type Ingest struct {
 	Uploads struct {
 		Full    int `mapstructure:"full"`    // per cent of a disk, above which uploads are refused
 		Drained int `mapstructure:"drained"` // per cent of a disk, below which they are accepted again
@@ -59,22 +69,26 @@ type Config struct {
 		Delay time.Duration `mapstructure:"delay"` // how long an object that nothing needs is kept
 		Keep  time.Duration `mapstructure:"keep"`  // how long editions are kept; 0: for ever
 	} `mapstructure:"collect"`
+}
+
+// Manager is the settings of the room that looks after robots and hosts.
+type Manager struct {
 	Hosts struct {
 		Suffixes  []string `mapstructure:"suffixes"`   // domains whose hosts robots may add
 		Refuse    []string `mapstructure:"refuse"`     // domains within them whose hosts they may not
 		PerDomain int      `mapstructure:"per_domain"` // hosts of one registered domain; 0: any number
 	} `mapstructure:"hosts"`
 	Balance Balance `mapstructure:"balance"`
+}
 
+// Serve is the settings of the room that hands out archives.
+type Serve struct {
 	Access Access `mapstructure:"access"`
 	Watch  Watch  `mapstructure:"watch"`
 	Replay struct {
 		Dir    string `mapstructure:"dir"`    // with ui.js and sw.js of ReplayWeb.page; empty: not offered
 		Origin string `mapstructure:"origin"` // such as https://replay.example.jp; empty: not offered
 	} `mapstructure:"replay"`
-
-	Poll time.Duration `mapstructure:"poll"` // between two looks for work
-	Stop time.Duration `mapstructure:"stop"` // how long running transfers may take at a stop
 }
 
 // defaults returns the settings that hold where nothing else is said.
@@ -86,18 +100,17 @@ func defaults() Config {
 		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
 		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
 		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
-		Balance:  Balance{At: "01:00", During: true, Lease: 6 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true},
-		Access:   Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute},
-		Watch:    Watch{Limit: 1000, Mail: Mail{TLS: string(watch.StartTLS)}},
+		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 6 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
+		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(watch.StartTLS)}}},
 		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute
-	c.Uploads.Full, c.Uploads.Drained, c.Uploads.Least = 85, 75, 10
-	c.Import.MaxBytes, c.Import.MaxEntries = foreign.DefaultBytes, foreign.DefaultEntries
-	c.Publish.Window = "12:00-13:00"
-	c.Packs.Size = 256 << 20
-	c.Collect.Every, c.Collect.Delay = 6*time.Hour, catalog.MinDelay
-	c.Hosts.Suffixes, c.Hosts.PerDomain = []string{"jp"}, 1000
+	c.Ingest.Uploads.Full, c.Ingest.Uploads.Drained, c.Ingest.Uploads.Least = 85, 75, 10
+	c.Ingest.Import.MaxBytes, c.Ingest.Import.MaxEntries = foreign.DefaultBytes, foreign.DefaultEntries
+	c.Ingest.Publish.Window = "12:00-13:00"
+	c.Ingest.Packs.Size = 256 << 20
+	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
 	return c
 }
 
@@ -151,7 +164,24 @@ func (c *Config) check() error {
 	_, err := time.LoadLocation(c.Zone)
 	is.Require(err == nil && c.Zone != "", "zone", c.Zone, "not a time zone; want one such as Asia/Tokyo")
 	_, err = c.publishWindow()
-	is.Require(err == nil, "publish.window", c.Publish.Window, fmt.Sprint(err))
+	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
+	is.Require(c.Manager.Hosts.PerDomain >= 0, "hosts.per_domain", c.Manager.Hosts.PerDomain, wantNatural)
+	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
+	c.checkReplayOrigin(&is)
+	c.checkRoles(&is)
+	c.Store.check(&is)
+	c.Ingest.check(&is)
+	c.Lease.check(&is)
+	c.HTTP.check(&is)
+	c.Download.check(&is)
+	c.Drop.check(&is)
+	c.Serve.Access.check(&is)
+	c.Serve.Watch.check(&is)
+	c.Manager.Balance.check(&is)
+	return is.Err()
+}
+
+func (c *Ingest) check(is *settings.Checks) {
 	is.Require(c.Packs.Size > 0, "packs.size", c.Packs.Size, wantPositive)
 	is.Require(0 <= c.Packs.Below && c.Packs.Below <= c.Packs.Size, "packs.below", c.Packs.Below,
 		fmt.Sprintf("want 0 to packs.size, which is %d bytes", c.Packs.Size))
@@ -163,19 +193,6 @@ func (c *Config) check() error {
 	is.Require(c.Uploads.Least >= 0, "uploads.least", c.Uploads.Least, wantNatural)
 	is.Require(c.Import.MaxBytes > 0, "import.max_bytes", c.Import.MaxBytes, wantPositive)
 	is.Require(c.Import.MaxEntries > 0, "import.max_entries", c.Import.MaxEntries, wantPositive)
-	is.Require(c.Hosts.PerDomain >= 0, "hosts.per_domain", c.Hosts.PerDomain, wantNatural)
-	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
-	c.checkReplayOrigin(&is)
-	c.checkRoles(&is)
-	c.Store.check(&is)
-	c.Lease.check(&is)
-	c.HTTP.check(&is)
-	c.Download.check(&is)
-	c.Drop.check(&is)
-	c.Access.check(&is)
-	c.Watch.check(&is)
-	c.Balance.check(&is)
-	return is.Err()
 }
 
 // requireBoth adds an error if only one of two settings is given. key and other are their keys.
@@ -184,7 +201,7 @@ func requireBoth(is *settings.Checks, key, value, other, otherValue string) {
 }
 
 func (c *Config) checkReplayOrigin(is *settings.Checks) {
-	origin := c.Replay.Origin
+	origin := c.Serve.Replay.Origin
 	if origin == "" {
 		return
 	}
@@ -203,7 +220,7 @@ func (c *Config) checkReplayOrigin(is *settings.Checks) {
 
 // publishWindow returns publish.window, in the service's zone if it names none.
 func (c *Config) publishWindow() (*window.Schedule, error) {
-	text := strings.TrimSpace(c.Publish.Window)
+	text := strings.TrimSpace(c.Ingest.Publish.Window)
 	if n := len(text); n > 0 && text[n-1] >= '0' && text[n-1] <= '9' { // ends in a time, not in a zone or a word
 		text += " " + c.Zone
 	}

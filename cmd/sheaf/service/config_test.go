@@ -87,7 +87,7 @@ func TestEnvironmentAndOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Hosts.Suffixes, []string{"jp", "test"}) || c.Publish.Window != "always" || c.Packs.Below != 64<<10 || c.Packs.Size != 256<<20 {
+	if c.HTTP.Listen != "127.0.0.1:1" || !reflect.DeepEqual(c.Manager.Hosts.Suffixes, []string{"jp", "test"}) || c.Ingest.Publish.Window != "always" || c.Ingest.Packs.Below != 64<<10 || c.Ingest.Packs.Size != 256<<20 {
 		t.Errorf("%+v", c)
 	}
 }

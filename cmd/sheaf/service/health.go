@@ -13,33 +13,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorilla/mux"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
 	"sheaf/ingest/space"
+	"sheaf/serve"
 )
 
-// What load balancers, and people, ask of a process.
+// Paths for load balancers and monitoring.
 const (
-	// PathLive answers 200 as long as the process works at all: one that does not is to be started again.
-	PathLive = "/livez"
-	// PathReady answers 200 where the process can do its work, and else 503: nothing is to be sent to it now.
-	PathReady = "/readyz"
-	// PathHealth is PathReady with all that was looked at, as JSON.
-	PathHealth = "/healthz"
+	PathLive   = "/livez"   // 200 while the process works at all; otherwise it should be restarted
+	PathReady  = "/readyz"  // 200 if the process can do its work; otherwise 503, and it should get no requests
+	PathHealth = "/healthz" // as PathReady, with the result of every check: Health
 )
 
-// Health answers GET /healthz.
+// Health is the body of GET /healthz.
 type Health struct {
 	Status   string            `json:"status"` // ok; degraded: can work in some of its roles; down: in none
 	Roles    []string          `json:"roles"`
 	Ready    map[string]string `json:"ready"`    // by role: ok or down
 	Database string            `json:"database"` // ok, or away
 	Checks   []HealthCheck     `json:"checks"`
-	// DamagedRecords is how many times since the start a stored record was asked for that is
-	// damaged, and was not shown.
+	// DamagedRecords counts, since the start, the requests for a stored record that is damaged.
 	DamagedRecords int64  `json:"damaged_records"`
 	Version        string `json:"version"`
 }
 
-// HealthCheck is one thing that was looked at.
+// HealthCheck is the result of one check.
 type HealthCheck struct {
 	Name    string    `json:"name"`             // database, store, catalog, disk or uploads
 	Status  string    `json:"status"`           // ok or down
@@ -65,32 +66,30 @@ const (
 )
 
 const (
-	// healthWait is how long a check may take.
-	healthWait = 2 * time.Second
-	// healthKept is how long its result is given to whoever asks.
-	healthKept = 3 * time.Second
-	// leastFree is how much room a data directory needs, in bytes, to count as not full.
-	leastFree = 16 << 20
+	healthWait = 2 * time.Second // for one check
+	healthKept = 3 * time.Second // for which a result is reused
+	leastFree  = 16 << 20        // bytes; a data directory with less counts as full
 )
 
-// checkup looks at one thing, at most once in a while however many ask. One look at a time is under way: what
-// hangs is not asked again and again.
+// checkup is one check. A result is reused for healthKept, however many clients ask. Only one look is
+// under way at a time, so that a service that hangs is not asked again and again.
 type checkup struct {
 	name string
 	look func(context.Context) error
 	log  *slog.Logger
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	result HealthCheck
-	done   chan struct{} // closed at the end of the look that is under way; nil: none is
+	done   chan struct{} // closed when the look that is under way ends; nil: none is
 }
 
-// advice is what a check tells people; of other errors only the log tells, as they may name hosts and paths.
+// advice is an error whose text anybody may see. Other errors may name hosts and paths, and only go to
+// the log.
 type advice string
 
 func (a advice) Error() string { return string(a) }
 
-// get gives the result of a look that is not old.
+// get returns the result of a recent look.
 func (c *checkup) get() HealthCheck {
 	c.mu.Lock()
 	if c.done == nil && time.Since(c.result.Checked) >= healthKept {
@@ -138,40 +137,61 @@ func (c *checkup) run(done chan struct{}) {
 	case err != nil && was != healthDown:
 		c.log.Error("health: a check failed", "check", c.name, "err", err)
 	case err == nil && was == healthDown:
-		c.log.Info("health: well again", "check", c.name)
+		c.log.Info("health: a check succeeds again", "check", c.name)
 	}
 }
 
-// checkups are what this process has to look at.
-func (s *Service) checkups() []*checkup {
-	add := func(name string, look func(context.Context) error) *checkup {
-		return &checkup{name: name, look: look, log: s.log}
-	}
-	all := []*checkup{
-		add(checkDatabase, s.checkDatabase),
-		add(checkStore, s.checkStore()),
-		add(checkDisk, s.checkDisk),
-	}
-	if s.catalog != nil {
-		all = append(all, add(checkCatalog, s.catalog.Check))
-	}
-	if s.receiver != nil {
-		all = append(all, add(checkUploads, s.checkUploads))
-	}
-	return all
+// health answers the questions of load balancers and monitoring.
+type health struct {
+	log     *slog.Logger
+	roles   []string
+	offline bool // roleServe works while the database is away
+	checks  []*checkup
+	damaged func() int64 // damaged records that were asked for; nil: none can be
 }
 
-func (s *Service) checkDatabase(ctx context.Context) error {
-	var n int
-	return s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM service_key`).Scan(&n)
+// newHealth returns the health of a process without its rooms. watchCatalog and watchUploads add theirs.
+func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
+	h := &health{log: log, roles: cfg.Roles, offline: cfg.Serve.Access.Offline > 0}
+	h.add(checkDatabase, func(ctx context.Context) error {
+		var n int
+		return s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM service_key`).Scan(&n)
+	})
+	dir, local := cfg.StoreDir()
+	if !local {
+		dir = ""
+	}
+	h.add(checkStore, storeCheck(s.objects, dir))
+	h.add(checkDisk, func(context.Context) error { return checkRoom(cfg.Data) })
+	return h
 }
 
-// checkStore looks whether the store can be read and, if it is a directory, is the one that was opened.
-func (s *Service) checkStore() func(context.Context) error {
-	dir, local := s.cfg.StoreDir()
+func (h *health) add(name string, look func(context.Context) error) {
+	h.checks = append(h.checks, &checkup{name: name, look: look, log: h.log})
+}
+
+func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {
+	h.add(checkCatalog, c.Check)
+	h.damaged = l.Damaged
+}
+
+// watchUploads adds the check of whether uploads are accepted. stopped says why they are not.
+func (h *health) watchUploads(stopped func() (why string, err error)) {
+	h.add(checkUploads, func(context.Context) error {
+		why, err := stopped()
+		if err == nil && why != "" {
+			err = advice(why)
+		}
+		return err
+	})
+}
+
+// storeCheck checks whether a store can be read. If the store is a directory, dir, it must be the one that
+// was there at the start.
+func storeCheck(objects store.Store, dir string) func(context.Context) error {
 	opened, openErr := os.Stat(dir)
 	return func(ctx context.Context) error {
-		if local {
+		if dir != "" {
 			now, err := os.Stat(dir)
 			if errors.Is(err, fs.ErrNotExist) || err == nil && openErr == nil && !os.SameFile(opened, now) {
 				return advice("the store's directory is gone, or another is in its place; is its disk mounted?")
@@ -180,15 +200,16 @@ func (s *Service) checkStore() func(context.Context) error {
 				return err
 			}
 		}
-		for _, err := range s.objects.List(ctx, "catalog/", "") {
+		for _, err := range objects.List(ctx, "catalog/", "") {
 			return err // one is enough
 		}
 		return nil
 	}
 }
 
-func (s *Service) checkDisk(context.Context) error {
-	room, err := space.RoomOn(s.cfg.Data)
+// checkRoom checks whether a directory's disk has room.
+func checkRoom(dir string) error {
+	room, err := space.RoomOn(dir)
 	if err != nil {
 		return err
 	}
@@ -198,67 +219,60 @@ func (s *Service) checkDisk(context.Context) error {
 	return nil
 }
 
-func (s *Service) checkUploads(context.Context) error {
-	why, err := s.receiver.Stopped()
-	if err == nil && why != "" {
-		err = advice(why)
-	}
-	return err
-}
-
-// needs are the checks without which a role cannot work. Serve goes on while the database is away,
-// with the accounts that it knows (access.offline).
-func (s *Service) needs(role string) []string {
+// needs returns the checks without which a role cannot work.
+func (h *health) needs(role string) []string {
 	switch role {
 	case roleManager:
 		return []string{checkDatabase, checkDisk}
 	case roleIngest:
 		return []string{checkDatabase, checkDisk, checkStore, checkCatalog, checkUploads}
 	}
-	if s.cfg.Access.Offline > 0 {
+	if h.offline {
 		return []string{checkStore, checkCatalog}
 	}
 	return []string{checkDatabase, checkStore, checkCatalog}
 }
 
-// look looks at everything at once.
-func (s *Service) look() Health {
-	h := Health{Status: healthOK, Roles: s.cfg.Roles, Ready: make(map[string]string), Database: healthOK, Checks: make([]HealthCheck, len(s.checks)), Version: Version()}
-	var all sync.WaitGroup
-	for i, c := range s.checks {
-		all.Go(func() { h.Checks[i] = c.get() })
+// look makes all checks at the same time.
+func (h *health) look() Health {
+	all := Health{Status: healthOK, Roles: h.roles, Ready: make(map[string]string), Database: healthOK, Checks: make([]HealthCheck, len(h.checks)), Version: Version()}
+	var looks sync.WaitGroup
+	for i, c := range h.checks {
+		looks.Go(func() { all.Checks[i] = c.get() })
 	}
-	all.Wait()
+	looks.Wait()
 	down := make(map[string]bool)
-	for _, c := range h.Checks {
-		down[c.Name] = c.Status != healthOK
+	for _, c := range all.Checks {
+		if c.Status != healthOK {
+			down[c.Name] = true
+		}
 	}
 	if down[checkDatabase] {
-		h.Database = healthAway
+		all.Database = healthAway
 	}
 	ready := 0
-	for _, role := range h.Roles {
-		h.Ready[role] = healthDown
-		if !slices.ContainsFunc(s.needs(role), func(check string) bool { return down[check] }) {
-			h.Ready[role] = healthOK
+	for _, role := range h.roles {
+		all.Ready[role] = healthDown
+		if !slices.ContainsFunc(h.needs(role), func(check string) bool { return down[check] }) {
+			all.Ready[role] = healthOK
 			ready++
 		}
 	}
 	switch {
 	case ready == 0:
-		h.Status = healthDown
-	case ready < len(h.Roles) || slices.ContainsFunc(h.Checks, func(c HealthCheck) bool { return c.Status != healthOK }):
-		h.Status = healthDegraded
+		all.Status = healthDown
+	case ready < len(h.roles) || len(down) > 0:
+		all.Status = healthDegraded
 	}
-	if s.archives != nil {
-		h.DamagedRecords = s.archives.Damaged()
+	if h.damaged != nil {
+		all.DamagedRecords = h.damaged()
 	}
-	return h
+	return all
 }
 
-// asked gives the status code: 200 where the process can work in all of its roles, or in the one
-// that ?role= names.
-func (h *Health) asked(r *http.Request) int {
+// code returns the status code for a request: 200 if the process can work in all of its roles, or in the
+// one that ?role= names.
+func (h *Health) code(r *http.Request) int {
 	roles := h.Roles
 	if role := r.URL.Query().Get("role"); role != "" {
 		roles = []string{role}
@@ -271,24 +285,33 @@ func (h *Health) asked(r *http.Request) int {
 	return http.StatusOK
 }
 
-func (s *Service) health(w http.ResponseWriter, r *http.Request) {
-	h := s.look()
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(h.asked(r))
-	if err := json.NewEncoder(w).Encode(h); err != nil {
-		s.log.Debug("health: the asker is gone", "err", err)
+// register adds the paths to r.
+func (h *health) register(r *mux.Router) {
+	for path, serve := range map[string]http.HandlerFunc{PathLive: h.serveLive, PathReady: h.serveReady, PathHealth: h.serveHealth} {
+		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 }
 
-func (s *Service) ready(w http.ResponseWriter, r *http.Request) {
-	h := s.look()
-	s.word(w, h.asked(r), h.Status)
+func (h *health) serveHealth(w http.ResponseWriter, r *http.Request) {
+	all := h.look()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(all.code(r))
+	if err := json.NewEncoder(w).Encode(all); err != nil {
+		h.log.Debug("health: the client has gone", "err", err)
+	}
 }
 
-func (s *Service) live(w http.ResponseWriter, _ *http.Request) { s.word(w, http.StatusOK, healthOK) }
+func (h *health) serveReady(w http.ResponseWriter, r *http.Request) {
+	all := h.look()
+	writeWord(w, all.code(r), all.Status)
+}
 
-func (s *Service) word(w http.ResponseWriter, status int, word string) {
+func (h *health) serveLive(w http.ResponseWriter, _ *http.Request) {
+	writeWord(w, http.StatusOK, healthOK)
+}
+
+func writeWord(w http.ResponseWriter, status int, word string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -20,7 +20,7 @@ import (
 // healthOf asks a service that has just looked at nothing.
 func healthOf(t *testing.T, s *Service, query string) (status int, h Health) {
 	t.Helper()
-	for _, c := range s.checks {
+	for _, c := range s.health.checks {
 		c.mu.Lock()
 		c.result.Checked = time.Time{}
 		c.mu.Unlock()
@@ -79,7 +79,9 @@ func TestHealthSeesWhatIsAway(t *testing.T) {
 	settings := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s", "uploads.full": "100", "uploads.drained": "100"}
 	s := run(t, settings)
 	wantWell(t, s)
-	_, err := s.catalog.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
+	c, err := catalog.Open(t.Context(), s.state.objects, catalog.Options{})
+	testkit.Must(t, err)
+	_, err = c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
 	testkit.Must(t, err)
 	wantWell(t, s)
 
@@ -95,7 +97,7 @@ func TestHealthSeesWhatIsAway(t *testing.T) {
 	move(filepath.Join(data, "catalog"), filepath.Join(dir, "catalog"))
 	wantWell(t, s)
 
-	s.db.Close()
+	s.state.db.Close()
 	_, h := healthOf(t, s, "")
 	if h.Database != healthAway || h.Status != healthDegraded || h.Ready[roleServe] != healthOK || h.Ready[roleManager] != healthDown {
 		t.Errorf("without a database: %+v", h)

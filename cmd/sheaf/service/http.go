@@ -1,9 +1,18 @@
 package service
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
+	"strings"
+	"time"
 
+	"sheaf/internal/acked"
+	"sheaf/internal/connlimit"
 	"sheaf/internal/peer"
 	"sheaf/internal/settings"
 )
@@ -57,4 +66,72 @@ func checkProxies(is *settings.Checks, key string, list []string) {
 func isAddress(text string) bool {
 	_, _, err := net.SplitHostPort(text)
 	return err == nil
+}
+
+// Limits for clients of HTTP. How fast bodies are sent and read, each room bounds itself.
+const (
+	headerTime = 20 * time.Second // for a request's whole header; of the first, from the connection's beginning
+	idleTime   = 2 * time.Minute  // between two requests
+	maxHeader  = 64 << 10         // bytes; net/http allows 4 KiB more
+)
+
+// httpServer returns a server of h. If a client comes through one of the proxies, h sees the client's
+// address instead of the proxy's.
+func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
+	limits.Unbounded = proxies.Trust
+	return &http.Server{
+		Handler:           proxies.Handler(h),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHeader,
+		ConnState:         connlimit.New(limits).ConnState,
+		ConnContext:       acked.ConnContext,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
+// serve serves h until ctx ends and running requests are finished, for which they have the time stop.
+func (h *HTTP) serve(ctx context.Context, l net.Listener, handler http.Handler, stop time.Duration, log *slog.Logger) error {
+	proxies, err := peer.ParseProxies(h.Proxies)
+	if err != nil {
+		return err
+	}
+	server := httpServer(connlimit.Limits{Total: h.Connections, PerAddress: h.PerAddress}, proxies, handler, log)
+	stopped := make(chan error, 1)
+	defer context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.Background(), stop)
+		defer cancel()
+		err := server.Shutdown(bounded)
+		if err != nil {
+			log.Warn("http: transfers were cut at the stop", "err", err)
+			err = server.Close()
+		}
+		stopped <- err
+	})()
+	l = acked.Listener(l)
+	if h.Cert != "" {
+		err = server.ServeTLS(l, h.Cert, h.Key)
+	} else {
+		err = server.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return <-stopped
+	}
+	return fmt.Errorf("http: %w", err)
+}
+
+// byteRanges removes Range headers with other units than bytes. A server that does not know a unit must
+// ignore it (RFC 9110, 14.2); net/http would answer 416.
+func byteRanges(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if value := r.Header.Get("Range"); value != "" {
+			unit, set, _ := strings.Cut(value, "=")
+			if strings.EqualFold(strings.TrimSpace(unit), "bytes") {
+				r.Header.Set("Range", "bytes="+set)
+			} else {
+				r.Header.Del("Range")
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }

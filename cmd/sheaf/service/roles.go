@@ -14,14 +14,14 @@ import (
 	"sheaf/serve/jobs"
 )
 
-// Roles of a process. Each brings its room's paths and its room's work.
+// Roles of a process. Each stands for the paths and the work of one room.
 const (
 	roleManager = "manager" // robots' lists, logs and releases; plans who collects what
 	roleIngest  = "ingest"  // takes batches, publishes them, keeps the catalog in shape
 	roleServe   = "serve"   // hands out archives
 )
 
-// allRoles are what a process has that is told nothing.
+// allRoles returns the roles of a process for which the settings name none.
 func allRoles() []string { return []string{roleManager, roleIngest, roleServe} }
 
 func (c *Config) checkRoles(is *settings.Checks) {
@@ -43,11 +43,12 @@ func (c *Config) has(roles ...string) bool {
 // split reports whether other processes have some of the roles.
 func (c *Config) split() bool { return !c.has(roleManager) || !c.has(roleIngest) || !c.has(roleServe) }
 
-// readOnly reports whether the process has nothing to write to the store.
+// readOnly reports whether the process works with read access to the store.
 func (c *Config) readOnly() bool { return !c.has(roleManager, roleIngest) }
 
-// confined gives the store as this process may change it: who ingests keeps the
-// archives, a manager the robots' programs, and a serve node what its consumers' jobs found.
+// confined returns the store with the write access that this process needs: to everything for
+// roleIngest, to the robots' programs for roleManager, and to the results of consumers' jobs for
+// roleServe.
 func (c *Config) confined(objects store.Store) store.Store {
 	if c.has(roleIngest) {
 		return objects
@@ -62,12 +63,12 @@ func (c *Config) confined(objects store.Store) store.Store {
 	return store.NewConfined(objects, own...)
 }
 
-// notFound answers 404, and says where the path may be if roles are split.
-func (s *Service) notFound(w http.ResponseWriter, r *http.Request) {
-	if !s.cfg.split() {
+// notFound answers 404. If other processes have some of the roles, the answer says so.
+func (c *Config) notFound(w http.ResponseWriter, r *http.Request) {
+	if !c.split() {
 		problem.NotFound(w, r)
 		return
 	}
 	problem.Write(w, wire.Problem{Status: http.StatusNotFound, Reason: "not_found",
-		Detail: fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(s.cfg.Roles, ", "))})
+		Detail: fmt.Sprintf("%s is not here; this process has the roles %s, others have the rest", r.URL.Path, strings.Join(c.Roles, ", "))})
 }

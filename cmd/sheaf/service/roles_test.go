@@ -91,7 +91,7 @@ func TestRoles(t *testing.T) {
 		checkHealth(t, at.HTTP, role)
 
 		put := func(key string) bool {
-			err := s.cfg.confined(s.objects).Put(t.Context(), key, strings.NewReader("x"), 1)
+			err := s.cfg.confined(s.state.objects).Put(t.Context(), key, strings.NewReader("x"), 1)
 			if err != nil && !errors.Is(err, store.ErrConfined) {
 				t.Error(err)
 			}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -20,13 +21,72 @@ import (
 	"sheaf/internal/lease"
 )
 
-// What a start looks at before it makes or changes anything.
+// state is what a process has open.
+type state struct {
+	lock    io.Closer // of the data directory
+	objects *Objects
+	db      *sql.DB
+	token   string             // the operators'
+	key     ed25519.PrivateKey // signs receipts; nil in a process that only serves
+	leases  lease.Locker       // nil in a process that only serves
+	leasing io.Closer
+}
 
-// lockFile is locked by the process that uses a SQLite data directory; it holds the process ID.
+// open opens what the settings name. It creates no database before it is sure that the database and
+// the store belong together. If it fails, the caller must close what is open.
+func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err error) {
+	if s.lock, err = lockData(cfg); err != nil {
+		return err
+	}
+	used, err := databaseUsed(ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	if s.objects, err = OpenStore(ctx, cfg); err != nil {
+		return err
+	}
+	if !used {
+		if err := checkBeside(ctx, cfg, s.objects); err != nil {
+			return err
+		}
+	}
+	if s.db, err = db.Open(ctx, cfg.database()); err != nil {
+		return cfg.advise(err)
+	}
+	if cfg.has(roleManager, roleIngest) {
+		if s.key, err = receiptKey(ctx, s.db, cfg.Data); err != nil {
+			return err
+		}
+		if s.leases, s.leasing, err = openLeases(cfg, s.db, log); err != nil {
+			return err
+		}
+	}
+	s.token, err = Token(cfg.Data)
+	return err
+}
+
+// close closes what is open, in the reverse order.
+func (s *state) close() {
+	if s.leasing != nil {
+		s.leasing.Close()
+	}
+	if s.db != nil {
+		s.db.Close()
+	}
+	if s.objects != nil {
+		s.objects.Close()
+	}
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}
+
+// lockFile is locked by the process that uses a data directory with a SQLite database. It contains the
+// process's ID.
 const lockFile = "service.lock"
 
-// lockData keeps other processes from a data directory whose database is a SQLite file, until the lock is
-// closed or the process ends.
+// lockData keeps other processes from a data directory with a SQLite database, until the lock is closed
+// or the process ends.
 func lockData(cfg Config) (io.Closer, error) {
 	if cfg.Database.URL != "" {
 		return io.NopCloser(nil), nil
@@ -58,16 +118,15 @@ func writePID(f *os.File) error {
 	return err
 }
 
-// How often a start looks whether the database is there, how long it waits for one answer, and how often it
-// says that it waits.
+// Times while a start waits for the database.
 const (
-	databaseLook   = time.Second
-	databaseAnswer = 10 * time.Second
-	databaseTell   = 30 * time.Second
+	databaseLook   = time.Second      // between two attempts
+	databaseAnswer = 10 * time.Second // for one attempt
+	databaseTell   = 30 * time.Second // between two lines in the log
 )
 
-// databaseUsed waits until the database answers, as long as the settings say, and reports whether a service
-// has been at work on it.
+// databaseUsed waits until the database answers, for database.wait at most, and reports whether a service
+// has used it before.
 func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, error) {
 	begun := time.Now()
 	var told time.Time
@@ -99,7 +158,7 @@ func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, erro
 	}
 }
 
-// advise says what to do about a database that is damaged.
+// advise adds to the error of a damaged database what to do about it.
 func (c *Config) advise(err error) error {
 	if !errors.Is(err, db.ErrDamaged) {
 		return err
@@ -108,14 +167,8 @@ func (c *Config) advise(err error) error {
 		err, c.database(), c.Data)
 }
 
-// openDatabase opens the database.
-func openDatabase(ctx context.Context, cfg Config) (*sql.DB, error) {
-	d, err := db.Open(ctx, cfg.database())
-	return d, cfg.advise(err)
-}
-
-// checkBeside refuses a database that is empty where the store has archives: it would know no account and no
-// robot, sign with a new key, and take batches again.
+// checkBeside returns an error if the store has archives although the database is empty. Such a service
+// would know no account and no robot, sign with a new key, and accept old batches again.
 func checkBeside(ctx context.Context, cfg Config, objects store.Store) error {
 	if cfg.Database.Fresh {
 		return nil

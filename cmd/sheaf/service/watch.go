@@ -1,14 +1,10 @@
 package service
 
 import (
-	"fmt"
 	"net/mail"
-	"os"
 	"slices"
-	"strings"
 
 	"sheaf/internal/settings"
-	"sheaf/serve"
 	"sheaf/serve/watch"
 )
 
@@ -41,29 +37,4 @@ func (w *Watch) check(is *settings.Checks) {
 	is.Require(isAddress(m.Server), "watch.mail.server", m.Server, "want host:port, such as mail.example.jp:587")
 	a, err := mail.ParseAddress(m.From)
 	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
-}
-
-// buildWatches makes what tells consumers of changes.
-func (s *Service) buildWatches(c common, library *serve.Library) (err error) {
-	w := &s.cfg.Watch
-	opt := watch.Options{
-		DB: s.db, Library: library, Account: s.accounts.Find,
-		Base:  strings.TrimSuffix(s.cfg.HTTP.Public, "/"),
-		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks, Zone: c.zone, Poll: min(s.cfg.Poll, watch.MaxPoll), Log: s.log,
-	}
-	if opt.Base == "" {
-		opt.Base = s.Addresses().HTTP
-	}
-	if w.Mail.Server != "" {
-		opt.Mail = &watch.Mail{Server: w.Mail.Server, From: w.Mail.From, User: w.Mail.User, Roots: w.Mail.Roots, TLS: watch.TLS(w.Mail.TLS)}
-		if w.Mail.PasswordFile != "" {
-			b, err := os.ReadFile(w.Mail.PasswordFile)
-			if err != nil {
-				return fmt.Errorf("watch.mail.password_file: %w", err)
-			}
-			opt.Mail.Password = strings.TrimSpace(string(b))
-		}
-	}
-	s.watches, err = watch.New(opt)
-	return err
 }
