@@ -1,5 +1,5 @@
-// Package batchtest makes batches as a robot does, and stands in for the manager,
-// for the tests of ingest, of its receivers, and of the service as a whole.
+// Package batchtest makes batches as a robot does, and takes the manager's place, for tests of
+// ingest, of its receivers, and of the whole service.
 package batchtest
 
 import (
@@ -29,7 +29,7 @@ const (
 	Secret = "sesame"
 )
 
-// Batch is a batch as a robot has it ready to send.
+// Batch is a batch that a robot could send.
 type Batch struct {
 	ID       wire.BatchID
 	Data     []byte
@@ -43,14 +43,14 @@ type Page struct {
 	Body []byte
 }
 
-// Host is one host's share of a batch.
+// Host is one host's part of a batch.
 type Host struct {
 	Name  string
 	Each  iter.Seq[Page]
-	Start time.Time // of the crawl; zero is the batch IDs' time
+	Start time.Time // of the crawl; zero is the time in the batch IDs
 }
 
-// Site gives a host of n small pages.
+// Site returns a host with n small pages.
 func Site(name string, n int) Host {
 	return Host{Name: name, Each: func(yield func(Page) bool) {
 		for i := range n {
@@ -61,10 +61,10 @@ func Site(name string, n int) Host {
 	}}
 }
 
-// ID names the n-th batch of Robot.
+// ID returns the ID of the n-th batch of Robot.
 func ID(n int64) wire.BatchID { return wire.NewBatchID(Robot, crawled, n) }
 
-// ID names the robot's n-th batch.
+// ID returns the ID of the robot's n-th batch.
 func (r *Robots) ID(n int64) wire.BatchID { return wire.NewBatchID(r.Name, crawled, n) }
 
 var crawled = time.Date(2026, 11, 20, 15, 4, 5, 0, time.UTC)
@@ -78,7 +78,7 @@ func Make(t testing.TB, r *Robots, n int64, hosts ...Host) *Batch {
 	return b
 }
 
-// MakeTo is Make with the batch's bytes written to w and not kept.
+// MakeTo is Make, but writes the batch's bytes to w.
 func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch {
 	t.Helper()
 	m := &wire.Manifest{
@@ -96,7 +96,7 @@ func MakeTo(t testing.TB, w io.Writer, r *Robots, n int64, hosts ...Host) *Batch
 	return r.Sign(t, &Batch{ID: m.Batch, Manifest: m})
 }
 
-// addHost writes a host's segment to a file of its own, as robots do, and adds it.
+// addHost writes a host's segment to a file, as robots do, and adds it to the batch.
 func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "segment")
@@ -125,23 +125,23 @@ func addHost(t testing.TB, bw *archive.BatchWriter, h Host) wire.Host {
 	return host
 }
 
-// Robots knows the one robot and is its manager too.
+// Robots is one robot, and the manager that knows it.
 type Robots struct {
 	Name       string
 	Key        ed25519.PrivateKey
-	Generation int64    // of the assignment that batches are made in
-	Foreign    []string // hosts that are not the robot's
+	Generation int64    // of the assignment under which batches are made
+	Foreign    []string // hosts that are not assigned to the robot
 	Express    bool     // its batches may be published outside the window
 }
 
-// NewRobots makes the robot's key.
+// NewRobots returns a robot with a new key.
 func NewRobots(t testing.TB) *Robots {
 	_, key, err := ed25519.GenerateKey(nil)
 	testkit.Must(t, err)
 	return &Robots{Name: Robot, Key: key, Generation: 1}
 }
 
-// Sign signs the batch's manifest as it stands.
+// Sign signs the batch's manifest as it is.
 func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
 	t.Helper()
 	signed, err := b.Manifest.Sign(r.Key)
@@ -150,14 +150,14 @@ func (r *Robots) Sign(t testing.TB, b *Batch) *Batch {
 	return b
 }
 
-// Envelope signs anything as if it was a manifest.
+// Envelope signs any bytes as if they were a manifest.
 func (r *Robots) Envelope(body []byte) ([]byte, error) {
 	return json.Marshal(map[string]string{
 		"signed": string(body), "ed25519": base64.StdEncoding.EncodeToString(ed25519.Sign(r.Key, body)),
 	})
 }
 
-// Resign makes the manifest fit the batch's bytes again after a test has changed them.
+// Resign updates the manifest after a test has changed the batch's bytes, and signs it.
 func (r *Robots) Resign(t testing.TB, b *Batch) *Batch {
 	t.Helper()
 	b.Manifest.Size, b.Manifest.SHA256 = int64(len(b.Data)), wire.Digest(b.Data)

@@ -15,13 +15,14 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Sizes of a member's fixed parts: gzip header with XLEN and WL, final empty block, trailer.
+// Sizes of a member's fixed parts: the gzip header with XLEN and WL; the final empty block and the
+// trailer.
 const (
 	memberHead = 24
 	memberEnd  = 10
 )
 
-// Members takes whole members apart by the lengths that they tell of themselves.
+// Members splits whole members by the lengths that they contain.
 func Members(data []byte) (members [][]byte) {
 	for len(data) > 0 {
 		n := binary.LittleEndian.Uint64(data[16:])
@@ -31,8 +32,8 @@ func Members(data []byte) (members [][]byte) {
 	return members
 }
 
-// Member makes a member with right lengths and sums that decodes to data; more
-// are the extra fields after WL.
+// Member makes a member with correct lengths and sums that decodes to data. more are the extra
+// fields after WL.
 func Member(data, more []byte) []byte {
 	var blocks bytes.Buffer
 	w, _ := flate.NewWriter(&blocks, flate.BestCompression) // the level is valid
@@ -47,7 +48,7 @@ func Member(data, more []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(len(data)))
 }
 
-// HeadBomb is a body's member whose record header decodes to n zero bytes.
+// HeadBomb returns a body's member whose record header decodes to n zero bytes.
 func HeadBomb(n int) []byte {
 	var blocks bytes.Buffer
 	w, _ := flate.NewWriter(&blocks, flate.BestCompression)
@@ -59,7 +60,7 @@ func HeadBomb(n int) []byte {
 	return Member(nil, append(more, wp...))
 }
 
-// TarHeader makes a tar header block with a right sum. Edits are made before it is taken.
+// TarHeader makes a tar header block with a correct sum, which includes the edits.
 func TarHeader(name string, kind byte, size int, edits ...func(h []byte)) []byte {
 	h := make([]byte, 512)
 	copy(h, name)
@@ -82,7 +83,7 @@ func TarHeader(name string, kind byte, size int, edits ...func(h []byte)) []byte
 	return h
 }
 
-// Pax makes an extended header of the kind 'x' or 'g' with keys and values in turn.
+// Pax makes an extended header of type 'x' or 'g' from keys and values.
 func Pax(kind byte, pairs ...string) []byte {
 	var data []byte
 	for i := 0; i < len(pairs); i += 2 {
@@ -98,8 +99,8 @@ func Pax(kind byte, pairs ...string) []byte {
 // Padded fills data up to whole tar blocks.
 func Padded(data []byte) []byte { return append(data, make([]byte, -len(data)&511)...) }
 
-// Reframe makes a batch anew, correctly described and signed, of the hosts' ranges as
-// they now are. The digests are those of the ranges, whatever lies in them.
+// Reframe makes a correctly described and signed batch of hosts' ranges, with the digests of these
+// ranges, whatever they contain.
 func (r *Robots) Reframe(t testing.TB, b *Batch, ranges ...[]byte) *Batch {
 	t.Helper()
 	m := *b.Manifest
@@ -116,7 +117,7 @@ func (r *Robots) Reframe(t testing.TB, b *Batch, ranges ...[]byte) *Batch {
 	return r.Resign(t, &Batch{ID: b.ID, Data: append(data, Tail(t, inner)...), Manifest: &m})
 }
 
-// Tail is what follows the hosts in a batch with the given manifest inside.
+// Tail returns what follows the hosts in a batch with the given manifest inside.
 func Tail(t testing.TB, manifest []byte) []byte {
 	t.Helper()
 	var tail bytes.Buffer
@@ -125,7 +126,7 @@ func Tail(t testing.TB, manifest []byte) []byte {
 	return tail.Bytes()
 }
 
-// Cut ends the batch after n bytes; its manifest is made to fit and signed again.
+// Cut ends the batch after n bytes, with a manifest that fits and is signed.
 func (r *Robots) Cut(t testing.TB, b *Batch, n int64) *Batch {
 	t.Helper()
 	m := *b.Manifest
@@ -140,7 +141,7 @@ func (r *Robots) Cut(t testing.TB, b *Batch, n int64) *Batch {
 	return r.Resign(t, &Batch{ID: b.ID, Data: b.Data[:n:n], Manifest: &m})
 }
 
-// Range is the share of the batch's n-th host.
+// Range returns the part of the batch's n-th host.
 func (b *Batch) Range(n int) []byte {
 	h := b.Manifest.Hosts[n]
 	return b.Data[h.Offset : h.Offset+h.Length : h.Offset+h.Length]

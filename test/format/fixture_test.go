@@ -1,5 +1,5 @@
-// Package format shows segments to programs written by others and to readers
-// written from FORMAT.md alone: what they read must be, byte for byte, what was put in.
+// Package format has segments read by programs written by others, and by readers written from
+// FORMAT.md alone. What they read must be, byte for byte, what was put in.
 package format
 
 import (
@@ -23,7 +23,7 @@ type file struct {
 	path  string
 	kind  archive.ViewKind
 	parts []archive.Part
-	tar   map[string]member // by name; index cells and the manifest too; nil where it is no tar
+	tar   map[string]member // by name, with index cells and the manifest; nil if it is no tar
 	warc  int               // how many records, if it is no tar
 	many  bool              // too many files to unpack onto a disk
 	multi bool              // more than one gzip member
@@ -46,8 +46,8 @@ type segment struct {
 
 const maxBody = 64 << 20
 
-// fixture makes the files that every reader is shown. With full, which takes minutes, there are
-// bodies of 20 MB and of 64 MiB and a segment of 100,000 cells too, without it none above 3 MB.
+// fixture makes the files for all readers. With full, which takes minutes, there are also bodies of
+// 20 MB and of 64 MiB and a segment of 100,000 cells; without it no body is above 3 MB.
 func fixture(t *testing.T, full bool) []*file {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func seal(t *testing.T, dir string, s *site) *segment {
 	return out
 }
 
-// meetsCap checks that the records' heads come close to what WP may hold, and go over it.
+// meetsCap checks that the heads of some records nearly fill WP, and that some do not fit.
 func (s *segment) meetsCap(t *testing.T) {
 	t.Helper()
 	whole, cut := int64(0), 0
@@ -159,7 +159,8 @@ func (s *segment) put(t *testing.T, m member, body []byte) {
 	s.files[m.Name] = m
 }
 
-// mediaType says what the tar must hold for the fixture's header: told by its own words, not by the writer's.
+// mediaType returns what the tar must contain for the fixture's header. It is computed without the
+// writer's code.
 func mediaType(http string) string {
 	for line := range strings.SplitSeq(http, "\r\n") {
 		if value, ok := strings.CutPrefix(line, "Content-Type:"); ok {
@@ -197,7 +198,7 @@ func view(t *testing.T, dir, name string, kind archive.ViewKind, segments []*seg
 	return f
 }
 
-// expect notes what of the segment is in the file.
+// expect records which of the segment's cells are in the file.
 func (f *file) expect(t *testing.T, s *segment, cells []int) {
 	t.Helper()
 	f.warc += len(cells)
@@ -265,8 +266,8 @@ func batch(t *testing.T, dir string, segments []*segment) *file {
 	return f
 }
 
-// same compares what a reader found with what was put in. A reader that does not tell URL, type or
-// time leaves them out by details.
+// same compares what a reader found with what was put in. Without details it does not compare URL,
+// type and time.
 func (f *file) same(t *testing.T, got map[string]member, details bool) {
 	t.Helper()
 	for name, want := range f.tar {

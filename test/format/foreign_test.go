@@ -20,8 +20,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestForeignReaders shows every file to every reader. With SHEAF_TEST_FULL=1, as in CI, there are bodies as
-// large and cells as many as the format must bear.
+// TestForeignReaders lets every reader read every file. With SHEAF_TEST_FULL=1, as in CI, with the
+// largest bodies and the most cells that the format must bear.
 func TestForeignReaders(t *testing.T) {
 	files := fixture(t, os.Getenv("SHEAF_TEST_FULL") != "")
 	classes := t.TempDir()
@@ -53,7 +53,7 @@ func TestForeignReaders(t *testing.T) {
 	}
 }
 
-// command is a program that must succeed and say nothing on its standard error.
+// command is a program that must succeed and write nothing to its standard error.
 type command struct {
 	*exec.Cmd
 	stderr bytes.Buffer
@@ -81,7 +81,8 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// unpacks checks a program that unpacks FILE into DIR; what is too much for that it only lists.
+// unpacks checks a program that unpacks FILE into DIR. Files with too many entries for that are
+// only listed.
 func unpacks(name string, args ...string) func(*testing.T, *file) {
 	return func(t *testing.T, f *file) {
 		if f.tar == nil {
@@ -106,7 +107,7 @@ func unpacks(name string, args ...string) func(*testing.T, *file) {
 	}
 }
 
-// sameTree compares an unpacked directory; times are those of the files.
+// sameTree compares an unpacked directory, with the times of the files.
 func (f *file) sameTree(t *testing.T, dir string) {
 	t.Helper()
 	got := map[string]member{}
@@ -129,7 +130,7 @@ func (f *file) sameTree(t *testing.T, dir string) {
 	f.same(t, got, false)
 }
 
-// sevenZip unpacks the gzip file first and the tar in it then, as its users do.
+// sevenZip unpacks the gzip file first and then the tar in it, as its users do.
 func sevenZip(t *testing.T, f *file) {
 	if f.tar == nil {
 		run(t, "7z", "t", "-tgzip", f.path)
@@ -205,7 +206,8 @@ func (f *file) sameTar(t *testing.T, c *command) {
 	f.same(t, got, true)
 }
 
-// decodedWARC gives the digest of what the library decodes the file to; what is in the records, nodeWARC checks.
+// decodedWARC returns the digest of what the library decodes the file to. nodeWARC checks the
+// records.
 func (f *file) decodedWARC(t *testing.T) []byte {
 	t.Helper()
 	in, err := os.Open(f.path)
@@ -279,7 +281,8 @@ func table(t *testing.T, out string) map[string]member {
 	return got
 }
 
-// nodeWARC has every record's digests checked, and compares where the records lie with the segments' indexes.
+// nodeWARC checks every record's digests, and compares the records' places with the segments'
+// indexes.
 func nodeWARC(t *testing.T, f *file) {
 	if f.kind != archive.WARC {
 		t.Skip("not a warc.gz")
@@ -295,7 +298,7 @@ func nodeWARC(t *testing.T, f *file) {
 	}
 }
 
-// places says of each record type, URL, offset, length and status.
+// places returns each record's type, URL, offset, length and status.
 func (f *file) places(t *testing.T) []string {
 	t.Helper()
 	v, err := archive.NewView(archive.WARC, nil)

@@ -17,8 +17,9 @@ import (
 	"sheaf/archive"
 )
 
-// BenchmarkOverhead keeps the demo's real pages, host by host, and reports what a record takes over the same
-// records in a plain warc.gz, one gzip member each at level 6, in bytes, and each file's size by that one's.
+// BenchmarkOverhead stores the demo's real pages, host by host. It reports how many bytes a record
+// takes more than the same record in a plain warc.gz, with one gzip member each at level 6, and the
+// ratio of the files' sizes.
 func BenchmarkOverhead(b *testing.B) {
 	sites := demoSites(b)
 	var segments, single, warc, plain, records float64
@@ -41,7 +42,7 @@ func BenchmarkOverhead(b *testing.B) {
 	b.ReportMetric(warc/plain, "warc/plain")
 }
 
-// demoSites gives each host of the demo's first day as a site, with the headers that a small server sends.
+// demoSites returns the hosts of the demo's first day, with the headers that a small server sends.
 func demoSites(b *testing.B) []*site {
 	b.Helper()
 	z, err := zip.OpenReader("../../cmd/sheaf/demo/sites.zip")
@@ -116,7 +117,7 @@ func viewSize(b *testing.B, kind archive.ViewKind, part archive.Part) float64 {
 	return float64(v.Size())
 }
 
-// plainSize compresses each record of the WARC view anew, as other writers do.
+// plainSize compresses each record of the WARC view again, as other writers do.
 func plainSize(b *testing.B, part archive.Part) float64 {
 	b.Helper()
 	v, err := archive.NewView(archive.WARC, []archive.Part{part})

@@ -16,8 +16,8 @@ import (
 	"sheaf/archive"
 )
 
-// ownReader runs reader.py, which knows FORMAT.md alone: it must find every cell where it is, with the file that was
-// put in and the record of the WARC view, and make the same views.
+// ownReader runs reader.py, which is written from FORMAT.md alone. It must find every cell in its
+// place, with the file that was put in and the record of the WARC view, and make the same views.
 func ownReader(t *testing.T, f *file) {
 	if f.kind != archive.Members {
 		t.Skip("not made of a segment's cells")
@@ -83,8 +83,8 @@ func (f *file) sameCells(t *testing.T, out string) {
 	}
 }
 
-// line is what the reader should say of a cell: the file is known from what was put in, the record from
-// the part's WARC view.
+// line returns what the reader should print for a cell. The file is known from what was put in, the
+// record from the part's WARC view.
 func (f *file) line(t *testing.T, p archive.Part, i int, offset int64) string {
 	t.Helper()
 	c := &p.Index.Cells[i]
@@ -113,7 +113,7 @@ func (f *file) line(t *testing.T, p archive.Part, i int, offset int64) string {
 	}, "\t")
 }
 
-// sameIndex compares the index cell, found by WI, with the standard lines that the service gives out.
+// sameIndex compares the index cell, found by WI, with the service's standard lines.
 func (f *file) sameIndex(t *testing.T, index string) {
 	t.Helper()
 	var own bytes.Buffer

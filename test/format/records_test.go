@@ -12,13 +12,13 @@ import (
 	"sheaf/archive"
 )
 
-// site is one host's night: what is put into a segment, in order.
+// site is what is put into the segment of a host, in order.
 type site struct {
 	host    string
 	records []entry
 }
 
-// entry makes a record anew each time, since a body is read once.
+// entry makes the record again each time, because a body can be read only once.
 type entry struct {
 	archive.Record
 	body []byte
@@ -48,7 +48,7 @@ func (s *site) page(url, mimeType string, body []byte) *entry {
 	return s.add(archive.Page, url, "HTTP/1.1 200 OK\r\nContent-Type: "+mimeType+"\r\n\r\n", body)
 }
 
-// text deflates about as pages do, noise does not at all.
+// text compresses about as well as pages do, noise not at all.
 func text(n int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var b bytes.Buffer
@@ -66,8 +66,8 @@ func noise(n int, seed uint64) []byte {
 	return b
 }
 
-// awkwardSite has the bodies, headers and names at which archives go wrong. Its largest body has so
-// many bytes.
+// awkwardSite returns bodies, headers and names at which archives go wrong. largest is the size of
+// its largest body.
 func awkwardSite(largest int) *site {
 	s := &site{host: "www.site.test:8080"}
 	s.page("/", "text/html; charset=Shift_JIS", []byte("<title>\x83\x65\x83\x58\x83\x67</title>"))
@@ -83,7 +83,7 @@ func awkwardSite(largest int) *site {
 	s.addHeaders()
 	s.add(archive.Response, "/moved", "HTTP/1.1 301 Moved Permanently\r\nLocation: /\r\n\r\n", nil)
 	s.add(archive.Response, "/lost", "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", noise(100_000, 4))
-	// Of pages of 30 to 120 KB each fits or not by a little.
+	// Pages of 30 to 120 KB just fit, or just do not.
 	for n := 30_000; n <= 120_000; n += 10_000 {
 		s.add(archive.Response, fmt.Sprintf("/lost/%d", n), "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n", text(n, uint64(n)))
 	}
@@ -100,7 +100,7 @@ func awkwardSite(largest int) *site {
 	return s
 }
 
-// addNames adds URLs whose names must neither clash nor lead astray.
+// addNames adds URLs whose names must not clash or mislead.
 func (s *site) addNames() {
 	for _, path := range []string{
 		"/index.html", "/INDEX.HTML", "/Index.html", "/a", "/a/", "/a/b", "/A", "/A/b", "/a.html", "/A.html", "/a.HTML", "/a.html/b.html",
@@ -120,7 +120,7 @@ func (s *site) addNames() {
 	s.page(longest+strings.Repeat("u", archive.MaxURL-len(longest)), "text/html", []byte("longest URL"))
 }
 
-// addHeaders adds HTTP headers around what WP holds: 15,872 bytes, deflated.
+// addHeaders adds HTTP headers around the size that WP holds: 15,872 bytes, deflated.
 func (s *site) addHeaders() {
 	for _, n := range []int{5000, 15_000, 17_000, 17_200, 17_400, 17_500, 17_600, 17_700, 17_800, 17_900, 18_000, 19_000, 40_000} {
 		var http strings.Builder
@@ -137,7 +137,7 @@ func (s *site) addHeaders() {
 	s.page("/headers/odd.html", "text/html", []byte("odd headers")).HTTP = []byte(odd)
 }
 
-// otherSites are hosts whose own names are awkward, small enough to look at.
+// otherSites returns small hosts with awkward names.
 func otherSites() []*site {
 	var out []*site
 	for _, host := range []string{"xn--wgv71a119e.jp", "localhost", "192.0.2.1:81", "[2001:db8::1]:81", "under_score.test", "_batch", "con"} {
@@ -152,7 +152,7 @@ func otherSites() []*site {
 	return append(out, gone, &site{host: "silent.test"})
 }
 
-// largeSite has bodies of n bytes, and one over, which is cut.
+// largeSite returns a host with bodies of n bytes, and one that is larger and is cut.
 func largeSite(n int) *site {
 	s := &site{host: "large.test"}
 	s.page("/noise.html", "text/html", noise(n, 7))
@@ -162,7 +162,7 @@ func largeSite(n int) *site {
 	return s
 }
 
-// manySite has n cells of every kind.
+// manySite returns a host with n cells of every kind.
 func manySite(n int) *site {
 	s := &site{host: "many.test"}
 	for i := range n {

@@ -1,5 +1,5 @@
-// Package house holds the tests of the house itself: that imports flow down and
-// that the four services know nothing of one another (DESIGN: Rooms).
+// Package house tests the rules of docs/architecture.md (Rooms): imports flow down, and the four
+// services know nothing of each other.
 package house
 
 import (
@@ -23,7 +23,7 @@ var floors = []map[string]bool{
 	{"test": true},
 }
 
-// room names the room of a package within the module, and its floor.
+// room returns the room of a package within the module, and its floor.
 func room(path string) (name string, floor int) {
 	floor = -1
 	for f, rooms := range floors {
@@ -59,7 +59,7 @@ func TestImportsFlowDown(t *testing.T) {
 		packages++
 		from, floor := room(strings.TrimPrefix(p.ImportPath, "sheaf/"))
 		if floor < 0 {
-			t.Errorf("%s lies in no room: see DESIGN and the floors in this test", p.ImportPath)
+			t.Errorf("%s lies in no room: see docs/architecture.md and the floors in this test", p.ImportPath)
 			continue
 		}
 		for _, imp := range p.Imports {

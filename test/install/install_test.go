@@ -1,5 +1,5 @@
-// Package install tries what a partner site does: the command that the operator sends,
-// on a machine that has next to nothing, against a running service.
+// Package install does what a partner site does: it runs the operator's command, on a machine with
+// almost no programs, against a running service.
 package install
 
 import (
@@ -23,7 +23,7 @@ import (
 	"sheaf/manager/roster"
 )
 
-// operator runs a service, and speaks to it by its commands.
+// operator runs a service and its commands.
 type operator struct {
 	t       *testing.T
 	program string
@@ -31,8 +31,8 @@ type operator struct {
 	url     string
 }
 
-// release builds a robotd that says of itself that it is of a version. It is without C, as releases are,
-// and with paths, as the version is not in a program built without them.
+// release builds a robotd of a version. It is without C, as releases are, and with paths, because a
+// program without them does not contain the version.
 func release(t *testing.T, version string) string {
 	t.Helper()
 	return testkit.Build(t, "sheaf/cmd/robotd", "-trimpath=false", "-ldflags", "-s -w -X sheaf/robotd.Version="+version)
@@ -79,7 +79,7 @@ func (o *operator) sheaf(args ...string) string {
 	return string(out)
 }
 
-// robot is what the service knows of a robot.
+// robot returns what the service knows of a robot.
 func (o *operator) robot(name string) roster.Robot {
 	o.t.Helper()
 	var answer manager.RobotsResponse
@@ -94,7 +94,7 @@ func (o *operator) robot(name string) roster.Robot {
 	return roster.Robot{}
 }
 
-// until waits for something that is seen by running programs, so it looks seldom.
+// until waits for a condition that is checked by running programs, so it looks seldom.
 func (o *operator) until(what string, holds func() bool) {
 	o.t.Helper()
 	testkit.Until(o.t, what, func() bool {
@@ -103,8 +103,8 @@ func (o *operator) until(what string, holds func() bool) {
 	})
 }
 
-// TestPartnerSite walks a robot's life on a bare machine: installed by the printed
-// line, installed again, upgraded by itself and by hand, removed.
+// TestPartnerSite goes through a robot's life on a bare machine: installed by the printed line,
+// installed again, upgraded by itself and by hand, removed.
 func TestPartnerSite(t *testing.T) {
 	testkit.Slow(t)
 	r := newRoot(t)
@@ -157,7 +157,7 @@ func TestPartnerSite(t *testing.T) {
 		t.Errorf("installed is %s", out)
 	}
 
-	// One that works but for its reports: the manager refuses a version of that length.
+	// A release that works except for its reports: the manager refuses a version of that length.
 	mute := release(t, strings.Repeat("9", 200))
 	settings, err := os.ReadFile(r.path("etc/sheaf-robot/robotd.yaml"))
 	if err != nil {
@@ -188,7 +188,7 @@ func TestPartnerSite(t *testing.T) {
 	}
 }
 
-// supervisor is the supervisor's process, 0 where there is none.
+// supervisor returns the supervisor's process, or 0 if there is none.
 func supervisor(r *root) int {
 	text, err := os.ReadFile(r.path("var/lib/sheaf-robot/data/update/supervisor.pid"))
 	if err != nil {
@@ -198,8 +198,8 @@ func supervisor(r *root) int {
 	return pid
 }
 
-// checkUser checks that the robot runs as a user of its own, who owns its secrets and
-// cannot change what the administrator installed.
+// checkUser checks that the robot runs as a user of its own, which owns its secrets and cannot
+// change what the administrator installed.
 func checkUser(t *testing.T, r *root, pid int) {
 	t.Helper()
 	process, err := os.Stat(fmt.Sprintf("/proc/%d", pid))

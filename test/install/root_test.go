@@ -10,14 +10,14 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// root is a file system with nothing in it but busybox and the few programs that the
-// install script needs: the smallest machine that a partner site could have.
+// root is a file system with only busybox and the few programs that the install script needs: the
+// smallest machine that a partner site could have.
 type root struct {
 	t   *testing.T
 	dir string
 }
 
-// newRoot makes it. It needs to be root itself, since the script makes a user.
+// newRoot makes the file system. It must run as root, because the script makes a user.
 func newRoot(t *testing.T) *root {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -48,7 +48,7 @@ func newRoot(t *testing.T) *root {
 	return r
 }
 
-// program copies a program with the libraries that it is linked to.
+// program copies a program and the libraries that it is linked to.
 func (r *root) program(from, to string) {
 	r.t.Helper()
 	r.copy(from, to)
@@ -92,13 +92,13 @@ func (r *root) exists(name string) bool {
 	return err == nil
 }
 
-// run runs a command in it, and returns what it wrote.
+// run runs a command in the file system, and returns its output.
 func (r *root) run(args ...string) (string, error) {
 	cmd := exec.Command("unshare", append([]string{"--mount", "sh", "-c",
 		`mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"`, r.dir}, args...)...)
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/bin", "HOME=/root"}
 	cmd.Dir = "/"
-	// To a file: the robot that a command leaves behind would hold a pipe open.
+	// A file, not a pipe: the robot that a command leaves running would hold a pipe open.
 	out, err := os.CreateTemp(r.t.TempDir(), "out")
 	if err != nil {
 		r.t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package interop shows segments to programs written by others: what they
-// read must be, byte for byte, what was put in.
+// Package interop has segments read by programs written by others. What they read must be, byte for
+// byte, what was put in.
 package interop
 
 import (
@@ -134,7 +134,7 @@ func (f *fixture) view(t *testing.T, name string, kind archive.ViewKind, parts .
 	return path
 }
 
-// run runs a program, which must succeed and say nothing on its standard error.
+// run runs a program, which must succeed and write nothing to its standard error.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(testkit.Tool(t, name), args...)
@@ -147,7 +147,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// sameTree checks an unpacked directory against what was put in.
+// sameTree compares an unpacked directory with what was put in.
 func (f *fixture) sameTree(t *testing.T, dir string) {
 	t.Helper()
 	seen := 0
@@ -193,7 +193,7 @@ func TestTars(t *testing.T) {
 		}
 	}
 	t.Run("a subset", func(t *testing.T) {
-		if out := run(t, "tar", "-tzf", f.subset); strings.Count(out, "\n") != 1 { // of the three cells one is a page
+		if out := run(t, "tar", "-tzf", f.subset); strings.Count(out, "\n") != 1 { // one of the three cells is a page
 			t.Errorf("listing is %q", out)
 		}
 	})
@@ -306,8 +306,8 @@ console.log(JSON.stringify(out));`
 	f.sameIndex(t, exec.Command(filepath.Join(dir, "node_modules", ".bin", "warcio"), "cdx-index", f.warcs))
 }
 
-// sameIndex compares the index lines that warcio makes of the WARC view with the segment's own: where each
-// record lies and what it is.
+// sameIndex compares the index lines that warcio makes of the WARC view with the segment's own
+// index.
 func (f *fixture) sameIndex(t *testing.T, warcio *exec.Cmd) {
 	t.Helper()
 	out, err := warcio.Output()

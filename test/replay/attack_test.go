@@ -20,15 +20,16 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// attack is a page that does what it must not, in a frame of its own. NAME tells one from another.
+// attack is a page that does what it must not, in a frame of its own. NAME stands for the attack's
+// name.
 type attack struct{ name, media, body string }
 
-// evil does all that a script can do to leave the archive, after it has told that it runs.
+// evil does all that a script can do to leave the archive, after it has reported that it runs.
 const evil = `new Image().src="OUT/ran/NAME"; try { top.document.documentElement.dataset.ran = "NAME" } catch (e) {}
 try { navigator.serviceWorker.register("/web/sw.js") } catch (e) {} try { document.domain = document.domain } catch (e) {}
 try { top.postMessage("NAME", "*") } catch (e) {} try { fetch("OUT/fetch/NAME") } catch (e) {} try { open("OUT/popup/NAME") } catch (e) {}`
 
-// attacks are the ways in which a framed page may come to run a script.
+// attacks returns the ways in which a framed page may get a script to run.
 func attacks() []attack {
 	const html = "text/html"
 	quoted := strings.NewReplacer(`"`, "&quot;", "<", "&lt;", "\n", " ").Replace(evil)
@@ -51,7 +52,7 @@ func attacks() []attack {
 	}
 }
 
-// shielded is what needs no script to lead away or to trouble the reader.
+// shielded returns what leads away or disturbs the reader without a script.
 func shielded() []attack {
 	const html = "text/html"
 	return []attack{
@@ -76,7 +77,7 @@ func (a attack) text(out string) string {
 	return strings.NewReplacer("OUT", out, "NAME", a.name).Replace(a.body)
 }
 
-// framing is a page that shows all of them, in frames or in iframes.
+// framing returns a page that shows all of them, in frames or in iframes.
 func framing(all []attack, tag string) string {
 	var b strings.Builder
 	for _, a := range all {
@@ -88,7 +89,7 @@ func framing(all []attack, tag string) string {
 	return "<html><head><title>frames</title></head><body>" + b.String() + "</body></html>"
 }
 
-// witness is the rest of the web: it knows what was asked of it.
+// witness is the rest of the web. It records the requests that it gets.
 type witness struct {
 	mu    sync.Mutex // guards paths
 	paths map[string]bool
@@ -116,8 +117,9 @@ func (w *witness) seen() []string {
 	return all
 }
 
-// No page in a frame runs a script, leads away from the archive, sends a form, opens a window, registers a worker or begins a
-// download, whether the frame is a frameset's, which has no sandbox, or an iframe. Elsewhere all the scripts run.
+// No page in a frame runs a script, leaves the archive, sends a form, opens a window, registers a
+// worker or begins a download, both in a frameset's frame, which has no sandbox, and in an iframe.
+// Outside the archive all the scripts run.
 func TestFramedAttacks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -157,7 +159,8 @@ func TestFramedAttacks(t *testing.T) {
 		}
 		return nil
 	})
-	// What does not happen cannot be waited for, so the archive's pages get as long as all of these took.
+	// One cannot wait for what does not happen, so the archive's pages get as long as all of these
+	// took.
 	moment := max(500*time.Millisecond, time.Since(began))
 
 	told, elsewhere = newWitness(t)
@@ -183,7 +186,7 @@ func TestFramedAttacks(t *testing.T) {
 	})
 	for _, way := range []string{"/", "/i.html"} {
 		url := base + "/web/20261121030000/http://" + host + way
-		// That the frames are there, so that there was something to run.
+		// Check that the frames are there, so that there was something to run.
 		const loaded = `(() => { let n = 0; (function count(w) { for (let i = 0; i < w.frames.length; i++) { n++; count(w.frames[i]) } })(window); return n >= WANT && document.readyState })()`
 		look(t, ctx, url, strings.Replace(loaded, "WANT", fmt.Sprint(len(all)), 1), "complete")
 		time.Sleep(moment)
@@ -221,7 +224,7 @@ func TestFramedAttacks(t *testing.T) {
 			t.Errorf("%s: %d downloads began, %d windows were opened", way, downloads.Load(), windows.Load())
 		}
 	}
-	// The page whose type can be read in two ways, by itself.
+	// The page whose type can be read in two ways, outside a frame.
 	var ran string
 	if err := chromedp.Run(ctx, chromedp.Navigate(base+"/web/20261121030000id_/http://"+host+"/twotypes.html"), chromedp.Sleep(moment),
 		chromedp.Evaluate(`String(document.documentElement.dataset.ran)`, &ran)); err != nil || ran != "undefined" || len(told.seen()) > 0 {

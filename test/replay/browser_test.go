@@ -36,7 +36,7 @@ const (
 
 var then = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// shared is the browser of all tests. It ends with the last of them.
+// shared is the browser of all tests. It ends after the last one.
 var shared struct {
 	once sync.Once
 	ctx  context.Context
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newBrowser opens a window of its own for the test, which shares neither cookies nor storage with others.
+// newBrowser opens a window for the test, which shares neither cookies nor storage with others.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	program := testkit.Tool(t, "chromium")
@@ -81,8 +81,8 @@ func newBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// site serves records, logs the browser in, and returns the service's address. ReplayWeb.page, where its
-// directory is given, runs at replayOrigin of that.
+// site serves records, logs the browser in, and returns the service's address. If replayDir is
+// given, ReplayWeb.page runs at the address that replayOrigin returns.
 func site(t *testing.T, browser context.Context, replayDir string, records ...*archive.Record) string {
 	t.Helper()
 	s := servetest.New(t, nil)
@@ -113,10 +113,10 @@ func site(t *testing.T, browser context.Context, replayDir string, records ...*a
 	return server.URL
 }
 
-// replayOrigin is another name of a service on this machine, of which browsers think as well as of HTTPS.
+// replayOrigin returns another name of a service on this machine, which browsers treat like HTTPS.
 func replayOrigin(base string) string { return strings.Replace(base, "127.0.0.1", "localhost", 1) }
 
-// outside is the rest of the web: it counts who comes.
+// outside is the rest of the web. It counts visits.
 func outside(t *testing.T) (url string, visits *atomic.Int64, last *atomic.Value) {
 	t.Helper()
 	visits, last = new(atomic.Int64), new(atomic.Value)
@@ -135,7 +135,7 @@ func record(path, media, body string) *archive.Record {
 	}
 }
 
-// wanting is a page that wants everything that it must not get.
+// wanting returns a page that requests everything that it must not get.
 func wanting(outside string) string {
 	page := `<html><head><title>as it was</title><meta http-equiv=refresh content="0;url=OUT/refresh">
 <link rel=stylesheet href=s.css><link rel=preload as=image href=OUT/preload><link rel=stylesheet href=OUT/css><link rel=icon href=OUT/icon>
@@ -149,7 +149,7 @@ func wanting(outside string) string {
 	return strings.ReplaceAll(page, "OUT", outside)
 }
 
-// look navigates, and evaluates an expression until it is what is wanted.
+// look navigates, and evaluates an expression until it has the wanted value.
 func look(t *testing.T, ctx context.Context, url, expression, want string) {
 	t.Helper()
 	if err := chromedp.Run(ctx, chromedp.Navigate(url)); err != nil {
@@ -158,7 +158,7 @@ func look(t *testing.T, ctx context.Context, url, expression, want string) {
 	watch(t, ctx, expression, want)
 }
 
-// watch evaluates an expression until it is what is wanted.
+// watch evaluates an expression until it has the wanted value.
 func watch(t *testing.T, ctx context.Context, expression, want string) {
 	t.Helper()
 	testkit.Eventually(t, expression, func() error {
@@ -167,12 +167,13 @@ func watch(t *testing.T, ctx context.Context, expression, want string) {
 		if err == nil && got != want {
 			err = fmt.Errorf("it is %s, want %s", got, want)
 		}
-		return err // between two pages there is nothing to ask
+		return err // between two pages evaluation fails
 	})
 }
 
-// A page is shown with its own parts, in its own encoding, to a reader who had to log in; nothing
-// runs, and nothing is asked of other servers: neither of the rewritten page nor of its bytes.
+// A page is shown with its own parts, in its own encoding, to a reader who had to log in. Nothing
+// runs, and nothing is requested from other servers, neither by the rewritten page nor by its
+// original bytes.
 func TestStaysWithin(t *testing.T) {
 	t.Parallel()
 	ctx := newBrowser(t)
@@ -181,7 +182,8 @@ func TestStaysWithin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// That it does want: as an ordinary page it gets something, of another server that counts for itself.
+	// The control: as an ordinary page it does make requests, to another server that counts for
+	// itself.
 	gets, got, _ := outside(t)
 	ordinary, err := japanese.ShiftJIS.NewEncoder().String(strings.Replace(wanting(gets), "http-equiv=refresh", "", 1))
 	if err != nil {
@@ -227,7 +229,7 @@ func TestFrames(t *testing.T) {
 	watch(t, ctx, texts, "menu|other")
 }
 
-// The list of versions leads to what changed without scripts.
+// The list of versions leads to what changed, without scripts.
 func TestCompareByForm(t *testing.T) {
 	t.Parallel()
 	ctx := newBrowser(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// silence is a WAV of so many seconds, stereo, of 44,100 samples a second.
+// silence returns a WAV of that many seconds, stereo, of 44,100 samples a second.
 func silence(seconds int) string {
 	const rate = 44_100
 	n := uint32(seconds * rate * 4)
@@ -26,7 +26,8 @@ func silence(seconds int) string {
 	return b.String()
 }
 
-// A player of a stored sound goes to a place near its end by a range, without what lies before.
+// A player of a stored sound seeks to a place near its end by a range request, without what lies
+// before.
 func TestSoundSeeks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

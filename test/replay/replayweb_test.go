@@ -13,7 +13,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// replayWebPage is the version that is tried. It is under the AGPL: fetched for the test, and never kept here.
+// replayWebPage is the tested version. It is under the AGPL: fetched for the test, and never kept
+// here.
 const replayWebPage = "replaywebpage@2.5.3"
 
 // replayFiles puts ReplayWeb.page's two files into a directory, as an operator would.
@@ -54,7 +55,7 @@ const deep = `(function find(root) {
 
 func shows(text string) string { return strings.ReplaceAll(deep, "TEXT", strconv.Quote(text)) }
 
-// ReplayWeb.page reads the host's archives out of the service, by ranges, and runs the page's script.
+// ReplayWeb.page reads the host's archives from the service, by ranges, and runs the page's script.
 func TestReplayWebPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -1,5 +1,5 @@
-// Package servicetest runs a service as a whole, with its robots and consumers beside
-// it, for tests of a whole way. Everything is real, and in one process.
+// Package servicetest runs a whole service, with robots and consumers, in one process. Nothing is
+// simulated.
 package servicetest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sheaf/serve/httpd/accounts"
 )
 
-// Service is a running service. Its operator's token is in the client.
+// Service is a running service. The client has its operator's token.
 type Service struct {
 	*operator.Client
 	Data string // its data directory
@@ -31,8 +31,8 @@ type Service struct {
 	t testing.TB
 }
 
-// Start runs a service until the test ends. It has a directory and addresses of its
-// own; settings may name all others, and these.
+// Start runs a service until the test ends, with a temporary directory and free ports unless
+// settings say otherwise.
 func Start(t testing.TB, settings map[string]any) *Service {
 	t.Helper()
 	all := map[string]any{
@@ -47,8 +47,8 @@ func Start(t testing.TB, settings map[string]any) *Service {
 	return &Service{Client: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, Data: cfg.Data, At: s.Addresses(), t: t}
 }
 
-// Quiet are the settings of a service that does nothing of itself: it publishes when it is
-// told to, and plans no robots' shares anew.
+// Quiet returns the settings of a service that does nothing by itself: it publishes when it is told
+// to, and does not level robots.
 func Quiet() map[string]any {
 	return map[string]any{"publish.window": "never", "poll": "50ms", "balance.at": "", "balance.during": false}
 }
@@ -66,13 +66,13 @@ func Run(t testing.TB, what string, f func(context.Context) error) {
 	})
 }
 
-// Operate does something as an operator, which has to succeed.
+// Operate sends a request as an operator, which must succeed.
 func (s *Service) Operate(method, path string, in, out any) {
 	s.t.Helper()
 	testkit.Must(s.t, s.Do(s.t.Context(), method, path, in, out))
 }
 
-// Consumer makes an account that sees everything, and gives its password.
+// Consumer makes an account that sees everything, and returns its password.
 func (s *Service) Consumer(name string) (password string) {
 	s.t.Helper()
 	made := accounts.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
@@ -80,8 +80,8 @@ func (s *Service) Consumer(name string) (password string) {
 	return made.Password
 }
 
-// Join admits a robot and has it join. It may visit the hosts that web names, which are at the
-// addresses given, always, and sends its batches soon.
+// Join admits a robot and lets it join. Its window is always open, it uploads soon, and web has the
+// addresses of the hosts that it may visit.
 func (s *Service) Join(name string, web map[string]string) config.Config {
 	s.t.Helper()
 	var admitted manager.AdmitResponse
@@ -96,8 +96,8 @@ func (s *Service) Join(name string, web map[string]string) config.Config {
 	return cfg
 }
 
-// Robot joins a robot that does one cycle when it is told to, as fast as it can, and gives
-// it a host.
+// Robot joins a robot that does one cycle when it is told to, without waiting between pages, and
+// gives it a host.
 func (s *Service) Robot(name, host, at string) *robotd.Robot {
 	s.t.Helper()
 	cfg := s.Join(name, map[string]string{host: at})

@@ -41,10 +41,10 @@ func large(t testing.TB, r *batchtest.Robots, number int64, n int) *batchtest.Ba
 	})
 }
 
-// soon makes those who are refused come again soon.
+// soon lets robots that are refused retry soon.
 func soon(o *receive.Options) { o.Again = 50 * time.Millisecond }
 
-// shut is a publish window that does not open while the test runs.
+// shut sets a publish window that does not open while the test runs.
 func shut(t *testing.T) func(*ingest.Options) {
 	at := time.Now().UTC().Add(12 * time.Hour)
 	w, err := window.Parse(at.Format("15:04") + "-" + at.Add(time.Minute).Format("15:04") + " UTC")
@@ -52,11 +52,11 @@ func shut(t *testing.T) func(*ingest.Options) {
 	return func(o *ingest.Options) { o.Window = w }
 }
 
-// answers counts the statuses that come.
+// answers counts the statuses of answers.
 type answers struct {
 	mu   sync.Mutex
 	seen map[int]int
-	bare int // refusals that do not say when to come again
+	bare int // refusals without a time to retry
 }
 
 func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -72,14 +72,14 @@ func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// told452 is what a robot's log says of a refusal over FTP, with the time to come again.
+// told452 matches what a robot logs about a refusal over FTP, with the time to retry.
 var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep the batch and try again; again in [0-9]+ s`)
 
-// TestSmallDisk: batches that are more than the disk holds all get through, by
-// both ways, though nothing leaves the disk until the operator publishes.
+// TestSmallDisk: more batches than the disk can hold all get through, by HTTP and FTP, although
+// nothing leaves the disk until the operator publishes.
 func TestSmallDisk(t *testing.T) {
 	dir, store := testkit.SmallDisk(t, "size=40m"), ""
-	if dir != "" { // the store has a disk of its own too: the machine's may be nearly full
+	if dir != "" { // the store has a disk of its own as well: the machine's may be nearly full
 		store = testkit.SmallDisk(t, "size=400m")
 	}
 	if store == "" {
@@ -91,7 +91,7 @@ func TestSmallDisk(t *testing.T) {
 		all = append(all, large(t, h.robots, n+1, 5*mib))
 		h.put(all[n])
 	}
-	// Two robots' spools, as it were: one sends by HTTP, the other by FTP.
+	// Two spools, as of two robots: one sends by HTTP, the other by FTP.
 	other := &installation{t: t, robots: h.robots, spool: t.TempDir()}
 	for _, b := range all[6:] {
 		for _, suffix := range []string{".tar.gz", ".manifest"} {
@@ -145,7 +145,7 @@ func TestSmallDisk(t *testing.T) {
 	}
 }
 
-// TestStoreOnTheSameDisk: the copy that the split makes is set aside with the batch.
+// TestStoreOnTheSameDisk: the copy that the split makes is reserved with the batch.
 func TestStoreOnTheSameDisk(t *testing.T) {
 	dir := testkit.SmallDisk(t, "size=48m")
 	if dir == "" {
@@ -174,8 +174,8 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 	testkit.Eventually(t, "the second batch is taken", func() error { return h.service().Send(t.Context(), spooled[1]) })
 }
 
-// TestDiskFilledByOthers: another program fills the disk while a batch comes. What
-// has come is kept, what was told stays true, and the rest follows when there is room.
+// TestDiskFilledByOthers: another program fills the disk during an upload. The bytes that have come
+// are kept, the offset that was told stays true, and the rest follows when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
 	dir, store := testkit.SmallDisk(t, "size=64m"), ""
 	if dir != "" {
@@ -192,7 +192,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 		stop := make(chan struct{})
 		var others sync.WaitGroup
 		others.Go(func() { fillOnce(t, filler, stop, filepath.Join(dir, "buffers", "receive", "*")) })
-		// Whether the answer is seen before the connection breaks is the network's to say.
+		// It depends on the network whether the answer is seen before the connection breaks.
 		if err := by.Send(t.Context(), h.spooled()[0]); err == nil {
 			t.Errorf("%s: sent through a full disk", by.Name())
 		}
@@ -209,7 +209,7 @@ func TestDiskFilledByOthers(t *testing.T) {
 	}
 }
 
-// fillOnce waits until a file has got its first bytes, and fills the disk to the brim.
+// fillOnce waits until a file has its first bytes, and fills the disk completely.
 func fillOnce(t *testing.T, filler string, stop <-chan struct{}, pattern string) {
 	f, err := os.Create(filler)
 	testkit.Must(t, err)

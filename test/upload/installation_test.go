@@ -1,5 +1,5 @@
-// Package upload_test tries a robot's uploader against the service's receiver,
-// over real connections: the two rooms meet only here.
+// Package upload_test tests a robot's uploader with the service's receiver, over real connections:
+// the two rooms meet only here.
 package upload_test
 
 import (
@@ -34,7 +34,7 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// installation is a service that takes batches, and a robot's spool.
+// installation is a service that accepts batches, and a robot's spool.
 type installation struct {
 	t       testing.TB
 	robots  *batchtest.Robots
@@ -50,7 +50,7 @@ type installation struct {
 	log     lines
 }
 
-// setup says what is out of the ordinary with a installation.
+// setup says how an installation differs from the usual one.
 type setup struct {
 	dir      string // of the buffers; empty: a temporary one
 	store    string // directory of the store; empty: beside the buffers
@@ -113,7 +113,7 @@ func newInstallation(t testing.TB, s setup) *installation {
 	return h
 }
 
-// put lays a batch into the robot's spool.
+// put writes a batch into the robot's spool.
 func (h *installation) put(b *batchtest.Batch) {
 	h.t.Helper()
 	dir := filepath.Join(h.spool, "spool")
@@ -130,13 +130,13 @@ func (h *installation) drop() *upload.FTP {
 	return &upload.FTP{Addr: h.ftp, Robot: batchtest.Robot, Secret: batchtest.Secret, Key: h.key}
 }
 
-// way is a target at which receipts are given out as well.
+// way is a target that also returns receipts.
 type way interface {
 	upload.Target
 	upload.ReceiptSource
 }
 
-// uploader is the robot's, over its spool and the ways to the service.
+// uploader returns the robot's uploader, over its spool and the ways to the service.
 func (h *installation) uploader(ways ...way) *upload.Uploader {
 	h.t.Helper()
 	spool, err := batch.Open(h.spool, 1, batch.Options{Robot: batchtest.Robot, Key: h.robots.Key})
@@ -164,7 +164,7 @@ func (h *installation) drain(ways ...way) {
 	}
 }
 
-// aside is the reason for which the robot has put a batch aside; empty where it has not.
+// aside returns the reason for which the robot has put a batch aside, or "".
 func (h *installation) aside(id wire.BatchID) string {
 	h.t.Helper()
 	path := filepath.Join(h.spool, "spool", "quarantined", string(id))
@@ -210,7 +210,7 @@ func (h *installation) wantPublished(b *batchtest.Batch) {
 	}
 }
 
-// lines gathers a log that is written to from many goroutines.
+// lines collects a log that many goroutines write.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder

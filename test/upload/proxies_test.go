@@ -22,11 +22,11 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// The service's name is one that only the proxies can resolve, and that the
-// certificate of httptest is for.
+// serviceName is the service's name, which only the proxies can resolve. The certificate of
+// httptest is for it.
 const serviceName = "example.com"
 
-// relay is a proxy: it asks who is there, and knows where serviceName is.
+// relay is a proxy that authenticates its clients and knows where serviceName is.
 type relay struct {
 	net.Listener
 	through atomic.Int64 // connections that it has made
@@ -66,7 +66,7 @@ func (r *relay) dial(addr string) (net.Conn, error) {
 	return net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
 }
 
-// join copies both ways, each end by itself.
+// join copies in both directions, and ends each by itself.
 func join(a, b net.Conn, fromA io.Reader) {
 	var both sync.WaitGroup
 	both.Go(func() { io.Copy(b, fromA); b.(*net.TCPConn).CloseWrite() })

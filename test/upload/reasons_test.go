@@ -18,11 +18,11 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestReasons: for each reason the robot learns it, does what it should, and goes
-// on with the next batch, by either way.
+// TestReasons: for each reason the robot is told it, does what it should, and continues with the
+// next batch, by HTTP and FTP.
 func TestReasons(t *testing.T) {
 	for _, c := range []struct {
-		reason string // with which it is put aside; empty: it is published in the end
+		reason string // for which it is put aside; empty: it is published in the end
 		advice string
 		spoil  func(h *installation, b *batchtest.Batch)
 	}{
@@ -65,8 +65,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a batch that the service's disk could never take is refused with that as
-// its reason, by either way; the robot puts it aside, says so, and goes on with the next one.
+// TestTooLarge: a batch that the service's disk could never hold is refused with that reason, by
+// HTTP and FTP. The robot puts it aside, says so, and continues with the next one.
 func TestTooLarge(t *testing.T) {
 	for name, by := range map[string]func(*installation) way{
 		"http": func(h *installation) way { return h.service() },
@@ -111,8 +111,8 @@ func (d *damaging) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
-// TestDamagedOnItsWay: a batch that arrives with other bytes is sent again under
-// its ID and then published, and put aside where this never helps.
+// TestDamagedOnItsWay: a batch that arrives with other bytes is sent again under its ID and then
+// published, and put aside if this never helps.
 func TestDamagedOnItsWay(t *testing.T) {
 	for times, sends := range map[int]int{1: 2, 2: 3, 100: 3} {
 		h := newInstallation(t, setup{})
@@ -136,7 +136,7 @@ func TestDamagedOnItsWay(t *testing.T) {
 	}
 }
 
-// TestMendedByFTP: what came damaged by HTTP may come whole by FTP.
+// TestMendedByFTP: a batch that came damaged by HTTP may come whole by FTP.
 func TestMendedByFTP(t *testing.T) {
 	h := newInstallation(t, setup{})
 	b := batchtest.Make(t, h.robots, 1, batchtest.Site("www.example.jp", 5))

@@ -17,9 +17,9 @@ import (
 	"sheaf/robotd"
 )
 
-// Three robots have copies of one host. One's line goes through a proxy that puts an advertisement into
-// pages: after a night, in which pages changed too, that robot is shown, and no other. Every robot's batch is
-// published: Drain waits for that.
+// Three robots have copies of one host. The line of one goes through a proxy that inserts an
+// advertisement into pages. After a night in which pages changed as well, that robot is reported,
+// and no other. Every robot's batch is published, which Drain waits for.
 func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 	t.Parallel()
 	const host = "www.copied.example.jp"
@@ -106,7 +106,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 			t.Errorf("%+v: 24 pages were falsified that did not change", c)
 		}
 	}
-	night++ // every page is another one now: that is no robot's fault
+	night++ // every page has changed now: that is no robot's fault
 	for _, name := range []string{"r3", "r1"} {
 		collect(name)
 	}

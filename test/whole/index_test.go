@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// The service keeps the index of records by URL behind what it publishes. A take-down leaves the rows,
-// as it may be lifted, and an operator has all made anew.
+// The index of records by URL follows what is published. A take-down leaves the rows, because it
+// may be lifted. An operator can have the whole index built again.
 func TestIndexFollows(t *testing.T) {
 	t.Parallel()
 	h := startWithdrawer(t)
@@ -61,5 +61,5 @@ func TestIndexFollows(t *testing.T) {
 	h.operate(http.MethodPost, "/v1/admin/takedowns", map[string]string{"host": bad, "reason": "a letter"}, nil)
 	look(covered(1))
 	h.operate(http.MethodPost, "/v1/admin/urls/rebuild", nil, nil)
-	look(covered(v.State() + 2)) // what began it anew, and what was built
+	look(covered(v.State() + 2)) // the version that began it again, and the one that was built
 }

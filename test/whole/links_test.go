@@ -21,7 +21,7 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// linkedSite is what the host answers; day 2 has another /b.html.
+// linkedSite serves the host. Its second day has another /b.html.
 type linkedSite struct{ second atomic.Bool }
 
 func (s *linkedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -76,11 +76,12 @@ func TestGraphOfASite(t *testing.T) {
 	second := h.day(t)
 	b := []string{"~/b.html > ~/s.css > link", "~/b.html > ~/ > a", "~/s.css > ~/i.gif > css"}
 	moved := []string{"~/moved > ~/a.html > redirect"}
-	// The edition has what it brought; what stands is all of it, the unchanged pages' links too.
+	// The edition has the links that it brought; the host's archive has all of them, those of
+	// unchanged pages too.
 	h.same(t, second, lines(slices.Concat(b, moved)...))
 	h.same(t, "current", lines(slices.Concat(top, frames, b)...))
 
-	// A page that is taken down takes its links along.
+	// The links of a page are taken down with it.
 	h.Operate(http.MethodPost, "/v1/admin/takedowns", catalog.Tombstone{Host: host, URLPrefix: base + "/b.html", Reason: "asked", By: "alice"}, nil)
 	h.same(t, second, lines(moved[0], "~/s.css > ~/i.gif > css"))
 	h.same(t, "all", lines(slices.Concat(top, frames, moved, []string{"~/s.css > ~/i.gif > css"})...))
@@ -99,7 +100,7 @@ func startGraphs(t *testing.T, web string) *graphs {
 	return &graphs{Service: s, robot: s.Robot("r1", host, web), password: s.Consumer("c1")}
 }
 
-// day has the robot collect and the service publish, and gives the edition's name.
+// day lets the robot collect and the service publish, and returns the edition's name.
 func (h *graphs) day(t *testing.T) string {
 	t.Helper()
 	if err := h.robot.Cycle(t.Context()); err != nil {

@@ -12,7 +12,7 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// sharedSite is one host. It notes when each page was asked for, and by whom.
+// sharedSite is one host. It records when each page was requested, and by which robot.
 type sharedSite struct {
 	pages int
 	body  func(path string, n int) string // nil: a title and links
@@ -45,7 +45,7 @@ func (s *sharedSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pagePath is the path of a page.
+// pagePath returns the path of a page.
 func pagePath(n int) string {
 	if n == 0 {
 		return "/"
@@ -53,7 +53,7 @@ func pagePath(n int) string {
 	return fmt.Sprintf("/%d.html", n)
 }
 
-// visits tells how many of the pages were visited, and how many of those more than once.
+// visits returns how many pages were visited once and how many more often.
 func (s *sharedSite) visits() (once, more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,8 @@ func (s *sharedSite) visits() (once, more int) {
 	return once, more
 }
 
-// gaps counts the requests that came sooner than an interval after the one before, and gives the shortest gap.
+// gaps counts the requests that came sooner than an interval after the previous one, and returns
+// the shortest gap.
 func (s *sharedSite) gaps(interval time.Duration) (requests, early int, least time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *sharedSite) gaps(interval time.Duration) (requests, early int, least ti
 	return len(s.begun), early, least
 }
 
-// sharing is a service and those who work with it.
+// sharing is a service and its robots.
 type sharing struct{ *servicetest.Service }
 
 func newSharing(t *testing.T) *sharing {
@@ -93,7 +94,7 @@ func newSharing(t *testing.T) *sharing {
 	return &sharing{servicetest.Start(t, settings)}
 }
 
-// robot joins one, which works by its settings.
+// robot joins a robot, and returns its settings.
 func (h *sharing) robot(name string, web map[string]string) config.Config {
 	cfg := h.Join(name, web)
 	cfg.Page.Probe = false
@@ -101,7 +102,7 @@ func (h *sharing) robot(name string, web map[string]string) config.Config {
 	return cfg
 }
 
-// quarantined gives the batches that were refused.
+// quarantined returns the batches that were refused.
 func (h *sharing) quarantined() (refused []string) {
 	var list struct {
 		Batches []struct {

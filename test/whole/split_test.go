@@ -15,8 +15,9 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// Two robots share a host's URLs by their hash: every page is visited exactly once, though each
-// knows only what its own pages lead to, and the server is never visited again within the interval.
+// Two robots share a host's URLs by their hash. Every page is visited exactly once, although each
+// robot only finds the links of its own pages, and the server is never visited twice within the
+// interval.
 func TestTwoRobotsShareAHost(t *testing.T) {
 	t.Parallel()
 	interval, pages := 100*time.Millisecond, 20
@@ -36,7 +37,7 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 		cfg.Interval = interval
 		servicetest.Run(t, name, func(ctx context.Context) error { return robotd.Run(ctx, cfg, slog.New(slog.DiscardHandler)) })
 	}
-	// A host that comes before is one robot's at first, who begins with all of it.
+	// At first a host has one robot, which begins with all of it.
 	var robots manager.RobotsResponse
 	testkit.Until(t, "both robots have said that they work by shares", func() bool {
 		h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &robots)
@@ -59,7 +60,7 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 	}
 	requests, early, least := large.gaps(interval)
 	t.Logf("%d requests, %d of them early, shortest gap %v", requests, early, least)
-	if early > requests/10 { // a busy machine may hold up a request that set out in time
+	if early > requests/10 { // a busy machine may delay a request
 		t.Errorf("%d of %d requests came sooner than %v after the one before, one after %v", early, requests, interval, least)
 	}
 	if refused := h.quarantined(); len(refused) > 0 {

@@ -44,7 +44,7 @@ type withdrawer struct {
 	secret string
 	server ed25519.PublicKey
 
-	withdrawn int // events of the feed that say that something went
+	withdrawn int // events of the feed that say that something was removed
 }
 
 func startWithdrawer(t *testing.T) *withdrawer {
@@ -98,7 +98,7 @@ func (h *withdrawer) ask(method, path string, in, out any) *http.Response {
 	return resp
 }
 
-// bring uploads a batch of both hosts by robotd's own uploader, and publishes it.
+// bring uploads a batch of both hosts with robotd's own uploader, and publishes it.
 func (h *withdrawer) bring(n int64) {
 	h.Helper()
 	b := batchtest.Make(h, h.robot, n, batchtest.Site(bad, 4), batchtest.Site(good, 4))
@@ -121,7 +121,7 @@ func (h *withdrawer) bring(n int64) {
 	}
 }
 
-// spool holds the one batch.
+// spool holds the batch.
 type spool struct {
 	b     batch.Spooled
 	ended string
@@ -137,8 +137,8 @@ func (s *spool) Spool() ([]batch.Spooled, error) {
 func (s *spool) Remove(wire.BatchID) error                   { s.ended = "published"; return nil }
 func (s *spool) Quarantine(_ wire.BatchID, why string) error { s.ended = why; return nil }
 
-// tree fetches every file that a reader finds, by FTP, and again by HTTP, with
-// the forms that are not listed. What is compressed is given inflated.
+// tree fetches every file that a reader finds, by FTP, and again by HTTP, with the forms that are
+// not listed. It returns compressed files inflated.
 func (h *withdrawer) tree() map[string]string {
 	h.Helper()
 	conn, err := ftp.Dial(h.addr.Download, ftp.DialWithTimeout(time.Minute))
@@ -185,8 +185,8 @@ func (h *withdrawer) tree() map[string]string {
 	return files
 }
 
-// brought gives a feed's lines without those that say what went: by these a mirror knows what to
-// delete, so they name it, and nothing more of it.
+// brought returns a feed's lines without those that say what was removed. A mirror uses these to
+// delete files, so they name the file, and nothing more of it.
 func (h *withdrawer) brought(feed string) (rest string) {
 	h.Helper()
 	for line := range strings.Lines(feed) {
@@ -229,7 +229,7 @@ func inflated(t testing.TB, data []byte) string {
 	return string(out)
 }
 
-// holding gives the files whose name or text holds a word.
+// holding returns the files whose name or text contains a word.
 func holding(files map[string]string, word string) (names []string) {
 	for name, text := range files {
 		if strings.Contains(name, word) || strings.Contains(text, word) {

@@ -56,7 +56,7 @@ func (s *newsSite) say(words string) {
 	s.words = words
 }
 
-// consumer is who is told.
+// consumer receives the notices.
 type consumer struct {
 	t        *testing.T
 	url      string
@@ -67,7 +67,7 @@ type consumer struct {
 	calls    []call
 }
 
-// call is one of the webhook's calls as it came.
+// call is one call of the webhook.
 type call struct {
 	header http.Header
 	body   []byte
@@ -152,7 +152,7 @@ func TestNoticeOfAChange(t *testing.T) {
 		}
 	}
 
-	// Nothing leads to the page and the form: that they are watched is why they are visited.
+	// No link leads to the page and the form: they are visited because they are watched.
 	for _, wish := range []watch.Wish{{URL: base + "/news.html", Webhook: c.hook.URL}, {URL: base + "/search", Body: "q=crane", Webhook: c.hook.URL}} {
 		if status, text := c.do(http.MethodPost, c.url+"/v1/watches", wish); status != http.StatusCreated {
 			t.Fatalf("%d %s", status, text)
@@ -200,7 +200,7 @@ func TestNoticeOfAChange(t *testing.T) {
 	}
 }
 
-// startWatch begins a service that publishes nothing of itself, a robot with one host, and a
+// startWatch starts a service that publishes only when told to, a robot with one host, and a
 // consumer's account.
 func startWatch(t *testing.T, c *consumer, web string) *robotd.Robot {
 	t.Helper()

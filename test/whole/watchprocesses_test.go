@@ -22,8 +22,8 @@ import (
 	"sheaf/serve/watch"
 )
 
-// TestMain puts what the tests write into memory where there is such a file system: a disk that is nearly full, as a
-// busy machine's may be, takes no uploads.
+// TestMain puts the tests' files into memory if there is such a file system: a disk that is nearly
+// full would accept no uploads.
 func TestMain(m *testing.M) {
 	const memory = "/dev/shm"
 	if st, err := os.Stat(memory); err == nil && st.IsDir() && os.Getenv("TMPDIR") == "" {
@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestThreeChangesInACycle: the installed programs, sheaf and robotd, as processes of their own. A page changes three
-// times while the robot is in one cycle, and each change is told, the publish window being shut all the time. The
-// robot is killed in between and goes on.
+// TestThreeChangesInACycle runs the installed programs, sheaf and robotd, as processes of their
+// own. A page changes three times during one cycle of the robot. Each change is told, although the
+// publish window is shut. The robot is killed in between and continues.
 func TestThreeChangesInACycle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes twenty seconds, mostly waiting")
@@ -107,7 +107,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		t.Fatalf("%d %s", status, text)
 	}
 
-	told := len(c.wait(1)) // that it is new
+	told := len(c.wait(1)) // the page is new
 	change := func() watch.Notice {
 		t.Helper()
 		pages.say(fmt.Sprint("change ", told))
@@ -117,7 +117,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 	}
 	life.Kill()
 	testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
-	change() // this one the next cycle finds: too little is known of the page's ways yet
+	change() // the next cycle finds this one: too little is known yet of how often the page changes
 	cycle := func() (n int64) {
 		t.Helper()
 		testkit.Eventually(t, "the robot tells its cycle", func() error {
@@ -133,7 +133,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		return n
 	}
 	for tries := 1; ; tries++ {
-		before := cycle() // at the first try it has found the change, and most of it is left
+		before := cycle() // at the first attempt it has found the change, and most of it is left
 		if tries > 1 {
 			testkit.Until(t, "a cycle begins", func() bool { return cycle() > before })
 			before = cycle()

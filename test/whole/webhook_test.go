@@ -16,8 +16,8 @@ import (
 
 var script = regexp.MustCompile("(?s)```sh (\\w+\\.sh)\n(.*?)```")
 
-// TestWebhookExamples does what WEBHOOKS.md tells consumers to do, with curl and openssl: a watch begins, its call
-// comes and is found to be the service's, and one that was forged is not.
+// TestWebhookExamples does what WEBHOOKS.md tells consumers to do, with curl and openssl: it begins
+// a watch, receives its call and checks that it is the service's, and rejects a forged one.
 func TestWebhookExamples(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"sh", "curl", "openssl", "od", "tr"} {

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// answer is what the service said to a question, in answers.json.
+// answer is the service's answer to a question, as answers.json has it.
 type answer struct {
 	Who  string          `json:"who"` // account; empty: the operator
 	Path string          `json:"path"`
@@ -27,13 +27,13 @@ func readAnswers(name string) (all []answer, err error) {
 	return all, json.Unmarshal(data, &all)
 }
 
-// passing are the fields that say how things stand now, or depend on what the time is: when a robot
-// was heard of, how much an account has fetched today, for how long a batch has waited, what a
-// watch has found in the last 30 days (older notices are forgotten), which call failed and when it
-// is tried again.
+// passing are the fields that describe the present, or depend on the time: when a robot was last
+// heard of, how much an account has downloaded today, how long a batch has waited, what a watch has
+// found in the last 30 days (older notices are deleted), which call failed and when it is tried
+// again.
 var passing = []string{"seen", "today", "oldest_seconds", "notices", "failing", "webhook_stopped"}
 
-// lasting takes the passing fields out of an answer.
+// lasting removes the passing fields from an answer.
 func lasting(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -51,7 +51,7 @@ func lasting(v any) any {
 	return v
 }
 
-// ask puts a question and gives the answer as answers.json keeps it.
+// ask asks a question and returns the answer as answers.json keeps it.
 func (h *installation) ask(who, path string) answer {
 	h.Helper()
 	data := h.get(who, path)
@@ -67,7 +67,7 @@ func (h *installation) ask(who, path string) answer {
 	return a
 }
 
-// sameAnswers asks again what was asked of yesterday's program.
+// sameAnswers asks again what the old program was asked.
 func (h *installation) sameAnswers(want []answer) {
 	h.Helper()
 	for _, w := range want {
@@ -87,8 +87,8 @@ func (h *installation) sameAnswers(want []answer) {
 	}
 }
 
-// differences tells where an answer is not what it was. Fields that it did not have are none:
-// clients pass over them.
+// differences returns where an answer is not what it was. New fields are no difference: clients
+// ignore them.
 func differences(at string, is, was any) (all []string) {
 	switch was := was.(type) {
 	case map[string]any:

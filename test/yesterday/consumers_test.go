@@ -25,26 +25,26 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// file is one line of consumers.txt: what a consumer gets.
+// file is one line of consumers.txt: a file that a consumer gets.
 type file struct {
 	sha256   string
-	size     int64     // -1: may change, as the service compresses it when it is asked
-	modified time.Time // zero: is not told
+	size     int64     // -1: may change, because the service compresses the file when it is asked
+	modified time.Time // zero: not told
 	etag     string    // -: may change with the size
 	way      way
 	path     string // in the tree, or on the server
 }
 
-// way says how a file is had.
+// way says how a file can be fetched.
 type way string
 
 const (
 	listed way = "listed" // by FTP and under /pub/ by HTTP, and directories list it
-	named  way = "named"  // the same for who asks by name
+	named  way = "named"  // the same, but only by its name
 	byHTTP way = "http"   // by HTTP only; the path is the server's
 )
 
-// url is the path on the HTTP server.
+// url returns the path on the HTTP server.
 func (f *file) url() string {
 	if f.way == byHTTP {
 		return f.path
@@ -85,18 +85,18 @@ func readConsumers(name string) ([]file, error) {
 	return all, nil
 }
 
-// leftOut reports whether a file is no matter of yesterday's data. /README is the program's own
-// text; /feed/LATEST names the catalog's version, which rises whenever the program merges (what it
-// points at is in the answers).
+// leftOut reports whether a file is not compared. /README is the program's own text. /feed/LATEST
+// names the catalog's version, which rises whenever the program merges; the answers have what it
+// points at.
 func leftOut(name string) bool { return name == "/README" || name == "/feed/LATEST" }
 
 // recompressed reports whether the service compresses a file, or a part of it, when it is asked.
-// Another version of the compressor may write its bytes otherwise.
+// Another version of the compressor may write other bytes.
 func recompressed(name string) bool {
 	return path.Base(name) == "ls-lR.gz" || strings.HasPrefix(name, "/feed/") || strings.HasSuffix(name, ".wacz")
 }
 
-// essence gives of a file what must never change: all of it, or what is compressed in it.
+// essence returns what must never change of a file: all of it, or what is compressed in it.
 func essence(name string, data []byte) ([]byte, error) {
 	switch {
 	case !recompressed(name):
@@ -115,8 +115,8 @@ func inflated(data []byte) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// unzipped gives the records, the index and the pages of a WACZ, without the two files that tell
-// the sizes of the compressed index.
+// unzipped returns the records, the index and the pages of a WACZ, without the two files that
+// contain the sizes of the compressed index.
 func unzipped(data []byte) ([]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -143,7 +143,7 @@ func unzipped(data []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// got fills in what came of a file.
+// got fills in what was received of a file.
 func (f *file) got(data []byte) error {
 	text, err := essence(f.path, data)
 	if err != nil {
@@ -157,7 +157,7 @@ func (f *file) got(data []byte) error {
 	return nil
 }
 
-// fetchHTTP fetches a file by HTTP; ok is false where it is not there.
+// fetchHTTP fetches a file by HTTP. ok is false if it is not there.
 func (h *installation) fetchHTTP(ctx context.Context, f file) (got file, ok bool, err error) {
 	resp, data, err := h.do(ctx, reader, http.MethodGet, f.url(), nil)
 	switch {
@@ -180,7 +180,7 @@ func (h *installation) fetchHTTP(ctx context.Context, f file) (got file, ok bool
 	return f, true, f.got(data)
 }
 
-// fetchFTP fetches a file by FTP, which tells no ETag.
+// fetchFTP fetches a file by FTP, which has no ETag.
 func fetchFTP(conn *ftp.ServerConn, f file) (got file, err error) {
 	r, err := conn.Retr(f.path)
 	if err != nil {
@@ -259,8 +259,8 @@ func (h *installation) overFTP(ctx context.Context, who string, f func(*ftp.Serv
 	return f(conn)
 }
 
-// walk gives the files that an account finds by FTP, in the order of the listings, with their sizes
-// and times.
+// walk returns the files that an account finds by FTP, in the order of the listings, with their
+// sizes and times.
 func (h *installation) walk(who string) (files []file) {
 	h.Helper()
 	testkit.Must(h, h.overFTP(h.Context(), who, func(conn *ftp.ServerConn) error {
@@ -288,7 +288,7 @@ func (h *installation) walk(who string) (files []file) {
 	return files
 }
 
-// sameListing compares what directories list with what they did.
+// sameListing compares what directories list with what they listed.
 func (h *installation) sameListing(want []file, changed map[string]bool) {
 	h.Helper()
 	text := func(files []file) string {
@@ -309,7 +309,7 @@ func (h *installation) sameListing(want []file, changed map[string]bool) {
 	}
 }
 
-// readChanged reads which files consumers get otherwise, on purpose, since a fixture was written.
+// readChanged reads which files have changed on purpose since a fixture was written.
 func readChanged(name string) (map[string]bool, error) {
 	text, err := os.ReadFile(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

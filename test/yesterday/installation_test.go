@@ -28,12 +28,11 @@ import (
 	"sheaf/test/servicetest"
 )
 
-// names leads from the services' names, with a port, to the addresses at which they listen. A
-// fixture's robots know their service by name: an upload that was begun is at that name, and goes
-// on there.
+// names maps the services' names, with a port, to the addresses at which they listen. A fixture's
+// robots know their service by name: an interrupted upload is at that name, and continues there.
 var names sync.Map
 
-// TestMain lets the names lead to loopback, and asks no name server and no proxy.
+// TestMain lets the names lead to loopback, and uses neither name server nor proxy.
 func TestMain(m *testing.M) {
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("these tests ask no name server")
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// installation is a data directory with the folders of its robots, in use: the service runs, the robots
+// installation is a data directory with the folders of its robots. The service runs, and the robots
 // can be opened.
 type installation struct {
 	*testing.T
@@ -60,17 +59,18 @@ type installation struct {
 	client  *http.Client
 }
 
-// hostOf is the name of the service of a fixture.
+// hostOf returns the name of the service of a fixture.
 func hostOf(fixture string) string { return "archive-" + fixture + ".example.jp" }
 
-// settings are those of the service: of the fixture when it was made, and of today's program that opens it.
+// settings returns the service's settings: when the fixture was made, and when today's program
+// opens it.
 func settings(dir, name string) map[string]any {
 	all := servicetest.Quiet()
 	maps.Copy(all, map[string]any{
 		"watch.private_webhooks": true, // one watch calls a port of loopback where nobody listens
 		"data":                   filepath.Join(dir, "service"), "http.public": "http://" + name, "zone": "Asia/Tokyo",
 		"packs.below": "8KiB", "hosts.suffixes": []string{"ac.jp"},
-		"balance.lease": "0s", // yesterday's robots have been silent for long
+		"balance.lease": "0s", // the robots of a fixture have been silent for long
 		"uploads.full":  100, "uploads.drained": 100,
 	})
 	return all
@@ -94,12 +94,12 @@ func live(t *testing.T, dir, fixture string, day int) *installation {
 // url is the service's.
 func (h *installation) url() string { return "http://" + h.name }
 
-// robot gives the settings of one of its robots.
+// robot returns the settings of one of its robots.
 func (h *installation) robot(name string) config.Config {
 	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(h.dir, "robots", name), "https://robots.example.ac.jp/"
 	cfg.Once, cfg.Interval, cfg.Window, cfg.Adapt.Max = true, time.Millisecond, "always", 0
-	cfg.Express = 0                            // what is watched comes with the other pages, so that the editions are counted
+	cfg.Express = 0                            // watched pages come with the other pages, so that the editions can be counted
 	cfg.Page.Full = 100 * 365 * 24 * time.Hour // by default every page is taken in full after 30 days
 	cfg.Disk.Free, cfg.Tap.Socket = 0, "none"
 	cfg.Network.Hosts, cfg.Network.AllowPrivate = h.web.hosts(), true
@@ -119,20 +119,20 @@ func (h *installation) open(name string) *robotd.Robot {
 	return r
 }
 
-// Robots. The first two are real; what the third sends is made up.
+// Robots. The first two are real; what the third sends is made by the test.
 const (
 	first  = "waseda" // uploads by HTTP
 	second = "jaist"  // uploads by FTP
 	third  = "etl"
 )
 
-// until waits for something to come about.
+// until waits for a condition.
 func (h *installation) until(what string, done func() bool) {
 	h.Helper()
 	testkit.Until(h.T, what, done)
 }
 
-// batches lists the batches that the service knows, in some states.
+// batches returns the batches that the service knows, in some states.
 func (h *installation) batches(states ...wire.State) (found []ledger.Batch) {
 	h.Helper()
 	var list struct {
@@ -142,8 +142,8 @@ func (h *installation) batches(states ...wire.State) (found []ledger.Batch) {
 	return slices.DeleteFunc(list.Batches, func(b ledger.Batch) bool { return !slices.Contains(states, b.State) })
 }
 
-// publish waits until n batches can be published, and publishes them while the robots upload. It gives
-// the edition's name.
+// publish waits until n batches can be published, and publishes them while the robots upload. It
+// returns the edition's name.
 func (h *installation) publish(n int, robots ...*robotd.Robot) string {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
@@ -165,7 +165,7 @@ func (h *installation) publish(n int, robots ...*robotd.Robot) string {
 	return done.Edition
 }
 
-// fsck reads and verifies everything that is published.
+// fsck checks all that is published.
 func (h *installation) fsck(when string) {
 	h.Helper()
 	fsck(h.T, h.dir, h.name, when)
@@ -185,7 +185,7 @@ func fsck(t *testing.T, dir, name, when string) {
 	}
 }
 
-// do asks the service over HTTP as an account, or as the operator where there is no name.
+// do sends a request as an account, or as the operator if who is empty.
 func (h *installation) do(ctx context.Context, who, method, path string, body io.Reader) (*http.Response, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, h.url()+path, body)
 	if err != nil {
@@ -205,7 +205,7 @@ func (h *installation) do(ctx context.Context, who, method, path string, body io
 	return resp, data, err
 }
 
-// get asks for what must be there.
+// get returns a file that must be there.
 func (h *installation) get(who, path string) []byte {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodGet, path, nil)
@@ -228,5 +228,5 @@ const (
 	student      = "alice"  // sees some, at some hours, slowly
 )
 
-// password is the one of an account. It is for tests alone, as every secret of a fixture.
+// password returns an account's password. Like every secret of a fixture, it is only for tests.
 func password(who string) string { return "for tests alone: " + who }

@@ -17,7 +17,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// pack makes a tar.gz of a directory that tells nothing of the machine: all is root's, and of one time.
+// pack makes a tar.gz of a directory, without anything of the machine: all files are root's, and of
+// one time.
 func pack(dir string) (_ []byte, err error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -62,7 +63,8 @@ func pack(dir string) (_ []byte, err error) {
 	return out.Bytes(), nil
 }
 
-// unpack puts a fixture's data directory and its robots' folders into a directory of the test's own.
+// unpack unpacks a fixture's data directory and its robots' folders into a directory of the test's
+// own.
 func unpack(t testing.TB, name string) (dir string) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -90,8 +92,8 @@ func unpack(t testing.TB, name string) (dir string) {
 
 var touched = regexp.MustCompile(`"touched":"[^"]*"`)
 
-// touch makes the uploads that were begun look as if they had been a moment ago. What nobody goes
-// on with for two weeks is cleared away, and a fixture is older than that for most of its life.
+// touch makes the interrupted uploads look recent. Uploads that stand still for two weeks are
+// deleted, and a fixture is usually older.
 func touch(t testing.TB, dir string) {
 	t.Helper()
 	notes, err := filepath.Glob(filepath.Join(dir, "service", "buffers", "receive", "*.info"))

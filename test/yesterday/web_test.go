@@ -19,15 +19,15 @@ import (
 
 // The hosts of the web that the robots collect.
 const (
-	river  = "www.kawa.example.ac.jp"  // its first day is an object of its own; most others share packs
+	river  = "www.kawa.example.ac.jp"  // its first day is an object of its own; most others are in packs
 	letter = "www.moji.example.jp"     // pages in Shift_JIS and EUC-JP
 	tinyA  = "a.chiisai.example.jp"    // never changes
 	tinyB  = "b.chiisai.example.jp"    // its first edition is taken down
-	down   = "www.kieta.example.jp"    // taken down; its first day is an object of its own, the second lies in a pack
-	part   = "www.ichibu.example.jp"   // of which one directory is taken down
-	back   = "www.modotta.example.jp"  // taken down, and that lifted
+	down   = "www.kieta.example.jp"    // taken down; its first day is an object of its own, the second is in a pack
+	part   = "www.ichibu.example.jp"   // one directory of it is taken down
+	back   = "www.modotta.example.jp"  // taken down, and restored
 	long   = "www.nagai.example.ac.jp" // the robot is stopped in the middle of it
-	beyond = "www.soto.example.jp"     // is linked, and nobody collects it
+	beyond = "www.soto.example.jp"     // is linked, and not collected
 
 	longPages = 12
 )
@@ -44,17 +44,17 @@ const (
 type page struct {
 	media string
 	body  string
-	tag   bool   // the server names an ETag, and answers 304 to who knows it
+	tag   bool   // the server sends an ETag, and answers 304 to requests with it
 	moved string // where it redirects to
 }
 
-// form is a form's answer: where its fields are sent, with the fields behind it.
+// form is the answer to a form: the URL to which its fields are sent, with the fields behind it.
 const form = river + "/search?__wb_method=POST&" + fields
 
 const fields = "q=bridge"
 
-// pages is the web on a day, by host and path. The fixtures are made of it, and their robots come back
-// to it: hosts, pages and days may be added, but none may be changed.
+// pages returns the web on a day, by host and path. The fixtures are made of it, and their robots
+// come back to it: hosts, pages and days may be added, but none may be changed.
 func pages(day int) map[string]page {
 	from := func(first int, before, after string) string {
 		if day < first {
@@ -110,7 +110,7 @@ func pages(day int) map[string]page {
 	return m
 }
 
-// changes counts how often a page became another, or new, from one day to a later one.
+// changes counts how often a page was changed or new from one day to a later one.
 func changes(at string, from, to int) (n int) {
 	for day := from + 1; day <= to; day++ {
 		if p, ok := pages(day)[at]; ok && p.body != pages(day - 1)[at].body {
@@ -120,7 +120,7 @@ func changes(at string, from, to int) (n int) {
 	return n
 }
 
-// noise gives bytes that cannot be compressed: the same each time.
+// noise returns bytes that cannot be compressed, the same each time.
 func noise(n int) string {
 	r := rand.New(rand.NewPCG(1999, 11))
 	b := make([]byte, n)
@@ -144,7 +144,7 @@ type web struct {
 
 	mu      sync.Mutex // guards all below
 	day     int
-	left    int           // requests of host long that are answered before the rest waits; negative: all
+	left    int           // requests of host long that are answered before the others wait; negative: all
 	waiting chan struct{} // closed when one waits
 	release chan struct{}
 }
@@ -162,7 +162,7 @@ func newWeb(t testing.TB, day int) *web {
 	return w
 }
 
-// hosts gives the hosts' addresses as robots' settings take them.
+// hosts returns the hosts' addresses as robots' settings take them.
 func (w *web) hosts() map[string]string {
 	at := make(map[string]string)
 	for place := range pages(today) {
@@ -178,8 +178,8 @@ func (w *web) setDay(day int) {
 	w.day = day
 }
 
-// holdLong lets n requests of host long pass. Those after them wait until release is called; waiting is
-// closed when the first does.
+// holdLong lets n requests of host long pass. Later ones wait until release is called. waiting is
+// closed when the first one waits.
 func (w *web) holdLong(n int) (waiting <-chan struct{}, release func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +192,7 @@ func (w *web) holdLong(n int) (waiting <-chan struct{}, release func()) {
 	})
 }
 
-// enter tells which day it is, and what to wait for before the answer.
+// enter returns the day, and what to wait for before the answer.
 func (w *web) enter(host string) (day int, wait <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +222,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	at := r.Host + r.URL.Path
 	if r.Method == http.MethodPost {
-		sent, _ := io.ReadAll(r.Body) // what does not come whole finds no page
+		sent, _ := io.ReadAll(r.Body) // if it is not whole, no page matches
 		at += "?__wb_method=POST&" + string(sent)
 	}
 	p, ok := pages(day)[at]

@@ -44,10 +44,10 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestWrite makes a fixture by the program as it is now. SHEAF_TEST_WRITE_FIXTURE=2027-01-31 makes
-// it testdata/2027-01-31, which must not be there yet. With SHEAF_TEST_FULL=1, and in CI, one is
-// made in a directory of the test's own and opened, so that this still works when the next fixture
-// is wanted.
+// TestWrite makes a fixture with the program as it is now. SHEAF_TEST_WRITE_FIXTURE=2027-01-31
+// makes it testdata/2027-01-31, which must not exist yet. With SHEAF_TEST_FULL=1, and in CI, it
+// makes one in a temporary directory and opens it, so that this still works when the next fixture
+// is needed.
 func TestWrite(t *testing.T) {
 	to := filepath.Join("testdata", os.Getenv("SHEAF_TEST_WRITE_FIXTURE"))
 	switch {
@@ -70,13 +70,13 @@ func TestWrite(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, os.MkdirAll(to, 0o755))
 	testkit.Must(t, os.WriteFile(filepath.Join(to, dataFile), data, 0o644))
-	t.Run("consume", func(t *testing.T) { consume(t, to) }) // of a copy, as it leaves its marks
+	t.Run("consume", func(t *testing.T) { consume(t, to) }) // on a copy, because it leaves traces
 	if !t.Failed() {
 		t.Run("open", func(t *testing.T) { reopen(t, to) })
 	}
 }
 
-// liveThrough fills a data directory and robots' folders with two days and what belongs to a third.
+// liveThrough fills a data directory and robots' folders with two days and a part of a third.
 func liveThrough(t *testing.T, dir, fixture string) {
 	testkit.Must(t, os.Mkdir(filepath.Join(dir, "robots"), 0o755))
 	h := live(t, dir, fixture, firstDay)
@@ -120,7 +120,7 @@ func liveThrough(t *testing.T, dir, fixture string) {
 	h.stopInTheMiddle(two)
 }
 
-// makeAccounts makes an account that sees everything, and one that is bound in every way.
+// makeAccounts makes an account that sees everything, and one with every kind of limit.
 func (h *installation) makeAccounts() {
 	hours, err := window.Parse("Mon-Fri 09:00-18:00 Asia/Tokyo")
 	testkit.Must(h, err)
@@ -134,7 +134,7 @@ func (h *installation) makeAccounts() {
 	}
 }
 
-// admit lets the robots join, and gives each of the two real ones its hosts.
+// admit lets the robots join, and gives the two real ones their hosts.
 func (h *installation) admit() (one, two *robotd.Robot) {
 	var open []*robotd.Robot
 	for n, name := range []string{first, second} {
@@ -169,8 +169,8 @@ func (h *installation) admit() (one, two *robotd.Robot) {
 	return open[0], open[1]
 }
 
-// watch makes the watches of a page, of a form and of a host. The last calls a webhook where nobody
-// may be called.
+// watch makes watches of a page, of a form and of a host. The last one calls a webhook at an
+// address where calls are forbidden.
 func (h *installation) watch() {
 	for _, wish := range []watch.Wish{{URL: "http://" + river + "/b.html"}, {URL: "http://" + river + "/search", Body: fields}, {Host: long, Webhook: "http://127.0.0.1:9/hook"}} {
 		body, err := json.Marshal(wish)
@@ -179,7 +179,7 @@ func (h *installation) watch() {
 	}
 }
 
-// post sends what must be answered with a status.
+// post sends a request that must be answered with a status.
 func (h *installation) post(who, path string, body []byte, status int, out any) {
 	h.Helper()
 	resp, data, err := h.do(h.Context(), who, http.MethodPost, path, bytes.NewReader(body))
@@ -204,12 +204,12 @@ func (h *installation) takeDown(act string, t catalog.Tombstone) {
 	h.service.Operate(http.MethodPost, "/v1/admin/takedowns"+act, t, nil)
 }
 
-// nextSecond waits until what comes has another time, in whole seconds, than what was.
+// nextSecond waits for the next whole second, so that new times differ from earlier ones.
 func (h *installation) nextSecond() {
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 }
 
-// importFile imports another program's file.
+// importFile imports a file of another program.
 func (h *installation) importFile(name string, data []byte, hosts string) {
 	h.Helper()
 	var body bytes.Buffer
@@ -231,8 +231,8 @@ func (h *installation) importFile(name string, data []byte, hosts string) {
 	}
 }
 
-// warcFile is a crawl by another program: every kind of record, one of them a request, which is
-// kept beside the pages.
+// warcFile returns a crawl by another program: every kind of record, one of them a request, which
+// is kept beside the pages.
 func warcFile() []byte {
 	var out bytes.Buffer
 	record := func(kind, url, fields, block string) {
@@ -258,7 +258,7 @@ func warcFile() []byte {
 	return out.Bytes()
 }
 
-// treeFile is what robots of old sent: pages as files, a directory a host.
+// treeFile returns what old robots sent: pages as files, a directory for each host.
 func treeFile() []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
@@ -272,7 +272,7 @@ func treeFile() []byte {
 	return out.Bytes()
 }
 
-// madeUp brings two batches of a robot that has no hosts: one stays in quarantine; the other is
+// madeUp sends two batches of a robot that has no hosts. One stays in quarantine; the other is
 // released, and waits to be published.
 func (h *installation) madeUp() {
 	h.Helper()
@@ -316,7 +316,7 @@ func (h *installation) download(edition string) {
 	}))
 }
 
-// gather has a query answered in the background.
+// gather starts a query in the background.
 func (h *installation) gather() {
 	h.Helper()
 	var job api.JobStatus
@@ -327,7 +327,7 @@ func (h *installation) gather() {
 	})
 }
 
-// rest waits until the service has nothing to do of itself: notices are written, transfers noted,
+// rest waits until the service has nothing left to do: notices are written, transfers recorded,
 // runs merged, and the URL index is up to date.
 func (h *installation) rest() {
 	h.Helper()
@@ -377,7 +377,7 @@ func (h *installation) rest() {
 	})
 }
 
-// errHalf breaks an upload off.
+// errHalf interrupts an upload.
 var errHalf = errors.New("the line broke")
 
 // halfway sends one half of every batch.
@@ -395,8 +395,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errHalf }
 
-// sendHalf begins to upload the batch that lies in the first robot's spool, as the robot does, and
-// breaks off.
+// sendHalf begins to upload the batch in the first robot's spool, as the robot does, and is
+// interrupted.
 func (h *installation) sendHalf() {
 	h.Helper()
 	var id wire.JoinResponse
@@ -435,7 +435,7 @@ func (h *installation) readJSON(name string, v any) {
 	testkit.Must(h, json.Unmarshal(data, v))
 }
 
-// stopInTheMiddle stops a robot when it has some pages of its cycle, and lacks others.
+// stopInTheMiddle stops a robot when it has some pages of its cycle but not all.
 func (h *installation) stopInTheMiddle(r *robotd.Robot) {
 	h.Helper()
 	waiting, release := h.web.holdLong(longPages / 2)
@@ -454,7 +454,8 @@ func (h *installation) stopInTheMiddle(r *robotd.Robot) {
 	}
 }
 
-// tellsNothing checks that nothing of this machine, such as its name or a directory, is in the files.
+// tellsNothing checks that the files contain nothing of this machine, such as its name or a
+// directory.
 func tellsNothing(t *testing.T, dir string) {
 	var words []string
 	host, err := os.Hostname()
@@ -482,7 +483,7 @@ func tellsNothing(t *testing.T, dir string) {
 	}))
 }
 
-// consume writes down what consumers get of a fixture, and what the service answers.
+// consume records what consumers get of a fixture, and what the service answers.
 func consume(t *testing.T, fixture string) {
 	dir := unpack(t, filepath.Join(fixture, dataFile))
 	h := live(t, dir, filepath.Base(fixture), today)
@@ -507,7 +508,7 @@ func consume(t *testing.T, fixture string) {
 	testkit.Must(t, os.WriteFile(filepath.Join(fixture, consumersFile), lines, 0o644))
 }
 
-// questions are put to the service: by whom, and which.
+// questions returns the accounts and paths of the questions to the service.
 func (h *installation) questions() [][2]string {
 	page := "http://" + river + "/b.html"
 	all := [][2]string{
@@ -528,11 +529,11 @@ func (h *installation) questions() [][2]string {
 	return all
 }
 
-// unlisted are the endings of a host's files that directories do not list, or not always.
+// unlisted are the suffixes of a host's files that directories do not list, or not always.
 var unlisted = []string{".members.tar.gz", ".cdxj", ".wacz", ".links.gz", ".others.warc.gz"}
 
-// everything is what there may be for a consumer: what is listed, what is there by name, and what
-// is had by HTTP only.
+// everything returns all files for a consumer: those that are listed, those that are found by name,
+// and those by HTTP only.
 func (h *installation) everything() (files []file) {
 	h.Helper()
 	files = h.walk(reader)
@@ -575,7 +576,7 @@ func (h *installation) everything() (files []file) {
 	return files
 }
 
-// placeOf is where a host's files lie.
+// placeOf returns the path of a host's files.
 func placeOf(host string) string { return "/" + archive.HostPath(host) }
 
 // exists reports whether a file is there.

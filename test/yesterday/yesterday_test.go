@@ -1,7 +1,7 @@
-// Package yesterday opens data directories that former versions of the program wrote, with today's:
-// a consumer gets the same files with the same bytes, and a robot goes on where it was. Each
-// fixture is a folder of testdata; testdata/README.md tells what is in it and how the next one is
-// made.
+// Package yesterday opens data directories that former versions of the program wrote with today's
+// program. A consumer gets the same files with the same bytes, and a robot continues where it was.
+// Each fixture is a folder of testdata; testdata/README.md says what is in it and how to make the
+// next one.
 package yesterday
 
 import (
@@ -41,10 +41,11 @@ const (
 	dataFile      = "data.tar.gz"   // the service's data directory and its robots' folders
 	consumersFile = "consumers.txt" // what consumers got of the program that wrote it
 	answersFile   = "answers.json"  // what it answered
-	changedFile   = "changed.txt"   // files that are otherwise on purpose since; may be missing
+	changedFile   = "changed.txt"   // files that have changed on purpose since; may be missing
 )
 
-// reopen opens a fixture with today's program, as consumers, operators and robots meet it.
+// reopen opens a fixture with today's program, and checks what consumers, operators and robots
+// find.
 func reopen(t *testing.T, fixture string) {
 	files, err := readConsumers(filepath.Join(fixture, consumersFile))
 	testkit.Must(t, err)
@@ -58,12 +59,12 @@ func reopen(t *testing.T, fixture string) {
 	fsck(t, dir, hostOf(name), "before the service ran")
 
 	h := live(t, dir, name, today)
-	h.sameAnswers(answers) // first: they tell of transfers, too
+	h.sameAnswers(answers) // first, because they also count transfers
 	h.sameListing(files, changed)
 	h.compare("as it was", files)
 	h.studentsScope()
 	if t.Failed() {
-		return // what follows would only fail for the same reasons
+		return // the rest would only fail for the same reasons
 	}
 
 	before := h.editions()
@@ -74,7 +75,7 @@ func reopen(t *testing.T, fixture string) {
 	h.watchesGoOn(edition)
 }
 
-// editions are the names of those that are published.
+// editions returns the names of the published editions.
 func (h *installation) editions() (published []string) {
 	h.Helper()
 	var list api.EditionList
@@ -85,15 +86,15 @@ func (h *installation) editions() (published []string) {
 	return published
 }
 
-// ofEditions reports whether a file belongs to one of the editions, or is a stored page. What is
-// published later changes neither.
+// ofEditions reports whether a file belongs to one of the editions, or is a stored page. Later
+// publications change neither.
 func ofEditions(f file, editions []string) bool {
 	return slices.ContainsFunc(editions, func(e string) bool {
 		return strings.HasPrefix(f.path, "/editions/"+e+"/") || strings.HasPrefix(f.path[strings.LastIndexByte(f.path, '/')+1:], e+".") || strings.HasPrefix(f.path, "/web/")
 	})
 }
 
-// studentsScope checks that the account that may see some hosts sees these and no others.
+// studentsScope checks that the account with limits sees its hosts and no others.
 func (h *installation) studentsScope() {
 	h.Helper()
 	seen := map[string]bool{}
@@ -108,7 +109,7 @@ func (h *installation) studentsScope() {
 	}
 }
 
-// goOn lets the robots do a cycle more, and the operator publish what they bring and what has waited.
+// goOn lets the robots do one more cycle, and publishes what they bring and what has waited.
 func (h *installation) goOn() (edition string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), testkit.Patience)
@@ -121,11 +122,11 @@ func (h *installation) goOn() (edition string) {
 	testkit.Must(h, one.Cycle(ctx))
 	testkit.Must(h, two.Cycle(ctx))
 	// The first robot has the batch in its spool and today's, the second one the batch of the cycle
-	// that it was stopped in.
+	// in which it was stopped.
 	return h.publish(waiting+3, one, two)
 }
 
-// cdxLine is what is asked of an index line.
+// cdxLine has the compared fields of an index line.
 type cdxLine struct {
 	URL      string `json:"url"`
 	MIME     string `json:"mime"`
@@ -133,9 +134,8 @@ type cdxLine struct {
 	Filename string `json:"filename"`
 }
 
-// thirdEdition compares what the robots brought with what the web shows. There must be a version of
-// a page for each of its changes that they had not seen, and a revisit for each visit that found no
-// change.
+// thirdEdition compares what the robots brought with the web. There must be a version of a page for
+// each change that they had not seen, and a revisit for each visit that found no change.
 func (h *installation) thirdEdition(edition string) {
 	h.Helper()
 	full, again := map[string]int{}, map[string]int{}
@@ -157,7 +157,7 @@ func (h *installation) thirdEdition(edition string) {
 			visits = 1
 		}
 		if host == down || strings.HasPrefix(place, part+"/secret/") || p.moved != "" {
-			visits, wanted = 0, 0 // what is taken down is not found, whoever brings it
+			visits, wanted = 0, 0 // what is taken down is not found, by whichever robot
 		}
 		if full[place] != wanted || again[place] != visits-wanted {
 			h.Errorf("edition %s has %d versions and %d revisits of %s, want %d and %d", edition, full[place], again[place], place, wanted, visits-wanted)
@@ -171,7 +171,7 @@ func (h *installation) thirdEdition(edition string) {
 	h.resumed()
 }
 
-// records gives the index lines of all that the reader sees.
+// records returns the index lines of all that the reader sees.
 func (h *installation) records() (lines []cdxLine) {
 	h.Helper()
 	for line := range strings.Lines(string(h.get(reader, "/v1/cdx?output=ndjson&fl=url,mime,status,filename"))) {
@@ -182,7 +182,7 @@ func (h *installation) records() (lines []cdxLine) {
 	return lines
 }
 
-// newest is the time of a page's newest version, or visit.
+// newest returns the time of a page's newest version or visit.
 func (h *installation) newest(url string) string {
 	h.Helper()
 	var l struct{ Timestamp string }
@@ -190,7 +190,7 @@ func (h *installation) newest(url string) string {
 	return l.Timestamp
 }
 
-// resumed checks that the robot went on with the upload that it had begun yesterday: every byte of
+// resumed checks that the robot continued the upload that the old program had begun: every byte of
 // its batches came once.
 func (h *installation) resumed() {
 	h.Helper()
@@ -218,7 +218,7 @@ func (h *installation) resumed() {
 	}
 }
 
-// watchesGoOn checks that each watch finds the one change that the edition brought of its pages.
+// watchesGoOn checks that each watch finds the one change of its pages in the edition.
 func (h *installation) watchesGoOn(edition string) {
 	h.Helper()
 	var list watch.WatchList
