@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/jlaffaye/ftp"
+	jlaffaye "github.com/jlaffaye/ftp"
 
 	"sheaf/internal/testkit"
 )
@@ -33,13 +33,13 @@ func wantTime(t *testing.T, name string) {
 	}
 }
 
-func tree() (*memory, string) {
+func sampleTree() (*memory, string) {
 	big := strings.Repeat("0123456789abcdef", 100_000)
 	return newMemory(map[string]string{"/jp/ac/a.tar.gz": big, "/jp/ac/日本 語.txt": "text", "/jp/README": "read me\n"}), big
 }
 
 func TestCurl(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	m.files["/half"] = []byte(big[:5000])
 	r, dir := start(t, m, nil), t.TempDir()
 	url := "ftp://alice:secret@" + r.addr
@@ -64,7 +64,7 @@ func TestCurl(t *testing.T) {
 }
 
 func TestWget(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	r, dir := start(t, m, nil), t.TempDir()
 	testkit.Run(t, dir, "wget", "-q", "-r", "-nH", "ftp://alice:secret@"+r.addr+"/jp/")
 	wantFile(t, dir+"/jp/ac/a.tar.gz", big)
@@ -77,7 +77,7 @@ func TestWget(t *testing.T) {
 }
 
 func TestLftp(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	r, dir := start(t, m, nil), t.TempDir()
 	testkit.Run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
 		"set net:max-retries 1; mirror /jp got; put -O /up got/ac/a.tar.gz; bye")
@@ -90,7 +90,7 @@ func TestLftp(t *testing.T) {
 }
 
 func TestPython(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	config, _ := certificate(t)
 	r, dir := start(t, m, func(c *Config) { c.TLS, c.RequireTLS = config, true }), t.TempDir()
 	host, port, _ := net.SplitHostPort(r.addr)
@@ -114,15 +114,15 @@ f.quit()
 }
 
 func TestGoClient(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	config, pool := certificate(t)
 	r := start(t, m, func(c *Config) { c.TLS = config })
-	for name, option := range map[string]client.DialOption{
-		"plain": client.DialWithTimeout(10 * time.Second),
-		"TLS":   client.DialWithExplicitTLS(&tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}),
+	for name, option := range map[string]jlaffaye.DialOption{
+		"plain": jlaffaye.DialWithTimeout(10 * time.Second),
+		"TLS":   jlaffaye.DialWithExplicitTLS(&tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := client.Dial(r.addr, option)
+			c, err := jlaffaye.Dial(r.addr, option)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +159,7 @@ func TestGoClient(t *testing.T) {
 
 // TestTLS talks TLS by hand: what curl checks, and what must not be.
 func TestTLS(t *testing.T) {
-	m, big := tree()
+	m, big := sampleTree()
 	config, pool := certificate(t)
 	r, dir := start(t, m, func(c *Config) { c.TLS, c.RequireTLS = config, true }), t.TempDir()
 

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"maps"
 	"runtime/debug"
 	"strings"
 
@@ -11,84 +12,95 @@ import (
 type command struct {
 	login bool // only after a login
 	arg   bool // needs an argument
-	run   func(c *conn, arg string)
+	run   func(c *client, arg string)
 }
 
 // IsExtend is asked for goftp's FEAT, which is replaced.
 func (command) IsExtend() bool { return false }
 
-// RequireParam is false: goftp would refuse with 553, where 501 is due.
+// RequireParam is false: goftp would refuse with 553 where 501 is due.
 func (command) RequireParam() bool { return false }
 
-// RequireAuth makes goftp refuse with 530 before the login.
-func (k command) RequireAuth() bool { return k.login }
+// RequireAuth is false: goftp does not know of the login.
+func (command) RequireAuth() bool { return false }
 
-// Execute runs the command. A panic is logged and answered: goftp would recover
-// it too, but leave the client waiting.
+// Execute runs the command. It logs and answers a panic: goftp would recover from it too, but leave
+// the client waiting.
 func (k command) Execute(s *goftp.Session, arg string) {
-	c := connOf(s)
-	c.goftp = s
+	c := clientOf(s)
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("ftp: command crashed", "panic", p, "stack", string(debug.Stack()))
-			c.reply(451, "Local error; try again later")
+			c.dialogue.log.Error("ftp: command crashed", "panic", p, "stack", string(debug.Stack()))
+			c.dialogue.reply(451, "Local error; try again later")
 		}
 	}()
-	if k.arg && arg == "" {
-		c.reply(501, "The command needs an argument")
-		return
+	switch {
+	case k.login && c.tree.session == nil:
+		c.dialogue.reply(530, "Log in first")
+	case k.arg && arg == "":
+		c.dialogue.reply(501, "The command needs an argument")
+	default:
+		k.run(c, arg)
 	}
-	k.run(c, arg)
 }
 
-// commands is the whole table. Where goftp's own command is sound it stands, or
-// is called by ours for the state that only it can set.
-func (e *engine) commands() map[string]goftp.Command {
-	stock := goftp.DefaultCommands()
-	open := func(run func(*conn, string)) command { return command{run: run} }
-	withArg := func(run func(*conn, string)) command { return command{arg: true, run: run} }
-	user := func(run func(*conn, string)) command { return command{login: true, run: run} }
-	userArg := func(run func(*conn, string)) command { return command{login: true, arg: true, run: run} }
+const (
+	// withoutLogin are the commands that are allowed before a login.
+	withoutLogin = "AUTH PBSZ PROT USER PASS FEAT HELP SYST OPTS CLNT STAT"
+	// withArgument are the commands that need an argument.
+	withArgument = `AUTH PBSZ PROT USER OPTS TYPE MODE STRU CWD XCWD PORT EPRT RETR STOR APPE REST SIZE MDTM
+		HASH XSHA256`
+	// refused are commands that clients may try and that are missing on purpose: the service decides
+	// what its tree looks like, and nothing is renamed or deleted by FTP.
+	refused = `ACCT ADAT CCC CONF DELE ENC HOST LANG LPRT LPSV MFCT MFF MFMT MIC MKD RANG REIN RMD RNFR
+		RNTO SITE SMNT STOU XMKD XRMD XCRC XMD5 XSHA XSHA1 XSHA512`
+)
 
-	table := map[string]goftp.Command{
-		"QUIT": stock["QUIT"], "NOOP": stock["NOOP"],
-		"AUTH": withArg((*conn).auth), "PBSZ": withArg((*conn).pbsz), "PROT": withArg((*conn).prot),
-		"USER": withArg((*conn).setUser), "PASS": open((*conn).pass),
-		"FEAT": open((*conn).feat), "HELP": open((*conn).help), "SYST": open((*conn).syst),
-		"OPTS": withArg((*conn).opts), "CLNT": open((*conn).clnt), "STAT": open((*conn).status),
-		"TYPE": userArg((*conn).setType), "MODE": userArg((*conn).setMode), "STRU": userArg((*conn).setStru),
-		"ALLO": user((*conn).allo),
-		"CWD":  userArg((*conn).cwd), "XCWD": userArg((*conn).cwd),
-		"CDUP": user((*conn).cdup), "XCUP": user((*conn).cdup),
-		"PWD": user((*conn).pwd), "XPWD": user((*conn).pwd),
-		"PASV": user((*conn).pasv), "EPSV": user((*conn).epsv),
-		"PORT": userArg((*conn).portCommand), "EPRT": userArg((*conn).eprt),
-		"RETR": userArg((*conn).retr), "STOR": userArg((*conn).stor), "APPE": userArg((*conn).appe),
-		"REST": userArg((*conn).setRest), "ABOR": user((*conn).abor),
-		"LIST": user((*conn).list), "NLST": user((*conn).nlst),
-		"MLSD": user((*conn).mlsd), "MLST": user((*conn).mlst),
-		"SIZE": userArg((*conn).size), "MDTM": userArg((*conn).mdtm),
-		"HASH": userArg((*conn).hash), "XSHA256": userArg((*conn).xsha256),
+// commandTable returns all commands.
+func commandTable() map[string]goftp.Command {
+	run := make(map[string]func(*client, string))
+	add(run, func(c *client) *authenticator { return c.authenticator }, map[string]func(*authenticator, string){
+		"AUTH": (*authenticator).auth, "PBSZ": (*authenticator).pbsz, "USER": (*authenticator).user, "PASS": (*authenticator).pass,
+	})
+	add(run, func(c *client) *info { return c.info }, map[string]func(*info, string){
+		"FEAT": (*info).feat, "HELP": (*info).help, "SYST": (*info).syst, "OPTS": (*info).opts, "CLNT": (*info).clnt,
+		"STAT": (*info).stat, "TYPE": (*info).typ, "MODE": (*info).mode, "STRU": (*info).stru,
+	})
+	add(run, func(c *client) *tree { return c.tree }, map[string]func(*tree, string){
+		"CWD": (*tree).cwd, "XCWD": (*tree).cwd, "CDUP": (*tree).cdup, "XCUP": (*tree).cdup,
+		"PWD": (*tree).pwd, "XPWD": (*tree).pwd, "ALLO": (*tree).allo,
+		"MLST": (*tree).mlst, "SIZE": (*tree).size, "MDTM": (*tree).mdtm, "HASH": (*tree).hash, "XSHA256": (*tree).xsha256,
+	})
+	add(run, func(c *client) *ports { return c.ports }, map[string]func(*ports, string){
+		"PROT": (*ports).prot, "PASV": (*ports).pasv, "EPSV": (*ports).epsv, "PORT": (*ports).port, "EPRT": (*ports).eprt,
+	})
+	add(run, func(c *client) *transfers { return c.transfers }, map[string]func(*transfers, string){
+		"RETR": (*transfers).retr, "STOR": (*transfers).stor, "APPE": (*transfers).appe, "REST": (*transfers).setRest,
+		"ABOR": (*transfers).abor, "LIST": (*transfers).list, "NLST": (*transfers).nlst, "MLSD": (*transfers).mlsd,
+	})
+	for name := range strings.FieldsSeq(refused) {
+		run[name] = func(c *client, _ string) { c.dialogue.reply(502, "%s is not supported here", name) }
 	}
-	for _, name := range refused() {
-		table[name] = user(func(c *conn, _ string) { c.reply(502, "%s is not supported here", name) })
+	stock := goftp.DefaultCommands()
+	table := map[string]goftp.Command{"QUIT": stock["QUIT"], "NOOP": stock["NOOP"]}
+	for name := range maps.Keys(run) {
+		table[name] = command{login: !has(withoutLogin, name), arg: has(withArgument, name), run: run[name]}
 	}
 	return table
 }
 
-// refused are the commands that clients may try and that are meant to be
-// missing: the tree's shape is the service's, and nothing is renamed or deleted
-// by FTP.
-func refused() []string {
-	return strings.Fields(`ACCT ADAT CCC CONF DELE ENC HOST LANG LPRT LPSV MFCT MFF MFMT MIC MKD RANG REIN
-		RMD RNFR RNTO SITE SMNT STOU XMKD XRMD XCRC XMD5 XSHA XSHA1 XSHA512`)
+// add adds the commands of one part of a client.
+func add[Part any](to map[string]func(*client, string), part func(*client) *Part, commands map[string]func(*Part, string)) {
+	for name, run := range commands {
+		to[name] = func(c *client, arg string) { run(part(c), arg) }
+	}
 }
 
-// path is the absolute path that an argument names.
-func (c *conn) path(arg string) (string, bool) {
-	if printable(arg) != arg {
-		c.reply(501, "Names have no control characters here")
-		return "", false
+func has(words, word string) bool {
+	for w := range strings.FieldsSeq(words) {
+		if w == word {
+			return true
+		}
 	}
-	return c.goftp.BuildPath(arg), true
+	return false
 }

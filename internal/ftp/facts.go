@@ -4,71 +4,65 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sheaf/internal/ftp/control"
 )
 
-// fact is one of the facts of MLST and MLSD (RFC 3659); facts a set of them.
-type fact uint8
+// facts is a set of the facts of MLST and MLSD (RFC 3659).
+type facts uint8
 
 const (
-	factType fact = iota
+	factType facts = 1 << iota
 	factSize
 	factModify
 	factPerm
 	factUnique
-	factCount
 
-	allFacts facts = 1<<factCount - 1
+	allFacts = 1<<iota - 1
 )
 
-func (f fact) String() string {
-	return [factCount]string{"type", "size", "modify", "perm", "unique"}[f]
-}
+// factNames are the names of the facts, in the order of their bits.
+var factNames = [...]string{"type", "size", "modify", "perm", "unique"}
 
-type facts uint8
+func (s facts) has(f facts) bool { return s&f != 0 }
 
-func (s facts) has(f fact) bool { return s&(1<<f) != 0 }
-
-// String is the set as OPTS MLST writes it: "type;size;".
-func (s facts) String() string {
-	var b strings.Builder
-	for f := range factCount {
-		if s.has(f) {
-			b.WriteString(f.String() + ";")
+// String returns the set as OPTS MLST writes it: "type;size;".
+func (s facts) String() (text string) {
+	for i, name := range factNames {
+		if s.has(1 << i) {
+			text += name + ";"
 		}
 	}
-	return b.String()
+	return text
 }
 
-// feature is the set as FEAT writes it: all facts, the chosen ones with a star.
-func (s facts) feature() string {
-	var b strings.Builder
-	for f := range factCount {
-		b.WriteString(f.String())
-		if s.has(f) {
-			b.WriteByte('*')
+// feature returns what FEAT tells: all facts, those of the set with a star.
+func (s facts) feature() (text string) {
+	for i, name := range factNames {
+		if s.has(1 << i) {
+			name += "*"
 		}
-		b.WriteByte(';')
+		text += name + ";"
 	}
-	return b.String()
+	return text
 }
 
-// parseFacts reads the list of OPTS MLST; unknown facts are passed over.
-func parseFacts(list string) facts {
-	var s facts
-	for name := range strings.SplitSeq(list, ";") {
-		for f := range factCount {
-			if strings.EqualFold(strings.TrimSpace(name), f.String()) {
-				s |= 1 << f
+// parseFacts reads the list of OPTS MLST. It ignores unknown facts.
+func parseFacts(list string) (s facts) {
+	for given := range strings.SplitSeq(list, ";") {
+		for i, name := range factNames {
+			if strings.EqualFold(strings.TrimSpace(given), name) {
+				s |= 1 << i
 			}
 		}
 	}
 	return s
 }
 
-// timeval is a time as MDTM and MLST write it.
+// timeval is the form of times in MDTM and MLST.
 const timeval = "20060102150405"
 
-// appendFacts appends the chosen facts of e and one space.
+// append appends those facts of e that are in the set, and one space.
 func (s facts) append(b []byte, e Entry) []byte {
 	if s.has(factType) {
 		if e.Dir {
@@ -90,13 +84,13 @@ func (s facts) append(b []byte, e Entry) []byte {
 		b = append(b, ';')
 	}
 	if s.has(factUnique) && e.Unique != "" && !strings.ContainsAny(e.Unique, "; ") {
-		b = append(append(b, "unique="...), printable(e.Unique)...)
+		b = append(append(b, "unique="...), control.Printable(e.Unique)...)
 		b = append(b, ';')
 	}
 	return append(b, ' ')
 }
 
-// perm is what may be done with the entry, in RFC 3659's letters.
+// perm returns what a client may do with the entry, in the letters of RFC 3659.
 func (e Entry) perm() string {
 	switch {
 	case e.Dir && e.Writable:
@@ -110,8 +104,8 @@ func (e Entry) perm() string {
 	}
 }
 
-// appendLong appends e as a line of LIST, in the form of ls -l that clients
-// parse; the year stands for the hour where the time is not of the last half year.
+// appendLong appends a line of LIST, in the form of ls -l that clients parse. A time that is not of
+// the last half year has its year instead of its hour.
 func appendLong(b []byte, e Entry, now time.Time) []byte {
 	mode := "-r--r--r--"
 	switch {
@@ -137,5 +131,5 @@ func appendLong(b []byte, e Entry, now time.Time) []byte {
 	} else {
 		b = at.AppendFormat(b, " Jan _2 15:04 ")
 	}
-	return append(append(b, printable(e.Name)...), '\r', '\n')
+	return append(append(b, control.Printable(e.Name)...), '\r', '\n')
 }

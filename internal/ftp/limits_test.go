@@ -1,12 +1,12 @@
 package ftp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"sheaf/internal/ftp/control"
 	"sheaf/internal/testkit"
 	"strings"
 	"testing"
@@ -17,10 +17,10 @@ func TestLongLine(t *testing.T) {
 	r := start(t, newMemory(nil), nil)
 	c := dial(t, r.addr)
 	c.expect("220")
-	c.cmd("200", "NOOP %s", strings.Repeat("x", maxLine-7-5)) // fits
+	c.cmd("200", "NOOP %s", strings.Repeat("x", control.MaxLine-7-5)) // fits
 	c = dial(t, r.addr)
 	c.expect("220")
-	io.WriteString(c, strings.Repeat("x", 3*maxLine))
+	io.WriteString(c, strings.Repeat("x", 3*control.MaxLine))
 	c.expect("500")
 	if _, err := c.reply(); err == nil {
 		t.Error("connection stays open after a long line")
@@ -35,18 +35,6 @@ func TestPipelinedAndCutLines(t *testing.T) {
 	io.WriteString(c, "SS secret\r\n")
 	for _, want := range []string{"200", "215", "331", "230"} {
 		c.expect(want)
-	}
-}
-
-func TestTelnet(t *testing.T) {
-	in := []byte("a\xff\xfb\x01b\xff\xfa\x18\x00\xff\xff\xff\xf0c\xff\xffd\xff\xf4\xffABOR\xff\xf2e")
-	want := []byte("abc\xffdABORe")
-	for cut := range len(in) {
-		var state telnet
-		got := append(bytes.Clone(state.strip(bytes.Clone(in[:cut]))), state.strip(bytes.Clone(in[cut:]))...)
-		if !bytes.Equal(got, want) {
-			t.Errorf("cut at %d: %q, want %q", cut, got, want)
-		}
 	}
 }
 

@@ -3,57 +3,54 @@ package ftp
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
 	"iter"
 	"path"
 	"strings"
 	"time"
+
+	"sheaf/internal/ftp/control"
+	"sheaf/internal/ftp/data"
 )
 
-const listBuffer = 32 << 10
+const listBuffer = 32 << 10 // bytes of a listing that are held
 
-// format appends one entry's line.
-type format func(b []byte, e Entry) []byte
+// lineFormat appends the line of one entry.
+type lineFormat func(b []byte, e Entry) []byte
 
-func (c *conn) list(arg string) {
+// list answers LIST.
+func (t *transfers) list(arg string) {
 	now := time.Now()
-	c.enumerate(withoutFlags(arg), func(b []byte, e Entry) []byte { return appendLong(b, e, now) })
+	t.enumerate(withoutFlags(arg), func(b []byte, e Entry) []byte { return appendLong(b, e, now) })
 }
 
-func (c *conn) nlst(arg string) {
+// nlst answers NLST.
+func (t *transfers) nlst(arg string) {
 	arg = withoutFlags(arg)
 	prefix := ""
-	if dir, last := path.Split(arg); hasMeta(last) {
+	if dir, last := path.Split(arg); isPattern(last) {
 		prefix = dir // as a shell would expand it
 	}
-	c.enumerate(arg, func(b []byte, e Entry) []byte {
-		b = append(append(b, prefix...), printable(e.Name)...)
+	t.enumerate(arg, func(b []byte, e Entry) []byte {
+		b = append(append(b, prefix...), control.Printable(e.Name)...)
 		return append(b, '\r', '\n')
 	})
 }
 
-// mlsd lists a directory, and nothing but a directory.
-func (c *conn) mlsd(arg string) {
-	dir, ok := c.path(arg)
-	if !ok || !c.ready() {
-		return
-	}
-	e, err := c.session.Stat(c.ctx, dir)
-	switch {
-	case err != nil:
-		c.fail(err)
-		return
+// mlsd answers MLSD, for directories alone.
+func (t *transfers) mlsd(arg string) {
+	switch dir, e, ok := t.stat(arg); {
+	case !ok:
 	case !e.Dir:
-		c.reply(501, "%s is not a directory", dir)
-		return
+		t.d.reply(501, "%s is not a directory", dir)
+	default:
+		chosen := t.tree.facts
+		t.sendDir(dir, "", func(b []byte, e Entry) []byte {
+			return append(append(chosen.append(b, e), control.Printable(e.Name)...), '\r', '\n')
+		})
 	}
-	chosen := c.facts
-	c.sendList(dir, "", func(b []byte, e Entry) []byte {
-		return append(append(chosen.append(b, e), printable(e.Name)...), '\r', '\n')
-	})
 }
 
-// withoutFlags takes away what clients write for ls, as in "LIST -la dir".
+// withoutFlags removes the flags for ls that clients send, as in "LIST -la dir".
 func withoutFlags(arg string) string {
 	for strings.HasPrefix(arg, "-") {
 		var flag string
@@ -66,41 +63,40 @@ func withoutFlags(arg string) string {
 	return arg
 }
 
-func hasMeta(name string) bool { return strings.ContainsAny(name, `*?[`) }
+func isPattern(name string) bool { return strings.ContainsAny(name, `*?[`) }
 
-// enumerate lists a directory, a file, or the entries that a pattern in the
-// path's last element matches.
-func (c *conn) enumerate(arg string, line format) {
-	name, ok := c.path(arg)
-	if !ok || !c.ready() {
+// enumerate lists a directory, a file, or the entries that match a pattern in the path's last element.
+func (t *transfers) enumerate(arg string, line lineFormat) {
+	name, ok := t.path(arg)
+	if !ok {
 		return
 	}
 	pattern := ""
-	e, err := c.session.Stat(c.ctx, name)
-	if last := path.Base(name); err != nil && hasMeta(last) {
+	e, err := t.tree.session.Stat(t.d.ctx, name)
+	if last := path.Base(name); err != nil && isPattern(last) {
 		if _, bad := path.Match(last, ""); bad != nil {
-			c.reply(501, "The pattern is malformed")
+			t.d.reply(501, "The pattern is malformed")
 			return
 		}
 		name, pattern = path.Dir(name), last
-		e, err = c.session.Stat(c.ctx, name)
+		e, err = t.tree.session.Stat(t.d.ctx, name)
 	}
 	switch {
 	case err != nil:
-		c.fail(err)
+		t.d.fail(err)
 	case e.Dir:
-		c.sendList(name, pattern, line)
+		t.sendDir(name, pattern, line)
 	case pattern != "":
-		c.reply(550, "%s is not a directory", name)
+		t.d.reply(550, "%s is not a directory", name)
 	default:
 		e.Name = path.Base(name)
-		c.sendEntries(name, line, func(context.Context) iter.Seq2[Entry, error] {
+		t.sendEntries(name, line, func(context.Context) iter.Seq2[Entry, error] {
 			return func(yield func(Entry, error) bool) { yield(e, nil) }
 		})
 	}
 }
 
-// matching keeps the entries whose names match; "" matches all.
+// matching returns the entries whose names match the pattern; "" matches all.
 func matching(entries iter.Seq2[Entry, error], pattern string) iter.Seq2[Entry, error] {
 	if pattern == "" {
 		return entries
@@ -114,21 +110,21 @@ func matching(entries iter.Seq2[Entry, error], pattern string) iter.Seq2[Entry, 
 	}
 }
 
-// sendList lists the entries of a directory that match the pattern.
-func (c *conn) sendList(dir, pattern string, line format) {
-	c.sendEntries(dir, line, func(ctx context.Context) iter.Seq2[Entry, error] {
-		return matching(c.session.List(ctx, dir), pattern)
+// sendDir sends the entries of a directory that match the pattern.
+func (t *transfers) sendDir(dir, pattern string, line lineFormat) {
+	t.sendEntries(dir, line, func(ctx context.Context) iter.Seq2[Entry, error] {
+		return matching(t.tree.session.List(ctx, dir), pattern)
 	})
 }
 
-// sendEntries streams a listing. Only a buffer of it is held.
-func (c *conn) sendEntries(name string, line format, entries func(context.Context) iter.Seq2[Entry, error]) {
-	c.rest = 0
-	t := c.begin("", "")
-	defer t.end()
-	err := t.over("Listing "+name, func(d *data) error {
-		w := bufio.NewWriterSize(d, listBuffer)
-		for e, err := range entries(t.ctx) {
+// sendEntries sends a listing while it is made. Only listBuffer bytes of it are held.
+func (t *transfers) sendEntries(name string, line lineFormat, entries func(context.Context) iter.Seq2[Entry, error]) {
+	t.rest = 0
+	transfer := t.begin("", "")
+	defer transfer.end()
+	err := transfer.run("Listing "+name, func(c *data.Conn) error {
+		w := bufio.NewWriterSize(c, listBuffer)
+		for e, err := range entries(transfer.ctx) {
 			if err != nil {
 				return err
 			}
@@ -138,84 +134,5 @@ func (c *conn) sendEntries(name string, line format, entries func(context.Contex
 		}
 		return w.Flush()
 	})
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	c.reply(226, "End of list")
-}
-
-// about finds what a command that describes one file or directory is about.
-func (c *conn) about(arg string) (string, Entry, bool) {
-	name, ok := c.path(arg)
-	if !ok {
-		return "", Entry{}, false
-	}
-	e, err := c.session.Stat(c.ctx, name)
-	if err != nil {
-		c.fail(err)
-		return "", Entry{}, false
-	}
-	return name, e, true
-}
-
-// aboutFile is about for commands that only files answer.
-func (c *conn) aboutFile(arg string) (string, Entry, bool) {
-	name, e, ok := c.about(arg)
-	if ok && e.Dir {
-		c.reply(550, "%s is a directory", name)
-		return "", Entry{}, false
-	}
-	return name, e, ok
-}
-
-func (c *conn) mlst(arg string) {
-	if name, e, ok := c.about(arg); ok {
-		c.reply(250, "Facts:\n%s%s\nEnd", c.facts.append(nil, e), name)
-	}
-}
-
-func (c *conn) size(arg string) {
-	if _, e, ok := c.aboutFile(arg); ok {
-		c.reply(213, "%d", e.Size)
-	}
-}
-
-func (c *conn) mdtm(arg string) {
-	switch name, e, ok := c.about(arg); {
-	case !ok:
-	case e.Modified.IsZero():
-		c.reply(550, "The time of %s is not known", name)
-	default:
-		c.reply(213, "%s", e.Modified.UTC().Format(timeval))
-	}
-}
-
-// hash answers HASH, of the draft that clients know (draft-bryan-ftp-hash).
-func (c *conn) hash(arg string) {
-	if name, e, ok := c.aboutDigest(arg); ok {
-		c.reply(213, "SHA-256 0-%d %s %s", e.Size, e.SHA256, name)
-	}
-}
-
-func (c *conn) xsha256(arg string) {
-	if n := len(arg); n > 1 && arg[0] == '"' && arg[n-1] == '"' {
-		arg = arg[1 : n-1]
-	}
-	if _, e, ok := c.aboutDigest(arg); ok {
-		c.reply(250, "%s", e.SHA256)
-	}
-}
-
-// aboutDigest is about for files whose digest is stored: none is computed here.
-func (c *conn) aboutDigest(arg string) (string, Entry, bool) {
-	name, e, ok := c.aboutFile(arg)
-	if !ok {
-		return "", Entry{}, false
-	}
-	if b, err := hex.DecodeString(e.SHA256); err != nil || len(b) != 32 {
-		c.reply(550, "No SHA-256 is stored for %s", name)
-		return "", Entry{}, false
-	}
-	return name, e, true
+	t.reply(err, "End of list")
 }

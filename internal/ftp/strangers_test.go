@@ -49,11 +49,11 @@ func TestStrangersMakeRoom(t *testing.T) {
 // Who does not log in within half a minute is sent away.
 func TestStrangersLeaveAfterHalfAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, err := Config{}.withDefaults()
+		cfg, err := Config{}.withDefaults()
 		testkit.Must(t, err)
 		client, server := net.Pipe()
 		defer client.Close()
-		c := newConn(t.Context(), newEngine(e, newMemory(nil)), server)
+		c := newClient(t.Context(), newServer(cfg, newMemory(nil)), server)
 		begun := time.Now()
 		said := make(chan string, 1)
 		go func() {
@@ -61,7 +61,7 @@ func TestStrangersLeaveAfterHalfAMinute(t *testing.T) {
 			n, _ := client.Read(b[:])
 			said <- string(b[:n])
 		}()
-		if _, err := c.Read(make([]byte, 100)); err == nil {
+		if _, err := c.control.Read(make([]byte, 100)); err == nil {
 			t.Error("a command came from nowhere")
 		}
 		if text := <-said; !strings.HasPrefix(text, "421 No login") || time.Since(begun) != 30*time.Second {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"sheaf/internal/ftp/control"
 )
 
 func TestDownload(t *testing.T) {
@@ -157,7 +159,7 @@ func TestAbor(t *testing.T) {
 	c.expect("200")
 	c.expect("226")
 
-	if commits, aborts := m.counts(); commits != 0 || aborts != 1 || !errors.Is(m.aborts[0], errAborted) {
+	if commits, aborts := m.counts(); commits != 0 || aborts != 1 || !errors.Is(m.aborts[0], control.ErrAborted) {
 		t.Errorf("%d commits, aborts %v", commits, m.aborts)
 	}
 	// Also while the data connection is still awaited.

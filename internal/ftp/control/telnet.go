@@ -1,6 +1,6 @@
-package ftp
+package control
 
-// Telnet's command bytes (RFC 854), which clients put around an urgent ABOR.
+// Command bytes of Telnet (RFC 854), which clients put around an urgent ABOR.
 const (
 	telnetSE   = 240
 	telnetSB   = 250
@@ -9,8 +9,8 @@ const (
 	telnetIAC  = 255
 )
 
-// telnet takes Telnet commands out of a control connection's bytes. It keeps
-// its place between calls, as a command may be cut anywhere.
+// telnet removes Telnet commands from the bytes of a control connection. A command may be spread over
+// several calls.
 type telnet struct{ state telnetState }
 
 type telnetState int8
@@ -43,8 +43,8 @@ func (t *telnet) strip(b []byte) []byte {
 			case x >= telnetSE && x != telnetIAC:
 				t.state = inData
 			default:
-				// IAC IAC stands for one byte 255. Any byte that is no command
-				// is the text after a Data Mark, which travelled out of band.
+				// IAC IAC stands for one byte 255. Any byte that is no command is the text after
+				// a Data Mark that was sent as urgent data.
 				out = append(out, x)
 				t.state = inData
 			}

@@ -1,0 +1,118 @@
+package ftp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"sheaf/internal/ftp/data"
+)
+
+const maxTries = 3 // failed logins until the connection is closed
+
+// authenticator has the commands with which a client secures its connection and logs in.
+type authenticator struct {
+	d      *dialogue
+	server *server
+	place  *place
+	tree   *tree // gets the session
+
+	name  string // from USER, not proven yet
+	tries int    // failed logins
+}
+
+// auth answers AUTH. TLS begins below goftp, which does not know of it.
+func (a *authenticator) auth(arg string) {
+	switch strings.ToUpper(strings.TrimSpace(arg)) {
+	case "TLS", "TLS-C", "SSL":
+	default:
+		a.d.reply(504, "Only AUTH TLS is known")
+		return
+	}
+	switch {
+	case a.server.cfg.TLS == nil:
+		a.d.reply(502, "There is no TLS on this service")
+		return
+	case a.d.control.Encrypted(), a.tree.session != nil:
+		a.d.reply(503, "AUTH comes once, before the login")
+		return
+	case a.d.control.Pipelined():
+		// Commands in clear text behind AUTH would count as if they had come encrypted.
+		a.d.control.Goodbye(503, "Commands sent ahead of TLS")
+		return
+	}
+	a.d.reply(234, "Begin TLS")
+	secure, err := data.Handshake(a.d.ctx, a.d.control.Conn, a.server.cfg.TLS)
+	if err != nil {
+		a.d.log.Info("ftp: TLS handshake failed", "err", err)
+		a.d.control.HangUp()
+		return
+	}
+	a.d.control.StartTLS(secure)
+	a.name = "" // it came in clear text
+}
+
+// pbsz answers PBSZ: TLS needs no buffer size.
+func (a *authenticator) pbsz(string) {
+	if !a.d.control.Encrypted() {
+		a.d.reply(503, "AUTH TLS comes first")
+		return
+	}
+	a.d.reply(200, "PBSZ=0")
+}
+
+// user answers USER.
+func (a *authenticator) user(name string) {
+	switch {
+	case a.tree.session != nil:
+		a.d.reply(503, "You are logged in already")
+	case a.server.cfg.RequireTLS && !a.d.control.Encrypted():
+		a.d.reply(530, "Send AUTH TLS first: passwords in clear text are refused here")
+	case a.d.printable(name):
+		a.name = name
+		a.d.reply(331, "User name ok, password required")
+	}
+}
+
+// pass answers PASS.
+func (a *authenticator) pass(password string) {
+	switch {
+	case a.tree.session != nil:
+		a.d.reply(503, "You are logged in already")
+		return
+	case a.name == "":
+		a.d.reply(503, "USER comes first")
+		return
+	}
+	session, err := a.server.handler.Login(a.d.ctx, a.name, password, a.d.control.Conn.RemoteAddr())
+	if err != nil {
+		a.refuse(fmt.Errorf("login of %s: %w", a.name, err))
+		return
+	}
+	if full := a.server.registry.login(a.place, a.name); full != nil {
+		session.Close()
+		a.d.control.Goodbye(full.Code, full.Msg)
+		return
+	}
+	a.tree.session, a.tree.user = session, a.name
+	a.d.control.LoggedIn()
+	a.d.log = a.d.log.With("user", a.name)
+	if r, ok := session.(Revocable); ok {
+		r.Revoke(a.d.dismiss)
+	}
+	a.d.reply(230, "Password ok, continue")
+	a.d.log.Debug("ftp: logged in")
+}
+
+// refuse answers a login that has failed.
+func (a *authenticator) refuse(err error) {
+	var answer *Error
+	if !errors.As(err, &answer) || answer.Code >= 500 {
+		a.tries++
+	}
+	a.d.fail(err)
+	if a.tries >= maxTries {
+		a.d.control.HangUp()
+	}
+	a.name = ""
+}

@@ -1,0 +1,152 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	goftp "goftp.io/server/v2"
+
+	"sheaf/internal/ftp/control"
+	"sheaf/internal/ftp/data"
+	"sheaf/internal/peer"
+)
+
+// errStopped is the cause with which a client's context ends when the server cuts its connection.
+var errStopped = errors.New("the service has stopped")
+
+// client is one connection of a client. Its parts have the commands; each knows only what it needs.
+type client struct {
+	control  *control.Conn
+	dialogue *dialogue
+	cancel   context.CancelCauseFunc
+	registry *registry
+	place    *place
+
+	authenticator *authenticator
+	ports         *ports
+	tree          *tree
+	transfers     *transfers
+	info          *info
+
+	closing sync.Once
+}
+
+func newClient(ctx context.Context, s *server, raw net.Conn) *client {
+	cfg := &s.cfg
+	log := cfg.Log.With("remote", raw.RemoteAddr().String())
+	conn, err := control.New(raw, control.Timeouts{Login: cfg.LoginTimeout, Idle: cfg.IdleTimeout})
+	if err != nil {
+		log.Warn("ftp: an ABOR that is sent as urgent data may be missed", "err", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	d := &dialogue{conn, ctx, log, cfg.DataTimeout}
+	c := &client{control: conn, dialogue: d, cancel: cancel, registry: s.registry}
+	c.place = &place{peer: peer.AddrOf(raw.RemoteAddr()), dismiss: d.dismiss, cut: c.cut}
+	c.place.network = peer.Network(c.place.peer)
+	c.tree = &tree{d: d, dir: "/", facts: allFacts}
+	c.authenticator = &authenticator{d: d, server: s, place: c.place, tree: c.tree}
+	c.ports = &ports{d: d, cfg: cfg, passive: s.passive, client: c.place.peer}
+	c.transfers = &transfers{d: d, tree: c.tree, ports: c.ports, follower: s.follower}
+	c.info = &info{d: d, cfg: cfg, tree: c.tree}
+	return c
+}
+
+// cut ends whatever the client is doing.
+func (c *client) cut() {
+	c.cancel(errStopped)
+	c.control.Cut()
+}
+
+// close ends the client's session and connections.
+func (c *client) close() {
+	c.cancel(net.ErrClosed)
+	c.ports.drop()
+	c.control.Close()
+	if s := c.tree.session; s != nil {
+		if err := s.Close(); err != nil {
+			c.dialogue.log.Warn("ftp: closing a session", "err", err)
+		}
+	}
+	c.registry.forget(c.place)
+}
+
+// connection is a client's control connection as goftp has it.
+type connection struct {
+	*control.Conn
+	client *client
+}
+
+// RemoteAddr returns the client's address, which clientOf leads back to the client.
+func (c connection) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c.client} }
+
+// Close is called by goftp at the session's end.
+func (c connection) Close() error {
+	c.client.closing.Do(c.client.close)
+	return nil
+}
+
+type address struct {
+	net.Addr
+	client *client
+}
+
+// clientOf returns the client of a goftp session. goftp gives a command no more than the session.
+func clientOf(s *goftp.Session) *client { return s.RemoteAddr().(address).client }
+
+// dialogue sends the replies to one client.
+type dialogue struct {
+	control     *control.Conn
+	ctx         context.Context // ends with the connection
+	log         *slog.Logger
+	dataTimeout time.Duration
+}
+
+func (d *dialogue) reply(code int, format string, args ...any) {
+	d.control.Reply(code, fmt.Sprintf(format, args...))
+}
+
+// dismiss sends the client away: now if it is idle, or after its command.
+func (d *dialogue) dismiss(why *Error) { d.control.Dismiss(why.Code, why.Msg) }
+
+// fail replies that a command has failed. It logs what is the service's own fault.
+func (d *dialogue) fail(err error) {
+	var answer *Error
+	var unopened data.OpenError
+	var broken data.BrokenError
+	switch {
+	case errors.Is(err, control.ErrAborted):
+		d.reply(426, "Transfer aborted")
+	case errors.Is(err, control.ErrLost), errors.Is(err, errStopped):
+		d.reply(426, "Transfer aborted: connection closed")
+	case d.ctx.Err() != nil, errors.Is(err, context.Canceled): // the client has gone: nobody's fault
+		d.reply(426, "Transfer aborted")
+	case errors.As(err, &answer) && answer.Code >= 400 && answer.Code <= 599:
+		d.control.Reply(answer.Code, answer.Msg)
+		if answer.Code == 421 {
+			d.control.HangUp()
+		}
+	case errors.As(err, &unopened):
+		d.reply(425, "Cannot open the data connection")
+	case errors.As(err, &broken) && broken.Timeout():
+		d.reply(426, "No data moved, or next to none, for %v; transfer aborted", d.dataTimeout)
+	case errors.As(err, &broken):
+		d.reply(426, "Data connection broken; transfer aborted")
+	default:
+		d.log.Error("ftp: command failed", "err", err)
+		d.reply(451, "Local error; try again later")
+	}
+}
+
+// printable replies 501 to an argument with control characters, and reports whether it has none.
+func (d *dialogue) printable(arg string) bool {
+	ok := control.Printable(arg) == arg
+	if !ok {
+		d.reply(501, "Names have no control characters here")
+	}
+	return ok
+}

@@ -1,0 +1,68 @@
+package ftp
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/internal/peer"
+)
+
+// Config says where a server listens and what it allows. Only Addr or Listener must be set.
+type Config struct {
+	Addr     string       // "host:port" to listen on, if Listener is nil
+	Listener net.Listener // closed by Run
+
+	Greeting     string     // text of the 220 reply, one line
+	Contact      string     // whom to ask, told to clients that are turned away; may be empty
+	PublicIP     netip.Addr // IPv4 address told in PASV replies; default: the address that the client reached
+	PassivePorts [2]int     // first and last port for passive data connections; default: any
+	NoActive     bool       // refuse PORT and EPRT
+
+	// Proxies are trusted to tell their clients' addresses: each control connection and each data
+	// connection from them must begin with a PROXY header (version 1 or 2).
+	Proxies peer.Proxies
+
+	TLS        *tls.Config // with the certificate for AUTH TLS; nil: AUTH is refused
+	RequireTLS bool        // refuse logins and data connections without TLS
+
+	LoginTimeout time.Duration // from the connection to a successful login; default 30 seconds
+	IdleTimeout  time.Duration // between two commands; default 5 minutes
+	DataTimeout  time.Duration // to open a data connection, for a client to send something, and to accept 128 KiB; default 1 minute
+	StopTimeout  time.Duration // for running transfers once Run's context is done; default 30 seconds
+
+	MaxConns      int // connections at once; default 1000
+	MaxPerAddr    int // of them, from one address; default 50
+	MaxPerAccount int // of them, logged in as one user; default 20
+
+	Log *slog.Logger // default: slog.Default
+}
+
+func (c Config) withDefaults() (Config, error) {
+	first, last := c.PassivePorts[0], c.PassivePorts[1]
+	switch {
+	case first < 0 || last > 65535 || first > last || first == 0 && last != 0:
+		return c, fmt.Errorf("ftp: passive ports %d-%d: give first and last, between 1 and 65535, or neither", first, last)
+	case c.PublicIP.IsValid() && !c.PublicIP.Unmap().Is4():
+		return c, fmt.Errorf("ftp: public address %v: PASV can only tell an IPv4 address", c.PublicIP)
+	case c.RequireTLS && c.TLS == nil:
+		return c, errors.New("ftp: TLS is required, but there is no certificate")
+	}
+	c.Greeting = cmp.Or(strings.Join(strings.Fields(c.Greeting), " "), "sheaf FTP service")
+	c.Contact = strings.Join(strings.Fields(c.Contact), " ")
+	c.LoginTimeout = cmp.Or(c.LoginTimeout, 30*time.Second)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, 5*time.Minute)
+	c.DataTimeout = cmp.Or(c.DataTimeout, time.Minute)
+	c.StopTimeout = cmp.Or(c.StopTimeout, 30*time.Second)
+	c.MaxConns = cmp.Or(c.MaxConns, 1000)
+	c.MaxPerAddr = cmp.Or(c.MaxPerAddr, 50)
+	c.MaxPerAccount = cmp.Or(c.MaxPerAccount, 20)
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return c, nil
+}

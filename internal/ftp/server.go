@@ -1,0 +1,116 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	goftp "goftp.io/server/v2"
+
+	"sheaf/internal/acked"
+	"sheaf/internal/ftp/control"
+	"sheaf/internal/ftp/data"
+)
+
+// Run serves FTP until ctx is done. Then it accepts no more connections, sends idle clients 421, lets
+// running transfers finish within StopTimeout, cuts the rest, and returns nil.
+func Run(ctx context.Context, cfg Config, h Handler) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	l := cfg.Listener
+	if l == nil {
+		if l, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr); err != nil {
+			return fmt.Errorf("ftp: %w", err)
+		}
+	}
+	l = cfg.Proxies.Listener(l)
+	s := newServer(cfg, h)
+	loops, err := goftp.NewServer(&goftp.Options{
+		Commands:       commandTable(),
+		Perm:           goftp.NewSimplePerm("", ""), // must not be nil; no command asks for it
+		WelcomeMessage: cfg.Greeting,
+		Logger:         commandLog{cfg.Log},
+	})
+	if err != nil {
+		l.Close()
+		return fmt.Errorf("ftp: %w", err)
+	}
+
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	err = loops.Serve(&listener{l, s})
+	if ctx.Err() == nil {
+		err = fmt.Errorf("ftp: stopped accepting on %v: %w", l.Addr(), err)
+	} else {
+		err = nil
+	}
+	err = errors.Join(err, s.registry.drain(cfg.StopTimeout))
+	s.follower.Close()
+	return err
+}
+
+// server is what the clients of one server share.
+type server struct {
+	cfg      Config
+	handler  Handler
+	registry *registry
+	passive  data.Ports
+	follower *acked.Follower // of downloads that are sent and not yet acknowledged
+}
+
+func newServer(cfg Config, h Handler) *server {
+	return &server{
+		cfg: cfg, handler: h, registry: newRegistry(cfg),
+		passive: data.NewPorts(cfg.PassivePorts[0], cfg.PassivePorts[1]), follower: acked.NewFollower(),
+	}
+}
+
+// listener gives goftp the connections of clients, within the limits.
+type listener struct {
+	net.Listener
+	server *server
+}
+
+// Accept waits out a lack of file descriptors: goftp would try again in a tight loop.
+func (l *listener) Accept() (net.Conn, error) {
+	pause := time.Millisecond
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil, err
+			}
+			l.server.cfg.Log.Warn("ftp: cannot accept a connection", "err", err, "pause", pause)
+			time.Sleep(pause)
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = time.Millisecond
+		c := newClient(context.Background(), l.server, raw)
+		if refusal := l.server.registry.admit(c.place); refusal != nil {
+			c.control.Reply(refusal.Code, refusal.Msg)
+			raw.Close()
+			continue
+		}
+		return connection{c.control, c}, nil
+	}
+}
+
+// commandLog is goftp's logger. It logs commands at debug level, without passwords.
+type commandLog struct{ log *slog.Logger }
+
+func (commandLog) Print(string, any)             {}
+func (commandLog) Printf(string, string, ...any) {}
+func (l commandLog) PrintCommand(_, command, arg string) {
+	if command = control.Printable(command); strings.EqualFold(command, "PASS") {
+		arg = "***"
+	}
+	l.log.Debug("ftp: command", "command", command, "argument", arg)
+}
+func (commandLog) PrintResponse(string, int, string) {}

@@ -1,0 +1,162 @@
+package ftp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"sheaf/internal/acked"
+	"sheaf/internal/extent"
+	"sheaf/internal/ftp/data"
+)
+
+// transfers has the commands that use a data connection.
+type transfers struct {
+	d        *dialogue
+	tree     *tree
+	ports    *ports
+	follower *acked.Follower
+
+	rest     int64        // from REST, for the next transfer
+	followed atomic.Int32 // downloads that are sent and not yet acknowledged
+}
+
+// takeRest returns the offset for the next transfer, for one use.
+func (t *transfers) takeRest() int64 {
+	offset := t.rest
+	t.rest = 0
+	return offset
+}
+
+// setRest answers REST.
+func (t *transfers) setRest(arg string) {
+	n, err := strconv.ParseUint(arg, 10, 63)
+	if err != nil {
+		t.d.reply(501, "REST takes an offset in bytes")
+		return
+	}
+	t.rest = int64(n)
+	t.d.reply(350, "The next transfer starts at byte %d", n)
+}
+
+// abor answers ABOR. If it ended a transfer, that has been answered before.
+func (t *transfers) abor(string) {
+	t.ports.drop()
+	t.rest = 0
+	t.d.reply(226, "No transfer is running any more")
+}
+
+// path returns the absolute path that an argument names, if a data connection is chosen. If it
+// returns false, the client has been told why.
+func (t *transfers) path(arg string) (path string, ok bool) {
+	path, ok = t.tree.path(arg)
+	return path, ok && t.ports.ready()
+}
+
+// stat is path, and what is there.
+func (t *transfers) stat(arg string) (path string, e Entry, ok bool) {
+	if path, ok = t.path(arg); ok {
+		e, ok = t.tree.statPath(path)
+	}
+	return path, e, ok
+}
+
+// reply answers a transfer that has ended.
+func (t *transfers) reply(err error, success string, args ...any) {
+	if err != nil {
+		t.d.fail(err)
+		return
+	}
+	t.d.reply(226, success, args...)
+}
+
+// retr answers RETR.
+func (t *transfers) retr(arg string) {
+	offset := t.takeRest()
+	path, e, ok := t.stat(arg)
+	switch {
+	case !ok:
+		return
+	case e.Dir:
+		t.d.reply(550, "%s is a directory", path)
+		return
+	case offset > e.Size:
+		t.d.reply(554, "Byte %d lies beyond the end of the file, which has %d", offset, e.Size)
+		return
+	}
+	transfer := t.begin(Downloaded, path)
+	defer transfer.end()
+	f, err := t.tree.session.Open(transfer.ctx, path, offset)
+	if err != nil {
+		t.d.fail(err)
+		return
+	}
+	defer f.Close()
+	var sent int64
+	err = transfer.run("Sending "+path+" ("+strconv.FormatInt(e.Size-offset, 10)+" bytes)", func(c *data.Conn) (err error) {
+		sent, err = send(transfer.ctx, c, f)
+		return err
+	})
+	transfer.record(sent, time.Since(transfer.begun), err)
+	t.reply(err, "Sent %d bytes", sent)
+}
+
+// send sends a file to its end, by the kernel alone where it can.
+func send(ctx context.Context, c *data.Conn, f File) (sent int64, err error) {
+	want := int64(-1)
+	if sized, ok := f.(Sized); ok {
+		want = sized.Remaining()
+	}
+	var extents extent.Reader
+	if local, ok := f.(Local); ok && c.Plain {
+		if extents, err = local.Extents(); err != nil {
+			return 0, err
+		}
+	}
+	if extents == nil {
+		sent, err = c.Send(f)
+	} else {
+		defer extents.Close()
+		pace := func(_ context.Context, n int64) (int64, error) { return n, nil }
+		if paced, ok := f.(Paced); ok {
+			pace = paced.Pace
+		}
+		sent, err = c.SendExtents(ctx, extents, pace)
+	}
+	if err == nil && want >= 0 && sent != want {
+		err = fmt.Errorf("file ended after %d of %d bytes: %w", sent, want, io.ErrUnexpectedEOF)
+	}
+	return sent, err
+}
+
+// stor answers STOR.
+func (t *transfers) stor(arg string) { t.store(arg, t.takeRest()) }
+
+// appe answers APPE.
+func (t *transfers) appe(arg string) {
+	if t.takeRest() != 0 {
+		t.d.reply(503, "REST does not go with APPE; use STOR")
+		return
+	}
+	t.store(arg, Append)
+}
+
+func (t *transfers) store(arg string, offset int64) {
+	path, ok := t.path(arg)
+	if !ok {
+		return
+	}
+	transfer := t.begin(Uploaded, path)
+	defer transfer.end()
+	up, err := t.tree.session.Create(transfer.ctx, path, offset)
+	if err != nil {
+		t.d.fail(err)
+		return
+	}
+	got, took, err := transfer.receive(up)
+	transfer.record(got, took, err)
+	t.reply(err, "Received %d bytes", got)
+}
