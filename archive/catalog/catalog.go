@@ -18,6 +18,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -279,4 +280,14 @@ func (c *Catalog) after(head *state) time.Time {
 		return head.At
 	}
 	return now
+}
+
+// newSorter returns a sorter of rows as bytes.
+func (c *Catalog) newSorter() *sortedrun.Sorter {
+	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
+}
+
+// addRun gives the runs with one more, in a slice of its own.
+func addRun(runs []runRef, added runRef) []runRef {
+	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"sheaf/archive/sortedrun"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -234,14 +231,4 @@ func (r *run) blockOf(n int64) (block int64, row int) {
 		block++
 	}
 	return block, int(n)
-}
-
-// seqOfRow gives the sequence number in the key of a line or tombstone.
-func seqOfRow(row []byte) (int64, error) {
-	key := rowKey(row)
-	seq, err := strconv.ParseInt(string(key[bytes.LastIndexByte(key, ' ')+1:]), 10, 64)
-	if err != nil || !strings.HasSuffix(string(key), " "+seqKey(seq)) {
-		return 0, fmt.Errorf("row %q has no sequence number: %w", key, ErrCorrupt)
-	}
-	return seq, nil
 }

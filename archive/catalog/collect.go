@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -32,39 +30,6 @@ type CollectOptions struct {
 	Indexes []DerivedIndex
 	// DryRun reports what would be marked and deleted, and writes nothing.
 	DryRun bool
-}
-
-// Reason is why an object is collected.
-type Reason string
-
-const (
-	ReasonMerged      Reason = "merged"      // a run whose rows are in a merged run
-	ReasonUnpublished Reason = "unpublished" // of an attempt that failed, or of a batch that will not be published
-	ReasonTakenDown   Reason = "taken-down"  // everything in it is taken down
-	ReasonUnused      Reason = "unused"      // of a derived index that does not need it any more
-	ReasonExpired     Reason = "expired"     // everything in it has expired
-)
-
-// Candidate is one object that is marked or deleted.
-type Candidate struct {
-	Key    string `json:"key"`
-	Size   int64  `json:"size"` // bytes
-	Reason Reason `json:"why"`
-}
-
-// Tally counts objects, and names the first thousand.
-type Tally struct {
-	Objects int64       `json:"objects"`
-	Bytes   int64       `json:"bytes"`
-	Some    []Candidate `json:"some,omitempty"`
-}
-
-func (t *Tally) add(c Candidate) {
-	t.Objects++
-	t.Bytes += c.Size
-	if len(t.Some) < maxListed {
-		t.Some = append(t.Some, c)
-	}
 }
 
 // Collection is what one collection did or, in a dry run, would do.
@@ -203,9 +168,4 @@ func (c *Catalog) collectable(ctx context.Context, indexes []DerivedIndex) iter.
 			}
 		}
 	}
-}
-
-// newSorter returns a sorter of rows as bytes.
-func (c *Catalog) newSorter() *sortedrun.Sorter {
-	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }

@@ -2,77 +2,8 @@ package catalog
 
 import (
 	"context"
-	"fmt"
 	"sheaf/archive/sortedrun"
 )
-
-// Expiry says that a line is no longer kept: its edition is older than what is
-// kept, and nothing that stays needs it. It is for ever.
-type Expiry struct {
-	Host    string `json:"host"`
-	Edition string `json:"edition"`
-	Entry   int64  `json:"line"` // the line's sequence number
-}
-
-func (e Expiry) key() string { return tableExpired + Key(e.Host) + " " + seqKey(e.Entry) }
-
-// expiryOfRow decodes a row of the table of expiries and checks it against its key.
-func expiryOfRow(row []byte) (Expiry, error) {
-	var e Expiry
-	if err := rowValue(row, &e); err != nil {
-		return e, err
-	}
-	if want := e.key(); string(rowKey(row)) != want {
-		return e, fmt.Errorf("row %q holds the expiry %q: %w", rowKey(row), want, ErrCorrupt)
-	}
-	return e, nil
-}
-
-// expiries tells of lines, asked for in the order of their rows, which are
-// expired. Where none is it costs nothing. It is good for one goroutine.
-type expiries struct {
-	table *table // nil: none
-	begun bool
-}
-
-func openExpiries(runs []*run) *expiries {
-	var with []*run
-	for _, r := range runs {
-		if r.Expired > 0 {
-			with = append(with, r)
-		}
-	}
-	if len(with) == 0 {
-		return &expiries{}
-	}
-	return &expiries{table: openTable(with)}
-}
-
-// hold reports whether the line of a row is expired.
-func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
-	if e.table == nil {
-		return false, nil
-	}
-	return e.under(ctx, tableExpired+string(rowKey(row)[len(tableHost):])+" ")
-}
-
-// of reports whether a line of the host is expired; it may be asked in place of hold, host by host.
-func (e *expiries) of(ctx context.Context, host string) (bool, error) {
-	if e.table == nil {
-		return false, nil
-	}
-	return e.under(ctx, tableExpired+host+" ")
-}
-
-// under goes on to the rows that begin with key, and reports whether there are any.
-func (e *expiries) under(ctx context.Context, key string) (bool, error) {
-	step := e.table.advance
-	if !e.begun {
-		step, e.begun = e.table.seek, true
-	}
-	err := step(ctx, key)
-	return e.table.under(key), err
-}
 
 // expire records expiries, given as their rows, as one version. Those that
 // another collection has recorded meanwhile are left out.

@@ -57,9 +57,9 @@ func TestFsckOfForgedRows(t *testing.T) {
 		"right":           {[]summary{right}, nil, ""},
 		"wrong":           {[]summary{fewer}, nil, "summary of a.jp"},
 		"missing":         {nil, nil, "summary of"},
-		"of no host":      {[]summary{right, other}, nil, "which has no lines"},
+		"of no host":      {[]summary{right, other}, nil, "which has no entries"},
 		"expired":         {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Entry: 1}, ""},
-		"expired nothing": {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Entry: 2}, "there is no such line"},
+		"expired nothing": {[]summary{right}, &Expiry{Host: "a.jp", Edition: l.Edition, Entry: 2}, "there is no such entry"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, err := store.OpenFS(filepath.Join(t.TempDir(), "store"))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"sheaf/archive/sortedrun"
@@ -163,25 +162,4 @@ func (r *retainer) take() (entries []SegmentEntry, err error) {
 	}
 	r.rows = r.rows[:0]
 	return entries, nil
-}
-
-// anyDown reports whether a take-down of anything of the host is in force. Such
-// a host loses no lines: what is shown of it may change with the take-down's end.
-func (s tombstones) anyDown(key string) bool {
-	return slices.ContainsFunc(s[key], func(t Tombstone) bool { return t.Act == TakeDown })
-}
-
-// publishedOfRow gives when a line was published without decoding all of it.
-func publishedOfRow(row []byte) (time.Time, error) {
-	const name = `"published":"`
-	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))
-	text, _, ended := bytes.Cut(rest, []byte(`"`))
-	if found && ended {
-		if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
-			return t, nil
-		}
-	}
-	var of struct{ Published time.Time }
-	err := rowValue(row, &of)
-	return of.Published, err
 }

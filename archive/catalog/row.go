@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // A run holds rows: lines of text "<table> <key> <JSON object>". Rows are
@@ -112,4 +114,29 @@ func checkKeyText(what, s string) error {
 		}
 	}
 	return nil
+}
+
+// seqOfRow gives the sequence number in the key of a line or tombstone.
+func seqOfRow(row []byte) (int64, error) {
+	key := rowKey(row)
+	seq, err := strconv.ParseInt(string(key[bytes.LastIndexByte(key, ' ')+1:]), 10, 64)
+	if err != nil || !strings.HasSuffix(string(key), " "+seqKey(seq)) {
+		return 0, fmt.Errorf("row %q has no sequence number: %w", key, ErrCorrupt)
+	}
+	return seq, nil
+}
+
+// publishedOfRow gives when a line was published without decoding all of it.
+func publishedOfRow(row []byte) (time.Time, error) {
+	const name = `"published":"`
+	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))
+	text, _, ended := bytes.Cut(rest, []byte(`"`))
+	if found && ended {
+		if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+			return t, nil
+		}
+	}
+	var of struct{ Published time.Time }
+	err := rowValue(row, &of)
+	return of.Published, err
 }

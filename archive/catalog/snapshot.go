@@ -1,12 +1,10 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -42,38 +40,6 @@ func (s *Snapshot) Published() time.Time { return s.state.At }
 // Tombstones gives what is taken down of a host, as of now and not of the version.
 func (s *Snapshot) Tombstones(host string) []Tombstone {
 	return s.catalog.current().tombstones[Key(host)]
-}
-
-// scan walks the rows that begin with prefix, in order. A row is good until the next step.
-func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
-	return scanFrom(ctx, runs, prefix, prefix)
-}
-
-// scanFrom walks the rows that begin with prefix and lie at or behind start.
-func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
-}
-
-// pass walks all rows that begin with prefix as who needs them once.
-func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
-}
-
-// scan gives the rows that begin with prefix and lie at or behind start.
-func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byte, error) bool) {
-	if err := t.seek(ctx, start); err != nil {
-		yield(nil, err)
-		return
-	}
-	for t.under(prefix) {
-		if !yield(t.Row(), nil) {
-			return
-		}
-		if err := t.Next(ctx); err != nil {
-			yield(nil, err)
-			return
-		}
-	}
 }
 
 // lines walks the lines whose rows begin with prefix and lie at or behind start,
@@ -182,97 +148,6 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 	return anew, nil
 }
 
-// Editions gives all editions in the order of publication.
-func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
-	runs, err := s.live()
-	if err != nil {
-		return nil, err
-	}
-	var editions []Edition
-	for row, err := range scan(ctx, runs, tableEdition) {
-		var e Edition
-		if err == nil {
-			err = rowValue(row, &e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("catalog: editions: %w", err)
-		}
-		editions = append(editions, e)
-	}
-	slices.SortFunc(editions, func(a, b Edition) int { return cmp.Compare(a.Version, b.Version) })
-	return editions, nil
-}
-
-// EditionInfo describes one edition, or fails with ErrNotExist.
-func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err error) {
-	ok, err := s.lookUp(ctx, tableEdition+name, &e)
-	if err == nil && !ok {
-		err = ErrNotExist
-	}
-	if err != nil {
-		return e, fmt.Errorf("catalog: edition %q: %w", name, err)
-	}
-	return e, nil
-}
-
-// Edition walks the lines that an edition brought, in the order of their hosts,
-// which is also that of their sequence numbers.
-func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
-	return s.EditionAfter(ctx, name, "")
-}
-
-// EditionAfter walks an edition from behind the host whose key is after.
-func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[SegmentEntry, error] {
-	return func(yield func(SegmentEntry, error) bool) {
-		r, err := s.editionRun(ctx, name)
-		if err != nil {
-			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
-			return
-		}
-		start := tableHost
-		if after != "" {
-			start += after + "!"
-		}
-		for l, err := range s.entries(ctx, []*run{r}, tableHost, start) {
-			if !yield(l, err) {
-				return
-			}
-		}
-	}
-}
-
-// editionRun opens the run with which an edition was published.
-func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
-	e, err := s.EditionInfo(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range s.state.runs {
-		if r.Level == 0 && strings.HasPrefix(r.Name, runPrefix+seqKey(e.Version)+"-") {
-			return r, nil
-		}
-	}
-	version, err := s.catalog.log.read(ctx, e.Version)
-	if err != nil {
-		return nil, err
-	}
-	return s.catalog.lib.open(ctx, version.Added)
-}
-
-// Batch gives the version that published a batch.
-func (s *Snapshot) Batch(ctx context.Context, id string) (Version, bool, error) {
-	row, ok, err := s.batch(ctx, id)
-	if err != nil {
-		return Version{}, false, fmt.Errorf("catalog: batch %q: %w", id, err)
-	}
-	return row.Version, ok, nil
-}
-
-func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool, err error) {
-	ok, err = s.lookUp(ctx, tableBatch+id, &row)
-	return row, ok, err
-}
-
 // lookUp decodes the value of the one row that has a key.
 func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
 	runs, err := s.live()
@@ -288,7 +163,23 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 	return false, nil
 }
 
-// sortedBatches gives the batches in the order of their IDs.
-func sortedBatches(batches []Batch) []Batch {
-	return slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) })
+// Entries walks all that is published of the hosts whose keys, each with a blank behind it,
+// begin with surtPrefix: host by host in the order of their keys, each host's in the order
+// of publication. It is for who reads all of it once, and holds a block of each run.
+func (s *Snapshot) Entries(ctx context.Context, surtPrefix string) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
+		runs, err := s.live()
+		if err != nil {
+			yield(SegmentEntry{}, err)
+			return
+		}
+		for l, err := range s.entriesOf(ctx, pass(ctx, runs, tableHost+surtPrefix)) {
+			if err != nil {
+				err = fmt.Errorf("catalog: lines under %q: %w", surtPrefix, err)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"iter"
 
 	"sheaf/archive/sortedrun"
 )
@@ -82,4 +83,36 @@ func (t *table) under(prefix string) bool { return beginsWith(t.Row(), prefix) }
 // beginsWith is bytes.HasPrefix without making bytes of prefix.
 func beginsWith(row []byte, prefix string) bool {
 	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
+}
+
+// scan walks the rows that begin with prefix, in order. A row is good until the next step.
+func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
+	return scanFrom(ctx, runs, prefix, prefix)
+}
+
+// scanFrom walks the rows that begin with prefix and lie at or behind start.
+func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
+}
+
+// pass walks all rows that begin with prefix as who needs them once.
+func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
+}
+
+// scan gives the rows that begin with prefix and lie at or behind start.
+func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byte, error) bool) {
+	if err := t.seek(ctx, start); err != nil {
+		yield(nil, err)
+		return
+	}
+	for t.under(prefix) {
+		if !yield(t.Row(), nil) {
+			return
+		}
+		if err := t.Next(ctx); err != nil {
+			yield(nil, err)
+			return
+		}
+	}
 }

@@ -4,109 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"time"
 )
-
-// Tombstone takes down what it covers, whenever that was or will be published.
-type Tombstone struct {
-	Host string `json:"host"`
-	// Edition, where set, confines it to what this edition brought of the host.
-	Edition string `json:"edition,omitempty"`
-	// URLPrefix, where set, confines it to records whose URL begins so. The
-	// catalog knows no URLs: such a line is still returned, and who reads the
-	// segment asks Snapshot.Tombstones and leaves the records out.
-	URLPrefix string    `json:"url_prefix,omitempty"`
-	Reason    string    `json:"reason"`
-	By        string    `json:"by"`
-	At        time.Time `json:"at"` // set when recorded
-
-	Act     Act   `json:"act,omitempty"`     // what was done; set when recorded
-	Through int64 `json:"through,omitempty"` // of Erase: the last sequence number that it covers
-}
-
-// Act is what a row of the table of tombstones did.
-type Act string
-
-const (
-	TakeDown Act = ""      // took down, until a Lift
-	Lift     Act = "lift"  // ended the take-downs of the same host, edition and URL prefix
-	Erase    Act = "erase" // said that what was taken down is deleted: it stays down, whatever is lifted
-)
-
-// covers reports whether nothing of the line may be shown.
-func (t Tombstone) covers(l SegmentEntry) bool {
-	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) &&
-		(t.Act != Erase || l.Seq <= t.Through)
-}
-
-// same reports whether both name the same host, edition and URL prefix.
-func (t Tombstone) same(o Tombstone) bool {
-	return t.Host == o.Host && t.Edition == o.Edition && t.URLPrefix == o.URLPrefix
-}
-
-// tombstones are those in force, by host key.
-type tombstones map[string][]Tombstone
-
-func (s tombstones) cover(l SegmentEntry) bool {
-	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
-}
-
-// down reports whether a take-down of the same is in force.
-func (s tombstones) down(t Tombstone) bool {
-	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
-}
-
-// apply takes up the next row of the table.
-func (s tombstones) apply(t Tombstone) {
-	key := Key(t.Host)
-	switch t.Act {
-	case Lift:
-		s[key] = slices.DeleteFunc(s[key], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
-	case Erase:
-		s[key] = slices.DeleteFunc(s[key], func(o Tombstone) bool { return o.Act == Erase && o.same(t) && o.Through <= t.Through })
-		s[key] = append(s[key], t)
-	default:
-		s[key] = append(s[key], t)
-	}
-	if len(s[key]) == 0 {
-		delete(s, key)
-	}
-}
-
-// readTombstones reads those in force out of the runs of a version.
-func readTombstones(ctx context.Context, runs []*run) (tombstones, error) {
-	s := make(tombstones)
-	for t, err := range eachTombstone(ctx, runs, "") {
-		if err != nil {
-			return nil, err
-		}
-		s.apply(t)
-	}
-	return s, nil
-}
-
-// eachTombstone walks the table, host by host, in the order in which they were
-// recorded; of one host alone where key is not empty.
-func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombstone, error] {
-	with := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.Tombstones == 0 })
-	prefix := tableTombstone
-	if key != "" {
-		prefix += key + " "
-	}
-	return func(yield func(Tombstone, error) bool) {
-		for row, err := range scan(ctx, with, prefix) {
-			var t Tombstone
-			if err == nil {
-				err = rowValue(row, &t)
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
-}
 
 // Remove takes down what the tombstones cover: what is published, and what will
 // be. When it returns nil every snapshot of this Catalog obeys, older ones too;
@@ -212,13 +111,6 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 		all = append(all, t)
 	}
 	return all, nil
-}
-
-// erased reports whether all the lines are recorded as deleted.
-func (s tombstones) erased(lines []SegmentEntry) bool {
-	return !slices.ContainsFunc(lines, func(l SegmentEntry) bool {
-		return !slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.Act == Erase && t.covers(l) })
-	})
 }
 
 // erase records that what the stones cover is deleted, as far as the take-downs

@@ -1,0 +1,34 @@
+package catalog
+
+// Reason is why an object is collected.
+type Reason string
+
+const (
+	ReasonMerged      Reason = "merged"      // a run whose rows are in a merged run
+	ReasonUnpublished Reason = "unpublished" // of an attempt that failed, or of a batch that will not be published
+	ReasonTakenDown   Reason = "taken-down"  // everything in it is taken down
+	ReasonUnused      Reason = "unused"      // of a derived index that does not need it any more
+	ReasonExpired     Reason = "expired"     // everything in it has expired
+)
+
+// Candidate is one object that is marked or deleted.
+type Candidate struct {
+	Key    string `json:"key"`
+	Size   int64  `json:"size"` // bytes
+	Reason Reason `json:"why"`
+}
+
+// Tally counts objects, and names the first thousand.
+type Tally struct {
+	Objects int64       `json:"objects"`
+	Bytes   int64       `json:"bytes"`
+	Some    []Candidate `json:"some,omitempty"`
+}
+
+func (t *Tally) add(c Candidate) {
+	t.Objects++
+	t.Bytes += c.Size
+	if len(t.Some) < maxListed {
+		t.Some = append(t.Some, c)
+	}
+}

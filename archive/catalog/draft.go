@@ -1,0 +1,198 @@
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sheaf/archive/sortedrun"
+)
+
+// draft is a publication's lines, sorted, before it is known which version they
+// will be: rows "<host key> <line>", a tab (which JSON has not) and what the host's
+// summary takes from it.
+type draft struct {
+	sorter *sortedrun.Sorter
+	totals map[string]*batchRow
+}
+
+// take reads and checks the publication's lines.
+func (d *draft) take(p Publication) error {
+	for _, b := range p.Batches {
+		d.totals[b.ID] = &batchRow{Batch: b}
+	}
+	if p.Entries == nil {
+		return nil
+	}
+	var row []byte
+	for l, err := range p.Entries {
+		if err != nil {
+			return err
+		}
+		total := d.totals[l.Batch]
+		if total == nil {
+			return fmt.Errorf("line of %s: its batch %q is not among those to publish", l.Host, l.Batch)
+		}
+		if l.BatchSHA256 == "" {
+			l.BatchSHA256 = total.SHA256
+		}
+		if err := l.check(total.Batch); err != nil {
+			return fmt.Errorf("line of %s in batch %s: %w", l.Host, l.Batch, err)
+		}
+		l.SURT, l.Seq = Key(l.Host), 0
+		if err := checkKeyText("host", l.SURT); err != nil {
+			return err
+		}
+		if row, err = appendRow(row[:0], l.SURT, draftEntry{SegmentEntry: l}); err != nil {
+			return err
+		}
+		row = append(appendSummary(append(row[:len(row)-1], '\t'), l), '\n')
+		if err := d.sorter.Add(row); err != nil {
+			return err
+		}
+		total.Segments++
+		total.Records += l.Records
+		total.Bytes += l.Length
+	}
+	return nil
+}
+
+func (l SegmentEntry) check(b Batch) error {
+	switch {
+	case l.Host == "":
+		return errors.New("no host")
+	case l.Object == "":
+		return errors.New("no object")
+	case l.Offset < 0 || l.Length <= 0:
+		return fmt.Errorf("%d bytes at %d are no range of an object", l.Length, l.Offset)
+	case l.IndexOffset < 0 || l.IndexLength < 0 || l.IndexOffset > l.Length || l.IndexLength > l.Length-l.IndexOffset:
+		return fmt.Errorf("index of %d bytes at %d is not within the segment's %d", l.IndexLength, l.IndexOffset, l.Length)
+	case l.BatchSHA256 != b.SHA256:
+		return fmt.Errorf("batch digest %s, the batch has %s", l.BatchSHA256, b.SHA256)
+	}
+	return nil
+}
+
+// draftEntry is a line's JSON without what is known only when its version is:
+// these fields of its own stand before the line's and are left out.
+type draftEntry struct {
+	SegmentEntry
+	Edition   string `json:"edition,omitempty"`
+	Published string `json:"published,omitempty"`
+}
+
+// write adds the lines of the batches to a run, numbered from seq on in the
+// order of their hosts, then the hosts' summaries, and sums all up. It gives the
+// next free number.
+func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
+	wanted := make(map[string]bool, len(batches))
+	for _, b := range batches {
+		wanted[b.ID] = true
+		total := d.totals[b.ID]
+		sum.Segments += total.Segments
+		sum.Records += total.Records
+		sum.Bytes += total.Bytes
+	}
+	next, err := d.writeLines(ctx, w, wanted, v, seq)
+	if err != nil {
+		return next, err
+	}
+	sum.Hosts, err = d.writeSummaries(ctx, w, wanted, v, seq)
+	return next, err
+}
+
+// writeLines adds the lines. What a version adds to a line is put in front of its
+// fields as they stand: a line is encoded once, and decoded only where some of
+// the batches are to be left out.
+func (d *draft) writeLines(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
+	published, err := json.Marshal(v.Published)
+	if err != nil {
+		return seq, err
+	}
+	var out []byte
+	for row, err := range d.rows(ctx, wanted) {
+		if err != nil {
+			return seq, err
+		}
+		out = fmt.Appendf(out[:0], "%s%s %020d {\"edition\":%q,\"seq\":%d,\"published\":%s,", tableHost, row.key, seq, v.Edition, seq, published)
+		if err := w.add(append(out, row.line[1:]...)); err != nil {
+			return seq, err
+		}
+		seq++
+	}
+	return seq, nil
+}
+
+// writeSummaries adds a summary of each host, and gives their number.
+func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (hosts int64, err error) {
+	var s summary
+	var key string
+	put := func() error {
+		if s.Segments == 0 {
+			return nil
+		}
+		hosts++
+		return w.put(tableSummary+key+" "+seqKey(s.seq), s)
+	}
+	for row, err := range d.rows(ctx, wanted) {
+		if err != nil {
+			return hosts, err
+		}
+		next, err := parseSummary(string(row.summary))
+		if err != nil {
+			return hosts, err
+		}
+		next.Edition, next.Published, next.seq = v.Edition, nanoseconds(v.Published), seq
+		seq++
+		if string(row.key) == key {
+			s.add(next)
+			continue
+		}
+		if err := put(); err != nil {
+			return hosts, err
+		}
+		key, s = string(row.key), next
+	}
+	return hosts, put()
+}
+
+// draftRow is one line of a draft; it is good until the next.
+type draftRow struct{ key, line, summary []byte }
+
+// rows walks the lines of the batches that are wanted.
+func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
+	return func(yield func(draftRow, error) bool) {
+		rows, err := d.sorter.Rows(ctx)
+		if err != nil {
+			yield(draftRow{}, err)
+			return
+		}
+		for ; rows.Row() != nil; err = rows.Next(ctx) {
+			if err != nil {
+				yield(draftRow{}, err)
+				return
+			}
+			tab := bytes.LastIndexByte(rows.Row(), '\t')
+			at := draftRow{key: rowKey(rows.Row()), summary: rows.Row()[tab+1:]}
+			at.line = rows.Row()[len(at.key)+1 : tab]
+			if len(wanted) < len(d.totals) {
+				var of struct{ Batch string }
+				if err := json.Unmarshal(at.line, &of); err != nil {
+					yield(draftRow{}, err)
+					return
+				}
+				if !wanted[of.Batch] {
+					continue
+				}
+			}
+			if !yield(at, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(draftRow{}, err)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Editions gives all editions in the order of publication.
+func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	var editions []Edition
+	for row, err := range scan(ctx, runs, tableEdition) {
+		var e Edition
+		if err == nil {
+			err = rowValue(row, &e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("catalog: editions: %w", err)
+		}
+		editions = append(editions, e)
+	}
+	slices.SortFunc(editions, func(a, b Edition) int { return cmp.Compare(a.Version, b.Version) })
+	return editions, nil
+}
+
+// EditionInfo describes one edition, or fails with ErrNotExist.
+func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err error) {
+	ok, err := s.lookUp(ctx, tableEdition+name, &e)
+	if err == nil && !ok {
+		err = ErrNotExist
+	}
+	if err != nil {
+		return e, fmt.Errorf("catalog: edition %q: %w", name, err)
+	}
+	return e, nil
+}
+
+// Edition walks the lines that an edition brought, in the order of their hosts,
+// which is also that of their sequence numbers.
+func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
+	return s.EditionAfter(ctx, name, "")
+}
+
+// EditionAfter walks an edition from behind the host whose key is after.
+func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[SegmentEntry, error] {
+	return func(yield func(SegmentEntry, error) bool) {
+		r, err := s.editionRun(ctx, name)
+		if err != nil {
+			yield(SegmentEntry{}, fmt.Errorf("catalog: edition %q: %w", name, err))
+			return
+		}
+		start := tableHost
+		if after != "" {
+			start += after + "!"
+		}
+		for l, err := range s.entries(ctx, []*run{r}, tableHost, start) {
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+// editionRun opens the run with which an edition was published.
+func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
+	e, err := s.EditionInfo(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range s.state.runs {
+		if r.Level == 0 && strings.HasPrefix(r.Name, runPrefix+seqKey(e.Version)+"-") {
+			return r, nil
+		}
+	}
+	version, err := s.catalog.log.read(ctx, e.Version)
+	if err != nil {
+		return nil, err
+	}
+	return s.catalog.lib.open(ctx, version.Added)
+}
+
+// Batch gives the version that published a batch.
+func (s *Snapshot) Batch(ctx context.Context, id string) (Version, bool, error) {
+	row, ok, err := s.batch(ctx, id)
+	if err != nil {
+		return Version{}, false, fmt.Errorf("catalog: batch %q: %w", id, err)
+	}
+	return row.Version, ok, nil
+}
+
+func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool, err error) {
+	ok, err = s.lookUp(ctx, tableBatch+id, &row)
+	return row, ok, err
+}
+
+// sortedBatches gives the batches in the order of their IDs.
+func sortedBatches(batches []Batch) []Batch {
+	return slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// PublishedBatch says when a batch was published.
+type PublishedBatch struct {
+	Batch
+	Version
+}
+
+// Batches gives up to limit published batches whose IDs sort behind after, in the
+// order of their IDs: robot by robot, each by time. No limit is set by limit <= 0.
+func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]PublishedBatch, error) {
+	runs, err := s.live()
+	if err != nil {
+		return nil, err
+	}
+	start := tableBatch
+	if after != "" {
+		start += after + "!" // sorts behind the space that ends the key
+	}
+	var batches []PublishedBatch
+	for row, err := range scanFrom(ctx, runs, tableBatch, start) {
+		if err != nil {
+			return nil, fmt.Errorf("catalog: batches: %w", err)
+		}
+		if limit > 0 && len(batches) == limit {
+			break
+		}
+		var b batchRow
+		if err := rowValue(row, &b); err != nil {
+			return nil, fmt.Errorf("catalog: batches: %w", err)
+		}
+		batches = append(batches, PublishedBatch{b.Batch, b.Version})
+	}
+	return batches, nil
+}
+
+// unpublished gives those of the batches, sorted, that are not published, and the
+// latest version that published one.
+func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
+	for _, b := range sortedBatches(batches) {
+		row, ok, err := s.batch(ctx, b.ID)
+		switch {
+		case err != nil:
+			return nil, latest, err
+		case !ok:
+			rest = append(rest, b)
+		case row.SHA256 != b.SHA256:
+			return nil, latest, fmt.Errorf("batch %s has digest %s, version %d published %s: %w",
+				b.ID, b.SHA256, row.N, row.SHA256, ErrBatchConflict)
+		case row.N > latest.N:
+			latest = row.Version
+		}
+	}
+	return rest, latest, nil
+}
+
+// day gives today, or the day of the latest edition where that is later: a clock
+// that was set back, or a zone further west, does not bring a day back.
+func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
+	day := today
+	for row, err := range scanFrom(ctx, s.state.runs, tableEdition, tableEdition+today) {
+		if err != nil {
+			return "", err
+		}
+		day = max(day, string(row[len(tableEdition):][:len(dayForm)]))
+	}
+	return day, nil
+}
+
+// nextEdition names the next edition of a day: "20261121", then "20261121-2".
+func (s *Snapshot) nextEdition(ctx context.Context, day string) (string, error) {
+	last := 0
+	for row, err := range scan(ctx, s.state.runs, tableEdition+day) {
+		if err != nil {
+			return "", err
+		}
+		n := 1
+		if _, number, ok := strings.Cut(string(rowKey(row)), "-"); ok {
+			if n, err = strconv.Atoi(number); err != nil {
+				return "", fmt.Errorf("edition %q: %w: %w", rowKey(row), err, ErrCorrupt)
+			}
+		}
+		last = max(last, n)
+	}
+	if last == 0 {
+		return day, nil
+	}
+	return fmt.Sprintf("%s-%d", day, last+1), nil
+}

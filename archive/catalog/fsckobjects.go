@@ -1,0 +1,112 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sheaf/archive/sortedrun"
+	"sheaf/archive/store"
+)
+
+// objectCheck compares the objects that are referred to with those in the store.
+type objectCheck struct {
+	store   store.Store
+	indexes []CheckedIndex
+	report  *Report
+	sorter  *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
+}
+
+// need notes that bytes start to end of an object are needed. Ranges of one object must not overlap,
+// except for empty ones; in a pack they do not. An object that may be missing has start and end -1.
+func (o *objectCheck) need(key string, start, end int64) error {
+	if err := store.CheckKey(key); err != nil {
+		o.report.problem(key, "%v", err)
+		return nil
+	}
+	return o.sorter.Add(fmt.Appendf(nil, "%s %020d %020d\n", key, end+1, start+1))
+}
+
+// needWhole notes that an object of this size, or larger, must be there. It may be called several
+// times for one object.
+func (o *objectCheck) needWhole(key string, size int64) error { return o.need(key, size, size) }
+
+// prefixes of keys of objects that nothing refers to and that are kept.
+var keptPrefixes = []string{
+	"batches/",  // the batches' manifests
+	"releases/", // the robots' programs; not part of the archive
+	listPrefix,
+}
+
+// check compares what was noted with the store's listing. Both are in the order of their keys.
+func (o *objectCheck) check(ctx context.Context) error {
+	needed, err := o.sorter.Rows(ctx)
+	if err != nil {
+		return err
+	}
+	for info, err := range o.store.List(ctx, "", "") {
+		if err != nil {
+			return err
+		}
+		for needed.Row() != nil && neededKey(needed.Row()) < info.Key {
+			if err := o.take(ctx, needed, nil); err != nil {
+				return err
+			}
+		}
+		o.report.Objects++
+		switch {
+		case needed.Row() != nil && neededKey(needed.Row()) == info.Key:
+			if err := o.take(ctx, needed, &info); err != nil {
+				return err
+			}
+		case slices.ContainsFunc(o.indexes, func(x CheckedIndex) bool { return strings.HasPrefix(info.Key, x.Prefix()) }):
+			o.report.LeftOver++
+			o.report.LeftOverBytes += info.Size
+		case !slices.ContainsFunc(keptPrefixes, func(p string) bool { return strings.HasPrefix(info.Key, p) }):
+			o.report.OrphanBytes += info.Size
+			if o.report.Orphans++; len(o.report.OrphanKeys) < maxListed {
+				o.report.OrphanKeys = append(o.report.OrphanKeys, info.Key)
+			}
+		}
+	}
+	for needed.Row() != nil {
+		if err := o.take(ctx, needed, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func neededKey(row []byte) string {
+	key, _, _ := strings.Cut(string(row), " ")
+	return key
+}
+
+// take reads all rows of one key. It checks that the ranges do not overlap, and that the object is
+// large enough for the one that ends last. info is nil if there is no such object.
+func (o *objectCheck) take(ctx context.Context, needed *sortedrun.Merged, info *store.Info) error {
+	key := neededKey(needed.Row())
+	var bytes int64
+	for needed.Row() != nil && neededKey(needed.Row()) == key {
+		var start, end int64
+		if _, err := fmt.Sscanf(string(needed.Row()[len(key)+1:]), "%d %d", &end, &start); err != nil {
+			return err
+		}
+		if start < bytes && start < end {
+			o.report.problem(key, "two segments overlap: one ends at %d, another is from %d to %d", bytes-1, start-1, end-1)
+		}
+		bytes = end
+		if err := needed.Next(ctx); err != nil {
+			return err
+		}
+	}
+	bytes--
+	switch {
+	case info == nil && bytes >= 0:
+		o.report.problem(key, "is missing")
+	case info != nil && info.Size < bytes:
+		o.report.problem(key, "has %d bytes, the catalog refers to %d", info.Size, bytes)
+	}
+	return nil
+}

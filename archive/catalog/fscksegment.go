@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"sheaf/archive/store"
+	"sheaf/internal/wire"
+)
+
+// segmentCheck checks what versions refer to outside the catalog: segments and manifests.
+type segmentCheck struct {
+	store      store.Store
+	deep       bool
+	verify     func(context.Context, SegmentEntry) error // of a deep check
+	tombstones tombstones
+	objects    *objectCheck
+	report     *Report
+}
+
+// segment checks that an entry's bytes are there.
+func (c *segmentCheck) segment(ctx context.Context, e SegmentEntry, expired bool) error {
+	c.report.Segments++
+	c.report.Bytes += e.Length
+	if expired || c.tombstones.cover(e) {
+		return c.objects.need(e.Object, -1, -1) // it may be deleted already
+	}
+	if err := c.objects.need(e.Object, e.Offset, e.Offset+e.Length); err != nil {
+		return err
+	}
+	if !c.deep {
+		return nil
+	}
+	if err := c.verify(ctx, e); err != nil {
+		c.report.problem(e.Object, "segment of %s, %d bytes at %d: %v", e.Host, e.Length, e.Offset, err)
+	}
+	c.report.Verified++
+	return ctx.Err()
+}
+
+// compareDigest returns a function that compares a segment's SHA-256 with that in its entry.
+func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
+	return func(ctx context.Context, e SegmentEntry) error {
+		r, err := st.Open(ctx, e.Object, e.Offset, e.Length)
+		if err != nil {
+			return err
+		}
+		h := sha256.New()
+		_, err = io.Copy(h, r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return err
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != e.SHA256 {
+			return fmt.Errorf("SHA-256 is %s, the catalog says %s", got, e.SHA256)
+		}
+		return nil
+	}
+}
+
+// manifest checks that a batch's manifest is there. A deep check compares its digest. If the catalog
+// does not have the digest, a deep check compares what the manifest says of the batch.
+func (c *segmentCheck) manifest(ctx context.Context, b Batch) error {
+	key := wire.ManifestKey(wire.BatchID(b.ID))
+	if b.Manifest != "" {
+		if err := c.objects.needWhole(key, 0); err != nil {
+			return err
+		}
+	}
+	if !c.deep {
+		return nil
+	}
+	data, err := store.ReadAll(ctx, c.store, key, 0, -1)
+	if errors.Is(err, store.ErrNotExist) {
+		return nil // objectCheck reports it if it should be there
+	}
+	if c.report.failed(key, err) {
+		return ctx.Err()
+	}
+	if b.Manifest != "" {
+		if got := wire.Digest(data); got != b.Manifest {
+			c.report.problem(key, "SHA-256 is %s, the catalog says %s", got, b.Manifest)
+		}
+		return nil
+	}
+	m, err := wire.PeekManifest(data)
+	if c.report.failed(key, err) {
+		return nil
+	}
+	if string(m.Batch) != b.ID || m.SHA256 != b.SHA256 {
+		c.report.problem(key, "is of batch %s with SHA-256 %s, the catalog says %s with %s", m.Batch, m.SHA256, b.ID, b.SHA256)
+	}
+	return nil
+}
