@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/api"
 	"sheaf/internal/bytesize"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/client"
 	"sheaf/serve/httpd/accounts"
 )
 
@@ -25,7 +25,7 @@ func accountCommand() *cobra.Command {
 		Use:   "rm NAME",
 		Short: "Take an account away",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return c.Do(cmd.Context(), http.MethodDelete, api.PathAccounts+"/"+url.PathEscape(args[0]), nil, nil)
 		}),
 	})
@@ -92,7 +92,7 @@ func accountAddCommand() *cobra.Command {
 		Use:   "add NAME",
 		Short: "Make an account; prints its password, unless one is given",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
 			if err != nil {
 				return err
@@ -123,7 +123,7 @@ func accountSetCommand() *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change an account; downloads that run go on under what is set",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
 			if err != nil {
 				return err
@@ -158,7 +158,7 @@ func accountListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var answer accounts.AccountList
 			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAccounts, nil, &answer); err != nil {
 				return err

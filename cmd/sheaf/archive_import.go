@@ -7,18 +7,19 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/terminal"
 	"sheaf/internal/wire"
+	"sheaf/serve/client"
 )
 
 // importTime bounds the sending and converting of one file.
@@ -47,7 +48,7 @@ With -o the file is converted here, and nothing is sent.`,
 			if err != nil {
 				return err
 			}
-			c.Timeout = importTime
+			c.HTTP.Timeout = importTime
 			for _, name := range args {
 				if err := importFile(cmd, c, name, hosts); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
@@ -61,13 +62,13 @@ With -o the file is converted here, and nothing is sent.`,
 	return operatorFlags(cmd)
 }
 
-func importFile(cmd *cobra.Command, c *operator.Client, name, hosts string) error {
+func importFile(cmd *cobra.Command, c *client.Client, name, hosts string) error {
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() { w.CloseWithError(writeImport(form, name, hosts)) }()
 	defer body.Close()
 	var done accept.Imported
-	if err := c.Post(cmd.Context(), ingest.PathImports, form.FormDataContentType(), body, &done); err != nil {
+	if err := c.Send(cmd.Context(), http.MethodPost, ingest.PathImports, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
 	return show(cmd, done, func(w io.Writer) error {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/durable"
+	"sheaf/serve/client"
 )
 
 // backupTime is how long a backup may take.
@@ -28,15 +28,15 @@ func backupCommand() *cobra.Command {
 			"The file holds secrets, and only its owner can read it. `sheaf restore` puts it into a new installation, on SQLite or\n" +
 			"PostgreSQL. The archives are the store's, and have a backup of their own.",
 		Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			c.Timeout = backupTime
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			c.HTTP.Timeout = backupTime
 			return fetchBackup(cmd, c, args[0])
 		}),
 	})
 }
 
 // fetchBackup writes a backup that was looked through from end to end under its name, or nothing.
-func fetchBackup(cmd *cobra.Command, c *operator.Client, path string) (err error) {
+func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s is there already", path)
 	}

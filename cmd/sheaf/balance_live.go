@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
 	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
+	"sheaf/serve/client"
 )
 
 // The commands here ask the running service, those in balance.go work on files.
@@ -23,7 +23,7 @@ func balanceShow() *cobra.Command {
 		Use:   "show",
 		Short: "Show the running plan, the robots' backlogs, and what would level them",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var answer manager.BalanceResponse
 			if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminBalance, nil, &answer); err != nil {
 				return err
@@ -85,12 +85,12 @@ func showBalance(w io.Writer, a manager.BalanceResponse) error {
 
 // livePlan asks the service what it would plan now, or, with apply, to do so.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
-	return asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+	return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 		what := "/plan"
 		if apply {
 			what = "/rebalance"
 		}
-		c.Timeout = 10 * time.Minute // a million hosts take a while
+		c.HTTP.Timeout = 10 * time.Minute // a million hosts take a while
 		var plan levelling.Plan
 		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminBalance+what, nil, &plan); err != nil {
 			return err
@@ -131,7 +131,7 @@ func balanceCosts() *cobra.Command {
 		Use:   "costs [HOST]",
 		Short: "Show what a host cost the robots hour by hour, or the robots' rates by weekday and hour",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if len(args) == 0 {
 				return showRates(cmd, c)
 			}
@@ -158,7 +158,7 @@ func balanceCosts() *cobra.Command {
 	})
 }
 
-func showRates(cmd *cobra.Command, c *operator.Client) error {
+func showRates(cmd *cobra.Command, c *client.Client) error {
 	var answer manager.RatesResponse
 	if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminBalance+"/rates", nil, &answer); err != nil {
 		return err

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/terminal"
+	"sheaf/serve/client"
 )
 
 func batchCommand() *cobra.Command {
@@ -33,7 +33,7 @@ func batchListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the buffers and the latest batches",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			query := url.Values{}
 			if state != "" {
 				query.Set("state", state)
@@ -72,7 +72,7 @@ func batchShowCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one batch: its state, and where and why it failed",
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var b ledger.Batch
 			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
 				return err
@@ -128,7 +128,7 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 		Use:   verb + " ID",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var b ledger.Batch
 			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
 				return err
@@ -149,7 +149,7 @@ func batchPublishCommand() *cobra.Command {
 		Use:   "publish",
 		Short: "Publish what waits now, whatever the publish window says",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var published map[string]any
 			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathPublish, nil, &published); err != nil {
 				return err
@@ -165,8 +165,8 @@ func batchPublishCommand() *cobra.Command {
 func batchOthersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "others ID", Short: "Write the records of an imported WARC that are in no archive (requests, metadata, ...) as a .warc.gz", Args: cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
-			c.Timeout = importTime
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			c.HTTP.Timeout = importTime
 			return c.Get(cmd.Context(), ingest.PathBatches+"/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
 		}),
 	}

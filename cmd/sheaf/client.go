@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/terminal"
+	"sheaf/serve/client"
 )
 
 // operatorFlags adds the flags by which every operators' command finds its service.
@@ -32,7 +31,7 @@ func envOr(name, fallback string) string {
 }
 
 // newClient returns a client of the service that the flags name.
-func newClient(cmd *cobra.Command) (*operator.Client, error) {
+func newClient(cmd *cobra.Command) (*client.Client, error) {
 	url, data, err := whichService(cmd)
 	if err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func newClient(cmd *cobra.Command) (*operator.Client, error) {
 			return nil, fmt.Errorf("no operators' token: %w; name the service's --data directory or its --config file, or give --token", err)
 		}
 	}
-	return &operator.Client{URL: strings.TrimSuffix(url, "/"), Token: token}, nil
+	return client.Operator(url, token)
 }
 
 // whichService returns the service's address and its data directory: those of the flags, of the
@@ -69,7 +68,7 @@ func whichService(cmd *cobra.Command) (url, data string, err error) {
 }
 
 // asOperator makes a command's function of one that speaks to the service.
-func asOperator(run func(cmd *cobra.Command, c *operator.Client, args []string) error) func(*cobra.Command, []string) error {
+func asOperator(run func(cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := newClient(cmd)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest/upkeep"
+	"sheaf/serve/client"
 )
 
 // gcCommand has the service collect what nothing needs.
@@ -24,8 +24,8 @@ func gcCommand() *cobra.Command {
 			"What is found is condemned, and deleted by a later collection if it still is without need (collect.delay).\n" +
 			"The service does so by itself (collect.every).",
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
-			c.Timeout = collectTimeout
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			c.HTTP.Timeout = collectTimeout
 			var report catalog.Collection
 			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathCollect, upkeep.CollectRequest{DryRun: dryRun}, &report); err != nil {
 				return err

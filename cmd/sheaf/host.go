@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
+	"sheaf/serve/client"
 )
 
 func hostCommand() *cobra.Command {
@@ -30,7 +30,7 @@ func hostRemoveCommand() *cobra.Command {
 		Use:   "rm HOST…",
 		Short: "Collect hosts no more; what is archived of them stays",
 		Args:  cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return forEach(args, func(host string) error {
 				return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(host), nil, nil)
 			})
@@ -56,7 +56,7 @@ func hostCrawlCommand() *cobra.Command {
 		Long: "The robot is told with its next heartbeat. It visits the host's start pages and up to 1,000 known ones before\n" +
 			"all others, as soon as its hours and the interval allow it.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var answer manager.VisitResponse
 			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts+"/visit", manager.VisitRequest{Hosts: args}, &answer); err != nil {
 				return err
@@ -83,7 +83,7 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   verb + " HOST… | --all | --domain DOMAIN | --found-by ROBOT",
 		Short: short,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			decision.Hosts = args
 			if len(args) == 0 && !decision.All && decision.Domain == "" && decision.FoundBy == "" {
 				return fmt.Errorf("which hosts? Name them, or give --all, --domain or --found-by; sheaf host ls --state pending lists those that wait")
@@ -112,7 +112,7 @@ func hostAddCommand() *cobra.Command {
 	}
 	copies := cmd.Flags().Int("copies", 0, "give each host to so many robots, which then collect all of it, and compare what they bring; 1: to one, as usual")
 	parts := cmd.Flags().Int("parts", 0, "share each host's URLs out among so many robots; 1: leave it to the plan, which does so where one robot's night is too short")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if len(args) == 1 && args[0] == "-" {
 			text, err := io.ReadAll(cmd.InOrStdin())
 			if err != nil {
@@ -138,7 +138,7 @@ func hostListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List hosts and who collects them",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var list []hosts.Host
 			for query := (url.Values{"state": {state}}); ; {
 				var page manager.HostsResponse

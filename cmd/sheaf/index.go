@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest/upkeep"
+	"sheaf/serve/client"
 )
 
 // indexCommand is about the URL-level index, which the service keeps by itself.
@@ -19,7 +19,7 @@ func indexCommand() *cobra.Command {
 		Long: "Make the URL-level index anew from the segments, in the background. What is asked meanwhile is read out of the\n" +
 			"segments, which is slower. An index that the service itself finds damaged it makes anew by itself.",
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, _ []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathRebuild, nil, nil); err != nil {
 				return err
 			}

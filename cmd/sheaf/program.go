@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -14,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/release"
+	"sheaf/serve/client"
 )
 
 // program is a robotd that is to be released.
@@ -75,15 +76,15 @@ func readPrograms(paths []string) ([]program, error) {
 // sendTime is how long one program may take to the service.
 const sendTime = 30 * time.Minute
 
-func sendProgram(cmd *cobra.Command, c *operator.Client, p program) error {
+func sendProgram(cmd *cobra.Command, c *client.Client, p program) error {
 	f, err := os.Open(p.path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	long := *c
-	long.Timeout = sendTime
-	if err := long.Send(cmd.Context(), releasesPath+"/programs/"+p.SHA256, f); err != nil {
+	long.HTTP = &http.Client{Timeout: sendTime}
+	if err := long.Send(cmd.Context(), http.MethodPut, releasesPath+"/programs/"+p.SHA256, "application/octet-stream", f, nil); err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
 	}
 	return nil

@@ -16,11 +16,11 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/rollout"
+	"sheaf/serve/client"
 )
 
 func releaseCommand() *cobra.Command {
@@ -48,7 +48,7 @@ func releaseKeyCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	replace := cmd.Flags().Bool("replace", false, "even where another key is registered: for robots that join from now on")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		private, err := makeOrReadKey(args[0])
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func releasePublishCommand() *cobra.Command {
 	life := cmd.Flags().Duration("life", 180*24*time.Hour, "after which robots take the release no more; publish anew before that")
 	floor := cmd.Flags().Int64("floor", 0, "the least counter that may still be at work: robots below it are upgraded at once and get no list before")
 	soak := cmd.Flags().Duration("soak", time.Hour, "that each stage lasts at least")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if *key == "" {
 			return errors.New("--key is missing: the file that sheaf release key made")
 		}
@@ -190,13 +190,13 @@ func releaseListCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the releases and how far each is rolled out",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return listReleases(cmd, c)
 		}),
 	}
 }
 
-func listReleases(cmd *cobra.Command, c *operator.Client) error {
+func listReleases(cmd *cobra.Command, c *client.Client) error {
 	var answer manager.ReleasesResponse
 	if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &answer); err != nil {
 		return err
@@ -220,7 +220,7 @@ func releaseRolloutCommand() *cobra.Command {
 	}
 	percent := cmd.Flags().Int("percent", 0, "of the robots, 1 to 100; 0: as many as now")
 	stop := cmd.Flags().String("stop", "", "stop it, for this reason; robots that run it go on with it")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		counter, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%q is no counter: see sheaf release ls", args[0])

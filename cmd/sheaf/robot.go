@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/copies"
 	"sheaf/manager/roster"
+	"sheaf/serve/client"
 )
 
 func robotCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func robotCommand() *cobra.Command {
 			Use:   "ls",
 			Short: "List the robots",
 			Args:  cobra.NoArgs,
-			RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+			RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 				var answer manager.RobotsResponse
 				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminRobots, nil, &answer); err != nil {
 					return err
@@ -62,7 +62,7 @@ func robotAddCommand() *cobra.Command {
 	}
 	contact := cmd.Flags().String("contact", "", "URL or mail address of the people at the robot's site; without it they are asked")
 	public := cmd.Flags().String("public", "", "URL under which the robot reaches the service (the service's setting http.public)")
-	cmd.RunE = asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if *contact != "" {
 			if err := wire.CheckContact(*contact); err != nil {
 				return fmt.Errorf("--contact %s: %w", *contact, err)
@@ -72,7 +72,7 @@ func robotAddCommand() *cobra.Command {
 		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
 			return err
 		}
-		answer.URL = strings.TrimRight(cmp.Or(*public, answer.URL, c.URL), "/")
+		answer.URL = strings.TrimRight(cmp.Or(*public, answer.URL, c.URL.String()), "/")
 		return show(cmd, answer, func(w io.Writer) error {
 			if answer.Install.Counter == 0 {
 				_, err := fmt.Fprintf(w, "robotd join %s %s\n\nRun this at the robot's site, until %s; its token works once.\nFor a command that installs the robot too, run this first: %s\n",
@@ -118,7 +118,7 @@ func robotAction(use, short, method, suffix string) *cobra.Command {
 		Use:   use,
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return c.Do(cmd.Context(), method, manager.PathAdminRobots+"/"+url.PathEscape(args[0])+suffix, nil, nil)
 		}),
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sheaf/archive/catalog"
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/ingest/upkeep"
+	"sheaf/serve/client"
 )
 
 func hostTakedownCommand() *cobra.Command {
@@ -32,7 +32,7 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 		Use:   verb + " HOST --reason TEXT",
 		Short: short,
 		Args:  cobra.ExactArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Host = args[0]
 			var at upkeep.TakedownResponse
 			if err := c.Do(cmd.Context(), http.MethodPost, path, t, &at); err != nil {
@@ -59,7 +59,7 @@ func hostTakedownsCommand() *cobra.Command {
 		Use:   "takedowns [HOST]",
 		Short: "List what was taken down and lifted, when, by whom and why",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			query := url.Values{}
 			if len(args) > 0 {
 				query.Set("host", args[0])

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/transfers"
+	"sheaf/serve/client"
 )
 
 func transfersCommand() *cobra.Command {
@@ -23,7 +23,7 @@ kept or, with --by, those of each hour, day or month.`,
 		Example: `  sheaf transfers --by day --since 2026-11-01
   sheaf transfers --by month --each --csv > rates.csv`,
 		Args: cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *operator.Client, args []string) error {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			query := url.Values{}
 			if who != "" {
 				query.Set("who", who)

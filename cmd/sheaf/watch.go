@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/serve/client"
 	"sheaf/serve/mirror"
 	"sheaf/serve/watch"
@@ -65,7 +66,7 @@ func watchAddCommand() *cobra.Command {
 			}
 			wish.Every = watch.Cadence(every)
 			var w watch.Watch
-			if err := c.Do(cmd.Context(), http.MethodPost, "/v1/watches", wish, &w); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathWatches, wish, &w); err != nil {
 				return err
 			}
 			return show(cmd, w, func(out io.Writer) error {
@@ -98,7 +99,7 @@ func watchListCommand() *cobra.Command {
 		Use: "ls", Aliases: []string{"list"}, Short: "List what the account watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var list watch.WatchList
-			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/watches", nil, &list); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathWatches, nil, &list); err != nil {
 				return err
 			}
 			return show(cmd, list, func(out io.Writer) error {
@@ -161,7 +162,7 @@ func watchShowCommand() *cobra.Command {
 		Use: "show ID", Short: "Show what a watch has found", Args: cobra.ExactArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var doc watch.WatchDocument
-			if err := c.Do(cmd.Context(), http.MethodGet, "/v1/watches/"+args[0], nil, &doc); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathWatches+"/"+args[0], nil, &doc); err != nil {
 				return err
 			}
 			return show(cmd, doc, func(out io.Writer) error {
@@ -181,7 +182,7 @@ func watchRemoveCommand() *cobra.Command {
 		Use: "rm ID...", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			for _, id := range args {
-				if err := c.Do(cmd.Context(), http.MethodDelete, "/v1/watches/"+id, nil, nil); err != nil {
+				if err := c.Do(cmd.Context(), http.MethodDelete, api.PathWatches+"/"+id, nil, nil); err != nil {
 					return fmt.Errorf("%s: %w", id, err)
 				}
 			}

@@ -1,5 +1,5 @@
-// Package client is an HTTP client for consumers of a service: it follows the change feed and opens
-// files of the tree.
+// Package client is an HTTP client of a service, for consumers and operators: it calls paths of the
+// API, follows the change feed, and opens files of the tree.
 package client
 
 import (
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/serve/feed"
 )
@@ -24,7 +25,18 @@ import (
 type Client struct {
 	URL            *url.URL // of the service; may have a path; credentials in it are ignored
 	User, Password string   // of the account; without a user, requests are anonymous
+	Token          string   // the operators'; it takes the place of User
 	HTTP           *http.Client
+}
+
+// Operator returns a client for the operators' paths of the service at an address. A request may take
+// a minute; the caller may change HTTP.Timeout.
+func Operator(address, token string) (*Client, error) {
+	to, err := url.Parse(address)
+	if err != nil || to.Host == "" {
+		return nil, fmt.Errorf("%q is not the address of a service, such as http://127.0.0.1:8080", address)
+	}
+	return &Client{URL: to, Token: token, HTTP: &http.Client{Timeout: time.Minute}}, nil
 }
 
 // Error is an answer that reports an error.
@@ -71,7 +83,7 @@ func (c *Client) Changes(ctx context.Context, at feed.Cursor, q Selection, limit
 		query.Set("wait", strconv.FormatInt(int64(wait/time.Second), 10))
 	}
 	var page feed.Page
-	resp, err := c.get(ctx, "/v1/changes", query, nil)
+	resp, err := c.request(ctx, http.MethodGet, api.PathChanges+"?"+query.Encode(), nil, nil)
 	if err != nil {
 		return page, err
 	}
@@ -95,7 +107,8 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 		header.Set("Range", fmt.Sprintf("bytes=%d-", from))
 		header.Set("If-Range", etag)
 	}
-	resp, err := c.get(ctx, path.Join("/pub", name), nil, header)
+	pub := url.URL{Path: path.Join(api.PathTree, name)}
+	resp, err := c.request(ctx, http.MethodGet, pub.EscapedPath(), header, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -113,19 +126,26 @@ func (c *Client) Open(ctx context.Context, name string, from int64, etag string)
 	return f, nil
 }
 
-// Do sends in as JSON, if not nil, and decodes the answer into out, if not nil.
-func (c *Client) Do(ctx context.Context, method, name string, in, out any) error {
-	var body io.Reader
-	header := make(http.Header)
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-		header.Set("Content-Type", "application/json")
+// Do sends in as JSON, if not nil, and decodes the answer into out, if not nil. ref is an escaped
+// path, and may have a query.
+func (c *Client) Do(ctx context.Context, method, ref string, in, out any) error {
+	if in == nil {
+		return c.Send(ctx, method, ref, "", nil, out)
 	}
-	resp, err := c.request(ctx, method, name, nil, header, body)
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.Send(ctx, method, ref, "application/json", bytes.NewReader(body), out)
+}
+
+// Send is Do with a body of any type.
+func (c *Client) Send(ctx context.Context, method, ref, contentType string, body io.Reader, out any) error {
+	header := make(http.Header)
+	if contentType != "" {
+		header.Set("Content-Type", contentType)
+	}
+	resp, err := c.request(ctx, method, ref, header, body)
 	if err != nil {
 		return err
 	}
@@ -136,14 +156,21 @@ func (c *Client) Do(ctx context.Context, method, name string, in, out any) error
 	return decode(resp, out)
 }
 
-func (c *Client) get(ctx context.Context, name string, query url.Values, header http.Header) (*http.Response, error) {
-	return c.request(ctx, http.MethodGet, name, query, header, nil)
+// Get copies the answer for ref, of any type, to w.
+func (c *Client) Get(ctx context.Context, ref string, w io.Writer) error {
+	resp, err := c.request(ctx, http.MethodGet, ref, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(w, resp.Body)
+	return err
 }
 
-func (c *Client) request(ctx context.Context, method, name string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
-	to := *c.URL
-	to.User, to.Path, to.RawPath, to.RawQuery = nil, strings.TrimSuffix(to.Path, "/")+name, "", query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
+func (c *Client) request(ctx context.Context, method, ref string, header http.Header, body io.Reader) (*http.Response, error) {
+	base := *c.URL
+	base.User, base.RawQuery, base.Fragment = nil, "", ""
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base.String(), "/")+ref, body)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +178,10 @@ func (c *Client) request(ctx context.Context, method, name string, query url.Val
 		req.Header = header
 	}
 	req.Header.Set("User-Agent", "sheaf")
-	if c.User != "" {
+	switch {
+	case c.Token != "":
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	case c.User != "":
 		req.SetBasicAuth(c.User, c.Password)
 	}
 	caller := *c.HTTP
@@ -170,7 +200,7 @@ func (c *Client) request(ctx context.Context, method, name string, query url.Val
 // maxRedirects is the limit for successive redirects.
 const maxRedirects = 10
 
-// follow decides about a redirect. The account's password is only sent to the service itself, which
+// follow decides about a redirect. Password and token are only sent to the service itself, which
 // is a scheme, a host and a port. Only GET and HEAD requests are redirected elsewhere.
 func follow(req *http.Request, via []*http.Request) error {
 	first := via[0]

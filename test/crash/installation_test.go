@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
+	"sheaf/serve/client"
 	"sheaf/test/batchtest"
 )
 
@@ -64,7 +64,10 @@ func (h *installation) start(die *death) *installation {
 func (h *installation) url() string { return "http://" + h.settings["http.listen"].(string) }
 
 func (h *installation) operate(method, path string, in, out any) error {
-	c := operator.Client{URL: h.url(), Token: h.Token}
+	c, err := client.Operator(h.url(), h.Token)
+	if err != nil {
+		return err
+	}
 	return c.Do(context.Background(), method, path, in, out)
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
@@ -19,12 +18,13 @@ import (
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
+	"sheaf/serve/client"
 	"sheaf/serve/httpd/accounts"
 )
 
 // Service is a running service. The client has its operator's token.
 type Service struct {
-	*operator.Client
+	*client.Client
 	Data string // its data directory
 	At   service.Addresses
 
@@ -44,7 +44,9 @@ func Start(t testing.TB, settings map[string]any) *Service {
 	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	testkit.Must(t, err)
 	Run(t, "service", s.Run)
-	return &Service{Client: &operator.Client{URL: s.Addresses().HTTP, Token: s.OperatorToken()}, Data: cfg.Data, At: s.Addresses(), t: t}
+	c, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())
+	testkit.Must(t, err)
+	return &Service{Client: c, Data: cfg.Data, At: s.Addresses(), t: t}
 }
 
 // Quiet returns the settings of a service that does nothing by itself: it publishes when it is told

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/serve/account"
+	"sheaf/serve/client"
 	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 )
@@ -54,13 +54,15 @@ func TestThreeChangesInACycle(t *testing.T) {
 		"--set", "drop.listen="+at[2], "--set", "publish.window=never", "--set", "poll=50ms", "--set", "stop=1s", "--set", "watch.private_webhooks=true")
 	running := testkit.Start(t, "", program)
 	c.url = "http://" + at[0]
-	var op *operator.Client
+	var op *client.Client
 	running.Ready(t, func() error {
 		token, err := service.ReadToken(data)
 		if err != nil {
 			return err
 		}
-		op = &operator.Client{URL: c.url, Token: token}
+		if op, err = client.Operator(c.url, token); err != nil {
+			return err
+		}
 		return op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, nil)
 	})
 	do := func(path string, in, out any) {

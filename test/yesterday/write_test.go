@@ -225,7 +225,7 @@ func (h *installation) importFile(name string, data []byte, hosts string) {
 	}
 	testkit.Must(h, form.Close())
 	var done accept.Imported
-	testkit.Must(h, h.service.Post(h.Context(), "/v1/admin/imports", form.FormDataContentType(), &body, &done))
+	testkit.Must(h, h.service.Send(h.Context(), http.MethodPost, "/v1/admin/imports", form.FormDataContentType(), &body, &done))
 	if !done.Fresh || done.Pages == 0 {
 		h.Fatalf("import of %s: %+v", name, done)
 	}

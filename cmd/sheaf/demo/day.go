@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"sheaf/cmd/sheaf/operator"
 	"sheaf/cmd/sheaf/service"
 	"sheaf/ingest"
 	"sheaf/ingest/ledger"
@@ -24,6 +22,7 @@ import (
 	"sheaf/robotd"
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
+	"sheaf/serve/client"
 	"sheaf/serve/httpd/accounts"
 )
 
@@ -35,7 +34,7 @@ type day struct {
 	log     *slog.Logger
 	to      Teller
 
-	operator *operator.Client
+	operator *client.Client
 	account  credentials
 	robots   []*robotd.Robot
 }
@@ -43,7 +42,10 @@ type day struct {
 // prepare does an operator's work: robots are admitted and join, hosts are added,
 // a consumer gets an account.
 func (d *day) prepare(ctx context.Context) error {
-	d.operator = &operator.Client{URL: d.service.Addresses().HTTP, Token: d.service.OperatorToken()}
+	var err error
+	if d.operator, err = client.Operator(d.service.Addresses().HTTP, d.service.OperatorToken()); err != nil {
+		return err
+	}
 	for _, name := range robots {
 		if err := d.join(ctx, name); err != nil {
 			return fmt.Errorf("robot %s: %w", name, err)
@@ -209,33 +211,16 @@ func (d *day) report(ctx context.Context) error {
 	if err := d.operator.Do(ctx, http.MethodGet, transfers.Path, nil, &moved); err != nil {
 		return err
 	}
-	editions, err := d.editions(ctx)
-	if err != nil {
+	reader := *d.operator
+	reader.Token, reader.User, reader.Password = "", d.account.name, d.account.password
+	var list api.EditionList
+	if err := reader.Do(ctx, http.MethodGet, api.PathEditions, nil, &list); err != nil {
 		return err
 	}
 	at := d.service.Addresses()
 	d.to.Report(Report{
 		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
-		Transfers: moved.Totals, Editions: editions, Data: d.dir,
+		Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
 	})
 	return nil
-}
-
-func (d *day) editions(ctx context.Context) ([]api.Edition, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.service.Addresses().HTTP+"/v1/editions", nil)
-	if err != nil {
-		return nil, err
-	}
-	req.SetBasicAuth(d.account.name, d.account.password)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	var list api.EditionList
-	err = json.NewDecoder(resp.Body).Decode(&list)
-	return list.Editions, err
 }
