@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/flate"
+
+	"sheaf/internal/testkit"
 )
 
 // FuzzInflate holds the inflater against the library's: what it accepts, the library decodes alike.
@@ -38,6 +40,7 @@ func FuzzInflate(f *testing.F) {
 
 // TestInflate decodes what the library deflates at every level.
 func TestInflate(t *testing.T) {
+	testkit.Slow(t)
 	inflate := newInflater()
 	for level := range 10 {
 		c, err := newCompressor(level)

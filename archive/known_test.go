@@ -7,11 +7,14 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"sheaf/internal/testkit"
 )
 
 // What a process has written itself it seals without another look at every page, with the result that the
 // look has; what was spoilt meanwhile it looks at.
 func TestSealWritten(t *testing.T) {
+	testkit.Slow(t)
 	dir := t.TempDir()
 	path, again := filepath.Join(dir, "written"), filepath.Join(dir, "read")
 	w, err := Create(path, testHost, "night-1", WriterOptions{})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sheaf/ingest/split"
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
 )
@@ -54,6 +55,7 @@ func TestBombCostsItsHostOnly(t *testing.T) {
 
 // A batch of many bombs is refused, and so is one with nothing else.
 func TestBombsAreRefused(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	h := newInstallation(t)
 	h.opt.Limits.Grace = 1 << 20

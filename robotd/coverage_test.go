@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 )
 
@@ -63,6 +64,7 @@ func TestEveryKnownPageIsAccountedFor(t *testing.T) {
 
 // TestPutOffOverRestart: a robot that starts anew in the middle of its night still knows what it had put off.
 func TestPutOffOverRestart(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	c := newChanging(make([]float64, 200), 0, 0)
 	cfg := tightConfig(t)

@@ -186,6 +186,7 @@ func (s *service) arrived() int {
 //
 // With SHEAF_TEST_FULL=1 it is 20,000 pages on 100 hosts and 75 kills.
 func TestKill(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel() // it mostly waits for batches
 	hosts, pages, kills, size := 6, 100, 8, int64(60_000)
 	if long() {

@@ -15,6 +15,7 @@ import (
 // pages lie in a batch of the spool and some in the open segment. All the same every
 // page arrives, and once; none is fetched again but the one in hand.
 func TestDamagedQueue(t *testing.T) {
+	testkit.Slow(t)
 	const pages = 150
 	for name, damage := range map[string]func(files map[string]string) error{
 		"log cut":       func(f map[string]string) error { return os.Truncate(f["log"], 1500) },

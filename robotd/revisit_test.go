@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
 	"strings"
 	"sync"
@@ -175,6 +176,7 @@ func TestRevisitsFollowChanges(t *testing.T) {
 
 // A host that fits into its night is visited whole, every night.
 func TestSmallHostsAreVisitedWhole(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const days = 4
 	for _, by := range []string{"optimal", "sqrt", "paper", "all"} {
@@ -192,6 +194,7 @@ func TestSmallHostsAreVisitedWhole(t *testing.T) {
 
 // Pages that nobody came to in one night come first in the next, though nothing leads to them again.
 func TestNewPagesOutlastTheNight(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const days = 6
 	c := newChanging(make([]float64, 200), 0, 0)

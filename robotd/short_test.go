@@ -142,6 +142,7 @@ func TestSpoolBound(t *testing.T) {
 
 // On a small disk the robot stops before it is full, and goes on when batches are published.
 func TestSmallDisk(t *testing.T) {
+	testkit.Slow(t)
 	dir := testkit.SmallDisk(t, "size=8m")
 	if dir == "" {
 		return

@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/servetest"
@@ -152,6 +153,7 @@ func readRange(t *testing.T, f *serve.File, off, n int64) string {
 // What the root's ls-lR.gz costs at 5,000 hosts or SHEAF_TEST_LEVEL: it is never held as a
 // whole, and made once.
 func TestLongListOfManyHosts(t *testing.T) {
+	testkit.Slow(t)
 	n := 5_000
 	if text := os.Getenv("SHEAF_TEST_LEVEL"); text != "" {
 		n, _ = strconv.Atoi(text)

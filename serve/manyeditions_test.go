@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 )
 
@@ -15,6 +16,7 @@ import (
 // grows with their number and not with its square: the first file comes before the last
 // is looked at. By default there are 5,000 editions; SHEAF_TEST_EDITIONS=50000 makes it more.
 func TestVeryManyEditionsOfAHost(t *testing.T) {
+	testkit.Slow(t)
 	n := 5_000
 	if text := os.Getenv("SHEAF_TEST_EDITIONS"); text != "" {
 		n, _ = strconv.Atoi(text)

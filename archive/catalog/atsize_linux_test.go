@@ -24,6 +24,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/internal/testkit"
 )
 
 // BenchmarkCatalogAtSize publishes editions of many hosts, merged as the service
@@ -151,6 +152,7 @@ func readAtSize(b *testing.B, dir string) {
 // TestReaderAtSize is the process that readAtSize starts. By itself it checks the
 // same reading on a small catalog, so that the benchmark cannot rot.
 func TestReaderAtSize(t *testing.T) {
+	testkit.Slow(t)
 	size, dir := sizeFromEnv(), os.Getenv(readerStore)
 	lookups := fromEnv("SHEAF_BENCH_LOOKUPS", 100_000)
 	if dir == "" {

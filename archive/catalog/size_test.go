@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/testkit"
 )
 
 // many gives a batch's lines for n hosts in a scrambled order, without their objects.
@@ -39,6 +40,7 @@ func publishMany(tb testing.TB, c *catalog.Catalog, hosts, editions int) {
 // Ten thousand hosts over several editions, sorted with little memory so that
 // every publication spills, and merged meanwhile.
 func TestManyHosts(t *testing.T) {
+	testkit.Slow(t)
 	st := newStore(t)
 	const hosts, editions = 10000, 3
 	publishMany(t, openWith(t, st, catalog.Options{Fanout: 2, SortMemory: 1 << 20}), hosts, editions)

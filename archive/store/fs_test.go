@@ -36,6 +36,7 @@ func TestFaultThatWorks(t *testing.T) {
 
 // A key can have as many parts as its length allows; each is a directory.
 func TestFSDeepKey(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s, key := openFS(t, t.TempDir()), strings.Repeat("d/", 511)+"k"
 	testkit.Must(t, s.Put(t.Context(), key, strings.NewReader("data"), 4))

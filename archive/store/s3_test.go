@@ -39,6 +39,7 @@ func eachServer(t *testing.T, test func(t *testing.T, g *storetest.S3Server)) {
 }
 
 func TestS3(t *testing.T) {
+	testkit.Slow(t) // -short has TestS3Wrapped
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
 		storetest.Run(t, func(t *testing.T) store.Store { return openS3(t, g.Options(t)) })
 	})
@@ -133,6 +134,7 @@ func TestS3PrefixAndPages(t *testing.T) {
 
 // The error of OpenS3 says which option is wrong.
 func TestOpenS3Fails(t *testing.T) {
+	testkit.Slow(t)
 	eachServer(t, func(t *testing.T, g *storetest.S3Server) {
 		o := g.Options(t)
 		for name, c := range map[string]struct {

@@ -99,6 +99,7 @@ func TestKilledAnywhere(t *testing.T) {
 // Writes that fail, writes that fail but happened, and reads that fail do not lose or damage
 // anything.
 func TestFaults(t *testing.T) {
+	testkit.Slow(t)
 	for seed := range rounds() {
 		h := newHistory(t, uint64(100+seed))
 		random := rand.New(rand.NewPCG(uint64(seed), 9))
@@ -145,6 +146,7 @@ func TestFaults(t *testing.T) {
 // A reader's error names the bad block and fsck finds any damage. The next merge or an operator's
 // reset repairs the index.
 func TestDamageHeals(t *testing.T) {
+	testkit.Slow(t)
 	flip := func(data []byte) []byte { data[len(data)/2] ^= 0x20; return data }
 	cut := func(data []byte) []byte { return data[:len(data)/2] }
 	for _, file := range []string{"cdx.gz", "cluster.idx", "location.txt", "pages", "state"} {

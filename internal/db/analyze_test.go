@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 )
 
 // A transaction that has entered many rows can have the statements that follow planned by them.
 func TestAnalyzeSeesTheTransactionsRows(t *testing.T) {
+	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
 		tx, err := d.Begin()

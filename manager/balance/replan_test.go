@@ -11,6 +11,7 @@ import (
 )
 
 func TestReplanMovesFew(t *testing.T) {
+	testkit.Slow(t)
 	var ratios, moves []float64
 	for seed := range bounded(t, "SHEAF_BALANCE_INSTANCES", testkit.Size(1, 2)) {
 		r := rand.New(rand.NewPCG(uint64(seed), 11))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/window"
 )
 
@@ -230,6 +231,7 @@ func TestAllocateIsOptimal(t *testing.T) {
 // A robot that knows nothing at first is nearly as fresh after 60 days as one that knows every
 // rate.
 func TestLearnedFreshness(t *testing.T) {
+	testkit.Slow(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	const pages, days = 500, 60
 	rates := randomRates(rng, pages)

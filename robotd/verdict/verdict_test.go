@@ -115,6 +115,7 @@ func TestSketch(t *testing.T) {
 // five without the three largest sites, with SHEAF_TEST_FULL=1 all without those, and with
 // SHEAF_TEST_CORPUS=1 all 286 MB.
 func TestCorpus(t *testing.T) {
+	testkit.Slow(t)
 	least, oneIn, large := 4000, 1, "" // hosts
 	if os.Getenv("SHEAF_TEST_CORPUS") == "" {
 		least, large = 1800, "httpd.test groonga.test www.boost.jp.test"

@@ -29,6 +29,7 @@ const flips = 48
 // Whatever bit of a stored segment is wrong, no door to its pages gives a wrong body that ends as it
 // should: a small page is refused before its first byte, a large one is cut off before its last.
 func TestDamageIsNeverShown(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
 	const base = "http://www.example.jp/"

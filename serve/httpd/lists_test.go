@@ -35,6 +35,7 @@ func used(t *testing.T) time.Duration {
 // The longest list that one query may have costs a second of CPU at the most, and thirty at once
 // do not take thirty times the memory of one: most are turned away before they are read.
 func TestLongLists(t *testing.T) {
+	testkit.Slow(t)
 	s := newSite(t)
 	list := longList()
 	for _, path := range []string{"/v1/cdx", "/v1/coverage"} {

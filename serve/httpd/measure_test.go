@@ -24,6 +24,7 @@ import (
 
 // Downloads are measured by what their clients acknowledge. All has one site: making it takes long.
 func TestDownloadsAreMeasured(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
 	var records []*archive.Record

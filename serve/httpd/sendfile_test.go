@@ -21,6 +21,7 @@ import (
 	"sheaf/archive/store"
 	"sheaf/internal/acked"
 	"sheaf/internal/db"
+	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve"
 	"sheaf/serve/account"
@@ -31,6 +32,7 @@ import (
 // Archives, stored as they are or put together as they are sent, and one range of
 // them, leave by sendfile: strace sees their bytes pass no write.
 func TestArchivesLeaveBySendfile(t *testing.T) {
+	testkit.Slow(t)
 	s := servetest.New(t, nil)
 	var records []*archive.Record
 	for i := range 8 {

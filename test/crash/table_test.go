@@ -99,7 +99,7 @@ var table = []row{
 }
 
 // TestEveryBoundary kills the service before and after each durable write, starts it again, lets
-// the robot go on, and checks the end. A short test takes one in eight of these cases.
+// the robot go on, and checks the end. A short test takes one in sixteen of these cases.
 func TestEveryBoundary(t *testing.T) {
 	t.Parallel()
 	named := map[string]bool{}
@@ -122,7 +122,7 @@ func TestEveryBoundary(t *testing.T) {
 	seed.kill()
 	for i, r := range table {
 		for k, when := range []string{"before", "after"} {
-			if testing.Short() && (2*i+k)%8 != i/8%2 {
+			if testing.Short() && (2*i+k)%16 != i/8%2 {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %s %d %s", when, r.write, r.nth, r.scenario.name), func(t *testing.T) {

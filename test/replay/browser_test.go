@@ -175,6 +175,7 @@ func watch(t *testing.T, ctx context.Context, expression, want string) {
 // runs, and nothing is requested from other servers, neither by the rewritten page nor by its
 // original bytes.
 func TestStaysWithin(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	ctx := newBrowser(t)
 	out, visits, last := outside(t)
@@ -231,6 +232,7 @@ func TestFrames(t *testing.T) {
 
 // The list of versions leads to what changed, without scripts.
 func TestCompareByForm(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	ctx := newBrowser(t)
 	later := record("/", "text/html", "<p>火曜日に開きます")

@@ -78,6 +78,7 @@ var told452 = regexp.MustCompile(`452 .{0,2}no room for .*go on at 75 %; keep th
 // TestSmallDisk: more batches than the disk can hold all get through, by HTTP and FTP, although
 // nothing leaves the disk until the operator publishes.
 func TestSmallDisk(t *testing.T) {
+	testkit.Slow(t)
 	dir, store := testkit.SmallDisk(t, "size=40m"), ""
 	if dir != "" { // the store has a disk of its own as well: the machine's may be nearly full
 		store = testkit.SmallDisk(t, "size=400m")
@@ -147,6 +148,7 @@ func TestSmallDisk(t *testing.T) {
 
 // TestStoreOnTheSameDisk: the copy that the split makes is reserved with the batch.
 func TestStoreOnTheSameDisk(t *testing.T) {
+	testkit.Slow(t)
 	dir := testkit.SmallDisk(t, "size=48m")
 	if dir == "" {
 		return
@@ -177,6 +179,7 @@ func TestStoreOnTheSameDisk(t *testing.T) {
 // TestDiskFilledByOthers: another program fills the disk during an upload. The bytes that have come
 // are kept, the offset that was told stays true, and the rest follows when there is room.
 func TestDiskFilledByOthers(t *testing.T) {
+	testkit.Slow(t)
 	dir, store := testkit.SmallDisk(t, "size=64m"), ""
 	if dir != "" {
 		store = testkit.SmallDisk(t, "size=400m")

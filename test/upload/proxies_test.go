@@ -130,6 +130,7 @@ func socksProxy(r *relay, c net.Conn) {
 // TestProxies: batches go by HTTPS and by FTP, plain and with TLS, through a CONNECT
 // proxy and through a SOCKS5 proxy, named by a setting or by the environment.
 func TestProxies(t *testing.T) {
+	testkit.Slow(t)
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS()
 	defer certified.Close()

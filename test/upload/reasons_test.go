@@ -13,6 +13,7 @@ import (
 
 	"sheaf/ingest/receive"
 	"sheaf/ingest/space"
+	"sheaf/internal/testkit"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
 	"sheaf/test/batchtest"
@@ -68,6 +69,7 @@ func TestReasons(t *testing.T) {
 // TestTooLarge: a batch that the service's disk could never hold is refused with that reason, by
 // HTTP and FTP. The robot puts it aside, says so, and continues with the next one.
 func TestTooLarge(t *testing.T) {
+	testkit.Slow(t)
 	for name, by := range map[string]func(*installation) way{
 		"http": func(h *installation) way { return h.service() },
 		"ftp":  func(h *installation) way { return h.drop() },

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
 )
@@ -21,6 +22,7 @@ import (
 // advertisement into pages. After a night in which pages changed as well, that robot is reported,
 // and no other. Every robot's batch is published, which Drain waits for.
 func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	const host = "www.copied.example.jp"
 	night := 0
