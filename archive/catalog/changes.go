@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sheaf/archive/sortedrun"
 	"slices"
 	"sort"
 	"time"
+
+	"sheaf/archive/sortedrun"
 )
 
 // ErrFuture says that a sequence number is none that anything has yet.

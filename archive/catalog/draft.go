@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
 	"sheaf/archive/sortedrun"
 )
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+
 	"sheaf/archive/sortedrun"
 )
 

@@ -58,7 +58,7 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
 	}
-	return &Builder{opt: opt, catalog: c, store: st, states: statesOf(st)}
+	return &Builder{opt: opt, catalog: c, store: st, states: states{store.Log{Store: st, Key: stateKey}, opt.Now, opt.Boundary}}
 }
 
 // Update brings the index up to date with the catalog: it adds new lines, rewrites runs with erased
@@ -106,7 +106,7 @@ func (b *Builder) reset(ctx context.Context) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	_, err = b.append(ctx, e, state{Kind: kindReset})
+	_, err = b.states.append(ctx, e, state{Kind: kindReset})
 	return err
 }
 
@@ -157,28 +157,6 @@ func (b *Builder) present(ctx context.Context, r runRef) error {
 	return nil
 }
 
-// maxAge is the limit for the time between storing a run's first object and naming the run in a
-// state. Collection deletes unnamed runs after a day or more.
-const maxAge = 6 * time.Hour
-
-// append adds a state to the log.
-func (b *Builder) append(ctx context.Context, prev *entry, s state) (next *entry, err error) {
-	for _, r := range s.Runs {
-		if age := time.Now().Round(0).Sub(r.built.Round(0)); !r.built.IsZero() && age > maxAge {
-			return nil, fmt.Errorf("run %s was stored %v ago and may be deleted by now; run the update again", r.Name, age)
-		}
-	}
-	s.At = b.opt.Now().UTC().Truncate(time.Millisecond)
-	if s.Runs == nil {
-		s.Runs = []runRef{}
-	}
-	err = b.opt.Boundary.Write(string(s.Kind)+writeState, func() error {
-		next, err = b.states.append(ctx, prev, s)
-		return err
-	})
-	return next, err
-}
-
 // step performs the next step that is due, and reports whether there may be another.
 func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	e, err := b.newest(ctx)
@@ -197,52 +175,21 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	if e.Through == snap.Last() && e.Swept == e.Through && full == nil {
 		return false, nil
 	}
-	j := &job{Builder: b, snap: snap, prev: e}
-	if j.gone, err = loadWithdrawn(ctx, snap); err != nil {
+	gone, err := loadWithdrawn(ctx, snap)
+	if err != nil {
 		return false, err
 	}
+	j := b.job(snap, e, gone)
 	if e.Through < snap.Last() || e.Swept < e.Through {
 		return true, j.follow(ctx)
 	}
 	return true, j.merge(ctx, full)
 }
 
-// job is one step of a builder, for one version of the catalog.
-type job struct {
-	*Builder
-	snap *catalog.Snapshot
-	prev *entry
-	gone *withdrawn
-}
-
-// merge replaces several runs by one.
-func (j *job) merge(ctx context.Context, runs []runRef) error {
-	next := j.prev.state
-	next.Kind = kindMerge
-	next.Runs = slices.DeleteFunc(slices.Clone(next.Runs), func(r runRef) bool {
-		return slices.ContainsFunc(runs, func(o runRef) bool { return o.Name == r.Name })
-	})
-	ref, err := j.rewrite(ctx, kindMerge, runs[0].Level+1, runs...)
-	if err != nil {
-		return err
+// job returns a step that follows on a state, for a version of the catalog.
+func (b *Builder) job(snap *catalog.Snapshot, prev *entry, gone *withdrawn) *job {
+	return &job{
+		opt: b.opt, states: b.states, snap: snap, prev: prev, gone: gone,
+		runs: &runMaker{store: b.store, tempDir: b.opt.TempDir, boundary: b.opt.Boundary, gone: gone, state: prev.N + 1},
 	}
-	if ref.Rows > 0 {
-		next.Runs = append(next.Runs, ref)
-	}
-	_, err = j.append(ctx, j.prev, next)
-	return err
-}
-
-// rewrite stores one run with the rows of several, without those that are erased or expired.
-func (j *job) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
-	from := make([]sortedrun.Rows, len(runs))
-	for i, r := range runs {
-		s, err := openStream(ctx, j.store, r)
-		if err != nil {
-			return ref, err
-		}
-		defer s.close()
-		from[i] = s
-	}
-	return j.makeRun(ctx, k, level, sortedrun.Merge(compareLines, from...))
 }

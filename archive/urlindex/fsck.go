@@ -19,7 +19,7 @@ import (
 // their digests, every block's place, checksum and order, and the lists of blocks. A deep check
 // also compares each line's rows with its segment's index; it holds some 100 bytes for each line.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
-	c := &check{Index: a, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
+	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
 	if err := c.log(ctx); err != nil {
 		return fmt.Errorf("URL index: %w", err)
 	}
@@ -28,7 +28,8 @@ func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size
 
 // check is one check in progress.
 type check struct {
-	*Index
+	store   store.Store
+	tempDir string
 	deep    bool
 	need    func(key string, size int64) error
 	problem func(where, detail string)

@@ -1,7 +1,6 @@
 package urlindex
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -11,23 +10,29 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
-
 	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 	"sheaf/internal/scratch"
 )
 
+// runMaker makes the runs of one state.
+type runMaker struct {
+	store    store.Store
+	tempDir  string
+	boundary sortedrun.Boundary
+	gone     *withdrawn // rows that are left out
+	state    int64      // number of the state
+}
+
 // makeRun writes rows to temporary files and stores them as a run, under a name that no other
 // attempt has. Nobody reads the run until a state names it. Without rows makeRun stores nothing.
-func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
-	cdx, err := scratch.File(j.opt.TempDir)
+func (m *runMaker) makeRun(ctx context.Context, k kind, level int, from sortedrun.Rows) (ref runRef, err error) {
+	cdx, err := scratch.File(m.tempDir)
 	if err != nil {
 		return ref, err
 	}
 	defer func() { err = errors.Join(err, cdx.Close()) }()
-	idx, err := scratch.File(j.opt.TempDir)
+	idx, err := scratch.File(m.tempDir)
 	if err != nil {
 		return ref, err
 	}
@@ -37,7 +42,7 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Row
 		return ref, err
 	}
 	for from.Row() != nil {
-		gone, err := j.gone.has(from.Row())
+		gone, err := m.gone.has(from.Row())
 		if err != nil {
 			return ref, err
 		}
@@ -55,15 +60,15 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Row
 		return runRef{}, err
 	}
 	ref.Level = level
-	ref.Name = fmt.Sprintf("%s%020d-%s", runPrefix, j.prev.N+1, strings.ToLower(rand.Text()))
+	ref.Name = fmt.Sprintf("%s%020d-%s", runPrefix, m.state, strings.ToLower(rand.Text()))
 	ref.built = time.Now()
 	objects := ref.objects()
 	for i, of := range []struct {
 		write string
 		data  io.ReaderAt
 	}{{writeRows, cdx}, {writeBlocks, idx}, {writePlaces, strings.NewReader(places)}, {writePages, bytes.NewReader(pages)}} {
-		err := j.opt.Boundary.Write(string(k)+of.write, func() error {
-			return store.PutOwn(ctx, j.store, objects[i].Key, of.data, objects[i].Size)
+		err := m.boundary.Write(string(k)+of.write, func() error {
+			return store.PutOwn(ctx, m.store, objects[i].Key, of.data, objects[i].Size)
 		})
 		if err != nil {
 			return ref, err
@@ -72,70 +77,16 @@ func (j *job) makeRun(ctx context.Context, k kind, level int, from sortedrun.Row
 	return ref, nil
 }
 
-// stream reads all lines of a run once, in order. It implements sortedrun.Rows.
-type stream struct {
-	ref    runRef
-	object io.ReadCloser
-	lines  *sortedrun.Reader
-	rows   int64
-}
-
-// openStream returns a stream on the first line of a run.
-func openStream(ctx context.Context, st store.Store, ref runRef) (*stream, error) {
-	key := ref.Name + "/" + fileRows
-	object, err := st.Open(ctx, key, 0, ref.Cdx.Size)
-	if err != nil {
-		return nil, damaged(err)
-	}
-	s := &stream{ref: ref, object: object}
-	z, err := gzip.NewReader(bufio.NewReaderSize(object, 256<<10))
-	if err != nil {
-		return nil, errors.Join(s.failed(err), object.Close())
-	}
-	s.lines = sortedrun.NewReader(z)
-	if err := s.Next(ctx); err != nil {
-		return nil, errors.Join(err, object.Close())
-	}
-	return s, nil
-}
-
-// Row returns the current line, or nil behind the last one.
-func (s *stream) Row() []byte { return s.lines.Row() }
-
-// Next moves to the next line.
-func (s *stream) Next(ctx context.Context) error {
-	if err := s.lines.Next(ctx); err != nil {
-		return s.failed(err)
-	}
-	if s.Row() == nil {
-		if s.rows != s.ref.Rows {
-			return fmt.Errorf("%s/%s: has %d rows, the state says %d: %w", s.ref.Name, fileRows, s.rows, s.ref.Rows, ErrCorrupt)
+// rewrite stores one run with the rows of several, without those that are erased or expired.
+func (m *runMaker) rewrite(ctx context.Context, k kind, level int, runs ...runRef) (ref runRef, err error) {
+	from := make([]sortedrun.Rows, len(runs))
+	for i, r := range runs {
+		s, err := openStream(ctx, m.store, r)
+		if err != nil {
+			return ref, err
 		}
-		return nil
+		defer s.close()
+		from[i] = s
 	}
-	s.rows++
-	if err := checkLine(s.Row()); err != nil {
-		return fmt.Errorf("%s/%s, row %d: %w", s.ref.Name, fileRows, s.rows, err)
-	}
-	return nil
-}
-
-// failed adds the place to an error, and marks bad bytes as ErrCorrupt; errors of the store are
-// not.
-func (s *stream) failed(err error) error {
-	var bad flate.CorruptInputError
-	if errors.As(err, &bad) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: %w", err, ErrCorrupt)
-	}
-	return fmt.Errorf("%s/%s, behind row %d: %w", s.ref.Name, fileRows, s.rows, err)
-}
-
-func (s *stream) close() { _ = s.object.Close() } // opened only for reading
-
-// damaged marks an error as ErrCorrupt if an object of the index is missing or too short.
-func damaged(err error) error {
-	if errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) {
-		return fmt.Errorf("%w: %w", err, ErrCorrupt)
-	}
-	return err
+	return m.makeRun(ctx, k, level, sortedrun.Merge(compareLines, from...))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
 	"sheaf/archive/sortedrun"
 
 	"github.com/klauspost/compress/gzip"

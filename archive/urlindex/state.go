@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/archive/sortedrun"
 	"sheaf/archive/store"
 )
 
@@ -73,9 +74,14 @@ func (s *state) covers(seq int64) bool {
 }
 
 // states is the log of states in the store.
-type states struct{ store.Log }
+type states struct {
+	store.Log
+	now      func() time.Time // for append
+	boundary sortedrun.Boundary
+}
 
-func statesOf(st store.Store) states { return states{store.Log{Store: st, Key: stateKey}} }
+// statesOf returns the log for reading.
+func statesOf(st store.Store) states { return states{Log: store.Log{Store: st, Key: stateKey}} }
 
 // read returns state n; state 0 covers nothing. If a state cannot be used, read returns ErrCorrupt,
 // but also the number and the digest, so that another state can follow it.
@@ -115,14 +121,28 @@ func parseState(data []byte, n int64) (s state, err error) {
 	return s, nil
 }
 
+// maxAge is the limit for the time between storing a run's first object and naming the run in a
+// state. Collection deletes unnamed runs after a day or more.
+const maxAge = 6 * time.Hour
+
 // append adds the state after prev, as Log.Append does, and returns it.
 func (l states) append(ctx context.Context, prev *entry, s state) (*entry, error) {
+	for _, r := range s.Runs {
+		if age := time.Now().Round(0).Sub(r.built.Round(0)); !r.built.IsZero() && age > maxAge {
+			return nil, fmt.Errorf("run %s was stored %v ago and may be deleted by now; run the update again", r.Name, age)
+		}
+	}
 	s.Format, s.N, s.Prev = stateFormat, prev.N+1, prev.digest
+	s.At = l.now().UTC().Truncate(time.Millisecond)
+	if s.Runs == nil {
+		s.Runs = []runRef{}
+	}
 	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Append(ctx, s.N, data); err != nil {
+	err = l.boundary.Write(string(s.Kind)+writeState, func() error { return l.Append(ctx, s.N, data) })
+	if err != nil {
 		return nil, err
 	}
 	return &entry{s, digest(data)}, nil

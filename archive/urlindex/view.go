@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
 	"sheaf/archive/sortedrun"
 
 	"golang.org/x/sync/errgroup"

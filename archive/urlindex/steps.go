@@ -1,0 +1,145 @@
+package urlindex
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/sortedrun"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// job is one step of a builder, for one version of the catalog.
+type job struct {
+	opt    Options
+	states states
+	snap   *catalog.Snapshot
+	prev   *entry
+	gone   *withdrawn
+	runs   *runMaker
+}
+
+// merge replaces several runs by one.
+func (j *job) merge(ctx context.Context, runs []runRef) error {
+	next := j.prev.state
+	next.Kind = kindMerge
+	next.Runs = slices.DeleteFunc(slices.Clone(next.Runs), func(r runRef) bool {
+		return slices.ContainsFunc(runs, func(o runRef) bool { return o.Name == r.Name })
+	})
+	ref, err := j.runs.rewrite(ctx, kindMerge, runs[0].Level+1, runs...)
+	if err != nil {
+		return err
+	}
+	if ref.Rows > 0 {
+		next.Runs = append(next.Runs, ref)
+	}
+	_, err = j.states.append(ctx, j.prev, next)
+	return err
+}
+
+// follow adds what is new in the catalog. New lines, up to a limit, become a run; runs with erased
+// records are rewritten. Each of the two is a state of its own.
+func (j *job) follow(ctx context.Context) (err error) {
+	c := &newRows{
+		snap: j.snap, prev: &j.prev.state, store: j.states.Store, limit: j.opt.RunRows, log: j.opt.Log,
+		sorter: sortedrun.NewSorter(j.opt.TempDir, j.opt.SortMemory, compareLines), memory: semaphore.NewWeighted(indexMemory),
+	}
+	defer func() { err = errors.Join(err, c.sorter.Close()) }()
+	through, erased, err := c.collect(ctx)
+	if err != nil {
+		return err
+	}
+	at := j.prev
+	if through > at.Through {
+		if at, err = j.build(ctx, c, through, len(erased) == 0); err != nil {
+			return err
+		}
+	}
+	if at.Swept == through {
+		return nil
+	}
+	return j.sweep(ctx, at, through, erased)
+}
+
+// build stores the rows as a run and appends the state that names it. swept says that nothing was
+// erased, so that no sweep needs to follow.
+func (j *job) build(ctx context.Context, rows *newRows, through int64, swept bool) (*entry, error) {
+	next := j.prev.state
+	next.Kind, next.Through, next.Holes = kindBuild, through, rows.holes
+	if swept {
+		next.Swept = through
+	}
+	var err error
+	next.Version = j.snap.Version()
+	if next.Record, err = catalog.RecordDigest(ctx, j.states.Store, next.Version); err != nil {
+		return nil, err
+	}
+	sorted, err := rows.sorter.Rows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := j.runs.makeRun(ctx, kindBuild, 0, sorted)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Rows > 0 {
+		next.Runs = append(slices.Clone(next.Runs), ref)
+	}
+	return j.states.append(ctx, j.prev, next)
+}
+
+// sweep rewrites the runs that hold rows of erased records, and records that this is done up to
+// sequence number through.
+func (j *job) sweep(ctx context.Context, at *entry, through int64, erased []catalog.Tombstone) error {
+	next := at.state
+	next.Kind, next.Swept = kindSweep, through
+	next.Runs = nil
+	for _, r := range at.Runs {
+		holds, err := j.holds(ctx, r, erased)
+		if err != nil {
+			return err
+		}
+		if holds {
+			if r, err = j.runs.rewrite(ctx, kindSweep, r.Level, r); err != nil {
+				return err
+			}
+		}
+		if r.Rows > 0 {
+			next.Runs = append(next.Runs, r)
+		}
+	}
+	_, err := j.states.append(ctx, at, next)
+	return err
+}
+
+// holds reports whether a run has rows of erased records.
+func (j *job) holds(ctx context.Context, ref runRef, erased []catalog.Tombstone) (bool, error) {
+	if len(erased) == 0 {
+		return false, nil
+	}
+	r, err := openRun(ctx, j.states.Store, newCache(defaultCache/8), ref)
+	if err != nil {
+		return false, err
+	}
+	looked := make(map[string]bool)
+	for _, t := range erased {
+		key := keyOfHost(t.Host)
+		if looked[key] {
+			continue
+		}
+		looked[key] = true
+		c, err := r.begin(ctx, Prefix(key))
+		for ; err == nil && c.Row() != nil; err = c.Next(ctx) {
+			gone, err := j.gone.has(c.Row())
+			if gone || err != nil {
+				return gone, err
+			}
+		}
+		if err != nil {
+			return false, damaged(err)
+		}
+	}
+	return false, nil
+}
