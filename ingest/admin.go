@@ -12,17 +12,11 @@ import (
 	"sheaf/archive/store"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 
 	"github.com/gorilla/mux"
-)
-
-// Paths of the operators' API; see Register.
-const (
-	PathBatches = "/v1/admin/batches"
-	PathPublish = "/v1/admin/publish"
-	PathImports = "/v1/admin/imports"
 )
 
 // Register mounts the operators' paths, each behind the operator middleware:
@@ -38,13 +32,13 @@ func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, operator(problem.Handler(i.opt.Log, f))).Methods(method)
 	}
-	handle("GET", PathBatches, i.serveList)
-	handle("GET", PathBatches+"/{id}", i.serveBatch)
-	handle("POST", PathBatches+"/{id}/release", i.serveDecision(i.Quarantine.Release))
-	handle("POST", PathBatches+"/{id}/discard", i.serveDecision(i.Quarantine.Discard))
-	handle("POST", PathPublish, i.servePublish)
-	handle("POST", PathImports, i.serveImport)
-	handle("GET", PathBatches+"/{id}/others", i.serveOthers)
+	handle("GET", api.PathAdminBatches, i.serveList)
+	handle("GET", api.PathAdminBatches+"/{id}", i.serveBatch)
+	handle("POST", api.PathAdminBatches+"/{id}/release", i.serveDecision(i.Quarantine.Release))
+	handle("POST", api.PathAdminBatches+"/{id}/discard", i.serveDecision(i.Quarantine.Discard))
+	handle("POST", api.PathAdminPublish, i.servePublish)
+	handle("POST", api.PathAdminImports, i.serveImport)
+	handle("GET", api.PathAdminBatches+"/{id}/others", i.serveOthers)
 }
 
 const defaultListed = 100

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/manager/assign"
 	"sheaf/manager/copies"
@@ -17,17 +18,6 @@ import (
 	"sheaf/manager/hosts"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
-)
-
-// Paths of the operators' API.
-const (
-	PathAdminRobots = "/v1/admin/robots"
-	PathAdminHosts  = "/v1/admin/hosts"
-	// PathAdminBalance shows, by GET, how the work is shared out. POST …/plan shows what a plan
-	// made now would be; POST …/rebalance makes it.
-	PathAdminBalance = "/v1/admin/balance"
-	// PathAdminCopies shows how the copies of hosts that several robots have compare.
-	PathAdminCopies = "/v1/admin/copies"
 )
 
 const defaultPage, maxPage = 1000, 10_000 // hosts
@@ -123,24 +113,24 @@ func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 		method, path string
 		handler      handler
 	}{
-		{http.MethodGet, PathAdminRobots, a.robots},
-		{http.MethodPost, PathAdminRobots, a.admit},
-		{http.MethodDelete, PathAdminRobots + "/{name}", a.revoke},
-		{http.MethodPost, PathAdminRobots + "/{name}/restart", a.restart},
-		{http.MethodPost, PathAdminRobots + "/{name}/pause", a.pause(true)},
-		{http.MethodPost, PathAdminRobots + "/{name}/resume", a.pause(false)},
-		{http.MethodPost, PathAdminRobots + "/{name}/upgrade", a.upgrade},
-		{http.MethodGet, PathAdminBalance, a.balance},
-		{http.MethodGet, PathAdminBalance + "/rates", a.rates},
-		{http.MethodPost, PathAdminBalance + "/plan", a.plan(true)},
-		{http.MethodPost, PathAdminBalance + "/rebalance", a.plan(false)},
-		{http.MethodGet, PathAdminCopies, a.compare},
-		{http.MethodGet, PathAdminHosts, a.listHosts},
-		{http.MethodGet, PathAdminHosts + "/{host}/costs", a.hostCosts},
-		{http.MethodPost, PathAdminHosts, a.addHosts},
-		{http.MethodPost, PathAdminHosts + "/decide", a.decide},
-		{http.MethodPost, PathAdminHosts + "/visit", a.visit},
-		{http.MethodDelete, PathAdminHosts + "/{host}", a.removeHost},
+		{http.MethodGet, api.PathAdminRobots, a.robots},
+		{http.MethodPost, api.PathAdminRobots, a.admit},
+		{http.MethodDelete, api.PathAdminRobots + "/{name}", a.revoke},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/restart", a.restart},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/pause", a.pause(true)},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", a.pause(false)},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", a.upgrade},
+		{http.MethodGet, api.PathAdminBalance, a.balance},
+		{http.MethodGet, api.PathAdminBalance + "/rates", a.rates},
+		{http.MethodPost, api.PathAdminBalance + "/plan", a.plan(true)},
+		{http.MethodPost, api.PathAdminBalance + "/rebalance", a.plan(false)},
+		{http.MethodGet, api.PathAdminCopies, a.compare},
+		{http.MethodGet, api.PathAdminHosts, a.listHosts},
+		{http.MethodGet, api.PathAdminHosts + "/{host}/costs", a.hostCosts},
+		{http.MethodPost, api.PathAdminHosts, a.addHosts},
+		{http.MethodPost, api.PathAdminHosts + "/decide", a.decide},
+		{http.MethodPost, api.PathAdminHosts + "/visit", a.visit},
+		{http.MethodDelete, api.PathAdminHosts + "/{host}", a.removeHost},
 	} {
 		r.Handle(route.path, wrap(route.handler)).Methods(route.method)
 	}
@@ -215,7 +205,7 @@ func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 		if state != "" {
 			next.Set("state", string(state))
 		}
-		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, PathAdminHosts, next.Encode()))
+		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, api.PathAdminHosts, next.Encode()))
 	}
 	return answer(w, http.StatusOK, page, err)
 }

@@ -24,9 +24,6 @@ import (
 	"sheaf/manager/roster"
 )
 
-// PathAddresses takes, by POST, the addresses at which a robot reached its hosts.
-const PathAddresses = "/v1/robots/{robot}/addresses"
-
 const (
 	maxList      = 4 << 20  // bytes of a list of found hosts
 	maxListPlain = 16 << 20 // bytes that it may inflate to

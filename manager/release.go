@@ -14,14 +14,12 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/deploy"
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
 	"sheaf/manager/rollout"
 )
-
-// PathAdminReleases is the operators' path of releases.
-const PathAdminReleases = "/v1/admin/releases"
 
 // maxProgram is how large a program that operators send may be, in bytes.
 const maxProgram = 1 << 30
@@ -85,7 +83,7 @@ func (a releaseAPI) registerAdmin(r *mux.Router, wrap func(handler) http.Handler
 		{http.MethodPut, "/programs/{digest}", a.serveProgram},
 		{http.MethodPost, "/{counter}/rollout", a.serveRollout},
 	} {
-		r.Handle(PathAdminReleases+route.path, wrap(route.handler)).Methods(route.method)
+		r.Handle(api.PathAdminReleases+route.path, wrap(route.handler)).Methods(route.method)
 	}
 }
 

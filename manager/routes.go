@@ -31,7 +31,7 @@ func (m *Manager) Register(r *mux.Router) {
 	}
 	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
 	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
-	r.Handle(PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
+	r.Handle(wire.PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
 	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)
 	releases := releaseAPI{m.Releases}
 	releases.register(r, m.plain)

@@ -16,7 +16,6 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
 )
 
 func accountCommand() *cobra.Command {
@@ -26,7 +25,7 @@ func accountCommand() *cobra.Command {
 		Short: "Take an account away",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, api.PathAccounts+"/"+url.PathEscape(args[0]), nil, nil)
+			return c.Do(cmd.Context(), http.MethodDelete, api.PathAdminAccounts+"/"+url.PathEscape(args[0]), nil, nil)
 		}),
 	})
 	return cmd
@@ -97,14 +96,14 @@ func accountAddCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			wanted := accounts.NewAccount{Account: account.Account{
+			wanted := account.NewAccount{Account: account.Account{
 				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate,
 			}, Password: flags.password}
 			if change.Quota != nil {
 				wanted.Quota = *change.Quota
 			}
-			var made accounts.NewAccount
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAccounts, wanted, &made); err != nil {
+			var made account.NewAccount
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminAccounts, wanted, &made); err != nil {
 				return err
 			}
 			return show(cmd, made, func(w io.Writer) error {
@@ -128,8 +127,8 @@ func accountSetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var now accounts.AccountLine
-			if err := c.Do(cmd.Context(), http.MethodPatch, api.PathAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
+			var now account.AccountLine
+			if err := c.Do(cmd.Context(), http.MethodPatch, api.PathAdminAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
 				return err
 			}
 			return show(cmd, now, func(w io.Writer) error { return accountTable(w, now) })
@@ -140,7 +139,7 @@ func accountSetCommand() *cobra.Command {
 }
 
 // accountTable prints accounts; what they fetched today where it is known.
-func accountTable(w io.Writer, accounts ...accounts.AccountLine) error {
+func accountTable(w io.Writer, accounts ...account.AccountLine) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "account\tdomains\twindow\trate\tquota\ttoday")
 	for _, a := range accounts {
@@ -159,8 +158,8 @@ func accountListCommand() *cobra.Command {
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var answer accounts.AccountList
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAccounts, nil, &answer); err != nil {
+			var answer account.AccountList
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminAccounts, nil, &answer); err != nil {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error {

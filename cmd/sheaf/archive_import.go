@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/ingest"
 	"sheaf/ingest/accept"
 	"sheaf/ingest/foreign"
+	"sheaf/internal/api"
 	"sheaf/internal/terminal"
 	"sheaf/internal/wire"
 	"sheaf/serve/client"
@@ -68,7 +68,7 @@ func importFile(cmd *cobra.Command, c *client.Client, name, hosts string) error 
 	go func() { w.CloseWithError(writeImport(form, name, hosts)) }()
 	defer body.Close()
 	var done accept.Imported
-	if err := c.Send(cmd.Context(), http.MethodPost, ingest.PathImports, form.FormDataContentType(), body, &done); err != nil {
+	if err := c.Send(cmd.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
 	return show(cmd, done, func(w io.Writer) error {

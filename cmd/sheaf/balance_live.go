@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/manager"
 	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
@@ -25,7 +26,7 @@ func balanceShow() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			var answer manager.BalanceResponse
-			if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminBalance, nil, &answer); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBalance, nil, &answer); err != nil {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error { return showBalance(w, answer) })
@@ -92,7 +93,7 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 		}
 		c.HTTP.Timeout = 10 * time.Minute // a million hosts take a while
 		var plan levelling.Plan
-		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminBalance+what, nil, &plan); err != nil {
+		if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminBalance+what, nil, &plan); err != nil {
 			return err
 		}
 		return show(cmd, plan, func(w io.Writer) error {
@@ -136,7 +137,7 @@ func balanceCosts() *cobra.Command {
 				return showRates(cmd, c)
 			}
 			var answer costs.HostCosts
-			if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminHosts+"/"+url.PathEscape(args[0])+"/costs", nil, &answer); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminHosts+"/"+url.PathEscape(args[0])+"/costs", nil, &answer); err != nil {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error {
@@ -160,7 +161,7 @@ func balanceCosts() *cobra.Command {
 
 func showRates(cmd *cobra.Command, c *client.Client) error {
 	var answer manager.RatesResponse
-	if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminBalance+"/rates", nil, &answer); err != nil {
+	if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBalance+"/rates", nil, &answer); err != nil {
 		return err
 	}
 	return show(cmd, answer, func(w io.Writer) error {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
+	"sheaf/internal/api"
 	"sheaf/internal/terminal"
 	"sheaf/serve/client"
 )
@@ -45,7 +45,7 @@ func batchListCommand() *cobra.Command {
 				Buffers []ledger.Buffer `json:"buffers"`
 				Batches []ledger.Batch  `json:"batches"`
 			}
-			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"?"+query.Encode(), nil, &doc); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBatches+"?"+query.Encode(), nil, &doc); err != nil {
 				return err
 			}
 			return show(cmd, doc, func(w io.Writer) error {
@@ -74,7 +74,7 @@ func batchShowCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var b ledger.Batch
-			if err := c.Do(cmd.Context(), http.MethodGet, ingest.PathBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
 				return err
 			}
 			return show(cmd, b, func(w io.Writer) error {
@@ -130,7 +130,7 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var b ledger.Batch
-			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
 				return err
 			}
 			return show(cmd, b, func(w io.Writer) error {
@@ -151,7 +151,7 @@ func batchPublishCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var published map[string]any
-			if err := c.Do(cmd.Context(), http.MethodPost, ingest.PathPublish, nil, &published); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminPublish, nil, &published); err != nil {
 				return err
 			}
 			return show(cmd, published, func(w io.Writer) error {
@@ -167,7 +167,7 @@ func batchOthersCommand() *cobra.Command {
 		Use: "others ID", Short: "Write the records of an imported WARC that are in no archive (requests, metadata, ...) as a .warc.gz", Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = importTime
-			return c.Get(cmd.Context(), ingest.PathBatches+"/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
+			return c.Get(cmd.Context(), api.PathAdminBatches+"/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
 		}),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
+	"sheaf/internal/api"
 	"sheaf/serve/client"
 )
 
@@ -27,7 +28,7 @@ func gcCommand() *cobra.Command {
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout
 			var report catalog.Collection
-			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathCollect, upkeep.CollectRequest{DryRun: dryRun}, &report); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminCollect, upkeep.CollectRequest{DryRun: dryRun}, &report); err != nil {
 				return err
 			}
 			return show(cmd, report, func(w io.Writer) error { return printCollection(w, &report) })

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve/client"
@@ -32,7 +33,7 @@ func hostRemoveCommand() *cobra.Command {
 		Args:  cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return forEach(args, func(host string) error {
-				return c.Do(cmd.Context(), http.MethodDelete, manager.PathAdminHosts+"/"+url.PathEscape(host), nil, nil)
+				return c.Do(cmd.Context(), http.MethodDelete, api.PathAdminHosts+"/"+url.PathEscape(host), nil, nil)
 			})
 		}),
 	}
@@ -58,7 +59,7 @@ func hostCrawlCommand() *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var answer manager.VisitResponse
-			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts+"/visit", manager.VisitRequest{Hosts: args}, &answer); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts+"/visit", manager.VisitRequest{Hosts: args}, &answer); err != nil {
 				return err
 			}
 			return show(cmd, answer, func(w io.Writer) error {
@@ -89,7 +90,7 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 				return fmt.Errorf("which hosts? Name them, or give --all, --domain or --found-by; sheaf host ls --state pending lists those that wait")
 			}
 			var done manager.DecideResponse
-			if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts+"/decide", decision, &done); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts+"/decide", decision, &done); err != nil {
 				return err
 			}
 			return show(cmd, done, func(w io.Writer) error {
@@ -121,7 +122,7 @@ func hostAddCommand() *cobra.Command {
 			args = strings.Fields(string(text))
 		}
 		var report hosts.Report
-		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: args, Copies: *copies, Parts: *parts}, &report); err != nil {
+		if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: args, Copies: *copies, Parts: *parts}, &report); err != nil {
 			return err
 		}
 		return show(cmd, report, func(w io.Writer) error {
@@ -142,7 +143,7 @@ func hostListCommand() *cobra.Command {
 			var list []hosts.Host
 			for query := (url.Values{"state": {state}}); ; {
 				var page manager.HostsResponse
-				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminHosts+"?"+query.Encode(), nil, &page); err != nil {
+				if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminHosts+"?"+query.Encode(), nil, &page); err != nil {
 					return err
 				}
 				list = append(list, page.Hosts...)

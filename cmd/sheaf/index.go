@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/ingest/upkeep"
+	"sheaf/internal/api"
 	"sheaf/serve/client"
 )
 
@@ -20,7 +20,7 @@ func indexCommand() *cobra.Command {
 			"segments, which is slower. An index that the service itself finds damaged it makes anew by itself.",
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			if err := c.Do(cmd.Context(), http.MethodPost, upkeep.PathRebuild, nil, nil); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminRebuild, nil, nil); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being made anew")

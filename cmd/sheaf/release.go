@@ -16,6 +16,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/internal/release"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -37,7 +38,7 @@ func releaseCommand() *cobra.Command {
 // passwordVariable is where the secret key's password is read.
 const passwordVariable = "SHEAF_RELEASE_PASSWORD"
 
-const releasesPath = manager.PathAdminReleases
+const releasesPath = api.PathAdminReleases
 
 func releaseKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{

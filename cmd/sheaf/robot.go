@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/copies"
@@ -31,7 +32,7 @@ func robotCommand() *cobra.Command {
 			Args:  cobra.NoArgs,
 			RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 				var answer manager.RobotsResponse
-				if err := c.Do(cmd.Context(), http.MethodGet, manager.PathAdminRobots, nil, &answer); err != nil {
+				if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminRobots, nil, &answer); err != nil {
 					return err
 				}
 				return show(cmd, answer, func(w io.Writer) error {
@@ -69,7 +70,7 @@ func robotAddCommand() *cobra.Command {
 			}
 		}
 		var answer manager.AdmitResponse
-		if err := c.Do(cmd.Context(), http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
+		if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: args[0]}, &answer); err != nil {
 			return err
 		}
 		answer.URL = strings.TrimRight(cmp.Or(*public, answer.URL, c.URL.String()), "/")
@@ -119,7 +120,7 @@ func robotAction(use, short, method, suffix string) *cobra.Command {
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), method, manager.PathAdminRobots+"/"+url.PathEscape(args[0])+suffix, nil, nil)
+			return c.Do(cmd.Context(), method, api.PathAdminRobots+"/"+url.PathEscape(args[0])+suffix, nil, nil)
 		}),
 	}
 }

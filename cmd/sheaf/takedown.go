@@ -13,17 +13,18 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/ingest/upkeep"
+	"sheaf/internal/api"
 	"sheaf/serve/client"
 )
 
 func hostTakedownCommand() *cobra.Command {
 	return takedownCommand("takedown", "Take a host's archives down, what comes later too; or one edition's, or the pages below a URL",
-		upkeep.PathTakedowns, "%s is taken down from version %d on\n")
+		api.PathAdminTakedowns, "%s is taken down from version %d on\n")
 }
 
 func hostRestoreCommand() *cobra.Command {
 	return takedownCommand("restore", "Lift a take-down; what was deleted meanwhile does not come back",
-		upkeep.PathLift, "%s is there again from version %d on\n")
+		api.PathAdminLift, "%s is there again from version %d on\n")
 }
 
 func takedownCommand(verb, short, path, done string) *cobra.Command {
@@ -46,7 +47,7 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
 	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins so")
-	if path == upkeep.PathTakedowns {
+	if path == api.PathAdminTakedowns {
 		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "also where nothing of the host, or of it in the edition, was published")
 	}
 	cmd.Flags().StringVar(&t.Reason, "reason", "", "why, kept for ever")
@@ -65,7 +66,7 @@ func hostTakedownsCommand() *cobra.Command {
 				query.Set("host", args[0])
 			}
 			var stones []catalog.Tombstone
-			if err := c.Do(cmd.Context(), http.MethodGet, upkeep.PathTakedowns+"?"+query.Encode(), nil, &stones); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminTakedowns+"?"+query.Encode(), nil, &stones); err != nil {
 				return err
 			}
 			return show(cmd, stones, func(w io.Writer) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 	"sheaf/serve/client"
 )
@@ -39,7 +40,7 @@ kept or, with --by, those of each hour, day or month.`,
 					query.Set("each", "1")
 				}
 				var doc transfers.PeriodDocument
-				if err := c.Do(cmd.Context(), http.MethodGet, transfers.PathPeriods+"?"+query.Encode(), nil, &doc); err != nil {
+				if err := c.Do(cmd.Context(), http.MethodGet, api.PathPeriods+"?"+query.Encode(), nil, &doc); err != nil {
 					return err
 				}
 				write := transfers.WritePeriods
@@ -49,7 +50,7 @@ kept or, with --by, those of each hour, day or month.`,
 				return show(cmd, doc, func(w io.Writer) error { return write(w, doc.Periods) })
 			}
 			var doc transfers.Document
-			if err := c.Do(cmd.Context(), http.MethodGet, transfers.Path+"?"+query.Encode(), nil, &doc); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodGet, api.PathTransfers+"?"+query.Encode(), nil, &doc); err != nil {
 				return err
 			}
 			return show(cmd, doc, func(w io.Writer) error {

@@ -77,7 +77,7 @@ func watchAddCommand() *cobra.Command {
 				if w.Webhook != "" {
 					fmt.Fprintf(out, "calls of %s are signed with %s\n", w.Webhook, w.Secret)
 				}
-				_, err := fmt.Fprintf(out, "feed: %s/v1/watches/%s.atom\n", c.URL, w.ID)
+				_, err := fmt.Fprintf(out, "feed: %s%s/%s.atom\n", c.URL, api.PathWatches, w.ID)
 				return err
 			})
 		}),

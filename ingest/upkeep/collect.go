@@ -12,6 +12,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/internal/api"
 	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 )
@@ -117,7 +118,7 @@ func (c *Collector) collect(ctx context.Context, dryRun bool) (*catalog.Collecti
 	return r, nil
 }
 
-// CollectRequest is the body of POST PathCollect.
+// CollectRequest is the body of POST /v1/admin/gc.
 type CollectRequest struct {
 	DryRun bool `json:"dry_run"`
 }
@@ -126,7 +127,7 @@ type CollectRequest struct {
 //
 //	POST /v1/admin/gc   CollectRequest: collect now; answers catalog.Collection
 func (c *Collector) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
-	r.Handle(PathCollect, operator(problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
+	r.Handle(api.PathAdminCollect, operator(problem.Handler(c.opt.Log, c.serveCollect))).Methods(http.MethodPost)
 }
 
 func (c *Collector) serveCollect(w http.ResponseWriter, r *http.Request) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive/urlindex"
+	"sheaf/internal/api"
 	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 )
@@ -50,7 +51,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 //
 //	POST /v1/admin/urls/rebuild   build the index again from the segments, in the background; answers 202
 func (x *Indexer) Register(r *mux.Router, operator func(http.Handler) http.Handler) {
-	r.Handle(PathRebuild, operator(problem.Handler(x.log, x.serveRebuild))).Methods(http.MethodPost)
+	r.Handle(api.PathAdminRebuild, operator(problem.Handler(x.log, x.serveRebuild))).Methods(http.MethodPost)
 }
 
 func (x *Indexer) serveRebuild(w http.ResponseWriter, r *http.Request) error {

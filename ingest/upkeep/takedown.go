@@ -15,6 +15,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
 )
 
@@ -27,7 +28,7 @@ type Takedowns struct {
 // NewTakedowns returns the take-downs of a catalog.
 func NewTakedowns(c *catalog.Catalog, log *slog.Logger) *Takedowns { return &Takedowns{c, log} }
 
-// TakedownRequest is the body of POST PathTakedowns and POST PathLift. Of the Tombstone it has Host,
+// TakedownRequest is the body of POST /v1/admin/takedowns and …/lift. Of the Tombstone it has Host,
 // Edition, URLPrefix, Reason and By.
 type TakedownRequest struct {
 	catalog.Tombstone
@@ -49,9 +50,9 @@ func (t *Takedowns) Register(r *mux.Router, operator func(http.Handler) http.Han
 		method, path string
 		serve        func(http.ResponseWriter, *http.Request) error
 	}{
-		{http.MethodGet, PathTakedowns, t.serveList},
-		{http.MethodPost, PathTakedowns, t.serveTakedown},
-		{http.MethodPost, PathLift, t.serveLift},
+		{http.MethodGet, api.PathAdminTakedowns, t.serveList},
+		{http.MethodPost, api.PathAdminTakedowns, t.serveTakedown},
+		{http.MethodPost, api.PathAdminLift, t.serveLift},
 	} {
 		r.Handle(route.path, operator(problem.Handler(t.log, route.serve))).Methods(route.method)
 	}

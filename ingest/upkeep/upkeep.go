@@ -19,14 +19,6 @@ import (
 	"sheaf/internal/problem"
 )
 
-// Paths of the operators' API.
-const (
-	PathCollect   = "/v1/admin/gc"
-	PathTakedowns = "/v1/admin/takedowns"
-	PathLift      = PathTakedowns + "/lift"
-	PathRebuild   = "/v1/admin/urls/rebuild"
-)
-
 // Names of the leases.
 const (
 	leaseMerge   = "keeper"  // merging runs, and starting collections

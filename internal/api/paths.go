@@ -1,6 +1,10 @@
-// Package api has the paths of the HTTP API and the JSON documents that it takes and answers, for
-// the service, its command line and its clients. What robots and the service tell each other is in
-// package wire. The operations are described in cmd/sheaf/service/openapi.
+// Package api has the paths of the HTTP API for consumers and operators, and JSON documents that it
+// takes and answers. The service, its command line and its clients share them.
+//
+// Documents that are mostly a domain type's own data lie beside that type: of accounts in
+// serve/account, of watches in serve/watch, of the change feed in serve/feed, of transfers in
+// internal/transfers, and what operators see of robots and batches in manager and ingest. The robots'
+// protocol is in internal/wire. cmd/sheaf/service/openapi describes all operations.
 package api
 
 // Paths for consumers.
@@ -10,20 +14,44 @@ const (
 	PathHosts    = "/v1/hosts"    // GET: HostList
 	PathEditions = "/v1/editions" // GET: EditionList
 	PathVersion  = "/v1/version"  // GET: VersionDocument
-	PathChanges  = "/v1/changes"  // GET: feed.Page of package serve/feed
+	PathChanges  = "/v1/changes"  // GET: feed.Page
 	PathCDX      = "/v1/cdx"      // GET, POST: index lines of records
 	PathPages    = "/v1/pages"    // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
 	PathCoverage = "/v1/coverage" // GET, POST: CoverageList
 	PathJobs     = "/v1/jobs"     // GET: JobList; below it JobStatus and the result
-	PathWatches  = "/v1/watches"  // GET, POST; below it single watches
+	PathWatches  = "/v1/watches"  // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
 
 	PathTimeGate = "/timegate/" // with a URL (RFC 7089)
 	PathTimeMap  = "/timemap/"  // with a URL: link-format, or TimeMap
 	PathDiff     = "/diff/"     // with two timestamps and a URL: HTML, or DiffDocument
 	PathReplay   = "/replay/"   // ReplayWeb.page
+
+	PathOpenAPI = "/v1/openapi.yaml" // the description of the API
 )
 
 // Paths for operators.
 const (
-	PathAccounts = "/v1/admin/accounts" // GET: AccountList; POST: NewAccount; below it PATCH, DELETE
+	PathAdminAccounts  = "/v1/admin/accounts"  // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE
+	PathAdminRobots    = "/v1/admin/robots"    // GET, POST; below it single robots
+	PathAdminHosts     = "/v1/admin/hosts"     // GET, POST
+	PathAdminBalance   = "/v1/admin/balance"   // GET: how the work is shared out; POST plan: a plan made now; POST rebalance: carry it out
+	PathAdminCopies    = "/v1/admin/copies"    // GET: how the copies of hosts that several robots have compare
+	PathAdminReleases  = "/v1/admin/releases"  // GET, POST; below it the key and single releases
+	PathAdminBatches   = "/v1/admin/batches"   // GET: buffers and batches; below it single batches
+	PathAdminPublish   = "/v1/admin/publish"   // POST: publish now
+	PathAdminImports   = "/v1/admin/imports"   // POST: import a foreign file or a batch
+	PathAdminCollect   = "/v1/admin/gc"        // POST: delete objects that nothing refers to
+	PathAdminTakedowns = "/v1/admin/takedowns" // GET, POST
+	PathAdminLift      = PathAdminTakedowns + "/lift"
+	PathAdminRebuild   = "/v1/admin/urls/rebuild" // POST: make the URL index anew
+	PathAdminBackup    = "/v1/admin/backup"       // GET: a backup of the running service
+	PathTransfers      = "/v1/transfers"          // GET: transfers.Document
+	PathPeriods        = PathTransfers + "/periods"
+)
+
+// Paths for load balancers and monitoring.
+const (
+	PathLive   = "/livez"   // 200 while the process works at all; otherwise it should be restarted
+	PathReady  = "/readyz"  // 200 if the process can do its work; otherwise 503, and it should get no requests
+	PathHealth = "/healthz" // as PathReady, with the result of every check
 )

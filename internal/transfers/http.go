@@ -11,11 +11,9 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
 )
-
-// Path is where Register puts the log.
-const Path = "/v1/transfers"
 
 const defaultLimit, maxLimit = 100, 10000
 
@@ -74,8 +72,8 @@ func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log,
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, operator(problem.Handler(slog.Default(), h))).Methods(http.MethodGet)
 	}
-	get(Path, func(w http.ResponseWriter, r *http.Request) error { return log.serve(w, r, running) })
-	get(PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return log.servePeriods(w, r, zone) })
+	get(api.PathTransfers, func(w http.ResponseWriter, r *http.Request) error { return log.serve(w, r, running) })
+	get(api.PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return log.servePeriods(w, r, zone) })
 }
 
 func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) error {

@@ -14,9 +14,6 @@ import (
 	"sheaf/internal/problem"
 )
 
-// PathPeriods is where Register puts the sums.
-const PathPeriods = Path + "/periods"
-
 // PeriodDocument is the answer of GET /v1/transfers/periods.
 type PeriodDocument struct {
 	Periods []PeriodLine `json:"periods"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/api"
 	"sheaf/internal/transfers"
 )
 
@@ -28,7 +29,7 @@ func TestRunning(t *testing.T) {
 	list := func(query string) []transfers.TransferLine {
 		t.Helper()
 		rec := httptest.NewRecorder()
-		r.ServeHTTP(rec, httptest.NewRequest("GET", transfers.Path+query, nil))
+		r.ServeHTTP(rec, httptest.NewRequest("GET", api.PathTransfers+query, nil))
 		var doc transfers.Document
 		if err := json.Unmarshal(rec.Body.Bytes(), &doc); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/api"
 	"sheaf/internal/db"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/transfers"
@@ -107,7 +108,7 @@ func TestHTTP(t *testing.T) {
 	}, table10(t), nil, time.UTC)
 	get := func(query, auth string) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
-		req := httptest.NewRequest("GET", transfers.Path+query, nil)
+		req := httptest.NewRequest("GET", api.PathTransfers+query, nil)
 		req.Header.Set("Authorization", auth)
 		r.ServeHTTP(rec, req)
 		return rec

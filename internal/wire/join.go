@@ -32,6 +32,8 @@ const (
 	PathSubscribe   = "/v1/robots/{robot}/subscribe"   // P5, POST
 	PathUnsubscribe = "/v1/robots/{robot}/unsubscribe" // P5, POST
 
+	PathAddresses = "/v1/robots/{robot}/addresses" // POST: the addresses at which the robot reached its hosts
+
 	PathUploads  = "/v1/batches/uploads/"         // tus 1.0; metadata key "batch"
 	PathManifest = "/v1/batches/{batch}/manifest" // PUT; it comes last and completes the batch
 	PathReceipt  = "/v1/batches/{batch}/receipt"  // GET: signed receipt

@@ -75,9 +75,9 @@ func TestCrossSiteRequests(t *testing.T) {
 		"sandboxed":        {"POST", "/v1/watches", wish, []string{"Origin", "null"}, 403},
 		"delete":           {"DELETE", "/v1/watches/w1", "", []string{"Origin", "https://evil.test"}, 403},
 		"job":              {"POST", "/v1/pages.tar.gz?url=" + host, "", []string{"Origin", "https://evil.test"}, 403},
-		"account":          {"POST", api.PathAccounts, `{}`, []string{"Origin", "https://evil.test"}, 403},
+		"account":          {"POST", api.PathAdminAccounts, `{}`, []string{"Origin", "https://evil.test"}, 403},
 		"wrong type":       {"POST", "/v1/watches", wish, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
-		"account, no JSON": {"POST", api.PathAccounts, `{}`, []string{"Content-Type", "text/plain"}, 415},
+		"account, no JSON": {"POST", api.PathAdminAccounts, `{}`, []string{"Content-Type", "text/plain"}, 415},
 		"reading":          {"GET", "/v1/version", "", []string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, 200},
 		"no such watch":    {"DELETE", "/v1/watches/w1", "", nil, 404},
 	} {

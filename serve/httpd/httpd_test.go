@@ -24,7 +24,6 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
-	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/servetest"
 )
 
@@ -304,15 +303,15 @@ func TestAdmin(t *testing.T) {
 		answer, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, answer
 	}
-	status, body := call("POST", api.PathAccounts, `{"name":"kato","domains":["ac.jp"],"window":"Mon-Fri 02:00-08:00 Asia/Tokyo"}`)
-	var made accounts.NewAccount
+	status, body := call("POST", api.PathAdminAccounts, `{"name":"kato","domains":["ac.jp"],"window":"Mon-Fri 02:00-08:00 Asia/Tokyo"}`)
+	var made account.NewAccount
 	if err := json.Unmarshal(body, &made); err != nil || status != 201 || made.Password == "" || made.Window.String() != "Mon-Fri 02:00-08:00 Asia/Tokyo" {
 		t.Fatalf("%d %s %v", status, body, err)
 	}
 	if _, err := s.Accounts.Authenticate(t.Context(), "kato", made.Password); err != nil {
 		t.Error(err)
 	}
-	if _, body := call("GET", api.PathAccounts, ""); !strings.Contains(string(body), `"kato"`) || strings.Contains(string(body), "argon2") {
+	if _, body := call("GET", api.PathAdminAccounts, ""); !strings.Contains(string(body), `"kato"`) || strings.Contains(string(body), "argon2") {
 		t.Errorf("%s", body)
 	}
 	for body, want := range map[string]int{
@@ -321,17 +320,17 @@ func TestAdmin(t *testing.T) {
 		`{"name":"sato","domains":["jp"],"x":1}`:        400,
 		`{"name":"sato","domains":["jp"],"window":"?"}`: 400,
 	} {
-		if status, answer := call("POST", api.PathAccounts, body); status != want {
+		if status, answer := call("POST", api.PathAdminAccounts, body); status != want {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	if status, _ := call("DELETE", api.PathAccounts+"/kato", ""); status != 204 {
+	if status, _ := call("DELETE", api.PathAdminAccounts+"/kato", ""); status != 204 {
 		t.Errorf("delete: %d", status)
 	}
-	if status, _ := call("DELETE", api.PathAccounts+"/kato", ""); status != 404 {
+	if status, _ := call("DELETE", api.PathAdminAccounts+"/kato", ""); status != 404 {
 		t.Errorf("delete again: %d", status)
 	}
-	if resp, _ := s.do(t, "GET", "jp", api.PathAccounts); resp.StatusCode != 403 {
+	if resp, _ := s.do(t, "GET", "jp", api.PathAdminAccounts); resp.StatusCode != 403 {
 		t.Errorf("without being an operator: %s", resp.Status)
 	}
 }

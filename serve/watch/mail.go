@@ -17,6 +17,8 @@ import (
 	"unicode"
 
 	"github.com/wneessen/go-mail"
+
+	"sheaf/internal/api"
 )
 
 // Mail says how mails are sent.
@@ -65,14 +67,14 @@ type item struct {
 func (s *Watches) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
 	l.of = append(l.of, d)
 	if d.notice == "" {
-		l.items = append(l.items, item{Watch: oneLine(w.Title()), Link: s.opt.Base + "/v1/watches/" + w.ID + "/confirm/" + w.confirm})
+		l.items = append(l.items, item{Watch: oneLine(w.Title()), Link: s.opt.Base + api.PathWatches + "/" + w.ID + "/confirm/" + w.confirm})
 		return nil
 	}
 	n, err := s.notice(ctx, d.notice)
 	if err != nil || n == nil {
 		return err
 	}
-	l.items = append(l.items, item{n, oneLine(w.Title()), s.opt.Base + "/v1/watches/" + w.ID + "/stop/" + w.token(purposeStop)})
+	l.items = append(l.items, item{n, oneLine(w.Title()), s.opt.Base + api.PathWatches + "/" + w.ID + "/stop/" + w.token(purposeStop)})
 	return nil
 }
 

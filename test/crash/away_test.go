@@ -19,7 +19,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/accounts"
 )
 
 // TestDatabaseAway stops PostgreSQL under one process that manages and ingests and two that only
@@ -46,8 +45,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	first := bring(1)
 	for _, name := range []string{"alice", "bob"} {
-		testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAccounts,
-			accounts.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
+		testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAdminAccounts,
+			account.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}, Password: name + "'s"}, nil))
 	}
 	path := "/" + archive.HostPath(r.hosts[0]) + "/all.tar.gz"
 	for _, n := range s.nodes { // bob never comes before the database goes; a node learns of him within a minute
@@ -90,7 +89,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	testkit.Eventually(t, "what was fetched meanwhile is noted", func() error {
 		var list transfers.Document
-		if err := s.head.operate(http.MethodGet, transfers.Path+"?who=bob&direction=download", nil, &list); err != nil {
+		if err := s.head.operate(http.MethodGet, api.PathTransfers+"?who=bob&direction=download", nil, &list); err != nil {
 			return err
 		}
 		if n := len(list.Transfers); n < 2 {
@@ -162,7 +161,7 @@ func (h *running) up() {
 }
 
 func (h *running) health() (status int, health service.Health) {
-	resp, err := http.Get(h.url() + service.PathHealth)
+	resp, err := http.Get(h.url() + api.PathHealth)
 	if err != nil {
 		return 0, health
 	}

@@ -17,6 +17,7 @@ import (
 	"sheaf/archive"
 	"sheaf/cmd/sheaf/demo/sites"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 )
@@ -125,7 +126,7 @@ func TestBinaries(t *testing.T) {
 			return err
 		}
 		h.process = &process{hello: hello{Token: token}}
-		return h.operate(http.MethodGet, manager.PathAdminRobots, nil, nil)
+		return h.operate(http.MethodGet, api.PathAdminRobots, nil, nil)
 	})
 	add := manager.HostsRequest{Hosts: w.Seeds(), Addresses: map[string][]string{}}
 	for host, at := range w.at {
@@ -136,7 +137,7 @@ func TestBinaries(t *testing.T) {
 	var robots []*program
 	for _, by := range []string{"http", "ftp"} {
 		var admitted manager.AdmitResponse
-		testkit.Must(t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
+		testkit.Must(t, h.operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: "by-" + by}, &admitted))
 		data := filepath.Join(t.TempDir(), "robot")
 		if out, err := exec.Command(robotd, "join", h.url(), admitted.Token, "--data", data).CombinedOutput(); err != nil {
 			t.Fatalf("robotd join: %v: %s", err, out)
@@ -147,7 +148,7 @@ func TestBinaries(t *testing.T) {
 	}
 	testkit.Eventually(t, "both robots subscribe", func() error {
 		var list manager.RobotsResponse
-		err := h.operate(http.MethodGet, manager.PathAdminRobots, nil, &list)
+		err := h.operate(http.MethodGet, api.PathAdminRobots, nil, &list)
 		for _, r := range list.Robots {
 			if !r.Subscribed {
 				err = fmt.Errorf("robot %s has not", r.Name)
@@ -158,7 +159,7 @@ func TestBinaries(t *testing.T) {
 	for _, p := range robots { // a robot that runs once ends if its list is empty
 		p.kill()
 	}
-	testkit.Must(t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	testkit.Must(t, h.operate(http.MethodPost, api.PathAdminHosts, add, nil))
 	for _, p := range robots {
 		p.start()
 	}

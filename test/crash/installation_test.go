@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -85,7 +86,7 @@ func (h *installation) join(name string, n int) *robot {
 	r := &robot{Robots: batchtest.NewRobots(h.t)}
 	r.Name = name
 	var admitted manager.AdmitResponse
-	testkit.Must(h.t, h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
+	testkit.Must(h.t, h.operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted))
 	var joined wire.JoinResponse
 	h.ask(http.MethodPost, wire.PathJoin, nil, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)}, &joined)
 	r.secret, r.server = joined.Secret, joined.ServerKey
@@ -97,7 +98,7 @@ func (h *installation) join(name string, n int) *robot {
 		add.Addresses[host] = []string{fmt.Sprintf("198.18.%d.%d", h.robots, i+1)} // no look-up, and no host shares an address
 	}
 	h.robots++
-	testkit.Must(h.t, h.operate(http.MethodPost, manager.PathAdminHosts, add, nil))
+	testkit.Must(h.t, h.operate(http.MethodPost, api.PathAdminHosts, add, nil))
 	return r
 }
 

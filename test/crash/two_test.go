@@ -12,10 +12,10 @@ import (
 
 	"sheaf/archive/store/storetest"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/manager"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/upload"
 )
@@ -106,7 +106,7 @@ func (p *pair) start(n int) {
 			return err
 		}
 		s.process = &process{hello: hello{Token: token, Addresses: service.Addresses{Download: s.settings["download.listen"].(string)}}}
-		return s.operate(http.MethodGet, manager.PathAdminRobots, nil, nil)
+		return s.operate(http.MethodGet, api.PathAdminRobots, nil, nil)
 	})
 	s.lives.Add(1)
 }

@@ -21,7 +21,6 @@ import (
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
-	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
 )
@@ -62,7 +61,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 		testkit.Must(t, spool.add(&madeBatch{Batch: b}))
 		testkit.Must(t, s.uploader(r, spool, byHTTP).Drain(t.Context()))
 	}
-	testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAccounts, accounts.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}, Password: "c1's"}, nil))
+	testkit.Must(t, s.nodes[0].operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}, Password: "c1's"}, nil))
 	wish, err := json.Marshal(watch.Wish{Host: host, Email: "reader@example.jp", Webhook: told.hook.URL})
 	testkit.Must(t, err)
 	testkit.Eventually(t, "the watch begins", func() error { // the second node learns of the account after a moment

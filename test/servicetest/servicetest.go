@@ -19,7 +19,6 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
 )
 
 // Service is a running service. The client has its operator's token.
@@ -77,8 +76,8 @@ func (s *Service) Operate(method, path string, in, out any) {
 // Consumer makes an account that sees everything, and returns its password.
 func (s *Service) Consumer(name string) (password string) {
 	s.t.Helper()
-	made := accounts.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
-	s.Operate(http.MethodPost, api.PathAccounts, made, &made)
+	made := account.NewAccount{Account: account.Account{Name: name, Domains: []string{"*"}}}
+	s.Operate(http.MethodPost, api.PathAdminAccounts, made, &made)
 	return made.Password
 }
 
@@ -87,7 +86,7 @@ func (s *Service) Consumer(name string) (password string) {
 func (s *Service) Join(name string, web map[string]string) config.Config {
 	s.t.Helper()
 	var admitted manager.AdmitResponse
-	s.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
+	s.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 	cfg := config.Default()
 	cfg.DataDir, cfg.Contact = filepath.Join(s.t.TempDir(), name), "https://robots.example.ac.jp/"
 	cfg.Window, cfg.Adapt.Max = "always", 0
@@ -112,6 +111,6 @@ func (s *Service) Robot(name, host, at string) *robotd.Robot {
 		}
 	})
 	testkit.Must(s.t, robot.Subscribe(s.t.Context()))
-	s.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}}, nil)
+	s.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}}, nil)
 	return robot
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
@@ -77,7 +78,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 		}
 		robots[name] = r
 	}
-	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 3}, nil)
+	h.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 3}, nil)
 	collect := func(name string) {
 		t.Helper()
 		if err := robots[name].Cycle(t.Context()); err != nil {
@@ -89,7 +90,7 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 	}
 	var answer manager.CopiesResponse
 	odd := func() (names []string) {
-		h.Operate(http.MethodGet, manager.PathAdminCopies, nil, &answer)
+		h.Operate(http.MethodGet, api.PathAdminCopies, nil, &answer)
 		for _, c := range answer.Copies {
 			if c.Odd {
 				names = append(names, c.Robot)
@@ -116,11 +117,11 @@ func TestRobotWithFalsifiedPagesIsShown(t *testing.T) {
 		t.Errorf("after the pages have changed odd are %v: %+v", got, answer.Copies)
 	}
 	var shown manager.RobotsResponse
-	h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &shown)
+	h.Operate(http.MethodGet, api.PathAdminRobots, nil, &shown)
 	if len(shown.Odd) != 1 || shown.Odd[0].Robot != "r2" {
 		t.Errorf("shown with the robots: %+v", shown.Odd)
 	}
-	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 1}, nil)
+	h.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://" + host + "/"}, Copies: 1}, nil)
 	if got := odd(); len(got) != 0 || len(answer.Copies) != 0 {
 		t.Errorf("with one robot again: %+v", answer.Copies)
 	}

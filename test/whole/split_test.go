@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/manager"
 	"sheaf/robotd"
@@ -40,13 +41,13 @@ func TestTwoRobotsShareAHost(t *testing.T) {
 	// At first a host has one robot, which begins with all of it.
 	var robots manager.RobotsResponse
 	testkit.Until(t, "both robots have said that they work by shares", func() bool {
-		h.Operate(http.MethodGet, manager.PathAdminRobots, nil, &robots)
+		h.Operate(http.MethodGet, api.PathAdminRobots, nil, &robots)
 		return robots.Robots[0].Shares && robots.Robots[1].Shares
 	})
-	h.Operate(http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
+	h.Operate(http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: []string{"http://www.large.example.jp/"}, Parts: 2}, nil)
 	var hosts manager.HostsResponse
 	testkit.Until(t, "the host is with both robots", func() bool {
-		h.Operate(http.MethodGet, manager.PathAdminHosts, nil, &hosts)
+		h.Operate(http.MethodGet, api.PathAdminHosts, nil, &hosts)
 		return len(hosts.Hosts) == 1 && len(hosts.Hosts[0].Robots) == 2
 	})
 	testkit.Until(t, "every page is visited", func() bool {

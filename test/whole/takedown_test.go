@@ -21,6 +21,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/manager"
@@ -57,7 +58,7 @@ func startWithdrawer(t *testing.T) *withdrawer {
 // join admits the robot, with both hosts.
 func (h *withdrawer) join() {
 	var admitted manager.AdmitResponse
-	h.operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: h.robot.Name}, &admitted)
+	h.operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: h.robot.Name}, &admitted)
 	var joined wire.JoinResponse
 	h.ask(http.MethodPost, wire.PathJoin, wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: h.robot.Key.Public().(ed25519.PublicKey)}, &joined)
 	h.secret, h.server = joined.Secret, joined.ServerKey
@@ -67,7 +68,7 @@ func (h *withdrawer) join() {
 		add.Hosts = append(add.Hosts, "http://"+host+"/")
 		add.Addresses[host] = []string{fmt.Sprintf("192.0.2.%d", i+1)}
 	}
-	h.operate(http.MethodPost, manager.PathAdminHosts, add, nil)
+	h.operate(http.MethodPost, api.PathAdminHosts, add, nil)
 	list := h.ask(http.MethodGet, strings.ReplaceAll(wire.PathList, "{robot}", h.robot.Name), nil, nil)
 	_, err := fmt.Sscan(list.Header.Get(wire.HeaderGeneration), &h.robot.Generation)
 	testkit.Must(h, err)

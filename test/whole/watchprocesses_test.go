@@ -18,7 +18,6 @@ import (
 	"sheaf/manager"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 )
 
@@ -63,7 +62,7 @@ func TestThreeChangesInACycle(t *testing.T) {
 		if op, err = client.Operator(c.url, token); err != nil {
 			return err
 		}
-		return op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, nil)
+		return op.Do(t.Context(), http.MethodGet, api.PathAdminRobots, nil, nil)
 	})
 	do := func(path string, in, out any) {
 		t.Helper()
@@ -72,9 +71,9 @@ func TestThreeChangesInACycle(t *testing.T) {
 		}
 	}
 	var admitted manager.AdmitResponse
-	do(manager.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
-	made := accounts.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}}
-	do(api.PathAccounts, made, &made)
+	do(api.PathAdminRobots, manager.AdmitRequest{Name: "r1"}, &admitted)
+	made := account.NewAccount{Account: account.Account{Name: "c1", Domains: []string{"*"}}}
+	do(api.PathAdminAccounts, made, &made)
 	c.password = made.Password
 
 	robotd, robot, settings := testkit.Build(t, "sheaf/cmd/robotd"), filepath.Join(dir, "robot"), filepath.Join(dir, "robotd.yaml")
@@ -96,7 +95,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 	life := testkit.Start(t, robot+".log", exec.Command(robotd, "--config", settings))
 	testkit.Eventually(t, "the robot subscribes", func() error {
 		var list manager.RobotsResponse
-		if err := op.Do(t.Context(), http.MethodGet, manager.PathAdminRobots, nil, &list); err != nil {
+		if err := op.Do(t.Context(), http.MethodGet, api.PathAdminRobots, nil, &list); err != nil {
 			return err
 		}
 		if len(list.Robots) != 1 || !list.Robots[0].Subscribed {
@@ -104,7 +103,7 @@ network: {allow_private: true, hosts: {%s: "%s"}}
 		}
 		return nil
 	})
-	do(manager.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}, Addresses: map[string][]string{host: {"127.0.0.1"}}}, nil)
+	do(api.PathAdminHosts, manager.HostsRequest{Hosts: []string{base + "/"}, Addresses: map[string][]string{host: {"127.0.0.1"}}}, nil)
 	if status, text := c.do(http.MethodPost, c.url+"/v1/watches", watch.Wish{URL: base + "/news.html", Webhook: c.hook.URL}); status != http.StatusCreated {
 		t.Fatalf("%d %s", status, text)
 	}

@@ -39,7 +39,6 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/feed"
-	"sheaf/serve/httpd/accounts"
 	"sheaf/serve/watch"
 	"sheaf/test/batchtest"
 )
@@ -130,7 +129,7 @@ func (h *installation) makeAccounts() {
 		{Name: reader, Domains: []string{"*"}},
 		{Name: student, Domains: []string{"example.ac.jp"}, Window: hours, Rate: rate, Quota: 100 << 20},
 	} {
-		h.service.Operate(http.MethodPost, api.PathAccounts, accounts.NewAccount{Account: a, Password: password(a.Name)}, nil)
+		h.service.Operate(http.MethodPost, api.PathAdminAccounts, account.NewAccount{Account: a, Password: password(a.Name)}, nil)
 	}
 }
 
@@ -139,7 +138,7 @@ func (h *installation) admit() (one, two *robotd.Robot) {
 	var open []*robotd.Robot
 	for n, name := range []string{first, second} {
 		var admitted manager.AdmitResponse
-		h.service.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
+		h.service.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted)
 		_, err := robotd.Join(h.Context(), h.url(), admitted.Token, h.robot(name).DataDir)
 		testkit.Must(h, err)
 		r := h.open(name)
@@ -153,10 +152,10 @@ func (h *installation) admit() (one, two *robotd.Robot) {
 			}
 		}
 		slices.Sort(add.Hosts)
-		h.service.Operate(http.MethodPost, manager.PathAdminHosts, add, nil)
+		h.service.Operate(http.MethodPost, api.PathAdminHosts, add, nil)
 	}
 	var all manager.HostsResponse
-	h.getJSON(operatorName, manager.PathAdminHosts, &all)
+	h.getJSON(operatorName, api.PathAdminHosts, &all)
 	for _, host := range all.Hosts {
 		want := first
 		if host.Name == long {
@@ -279,7 +278,7 @@ func (h *installation) madeUp() {
 	r := batchtest.NewRobots(h)
 	r.Name = third
 	var admitted manager.AdmitResponse
-	h.service.Operate(http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: third}, &admitted)
+	h.service.Operate(http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: third}, &admitted)
 	ask, err := json.Marshal(wire.JoinRequest{Token: admitted.Token, Version: "test", PublicKey: r.Key.Public().(ed25519.PublicKey)})
 	testkit.Must(h, err)
 	var joined wire.JoinResponse
@@ -513,7 +512,7 @@ func (h *installation) questions() [][2]string {
 	page := "http://" + river + "/b.html"
 	all := [][2]string{
 		{operatorName, "/v1/transfers?direction=upload&limit=1000"}, {operatorName, "/v1/transfers?direction=download&limit=1000"},
-		{operatorName, api.PathAccounts}, {operatorName, manager.PathAdminRobots}, {operatorName, manager.PathAdminHosts},
+		{operatorName, api.PathAdminAccounts}, {operatorName, api.PathAdminRobots}, {operatorName, api.PathAdminHosts},
 		{operatorName, "/v1/admin/batches?limit=1000"}, {operatorName, "/v1/admin/takedowns"},
 		{reader, "/v1/hosts"}, {reader, "/v1/editions"}, {reader, api.PathChanges + "?since=0"}, {reader, api.PathChanges + "?since=3&domain=example.jp"},
 		{reader, "/v1/cdx"}, {reader, "/v1/cdx?output=json&latest=true&url=*.example.ac.jp"}, {reader, "/v1/cdx?resolveRevisits=true&url=" + page},

@@ -195,7 +195,7 @@ func (h *installation) newest(url string) string {
 func (h *installation) resumed() {
 	h.Helper()
 	var moved transfers.Document
-	h.getJSON(operatorName, transfers.Path+"?direction=upload&limit=1000&who="+first, &moved)
+	h.getJSON(operatorName, api.PathTransfers+"?direction=upload&limit=1000&who="+first, &moved)
 	var bytes, parts = map[string]int64{}, map[string]int{}
 	for _, t := range moved.Transfers {
 		bytes[t.Name] += t.Bytes

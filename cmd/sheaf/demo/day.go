@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/cmd/sheaf/service"
-	"sheaf/ingest"
 	"sheaf/ingest/ledger"
 	"sheaf/internal/api"
 	"sheaf/internal/transfers"
@@ -23,7 +22,6 @@ import (
 	"sheaf/robotd/config"
 	"sheaf/serve/account"
 	"sheaf/serve/client"
-	"sheaf/serve/httpd/accounts"
 )
 
 // day is the demo under way: the robots, and what an operator does.
@@ -59,11 +57,11 @@ func (d *day) prepare(ctx context.Context) error {
 		}
 		addresses[host] = []string{ip}
 	}
-	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminHosts, manager.HostsRequest{Hosts: d.web.Seeds(), Addresses: addresses}, nil); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminHosts, manager.HostsRequest{Hosts: d.web.Seeds(), Addresses: addresses}, nil); err != nil {
 		return err
 	}
-	made := accounts.NewAccount{Account: account.Account{Name: consumerName, Domains: []string{"*"}}}
-	if err := d.operator.Do(ctx, http.MethodPost, api.PathAccounts, made, &made); err != nil {
+	made := account.NewAccount{Account: account.Account{Name: consumerName, Domains: []string{"*"}}}
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminAccounts, made, &made); err != nil {
 		return err
 	}
 	d.account = credentials{name: made.Name, password: made.Password}
@@ -75,7 +73,7 @@ func (d *day) prepare(ctx context.Context) error {
 
 func (d *day) join(ctx context.Context, name string) error {
 	var admitted manager.AdmitResponse
-	if err := d.operator.Do(ctx, http.MethodPost, manager.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: name}, &admitted); err != nil {
 		return err
 	}
 	cfg := config.Default()
@@ -148,7 +146,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		var list struct {
 			Batches []ledger.Batch `json:"batches"`
 		}
-		if err := d.operator.Do(ctx, http.MethodGet, ingest.PathBatches, nil, &list); err != nil {
+		if err := d.operator.Do(ctx, http.MethodGet, api.PathAdminBatches, nil, &list); err != nil {
 			return "", err
 		}
 		there := 0
@@ -173,7 +171,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 		Batches int
 		Edition string
 	}
-	if err := d.operator.Do(ctx, http.MethodPost, ingest.PathPublish, nil, &published); err != nil {
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminPublish, nil, &published); err != nil {
 		return "", err
 	}
 	d.to.Tell(Event{Kind: "published", Day: n, Edition: published.Edition,
@@ -208,7 +206,7 @@ func (d *day) pages() (pages int64) {
 // report tells the transfer rates, what is published, and where to fetch it.
 func (d *day) report(ctx context.Context) error {
 	var moved transfers.Document
-	if err := d.operator.Do(ctx, http.MethodGet, transfers.Path, nil, &moved); err != nil {
+	if err := d.operator.Do(ctx, http.MethodGet, api.PathTransfers, nil, &moved); err != nil {
 		return err
 	}
 	reader := *d.operator

@@ -25,9 +25,6 @@ import (
 // operator.token, and at the end backup.json, which lists all other entries with their digests. A
 // backup without backup.json was cut off. A backup contains secrets.
 
-// PathBackup is the operators' path that returns a backup of the running service.
-const PathBackup = "/v1/admin/backup"
-
 const (
 	backupFormat  = 1
 	backupEnd     = "backup.json"

@@ -25,6 +25,7 @@ import (
 	"sheaf/ingest/split"
 	"sheaf/ingest/upkeep"
 	"sheaf/internal/acked"
+	"sheaf/internal/api"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
@@ -77,7 +78,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	}
 	if s.cfg.has(roleManager) {
 		robots.Register(s.router)
-		s.router.Handle(PathBackup, b.operator(backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
+		s.router.Handle(api.PathAdminBackup, b.operator(backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
 		b.work = append(b.work, robots.Run)
 	}
 	var drop *receive.Receiver

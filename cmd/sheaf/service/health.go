@@ -18,14 +18,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/ingest/space"
+	"sheaf/internal/api"
 	"sheaf/serve"
-)
-
-// Paths for load balancers and monitoring.
-const (
-	PathLive   = "/livez"   // 200 while the process works at all; otherwise it should be restarted
-	PathReady  = "/readyz"  // 200 if the process can do its work; otherwise 503, and it should get no requests
-	PathHealth = "/healthz" // as PathReady, with the result of every check: Health
 )
 
 // Health is the body of GET /healthz.
@@ -287,7 +281,7 @@ func (h *Health) code(r *http.Request) int {
 
 // register adds the paths to r.
 func (h *health) register(r *mux.Router) {
-	for path, serve := range map[string]http.HandlerFunc{PathLive: h.serveLive, PathReady: h.serveReady, PathHealth: h.serveHealth} {
+	for path, serve := range map[string]http.HandlerFunc{api.PathLive: h.serveLive, api.PathReady: h.serveReady, api.PathHealth: h.serveHealth} {
 		r.HandleFunc(path, serve).Methods(http.MethodGet, http.MethodHead)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 )
 
@@ -25,11 +26,11 @@ func healthOf(t *testing.T, s *Service, query string) (status int, h Health) {
 		c.result.Checked = time.Time{}
 		c.mu.Unlock()
 	}
-	resp, err := http.Get(s.Addresses().HTTP + PathHealth + query)
+	resp, err := http.Get(s.Addresses().HTTP + api.PathHealth + query)
 	testkit.Must(t, err)
 	defer resp.Body.Close()
 	testkit.Must(t, json.NewDecoder(resp.Body).Decode(&h))
-	for path, want := range map[string]int{PathReady: resp.StatusCode, PathLive: http.StatusOK} {
+	for path, want := range map[string]int{api.PathReady: resp.StatusCode, api.PathLive: http.StatusOK} {
 		got, err := http.Get(s.Addresses().HTTP + path + query)
 		testkit.Must(t, err)
 		word, err := io.ReadAll(got.Body)

@@ -22,6 +22,7 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/cmd/sheaf/service/openapi"
+	"sheaf/internal/api"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 )
@@ -189,7 +190,7 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	s := newTestService(t)
 	c := converse(t, s.router)
 	operator := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+s.OperatorToken()) }
-	c.ask(200, "GET", openapi.Path, "")
+	c.ask(200, "GET", api.PathOpenAPI, "")
 	c.ask(200, "GET", "/livez", "")
 	c.ask(200, "GET", "/readyz", "")
 	c.ask(200, "GET", "/healthz", "")

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sheaf/archive/store"
+	"sheaf/internal/api"
 	"sheaf/internal/db/dbtest"
 	"sheaf/internal/testkit"
 )
@@ -109,7 +110,7 @@ func TestRoles(t *testing.T) {
 func checkHealth(t *testing.T, url, role string) {
 	t.Helper()
 	for query, want := range map[string]int{"": 200, "?role=" + role: 200, "?role=cook": 503} {
-		resp, err := http.Get(url + PathHealth + query)
+		resp, err := http.Get(url + api.PathHealth + query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func checkHealth(t *testing.T, url, role string) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != want || !reflect.DeepEqual(h.Roles, []string{role}) || h.Database != healthOK {
-			t.Errorf("%s%s: %s, %+v; want %d", PathHealth, query, resp.Status, h, want)
+			t.Errorf("%s%s: %s, %+v; want %d", api.PathHealth, query, resp.Status, h, want)
 		}
 	}
 }

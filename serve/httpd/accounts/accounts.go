@@ -15,24 +15,6 @@ import (
 	"sheaf/serve/httpd/reply"
 )
 
-// NewAccount is the body of POST, and its answer. If it has no password, the service makes one; the answer
-// is the only place that ever shows it.
-type NewAccount struct {
-	account.Account
-	Password string `json:"password,omitempty"`
-}
-
-// AccountList is the answer of GET.
-type AccountList struct {
-	Accounts []AccountLine `json:"accounts"`
-}
-
-// AccountLine is an account and how many bytes it has fetched today.
-type AccountLine struct {
-	account.Account
-	Today int64 `json:"today"`
-}
-
 // Handler serves the accounts.
 type Handler struct {
 	Accounts *account.Accounts
@@ -44,10 +26,10 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	handle := func(method, path string, f func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, g.Operator(func(w http.ResponseWriter, r *http.Request) error { return accountProblem(f(w, r)) })).Methods(method)
 	}
-	handle(http.MethodGet, api.PathAccounts, h.list)
-	handle(http.MethodPost, api.PathAccounts, h.create)
-	handle(http.MethodPatch, api.PathAccounts+"/{name}", h.change)
-	handle(http.MethodDelete, api.PathAccounts+"/{name}", h.delete)
+	handle(http.MethodGet, api.PathAdminAccounts, h.list)
+	handle(http.MethodPost, api.PathAdminAccounts, h.create)
+	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", h.change)
+	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", h.delete)
 }
 
 // accountProblem returns the problem to answer for an error of account.Accounts, and other errors as
@@ -77,15 +59,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list := AccountList{Accounts: make([]AccountLine, 0, len(accounts))}
+	list := account.AccountList{Accounts: make([]account.AccountLine, 0, len(accounts))}
 	for _, a := range accounts {
-		list.Accounts = append(list.Accounts, AccountLine{a, today[a.Name]})
+		list.Accounts = append(list.Accounts, account.AccountLine{Account: a, Today: today[a.Name]})
 	}
 	return reply.JSON(w, http.StatusOK, list)
 }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
-	var wanted NewAccount
+	var wanted account.NewAccount
 	if err := readJSON(w, r, &wanted); err != nil {
 		return err
 	}
@@ -93,8 +75,8 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", api.PathAccounts+"/"+created.Name)
-	return reply.JSON(w, http.StatusCreated, NewAccount{created, password})
+	w.Header().Set("Location", api.PathAdminAccounts+"/"+created.Name)
+	return reply.JSON(w, http.StatusCreated, account.NewAccount{Account: created, Password: password})
 }
 
 // change changes what the body, an account.Change, names. Transfers that run go on under the new limits.
@@ -111,7 +93,7 @@ func (h *Handler) change(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply.JSON(w, http.StatusOK, AccountLine{changed, today[changed.Name]})
+	return reply.JSON(w, http.StatusOK, account.AccountLine{Account: changed, Today: today[changed.Name]})
 }
 
 func (h *Handler) delete(w http.ResponseWriter, r *http.Request) error {

@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
-)
 
-// Path is where the description is.
-const Path = "/v1/openapi.yaml"
+	"sheaf/internal/api"
+)
 
 //go:embed paths.yaml
 var paths []byte
@@ -30,7 +29,7 @@ func Document() []byte { return slices.Concat(paths, schemas) }
 
 // Register mounts the description. Anybody may read it.
 func Register(r *mux.Router) {
-	r.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {
+	r.HandleFunc(api.PathOpenAPI, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		w.Header().Set("Cache-Control", "no-cache")

@@ -1,0 +1,19 @@
+package account
+
+// NewAccount is the body of POST /v1/admin/accounts, and its answer. If it has no password, the
+// service makes one. The answer is the only place that ever shows it.
+type NewAccount struct {
+	Account
+	Password string `json:"password,omitempty"`
+}
+
+// AccountList is the answer of GET /v1/admin/accounts.
+type AccountList struct {
+	Accounts []AccountLine `json:"accounts"`
+}
+
+// AccountLine is an account and how many bytes it has fetched today.
+type AccountLine struct {
+	Account
+	Today int64 `json:"today"`
+}
