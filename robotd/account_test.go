@@ -159,7 +159,7 @@ func TestLeftByTheWindow(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- r.Cycle(ctx) }()
-	testkit.Until(t, "a host that waits for the window", func() bool { return r.gate.Len() > 0 })
+	testkit.Until(t, "a host that waits for the window", func() bool { return r.manners.Gate.Len() > 0 })
 	cancel()
 	if err := <-ended; err == nil {
 		t.Fatal("the cycle ended well, although it was stopped")

@@ -13,6 +13,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/config"
+	"sheaf/robotd/cycle"
 )
 
 // pipes is a network within a bubble of testing/synctest, where a server that is waited for lets
@@ -45,10 +46,10 @@ func (p *pipes) Close() error   { p.close(); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // fewRounds are a daemon's whose days last a second: what a round finds is found early enough.
-func fewRounds() rounds {
-	return rounds{
-		status: time.Hour, size: time.Minute, room: 10 * time.Minute,
-		express: 10 * time.Second, comeBack: 10 * time.Second, checkpoint: 10 * time.Minute,
+func fewRounds() cycle.Rounds {
+	return cycle.Rounds{
+		Status: time.Hour, Size: time.Minute, Room: 10 * time.Minute,
+		Express: 10 * time.Second, ComeBack: 10 * time.Second, Checkpoint: 10 * time.Minute,
 	}
 }
 
@@ -64,6 +65,14 @@ func inBubble(t *testing.T, cfg config.Config, network *pipes, seeds []string) *
 	testkit.Must(t, err)
 	testkit.Must(t, r.list.Set(&assignment.List{Generation: 1, URLs: seeds}))
 	return r
+}
+
+// nextCycle is when a robot's next cycle is due.
+func nextCycle(t *testing.T, r *Robot) time.Time {
+	t.Helper()
+	s, err := r.Status()
+	testkit.Must(t, err)
+	return s.Next.Cycle
 }
 
 // nights lets the daemon's cycles run for some days in a bubble, from a Thursday midnight (UTC) on,
@@ -95,8 +104,7 @@ func nights(t *testing.T, cfg config.Config, days int, server http.HandlerFunc, 
 			if each != nil {
 				each(r, day)
 			}
-			next, _ := r.plan.NextCycle(r.cycle.Began, r.cycle.Ended)
-			time.Sleep(time.Until(next))
+			time.Sleep(time.Until(nextCycle(t, r)))
 			day = int(time.Since(start).Hours()/24) - 1
 		}
 	})

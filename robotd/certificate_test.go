@@ -72,7 +72,7 @@ func TestPagesOfUnverifiedServers(t *testing.T) {
 // spooledWARC returns the first batch in the spool as a WARC file.
 func spooledWARC(t *testing.T, r *Robot) string {
 	t.Helper()
-	spool, err := r.batches.Spool()
+	spool, err := r.records.Batches.Spool()
 	testkit.Must(t, err)
 	if len(spool) == 0 {
 		t.Fatal("the spool is empty")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/internal/settings"
+	"sheaf/robotd/admission"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
@@ -57,9 +58,9 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 	}
 	report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
 	now := time.Now()
-	from, until := windowAfter(plan, now, now)
+	from, until := admission.WindowAfter(plan, now, now)
 	switch {
-	case from.Sub(now) >= never:
+	case from.Sub(now) >= admission.Never:
 		report("window", settings.Wrong("window", cfg.Window, "it never opens"), "")
 	case until.IsZero():
 		report("window", nil, "always open")
@@ -99,9 +100,7 @@ func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool)
 	})
 	looking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	_, unknown := lookUp(looking, fetch.New(fetch.Options{
-		Resolver: resolver(cfg.Network.Resolver), Overrides: cfg.Network.Hosts, AllowPrivate: cfg.Network.AllowPrivate,
-	}), some)
+	_, unknown := lookUp(looking, fetch.New(lookUpOptions(&cfg)), some)
 	err = nil
 	if len(unknown) == len(some) {
 		err = fmt.Errorf("%d of %d that were looked up have no address; the first: %s", len(unknown), len(some), unknown[0].Why)

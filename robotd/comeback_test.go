@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/config"
-	"sheaf/robotd/datadir"
 )
 
 // restless is a host whose pages change at set times. It knows when it was visited.
@@ -91,14 +91,9 @@ func days(t *testing.T, cfg config.Config, long time.Duration, kills []time.Dura
 		defer srv.Close()
 		for _, until := range append(kills, long) {
 			r := inBubble(t, cfg, network, seeds)
-			if err := datadir.SaveJSON(r.watches.path, savedWatches{ETag: "1", Watches: orders}); err != nil {
-				t.Fatal(err)
-			}
-			r.watches.mu.Lock()
-			r.watches.set(savedWatches{ETag: "1", Watches: orders})
-			r.watches.mu.Unlock()
+			testkit.Must(t, r.records.Watched.Set("1", orders))
 			ctx, stop := context.WithTimeout(t.Context(), time.Until(site.start.Add(until)))
-			if err := r.cycles(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if err := r.course.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("the cycles end with %v", err)
 			}
 			stop()

@@ -14,7 +14,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/robotd/admission"
 	"sheaf/robotd/config"
+	"sheaf/robotd/control"
 	"sheaf/robotd/localsock"
 )
 
@@ -45,7 +47,7 @@ func TestPause(t *testing.T) {
 	cfg := testConfig(t, s, map[string]string{"www.a.test": site.addr})
 	cfg.Once, cfg.Heartbeat = false, 20*interval
 	cfg.Metrics = testkit.Addresses(t, 1)[0]
-	monitor := NewMonitor(cfg.DataDir)
+	monitor := control.NewMonitor(cfg.DataDir)
 	stop := runDaemon(t, cfg)
 	testkit.Until(t, "a crawl", func() bool {
 		st, running, err := monitor.Status(t.Context(), -1)
@@ -118,7 +120,7 @@ func TestPause(t *testing.T) {
 	if running, err := monitor.SetPaused(t.Context(), true); err != nil || running {
 		t.Errorf("pause without a daemon: %t, %v", running, err)
 	}
-	if p, err := openPause(filepath.Join(cfg.DataDir, pauseFile)); err != nil || p.since().IsZero() {
+	if p, err := admission.SitePause(cfg.DataDir); err != nil || p.Since().IsZero() {
 		t.Errorf("the pause without a daemon: %v", err)
 	}
 }
@@ -135,25 +137,6 @@ func get(t *testing.T, addr, path string) string {
 		t.Fatalf("%s: %s, %v", path, resp.Status, err)
 	}
 	return string(data)
-}
-
-// Where visits are due and nothing moves, the robot says so.
-func TestNoProgress(t *testing.T) {
-	now := time.Now()
-	m := newModule("fetch", 0, nil)
-	if m.stuck(0, now.Add(-time.Hour), time.Minute, now) {
-		t.Error("an empty queue is stuck")
-	}
-	if m.stuck(3, now.Add(-30*time.Second), time.Minute, now) {
-		t.Error("stuck before its time")
-	}
-	if !m.stuck(3, now.Add(-time.Hour), time.Minute, now) {
-		t.Error("three wait and nothing passed for an hour")
-	}
-	m.count(time.Now())
-	if m.stuck(3, now.Add(-time.Hour), time.Minute, time.Now()) {
-		t.Error("stuck though something passed just now")
-	}
 }
 
 // What a consumer of the tap reads is what the archive gives out as warc.gz, byte for byte.
@@ -173,7 +156,7 @@ func TestTapIsTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	testkit.Until(t, "the consumer", r.tap.Active)
+	testkit.Until(t, "the consumer", r.records.Tap.Active)
 	live := make(chan []byte, 1)
 	go func() {
 		data, err := io.ReadAll(conn)

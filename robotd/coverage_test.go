@@ -12,7 +12,7 @@ import (
 // spooledCoverage is what the manifests in the spool say of a host, and the last of them for levels.
 func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 	t.Helper()
-	spool, err := r.batches.Spool()
+	spool, err := r.records.Batches.Spool()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 				sum.Left, sum.LeftWhy, sum.Later = h.Left, h.LeftWhy, h.Later
 			}
 		}
-		if err := r.batches.Remove(b.ID); err != nil {
+		if err := r.records.Batches.Remove(b.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,8 +73,7 @@ func TestPutOffOverRestart(t *testing.T) {
 		if day < 5 {
 			return
 		}
-		next, _ := r.plan.NextCycle(r.cycle.Began, r.cycle.Ended)
-		time.Sleep(time.Until(next))
+		time.Sleep(time.Until(nextCycle(t, r)))
 		for _, long := range []time.Duration{5 * time.Minute, time.Hour} { // it is stopped within the window, and goes on
 			ctx, stop := context.WithTimeout(t.Context(), long)
 			err := r.Cycle(ctx)

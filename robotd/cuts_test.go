@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"sheaf/robotd/extract"
+	"sheaf/robotd/pipeline"
 )
 
 // TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive stand in the
@@ -46,7 +47,7 @@ func TestNoLinkIsLostSilently(t *testing.T) {
 	}
 	got := s.batches[0].manifest.Coverage[0]
 	want := map[string]int64{
-		"depth": extract.MaxLinks + entries, extract.CutLinks: tooMany, notRecorded: extract.MaxLinks + entries - 2*1000,
+		"depth": extract.MaxLinks + entries, extract.CutLinks: tooMany, pipeline.NotRecorded: extract.MaxLinks + entries - 2*1000,
 	}
 	if got.Collected != 2 || !maps.Equal(got.Cut, want) {
 		t.Errorf("%d pages, cut %v, want %v", got.Collected, got.Cut, want)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,8 +12,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/robotd/admission"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
+	"sheaf/robotd/crawl"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/identity"
 	"sheaf/robotd/polite"
@@ -34,7 +35,7 @@ func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 		return nil, err
 	}
 	cfg.Manager = id.Managers(cfg.Manager)
-	paused, err := openPause(filepath.Join(cfg.DataDir, pauseFile))
+	paused, err := admission.SitePause(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -50,18 +51,16 @@ func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 	now := time.Now()
 	p := &status.Plan{
 		Robot: id.Robot, Manager: m.URL(), UserAgent: cfg.UserAgent(Version), Window: plan.Window.String(),
-		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.since(),
+		Interval: cfg.Interval, Generation: list.Generation, Paused: paused.Since(),
 		Unknown: []status.Unknown{}, Visits: []status.Visit{},
 	}
-	p.From, p.Until = windowAfter(plan, now.Add(cfg.Interval), now) // a daemon that starts waits for one interval
+	p.From, p.Until = admission.WindowAfter(plan, now.Add(cfg.Interval), now) // a daemon that starts waits for one interval
 	hosts := list.Hosts()
 	p.Hosts = len(hosts)
 
 	gate := polite.NewGate(polite.GateOptions{Interval: cfg.Interval, Min: cfg.Adapt.Min, Max: cfg.Adapt.Max, Group: group})
 	gate.Open(p.From, p.Until)
-	at, unknown := lookUp(ctx, fetch.New(fetch.Options{
-		Resolver: resolver(cfg.Network.Resolver), Overrides: cfg.Network.Hosts, AllowPrivate: cfg.Network.AllowPrivate,
-	}), hosts)
+	at, unknown := lookUp(ctx, fetch.New(lookUpOptions(&cfg)), hosts)
 	p.Unknown = append(p.Unknown, unknown...)
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		gate.Add(at[name].Addr(), name)
@@ -82,7 +81,7 @@ func lookUp(ctx context.Context, f *fetch.Fetcher, hosts map[string][]string) (m
 	at := make(map[string]netip.AddrPort)
 	var unknown []status.Unknown
 	var g errgroup.Group
-	g.SetLimit(lookUps)
+	g.SetLimit(crawl.LookUps)
 	for name := range hosts {
 		g.Go(func() error {
 			addr, err := f.Resolve(ctx, name)

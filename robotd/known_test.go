@@ -3,11 +3,14 @@ package robotd
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
+	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
 	"sheaf/robotd/frontier"
 )
 
@@ -51,17 +54,8 @@ func BenchmarkKnown(b *testing.B) {
 // fillFrontier queues URLs of all hosts in the robot's first cycle.
 func fillFrontier(b *testing.B, cfg *config.Config, w *mortalWeb, urls int) {
 	b.Helper()
-	r, err := New(*cfg, testLog(b))
-	if err == nil {
-		err = r.beginCycle()
-	}
-	if err == nil {
-		err = r.Close()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-	f, err := frontier.Open(r.path("frontier"), 1)
+	testkit.Must(b, datadir.SaveJSON(filepath.Join(cfg.DataDir, "cycle.json"), map[string]any{"number": 1, "began": time.Now()}))
+	f, err := frontier.Open(filepath.Join(cfg.DataDir, "frontier"), 1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
+	"sheaf/robotd/cycle"
 	"sheaf/robotd/identity"
 	"sheaf/robotd/upload"
 )
@@ -85,18 +86,18 @@ func TestNoManager(t *testing.T) {
 			s := newService(t)
 			cfg := testConfig(t, s, nil)
 			synctest.Test(t, func(t *testing.T) {
-				r, err := newRobot(cfg, testLog(t), outside{web: &http.Client{Transport: answers(c.answer)}, rounds: usualRounds()})
+				r, err := newRobot(cfg, testLog(t), outside{web: &http.Client{Transport: answers(c.answer)}, rounds: cycle.UsualRounds()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer r.Close()
 				began := time.Now()
-				err = r.awaitList(t.Context(), onceWait)
+				err = r.session.AwaitList(t.Context(), onceWait)
 				took := time.Since(began)
 				if err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("it says %v, want %q", err, c.says)
 				}
-				if c.waits && (took < onceWait-2*listWaitMax || took > onceWait) || !c.waits && took > 0 {
+				if c.waits && (took < onceWait-2*time.Minute || took > onceWait) || !c.waits && took > 0 {
 					t.Errorf("it waited for %v", took)
 				}
 			})
@@ -157,25 +158,35 @@ func TestHeldOverRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// order has the manager answer heartbeats with a directive, and returns what it was told.
+	order := func(r *Robot, d wire.Directive) wire.Heartbeat {
+		t.Helper()
+		var told wire.Heartbeat
+		s.locked(func() {
+			s.away = false
+			s.orders = func(hb wire.Heartbeat) wire.Orders {
+				told = hb
+				return wire.Orders{Directives: []wire.Directive{d}}
+			}
+		})
+		testkit.Must(t, r.session.Beat(t.Context()))
+		s.goAway(true)
+		return told
+	}
+	open(func(r *Robot) { order(r, wire.DirectivePause) })
 	open(func(r *Robot) {
-		if err := r.obey(t.Context(), wire.Orders{Directives: []wire.Directive{wire.DirectivePause}}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	open(func(r *Robot) {
-		hb, _, err := r.heartbeat()
-		if err != nil || !r.paused() || !hb.Held {
-			t.Errorf("after a restart: paused %t, the manager is told %t, %v", r.paused(), hb.Held, err)
+		if !r.manners.Admission.Paused() {
+			t.Error("the pause does not hold over a restart with the manager away")
 		}
 		if st, err := r.status(0); err != nil || st.Held.IsZero() || !st.Paused.IsZero() {
 			t.Errorf("status says held %v, paused %v, %v", st.Held, st.Paused, err)
 		}
-		if err := r.obey(t.Context(), wire.Orders{Directives: []wire.Directive{wire.DirectiveResume}}); err != nil {
-			t.Fatal(err)
+		if hb := order(r, wire.DirectiveResume); !hb.Held {
+			t.Error("the manager is not told that the pause holds")
 		}
 	})
 	open(func(r *Robot) {
-		if r.paused() {
+		if r.manners.Admission.Paused() {
 			t.Error("the order holds although it was lifted")
 		}
 	})
@@ -223,16 +234,17 @@ func TestManagerAwayForDays(t *testing.T) {
 		if err := r.list.Set(&assignment.List{Generation: 1, URLs: []string{"http://www.a.test/"}}); err != nil {
 			t.Fatal(err)
 		}
+		d := &delivery{r.path("receipts"), &r.records, r.log}
 		target := &takesAll{here: func() bool { mu.Lock(); defer mu.Unlock(); return here }}
 		r.uploader = upload.New(upload.Options{
-			Spool: r.batches, Targets: []upload.Target{target}, Receipts: target, Published: r.published, Quarantined: r.quarantined,
+			Spool: r.records.Batches, Targets: []upload.Target{target}, Receipts: target, Published: d.published, Quarantined: d.quarantined,
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- r.uploader.Run(ctx) }()
-		go func() { ended <- r.cycles(ctx) }()
+		go func() { ended <- r.course.Run(ctx) }()
 		time.Sleep(days * 24 * time.Hour)
-		spool, err := r.batches.Spool()
+		spool, err := r.records.Batches.Spool()
 		if err != nil || len(spool) != days || len(target.got) > 0 {
 			t.Errorf("after %d days %d batches wait and %d went out, %v", days, len(spool), len(target.got), err)
 		}
@@ -244,7 +256,7 @@ func TestManagerAwayForDays(t *testing.T) {
 		here = true
 		mu.Unlock()
 		time.Sleep(3 * time.Hour)
-		left, err := r.batches.Spool()
+		left, err := r.records.Batches.Spool()
 		if err != nil || len(left) > 0 || len(target.got) != days+1 { // this night's too
 			t.Errorf("with the manager back, %d batches wait and these went out: %v, %v", len(left), target.got, err)
 		}

@@ -2,31 +2,51 @@ package robotd
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"net"
 	"net/url"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
+	"sheaf/archive"
+	"sheaf/internal/settings"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
+	"sheaf/robotd/tap"
 )
 
-// fetching is how pages are fetched.
-func (r *Robot) fetching(proxy *url.URL, temp string) fetch.Options {
-	return fetch.Options{
-		Resolver: resolver(r.cfg.Network.Resolver), Limit: bandwidth(r.cfg.Limits.Bandwidth),
-		UserAgent: r.cfg.UserAgent(Version), Overrides: r.cfg.Network.Hosts, Proxy: proxy,
-		AllowPrivate: r.cfg.Network.AllowPrivate, MaxBody: r.cfg.Page.MaxBytes, AnyCertificate: r.cfg.TLS.Verify == config.TLSRecord,
-		Timeout: r.cfg.Page.Timeout, TempDir: temp, Dial: r.world.dial,
+// newFetcher returns what fetches pages. dial connects to web servers; nil: by TCP.
+func newFetcher(cfg *config.Config, temp string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*fetch.Fetcher, error) {
+	opt := lookUpOptions(cfg)
+	if cfg.Network.Proxy != "" {
+		var err error
+		if opt.Proxy, err = url.Parse(cfg.Network.Proxy); err != nil {
+			return nil, err
+		}
 	}
+	if limit := cfg.Limits.Bandwidth; limit > 0 { // a second's worth may come at once
+		opt.Limit = rate.NewLimiter(rate.Limit(limit), int(min(limit, 1<<20)))
+	}
+	opt.UserAgent, opt.Timeout, opt.MaxBody = cfg.UserAgent(Version), cfg.Page.Timeout, cfg.Page.MaxBytes
+	opt.AnyCertificate, opt.TempDir, opt.Dial = cfg.TLS.Verify == config.TLSRecord, temp, dial
+	return fetch.New(opt), nil
 }
 
-// maxOpen is how many segments are kept open. An open one costs half a kilobyte, and opening it again little.
-const maxOpen = 512
+// lookUpOptions are for a fetcher that only looks up hosts.
+func lookUpOptions(cfg *config.Config) fetch.Options {
+	opt := fetch.Options{Overrides: cfg.Network.Hosts, AllowPrivate: cfg.Network.AllowPrivate}
+	if addr := cfg.Network.Resolver; addr != "" {
+		opt.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}}
+	}
+	return opt
+}
 
-// openFiles is how many files the process may have open. Half of them may be
-// segments, the others are for connections.
+// openFiles returns how many files the process may have open. Half of them may be segments; the
+// others are for connections.
 func openFiles() int {
 	const most, least = 100_000, 256
 	var limit unix.Rlimit
@@ -36,20 +56,38 @@ func openFiles() int {
 	return int(max(min(limit.Cur, most), least))
 }
 
-// resolver asks the name server at addr; empty: the system's.
-func resolver(addr string) *net.Resolver {
-	if addr == "" {
-		return nil
+// openTap opens the socket for consumers on this machine; nil: there is none. The default socket may
+// fail, since some network disks have no sockets.
+func openTap(cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
+	path := cfg.TapSocket()
+	if path == "" {
+		return nil, nil
 	}
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}}
+	t, err := listenTap(path, cfg, log)
+	if err != nil && cfg.Tap.Socket == "" {
+		log.Warn("nobody can read records as they are stored", "err", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, settings.Wrong("tap.socket", path, err.Error())
+	}
+	return t, nil
 }
 
-// bandwidth limits to bytes per second; a second's worth may come at once.
-func bandwidth(bytes int64) *rate.Limiter {
-	if bytes == 0 {
-		return nil
+func listenTap(path string, cfg *config.Config, log *slog.Logger) (*tap.Tap, error) {
+	// Every stream begins like the warc.gz of no records.
+	empty, err := archive.NewView(archive.WARC, nil)
+	if err != nil {
+		return nil, err
 	}
-	return rate.NewLimiter(rate.Limit(bytes), int(min(bytes, 1<<20)))
+	in, err := empty.OpenRange(context.Background(), 0, empty.Size())
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	start, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	return tap.Listen(tap.Options{Path: path, Buffer: cfg.Tap.Buffer, Wait: cfg.Tap.Wait, Start: start, Log: log})
 }

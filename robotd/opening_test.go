@@ -24,17 +24,17 @@ func robotInBubble(t *testing.T, cfg config.Config, from time.Time, days int, vi
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(days)*24*time.Hour)
 		defer cancel()
 		done := make(chan error)
-		go func() { done <- r.watchWindow(ctx) }()
+		go func() { done <- r.manners.Admission.Watch(ctx, r.sealer.Seal) }()
 		addr := address("192.0.2.1")
-		r.gate.Add(addr, "h")
+		r.manners.Gate.Add(addr, "h")
 		for {
-			if _, _, err := r.gate.Next(ctx); err != nil {
+			if _, _, err := r.manners.Gate.Next(ctx); err != nil {
 				break
 			}
 			began = append(began, time.Now())
 			time.Sleep(3 * time.Second)
 			visit(r)
-			r.gate.Done(addr, "h", polite.Outcome{More: true})
+			r.manners.Gate.Done(addr, "h", polite.Outcome{More: true})
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -105,7 +105,7 @@ func TestByteLimits(t *testing.T) {
 	zone := time.FixedZone("JST", 9*3600)
 	perDay, perMonth := make(map[string]int), make(map[time.Month]int)
 	count := func(from time.Time, days int) {
-		for _, at := range robotInBubble(t, cfg, from, days, func(r *Robot) { r.spend(10) }) {
+		for _, at := range robotInBubble(t, cfg, from, days, func(r *Robot) { r.manners.Admission.Spend(10) }) {
 			perDay[at.In(zone).Format(time.DateOnly)]++
 			perMonth[at.In(zone).Month()]++
 		}

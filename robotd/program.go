@@ -5,59 +5,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"path/filepath"
 	"time"
 
 	"sheaf/internal/release"
 	"sheaf/internal/settings"
 	"sheaf/internal/wire"
+	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/identity"
 	"sheaf/robotd/update"
 )
 
-// reportAgain lies between two tries to report where the manager is away.
+// reportAgain is the time between two tries to report to a manager that does not answer.
 const reportAgain = time.Minute
 
 // UpdateDir is the folder of package update in a robot's folder.
 func UpdateDir(data string) string { return filepath.Join(data, "update") }
 
-// keepProgram reports to the manager what program this is, at the start and at every
-// poll, and takes the releases that it offers. It ends with update.ErrStaged when a new
-// program is to be started.
-func (r *Robot) keepProgram(ctx context.Context) error {
-	u, err := r.updater()
-	if err != nil {
+// program keeps the robot's program up to date.
+type program struct {
+	dir      string // the data folder
+	settings config.Update
+	poll     time.Duration
+	id       *identity.Identity
+	client   *client.Client
+	updater  *update.Updater
+	wanted   chan struct{} // has an element when the manager is to be asked for a release
+	log      *slog.Logger
+}
+
+func newProgram(cfg *config.Config, id *identity.Identity, manager *client.Client, web *http.Client, log *slog.Logger) *program {
+	return &program{
+		dir: cfg.DataDir, settings: cfg.Update, poll: cfg.Poll, id: id, client: manager, wanted: make(chan struct{}, 1), log: log,
+		updater: &update.Updater{Dir: UpdateDir(cfg.DataDir), Base: manager.URL(), Client: web},
+	}
+}
+
+// open finds the supervisor, if one runs this program.
+func (p *program) open() (err error) {
+	if p.updater.Parent, err = update.FindParent(); err != nil {
+		return err
+	}
+	if key := p.releaseKey(); key != "" {
+		if p.updater.Key, err = release.ParseKey(key); err != nil {
+			return settings.Wrong("update.key", key, err.Error())
+		}
+	}
+	return nil
+}
+
+// keep reports to the manager which program this is, at the start and at every poll, and takes the
+// releases that the manager offers. It ends with update.ErrStaged when a new program is to be started.
+func (p *program) keep(ctx context.Context) error {
+	if err := p.open(); err != nil {
 		return err
 	}
 	for {
-		wait := r.cfg.Poll
-		answer, err := r.reportProgram(ctx, u)
-		if err == nil {
-			err = u.Parent.Reported()
-		}
+		wait := p.poll
+		answer, err := p.report(ctx)
 		if err != nil {
 			wait = min(wait, reportAgain)
-		} else {
-			if err = r.learnReleaseKey(u, answer.Key); err == nil && answer.Release != "" {
-				err = r.takeRelease(ctx, u, answer.Offer)
-			}
-			if errors.Is(err, update.ErrStaged) {
-				r.log.Info("ending, for a new program", "release", err)
-				return err
-			}
+		} else if err = p.learnReleaseKey(answer.Key); err == nil && answer.Release != "" {
+			err = p.take(ctx, answer.Offer)
+		}
+		if errors.Is(err, update.ErrStaged) {
+			p.log.Info("ending, for a new program", "release", err)
+			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("program", "version", Version, "error", err)
+			p.log.Warn("program", "version", Version, "err", err)
 		}
-		if err := r.warnStale(u); err != nil {
+		if err := p.warnStale(); err != nil {
 			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
-		case <-r.look:
+		case <-p.wanted:
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -66,87 +94,78 @@ func (r *Robot) keepProgram(ctx context.Context) error {
 	}
 }
 
-// lookForRelease has the manager asked for a release now. It may be called at any time.
-func (r *Robot) lookForRelease() {
+// look has the manager asked for a release now. It may be called concurrently.
+func (p *program) look() {
 	select {
-	case r.look <- struct{}{}:
-	default: // somebody asked already
+	case p.wanted <- struct{}{}:
+	default: // it has an element
 	}
 }
 
-func (r *Robot) updater() (*update.Updater, error) {
-	parent, err := update.FindParent()
-	if err != nil {
-		return nil, err
-	}
-	u := &update.Updater{Dir: UpdateDir(r.cfg.DataDir), Base: r.manager.URL(), Client: r.world.web, Parent: parent}
-	if key := r.releaseKey(); key != "" {
-		if u.Key, err = release.ParseKey(key); err != nil {
-			return nil, settings.Wrong("update.key", key, err.Error())
-		}
-	}
-	return u, nil
-}
+func (p *program) releaseKey() string { return cmp.Or(p.settings.Key, p.id.ReleaseKey) }
 
-func (r *Robot) releaseKey() string { return cmp.Or(r.cfg.Update.Key, r.id.ReleaseKey) }
-
-// learnReleaseKey takes the release key that the manager sends a robot that joined before there was one.
-// It must be signed by the service that was joined. A key that is known is never replaced.
-func (r *Robot) learnReleaseKey(u *update.Updater, signed *wire.SignedReleaseKey) error {
-	if signed == nil || r.releaseKey() != "" {
+// learnReleaseKey takes the release key that the manager sends to a robot that joined before there was
+// one. The key must be signed by the service that was joined. A known key is never replaced.
+func (p *program) learnReleaseKey(signed *wire.SignedReleaseKey) error {
+	if signed == nil || p.releaseKey() != "" {
 		return nil
 	}
-	if !signed.Verify(r.id.Robot, r.id.ServerKey) {
+	if !signed.Verify(p.id.Robot, p.id.ServerKey) {
 		return errors.New("the manager sent a release key that the service which was joined did not sign; it is not taken")
 	}
 	key, err := release.ParseKey(signed.Key)
 	if err != nil {
 		return fmt.Errorf("the manager's release key: %w", err)
 	}
-	learnt := *r.id
+	learnt := *p.id
 	learnt.ReleaseKey = signed.Key
-	if err := learnt.Save(r.cfg.DataDir); err != nil {
+	if err := learnt.Save(p.dir); err != nil {
 		return err
 	}
-	r.id.ReleaseKey, u.Key = signed.Key, key
-	r.log.Info("learnt the key that releases are signed with", "key", signed.Key)
+	p.id.ReleaseKey, p.updater.Key = signed.Key, key
+	p.log.Info("learnt the key that releases are signed with", "key", signed.Key)
 	return nil
 }
 
-func (r *Robot) takeRelease(ctx context.Context, u *update.Updater, offer wire.Offer) error {
+// take takes a release that the manager offers.
+func (p *program) take(ctx context.Context, offer wire.Offer) error {
 	switch {
-	case !r.cfg.Update.Enabled:
+	case !p.settings.Enabled:
 		return nil
-	case !u.Parent.Supervised():
-		r.log.Warn("a release waits, but is not taken: robotd supervise does not run this program")
+	case !p.updater.Parent.Supervised():
+		p.log.Warn("a release waits, but is not taken: robotd supervise does not run this program")
 		return nil
-	case r.releaseKey() == "":
+	case p.releaseKey() == "":
 		return errors.New("a release waits, but there is no key to verify it with, and the manager sent none: set update.key")
 	}
-	u.Base = r.manager.URL() // which made the offer
-	return u.Take(ctx, offer)
+	p.updater.Base = p.client.URL() // which made the offer
+	return p.updater.Take(ctx, offer)
 }
 
-// warnStale says that no release has come since the last one expired.
-func (r *Robot) warnStale(u *update.Updater) error {
-	since, stale, err := update.Stale(u.Dir, time.Now())
+// warnStale warns if no release has come since the last one expired.
+func (p *program) warnStale() error {
+	since, stale, err := update.Stale(p.updater.Dir, time.Now())
 	if stale {
-		r.log.Warn("the newest release that was heard of has expired; ask the operators whether there is a newer one", "expired", since)
+		p.log.Warn("the newest release that was heard of has expired; ask the operators whether there is a newer one", "expired", since)
 	}
 	return err
 }
 
-func (r *Robot) reportProgram(ctx context.Context, u *update.Updater) (answer wire.ReportAnswer, err error) {
-	report, err := u.Report(Version)
+// report reports which program this is. The manager's answer may offer another.
+func (p *program) report(ctx context.Context) (answer wire.ReportAnswer, err error) {
+	report, err := p.updater.Report(Version)
 	if err != nil {
 		return answer, err
 	}
-	report.NoKey = r.releaseKey() == ""
-	return r.manager.Report(ctx, report)
+	report.NoKey = p.releaseKey() == ""
+	if answer, err = p.client.Report(ctx, report); err != nil {
+		return answer, err
+	}
+	return answer, p.updater.Parent.Reported()
 }
 
-// VerifyRelease verifies a release's text and signature with the key that the robot in
-// cfg's folder trusts.
+// VerifyRelease verifies a release's text and signature with the key that the robot in cfg's folder
+// trusts.
 func VerifyRelease(cfg config.Config, text, signature []byte) (*release.Release, error) {
 	id, err := identity.Load(cfg.DataDir)
 	if err != nil {

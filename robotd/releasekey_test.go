@@ -10,7 +10,6 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/robotd/identity"
-	"sheaf/robotd/update"
 )
 
 // TestReleaseKeyIsLearntOnce shows that a robot without a release key takes the one that its service
@@ -26,23 +25,23 @@ func TestReleaseKeyIsLearntOnce(t *testing.T) {
 	testkit.Must(t, err)
 	_, other, err := ed25519.GenerateKey(nil)
 	testkit.Must(t, err)
-	var u update.Updater
+	u := r.program.updater
 	for what, forged := range map[string]*wire.SignedReleaseKey{
 		"signed by another service": wire.SignReleaseKey("r1", public.String(), other),
 		"signed for another robot":  wire.SignReleaseKey("r2", public.String(), s.key),
 		"no key":                    wire.SignReleaseKey("r1", "no key", s.key),
 	} {
-		if err := r.learnReleaseKey(&u, forged); err == nil || r.releaseKey() != "" {
-			t.Errorf("%s: %v, learnt %q", what, err, r.releaseKey())
+		if err := r.program.learnReleaseKey(forged); err == nil || r.program.releaseKey() != "" {
+			t.Errorf("%s: %v, learnt %q", what, err, r.program.releaseKey())
 		}
 	}
-	testkit.Must(t, r.learnReleaseKey(&u, wire.SignReleaseKey("r1", public.String(), s.key)))
-	if r.releaseKey() != public.String() || u.Key.String() != public.String() {
-		t.Errorf("learnt %q, the updater %q", r.releaseKey(), u.Key)
+	testkit.Must(t, r.program.learnReleaseKey(wire.SignReleaseKey("r1", public.String(), s.key)))
+	if r.program.releaseKey() != public.String() || u.Key.String() != public.String() {
+		t.Errorf("learnt %q, the updater %q", r.program.releaseKey(), u.Key)
 	}
 	second, _, err := minisign.GenerateKey(nil)
 	testkit.Must(t, err)
-	testkit.Must(t, r.learnReleaseKey(&u, wire.SignReleaseKey("r1", second.String(), s.key)))
+	testkit.Must(t, r.program.learnReleaseKey(wire.SignReleaseKey("r1", second.String(), s.key)))
 	kept, err := identity.Load(cfg.DataDir)
 	testkit.Must(t, err)
 	if kept.ReleaseKey != public.String() || kept.Secret != r.id.Secret {

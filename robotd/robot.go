@@ -1,119 +1,83 @@
 package robotd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
+	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/window"
-	"sheaf/internal/wire"
+	"sheaf/robotd/admission"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/coverage"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/cycle"
 	"sheaf/robotd/datadir"
 	"sheaf/robotd/diskguard"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
 	"sheaf/robotd/hoststate"
 	"sheaf/robotd/identity"
+	"sheaf/robotd/managed"
+	"sheaf/robotd/pipeline"
 	"sheaf/robotd/polite"
 	"sheaf/robotd/reports"
+	"sheaf/robotd/revisit"
 	"sheaf/robotd/schedule"
-	"sheaf/robotd/status"
-	"sheaf/robotd/tap"
 	"sheaf/robotd/upload"
 	"sheaf/robotd/verdict"
+	"sheaf/robotd/watched"
 )
 
-// Robot is a daemon with its data folder open. Its methods are not to be called
-// at the same time.
+// Robot is a daemon with its data folder open. Its methods must not be called concurrently, except
+// Status.
 type Robot struct {
-	cfg    config.Config
-	plan   schedule.Plan
-	rounds rounds
-	id     *identity.Identity
-	log    *slog.Logger
-	lock   *os.File
-	list   *assignment.Current
-	world  outside
+	cfg     config.Config
+	plan    schedule.Plan
+	world   outside
+	id      *identity.Identity
+	started time.Time
+	log     *slog.Logger
+	closers []io.Closer // what is open, in the order of opening
 
-	manager *client.Client
-	fetcher *fetch.Fetcher
-	gate    *polite.Gate
-	rota    *rota
-	robots  *hoststate.Rules
-	shared  *polite.Library // of what is kept in robots
-
-	restraints *hoststate.Restraints
-	servers    *hoststate.Servers
-
-	frontier *frontier.Frontier
-	batches  *batch.Store
+	client   *client.Client
+	list     *assignment.Current
+	state    *cycle.State
+	records  pipeline.Records
+	manners  pipeline.Manners
+	crawler  *crawl.Crawler
+	session  *managed.Session
+	sealer   *cycle.Sealer
+	course   *cycle.Course
 	uploader *upload.Uploader
-	tap      *tap.Tap // nil: none
-	ledger   *coverage.Ledger
-	sketcher *verdict.Sketcher
-	journal  *reports.Log
-	found    *reports.Found
-	started  time.Time
-	look     chan struct{}               // tells that the manager wants a release looked for
-	quiet    map[string]*window.Schedule // by host, when it is not to be visited
-	budget   *polite.Budget
-	spent    chan struct{} // tells that the budget is used up
-	saved    polite.Usage  // of the budget, as its file has it
-	pause    *pause
-	watches  *watches
-	room     *diskguard.Guard
-	opens    sync.Mutex // held while the gate is opened or closed
+	program  *program
+}
 
-	pages, bytes atomic.Int64                    // of the last crawl, once it has ended
-	tally        tally                           // of the cycle, since the start
-	covered      atomic.Pointer[status.Coverage] // by it; nil: there was none
-
-	progress *progress            // of hosts, as the manager is told
-	asking   sync.Mutex           // held while the manager is asked and obeyed; guards the next two
-	here     bool                 // the manager has been told that the robot is here
-	away     bool                 // the manager does not answer, and that has been said
-	asks     chan []wire.ProbeAsk // distances to measure
-	turned   chan struct{}        // tells that held has changed
-	gained   chan struct{}        // tells that the list has got hosts between two cycles
-	wanted   chan struct{}        // tells between two cycles that watched pages may be due, or a visit was ordered
-	orders   *orderedVisits
-
-	mu    sync.Mutex // guards all below
-	askAt time.Time  // when the manager is asked for changes
-	cycle cycle
-	crawl *crawl    // nil between two cycles
-	held  time.Time // since when there are to be no visits, by the manager's order; zero: there may be
+// outside is what tests replace.
+type outside struct {
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // to web servers; nil: by TCP
+	web    *http.Client                                                      // for the manager
+	rounds cycle.Rounds
 }
 
 // New opens the data folder and takes up what an earlier run left.
 func New(cfg config.Config, log *slog.Logger) (*Robot, error) {
-	return newRobot(cfg, log, outside{
-		web: newClient(), rounds: usualRounds(),
-	})
+	return newRobot(cfg, log, outside{web: newClient(), rounds: cycle.UsualRounds()})
 }
 
 func newClient() *http.Client {
 	return &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-}
-
-// outside is what tests replace: the way to web servers and to the service, and the times between rounds.
-type outside struct {
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error) // to web servers; nil: by TCP
-	web    *http.Client                                                      // for the service
-	rounds rounds
 }
 
 func newRobot(cfg config.Config, log *slog.Logger, world outside) (*Robot, error) {
@@ -126,8 +90,7 @@ func newRobot(cfg config.Config, log *slog.Logger, world outside) (*Robot, error
 		return nil, err
 	}
 	cfg.Manager = id.Managers(cfg.Manager)
-	r := &Robot{cfg: cfg, plan: plan, rounds: world.rounds, world: world, id: id, log: log.With("robot", id.Robot), started: time.Now(), look: make(chan struct{}, 1), sketcher: verdict.NewSketcher(),
-		rota: &rota{}, progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1), turned: make(chan struct{}, 1), gained: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
+	r := &Robot{cfg: cfg, plan: plan, world: world, id: id, log: log.With("robot", id.Robot), started: time.Now()}
 	if err := r.open(); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -138,147 +101,177 @@ func (r *Robot) path(elem ...string) string {
 	return filepath.Join(append([]string{r.cfg.DataDir}, elem...)...)
 }
 
-func (r *Robot) open() (err error) {
-	if r.lock, err = datadir.Lock(r.cfg.DataDir); err != nil {
+// open opens the folder and puts the parts together.
+func (r *Robot) open() error {
+	lock, err := datadir.Lock(r.cfg.DataDir)
+	if err != nil {
 		return err
 	}
-	if err := datadir.LoadJSON(r.path("cycle.json"), &r.cycle); err != nil {
+	r.closers = append(r.closers, lock)
+	temp := r.path("tmp")
+	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
 		return err
 	}
 	if r.list, err = assignment.Open(r.path("list.json")); err != nil {
 		return err
 	}
-	var proxy *url.URL
-	if r.cfg.Network.Proxy != "" {
-		if proxy, err = url.Parse(r.cfg.Network.Proxy); err != nil {
-			return err
-		}
-	}
-	temp := r.path("tmp")
-	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o755), os.MkdirAll(r.path("receipts"), 0o755)); err != nil {
+	if r.state, err = cycle.OpenState(r.path("cycle.json")); err != nil {
 		return err
 	}
-	if r.pause, err = openPause(r.path(pauseFile)); err != nil {
+	r.client = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
+	if err := r.openRecords(temp); err != nil {
 		return err
 	}
-	if r.orders, err = openOrdered(r.path("ordered.json")); err != nil {
+	if err := r.openManners(); err != nil {
 		return err
 	}
-	if r.watches, err = openWatches(r.path("watches.json")); err != nil {
-		return err
-	}
-	ordered, err := openPause(r.path(heldFile))
+	fetcher, err := newFetcher(&r.cfg, temp, r.world.dial)
 	if err != nil {
 		return err
 	}
-	r.held = ordered.at
-	if err := r.openGate(); err != nil {
+	if err := r.openCrawls(fetcher); err != nil {
 		return err
 	}
-	r.fetcher = fetch.New(r.fetching(proxy, temp))
-	r.manager = client.New(r.cfg.Manager, r.id.Robot, r.id.Secret, r.world.web)
-	r.rota.offset = r.manager.Offset
-	if r.journal, err = reports.OpenLog(r.path("log"), r.id.Robot); err != nil {
+	d := &delivery{r.path("receipts"), &r.records, r.log}
+	r.uploader, err = d.uploader(&r.cfg, r.id)
+	return err
+}
+
+// maxOpen is how many segments are kept open. An open one takes half a kilobyte; opening one again
+// is cheap.
+const maxOpen = 512
+
+// openRecords opens what a crawl reads and writes, except the watched pages.
+func (r *Robot) openRecords(temp string) (err error) {
+	rec := &r.records
+	rec.Tally = new(pipeline.Tally)
+	if rec.Journal, err = reports.OpenLog(r.path("log"), r.id.Robot); err != nil {
 		return err
 	}
-	if r.found, err = reports.OpenFound(r.path("discovered")); err != nil {
+	r.closers = append(r.closers, rec.Journal)
+	if rec.Found, err = reports.OpenFound(r.path("discovered")); err != nil {
 		return err
 	}
-	if r.frontier, err = frontier.Open(r.path("frontier"), r.cycle.Number); err != nil {
+	r.closers = append(r.closers, rec.Found)
+	if rec.Frontier, err = frontier.Open(r.path("frontier"), r.state.Number()); err != nil {
 		return err
 	}
-	if r.ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
+	r.closers = append(r.closers, rec.Frontier)
+	if rec.Ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
 		return err
 	}
-	r.batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
+	r.closers = append(r.closers, rec.Ledger)
+	rec.Batches, err = batch.Open(r.cfg.DataDir, r.list.Generation(), batch.Options{
 		Robot: r.id.Robot, Version: Version, Key: r.id.Key, Log: r.log, MaxOpen: min(openFiles()/2, maxOpen),
-		Ledger: r.ledger, Clock: r.manager.Clock,
+		Ledger: rec.Ledger, Clock: r.client.Clock,
 		Writer: archive.WriterOptions{Level: r.cfg.Batch.Level, MaxBody: r.cfg.Page.MaxBytes, TempDir: temp},
 	})
 	if err != nil {
 		return err
 	}
-	if err := r.openTap(); err != nil {
-		return err
+	r.closers = append(r.closers, rec.Batches)
+	if rec.Tap, err = openTap(&r.cfg, r.log); rec.Tap != nil {
+		r.closers = append(r.closers, rec.Tap)
 	}
-	if err := r.openRoom(); err != nil {
-		return err
-	}
-	r.setGate()
-	r.uploader, err = r.newUploader()
 	return err
 }
 
-// openGate makes the gate and what decides when it is open.
-func (r *Robot) openGate() error {
+// openManners opens what keeps the robot polite.
+func (r *Robot) openManners() error {
 	group, err := polite.Ranges(r.cfg.Network.Ranges)
 	if err != nil {
 		return err
 	}
-	r.quiet = make(map[string]*window.Schedule, len(r.cfg.NotBetween))
-	for host, text := range r.cfg.NotBetween {
-		if r.quiet[host], err = window.Parse(text); err != nil {
-			return err
-		}
-	}
-	var used polite.Usage
-	if err := datadir.LoadJSON(r.path(usageFile), &used); err != nil {
+	man := &r.manners
+	man.Agent, man.Shared, man.Turns = r.cfg.UserAgent(Version), polite.NewLibrary(), polite.NewSharedTurns(r.client.Offset)
+	if man.Rules, err = hoststate.OpenRules(r.path("robots")); err != nil {
 		return err
 	}
-	r.budget = &polite.Budget{Daily: r.cfg.Limits.Daily, Monthly: r.cfg.Limits.Monthly, Zone: r.plan.Window.Location()}
-	r.budget.Restore(used)
-	r.spent = make(chan struct{}, 1)
-	if r.robots, err = hoststate.OpenRules(r.path("robots")); err != nil {
+	if man.Restraints, err = hoststate.OpenRestraints(r.path("restraints")); err != nil {
 		return err
 	}
-	r.shared = polite.NewLibrary()
-	if r.servers, err = hoststate.OpenServers(r.path("servers")); err != nil {
+	r.closers = append(r.closers, man.Restraints)
+	man.Gate = polite.NewGate(polite.GateOptions{
+		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Allow: man.Turns.Allow,
+		Recall: func(addr netip.Addr) (time.Time, time.Duration) {
+			s := man.Restraints.Address(addr)
+			return s.Until, s.Every
+		},
+	})
+	guard := diskguard.NewGuard(diskguard.Options{
+		Free: r.cfg.Disk.Free, Spool: r.cfg.Disk.Spool,
+		Disk: diskguard.DiskOf(r.cfg.DataDir),
+		Held: func() (diskguard.Held, error) {
+			spool, open, err := r.records.Batches.Held()
+			return diskguard.Held{Open: open, Spool: spool}, err
+		},
+	})
+	if err := guard.Look(); err != nil {
 		return err
 	}
-	if r.restraints, err = hoststate.OpenRestraints(r.path("restraints")); err != nil {
+	man.Admission, err = admission.New(&r.cfg, man.Gate, guard, r.log)
+	return err
+}
+
+// openCrawls puts together what crawls, and what drives it.
+func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
+	servers, err := hoststate.OpenServers(r.path("servers"))
+	if err != nil {
 		return err
 	}
-	r.gate = polite.NewGate(polite.GateOptions{
-		Interval: r.cfg.Interval, Min: r.cfg.Adapt.Min, Max: r.cfg.Adapt.Max, Group: group, Recall: r.recall, Allow: r.rota.allow,
+	pace := &revisit.Pace{
+		Interval: r.cfg.Interval, Pages: r.cfg.Run.Pages, Restraints: r.manners.Restraints,
+		Slot: r.manners.Gate.Slot, Share: r.list.Share,
+	}
+	watching := watched.Options{
+		Dir: r.cfg.DataDir, Settings: r.cfg.Watch, Active: r.cfg.Watch.Every > 0 && !r.cfg.Once,
+		Policy:   schedule.WatchPolicy{Least: r.cfg.Watch.Every, Most: cmp.Or(r.cfg.Cycle, 24*time.Hour)},
+		Frontier: r.records.Frontier, Servers: servers, Pace: pace, Plan: r.plan, List: r.list, MayVisit: r.mayVisit,
+	}
+	if r.records.Watched, err = watched.Open(watching); err != nil {
+		return err
+	}
+	orders, err := watched.OpenOrders(watching, r.log)
+	if err != nil {
+		return err
+	}
+	r.crawler = crawl.New(crawl.Options{
+		Settings: &r.cfg, Plan: r.plan, Manners: r.manners, Records: r.records, Fetcher: fetcher, Sketcher: verdict.NewSketcher(),
+		Servers: servers, Pace: pace, Orders: orders, List: r.list, Log: r.log,
+	})
+	r.sealer = &cycle.Sealer{
+		Batches: r.records.Batches, Watched: r.records.Watched, List: r.list, Crawler: r.crawler, Express: r.cfg.Express,
+		Wake: func() { r.uploader.Wake() }, Log: r.log,
+	}
+	r.program = newProgram(&r.cfg, r.id, r.client, r.world.web, r.log)
+	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
+	r.session = managed.New(managed.Options{
+		Client: r.client, List: r.list, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
+		Servers: servers, Rules: r.manners.Rules, Prober: prober, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
+		Version: Version, Poll: r.cfg.Poll, Log: r.log,
+	})
+	r.course = cycle.New(cycle.Options{
+		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,
+		Crawler: r.crawler, Session: r.session, Prober: prober, Sealer: r.sealer, Rounds: r.world.rounds,
+		SaveStatus: r.saveStatus, Statistics: r.logStatistics, Log: r.log,
 	})
 	return nil
 }
 
-// Close lets go of the data folder. Open segments stay open on disk; the next
-// New goes on with them.
-func (r *Robot) Close() error {
-	var errs []error
-	if r.budget != nil {
-		errs = append(errs, r.saveUsage())
-	}
-	if r.batches != nil {
-		errs = append(errs, r.batches.Close())
-	}
-	if r.tap != nil {
-		errs = append(errs, r.tap.Close())
-	}
-	if r.frontier != nil {
-		errs = append(errs, r.frontier.Close())
-	}
-	if r.restraints != nil {
-		errs = append(errs, r.restraints.Close())
-	}
-	if r.ledger != nil {
-		errs = append(errs, r.ledger.Close())
-	}
-	if r.journal != nil {
-		errs = append(errs, r.journal.Close())
-	}
-	if r.found != nil {
-		errs = append(errs, r.found.Close())
-	}
-	if r.lock != nil {
-		errs = append(errs, r.lock.Close())
-	}
-	return errors.Join(errs...)
+// mayVisit reports whether a host may be visited now, as far as the host itself is concerned.
+func (r *Robot) mayVisit(host string, now time.Time) bool {
+	quiet := r.manners.Admission.Quiet(host)
+	return !r.manners.Restraints.Get(host).Until.After(now) && (quiet == nil || !quiet.Open(now))
 }
 
-// Join makes the data folder that of a robot of the service; see identity.Join.
-func Join(ctx context.Context, manager, token, dir string) (string, error) {
-	return identity.Join(ctx, manager, token, dir, Version)
+// Close lets go of the data folder. Open segments stay open on disk; the next New goes on with them.
+func (r *Robot) Close() error {
+	var errs []error
+	if r.manners.Admission != nil {
+		errs = append(errs, r.manners.Admission.SaveUsage())
+	}
+	for _, c := range slices.Backward(r.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
 }

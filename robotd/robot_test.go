@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
+	"sheaf/robotd/control"
 )
 
 // Two hosts on one address and one on another, in the encodings of old Japanese
@@ -90,7 +91,7 @@ func TestTwoDays(t *testing.T) {
 			t.Errorf("%s: two at once: %t; shortest gap %v, want at least %v", site.addr, site.overlap, site.gap, interval)
 		}
 	}
-	if left, err := r.batches.Spool(); err != nil || len(left) > 0 {
+	if left, err := r.records.Batches.Spool(); err != nil || len(left) > 0 {
 		t.Errorf("the spool holds %v, %v after the receipts", left, err)
 	}
 }
@@ -173,7 +174,7 @@ func TestManagerAwayAndListChanges(t *testing.T) {
 			}
 		}
 	}
-	monitor := NewMonitor(cfg.DataDir)
+	monitor := control.NewMonitor(cfg.DataDir)
 	status, running, err := monitor.Status(t.Context(), 0)
 	if err != nil || !running || status.Robot != "r1" || status.Cycle != 5 || status.Hosts != 2 {
 		t.Errorf("status: %+v, %t, %v", status, running, err)

@@ -53,7 +53,7 @@ func TestRobotsAnswers(t *testing.T) {
 	if n := w.fetched("h8.web.test", "/"); n != 1 {
 		t.Errorf("h8: the page that is not forbidden was fetched %d times", n)
 	}
-	if n := w.fetched("h3.web.test", "/robots.txt"); n != 1+maxRulesHops {
+	if n := w.fetched("h3.web.test", "/robots.txt"); n != 1+5 {
 		t.Errorf("h3: robots.txt was asked for %d times, want one and five redirects", n)
 	}
 	w.check(cfg.Interval)

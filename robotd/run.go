@@ -4,32 +4,46 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sheaf/robotd/config"
-	"sheaf/robotd/datadir"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/control"
+	"sheaf/robotd/identity"
 )
 
-// Run runs the daemon until ctx ends, which is no error, or, with Config.Once,
-// until one cycle is published.
+// onceWait is how long a robot that runs once waits for its first list of hosts.
+const onceWait = 10 * time.Minute
+
+// Join makes the data folder that of a robot of the service, and returns the robot's name; see
+// identity.Join.
+func Join(ctx context.Context, manager, token, dir string) (string, error) {
+	return identity.Join(ctx, manager, token, dir, Version)
+}
+
+// Run runs the daemon until ctx ends, which is no error, or, with Config.Once, until one cycle is
+// published.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	stop, err := r.serveControl()
+	server := control.Server{
+		Dir: cfg.DataDir, Metrics: cfg.Metrics, Status: r.status, SetPaused: r.manners.Admission.SetPaused, Log: r.log,
+	}
+	stop, err := server.Start()
 	if err != nil {
 		return err
 	}
 	defer stop()
 	defer func() { err = errors.Join(err, r.saveStatus()) }()
-	if err := r.beat(ctx); err != nil { // it may say that the robot is paused
+	if err := r.session.Beat(ctx); err != nil { // the answer may pause the robot
 		return err
 	}
 	if cfg.Once {
-		if err := r.awaitList(ctx, onceWait); err != nil {
+		if err := r.session.AwaitList(ctx, onceWait); err != nil {
 			return err
 		}
 		if err := r.Cycle(ctx); err != nil {
@@ -39,100 +53,35 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.uploader.Run(ctx) })
-	g.Go(func() error { return r.cycles(ctx) })
-	g.Go(func() error { return r.keepProgram(ctx) })
+	g.Go(func() error { return r.course.Run(ctx) })
+	g.Go(func() error { return r.program.keep(ctx) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	_, err = r.seal(context.WithoutCancel(ctx))
-	return err
+	return r.sealer.Seal(context.WithoutCancel(ctx))
 }
 
-// cycles runs one cycle after another.
-func (r *Robot) cycles(ctx context.Context) error {
-	for {
-		if err := r.waitForCycle(ctx); err != nil {
-			return err
-		}
-		if !r.hasList() {
-			if err := r.withChores(ctx, func(ctx context.Context) error { return r.awaitList(ctx, 0) }); err != nil {
-				return err
-			}
-		}
-		if err := r.Cycle(ctx); err != nil {
-			return err
-		}
-	}
-}
+// Subscribe tells the manager that the robot takes part, so that it is given hosts. Run does so too.
+func (r *Robot) Subscribe(ctx context.Context) error { return r.session.Subscribe(ctx) }
 
-// waitForCycle waits until the next cycle is due. A cycle that was interrupted is due at once.
-func (r *Robot) waitForCycle(ctx context.Context) error {
-	last := r.cycle
-	if last.Number == 0 || last.Ended.IsZero() {
-		return nil
-	}
-	next, ok := r.plan.NextCycle(last.Began, last.Ended)
-	if !ok {
-		next = time.Now().AddDate(1, 0, 0)
-		r.log.Warn("the window never opens: no cycle will begin", "window", r.plan.Window)
-	}
-	r.log.Info("waiting for the next cycle", "at", next)
-	return r.withChores(ctx, func(ctx context.Context) error { return r.rest(ctx, next) })
-}
+// Cycle runs one cycle: it takes up the one that was interrupted or begins the next, visits every
+// assigned host until nothing is left, makes the batch and hands in the log. Drain uploads the batch.
+func (r *Robot) Cycle(ctx context.Context) error { return r.course.Cycle(ctx) }
 
-// rest waits for the next cycle. Hosts that come while the window is open are taken into the
-// last one, which goes on then: they are of tonight, from a robot that cannot finish them.
-func (r *Robot) rest(ctx context.Context, next time.Time) error {
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-			return nil
-		case <-r.wanted:
-			if err := r.visitWatched(ctx, next); err != nil {
-				return err
-			}
-		case <-r.gained:
-			if !r.mayVisit(time.Now()) {
-				continue // they are for the next cycle
-			}
-			r.mu.Lock()
-			r.cycle.Ended = time.Time{}
-			reopened := r.cycle
-			r.mu.Unlock()
-			return datadir.SaveJSON(r.path("cycle.json"), reopened)
-		}
-	}
-}
-
-// Leave takes a stopped robot off the manager's list (P5), so that its hosts are
-// others' at once, and uploads what it still has. Done again, it goes on where it was.
+// Leave takes a stopped robot off the manager's list (P5), so that its hosts go to others at once, and
+// uploads what it still has. It may be repeated.
 func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error) {
 	r, err := New(cfg, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if _, err := r.seal(ctx); err != nil { // under the list that it was collected by
+	if err := r.sealer.Seal(ctx); err != nil { // under the list by which it was collected
 		return err
 	}
-	if err := r.manager.Unsubscribe(ctx); err != nil {
+	if err := r.client.Unsubscribe(ctx); err != nil {
 		return err
 	}
-	r.handIn(ctx)
+	r.session.HandIn(ctx)
 	return r.Drain(ctx)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

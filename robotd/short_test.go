@@ -13,6 +13,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/robotd/config"
+	"sheaf/robotd/cycle"
 	"sheaf/robotd/diskguard"
 )
 
@@ -41,8 +42,8 @@ type collecting struct {
 }
 
 func collect(t *testing.T, cfg config.Config) *collecting {
-	rounds := usualRounds()
-	rounds.room = 20 * time.Millisecond
+	rounds := cycle.UsualRounds()
+	rounds.Room = 20 * time.Millisecond
 	r, err := newRobot(cfg, testLog(t), outside{web: newClient(), rounds: rounds})
 	if err != nil {
 		t.Fatal(err)
@@ -116,19 +117,19 @@ func TestSpoolBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(list.refresh(t.Context()), list.Close()); err != nil {
+	if err := errors.Join(list.session.Refresh(t.Context()), list.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s.goAway(true)
 	c := collect(t, cfg)
-	testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
+	testkit.Until(t, "a disk or spool that is full", func() bool { return c.manners.Admission.Short() != "" })
 	was := site.visits()
 	asked := s.questions()
 	testkit.Until(t, "tries to upload", func() bool { return s.questions() > asked+3 }) // the uploader has been at it for a while
 	if now := site.visits(); now > was+1 {
 		t.Errorf("%d pages were fetched after the bound was reached", now-was)
 	}
-	spool, open, err := c.batches.Held()
+	spool, open, err := c.records.Batches.Held()
 	if held := spool + open; err != nil || held < bound || held > bound+5*40_000 {
 		t.Errorf("%d bytes wait, want %d and little more, %v", held, bound, err)
 	}
@@ -156,7 +157,7 @@ func TestSmallDisk(t *testing.T) {
 	c := collect(t, cfg)
 	testkit.Until(t, "visits", func() bool { return site.visits() > 10 })
 	s.goAway(true)
-	testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
+	testkit.Until(t, "a disk or spool that is full", func() bool { return c.manners.Admission.Short() != "" })
 	least := int64(free)
 	for range 50 {
 		disk, err := diskguard.DiskOf(dir)()
@@ -191,7 +192,7 @@ func TestFullDisk(t *testing.T) {
 		testkit.Until(t, "visits", func() bool { return site.visits() > at })
 		filler := filepath.Join(dir, "filler")
 		fill(t, filler)
-		testkit.Until(t, "a disk or spool that is full", func() bool { return c.room.Short() != "" })
+		testkit.Until(t, "a disk or spool that is full", func() bool { return c.manners.Admission.Short() != "" })
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}

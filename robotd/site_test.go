@@ -178,6 +178,9 @@ func (s *site) tree(host string, n int) {
 
 const interval = 2 * time.Millisecond
 
+// giveUp is after how many failures in a row package pipeline lets a host rest.
+const giveUp = 8
+
 // long reports whether tests are to run in their long form, with large inputs.
 func long() bool { return os.Getenv("SHEAF_TEST_FULL") != "" }
 

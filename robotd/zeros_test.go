@@ -47,7 +47,7 @@ func TestZerosDoNotCostABatch(t *testing.T) {
 	testkit.Must(t, err)
 	defer r.Close()
 	testkit.Must(t, r.Cycle(t.Context()))
-	front, err := r.frontier.Host(host)
+	front, err := r.records.Frontier.Host(host)
 	testkit.Must(t, err)
 	if v, known, err := front.Visit("http://" + host + "/0.html"); err != nil || known && (v.ETag != "" || v.Digest != "") {
 		t.Errorf("the page that was cut is known as %+v, %v", v, err)

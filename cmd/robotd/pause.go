@@ -2,10 +2,9 @@ package main
 
 import (
 	"fmt"
+	"sheaf/robotd/control"
 
 	"github.com/spf13/cobra"
-
-	"sheaf/robotd"
 )
 
 func pauseCommand() *cobra.Command {
@@ -27,7 +26,7 @@ func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			running, err := robotd.NewMonitor(cfg.DataDir).SetPaused(cmd.Context(), on)
+			running, err := control.NewMonitor(cfg.DataDir).SetPaused(cmd.Context(), on)
 			if err != nil {
 				return err
 			}

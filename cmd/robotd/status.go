@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sheaf/robotd"
+	"sheaf/robotd/control"
 	"sheaf/robotd/status"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // watcher shows a robot's status.
 type watcher struct {
-	monitor *robotd.Monitor
+	monitor *control.Monitor
 	out     io.Writer
 	hosts   int // -1: all
 }
@@ -48,7 +48,7 @@ func statusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		w := watcher{monitor: robotd.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout()}
+		w := watcher{monitor: control.NewMonitor(cfg.DataDir), out: cmd.OutOrStdout()}
 		if w.hosts, err = howMany(*hosts); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -30,6 +31,24 @@ type Restraints struct {
 	file  *os.File
 	lines int // of the file
 	held  map[string]Restraint
+}
+
+// AddressName is the name of an address among the restraints. No host has such a name.
+func AddressName(addr netip.Addr) string { return "@" + addr.String() }
+
+// Address returns the restraint of an address.
+func (r *Restraints) Address(addr netip.Addr) Restraint { return r.Get(AddressName(addr)) }
+
+// Keep sets a restraint if it asks for more than the usual interval, which every start waits for
+// anyway.
+func (r *Restraints) Keep(name string, s Restraint, usual time.Duration) error {
+	if s.Every <= usual {
+		s.Every = 0
+	}
+	if s.Every == 0 && !s.Until.After(time.Now().Add(usual)) && r.Get(name).Every == 0 {
+		return nil
+	}
+	return r.Set(name, s)
 }
 
 // slack is the number of outdated lines at which the file is rewritten.

@@ -1,0 +1,27 @@
+package control
+
+import (
+	"log/slog"
+	"time"
+
+	"sheaf/robotd/status"
+)
+
+// LogStatistics writes one line on how busy the stages are (the statistics of the paper of 1997),
+// unless nothing has happened within the last minute.
+func LogStatistics(s *status.Status, log *slog.Logger) {
+	if s.Pages.PerMinute == 0 && len(s.Troubles) == 0 {
+		return
+	}
+	args := []any{
+		"pages", s.Pages.Total, "pages_per_minute", s.Pages.PerMinute, "bytes_per_minute", s.Bytes.PerMinute,
+		"visited", s.Visited, "waiting", s.Waiting, "left_out", s.LeftOut,
+	}
+	for _, m := range s.Modules {
+		args = append(args, slog.Group(m.Name, "queue", m.Queue, "per_minute", m.Passed.PerMinute, "each", m.Each.Round(time.Microsecond)))
+	}
+	for _, trouble := range s.Troubles {
+		log.Error("no progress", "trouble", trouble)
+	}
+	log.Info("statistics", args...)
+}

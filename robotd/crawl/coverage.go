@@ -1,0 +1,70 @@
+package crawl
+
+import (
+	"time"
+
+	"sheaf/robotd/coverage"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/status"
+)
+
+// underWay is why pages are left if the crawl goes on.
+const underWay = "later"
+
+// AccountLeft adds to the coverage how many pages of each host are still queued, and why, and how
+// many were due and wait for a later cycle.
+func (c *Crawl) AccountLeft() error {
+	why := c.whyLeft(time.Now())
+	var events []coverage.Event
+	for _, h := range c.hosts.All() {
+		if n := h.Front.Left(); n > 0 {
+			events = append(events, coverage.Event{Kind: coverage.Left, Reason: why(h), Host: h.Name, N: int64(n)})
+		}
+		if h.Later > 0 {
+			events = append(events, coverage.Event{Kind: coverage.Later, Reason: "room in the window", Host: h.Name, N: h.Later})
+		}
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return c.ledger.Add(events...)
+}
+
+// whyLeft returns a function that says why pages of a host are still queued.
+func (c *Crawl) whyLeft(now time.Time) func(*pipeline.Host) string {
+	from, _ := c.admission.Opening(now)
+	why := underWay
+	switch {
+	case c.admission.Paused():
+		why = "paused"
+	case c.admission.Short() != "":
+		why = "room" // on the disk or in the spool
+	case from.After(now), !c.round.End.IsZero() && !now.Before(c.round.End):
+		why = "window"
+	}
+	return func(h *pipeline.Host) string {
+		if h.Unreached() {
+			return "host" // it fails, or has no address
+		}
+		return why
+	}
+}
+
+// Coverage sums up what became of the cycle's pages since the start.
+func (c *Crawl) Coverage(now time.Time) status.Coverage {
+	s := c.tally.Coverage()
+	s.Lost = c.ledger.Cycle()
+	why := c.whyLeft(now)
+	for _, h := range c.hosts.All() {
+		if n := int64(h.Front.Left()); n > 0 {
+			s.Left += n
+			reason := why(h)
+			if reason == underWay {
+				reason = "to come"
+			}
+			s.Why[reason] += n
+		}
+		s.Later += h.Later
+	}
+	return s
+}

@@ -1,0 +1,181 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"sheaf/internal/window"
+	"sheaf/robotd/admission"
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/config"
+	"sheaf/robotd/coverage"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/revisit"
+	"sheaf/robotd/watched"
+)
+
+// Crawl visits hosts until none has anything left, or its time is over. Its methods may be called
+// concurrently.
+type Crawl struct {
+	stop      context.CancelCauseFunc
+	round     revisit.Round
+	short     bool // see Crawler.VisitWatched
+	settings  *config.Config
+	window    *window.Schedule
+	pipe      *pipeline.Pipeline
+	hosts     *pipeline.Hosts
+	hours     *revisit.Hours
+	entrance  *entrance
+	gate      *polite.Gate
+	admission *admission.Control
+	watched   *watched.Pages
+	batches   *batch.Store
+	ledger    *coverage.Ledger
+	tally     *pipeline.Tally
+	list      *assignment.Current
+	log       *slog.Logger
+
+	mu       sync.Mutex // guards starting
+	starting int        // calls that may still bring hosts into the gate
+}
+
+func newCrawl(opt *Options, round revisit.Round, stop context.CancelCauseFunc, resting map[string][]string) *Crawl {
+	cfg, man, rec := opt.Settings, &opt.Manners, &opt.Records
+	c := &Crawl{
+		stop: stop, round: round, short: resting != nil, settings: cfg, window: opt.Plan.Window, gate: man.Gate, admission: man.Admission,
+		watched: rec.Watched, batches: rec.Batches, ledger: rec.Ledger, tally: rec.Tally, list: opt.List, log: opt.Log, starting: 1,
+		hours: &revisit.Hours{Servers: opt.Servers, Plan: opt.Plan, Pace: opt.Pace, Round: round, Use: cfg.Revisit.QuickHours},
+	}
+	c.pipe = pipeline.New(pipeline.Options{
+		Settings: cfg, Manners: *man, Records: *rec, Fetcher: opt.Fetcher, Sketcher: opt.Sketcher, Hours: c.hours,
+		Resting: resting, Stop: stop, Ended: c.endIfExhausted, Log: opt.Log,
+	})
+	c.hosts = c.pipe.Hosts()
+	c.entrance = newEntrance(opt, c.short, c.pipe, c.hours)
+	return c
+}
+
+// Short reports whether this is a crawl between two cycles.
+func (c *Crawl) Short() bool { return c.short }
+
+// Hosts returns the hosts of the crawl.
+func (c *Crawl) Hosts() []*pipeline.Host { return c.hosts.All() }
+
+// Run visits the hosts, given with their seeds, until none has anything left.
+func (c *Crawl) Run(ctx context.Context, seeds map[string][]string) error {
+	var running sync.WaitGroup
+	running.Go(func() { c.pipe.Run(ctx) })
+	running.Go(func() {
+		if err := c.entrance.findLost(ctx); err != nil {
+			c.stop(err)
+		}
+	})
+	if err := c.Start(ctx, seeds); err != nil {
+		c.stop(err)
+	}
+	c.started(-1)
+	running.Wait()
+	err := context.Cause(ctx)
+	if errors.Is(err, errOver) {
+		c.log.Info("the cycle's time is over; what is left waits for the next")
+	}
+	if errors.Is(err, errExhausted) || errors.Is(err, errOver) {
+		return nil
+	}
+	return err
+}
+
+// Start takes those hosts into the crawl that are not in it.
+func (c *Crawl) Start(ctx context.Context, seeds map[string][]string) error {
+	c.started(1)
+	defer c.started(-1)
+	return c.entrance.startAll(ctx, seeds)
+}
+
+// started counts the calls that may still bring hosts into the gate.
+func (c *Crawl) started(n int) {
+	c.mu.Lock()
+	c.starting += n
+	c.mu.Unlock()
+	c.endIfExhausted()
+}
+
+// IsStarting reports whether some hosts may not be in the crawl yet.
+func (c *Crawl) IsStarting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.starting > 0
+}
+
+func (c *Crawl) endIfExhausted() {
+	if !c.IsStarting() && c.hosts.Exhausted() {
+		c.stop(errExhausted)
+	}
+}
+
+// Drop removes hosts. When it returns, no page of them is stored any more.
+func (c *Crawl) Drop(names []string) {
+	for _, name := range names {
+		c.hosts.Drop(name)
+	}
+	c.endIfExhausted()
+}
+
+// leave takes the hosts out of the gate.
+func (c *Crawl) leave() {
+	for _, h := range c.hosts.All() {
+		if !h.Idle() {
+			c.hours.End(h.Name, h.Home(), h.Speed())
+		}
+		c.gate.Remove(h.Name)
+	}
+}
+
+// Renew changes the hosts of the crawl to the current list: their shares, and seeds that are not in
+// the old one.
+func (c *Crawl) Renew(ctx context.Context, old *assignment.List) error {
+	list, before := c.list.List(), old.Hosts()
+	for name, seeds := range list.Hosts() {
+		h := c.hosts.Get(name)
+		if h == nil || ctx.Err() != nil {
+			continue
+		}
+		share, entries := list.Shares[name], list.New(name, seeds, before[name])
+		if share != h.Share() {
+			entries = list.Entries(name, seeds)
+		}
+		h.SetShare(share)
+		if err := c.push(h, entries); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PushWatched queues the watched pages that the cycle has not seen.
+func (c *Crawl) PushWatched() error {
+	for _, h := range c.hosts.All() {
+		if err := c.push(h, inShare(c.watched.Entries(h.Name), h.Share())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoint makes what was collected durable.
+func (c *Crawl) checkpoint(ctx context.Context) error {
+	for _, h := range c.hosts.All() {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := h.Checkpoint(func() error { return c.batches.Sync(h.Name) }); err != nil {
+			return fmt.Errorf("checkpoint of %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}

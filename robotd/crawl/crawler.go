@@ -1,0 +1,213 @@
+// Package crawl visits the hosts of a cycle until none of them has anything left, and between two
+// cycles those with a watched page that is due.
+package crawl
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/config"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/revisit"
+	"sheaf/robotd/schedule"
+	"sheaf/robotd/status"
+	"sheaf/robotd/verdict"
+	"sheaf/robotd/watched"
+)
+
+// Options are what crawls need. All of it outlasts a crawl.
+type Options struct {
+	Settings *config.Config
+	Plan     schedule.Plan
+	Manners  pipeline.Manners
+	Records  pipeline.Records
+	Fetcher  *fetch.Fetcher
+	Sketcher *verdict.Sketcher
+	Servers  *hoststate.Servers
+	Pace     *revisit.Pace
+	Orders   *watched.Orders
+	List     *assignment.Current
+	Log      *slog.Logger
+}
+
+// Crawler makes crawls, one at a time. Its methods may be called concurrently.
+type Crawler struct {
+	opt     Options
+	current atomic.Pointer[Crawl]
+	last    atomic.Pointer[summary]
+	wanted  chan struct{} // has an element when a short crawl is wanted
+}
+
+// summary is what the status shows of a crawl that has ended.
+type summary struct {
+	coverage     status.Coverage
+	pages, bytes int64
+}
+
+// New returns a crawler.
+func New(opt Options) *Crawler { return &Crawler{opt: opt, wanted: make(chan struct{}, 1)} }
+
+// What ends a crawl that went well.
+var (
+	errExhausted = errors.New("every host is exhausted")
+	errOver      = errors.New("the cycle's time is over")
+)
+
+// Begin begins the crawl of a round, which is the current one until end is called. The crawl must run
+// with the context that Begin returns.
+func (r *Crawler) Begin(ctx context.Context, round revisit.Round) (_ context.Context, c *Crawl, end func()) {
+	return r.begin(ctx, round, round.End, nil)
+}
+
+// begin begins a crawl that is over at a time, unless that is zero. resting are the assigned hosts
+// that are not in a short crawl.
+func (r *Crawler) begin(ctx context.Context, round revisit.Round, over time.Time, resting map[string][]string) (context.Context, *Crawl, func()) {
+	ctx, stop := context.WithCancelCause(ctx)
+	c := newCrawl(&r.opt, round, stop, resting)
+	r.current.Store(c)
+	timer := func() bool { return true }
+	if !over.IsZero() {
+		timer = time.AfterFunc(time.Until(over), func() { stop(errOver) }).Stop
+	}
+	return ctx, c, func() {
+		timer()
+		r.current.Store(nil)
+		stop(nil)
+	}
+}
+
+// Current returns the crawl that has begun; nil: there is none.
+func (r *Crawler) Current() *Crawl { return r.current.Load() }
+
+// Finish ends a cycle's crawl: it notes what the status shows of it, and takes its hosts out of the
+// gate.
+func (r *Crawler) Finish(c *Crawl) error {
+	s := &summary{coverage: c.Coverage(time.Now())}
+	for _, h := range c.Hosts() {
+		pages, bytes := h.Counts()
+		s.pages, s.bytes = s.pages+pages, s.bytes+bytes
+	}
+	r.last.Store(s)
+	c.leave()
+	return r.opt.Servers.Save()
+}
+
+// Checkpoint makes what was collected durable against loss of power. Loss of the process alone needs
+// no such help.
+func (r *Crawler) Checkpoint(ctx context.Context) error {
+	if c := r.Current(); c != nil {
+		return c.checkpoint(ctx)
+	}
+	return nil
+}
+
+// Describe adds the current crawl, or the last one, to a status. hosts is the number of hosts to
+// describe; negative: all.
+func (r *Crawler) Describe(s *status.Status, hosts int) {
+	if c := r.Current(); c != nil {
+		c.describe(s, hosts)
+		covered := c.Coverage(s.At)
+		s.Coverage = &covered
+	} else if last := r.last.Load(); last != nil {
+		s.Coverage = &last.coverage
+		s.Pages.Total, s.Bytes.Total = last.pages, last.bytes
+	}
+}
+
+// Wanted has an element when VisitWatched should be called: there is no crawl, and perhaps a watched
+// page is due or a visit was ordered.
+func (r *Crawler) Wanted() <-chan struct{} { return r.wanted }
+
+// Looks reports whether ComeBack may find something to do.
+func (r *Crawler) Looks() bool {
+	return r.opt.Records.Watched.Active() || len(r.opt.Orders.Waiting()) > 0
+}
+
+// ComeBack queues the watched pages that are due, before all other pages of their hosts, in the
+// current crawl. If there is none, it asks for one.
+func (r *Crawler) ComeBack(ctx context.Context) error {
+	now := time.Now()
+	if !r.opt.Manners.Admission.MayVisit(now) {
+		return nil
+	}
+	c := r.Current()
+	if c == nil {
+		select {
+		case r.wanted <- struct{}{}:
+		default: // it has one already
+		}
+		return nil
+	}
+	due, err := r.pushDue(now)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	late := make(map[string][]string) // hosts that a short crawl did not begin with
+	assigned := r.opt.List.Hosts()
+	for name := range due {
+		if h := c.hosts.Get(name); h != nil {
+			h.MarkDirty()
+			c.hosts.Wake(h)
+		} else if c.short {
+			late[name] = assigned[name]
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	return c.Start(ctx, late)
+}
+
+// pushDue queues the pages that should be visited now.
+func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
+	due := make(map[string][]frontier.Entry)
+	if err := errors.Join(r.opt.Orders.Due(now, due), r.opt.Records.Watched.Due(now, due)); err != nil {
+		return nil, err
+	}
+	for name, entries := range due {
+		front, err := r.opt.Records.Frontier.Host(name)
+		if err == nil {
+			_, err = front.PushFirst(entries...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return due, nil
+}
+
+// VisitWatched is a short crawl between two cycles. It visits the hosts with a page that is due, until
+// nothing is left of them or the next cycle is due, at until. It makes no batch: changes go into an
+// express batch, the other pages into the next one. round is that of the last cycle.
+func (r *Crawler) VisitWatched(ctx context.Context, round revisit.Round, until time.Time) error {
+	now := time.Now()
+	if !r.opt.Manners.Admission.MayVisit(now) {
+		return nil
+	}
+	due, err := r.pushDue(now)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	all := r.opt.List.Hosts()
+	seeds := make(map[string][]string, len(due))
+	for name := range due {
+		seeds[name] = all[name]
+	}
+	if end := round.End; !end.IsZero() && end.Before(until) {
+		until = end
+	}
+	ctx, c, end := r.begin(ctx, round, until, all)
+	defer end()
+	if err := c.Run(ctx, seeds); err != nil {
+		return err
+	}
+	c.leave()
+	return c.checkpoint(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,137 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/status"
+)
+
+// maxUnreached is how many of the hosts that are left out are named.
+const maxUnreached = 5
+
+// describe adds the crawl to a status, with a number of hosts; negative: all.
+func (c *Crawl) describe(s *status.Status, hosts int) {
+	at := c.describeGate(s)
+	loads := make(map[string]*load)
+	for _, h := range c.hosts.All() {
+		place := at[h.Name]
+		d := h.Describe(place)
+		if d.State == status.Waits || d.State == status.LeftOut {
+			d.Why = c.whyWaits(h, place, s.At)
+		}
+		s.Pages.Total += d.Pages.Total
+		s.Pages.PerMinute += d.Pages.PerMinute
+		s.Bytes.Total += d.Bytes.Total
+		s.Bytes.PerMinute += d.Bytes.PerMinute
+		switch {
+		case h.Unreached():
+			s.LeftOut++
+			if len(s.Unreached) < maxUnreached {
+				s.Unreached = append(s.Unreached, h.Name)
+			}
+		case place != nil:
+			c.addLoad(loads, d, place)
+		}
+		if hosts != 0 {
+			s.PerHost = append(s.PerHost, d)
+		}
+	}
+	slices.Sort(s.Unreached)
+	s.Addresses = len(loads)
+	s.Forecast = c.forecast(loads, s)
+	status.Busiest(s.PerHost)
+	if hosts >= 0 && len(s.PerHost) > hosts {
+		s.PerHost = s.PerHost[:hosts]
+	}
+}
+
+// describeGate adds the gate and the stages to a status. It returns the places of hosts in the gate.
+func (c *Crawl) describeGate(s *status.Status) map[string]*polite.Place {
+	places := c.gate.Survey()
+	s.Waiting = len(places)
+	at := make(map[string]*polite.Place, len(places))
+	due, late := 0, 0
+	open := c.gate.IsOpen(s.At)
+	for i := range places {
+		p := &places[i]
+		at[p.Host] = p
+		switch {
+		case p.Out:
+			s.Visited++
+			continue
+		case open && !p.At.After(s.At):
+			due++
+			if s.At.Sub(p.At) > c.pipe.Patience() {
+				late++
+			}
+		}
+		if s.Next.Visit.IsZero() || p.At.Before(s.Next.Visit) {
+			s.Next.Visit = p.At
+		}
+	}
+	c.pipe.Describe(s, due, late)
+	return at
+}
+
+// whyWaits says in a few words why a host is not visited now. p is its place in the gate; nil: it has
+// none, since it has no address.
+func (c *Crawl) whyWaits(h *pipeline.Host, p *polite.Place, now time.Time) string {
+	why := h.WhyWaits()
+	switch {
+	case p == nil:
+		return "no address"
+	case h.Rests() && why != "":
+		return why
+	case !c.gate.IsOpen(now):
+		return c.admission.WhyClosed(now)
+	case !p.At.After(now):
+		return "no worker free"
+	case p.Asked.After(now) && why != "":
+		return why
+	case p.Asked.After(now):
+		return "Crawl-delay" // or what an earlier run has promised
+	case p.Interval > c.settings.Interval:
+		return fmt.Sprintf("slowed to %s", p.Interval.Round(time.Second))
+	}
+	return fmt.Sprintf("interval %s", p.Interval.Round(time.Millisecond))
+}
+
+// load is what is left to do at one address.
+type load struct {
+	status.Load
+	most int64 // pages of its largest host
+}
+
+// addLoad adds a host to the load of its address.
+func (c *Crawl) addLoad(loads map[string]*load, h status.Host, p *polite.Place) {
+	key := p.Slot.String()
+	l := loads[key]
+	if l == nil {
+		// The pages of a run share one interval; each takes the time of a fetch.
+		l = &load{Load: status.Load{Address: key, Each: p.Interval/time.Duration(c.settings.Run.Pages) + c.pipe.FetchTime()}}
+		loads[key] = l
+	}
+	left := max(h.Left, 1) // a host in the gate has something left
+	l.Pages += left
+	if left > l.most {
+		l.most, l.Host = left, h.Name
+	}
+}
+
+// forecast says when the pages that are known will have been visited.
+func (c *Crawl) forecast(loads map[string]*load, s *status.Status) *status.Forecast {
+	all := make([]status.Load, 0, len(loads))
+	for _, l := range loads {
+		all = append(all, l.Load)
+	}
+	floor := c.pipe.FetchTime() / time.Duration(c.settings.Concurrency)
+	if limit := c.settings.Limits.Bandwidth; limit > 0 && s.Pages.Total > 0 {
+		floor = max(floor, time.Duration(float64(s.Bytes.Total)/float64(s.Pages.Total)/float64(limit)*float64(time.Second)))
+	}
+	from, _ := c.admission.Planned(s.At) // as if a pause ended now
+	return status.Predict(all, floor, from, c.window)
+}

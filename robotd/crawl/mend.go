@@ -1,0 +1,165 @@
+package crawl
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/extract"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/watched"
+)
+
+// mender brings the queues of hosts into line with what an earlier run has stored of the cycle.
+type mender struct {
+	began    time.Time // when the cycle began
+	batches  *batch.Store
+	frontier *frontier.Frontier
+	watched  *watched.Pages
+	pipe     *pipeline.Pipeline
+	log      *slog.Logger
+}
+
+// spooled counts the cycle's records of each host that are in batches.
+func (m *mender) spooled() (map[string]int, error) {
+	batches, err := m.batches.Spool()
+	if err != nil {
+		return nil, err
+	}
+	records := make(map[string]int)
+	for _, b := range batches {
+		manifest, err := wire.PeekManifest(b.Signed)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range manifest.Hosts {
+			if !h.First.Before(m.began) {
+				records[h.Name] += int(h.Records)
+			}
+		}
+	}
+	return records, nil
+}
+
+// open brings a host's queue into line with its open segment. spooled is the number of the cycle's
+// records that are in batches. If the queue has lost too much for that, open builds it anew and
+// returns true.
+func (m *mender) open(ctx context.Context, front *frontier.Host, spooled int) (rebuilt bool, err error) {
+	if !front.Damaged() {
+		segment, found, err := m.batches.Resume(front.Name)
+		if err != nil {
+			return false, err
+		}
+		if !front.Lost(len(found) + spooled) {
+			if segment == "" {
+				return false, nil
+			}
+			cells := make([]frontier.Cell, len(found))
+			for i, cell := range found {
+				cells[i] = frontier.Cell{URL: cell.URL, End: cell.Offset + cell.TLen + cell.BLen}
+			}
+			_, err = front.Align(segment, cells)
+			return false, err
+		}
+	}
+	return true, m.rebuild(ctx, front)
+}
+
+// rebuild builds a damaged queue anew, from what can be read of it and from the stored pages of the
+// cycle.
+func (m *mender) rebuild(ctx context.Context, front *frontier.Host) error {
+	segment, stored, err := m.stored(ctx, front.Name)
+	if err != nil {
+		return err
+	}
+	end := int64(0)
+	cells := make([]frontier.Cell, len(stored))
+	for i, r := range stored {
+		cells[i] = frontier.Cell{URL: r.URL, End: r.End, Visit: visitOf(&r.Cell), Again: r.Status/100 == 3 && r.Kind == archive.Response}
+		end = max(end, r.End)
+	}
+	unseen, err := front.Rebuild(segment, end, cells)
+	if err != nil {
+		return err
+	}
+	m.log.Warn("the host's queue was damaged and is rebuilt", "host", front.Name, "stored", len(stored), "published", unseen)
+	if unseen == 0 {
+		return nil
+	}
+	// Links of published pages may be lost. The next cycle takes all pages in full and finds them.
+	m.watched.Forget(front.Name)
+	return m.frontier.ForgetVisits(front.Name)
+}
+
+// stored returns the cycle's records of a host that are on this disk, and the name of its open segment.
+func (m *mender) stored(ctx context.Context, host string) (segment string, cycle []batch.Stored, err error) {
+	segment, all, err := m.batches.Stored(ctx, host)
+	return segment, slices.DeleteFunc(all, func(r batch.Stored) bool { return r.Time.Before(m.began) }), err
+}
+
+func visitOf(cell *archive.Cell) frontier.Visit {
+	switch {
+	case cell.Kind == archive.Page && cell.Truncated == "":
+		return frontier.Visit{Digest: cell.Digest, Full: cell.Time}
+	case cell.Status == http.StatusNotFound || cell.Status == http.StatusGone:
+		return frontier.Visit{Gone: true}
+	}
+	return frontier.Visit{}
+}
+
+// relink queues again what the stored pages of all hosts link to on the hosts whose queues were
+// damaged. What is queued already is not queued twice.
+func (m *mender) relink(ctx context.Context, damaged map[string]bool) error {
+	if len(damaged) == 0 {
+		return nil
+	}
+	for _, h := range m.pipe.Hosts().All() {
+		_, stored, err := m.stored(ctx, h.Name)
+		if err != nil {
+			return err
+		}
+		for _, r := range stored {
+			if r.Kind != archive.Page {
+				continue
+			}
+			p, err := parse(ctx, &r)
+			if err != nil {
+				return err
+			}
+			if p.Robots.NoFollow {
+				continue
+			}
+			links := slices.DeleteFunc(p.Links, func(l extract.Link) bool { return !damaged[weburl.Host(l.URL)] })
+			if err := m.pipe.Relink(h, links); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// parse parses a stored page.
+func parse(ctx context.Context, r *batch.Stored) (*extract.Page, error) {
+	body, err := r.Body(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	head, err := io.ReadAll(io.LimitReader(body, extract.MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(head) > extract.MaxBytes && extract.Streams(head, r.MIME) {
+		return extract.Stream(io.MultiReader(bytes.NewReader(head), body), r.MIME, r.URL)
+	}
+	return extract.Links(head, r.MIME, r.URL)
+}

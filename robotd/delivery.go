@@ -1,0 +1,181 @@
+package robotd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sheaf/internal/settings"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/config"
+	"sheaf/robotd/datadir"
+	"sheaf/robotd/diskguard"
+	"sheaf/robotd/identity"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/status"
+	"sheaf/robotd/upload"
+)
+
+// answerTimeout is how long a target may take to answer once it has all that was sent.
+const answerTimeout = 5 * time.Minute
+
+// delivery is what becomes of batches that were uploaded.
+type delivery struct {
+	dir     string // for receipts
+	records *pipeline.Records
+	log     *slog.Logger
+}
+
+// uploader returns the uploader of batches.
+func (d *delivery) uploader(cfg *config.Config, id *identity.Identity) (u *upload.Uploader, err error) {
+	var targets []upload.Target
+	var receipts []upload.ReceiptSource
+	urls, err := targetURLs(cfg, id)
+	if err != nil {
+		return nil, err
+	}
+	maker, err := newTargetMaker(cfg, id, func(at int64, first bool) { u.Moved(at, first) }) // u is set before anything is sent
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range urls {
+		to, err := maker.target(s)
+		if err != nil {
+			return nil, err
+		}
+		targets, receipts = append(targets, to), append(receipts, to)
+	}
+	u = upload.New(upload.Options{
+		Spool: d.records.Batches, Targets: targets, Receipts: upload.NewReceiptSources(receipts...), Log: d.log,
+		Poll: cfg.Upload.Poll, BackOff: cfg.Upload.BackOff, Published: d.published, Quarantined: d.quarantined,
+	})
+	return u, nil
+}
+
+// published keeps the receipt of a batch. If the disk is full, the batch must leave it all the same.
+func (d *delivery) published(b batch.Spooled, receipt *wire.Receipt) error {
+	err := datadir.SaveJSON(filepath.Join(d.dir, string(b.ID)+".json"), receipt)
+	if diskguard.IsFull(err) {
+		d.log.Warn("receipt not kept", "batch", b.ID, "edition", receipt.Edition, "version", receipt.Version, "err", err)
+		return nil
+	}
+	return err
+}
+
+// quarantined forgets what the batch's pages were like. Their full copies were never published, so
+// no revisit may refer to them.
+func (d *delivery) quarantined(b batch.Spooled, _ *wire.Receipt) error {
+	for _, host := range b.Hosts {
+		d.records.Watched.Forget(host)
+		if err := d.records.Frontier.ForgetVisits(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targetURLs returns the ways to the service. With upload.by: ftp, HTTP still gives the receipts if it
+// can, and takes the batches while FTP does not answer.
+func targetURLs(cfg *config.Config, id *identity.Identity) ([]string, error) {
+	if len(cfg.Upload.Targets) > 0 {
+		return cfg.Upload.Targets, nil
+	}
+	web := cfg.Manager
+	if cfg.Upload.URL != "" {
+		web = []string{cfg.Upload.URL}
+	}
+	if cfg.Upload.By != "ftp" {
+		return web, nil
+	}
+	addr := cfg.Upload.FTP
+	if addr == "" {
+		addr = id.FTP
+	}
+	if addr == "" {
+		return nil, errors.New(`setting upload.by: ftp: the service named no FTP server; set upload.ftp to host:port`)
+	}
+	return append([]string{"ftp://" + addr}, web...), nil
+}
+
+// target takes batches and gives out receipts.
+type target interface {
+	upload.Target
+	upload.ReceiptSource
+}
+
+// targetMaker makes targets of URLs.
+type targetMaker struct {
+	id      *identity.Identity
+	proxy   string
+	proxies func(*url.URL) (*url.URL, error)
+	web     *http.Client
+	moved   func(at int64, first bool)
+}
+
+func newTargetMaker(cfg *config.Config, id *identity.Identity, moved func(at int64, first bool)) (*targetMaker, error) {
+	proxies, err := upload.Proxies(cfg.Upload.Proxy)
+	if err != nil {
+		return nil, settings.Wrong("upload.proxy", cfg.Upload.Proxy, err.Error())
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = func(req *http.Request) (*url.URL, error) { return proxies(req.URL) }
+	transport.ResponseHeaderTimeout = answerTimeout
+	return &targetMaker{id: id, proxy: cfg.Upload.Proxy, proxies: proxies, web: &http.Client{Transport: transport}, moved: moved}, nil
+}
+
+func (m *targetMaker) target(s string) (target, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, settings.Wrong("upload.targets", s, err.Error())
+	}
+	if !strings.HasPrefix(u.Scheme, "ftp") {
+		return &upload.Service{
+			Base: strings.TrimSuffix(s, "/"), Robot: m.id.Robot, Secret: m.id.Secret, Key: m.id.ServerKey, Client: m.web, Moved: m.moved,
+		}, nil
+	}
+	f := &upload.FTP{Addr: u.Host, Robot: m.id.Robot, Secret: m.id.Secret, Key: m.id.ServerKey, Dir: u.Path, Moved: m.moved}
+	if u.Port() == "" {
+		f.Addr = net.JoinHostPort(u.Hostname(), "21")
+	}
+	if f.Proxy, err = m.proxies(u); err != nil {
+		return nil, settings.Wrong("upload.proxy", m.proxy, err.Error())
+	}
+	if u.Scheme == "ftps" {
+		f.TLS = &tls.Config{}
+	}
+	return f, nil
+}
+
+// Drain uploads until every batch in the spool is published.
+func (r *Robot) Drain(ctx context.Context) error { return r.uploader.Drain(ctx) }
+
+// describeUploads adds to a status the batches in the spool and the targets.
+func (r *Robot) describeUploads(s *status.Status) error {
+	u := r.uploader.State()
+	pending, err := r.records.Batches.Pending()
+	for _, p := range pending {
+		is := u.Batches[p.ID]
+		b := status.Batch{ID: p.ID, Bytes: p.Bytes, Made: p.Made, State: string(is.Known), Error: is.Error, Next: is.Next}
+		if u.Sending == b.ID {
+			b.To, b.Sent = u.To, u.Moved
+			if took := s.At.Sub(u.Since).Seconds(); took >= 1 {
+				b.Rate = int64(float64(u.Moved-u.From) / took)
+			}
+		}
+		s.Spool = append(s.Spool, b)
+	}
+	for _, t := range u.Targets {
+		s.Targets = append(s.Targets, status.Target{
+			Name: t.Name, Failures: t.Failures, Again: t.Again, Error: t.Error, Failed: t.Failed, Answered: t.Sent,
+		})
+	}
+	return err
+}

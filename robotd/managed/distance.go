@@ -1,0 +1,188 @@
+package managed
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/admission"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/extract"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/reports"
+)
+
+// Prober measures the distance of hosts that other robots collect, at the manager's order (paper 001,
+// 4.2.5): it fetches a few files, only to know how quickly they come. It is as polite as a crawl and
+// goes to no address that the crawl visits. Nothing is stored.
+type Prober struct {
+	interval  time.Duration
+	agent     string
+	fetcher   *fetch.Fetcher
+	admission *admission.Control
+	crawler   *crawl.Crawler
+	journal   *reports.Log
+	progress  *progress
+	asks      chan []wire.ProbeAsk
+}
+
+// NewProber returns a prober. interval is that between two files.
+func NewProber(interval time.Duration, man *pipeline.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *reports.Log) *Prober {
+	return &Prober{
+		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, crawler: crawler, journal: journal,
+		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1),
+	}
+}
+
+// ask takes an order. While an order waits, further ones are dropped: the manager repeats them.
+func (p *Prober) ask(asks []wire.ProbeAsk) {
+	select {
+	case p.asks <- asks:
+	default:
+	}
+}
+
+// Run measures what is ordered until ctx ends.
+func (p *Prober) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case asks := <-p.asks:
+			for _, ask := range asks {
+				result, ok := p.measure(ctx, ask)
+				if !ok {
+					break // not now; the manager asks again
+				}
+				host := weburl.Host(ask.URL)
+				p.progress.measured(host, result)
+				if err := p.journal.Comment("distance of %s: %d files, %d bytes, %d ms %s", host, result.Files, result.Bytes, result.MS, result.Failed); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// measure measures the distance of one host. It returns false if it had to stop.
+func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk) (result wire.ProbeResult, ok bool) {
+	failed := func(why string) (wire.ProbeResult, bool) { return wire.ProbeResult{Failed: why}, true }
+	host := weburl.Host(ask.URL)
+	addr, err := p.fetcher.Resolve(ctx, host)
+	switch {
+	case ctx.Err() != nil:
+		return result, false
+	case err != nil:
+		return failed(err.Error())
+	case p.visits(addr.Addr()):
+		return failed("this robot has hosts at that address")
+	}
+	get := func(url string) (*fetch.Response, error) {
+		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr})
+	}
+	scheme, _, _ := strings.Cut(ask.URL, "://")
+	rules, why := p.rulesAt(get, scheme+"://"+host+"/robots.txt")
+	if rules == nil {
+		return failed(why)
+	}
+	rest := max(p.interval, rules.CrawlDelay(p.agent))
+	queue, seen := []string{ask.URL}, map[string]bool{ask.URL: true}
+	for len(queue) > 0 && result.Files < min(ask.Files, wire.MaxProbeFiles) {
+		url := queue[0]
+		queue = queue[1:]
+		if !rules.Allowed(p.agent, pipeline.PathQuery(url)) {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return result, false
+		case <-time.After(rest):
+		}
+		if !p.admission.MayVisit(time.Now()) {
+			return result, false
+		}
+		resp, err := get(url)
+		if err != nil {
+			result.Failed = err.Error()
+			return result, ctx.Err() == nil
+		}
+		p.admission.Spend(resp.ResponseBytes)
+		result.Files, result.Bytes, result.MS = result.Files+1, result.Bytes+resp.ResponseBytes, result.MS+resp.Took.Milliseconds()
+		if pipeline.Overloaded(resp.Status) {
+			result.Failed = http.StatusText(resp.Status)
+			queue = nil
+		}
+		for _, link := range linksOf(url, resp) {
+			if weburl.Host(link) == host && !seen[link] && len(seen) < 1000 {
+				seen[link] = true
+				queue = append(queue, link)
+			}
+		}
+		if err := resp.Close(); err != nil {
+			result.Failed = err.Error()
+			return result, true
+		}
+	}
+	return result, true
+}
+
+// rulesAt fetches a robots.txt. It returns nil, and why, if the host must not be visited.
+func (p *Prober) rulesAt(get func(string) (*fetch.Response, error), url string) (*polite.Robots, string) {
+	var status int
+	var body []byte
+	resp, err := get(url)
+	if err == nil {
+		defer resp.Close()
+		p.admission.Spend(resp.ResponseBytes)
+		status = resp.Status
+		body, err = resp.Bytes(polite.MaxRobots + 1)
+	}
+	if status/100 == 3 {
+		return nil, "robots.txt is elsewhere"
+	}
+	v := polite.FromResponse(status, body, err)
+	if v.NotNow() {
+		return nil, v.Why
+	}
+	return v.Rules, ""
+}
+
+// linksOf returns the URLs to which an answer leads.
+func linksOf(url string, resp *fetch.Response) []string {
+	if to, err := weburl.Parse(url, resp.Header.Get("Location"), nil); err == nil && resp.Status/100 == 3 {
+		return []string{weburl.Canonical(to)}
+	}
+	body, err := resp.Bytes(extract.MaxBytes)
+	if err != nil {
+		return nil
+	}
+	page, err := extract.LinksAndText(body, resp.Header.Get("Content-Type"), url, 0)
+	if err != nil {
+		return nil
+	}
+	var links []string
+	for _, l := range page.Links {
+		links = append(links, weburl.Canonical(l.URL))
+	}
+	return links
+}
+
+// visits reports whether the crawl visits an address.
+func (p *Prober) visits(addr netip.Addr) bool {
+	c := p.crawler.Current()
+	if c == nil {
+		return false
+	}
+	for _, h := range c.Hosts() {
+		if h.IsAt(addr) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package managed
+
+import (
+	"context"
+	"errors"
+
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/crawl"
+)
+
+// Ask asks the manager for a restart (P4) and for changes of the list (P1), and reports what was
+// found (P2).
+func (s *Session) Ask(ctx context.Context) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	restart, err := s.opt.Client.IsRestart(ctx, s.opt.List.Generation())
+	if err == nil && restart {
+		err = s.restart(ctx)
+	} else if err == nil {
+		err = s.Refresh(ctx)
+	}
+	err = errors.Join(err, s.opt.Records.Found.Report(ctx, s.opt.Client))
+	if err != nil && ctx.Err() == nil {
+		s.opt.Log.Warn("manager not reached as planned", "err", err)
+	}
+	return nil
+}
+
+// restart makes a batch, and gets the list anew. Nothing that was collected is lost.
+func (s *Session) restart(ctx context.Context) error {
+	s.opt.Log.Info("the manager asks for a restart")
+	if err := s.opt.Seal(ctx); err != nil {
+		return err
+	}
+	list := *s.opt.List.List()
+	list.ETag = ""
+	if err := s.opt.List.Set(&list); err != nil {
+		return err
+	}
+	return s.Refresh(ctx)
+}
+
+// Refresh asks for the list and works by it if it has changed.
+func (s *Session) Refresh(ctx context.Context) error {
+	old, c := s.opt.List.List(), s.opt.Crawler.Current()
+	list, err := s.opt.Client.List(ctx, old.ETag)
+	if err != nil || list == nil {
+		return err
+	}
+	hosts := list.Hosts()
+	var dropped []string
+	for name := range old.Hosts() {
+		if hosts[name] == nil {
+			dropped = append(dropped, name)
+		}
+	}
+	if err := s.drop(ctx, c, dropped); err != nil {
+		return err
+	}
+	if err := s.opt.List.Set(list); err != nil {
+		return err
+	}
+	s.opt.Log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
+	return s.takeUp(ctx, c, old, list)
+}
+
+// takeUp brings the changes of the list into the current crawl. Without one that can take new hosts,
+// it tells of them by Gained.
+func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignment.List) error {
+	if c != nil {
+		if err := c.Renew(ctx, old); err != nil {
+			return err
+		}
+		if !c.Short() {
+			return c.Start(ctx, list.Hosts())
+		}
+	}
+	if list.Gained(old) {
+		select {
+		case s.gained <- struct{}{}:
+		default: // it has an element
+		}
+	}
+	return nil
+}
+
+// drop forgets hosts that went to another robot. What was collected of them is sealed under the old
+// list, by which it is judged. If nothing was, there is no need for a batch.
+func (s *Session) drop(ctx context.Context, c *crawl.Crawl, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if c != nil {
+		c.Drop(names)
+	}
+	begun, err := s.anyBegun(names)
+	if err != nil {
+		return err
+	}
+	if begun {
+		if err := s.opt.Seal(ctx); err != nil {
+			return err
+		}
+	}
+	s.progress.forget(names)
+	rec := &s.opt.Records
+	for _, name := range names {
+		s.opt.Servers.Forget(name)
+		rec.Watched.Forget(name)
+		if err := errors.Join(rec.Frontier.Forget(name), s.opt.Rules.Forget(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anyBegun reports whether pages of one of the hosts may be in open segments.
+func (s *Session) anyBegun(names []string) (bool, error) {
+	for _, name := range names {
+		front, err := s.opt.Records.Frontier.Host(name)
+		if err != nil {
+			return false, err
+		}
+		if front.Begun() {
+			return true, nil
+		}
+	}
+	return false, nil
+}

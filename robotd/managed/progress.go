@@ -1,0 +1,104 @@
+package managed
+
+import (
+	"maps"
+	"sync"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/pipeline"
+)
+
+// progress is what the manager has been told of the hosts in this cycle, and what it is to be told.
+// Its methods may be called concurrently.
+type progress struct {
+	mu     sync.Mutex                   // guards all below
+	cycle  int64                        // number of the cycle that the rest is about
+	known  map[string]wire.HostProgress // as it is
+	told   map[string]wire.HostState    // as the manager knows it
+	all    bool                         // the manager is to be told all hosts
+	totals wire.HostProgress
+	probes map[string]wire.ProbeResult // measured and not told yet
+}
+
+func newProgress() *progress {
+	return &progress{known: map[string]wire.HostProgress{}, told: map[string]wire.HostState{}, probes: map[string]wire.ProbeResult{}, all: true}
+}
+
+// note takes in how far the hosts of a cycle's crawl are.
+func (p *progress) note(cycle int64, hosts []*pipeline.Host) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cycle != cycle {
+		p.cycle, p.all = cycle, true
+		clear(p.known)
+		clear(p.told)
+	}
+	for _, h := range hosts {
+		if s := h.Progress(); s.State != "" {
+			p.known[h.Name] = s
+		}
+	}
+	p.totals = wire.HostProgress{}
+	for _, s := range p.known {
+		p.totals.Pages, p.totals.Bytes, p.totals.MS = p.totals.Pages+s.Pages, p.totals.Bytes+s.Bytes, p.totals.MS+s.MS
+	}
+}
+
+// forget forgets hosts that went to another robot.
+func (p *progress) forget(hosts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range hosts {
+		delete(p.known, name)
+		delete(p.told, name)
+	}
+}
+
+// fill puts what is to be told into a heartbeat, with as many hosts as one may have. The caller calls
+// told once the manager knows. told reports whether there is more to tell.
+func (p *progress) fill(hb *wire.Heartbeat) (told func() (more bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	hb.Pages, hb.Bytes, hb.MS = p.totals.Pages, p.totals.Bytes, p.totals.MS
+	hb.All, hb.Hosts = p.all, map[string]wire.HostProgress{}
+	if p.all {
+		clear(p.told)
+	}
+	more := false
+	for name, s := range p.known {
+		if p.told[name] == s.State {
+			continue
+		}
+		if more = len(hb.Hosts) == wire.MaxHeartbeatHosts; more {
+			break
+		}
+		hb.Hosts[name] = s
+	}
+	hb.Probes = maps.Clone(p.probes)
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all = false
+		for name, s := range hb.Hosts {
+			p.told[name] = s.State
+		}
+		for host := range hb.Probes {
+			delete(p.probes, host)
+		}
+		return more
+	}
+}
+
+// tellAll makes the next heartbeat tell all hosts.
+func (p *progress) tellAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = true
+}
+
+// measured adds a distance that was measured.
+func (p *progress) measured(host string, r wire.ProbeResult) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.probes[host] = r
+}

@@ -1,0 +1,55 @@
+package managed
+
+import (
+	"fmt"
+	"sheaf/internal/wire"
+	"slices"
+	"testing"
+)
+
+// A heartbeat tells only what has changed, all after an answer was lost, and never more than fits.
+func TestHeartbeatTellsChanges(t *testing.T) {
+	p := newProgress()
+	p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 1}
+	tell := func(arrives bool) []string {
+		var hb wire.Heartbeat
+		told := p.fill(&hb)
+		var names []string
+		for name, s := range hb.Hosts {
+			names = append(names, name+" "+string(s.State))
+		}
+		if arrives {
+			told()
+		}
+		slices.Sort(names)
+		return names
+	}
+	for i, step := range []struct {
+		change  func()
+		arrives bool
+		want    []string
+	}{
+		{func() {}, false, []string{"a begun"}},
+		{func() {}, true, []string{"a begun"}},
+		{func() { p.known["a"] = wire.HostProgress{State: wire.HostBegun, Pages: 9} }, true, nil},
+		{func() { p.known["b"] = wire.HostProgress{State: wire.HostBegun} }, false, []string{"b begun"}},
+		{func() { p.known["a"] = wire.HostProgress{State: wire.HostDone} }, true, []string{"a done", "b begun"}},
+		{p.tellAll, true, []string{"a done", "b begun"}},
+		{func() { p.note(7, nil) }, true, nil}, // another cycle
+	} {
+		step.change()
+		if got := tell(step.arrives); !slices.Equal(got, step.want) {
+			t.Errorf("step %d tells %v, want %v", i, got, step.want)
+		}
+	}
+	for i := range wire.MaxHeartbeatHosts + 5 {
+		p.known[fmt.Sprint(i)] = wire.HostProgress{State: wire.HostDone}
+	}
+	var first, second wire.Heartbeat
+	if more := p.fill(&first)(); !more || len(first.Hosts) != wire.MaxHeartbeatHosts {
+		t.Errorf("%d hosts told, more %v", len(first.Hosts), more)
+	}
+	if more := p.fill(&second)(); more || len(second.Hosts) != 5 {
+		t.Errorf("%d hosts told then, more %v", len(second.Hosts), more)
+	}
+}

@@ -1,0 +1,145 @@
+// Package managed keeps the robot in step with its manager: it tells the manager how far the robot
+// is, carries out its orders, and works by its list of hosts. A manager that does not answer is asked
+// again later; meanwhile the robot goes on by itself.
+package managed
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"sheaf/robotd/admission"
+	"sheaf/robotd/assignment"
+	"sheaf/robotd/client"
+	"sheaf/robotd/crawl"
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/pipeline"
+	"sheaf/robotd/status"
+	"sheaf/robotd/watched"
+)
+
+// Options are what a session needs.
+type Options struct {
+	Client    *client.Client
+	List      *assignment.Current
+	Crawler   *crawl.Crawler
+	Admission *admission.Control
+	Records   pipeline.Records
+	Orders    *watched.Orders
+	Servers   *hoststate.Servers
+	Rules     *hoststate.Rules
+	Prober    *Prober
+	Seal      func(context.Context) error // makes a batch of what is collected
+	Cycle     func() int64                // returns the number of the last cycle
+	Upgrade   func()                      // looks for a release of the robot's program
+	Version   string                      // of the program
+	Poll      time.Duration               // between two questions for the list
+	Log       *slog.Logger
+}
+
+// Session is the robot's talk with its manager. Its methods may be called concurrently.
+type Session struct {
+	opt      Options
+	progress *progress
+	gained   chan struct{} // has an element when the list has got hosts between two cycles
+
+	asking sync.Mutex // held while the manager is asked and obeyed; guards here and away
+	here   bool       // the manager knows that the robot is here
+	away   bool       // the manager does not answer, and that is in the log
+
+	mu    sync.Mutex // guards askAt
+	askAt time.Time  // when the manager is asked for changes
+}
+
+// New returns a session.
+func New(opt Options) *Session {
+	return &Session{opt: opt, progress: opt.Prober.progress, gained: make(chan struct{}, 1)}
+}
+
+// Subscribe tells the manager that the robot takes part (P5), unless the manager has heard that in
+// this run.
+func (s *Session) Subscribe(ctx context.Context) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	return s.subscribe(ctx)
+}
+
+func (s *Session) subscribe(ctx context.Context) error {
+	if s.here {
+		return nil
+	}
+	err := s.opt.Client.Subscribe(ctx)
+	s.here = err == nil
+	return err
+}
+
+// Gained has an element when the list has got hosts that no crawl visits.
+func (s *Session) Gained() <-chan struct{} { return s.gained }
+
+// ClearGained notes that all hosts of the list are being visited.
+func (s *Session) ClearGained() {
+	select {
+	case <-s.gained:
+	default:
+	}
+}
+
+// Note takes in how far the hosts of a cycle are, before its crawl ends.
+func (s *Session) Note(hosts []*pipeline.Host) { s.progress.note(s.opt.Cycle(), hosts) }
+
+// NextAsk returns when the manager is to be asked again, and notes it for the status.
+func (s *Session) NextAsk(now time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askAt = now.Add(s.opt.Poll)
+	return s.askAt
+}
+
+// Describe adds the manager and its list to a status.
+func (s *Session) Describe(st *status.Status) {
+	list := s.opt.List.List()
+	st.Generation, st.Hosts = list.Generation, len(list.Hosts())
+	st.Managers, st.Clock = s.opt.Client.Targets(), s.opt.Client.Clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Next.Manager = s.askAt
+}
+
+// HandIn sends the log of the collection (P3) and the URLs found (P2). What the manager does not take
+// now is kept until the next time.
+func (s *Session) HandIn(ctx context.Context) {
+	rec := &s.opt.Records
+	err := rec.Journal.Rotate(time.Now())
+	if err == nil {
+		err = rec.Journal.Submit(ctx, s.opt.Client)
+	}
+	if err = errors.Join(err, rec.Found.Report(ctx, s.opt.Client)); err != nil && ctx.Err() == nil {
+		s.opt.Log.Warn("log or hosts found not handed in; they are kept", "err", err)
+	}
+}
+
+// AskWatches asks the manager which pages consumers watch. New ones are queued at once. An error is
+// one of the disk.
+func (s *Session) AskWatches(ctx context.Context) error {
+	pages := s.opt.Records.Watched
+	list, etag, err := s.opt.Client.Watches(ctx, pages.ETag())
+	if err != nil {
+		if ctx.Err() == nil {
+			s.opt.Log.Debug("what is watched is not known anew", "err", err) // Ask logs that the manager is away
+		}
+		return nil
+	}
+	if list == nil {
+		return nil
+	}
+	if err := pages.Set(etag, list.Watches); err != nil {
+		return err
+	}
+	s.opt.Log.Info("consumers watch", "watches", len(list.Watches))
+	if c := s.opt.Crawler.Current(); c != nil {
+		return c.PushWatched()
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/polite"
+)
+
+// Hosts are the hosts of a crawl. Its methods may be called concurrently.
+type Hosts struct {
+	gate       *polite.Gate
+	restraints *hoststate.Restraints
+	turns      *polite.SharedTurns
+	interval   time.Duration
+
+	resting atomic.Int64 // hosts in the gate that rest because they fail
+
+	mu    sync.Mutex // guards hosts
+	hosts map[string]*Host
+}
+
+// Get returns a host of the crawl; nil: it is not in the crawl.
+func (s *Hosts) Get(name string) *Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hosts[name]
+}
+
+// All returns the hosts.
+func (s *Hosts) All() []*Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.hosts))
+}
+
+// Add adds a host, which can take links from now on.
+func (s *Hosts) Add(h *Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts[h.Name] = h
+}
+
+// Begin lets a host be visited that has an address and is not idle: not before at, and not before
+// an earlier run has promised.
+func (s *Hosts) Begin(h *Host, at time.Time) {
+	if until := s.restraints.Get(h.Name).Until; at.Before(until) {
+		at = until
+	}
+	s.gate.AddAt(h.Home(), h.Name, at)
+}
+
+// Wake puts a host into the gate because pages were queued, unless it is idle. A host that is in the
+// gate keeps its place.
+func (s *Hosts) Wake(h *Host) {
+	if !h.idle.Load() {
+		s.Begin(h, time.Time{})
+	}
+}
+
+// ShareTurns lets the host's address be visited only at this robot's turns, if other robots visit the
+// host too. The caller must have the host's turn, or the host must not be in the gate.
+func (s *Hosts) ShareTurns(h *Host, crawlDelay time.Duration) {
+	s.turns.Set(s.gate.Slot(h.Home()), h.Name, h.Share(), max(s.interval, crawlDelay))
+}
+
+// setResting notes whether a host rests because it fails.
+func (s *Hosts) setResting(h *Host, rests bool) {
+	switch {
+	case h.rest.rests.Swap(rests) == rests:
+	case rests:
+		s.resting.Add(1)
+	default:
+		s.resting.Add(-1)
+	}
+}
+
+// Exhausted reports whether no host has anything left, except those that rest: a cycle does not wait
+// for them.
+func (s *Hosts) Exhausted() bool { return int64(s.gate.Len()) <= s.resting.Load() }
+
+// Drop removes a host. When it returns, no page of the host is stored any more.
+func (s *Hosts) Drop(name string) {
+	h := s.Get(name)
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	h.gone = true
+	h.mu.Unlock()
+	h.idle.Store(true)
+	s.setResting(h, false)
+	s.gate.Remove(name)
+	s.turns.Remove(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.hosts, name)
+}

@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"sheaf/internal/weburl"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/reports"
+)
+
+// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file holds
+// for its scheme and port only (RFC 9309, 2.3).
+type rules struct {
+	*polite.Robots           // nil: not known
+	scheme         string    // "http" or "https"
+	until          time.Time // when it must be fetched again
+	way            *rulesWay // nil: it is not being fetched
+}
+
+// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
+type rulesWay struct {
+	at   string         // URL to fetch next
+	addr netip.AddrPort // where that URL's host is
+	hops int            // redirects so far
+}
+
+// maxRulesHops is how many redirects may lead to a robots.txt (RFC 9309, 2.3.1.2).
+const maxRulesHops = 5
+
+func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
+
+// robots gets the robots.txt of hosts.
+type robots struct {
+	agent    string
+	believe  time.Duration // a robots.txt is believed for this long
+	kept     *hoststate.Rules
+	shared   *polite.Library
+	gate     *polite.Gate
+	requests *requests
+	hosts    *Hosts
+	patience *patience
+	journal  *reports.Log
+	spend    func(bytes int64)
+	fail     func(*Host, error)
+	log      *slog.Logger
+}
+
+// of returns the rules of a host's scheme: those of an earlier run if they are still fresh.
+func (r *robots) of(h *Host, scheme string) *rules {
+	for _, ru := range h.memory.rules {
+		if ru.scheme == scheme {
+			return ru
+		}
+	}
+	ru := &rules{scheme: scheme}
+	h.memory.rules = append(h.memory.rules, ru)
+	if text, until, ok := r.kept.Load(scheme, h.Name); ok && r.believe > 0 {
+		read := polite.Parse(text)
+		ru.Robots, ru.until = r.shared.Share(read), until
+		r.pushSitemaps(h, read)
+	}
+	return ru
+}
+
+// fetch makes one access on the way to a host's robots.txt. A redirect is followed in the next turn.
+// If it leads to another address, the host moves to that address for a turn, so that the interval
+// holds there too.
+func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
+	h := t.host
+	if ru.way == nil {
+		ru.way = &rulesWay{at: ru.scheme + "://" + h.Name + "/robots.txt", addr: h.address()}
+	}
+	way := ru.way
+	t.out.More = true
+	if t.addr != way.addr.Addr() { // a link to the host called it home on the way
+		r.gate.Add(way.addr.Addr(), h.Name)
+		return
+	}
+	resp, err := r.requests.get(ctx, t, fetch.Request{
+		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: polite.MaxRobots + 1,
+	})
+	if fetch.KindOf(err) == fetch.Canceled {
+		return
+	}
+	status, body := 0, []byte(nil)
+	notBefore := time.Time{}
+	if err == nil {
+		defer resp.Close()
+		t.out.Rest, t.out.Wait = resp.Took, resp.Wait
+		r.spend(resp.ResponseBytes)
+		status, notBefore = resp.Status, retryAfter(resp.Header)
+		body, err = resp.Bytes(polite.MaxRobots + 1)
+		if err := r.journal.Add(exchange(way.at, resp)); err != nil {
+			r.fail(h, err)
+			return
+		}
+		if status/100 == 3 && way.hops < maxRulesHops {
+			again, failed := r.redirect(ctx, h, way, resp.Header.Get("Location"))
+			if again {
+				return
+			}
+			err = errors.Join(err, failed)
+		}
+	}
+	ru.way = nil
+	r.hosts.Wake(h) // at home, if redirects led away
+	r.take(t, ru, polite.FromResponse(status, body, err), func() time.Time {
+		h.place.silent = err != nil
+		return r.patience.backOff(h, status, notBefore)
+	})
+}
+
+// take works by what fetching a robots.txt has shown. backOff returns when to try again.
+func (r *robots) take(t *turn, ru *rules, verdict polite.Verdict, backOff func() time.Time) {
+	h := t.host
+	if verdict.NotNow() {
+		r.log.Info("host must wait", "host", h.Name, "why", verdict.Why)
+		t.out.Trouble = true
+		t.out.NotBefore = backOff()
+		return
+	}
+	h.recovered()
+	ru.Robots, ru.until = r.shared.Share(verdict.Rules), time.Now().Add(r.believe)
+	if err := r.kept.Save(ru.scheme, h.Name, verdict.Text, ru.until); err != nil {
+		r.fail(h, err)
+		return
+	}
+	t.out.Delay = ru.CrawlDelay(r.agent)
+	r.pushSitemaps(h, verdict.Rules)
+}
+
+// redirect prepares the next access, and reports whether there is to be one. If the target's address
+// is unknown, the error is like that of a server that cannot be reached.
+func (r *robots) redirect(ctx context.Context, h *Host, way *rulesWay, location string) (bool, error) {
+	to, err := weburl.Parse(way.at, location, nil)
+	if err != nil || weburl.Host(to) == "" || location == "" {
+		return false, nil
+	}
+	addr, err := r.requests.fetcher.Resolve(ctx, weburl.Host(to))
+	if err != nil {
+		return false, err
+	}
+	*way = rulesWay{at: to, addr: addr, hops: way.hops + 1}
+	r.gate.Add(addr.Addr(), h.Name)
+	return true, nil
+}
+
+func (r *robots) pushSitemaps(h *Host, read *polite.Robots) {
+	for _, sitemap := range read.Sitemaps {
+		if url, err := weburl.Parse("", sitemap, nil); err == nil && weburl.Host(url) == h.Name {
+			if _, err := h.Front.Push(frontier.Entry{URL: weburl.Canonical(url)}); err != nil {
+				r.fail(h, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/config"
+	"sheaf/robotd/coverage"
+	"sheaf/robotd/diskguard"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/reports"
+	"sheaf/robotd/revisit"
+	"sheaf/robotd/tap"
+	"sheaf/robotd/verdict"
+	"sheaf/robotd/watched"
+)
+
+// storing is the third stage: it queues the links of a page and stores the page.
+type storing struct {
+	settings config.Page
+	hosts    *Hosts
+	frontier *frontier.Frontier
+	batches  *batch.Store
+	tap      *tap.Tap // nil: there is none
+	ledger   *coverage.Ledger
+	journal  *reports.Log
+	found    *reports.Found
+	watched  *watched.Pages
+	hours    *revisit.Hours
+	patience *patience
+	tally    *Tally
+	fail     func(*Host, error)
+	log      *slog.Logger
+}
+
+// store stores a turn's page.
+func (s *storing) store(t *turn) {
+	h := t.host
+	if t.resp != nil {
+		defer t.resp.Close()
+	}
+	if fetch.KindOf(t.err) == fetch.Canceled {
+		return // the page stays the next one
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone {
+		return
+	}
+	h.dirty.Store(true)
+	if diskguard.IsFull(t.err) { // there was no room to keep the answer until it is stored
+		s.fail(h, t.err)
+		return
+	}
+	if err := s.settle(t); err != nil {
+		s.fail(h, err)
+		return
+	}
+	t.out.More = !h.idle.Load() && !h.Front.Empty()
+}
+
+// settle decides what becomes of the page, and does it. The order matters to package frontier: the
+// links go to their queues, then the page to the host's segment, then the queue moves on. An error is
+// one of the disk.
+func (s *storing) settle(t *turn) error {
+	if err := s.note(t); err != nil {
+		return err
+	}
+	h := t.host
+	if t.err != nil || Overloaded(t.resp.Status) {
+		t.out.Trouble = true
+		if t.resp != nil {
+			t.out.NotBefore = s.patience.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
+		} else {
+			t.out.NotBefore = s.patience.backOff(h, 0, time.Time{})
+			h.place.silent = true
+		}
+		if t.entry.Tries+1 < s.settings.Tries {
+			return h.Front.Retry()
+		}
+	} else {
+		if t.mark == verdict.Blocked { // a host that turns the robot away is visited less often
+			t.out.NotBefore = s.patience.backOff(h, t.resp.Status, retryAfter(t.resp.Header))
+		} else {
+			h.recovered()
+		}
+		t.out.Rest = t.resp.Took // a slow host rests as long as it worked
+		t.out.Wait = t.resp.Wait
+		s.hours.Observe(h.Name, h.Home(), &h.memory.speed, t.resp.Start, t.resp.ResponseBytes, t.resp.Took)
+	}
+	if err := s.queue(t); err != nil {
+		return err
+	}
+	if err := s.account(t); err != nil {
+		return err
+	}
+	if t.err != nil || t.noArchive {
+		return h.Front.Finish(frontier.Done{})
+	}
+	err := s.append(t)
+	if errors.Is(err, archive.ErrRefused) {
+		lost := coverage.Event{Kind: coverage.Failed, Reason: "not_archivable", Host: t.name, N: 1, URL: t.entry.URL}
+		return errors.Join(s.journal.Comment("not archived: %v", err), s.ledger.Add(lost), h.Front.Finish(frontier.Done{}))
+	}
+	return err
+}
+
+// note writes the exchange to the log of the collection.
+func (s *storing) note(t *turn) error {
+	if t.err != nil {
+		return s.journal.Comment("%v", t.err)
+	}
+	return s.journal.Add(exchange(t.entry.URL, t.resp))
+}
+
+// queue puts the links of a turn into the queues of their hosts.
+func (s *storing) queue(t *turn) error {
+	byHost := make(map[*Host][]frontier.Entry)
+	for _, l := range t.links {
+		if l.host == t.host || s.hosts.Get(l.host.Name) == l.host { // it may have been dropped
+			byHost[l.host] = append(byHost[l.host], l.Entry)
+		}
+	}
+	for h, entries := range byHost {
+		if left := s.settings.MaxPerHost - h.Front.Len(); len(entries) > left {
+			for _, e := range entries[max(0, left):] {
+				t.cut(h.Name, "host_full", e.URL, 1)
+			}
+			entries = entries[:max(0, left)]
+		}
+		n, err := h.Front.Push(entries...)
+		if err != nil {
+			return err
+		}
+		if n > 0 && h != t.host {
+			s.hosts.Wake(h)
+		}
+	}
+	for _, e := range t.resting {
+		front, err := s.frontier.Host(weburl.Host(e.URL))
+		if err == nil {
+			_, err = front.Push(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, top := range t.found {
+		if err := s.found.Add(wire.HostLine{URL: top}); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.others {
+		if err := s.found.Elsewhere(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// account adds to the coverage what became of the page, unless it was simply collected, and the links
+// that are not followed.
+func (s *storing) account(t *turn) error {
+	events := t.cuts
+	enter := func(kind coverage.Kind, reason string) {
+		events = append(events, coverage.Event{Kind: kind, Reason: reason, Host: t.name, N: 1, URL: t.entry.URL})
+	}
+	switch {
+	case t.err != nil:
+		kind := fetch.KindOf(t.err)
+		if kind == "" {
+			kind = fetch.Local
+		}
+		enter(coverage.Failed, string(kind))
+	case Overloaded(t.resp.Status):
+		enter(coverage.Failed, strconv.Itoa(t.resp.Status))
+	case t.noArchive:
+		enter(coverage.Withheld, "noarchive")
+	}
+	if t.mark != verdict.None {
+		enter(coverage.Marked, string(t.mark))
+	}
+	if len(events) == 0 {
+		return nil
+	}
+	return s.ledger.Add(events...)
+}
+
+// append adds the page's record to the host's segment, and removes the page from the queue.
+func (s *storing) append(t *turn) error {
+	rec, visit := record(t)
+	if visit.Digest != "" && (rec.Kind == archive.Page || rec.Kind == archive.Revisit) {
+		changed := rec.Kind == archive.Page && t.resp.Digest != t.past.Digest
+		revisit.Learn(&visit, t.past, t.resp.Start, changed, s.hours.Plan.Window.Location())
+	}
+	if rec.Kind != archive.Revisit {
+		body := t.resp.Body()
+		defer body.Close()
+		rec.Body, rec.Links = body, t.linksOf(rec)
+	}
+	var tapped []byte
+	err := s.batches.Append(t.name, rec, func(cell batch.Cell) error {
+		tapped = s.tapped(&cell)
+		if cell.Truncated != "" { // perhaps for want of room in the segment: the next visit takes it in full
+			visit = frontier.Visit{}
+		}
+		if rec.Kind == archive.Page {
+			visit.Full = cell.Time
+		}
+		done := frontier.Done{Segment: cell.Segment, End: cell.End, Visit: visit}
+		err := t.host.Front.Finish(done)
+		if err != nil {
+			t.host.memory.unfinished = &done
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("storing %s: %w", t.entry.URL, err)
+	}
+	if tapped != nil {
+		s.tap.Offer(tapped)
+	}
+	s.watched.Visited(t.name, t.entry, rec.Kind, t.past, visit, t.resp.Start)
+	if err := s.watched.Stored(t.name, rec, t.known.Digest != ""); err != nil {
+		return err
+	}
+	s.tally.count(rec.Kind, t.resp.Certificate == "")
+	t.host.pages.Add(1)
+	t.host.bytes.Add(t.resp.ResponseBytes)
+	t.host.ms.Add(t.resp.Took.Milliseconds())
+	return nil
+}
+
+// tapped reads a stored record for the consumers of the tap; nil: there is none to read it. A record
+// that cannot be read is only logged, since the page is stored.
+func (s *storing) tapped(cell *batch.Cell) []byte {
+	if s.tap == nil || !s.tap.Active() {
+		return nil
+	}
+	record, err := cell.WARC(context.Background())
+	if err != nil {
+		s.log.Warn("tap: record not read", "url", cell.URL, "err", err)
+		return nil
+	}
+	return record
+}

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/internal/wire"
+	"sheaf/robotd/coverage"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/verdict"
+)
+
+// turn is one page of a run at an address, on its way through the stages.
+type turn struct {
+	addr netip.Addr
+	name string
+	host *Host // nil: dropped meanwhile
+	out  polite.Outcome
+	page
+
+	slot   *slot         // of the run
+	run    *fetch.Run    // over which further pages may come; nil: none
+	stored chan struct{} // closed when the page is stored and the run may go on; nil: the turn ends the run
+	watch  *watch
+}
+
+// page is what the stages gather about the page of a turn.
+type page struct {
+	fetched   bool // there is an answer or an error to store
+	entry     frontier.Entry
+	past      frontier.Visit // of an earlier cycle
+	known     frontier.Visit // past, or zero if a full copy is wanted
+	resp      *fetch.Response
+	err       error
+	links     []link           // to hosts of the crawl
+	resting   []frontier.Entry // of a short crawl: links to assigned hosts that are not in it
+	found     []string         // top pages of hosts outside the assignment
+	others    []frontier.Entry // links to URLs of other robots' shares
+	outlinks  []archive.Link   // all links, as the archive keeps them
+	noArchive bool
+	noIndex   bool
+	mark      verdict.Mark     // what the answer is instead of a page
+	cuts      []coverage.Event // links that are not followed
+	rules     *rules           // the robots.txt that allowed the page
+}
+
+// link is a URL to be queued, and its host.
+type link struct {
+	host *Host
+	frontier.Entry
+}
+
+// cut counts n links to a host that are not followed, and why. One of them is, or stands on, the URL.
+func (t *turn) cut(host, reason, url string, n int) {
+	for i := range t.cuts {
+		if e := &t.cuts[i]; e.Host == host && e.Reason == reason {
+			e.N += int64(n)
+			return
+		}
+	}
+	t.cuts = append(t.cuts, coverage.Event{Kind: coverage.Cut, Reason: reason, Host: host, N: int64(n), URL: url})
+}
+
+// requests makes the requests of turns.
+type requests struct {
+	fetcher  *fetch.Fetcher
+	watchdog *watchdog
+}
+
+// get fetches for a turn. A fetch that the watchdog cancelled has failed for want of progress. A fetch
+// whose turn was taken off the worker is cancelled.
+func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
+	req.Progress = t.watch.progress
+	if t.run != nil {
+		resp, err = t.run.Get(ctx, req)
+	} else {
+		resp, err = r.fetcher.Get(ctx, req)
+	}
+	if !r.watchdog.has(t.watch) {
+		if resp != nil {
+			err = errors.Join(err, resp.Close())
+		}
+		return nil, &fetch.Error{Kind: fetch.Canceled, URL: req.URL, Err: errors.Join(errStalled, err)}
+	}
+	if fetch.KindOf(err) == fetch.Canceled && errors.Is(context.Cause(ctx), errStalled) {
+		err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
+	}
+	return resp, err
+}
+
+// exchange returns the line of the collection's log for an answer.
+func exchange(url string, resp *fetch.Response) wire.LogLine {
+	return wire.LogLine{
+		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
+		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
+	}
+}
+
+// PathQuery returns path and query of an absolute URL.
+func PathQuery(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		return rest[i:]
+	}
+	return "/"
+}

@@ -1,0 +1,157 @@
+package revisit
+
+import (
+	"net/netip"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"sheaf/robotd/config"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/schedule"
+)
+
+// Chooser chooses the known pages that a round visits.
+type Chooser struct {
+	Round    Round
+	Settings config.Revisit
+	Pace     *Pace
+	Servers  *hoststate.Servers
+	Frontier *frontier.Frontier
+	Watched  func(host, url string) bool // reports whether consumers watch a page
+}
+
+// Rooms returns, for each host, the number of pages that the round has time for. Hosts on one address
+// share its time. The result is nil if all pages are visited, however long that takes.
+func (c *Chooser) Rooms(names []string) (map[string]float64, error) {
+	if c.Round.End.IsZero() {
+		return nil, nil
+	}
+	known, err := c.known(names)
+	if err != nil {
+		return nil, err
+	}
+	wants := make(map[netip.Addr][]int)
+	slots := make(map[string]netip.Addr, len(names))
+	for i, name := range names {
+		if addr := c.Servers.Get(name).Addr; addr.IsValid() {
+			slots[name] = c.Pace.Slot(addr)
+			wants[slots[name]] = append(wants[slots[name]], known[i])
+		}
+	}
+	rooms := make(map[string]float64, len(names))
+	for _, name := range names {
+		slot := slots[name]
+		rooms[name] = c.Pace.Room(name, slot, c.Round.Open)
+		if slot.IsValid() {
+			rooms[name] = min(rooms[name], schedule.Share(wants[slot], rooms[name]))
+		}
+	}
+	return rooms, nil
+}
+
+// known counts the pages of earlier cycles of each host.
+func (c *Chooser) known(names []string) ([]int, error) {
+	counts := make([]int, len(names))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		g.Go(func() error {
+			front, err := c.Frontier.Host(name)
+			if err == nil {
+				counts[i], err = front.KnownPages()
+			}
+			return err
+		})
+	}
+	return counts, g.Wait()
+}
+
+// Push queues a host's known pages. If its room is too small for all of them, the order is: pages
+// that consumers watch; new and overdue pages; pages whose visit brings most. Push returns how many
+// pages wait for another cycle.
+func (c *Chooser) Push(front *frontier.Host, rooms map[string]float64) (later int, err error) {
+	var turns []frontier.Turn
+	room, bounded := rooms[front.Name]
+	n, err := front.KnownPages()
+	if err == nil && bounded && float64(n) > room {
+		turns, err = c.choose(front, int(room), n)
+	}
+	if err == nil {
+		_, later, err = front.PushKnown(turns)
+	}
+	return later, err
+}
+
+// choose returns the turns of n known pages, of which room can be visited. It returns nil if the
+// host's file of known pages is damaged.
+func (c *Chooser) choose(front *frontier.Host, room, n int) ([]frontier.Turn, error) {
+	pages := make([]schedule.Page, 0, n)
+	turns := make([]frontier.Turn, 0, n)
+	days := c.Round.days()
+	longest := c.Settings.AtLeast.Hours() / 24
+	var first pressing
+	watched := 0
+	damaged, err := front.EachKnown(func(e frontier.Entry, v frontier.Visit) {
+		last := v.Last
+		if last.IsZero() {
+			last = v.Full
+		}
+		p := schedule.Page{Changes: v.Changes, Age: c.Round.Began.Sub(last).Hours() / 24, Times: v.Times}
+		turn := frontier.Later
+		switch {
+		case c.Watched(front.Name, e.URL):
+			turn, watched = frontier.First, watched+1
+		case last.IsZero():
+			turn, first.found = frontier.First, append(first.found, len(pages))
+		case p.Age+days > longest:
+			turn, first.overdue = frontier.First, append(first.overdue, len(pages))
+		}
+		pages, turns = append(pages, p), append(turns, turn)
+	})
+	if err != nil || damaged {
+		return nil, err
+	}
+	if room = max(room-watched, 0); room < first.len() {
+		first.ration(pages, turns, room, c.Round.Began)
+		return turns, nil
+	}
+	if room -= first.len(); room == 0 {
+		return turns, nil
+	}
+	urgency := schedule.Rule(c.Settings.By).Urgency(pages, float64(room)/days, days, longest)
+	least, equal := threshold(urgency, turns, room)
+	for i, u := range urgency {
+		switch {
+		case turns[i] == frontier.First:
+		case u > least:
+			turns[i] = frontier.Then
+		case u == least && equal > 0:
+			turns[i] = frontier.Then
+			equal--
+		}
+	}
+	return turns, nil
+}
+
+// threshold returns the urgency of the n-th most urgent page that has no turn yet, and how many pages
+// of exactly that urgency are among those n.
+func threshold(urgency []float64, turns []frontier.Turn, n int) (least float64, equal int) {
+	var sorted []float64
+	for i, u := range urgency {
+		if turns[i] == frontier.Later {
+			sorted = append(sorted, u)
+		}
+	}
+	if len(sorted) == 0 {
+		return 0, 0
+	}
+	slices.Sort(sorted)
+	slices.Reverse(sorted)
+	n = min(n, len(sorted))
+	least = sorted[n-1]
+	above := slices.IndexFunc(sorted, func(u float64) bool { return u <= least })
+	return least, n - above
+}

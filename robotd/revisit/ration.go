@@ -1,0 +1,44 @@
+package revisit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/schedule"
+)
+
+// pressing has the indices of those known pages of a host that are visited before the others.
+type pressing struct {
+	found   []int // never visited
+	overdue []int // by revisit.at_least
+}
+
+func (p *pressing) len() int { return len(p.found) + len(p.overdue) }
+
+// ration gives turns to the pressing pages if the cycle has no room for all of them. Those that get
+// no room come behind the other pages, in case there is more time than expected. New and overdue pages
+// share the room by their numbers. The most overdue go first. New pages begin at another place in each
+// cycle: in the order of their keys, the last ones would wait for ever if every night brings more.
+func (p *pressing) ration(pages []schedule.Page, turns []frontier.Turn, room int, cycle time.Time) {
+	for _, i := range slices.Concat(p.found, p.overdue) {
+		turns[i] = frontier.Then
+	}
+	room = min(max(room, 1), p.len())
+	found := room * len(p.found) / p.len()
+	if found == 0 && len(p.found) > 0 && room > 1 {
+		found = 1
+	}
+	overdue := slices.Clone(p.overdue)
+	slices.SortStableFunc(overdue, func(a, b int) int { return cmp.Compare(pages[b].Age, pages[a].Age) })
+	for _, i := range overdue[:room-found] {
+		turns[i] = frontier.First
+	}
+	const golden = 0.6180339887498949 // successive days begin far from each other
+	_, part := math.Modf(float64(cycle.Unix()/(24*3600)) * golden)
+	for n := range found {
+		turns[p.found[(int(part*float64(len(p.found)))+n)%len(p.found)]] = frontier.First
+	}
+}

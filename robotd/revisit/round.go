@@ -1,0 +1,79 @@
+// Package revisit decides which of a host's known pages a cycle visits, and at which hours. It learns
+// from each visit how the page changes and how fast the server is.
+package revisit
+
+import (
+	"net/netip"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/config"
+	"sheaf/robotd/hoststate"
+	"sheaf/robotd/polite"
+	"sheaf/robotd/schedule"
+)
+
+// Round is the time that a cycle has.
+type Round struct {
+	Cycle int64 // number of the cycle
+	Began time.Time
+	Due   time.Time     // when the next cycle should begin; zero: there is none
+	End   time.Time     // when the window last closes before Due, which ends the cycle; zero: it ends when nothing is left
+	Open  time.Duration // for which the window is open
+}
+
+// leastRound is the shortest round, in intervals: in a shorter one nothing would come about.
+const leastRound = 64
+
+// NewRound returns the round of a cycle. It depends only on the settings and the cycle's beginning,
+// so a robot that was killed goes on with the same one.
+func NewRound(cfg *config.Config, plan schedule.Plan, cycle int64, began time.Time) Round {
+	round := Round{Cycle: cycle, Began: began}
+	opens, ok := plan.Window.Next(began)
+	if cfg.Once || !ok {
+		return round
+	}
+	due, ok := plan.NextCycle(opens, time.Time{})
+	if !ok {
+		return round
+	}
+	round.Due = due
+	if schedule.Rule(cfg.Revisit.By) == schedule.All {
+		return round
+	}
+	open, end := plan.OpenTime(began, due)
+	least := leastRound * cfg.Interval
+	if at := opens.Add(least); at.After(end) {
+		end = at
+	}
+	round.End, round.Open = end, max(open, least)
+	return round
+}
+
+func (r Round) days() float64 { return r.Due.Sub(r.Began).Hours() / 24 }
+
+// Pace knows how often hosts may be visited.
+type Pace struct {
+	Interval   time.Duration // between two runs at an address, at least
+	Pages      int           // of a run
+	Restraints *hoststate.Restraints
+	Slot       func(netip.Addr) netip.Addr // the address that stands for a range of addresses
+	Share      func(host string) wire.Share
+}
+
+// Every returns the time between two runs at a host, as far as it is known. addr may be invalid.
+func (p *Pace) Every(host string, addr netip.Addr) time.Duration {
+	every := max(p.Interval, p.Restraints.Get(host).Every)
+	if addr.IsValid() {
+		every = max(every, p.Restraints.Address(p.Slot(addr)).Every)
+	}
+	if share := p.Share(host); share.Several() { // the other robots have their turns too
+		every = max(every, time.Duration(share.Of)*polite.SharedSlot(p.Interval))
+	}
+	return max(every, time.Millisecond)
+}
+
+// Room returns how many pages of a host can be visited in a time.
+func (p *Pace) Room(host string, addr netip.Addr, in time.Duration) float64 {
+	return float64(in) / float64(p.Every(host, addr)) * float64(p.Pages)
+}
