@@ -1,7 +1,7 @@
 package catalog
 
-// Boundaries names the durable writes of the catalog, kind by kind in their
-// order: what a fault test has to die before and after, each. See Options.Boundary.
+// Boundaries returns the names of the durable writes of Publish, Merge and Remove, each in its
+// order. A fault test must stop the process before and after each. See Options.Boundary.
 func Boundaries() []string {
 	return []string{
 		string(kindPublish) + writeRun, string(kindPublish) + writeVersion,
@@ -10,7 +10,7 @@ func Boundaries() []string {
 	}
 }
 
-// UpkeepBoundaries names those of lifting a take-down, of collection and of retention.
+// UpkeepBoundaries returns those of Restore, and of Collect with its retention.
 func UpkeepBoundaries() []string {
 	return []string{
 		string(kindRestore) + writeRun, string(kindRestore) + writeVersion,
@@ -19,15 +19,15 @@ func UpkeepBoundaries() []string {
 	}
 }
 
-// What the name of a version's durable write ends with; it begins with the version's kind.
+// Suffixes of a durable write's name; the prefix is the kind of the version.
 const (
-	writeRun     = "-run"     // the sorted run in the store
-	writeVersion = "-version" // the log's new entry: what makes it visible
+	writeRun     = "-run"     // the sorted run is stored
+	writeVersion = "-version" // the version is appended, which makes the run visible
 )
 
-// Collection's durable writes beside those of an erase.
+// Durable writes of Collect, except for those of an erasure.
 const (
-	writeCondemn   = "condemn"   // a list of objects without need
-	writeCollect   = "collect"   // one of them deleted
-	writeCollected = "collected" // a list deleted, of which all is done
+	writeCondemn   = "condemn"   // a list of marked objects is stored
+	writeCollect   = "collect"   // a marked object is deleted
+	writeCollected = "collected" // a list is deleted, after its objects
 )

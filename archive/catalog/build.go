@@ -11,9 +11,8 @@ import (
 	"sheaf/internal/scratch"
 )
 
-// buildRun writes a run to a temporary file, row by row as fill adds them, and
-// stores it under a name that no other attempt has. Until a version names the
-// run nobody looks at it.
+// buildRun writes a run to a temporary file, with the rows that fill adds, and stores it under a
+// name that no other attempt has. Nobody reads the run until a version names it.
 func (c *Catalog) buildRun(ctx context.Context, k kind, version int64, fill func(*runWriter) error) (ref runRef, err error) {
 	f, err := scratch.File(c.opt.TempDir)
 	if err != nil {

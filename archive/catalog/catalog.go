@@ -1,20 +1,18 @@
-// Package catalog is the authority on what is published: which segment of which
-// host lies where in the object store, and since when. All of it lies in the
-// store itself, so that any node can read it and every index can be rebuilt.
+// Package catalog is the authority on what is published: which segment of which host lies where in
+// the object store, and since when. All of it is in the store itself, so every process can read it,
+// and every index can be built again.
 //
-// The idea is a numbered log over immutable sorted runs. Publishing writes one
-// sorted run of rows and then appends version N+1 to the log by put-if-absent;
-// that append is the only act that makes anything visible. A version names the
-// runs that make up the catalog, and Merge keeps them few. A reader pins a
-// version, holds the block indexes of its runs in memory, and answers by seeks:
-// neither the size of the catalog nor the length of its history has to be read.
+// The catalog is a numbered log over immutable sorted runs. Publishing stores one sorted run of
+// rows and then appends version N+1 to the log by put-if-absent. Only that append makes anything
+// visible. A version names the runs that make up the catalog, and Merge keeps them few. A reader
+// pins a version, holds the block indexes of its runs in memory, and answers by seeks. What it
+// reads depends neither on the size of the catalog nor on the length of its history.
 //
-// Nothing is ever overwritten, and nothing is deleted when a step fails: a run
-// whose version was not appended is never looked at, and is left for collection.
-// Collect deletes it in two passes, a day apart. The run with which an edition was
-// published is kept for ever, as the edition's list.
+// Nothing is ever overwritten, and a step that fails deletes nothing: a run whose version was not
+// appended is never read, and Collect deletes it in two passes, a day apart. The run with which an
+// edition was published is kept for ever, as the list of the edition.
 //
-// CATALOG.md tells the bytes.
+// CATALOG.md describes the bytes.
 package catalog
 
 import (
@@ -31,19 +29,19 @@ import (
 	"sheaf/archive/store"
 )
 
-// Options are settings of a catalog; the zero value is good.
+// Options are the settings of a Catalog. The zero value is valid.
 type Options struct {
-	Location   *time.Location   // the service's zone, in which editions are named; UTC if nil
+	Location   *time.Location   // the zone whose days name editions; UTC if nil
 	Now        func() time.Time // time.Now if nil
-	TempDir    string           // where runs are put together before they are stored; the system's if empty
-	Fanout     int              // runs of one level that Merge makes one of; 8 if zero
-	SortMemory int              // bytes of lines that Publish sorts in memory before it spills; 64 MiB if zero
-	BlockSize  int              // bytes of rows in a run's block; 64 KiB if zero
-	CacheSize  int              // blocks that are kept inflated; 512 if zero
-	PinLife    time.Duration    // how long a snapshot may be read after it was pinned; 12 h if zero
+	TempDir    string           // for sorting and for new runs; the system's if empty
+	Fanout     int              // number of runs of one level that are merged; 8 if zero
+	SortMemory int              // bytes of rows that are sorted in memory before they are spilled; 64 MiB if zero
+	BlockSize  int              // bytes of rows in a block, before compression; 64 KiB if zero
+	CacheSize  int              // decoded blocks that are cached; 512 if zero
+	PinLife    time.Duration    // how long a snapshot may be read; 12 h if zero
 
-	// Boundary, where it is set, is called before and after each durable write
-	// with one of Boundaries and "before" or "after": a fault test dies in it.
+	// Boundary, if set, is called before and after each durable write with one of Boundaries or
+	// UpkeepBoundaries. A fault test stops the process in it.
 	Boundary sortedrun.Boundary
 }
 
@@ -71,31 +69,30 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Catalog reads and appends to the catalog in a store. Its methods may be called
-// from many goroutines at once, and any number of processes may have a Catalog
-// on the same store: the log decides between them.
+// Catalog reads a catalog and appends to it. Its methods may be called concurrently. Any number of
+// processes may have a Catalog on the same store: the log decides between them.
 type Catalog struct {
 	opt Options
 	log logbook
 	lib *library
 
-	appending sync.Mutex // one append at a time here, so that only other processes are raced
+	appending sync.Mutex // one append at a time, so that only other processes compete
 
 	mu   sync.Mutex // guards what follows
 	head *state
-	seen time.Time              // when head was the newest version for certain
-	pins map[*Snapshot]struct{} // those that are held
+	seen time.Time              // when head was known to be the newest version
+	pins map[*Snapshot]struct{} // those that are not released
 }
 
-// state is the catalog at one version, opened. It is never changed.
+// state is the catalog at one version, with open runs. It is immutable.
 type state struct {
 	logEntry
 	runs       []*run
 	tombstones tombstones
 }
 
-// Open reads the log's last version and the block indexes of its runs. A store
-// without a catalog is an empty one.
+// Open reads the log's last version and the block indexes of its runs. If the store has no catalog,
+// it is an empty one.
 func Open(ctx context.Context, st store.Store, opt Options) (*Catalog, error) {
 	opt = opt.withDefaults()
 	lib, err := newLibrary(st, opt.CacheSize)
@@ -127,7 +124,7 @@ func (c *Catalog) current() *state {
 	return c.head
 }
 
-// refresh reads the log's last version, if it is not the one held.
+// refresh returns the newest version, and opens it unless it is the head.
 func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	held := c.current()
 	known := int64(0)
@@ -153,8 +150,8 @@ func (c *Catalog) refresh(ctx context.Context) (*state, error) {
 	return c.take(next, asked), nil
 }
 
-// take makes a version the head, unless a newer one is, and notes that none was
-// newer when it was asked for. It gives the head.
+// take makes a version the head, unless the head is newer. asked is a time at which no newer
+// version existed. It returns the head.
 func (c *Catalog) take(next *state, asked time.Time) *state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +164,7 @@ func (c *Catalog) take(next *state, asked time.Time) *state {
 	return c.head
 }
 
-// openState opens what a version names; runs that are open in held are shared.
+// openState opens the runs of a version. It shares those that held has open.
 func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*state, error) {
 	s := &state{logEntry: *e}
 	open := make(map[string]*run)
@@ -191,15 +188,15 @@ func (c *Catalog) openState(ctx context.Context, e *logEntry, held *state) (*sta
 	return s, err
 }
 
-// Pin takes hold of the catalog's last version. What the snapshot reads does
-// not change until it is released, except that take-downs apply at once. It can
-// be read for Options.PinLife, and fails with ErrExpired afterwards: so other
-// processes know, without being told of it, when nobody reads a version any more.
+// Pin returns a snapshot of the newest version. What the snapshot reads does not change until it is
+// released, except that take-downs apply at once. It can be read for Options.PinLife, and returns
+// ErrExpired afterwards. So other processes know when nobody reads a version any more, without
+// being told.
 func (c *Catalog) Pin(ctx context.Context) (*Snapshot, error) { return c.PinWithin(ctx, 0) }
 
-// PinWithin is Pin for those to whom the version may also be one that was the
-// last within the time given: the log, which may be far away, is not asked then.
-// Of what this Catalog itself published or took down it never lags behind.
+// PinWithin is like Pin, but also accepts the version that was the newest one at any time within
+// age. It then does not ask the log, which may be far away. What this Catalog itself has published
+// or taken down is always included.
 func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, error) {
 	if s := c.pinHead(age); s != nil {
 		return s, nil
@@ -210,7 +207,8 @@ func (c *Catalog) PinWithin(ctx context.Context, age time.Duration) (*Snapshot, 
 	return c.pinHead(-1), nil
 }
 
-// pinHead pins the head if that was the last version within age, or age is negative.
+// pinHead pins the head if it was the newest version within age, or if age is negative. Otherwise
+// it returns nil.
 func (c *Catalog) pinHead(age time.Duration) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +220,7 @@ func (c *Catalog) pinHead(age time.Duration) *Snapshot {
 	return s
 }
 
-// pinnedRuns gives the names of all runs that a snapshot of this Catalog, or its head, reads.
+// pinnedRuns returns the names of all runs of the head and of the snapshots of this Catalog.
 func (c *Catalog) pinnedRuns() map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,8 +242,9 @@ func (c *Catalog) unpin(s *Snapshot) {
 	delete(c.pins, s)
 }
 
-// append adds a version to the log. It asks next what follows on the head, again
-// for every head it lost against; next returns nil where nothing is to be done.
+// append adds a version to the log. It calls next to get the version's record that follows on the
+// head, and calls it again for the new head if another process has appended first. If next returns
+// nil, append adds nothing. It returns the head.
 func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, error)) (*state, error) {
 	c.appending.Lock()
 	defer c.appending.Unlock()
@@ -272,8 +271,8 @@ func (c *Catalog) append(ctx context.Context, next func(*state) (*logRecord, err
 	}
 }
 
-// after is the time by which the version that follows on the head is dated: now,
-// or the head's own time where the clock was set back.
+// after returns the time of the version that follows on the head: now, or the head's time if the
+// clock was set back.
 func (c *Catalog) after(head *state) time.Time {
 	now := c.opt.Now().UTC().Truncate(time.Millisecond)
 	if now.Before(head.At) {
@@ -287,7 +286,7 @@ func (c *Catalog) newSorter() *sortedrun.Sorter {
 	return sortedrun.NewSorter(c.opt.TempDir, c.opt.SortMemory, bytes.Compare)
 }
 
-// addRun gives the runs with one more, in a slice of its own.
+// addRun returns the runs and one more, in a slice of its own.
 func addRun(runs []runRef, added runRef) []runRef {
 	return append(append(make([]runRef, 0, len(runs)+1), runs...), added)
 }

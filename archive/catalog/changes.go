@@ -12,11 +12,11 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// ErrFuture says that a sequence number is none that anything has yet.
+// ErrFuture says that a sequence number is higher than any that exists.
 var ErrFuture = errors.New("sequence number is in the future")
 
-// Change is one event in the order of sequence numbers: a segment was published,
-// or something was taken down, lifted or erased, or a line expired. One of the three is set.
+// Change is one event in the order of sequence numbers: an entry was published, something was taken
+// down, lifted or erased, or an entry expired. One of the three pointers is set.
 type Change struct {
 	Seq       int64         `json:"seq"`
 	Version   int64         `json:"version"`
@@ -26,13 +26,14 @@ type Change struct {
 	Expiry    *Expiry       `json:"expiry,omitempty"`
 }
 
-// Changes gives up to limit events after sequence number since, of the hosts
-// whose keys begin with prefix, in their order; 0 is the beginning. Last is what to give as since for
-// those that follow: it is since itself where there are none yet, and may be
-// higher than the last event's where others were passed over. Lines that are
-// taken down now, or have expired, are left out; that they were taken down, or expired, is an event itself. What
-// is asked for costs some seeks, however long the log is. It fails with ErrFuture
-// where since is higher than any number given.
+// Changes returns up to limit events after sequence number since, of the hosts whose keys begin
+// with prefix, in the order of sequence numbers. 0 is before the first. Pass last as since to get
+// those that follow: last is since itself if there are none yet, and may be higher than the last
+// event's number if others were skipped.
+//
+// Entries that are now taken down or have expired are left out; the take-down and the expiry are
+// events themselves. The cost does not depend on the length of the log. Changes returns ErrFuture
+// if since is higher than any number that exists.
 func (s *Snapshot) Changes(ctx context.Context, since int64, prefix string, limit int) (changes []Change, last int64, err error) {
 	changes, last, err = s.changes(ctx, since, prefix, limit)
 	if err != nil {
@@ -72,8 +73,8 @@ func (s *Snapshot) changes(ctx context.Context, since int64, prefix string, limi
 	return changes, last, nil
 }
 
-// versionAfter gives the version that holds the number after since, or the one
-// that is yet to come.
+// versionAfter returns the number of the version that holds the sequence number after since; it may
+// be the next version.
 func (s *Snapshot) versionAfter(ctx context.Context, since int64) (int64, error) {
 	var failed error
 	n := sort.Search(int(s.state.N), func(i int) bool {
@@ -99,14 +100,14 @@ type follower struct {
 	prefix   string
 	limit    int
 
-	last int64 // how far it came
+	last int64 // the last sequence number that was covered
 }
 
 func (f *follower) follow(ctx context.Context) ([]Change, error) {
 	f.last = f.entry.NextSeq - 1
 	switch f.entry.Kind {
 	case kindPublish:
-		return f.lines(ctx)
+		return f.entries(ctx)
 	case kindExpire:
 		return f.expiries(ctx)
 	}
@@ -117,11 +118,11 @@ func (f *follower) change(seq int64) Change {
 	return Change{Seq: seq, Version: f.entry.N, At: f.entry.At}
 }
 
-// lines gives those of a publication: its rows are in the order of their numbers,
-// so that the block where to begin follows from their count.
-func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
-	lines := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
-	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-lines))
+// entries returns the entries of a publication. Its rows are in the order of their numbers, so the
+// block in which to begin follows from the numbers of rows.
+func (f *follower) entries(ctx context.Context) (changes []Change, err error) {
+	entries := f.run.Rows - f.run.Summaries - int64(len(f.entry.Batches)) - 1 // the last row is the edition's
+	skip := int64(len(f.entry.Batches)) + max(0, f.since+1-(f.entry.NextSeq-entries))
 	c := sortedrun.NewCursor(f.run)
 	block, row := f.run.blockOf(skip)
 	err = c.Enter(ctx, block, row)
@@ -164,8 +165,8 @@ func (f *follower) lines(ctx context.Context) (changes []Change, err error) {
 	return changes, err
 }
 
-// expiries gives those of a version that has only them. Their rows are in the
-// order of their numbers, which they do not hold.
+// expiries returns the events of a version that has only expiries. Their rows are in the order of
+// their sequence numbers, which they do not contain.
 func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	first := f.entry.NextSeq - f.run.Rows
 	skip := max(0, f.since+1-first)
@@ -197,7 +198,7 @@ func (f *follower) expiries(ctx context.Context) (changes []Change, err error) {
 	return changes, err
 }
 
-// tombstones gives those of a version that has only them; they are few.
+// tombstones returns the events of a version that has only tombstones, which are few.
 func (f *follower) tombstones(ctx context.Context) (changes []Change, err error) {
 	for row, err := range scan(ctx, []*run{f.run}, tableTombstone+f.prefix) {
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // Check reports whether what this Catalog has read is still in the store: the log's last version,
-// as it was, and the oldest and the newest of its runs. It is a quick look for those who watch a
-// service; Fsck looks at all.
+// unchanged, and the oldest and the newest of its runs. It is a quick check for monitoring; Fsck
+// checks everything.
 func (c *Catalog) Check(ctx context.Context) error {
 	held, err := c.refresh(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *Catalog) Check(ctx context.Context) error {
 		return fmt.Errorf("catalog: version %d: %w", held.N, err)
 	}
 	if now.digest != held.digest {
-		return fmt.Errorf("catalog: version %d is another than was read before: %w", held.N, ErrCorrupt)
+		return fmt.Errorf("catalog: version %d has changed since it was read: %w", held.N, ErrCorrupt)
 	}
 	for i, ref := range now.Runs {
 		if i != 0 && i != len(now.Runs)-1 {

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// Checkpoint says where in the log a sequence number was given. Each entry of the log
-// holds the digest of the one before, so two logs that give the same checkpoint for a
-// number are the same log up to there.
+// Checkpoint says in which version a sequence number was assigned. Each version holds the digest of
+// the one before, so two logs that have the same checkpoint for a number are the same up to there.
 type Checkpoint struct {
 	Version int64
 	At      time.Time
-	Digest  string // of the version's record; empty for number 0
+	Digest  string // SHA-256 of the version's record; empty for number 0
 }
 
-// Last gives the highest sequence number that the version has; 0 where it has none.
+// Last returns the highest sequence number of the version, or 0.
 func (s *Snapshot) Last() int64 { return s.state.NextSeq - 1 }
 
-// Checkpoint gives the checkpoint of a sequence number; that of 0 is the log's beginning. It
-// fails with ErrFuture where the number has not been given.
+// Checkpoint returns the checkpoint of a sequence number. That of 0 is the zero value. It returns
+// ErrFuture if the number does not exist yet.
 func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error) {
 	switch {
 	case seq < 0 || seq > s.Last():
@@ -38,9 +37,8 @@ func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error
 	return Checkpoint{Version: e.N, At: e.At, Digest: e.digest}, nil
 }
 
-// Withdrawals counts what the version has of take-downs, what became of them, and
-// expiries. None is ever removed, so between two versions of which it is the same
-// nothing that was there has gone or come back.
+// Withdrawals counts the version's take-downs, lifts, erasures and expiries. None is ever removed. So
+// if two versions have the same count, nothing was withdrawn or came back between them.
 func (s *Snapshot) Withdrawals() int64 {
 	n := int64(0)
 	for _, r := range s.state.Runs {

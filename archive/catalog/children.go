@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Children lists a directory of the tree of reversed host names: up to limit
-// entries below path ("" is the root, "jp/ac" the academic hosts) whose names
-// sort behind after, in order. No limit is set by limit <= 0. An entry may be a
-// host, have hosts below it, or both. It costs a few seeks for each entry,
-// however many hosts lie below.
+// Children lists a directory of the tree of reversed host names: up to limit entries below path, in
+// order, whose names sort behind after. The path "" is the root, "jp/ac" has the academic hosts. A
+// limit of 0 or less means all. An entry may be a host, have hosts below it, or both. Each entry
+// takes a few seeks, however many hosts are below it.
 func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) ([]Child, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -33,14 +32,14 @@ func (s *Snapshot) Children(ctx context.Context, path, after string, limit int) 
 	return children, nil
 }
 
-// directory walks one directory of the tree, by the hosts' summaries or, where
-// runs lack these, by their lines.
+// directory walks one directory of the tree, by the hosts' summaries or, if runs lack these, by
+// their entries.
 type directory struct {
 	snapshot  *Snapshot
 	table     *table
-	of        string                              // the table's name
-	published func(row []byte) (time.Time, error) // of what its row says
-	prefix    string                              // of the rows below it
+	of        string                              // the table that is walked
+	published func(row []byte) (time.Time, error) // parses its rows
+	prefix    string                              // of the rows below the directory
 }
 
 func (d *directory) list(ctx context.Context, start string, limit int) (children []Child, err error) {
@@ -67,8 +66,8 @@ func (d *directory) list(ctx context.Context, start string, limit int) (children
 	return children, nil
 }
 
-// leaf reads the rows of the child's own host, if it is one: of a host of which
-// nothing is taken down only the last.
+// leaf reads the rows of the child's own host, if it is one. If nothing of the host is taken down,
+// it reads only the last.
 func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) error {
 	key := d.prefix[len(d.of):] + child.Name
 	rows := d.of + key + " "
@@ -84,8 +83,8 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 		child.Modified, err = d.published(last)
 		return err
 	}
-	lines := tableHost + key + " "
-	for l, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, lines, lines) {
+	entries := tableHost + key + " "
+	for l, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, entries, entries) {
 		if err != nil {
 			return err
 		}
@@ -94,7 +93,7 @@ func (d *directory) leaf(ctx context.Context, child *Child, stones tombstones) e
 	return d.table.advance(ctx, rows+"~") // behind the rows, which go on with a number
 }
 
-// inner looks for a line below the child that is not taken down.
+// inner looks for an entry below the child that is not taken down.
 func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) error {
 	below := d.prefix + child.Name + ","
 	for d.table.under(below) {
@@ -103,8 +102,8 @@ func (d *directory) inner(ctx context.Context, child *Child, stones tombstones) 
 			child.Inner = true
 			return nil
 		}
-		lines := tableHost + key + " "
-		for _, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, lines, lines) {
+		entries := tableHost + key + " "
+		for _, err := range d.snapshot.entries(ctx, d.snapshot.state.runs, entries, entries) {
 			child.Inner = err == nil
 			return err
 		}

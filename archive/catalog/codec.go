@@ -12,10 +12,10 @@ const (
 	frameIndex  = 0x184D2A50 // skippable frame that holds the block index
 	frameFooter = 0x184D2A51 // skippable frame that holds the footer
 	frameHeader = 8          // magic and length of a skippable frame
-	maxDecoded  = 1 << 30    // bytes: the largest block index that is read
+	maxDecoded  = 1 << 30    // limit for a decoded block or block index, in bytes
 )
 
-// codec compresses and inflates the blocks of runs. It may be used by many at once.
+// codec compresses and inflates the blocks of runs. It may be used concurrently.
 type codec struct {
 	enc *zstd.Encoder
 	dec *zstd.Decoder
@@ -36,10 +36,10 @@ func newCodec() (*codec, error) {
 
 func (c *codec) sum(data []byte) uint32 { return crc32.Checksum(data, c.crc) }
 
-// deflate gives data as one zstd frame.
+// deflate returns data as one zstd frame.
 func (c *codec) deflate(data []byte) []byte { return c.enc.EncodeAll(data, nil) }
 
-// inflate checks and opens one zstd frame.
+// inflate checks the CRC-32C of a zstd frame and returns what it holds.
 func (c *codec) inflate(data []byte, sum uint32) ([]byte, error) {
 	if got := c.sum(data); got != sum {
 		return nil, fmt.Errorf("CRC-32C is %08x, want %08x: %w", got, sum, ErrCorrupt)
@@ -51,14 +51,14 @@ func (c *codec) inflate(data []byte, sum uint32) ([]byte, error) {
 	return out, nil
 }
 
-// skippable wraps data in a frame that zstd readers pass over.
+// skippable returns data in a frame that zstd readers skip.
 func skippable(magic uint32, data []byte) []byte {
 	out := binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeader+len(data)), magic)
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(data)))
 	return append(out, data...)
 }
 
-// unskip gives what a skippable frame of the given kind holds; the frame is all of data.
+// unskip returns what a skippable frame of the given kind holds. The frame must be all of data.
 func unskip(magic uint32, data []byte) ([]byte, error) {
 	if len(data) < frameHeader || binary.LittleEndian.Uint32(data) != magic ||
 		int64(binary.LittleEndian.Uint32(data[4:])) != int64(len(data)-frameHeader) {

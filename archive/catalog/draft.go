@@ -11,15 +11,14 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// draft is a publication's lines, sorted, before it is known which version they
-// will be: rows "<host key> <line>", a tab (which JSON has not) and what the host's
-// summary takes from it.
+// draft is a publication's entries, sorted, before their version is known. Its rows are "<host key>
+// <entry>", a tab, which JSON does not contain, and what the host's summary takes from the entry.
 type draft struct {
 	sorter *sortedrun.Sorter
 	totals map[string]*batchRow
 }
 
-// take reads and checks the publication's lines.
+// take reads and checks the publication's entries.
 func (d *draft) take(p Publication) error {
 	for _, b := range p.Batches {
 		d.totals[b.ID] = &batchRow{Batch: b}
@@ -34,13 +33,13 @@ func (d *draft) take(p Publication) error {
 		}
 		total := d.totals[l.Batch]
 		if total == nil {
-			return fmt.Errorf("line of %s: its batch %q is not among those to publish", l.Host, l.Batch)
+			return fmt.Errorf("entry of %s: its batch %q is not among those to publish", l.Host, l.Batch)
 		}
 		if l.BatchSHA256 == "" {
 			l.BatchSHA256 = total.SHA256
 		}
 		if err := l.check(total.Batch); err != nil {
-			return fmt.Errorf("line of %s in batch %s: %w", l.Host, l.Batch, err)
+			return fmt.Errorf("entry of %s in batch %s: %w", l.Host, l.Batch, err)
 		}
 		l.SURT, l.Seq = Key(l.Host), 0
 		if err := checkKeyText("host", l.SURT); err != nil {
@@ -76,17 +75,17 @@ func (l SegmentEntry) check(b Batch) error {
 	return nil
 }
 
-// draftEntry is a line's JSON without what is known only when its version is:
-// these fields of its own stand before the line's and are left out.
+// draftEntry is an entry without the fields that are known only when its version is: its own
+// fields, which are left out, hide the entry's.
 type draftEntry struct {
 	SegmentEntry
 	Edition   string `json:"edition,omitempty"`
 	Published string `json:"published,omitempty"`
 }
 
-// write adds the lines of the batches to a run, numbered from seq on in the
-// order of their hosts, then the hosts' summaries, and sums all up. It gives the
-// next free number.
+// write adds the entries of the batches to a run, numbered from seq in the order of their hosts,
+// then the summaries of the hosts. It adds up the edition's counts, and returns the next free
+// number.
 func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Version, seq int64, sum *Edition) (int64, error) {
 	wanted := make(map[string]bool, len(batches))
 	for _, b := range batches {
@@ -96,7 +95,7 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 		sum.Records += total.Records
 		sum.Bytes += total.Bytes
 	}
-	next, err := d.writeLines(ctx, w, wanted, v, seq)
+	next, err := d.writeEntries(ctx, w, wanted, v, seq)
 	if err != nil {
 		return next, err
 	}
@@ -104,10 +103,9 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 	return next, err
 }
 
-// writeLines adds the lines. What a version adds to a line is put in front of its
-// fields as they stand: a line is encoded once, and decoded only where some of
-// the batches are to be left out.
-func (d *draft) writeLines(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
+// writeEntries adds the entries. It puts the fields that depend on the version in front of the others
+// as they are: an entry is encoded once, and decoded only if some of the batches are left out.
+func (d *draft) writeEntries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {
 		return seq, err
@@ -118,7 +116,7 @@ func (d *draft) writeLines(ctx context.Context, w *runWriter, wanted map[string]
 			return seq, err
 		}
 		out = fmt.Appendf(out[:0], "%s%s %020d {\"edition\":%q,\"seq\":%d,\"published\":%s,", tableHost, row.key, seq, v.Edition, seq, published)
-		if err := w.add(append(out, row.line[1:]...)); err != nil {
+		if err := w.add(append(out, row.entry[1:]...)); err != nil {
 			return seq, err
 		}
 		seq++
@@ -126,7 +124,7 @@ func (d *draft) writeLines(ctx context.Context, w *runWriter, wanted map[string]
 	return seq, nil
 }
 
-// writeSummaries adds a summary of each host, and gives their number.
+// writeSummaries adds a summary for each host, and returns their number.
 func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (hosts int64, err error) {
 	var s summary
 	var key string
@@ -159,10 +157,10 @@ func (d *draft) writeSummaries(ctx context.Context, w *runWriter, wanted map[str
 	return hosts, put()
 }
 
-// draftRow is one line of a draft; it is good until the next.
-type draftRow struct{ key, line, summary []byte }
+// draftRow is one row of a draft. It is valid until the next.
+type draftRow struct{ key, entry, summary []byte }
 
-// rows walks the lines of the batches that are wanted.
+// rows walks the entries of the wanted batches.
 func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draftRow, error] {
 	return func(yield func(draftRow, error) bool) {
 		rows, err := d.sorter.Rows(ctx)
@@ -177,10 +175,10 @@ func (d *draft) rows(ctx context.Context, wanted map[string]bool) iter.Seq2[draf
 			}
 			tab := bytes.LastIndexByte(rows.Row(), '\t')
 			at := draftRow{key: rowKey(rows.Row()), summary: rows.Row()[tab+1:]}
-			at.line = rows.Row()[len(at.key)+1 : tab]
+			at.entry = rows.Row()[len(at.key)+1 : tab]
 			if len(wanted) < len(d.totals) {
 				var of struct{ Batch string }
-				if err := json.Unmarshal(at.line, &of); err != nil {
+				if err := json.Unmarshal(at.entry, &of); err != nil {
 					yield(draftRow{}, err)
 					return
 				}

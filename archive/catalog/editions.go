@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Editions gives all editions in the order of publication.
+// Editions returns all editions in the order of publication.
 func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Snapshot) Editions(ctx context.Context) ([]Edition, error) {
 	return editions, nil
 }
 
-// EditionInfo describes one edition, or fails with ErrNotExist.
+// EditionInfo returns one edition, or ErrNotExist.
 func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err error) {
 	ok, err := s.lookUp(ctx, tableEdition+name, &e)
 	if err == nil && !ok {
@@ -43,13 +43,13 @@ func (s *Snapshot) EditionInfo(ctx context.Context, name string) (e Edition, err
 	return e, nil
 }
 
-// Edition walks the lines that an edition brought, in the order of their hosts,
-// which is also that of their sequence numbers.
+// Edition walks the entries that an edition published, in the order of their hosts' keys, which is
+// also that of their sequence numbers.
 func (s *Snapshot) Edition(ctx context.Context, name string) iter.Seq2[SegmentEntry, error] {
 	return s.EditionAfter(ctx, name, "")
 }
 
-// EditionAfter walks an edition from behind the host whose key is after.
+// EditionAfter is like Edition, but begins behind the host with key after.
 func (s *Snapshot) EditionAfter(ctx context.Context, name, after string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		r, err := s.editionRun(ctx, name)
@@ -87,7 +87,7 @@ func (s *Snapshot) editionRun(ctx context.Context, name string) (*run, error) {
 	return s.catalog.lib.open(ctx, version.Added)
 }
 
-// Batch gives the version that published a batch.
+// Batch returns the version that published a batch, and whether there is one.
 func (s *Snapshot) Batch(ctx context.Context, id string) (Version, bool, error) {
 	row, ok, err := s.batch(ctx, id)
 	if err != nil {
@@ -101,19 +101,19 @@ func (s *Snapshot) batch(ctx context.Context, id string) (row batchRow, ok bool,
 	return row, ok, err
 }
 
-// sortedBatches gives the batches in the order of their IDs.
+// sortedBatches returns the batches in the order of their IDs.
 func sortedBatches(batches []Batch) []Batch {
 	return slices.SortedFunc(slices.Values(batches), func(a, b Batch) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// PublishedBatch says when a batch was published.
+// PublishedBatch is a batch and the version that published it.
 type PublishedBatch struct {
 	Batch
 	Version
 }
 
-// Batches gives up to limit published batches whose IDs sort behind after, in the
-// order of their IDs: robot by robot, each by time. No limit is set by limit <= 0.
+// Batches returns up to limit published batches whose IDs sort behind after, in the order of their
+// IDs, which is by robot and then by time. A limit of 0 or less means all.
 func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]PublishedBatch, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *Snapshot) Batches(ctx context.Context, after string, limit int) ([]Publ
 	return batches, nil
 }
 
-// unpublished gives those of the batches, sorted, that are not published, and the
-// latest version that published one.
+// unpublished returns those of the batches that are not published, in the order of their IDs, and
+// the latest version that published one of the others.
 func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Batch, latest Version, err error) {
 	for _, b := range sortedBatches(batches) {
 		row, ok, err := s.batch(ctx, b.ID)
@@ -160,8 +160,8 @@ func (s *Snapshot) unpublished(ctx context.Context, batches []Batch) (rest []Bat
 	return rest, latest, nil
 }
 
-// day gives today, or the day of the latest edition where that is later: a clock
-// that was set back, or a zone further west, does not bring a day back.
+// day returns today, or the day of the latest edition if that is later: days do not go back if the
+// clock is set back or the zone changes.
 func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
 	day := today
 	for row, err := range scanFrom(ctx, s.state.runs, tableEdition, tableEdition+today) {
@@ -173,7 +173,7 @@ func (s *Snapshot) day(ctx context.Context, today string) (string, error) {
 	return day, nil
 }
 
-// nextEdition names the next edition of a day: "20261121", then "20261121-2".
+// nextEdition returns the name of the next edition of a day: "20261121", then "20261121-2".
 func (s *Snapshot) nextEdition(ctx context.Context, day string) (string, error) {
 	last := 0
 	for row, err := range scan(ctx, s.state.runs, tableEdition+day) {

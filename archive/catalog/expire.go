@@ -6,8 +6,8 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// expire records expiries, given as their rows, as one version. Those that
-// another collection has recorded meanwhile are left out.
+// expire records expiries, given as rows, as one version. It leaves out those that another
+// collection has recorded meanwhile.
 func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	_, err := c.append(ctx, func(head *state) (*logRecord, error) {
 		rows := int64(0)
@@ -29,7 +29,7 @@ func (c *Catalog) expire(ctx context.Context, expired *sortedrun.Sorter) error {
 	return err
 }
 
-// unexpired gives the rows of expiries that the head does not have.
+// unexpired calls give for each row of an expiry that the head does not have.
 func (c *Catalog) unexpired(ctx context.Context, head *state, expired *sortedrun.Sorter, give func(row []byte) error) error {
 	rows, err := expired.Rows(ctx)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Expiry says that a line is no longer kept: its edition is older than what is
-// kept, and nothing that stays needs it. It is for ever.
+// Expiry says that an entry is no longer kept: its edition is older than what is kept, and nothing
+// that is kept needs it. It is never undone.
 type Expiry struct {
 	Host    string `json:"host"`
 	Edition string `json:"edition"`
-	Entry   int64  `json:"line"` // the line's sequence number
+	Entry   int64  `json:"line"` // the entry's sequence number
 }
 
 func (e Expiry) key() string { return tableExpired + Key(e.Host) + " " + seqKey(e.Entry) }
@@ -27,10 +27,10 @@ func expiryOfRow(row []byte) (Expiry, error) {
 	return e, nil
 }
 
-// expiries tells of lines, asked for in the order of their rows, which are
-// expired. Where none is it costs nothing. It is good for one goroutine.
+// expiries tells which entries have expired. It must be asked in the order of their rows, and must
+// not be used concurrently. If none has expired, it costs nothing.
 type expiries struct {
-	table *table // nil: none
+	table *table // nil: none has expired
 	begun bool
 }
 
@@ -47,7 +47,7 @@ func openExpiries(runs []*run) *expiries {
 	return &expiries{table: openTable(with)}
 }
 
-// hold reports whether the line of a row is expired.
+// hold reports whether the entry of a row has expired.
 func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
 	if e.table == nil {
 		return false, nil
@@ -55,7 +55,8 @@ func (e *expiries) hold(ctx context.Context, row []byte) (bool, error) {
 	return e.under(ctx, tableExpired+string(rowKey(row)[len(tableHost):])+" ")
 }
 
-// of reports whether a line of the host is expired; it may be asked in place of hold, host by host.
+// of reports whether any entry of the host has expired. It may be asked instead of hold, host by
+// host.
 func (e *expiries) of(ctx context.Context, host string) (bool, error) {
 	if e.table == nil {
 		return false, nil
@@ -63,7 +64,7 @@ func (e *expiries) of(ctx context.Context, host string) (bool, error) {
 	return e.under(ctx, tableExpired+host+" ")
 }
 
-// under goes on to the rows that begin with key, and reports whether there are any.
+// under moves forward to the rows that begin with key, and reports whether there are any.
 func (e *expiries) under(ctx context.Context, key string) (bool, error) {
 	step := e.table.advance
 	if !e.begun {

@@ -19,21 +19,21 @@ const (
 // recordFormat is the format number that this version writes and reads.
 const recordFormat = 1
 
-// record is one entry of the log, the JSON object catalog/<version>. It says
-// everything that a node must know to read the catalog at that version.
+// logRecord is the JSON object catalog/<version>: one version of the log. It says everything that a
+// process must know to read the catalog at that version.
 type logRecord struct {
 	Format  int       `json:"format"`
 	N       int64     `json:"version"`
 	Kind    kind      `json:"kind"`
-	Prev    string    `json:"prev"` // SHA-256 of the entry before, empty in the first
+	Prev    string    `json:"prev"` // SHA-256 of the version before; empty in the first
 	At      time.Time `json:"at"`
 	Edition string    `json:"edition,omitempty"`
-	Token   int64     `json:"token"`             // the highest so far
-	Batches []Batch   `json:"batches,omitempty"` // that this version published
-	Added   runRef    `json:"added"`             // the run that came with this version
-	Merged  []string  `json:"merged,omitempty"`  // runs that Added replaces
+	Token   int64     `json:"token"`             // the highest fencing token so far
+	Batches []Batch   `json:"batches,omitempty"` // published by this version
+	Added   runRef    `json:"added"`             // the run that this version added
+	Merged  []string  `json:"merged,omitempty"`  // names of the runs that Added replaces
 	Runs    []runRef  `json:"runs"`              // all runs that make up the catalog now
-	NextSeq int64     `json:"next_seq"`          // sequence number that nothing has yet
+	NextSeq int64     `json:"next_seq"`          // the least sequence number that no row has
 }
 
 // kind is what a version did.
@@ -52,7 +52,7 @@ func (r *logRecord) version() Version {
 	return Version{N: r.N, Edition: r.Edition, Published: r.At}
 }
 
-// Published reports whether a store has a catalog in which anything was published.
+// Published reports whether anything was ever published in a store.
 func Published(ctx context.Context, st store.Store) (bool, error) {
 	for _, err := range st.List(ctx, logPrefix, "") {
 		if err != nil {
@@ -65,18 +65,18 @@ func Published(ctx context.Context, st store.Store) (bool, error) {
 
 func versionKey(n int64) string { return logPrefix + seqKey(n) }
 
-// logbook is the numbered log in the store, of versions.
+// logbook is the log of versions in the store.
 type logbook struct{ store.Log }
 
 func newLogbook(st store.Store) logbook { return logbook{store.Log{Store: st, Key: versionKey}} }
 
-// entry is a record with the digest of its bytes.
+// logEntry is a version's record with the SHA-256 of its bytes.
 type logEntry struct {
 	logRecord
 	digest string
 }
 
-// read gives the entry of version n, or store.ErrNotExist.
+// read returns version n, or store.ErrNotExist. Version 0 is empty.
 func (b logbook) read(ctx context.Context, n int64) (*logEntry, error) {
 	if n == 0 {
 		return &logEntry{logRecord: logRecord{NextSeq: 1}}, nil
@@ -98,7 +98,7 @@ func (b logbook) read(ctx context.Context, n int64) (*logEntry, error) {
 	return e, nil
 }
 
-// append puts the entry that follows on prev, as Append does.
+// append adds the version after prev, as Log.Append does.
 func (b logbook) append(ctx context.Context, prev *logEntry, r logRecord) error {
 	r.Format, r.N, r.Prev = recordFormat, prev.N+1, prev.digest
 	data, err := json.Marshal(r)

@@ -8,10 +8,10 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// Merge makes one run of those of a level, wherever there are Options.Fanout of
-// them, so that a look-up asks few runs however many versions there are: a row
-// is rewritten once a level. Each merged run is published as a version. Readers
-// and publishers go on meanwhile, and Merge may be cut off at any point.
+// Merge merges the runs of every level that has Options.Fanout of them, so that a look-up reads few
+// runs however many versions there are. Each row is rewritten once a level. Each merged run is
+// published as a version. Readers and publishers are not affected, and Merge may be interrupted at
+// any point.
 func (c *Catalog) Merge(ctx context.Context) error {
 	for {
 		head, err := c.refresh(ctx)
@@ -28,9 +28,9 @@ func (c *Catalog) Merge(ctx context.Context) error {
 	}
 }
 
-// mergeRuns publishes one run in place of several. The run is made before the
-// log is touched; a publisher who comes between costs only another append, and
-// another merger makes the run superfluous.
+// mergeRuns publishes one run in place of several. It makes the run before it appends the version:
+// if a publisher appends first, only the append is repeated; if another process has merged the same
+// runs, the run is left for collection.
 func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) error {
 	ref, err := c.buildRun(ctx, kindMerge, version, func(w *runWriter) error { return w.addMerged(ctx, runs) })
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 	_, err = c.append(ctx, func(head *state) (*logRecord, error) {
 		rest := slices.DeleteFunc(slices.Clone(head.Runs), func(r runRef) bool { return slices.Contains(names, r.Name) })
 		if len(rest)+len(names) != len(head.Runs) {
-			return nil, nil // merged by another
+			return nil, nil // another process has merged them
 		}
 		return &logRecord{
 			Kind: kindMerge, At: c.after(head), Token: head.Token,
@@ -54,7 +54,8 @@ func (c *Catalog) mergeRuns(ctx context.Context, version int64, runs []*run) err
 	return err
 }
 
-// addMerged adds the rows of the runs as they are, and summaries of all together.
+// addMerged adds the rows of the runs unchanged, except for summaries: each host gets one for all
+// of its entries.
 func (w *runWriter) addMerged(ctx context.Context, runs []*run) error {
 	rows := openPassing(runs)
 	if err := rows.seek(ctx, ""); err != nil {

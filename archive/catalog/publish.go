@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// Publish makes the lines public as one version and one edition. When it returns
-// nil they are, durably, for every reader who pins from now on.
+// Publish publishes the entries as one version and one edition. When it returns nil, they are
+// published durably, for every reader that pins from then on.
 //
-// It is done once for each batch, however often it is asked for: batches that
-// are published already are left out, with their lines, and where none is left
-// the version that published the last of them is returned. So when Publish
-// fails, for whatever reason, it is to be called again with the same batches;
-// nothing that they refer to may be deleted until it succeeds or another digest
-// is found (ErrBatchConflict).
+// Each batch is published once, however often Publish is called: batches that are published already
+// are left out with their entries, and if none is left, Publish returns the version that published
+// the last of them. So if Publish fails, for whatever reason, call it again with the same batches.
+// Delete nothing that they refer to until it succeeds or returns ErrBatchConflict.
 func (c *Catalog) Publish(ctx context.Context, p Publication) (v Version, err error) {
 	if v, err = c.publish(ctx, p); err != nil {
 		return Version{}, fmt.Errorf("publish: %w", err)
@@ -63,7 +61,7 @@ func (c *Catalog) publish(ctx context.Context, p Publication) (v Version, err er
 	return v, err
 }
 
-// dayForm is how editions name their day.
+// dayForm is the layout of the day in an edition's name.
 const dayForm = "20060102"
 
 func (p Publication) check() error {
@@ -88,7 +86,7 @@ func (p Publication) check() error {
 	return nil
 }
 
-// compose stores the run of version v and gives the record that names it.
+// compose stores the run of version v and returns the record that names it.
 func (c *Catalog) compose(ctx context.Context, head *state, d *draft, batches []Batch, v Version, token int64) (*logRecord, error) {
 	nextSeq := head.NextSeq
 	run, err := c.buildRun(ctx, kindPublish, v.N, func(w *runWriter) error {

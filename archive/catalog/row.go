@@ -9,23 +9,22 @@ import (
 	"time"
 )
 
-// A run holds rows: lines of text "<table> <key> <JSON object>". Rows are
-// ordered as bytes, so the tables follow one another, and in each the keys.
-// Keys consist of bytes from ',' to 'z': above the space that ends them and
-// below the brace that begins the value.
+// The tables. A run holds rows: lines of text "<table> <key> <JSON object>". Rows are ordered as
+// bytes, so the tables follow one another, and in each the keys. Keys consist of bytes from ',' to
+// 'z', which are above the space that ends a key and below the brace that begins the value.
 const (
 	tableBatch     = "b " // + batch ID
 	tableHost      = "h " // + host key, space, sequence number
-	tableSummary   = "i " // + host key, space, sequence number of the last line
+	tableSummary   = "i " // + host key, space, sequence number of the last entry
 	tableEdition   = "p " // + edition name ("published")
 	tableTombstone = "t " // + host key, space, sequence number
-	tableExpired   = "x " // + host key, space, the line's sequence number
+	tableExpired   = "x " // + host key, space, the entry's sequence number
 )
 
-// maxRow is the longest row, in bytes.
+// maxRow limits the length of a row, in bytes.
 const maxRow = 1 << 20
 
-// batchRow says when a batch was published, and what it brought.
+// batchRow says when a batch was published, and what was in it.
 type batchRow struct {
 	Batch
 	Version
@@ -34,7 +33,7 @@ type batchRow struct {
 	Bytes    int64 `json:"bytes"`
 }
 
-// seqKey writes a number so that it sorts as text.
+// seqKey returns a number as text that sorts like the number.
 func seqKey(seq int64) string { return fmt.Sprintf("%020d", seq) }
 
 // appendRow appends one row with its newline.
@@ -52,7 +51,7 @@ func appendRow(dst []byte, key string, value any) ([]byte, error) {
 	return append(dst, '\n'), nil
 }
 
-// rowKey gives a row's table and key.
+// rowKey returns a row's table and key.
 func rowKey(row []byte) []byte {
 	key, _, _ := bytes.Cut(row, []byte(" {"))
 	return key
@@ -70,28 +69,28 @@ func rowValue(row []byte, v any) error {
 	return nil
 }
 
-// hostOfRow gives the host key of a row of the host or tombstone table.
+// hostOfRow returns the host key of a row of the tables of entries, summaries and tombstones.
 func hostOfRow(row []byte) string {
 	key := rowKey(row)[len(tableHost):]
 	host, _, _ := bytes.Cut(key, []byte(" "))
 	return string(host)
 }
 
-// entryOfRow decodes a row of the host table and checks it against its key.
+// entryOfRow decodes a row of the table of entries and checks it against its key.
 func entryOfRow(row []byte) (SegmentEntry, error) {
 	var l SegmentEntry
 	if err := rowValue(row, &l); err != nil {
 		return l, err
 	}
 	if want := tableHost + l.SURT + " " + seqKey(l.Seq); string(rowKey(row)) != want {
-		return l, fmt.Errorf("row %q holds the line %q: %w", rowKey(row), want, ErrCorrupt)
+		return l, fmt.Errorf("row %q holds the entry %q: %w", rowKey(row), want, ErrCorrupt)
 	}
 	return l, nil
 }
 
-// objectOfRow gives the object of a line without decoding all of it, which takes
-// most of the time of who reads every line. In a string of JSON a quote has a
-// backslash before it, so the name with both its quotes stands only where it is one.
+// objectOfRow returns the object of an entry without decoding all of it, which would take most of
+// the time of a walk through all entries. In JSON a quote within a string has a backslash before
+// it, so the searched text occurs only as a name with its value.
 func objectOfRow(row []byte) (string, error) {
 	_, rest, found := bytes.Cut(row, []byte(`"object":"`))
 	object, _, ended := bytes.Cut(rest, []byte(`"`))
@@ -103,7 +102,7 @@ func objectOfRow(row []byte) (string, error) {
 	return of.Object, err
 }
 
-// checkKeyText fails where a text may not stand in a row's key.
+// checkKeyText returns an error if a text cannot be part of a row's key.
 func checkKeyText(what, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is empty", what)
@@ -116,7 +115,7 @@ func checkKeyText(what, s string) error {
 	return nil
 }
 
-// seqOfRow gives the sequence number in the key of a line or tombstone.
+// seqOfRow returns the sequence number in the key of an entry, summary or tombstone.
 func seqOfRow(row []byte) (int64, error) {
 	key := rowKey(row)
 	seq, err := strconv.ParseInt(string(key[bytes.LastIndexByte(key, ' ')+1:]), 10, 64)
@@ -126,7 +125,7 @@ func seqOfRow(row []byte) (int64, error) {
 	return seq, nil
 }
 
-// publishedOfRow gives when a line was published without decoding all of it.
+// publishedOfRow returns when an entry was published, without decoding all of it.
 func publishedOfRow(row []byte) (time.Time, error) {
 	const name = `"published":"`
 	_, rest, found := bytes.Cut(row[:min(len(row), 512)], []byte(name))

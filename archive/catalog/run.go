@@ -11,7 +11,7 @@ import (
 	"sheaf/archive/store"
 )
 
-// library reads runs: the store that they lie in, and the blocks last used.
+// library opens runs. It holds their store and the cache of blocks.
 type library struct {
 	store store.Store
 	codec *codec
@@ -23,7 +23,7 @@ type blockID struct {
 	block int64
 }
 
-// run is one immutable sorted run, of which the block index is in memory.
+// run is an open run: its block index is in memory. It may be used concurrently.
 type run struct {
 	runRef
 	lib    *library

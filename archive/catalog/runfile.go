@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// runRef is how a version names a run. See CATALOG.md.
+// runRef describes a run within a version. See CATALOG.md.
 type runRef struct {
 	Name       string `json:"name"`  // key in the store
-	Level      int    `json:"level"` // how often its rows were merged
+	Level      int    `json:"level"` // how often its rows have been merged
 	Size       int64  `json:"size"`  // bytes
 	Index      int64  `json:"index"` // offset of the block index's frame
 	Rows       int64  `json:"rows"`
 	Tombstones int64  `json:"tombstones,omitempty"` // rows of that table
 	Expired    int64  `json:"expired,omitempty"`    // rows of that table
-	Summed     bool   `json:"summed,omitempty"`     // its hosts have summaries
+	Summed     bool   `json:"summed,omitempty"`     // each of its hosts has a summary
 	Summaries  int64  `json:"summaries,omitempty"`  // rows of that table
 	SHA256     string `json:"sha256"`
 
-	built time.Time // when this process stored it; zero of one that a version names
+	built time.Time // when this process stored it; zero for a run from a version
 }
 
-// block is one entry of a run's block index.
+// block is one line of a run's block index.
 type block struct {
 	first  string // key of the first row
 	offset int64  // of the zstd frame in the run
@@ -38,8 +38,8 @@ func appendBlock(dst []byte, b block) []byte {
 	return fmt.Appendf(dst, "%s\t%d\t%d\t%d\t%08x\n", b.first, b.offset, b.length, b.rows, b.crc)
 }
 
-// parseBlocks reads a block index and checks that the blocks lie one behind
-// another from the run's start to end, in the order of their keys.
+// parseBlocks parses a block index. It checks that the blocks are in the order of their keys and
+// follow one another without gaps from the run's beginning to end.
 func parseBlocks(text string, end int64) ([]block, error) {
 	blocks := make([]block, 0, strings.Count(text, "\n"))
 	offset := int64(0)
@@ -84,12 +84,12 @@ func parseBlock(line string) (b block, err error) {
 	return b, err
 }
 
-// footer is the end of a run: fixed in size, so that a run can be read from its
-// end without a version that names it.
+// footer is the end of a run. Its size is fixed, so that a run can be read without a version that
+// describes it.
 type footer struct {
 	index    int64  // offset of the block index's frame
 	rows     int64  // in the run
-	indexCRC uint32 // CRC-32C of what the index frame holds
+	indexCRC uint32 // CRC-32C of the content of the index frame
 }
 
 const (

@@ -9,17 +9,16 @@ import (
 	"sheaf/archive/sortedrun"
 )
 
-// runWriter writes a run to w, row by row in their order. It holds one block and
-// the block index.
+// runWriter writes a run, row by row in order. It holds one block and the block index in memory.
 type runWriter struct {
 	out   *sortedrun.Output
 	codec *codec
 
-	blockSize int    // bytes of rows after which a block is ended
-	raw       []byte // the block that is being filled
-	rows      int32  // in it
-	first     string // its first key
-	last      []byte // the last key written
+	blockSize int    // bytes of rows after which a block ends
+	raw       []byte // the current block
+	rows      int32  // number of rows in it
+	first     string // the key of its first row
+	last      []byte // the key written last
 	index     []byte
 	ref       runRef
 }
@@ -77,7 +76,7 @@ func (w *runWriter) endBlock() error {
 	return err
 }
 
-// finish writes the block index and the footer. The reference lacks the name.
+// finish writes the block index and the footer. It returns the run's description without the name.
 func (w *runWriter) finish() (runRef, error) {
 	if err := w.endBlock(); err != nil {
 		return runRef{}, err
@@ -97,7 +96,7 @@ func (w *runWriter) finish() (runRef, error) {
 // addAll adds all rows of a sequence.
 func (w *runWriter) addAll(ctx context.Context, r sortedrun.Rows) error { return w.addUpTo(ctx, r, "") }
 
-// addUpTo adds the rows of a sequence that lie before key; all, if that is empty.
+// addUpTo adds the rows of a sequence up to key; all if key is empty.
 func (w *runWriter) addUpTo(ctx context.Context, r sortedrun.Rows, key string) error {
 	for r.Row() != nil && (key == "" || string(r.Row()) < key) {
 		if err := w.add(r.Row()); err != nil {

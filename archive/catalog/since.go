@@ -9,15 +9,15 @@ import (
 	"sheaf/archive/store"
 )
 
-// Since walks what came after sequence number since and is not gone for good, in the order
-// of sequence numbers: lines, also those that are taken down, as that may be lifted, but
-// not those that are erased or expired; and erasures. It is for who keeps what is
-// derived from all lines, and costs the runs of the versions after since. It fails with
-// ErrFuture where since is higher than any number given.
+// Since walks what came after sequence number since and is not gone for good, in the order of
+// sequence numbers: entries, also those that are taken down, because that may be lifted, but not
+// those that are erased or expired; and erasures. It is for indexes that are derived from all
+// entries, and reads the runs of the versions after since. It returns ErrFuture if since is higher
+// than any number that exists.
 func (s *Snapshot) Since(ctx context.Context, since int64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if err := s.since(ctx, since, func(c Change) bool { return yield(c, nil) }); err != nil {
-			yield(Change{}, fmt.Errorf("catalog: lines since %d: %w", since, err))
+			yield(Change{}, fmt.Errorf("catalog: entries since %d: %w", since, err))
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (s *Snapshot) since(ctx context.Context, since int64, yield func(Change) bo
 	return nil
 }
 
-// eachLasting gives the lines of a publication that are not gone for good.
+// eachLasting yields the entries of a publication that are not gone for good.
 func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Change) bool) (more bool, err error) {
 	expired := openExpiries(runs)
 	for row, err := range pass(ctx, []*run{f.run}, tableHost) {
@@ -97,7 +97,7 @@ func (f *follower) eachLasting(ctx context.Context, runs []*run, yield func(Chan
 	return true, nil
 }
 
-// eachErasure gives the erasures of a version that has only them.
+// eachErasure yields the erasures of a version that has only tombstones.
 func (f *follower) eachErasure(ctx context.Context, yield func(Change) bool) (more bool, err error) {
 	f.limit = int(f.run.Rows)
 	erased, err := f.tombstones(ctx)
@@ -112,7 +112,7 @@ func (f *follower) eachErasure(ctx context.Context, yield func(Change) bool) (mo
 	return true, nil
 }
 
-// Expired walks the expiries that the version has, in the order of their hosts.
+// Expired walks the expiries of the version, in the order of their hosts.
 func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 	return func(yield func(Expiry, error) bool) {
 		runs, err := s.live()
@@ -132,9 +132,9 @@ func (s *Snapshot) Expired(ctx context.Context) iter.Seq2[Expiry, error] {
 	}
 }
 
-// RecordDigest gives the SHA-256, hexadecimal, of the record of version n, or fails with
-// ErrNotExist. As each record holds the digest of the one before, two logs with the same
-// digest of a version are the same log up to there.
+// RecordDigest returns the SHA-256 of the record of version n, in hexadecimal, or ErrNotExist. Each
+// record holds the digest of the one before, so two logs that have the same digest for a version
+// are the same up to there.
 func RecordDigest(ctx context.Context, st store.Store, n int64) (string, error) {
 	data, err := store.ReadAll(ctx, st, versionKey(n), 0, -1)
 	if errors.Is(err, store.ErrNotExist) {

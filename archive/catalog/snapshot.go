@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Snapshot reads the catalog at one version. It may be used from many goroutines.
+// Snapshot reads the catalog at one version. It may be used concurrently.
 type Snapshot struct {
 	catalog *Catalog
 	state   *state
 	expires time.Time // zero: never
 }
 
-// Release lets go of the version. The snapshot must not be used afterwards.
+// Release releases the version. Do not use the snapshot afterwards.
 func (s *Snapshot) Release() { s.catalog.unpin(s) }
 
-// live gives the runs to read, as long as the snapshot may be read.
+// live returns the runs of the version, or ErrExpired.
 func (s *Snapshot) live() ([]*run, error) {
-	// By the wall clock too: the other one stands still while the machine sleeps.
+	// Compare wall clocks, too: the monotonic clock stops while the machine sleeps.
 	now := time.Now()
 	if !s.expires.IsZero() && (now.After(s.expires) || now.Round(0).After(s.expires.Round(0))) {
 		return nil, fmt.Errorf("catalog: version %d: %w", s.state.N, ErrExpired)
@@ -28,27 +28,28 @@ func (s *Snapshot) live() ([]*run, error) {
 	return s.state.runs, nil
 }
 
-// Version is the version's number; 0 is a catalog in which nothing is published.
+// Version returns the number of the version. In version 0 nothing is published.
 func (s *Snapshot) Version() int64 { return s.state.N }
 
-// Token is the highest that a publisher has shown so far.
+// Token returns the highest fencing token of any publisher so far.
 func (s *Snapshot) Token() int64 { return s.state.Token }
 
-// Published is when the version was appended.
+// Published returns when the version was appended.
 func (s *Snapshot) Published() time.Time { return s.state.At }
 
-// Tombstones gives what is taken down of a host, as of now and not of the version.
+// Tombstones returns the tombstones of a host that are in force now, not at the version.
 func (s *Snapshot) Tombstones(host string) []Tombstone {
 	return s.catalog.current().tombstones[Key(host)]
 }
 
-// lines walks the lines whose rows begin with prefix and lie at or behind start,
-// without those that are taken down or, in this version, expired.
+// entries walks the entries whose rows begin with prefix and are at or behind start, without those
+// that are taken down or, in this version, expired.
 func (s *Snapshot) entries(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[SegmentEntry, error] {
 	return s.entriesOf(ctx, scanFrom(ctx, runs, prefix, start))
 }
 
-// linesOf gives the lines of rows, without those that are taken down or, in this version, expired.
+// entriesOf decodes rows of entries, without those that are taken down or, in this version,
+// expired.
 func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error]) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		expired := openExpiries(s.state.runs)
@@ -76,31 +77,31 @@ func (s *Snapshot) entriesOf(ctx context.Context, rows iter.Seq2[[]byte, error])
 	}
 }
 
-// Host gives all that is published of a host, in the order of publication.
+// Host returns all entries of a host, in the order of publication.
 func (s *Snapshot) Host(ctx context.Context, host string) ([]SegmentEntry, error) {
 	runs, err := s.live()
 	if err != nil {
 		return nil, err
 	}
 	prefix := tableHost + Key(host) + " "
-	var lines []SegmentEntry
+	var entries []SegmentEntry
 	for l, err := range s.entries(ctx, runs, prefix, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("catalog: host %s: %w", host, err)
 		}
-		lines = append(lines, l)
+		entries = append(entries, l)
 	}
-	return lines, nil
+	return entries, nil
 }
 
-// HostEdition gives what one edition brought of a host.
+// HostEdition returns the entries of a host that one edition published.
 func (s *Snapshot) HostEdition(ctx context.Context, host, edition string) ([]SegmentEntry, error) {
-	lines, err := s.Host(ctx, host)
-	return slices.DeleteFunc(lines, func(l SegmentEntry) bool { return l.Edition != edition }), err
+	entries, err := s.Host(ctx, host)
+	return slices.DeleteFunc(entries, func(l SegmentEntry) bool { return l.Edition != edition }), err
 }
 
-// Hosts gives up to limit hosts whose keys begin with surtPrefix and sort behind
-// after, in the order of their keys. No limit is set by limit <= 0.
+// Hosts returns up to limit hosts whose keys begin with surtPrefix and sort behind after, in the
+// order of their keys. A limit of 0 or less means all.
 func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit int) ([]HostInfo, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -129,8 +130,8 @@ func (s *Snapshot) Hosts(ctx context.Context, surtPrefix, after string, limit in
 	return hosts, nil
 }
 
-// shown gives a host's summary without what is taken down or expired: where
-// there is such, its lines are summed up anew.
+// shown returns a host's summary without what is taken down or expired. If there is any, it sums up
+// the host's entries again.
 func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, expired *expiries) (summary, error) {
 	key := Key(sum.Host)
 	some, err := expired.of(ctx, key)
@@ -148,7 +149,7 @@ func (s *Snapshot) shown(ctx context.Context, sum summary, stones tombstones, ex
 	return anew, nil
 }
 
-// lookUp decodes the value of the one row that has a key.
+// lookUp decodes the value of the row with this key, and reports whether there is one.
 func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) {
 	runs, err := s.live()
 	if err != nil {
@@ -163,9 +164,9 @@ func (s *Snapshot) lookUp(ctx context.Context, key string, v any) (bool, error) 
 	return false, nil
 }
 
-// Entries walks all that is published of the hosts whose keys, each with a blank behind it,
-// begin with surtPrefix: host by host in the order of their keys, each host's in the order
-// of publication. It is for who reads all of it once, and holds a block of each run.
+// Entries walks the entries of the hosts whose keys, each followed by a space, begin with
+// surtPrefix: host by host in the order of their keys, and for each host in the order of
+// publication. It is for walks that read everything once, and holds one block of each run.
 func (s *Snapshot) Entries(ctx context.Context, surtPrefix string) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
 		runs, err := s.live()
@@ -175,7 +176,7 @@ func (s *Snapshot) Entries(ctx context.Context, surtPrefix string) iter.Seq2[Seg
 		}
 		for l, err := range s.entriesOf(ctx, pass(ctx, runs, tableHost+surtPrefix)) {
 			if err != nil {
-				err = fmt.Errorf("catalog: lines under %q: %w", surtPrefix, err)
+				err = fmt.Errorf("catalog: entries under %q: %w", surtPrefix, err)
 			}
 			if !yield(l, err) || err != nil {
 				return

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// summary sums up the lines that a run has of one host. Runs hold one for each
-// of their hosts, so that directories and lists of hosts need not read the lines.
-// Times are in nanoseconds since 1970, which are read faster than text; 0: none.
+// summary sums up the entries that a run has of one host. Runs have one for each of their hosts, so
+// that directories and lists of hosts need not read the entries. Times are in nanoseconds since
+// 1970, which are parsed faster than text; 0 means none.
 type summary struct {
 	Host      string `json:"host"`
-	Edition   string `json:"edition"` // of the last line
+	Edition   string `json:"edition"` // of the last entry
 	Published int64  `json:"published"`
 	First     int64  `json:"first"`
 	Last      int64  `json:"last"`
@@ -23,7 +23,7 @@ type summary struct {
 	Records   int64  `json:"records"`
 	Bytes     int64  `json:"bytes"`
 
-	seq int64 // of the last line; in the row's key
+	seq int64 // of the last entry; part of the row's key
 }
 
 func summaryOf(l SegmentEntry) summary {
@@ -33,7 +33,7 @@ func summaryOf(l SegmentEntry) summary {
 	}
 }
 
-// add takes up what was published of the same host after s.
+// add adds what was published of the same host after s.
 func (s *summary) add(later summary) {
 	editions := s.Editions + later.Editions
 	if s.Edition == later.Edition {
@@ -80,15 +80,15 @@ func summaryOfRow(row []byte) (s summary, err error) {
 	return s, err
 }
 
-// publishedOfSummary gives when the last line was published.
+// publishedOfSummary returns when the last entry was published.
 func publishedOfSummary(row []byte) (time.Time, error) {
 	var of struct{ Published int64 }
 	err := rowValue(row, &of)
 	return fromNanoseconds(of.Published), err
 }
 
-// allSummed reports whether the hosts of all runs have summaries. Runs of former
-// versions of this program have none until they are merged.
+// allSummed reports whether all runs have summaries of their hosts. Runs of earlier versions of
+// this program have none until they are merged.
 func allSummed(runs []*run) bool {
 	for _, r := range runs {
 		if !r.Summed {
@@ -98,8 +98,8 @@ func allSummed(runs []*run) bool {
 	return true
 }
 
-// eachSummary walks the hosts whose keys begin with prefix and lie at or behind
-// start, each summed up over all runs.
+// eachSummary walks the hosts whose keys begin with prefix and are at or behind start, each summed
+// up over all runs.
 func eachSummary(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[summary, error] {
 	if !allSummed(runs) {
 		return summaries(ctx, runs, tableHost, prefix, start)
@@ -107,7 +107,7 @@ func eachSummary(ctx context.Context, runs []*run, prefix, start string) iter.Se
 	return summaries(ctx, runs, tableSummary, prefix, start)
 }
 
-// summaries is eachSummary out of one table, which is that of lines or of summaries.
+// summaries is like eachSummary, from one table: that of entries or that of summaries.
 func summaries(ctx context.Context, runs []*run, table, prefix, start string) iter.Seq2[summary, error] {
 	return func(yield func(summary, error) bool) {
 		var s summary // of the host that is read
@@ -143,7 +143,7 @@ func summaryFrom(table string, row []byte) (summary, error) {
 	return summaryOf(l), err
 }
 
-// putSummaries adds the summaries of all hosts of the runs to one that is made of them.
+// putSummaries adds the summaries of all hosts of several runs to the run that is made of them.
 func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	for s, err := range eachSummary(ctx, runs, "", "") {
 		if err != nil {
@@ -156,12 +156,12 @@ func (w *runWriter) putSummaries(ctx context.Context, runs []*run) error {
 	return nil
 }
 
-// appendSummary appends what a summary takes from a line that is not published yet.
+// appendSummary appends what a summary takes from an entry that is not published yet.
 func appendSummary(dst []byte, l SegmentEntry) []byte {
 	return fmt.Appendf(dst, "%d %d %d %d %s", nanoseconds(l.First), nanoseconds(l.Last), l.Records, l.Length, l.Host)
 }
 
-// parseSummary undoes appendSummary.
+// parseSummary parses what appendSummary appended.
 func parseSummary(text string) (s summary, err error) {
 	for _, n := range []*int64{&s.First, &s.Last, &s.Records, &s.Bytes} {
 		var number string

@@ -18,8 +18,8 @@ func openTable(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return r })
 }
 
-// openPassing is openTable for who goes through all rows once: readers beside it
-// keep the blocks that they use.
+// openPassing is like openTable, for a walk through all rows. It does not displace blocks that
+// others use from the cache.
 func openPassing(runs []*run) *table {
 	return newTable(runs, func(r *run) sortedrun.Run { return passing{r} })
 }
@@ -35,7 +35,7 @@ func newTable(runs []*run, read func(*run) sortedrun.Run) *table {
 	return t
 }
 
-// seek stands on the first row at or behind key.
+// seek moves to the first row at or behind key.
 func (t *table) seek(ctx context.Context, key string) error {
 	for _, c := range t.cursors {
 		if err := c.Seek(ctx, key); err != nil {
@@ -46,8 +46,7 @@ func (t *table) seek(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// advance goes on to the first row at or behind key, which lies ahead of all
-// rows that were passed.
+// advance moves forward to the first row at or behind key. No row that was passed may lie there.
 func (t *table) advance(ctx context.Context, key string) error {
 	for _, c := range t.cursors {
 		if err := c.Advance(ctx, key); err != nil {
@@ -58,8 +57,8 @@ func (t *table) advance(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// lastUnder passes all rows that begin with prefix, and gives the last of them;
-// the table stands on one.
+// lastUnder passes all rows that begin with prefix, and returns the last of them. The table must
+// stand on one.
 func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err error) {
 	for _, c := range t.cursors {
 		var at []byte
@@ -80,27 +79,28 @@ func (t *table) lastUnder(ctx context.Context, prefix string) (last []byte, err 
 // under reports whether the table stands on a row that begins with prefix.
 func (t *table) under(prefix string) bool { return beginsWith(t.Row(), prefix) }
 
-// beginsWith is bytes.HasPrefix without making bytes of prefix.
+// beginsWith is bytes.HasPrefix without converting prefix.
 func beginsWith(row []byte, prefix string) bool {
 	return len(row) >= len(prefix) && string(row[:len(prefix)]) == prefix
 }
 
-// scan walks the rows that begin with prefix, in order. A row is good until the next step.
+// scan walks the rows that begin with prefix, in order. A row is valid until the next step.
 func scan(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
 	return scanFrom(ctx, runs, prefix, prefix)
 }
 
-// scanFrom walks the rows that begin with prefix and lie at or behind start.
+// scanFrom walks the rows that begin with prefix and are at or behind start.
 func scanFrom(ctx context.Context, runs []*run, prefix, start string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { openTable(runs).scan(ctx, prefix, max(prefix, start), yield) }
 }
 
-// pass walks all rows that begin with prefix as who needs them once.
+// pass is like scan, for a walk that needs each row once. It does not displace other blocks from
+// the cache.
 func pass(ctx context.Context, runs []*run, prefix string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) { openPassing(runs).scan(ctx, prefix, prefix, yield) }
 }
 
-// scan gives the rows that begin with prefix and lie at or behind start.
+// scan yields the rows that begin with prefix and are at or behind start.
 func (t *table) scan(ctx context.Context, prefix, start string, yield func([]byte, error) bool) {
 	if err := t.seek(ctx, start); err != nil {
 		yield(nil, err)

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// Remove takes down what the tombstones cover: what is published, and what will
-// be. When it returns nil every snapshot of this Catalog obeys, older ones too;
-// other nodes obey from their next Pin on. Tombstones that are in force already
-// are not recorded again, so Remove can be repeated.
+// Remove takes down what the tombstones cover: what is published, and what will be. When it returns
+// nil, every snapshot of this Catalog obeys, older ones too; other processes obey from their next
+// Pin. Tombstones that are in force already are not recorded again, so Remove can be repeated.
 func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRemove, TakeDown, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), head.tombstones.down), nil
@@ -21,9 +20,9 @@ func (c *Catalog) Remove(ctx context.Context, stones ...Tombstone) (Version, err
 	return v, nil
 }
 
-// Restore lifts take-downs of the same host, edition and URL prefix; it fails
-// with ErrNotExist where none is in force. Both stay in the record (see
-// Takedowns). What collection has deleted meanwhile does not come back.
+// Restore lifts the take-downs of the same host, edition and URL prefix. It returns ErrNotExist if
+// none is in force. Both remain on record; see Takedowns. Objects that collection has deleted
+// meanwhile do not come back.
 func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, error) {
 	v, err := c.record(ctx, kindRestore, Lift, stones, func(head *state) ([]Tombstone, error) {
 		for _, t := range stones {
@@ -39,7 +38,7 @@ func (c *Catalog) Restore(ctx context.Context, stones ...Tombstone) (Version, er
 	return v, nil
 }
 
-// record appends the tombstones that choose gives for the head, as one version.
+// record appends the tombstones that choose selects for the head, as one version.
 func (c *Catalog) record(ctx context.Context, k kind, act Act, stones []Tombstone, choose func(*state) ([]Tombstone, error)) (Version, error) {
 	for _, t := range stones {
 		if t.Host == "" {
@@ -92,8 +91,8 @@ func (c *Catalog) composeTombstones(ctx context.Context, k kind, head *state, st
 	}, nil
 }
 
-// Takedowns gives all that was taken down, lifted and erased, of one host or,
-// where host is empty, of all: by host, and of each in the order of the deeds.
+// Takedowns returns all take-downs, lifts and erasures of one host or, if host is empty, of all: by
+// host, and for each host in the order in which they were recorded.
 func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, error) {
 	key := ""
 	if host != "" {
@@ -113,8 +112,8 @@ func (s *Snapshot) Takedowns(ctx context.Context, host string) ([]Tombstone, err
 	return all, nil
 }
 
-// erase records that what the stones cover is deleted, as far as the take-downs
-// are still in force and it is not recorded.
+// erase records that what the tombstones cover is deleted, except for tombstones whose take-down is
+// not in force, and those that are recorded already.
 func (c *Catalog) erase(ctx context.Context, stones []Tombstone) error {
 	_, err := c.record(ctx, kindErase, Erase, stones, func(head *state) ([]Tombstone, error) {
 		return slices.DeleteFunc(slices.Clone(stones), func(t Tombstone) bool {

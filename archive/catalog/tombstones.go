@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Tombstone takes down what it covers, whenever that was or will be published.
+// Tombstone takes down what it covers, whether that was published before or will be.
 type Tombstone struct {
 	Host string `json:"host"`
-	// Edition, where set, confines it to what this edition brought of the host.
+	// Edition, if set, limits it to what this edition brought of the host.
 	Edition string `json:"edition,omitempty"`
-	// URLPrefix, where set, confines it to records whose URL begins so. The
-	// catalog knows no URLs: such a line is still returned, and who reads the
-	// segment asks Snapshot.Tombstones and leaves the records out.
+	// URLPrefix, if set, limits it to records whose URL has this prefix. The catalog knows no URLs:
+	// it still returns the entry, and the reader of the segment must leave the records out. See
+	// Snapshot.Tombstones.
 	URLPrefix string    `json:"url_prefix,omitempty"`
 	Reason    string    `json:"reason"`
 	By        string    `json:"by"`
 	At        time.Time `json:"at"` // set when recorded
 
 	Act     Act   `json:"act,omitempty"`     // what was done; set when recorded
-	Through int64 `json:"through,omitempty"` // of Erase: the last sequence number that it covers
+	Through int64 `json:"through,omitempty"` // of an erasure: the last sequence number that it covers
 }
 
 // Act is what a row of the table of tombstones did.
@@ -30,10 +30,10 @@ type Act string
 const (
 	TakeDown Act = ""      // took down, until a Lift
 	Lift     Act = "lift"  // ended the take-downs of the same host, edition and URL prefix
-	Erase    Act = "erase" // said that what was taken down is deleted: it stays down, whatever is lifted
+	Erase    Act = "erase" // recorded that what was taken down is deleted; a Lift does not end it
 )
 
-// covers reports whether nothing of the line may be shown.
+// covers reports whether nothing of the entry may be shown.
 func (t Tombstone) covers(l SegmentEntry) bool {
 	return t.Host == l.Host && t.URLPrefix == "" && (t.Edition == "" || t.Edition == l.Edition) &&
 		(t.Act != Erase || l.Seq <= t.Through)
@@ -51,12 +51,12 @@ func (s tombstones) cover(l SegmentEntry) bool {
 	return slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.covers(l) })
 }
 
-// down reports whether a take-down of the same is in force.
+// down reports whether a take-down of the same host, edition and URL prefix is in force.
 func (s tombstones) down(t Tombstone) bool {
 	return slices.ContainsFunc(s[Key(t.Host)], func(o Tombstone) bool { return o.Act == TakeDown && o.same(t) })
 }
 
-// apply takes up the next row of the table.
+// apply applies the next row of the table.
 func (s tombstones) apply(t Tombstone) {
 	key := Key(t.Host)
 	switch t.Act {
@@ -73,14 +73,14 @@ func (s tombstones) apply(t Tombstone) {
 	}
 }
 
-// erased reports whether all the lines are recorded as deleted.
-func (s tombstones) erased(lines []SegmentEntry) bool {
-	return !slices.ContainsFunc(lines, func(l SegmentEntry) bool {
+// erased reports whether all the entries are recorded as deleted.
+func (s tombstones) erased(entries []SegmentEntry) bool {
+	return !slices.ContainsFunc(entries, func(l SegmentEntry) bool {
 		return !slices.ContainsFunc(s[l.SURT], func(t Tombstone) bool { return t.Act == Erase && t.covers(l) })
 	})
 }
 
-// readTombstones reads those in force out of the runs of a version.
+// readTombstones reads the tombstones of a version that are in force.
 func readTombstones(ctx context.Context, runs []*run) (tombstones, error) {
 	s := make(tombstones)
 	for t, err := range eachTombstone(ctx, runs, "") {
@@ -92,8 +92,8 @@ func readTombstones(ctx context.Context, runs []*run) (tombstones, error) {
 	return s, nil
 }
 
-// eachTombstone walks the table, host by host, in the order in which they were
-// recorded; of one host alone where key is not empty.
+// eachTombstone walks the table of tombstones, host by host, and for each host in the order in
+// which they were recorded. If key is not empty, it walks only that host's.
 func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombstone, error] {
 	with := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.Tombstones == 0 })
 	prefix := tableTombstone
@@ -113,8 +113,8 @@ func eachTombstone(ctx context.Context, runs []*run, key string) iter.Seq2[Tombs
 	}
 }
 
-// anyDown reports whether a take-down of anything of the host is in force. Such
-// a host loses no lines: what is shown of it may change with the take-down's end.
+// anyDown reports whether a take-down of anything of the host is in force. Nothing of such a host
+// expires, because a lift may change what is shown of it.
 func (s tombstones) anyDown(key string) bool {
 	return slices.ContainsFunc(s[key], func(t Tombstone) bool { return t.Act == TakeDown })
 }

@@ -6,15 +6,15 @@ import (
 	"sheaf/archive"
 )
 
-// Key gives the key that a host is sorted by: its path in the tree of reversed
-// names with commas for slashes, such as "jp,ac,waseda,www". A comma sorts below
-// every other byte of a key, so the hosts below a name lie together, right behind
-// the name itself, and a directory of the tree is a few seeks.
+// Key returns the key by which a host is sorted: its path in the tree of reversed names with commas
+// instead of slashes, such as "jp,ac,waseda,www". A comma sorts before every other byte of a key,
+// so the hosts below a name follow directly on the name, and reading a directory of the tree takes
+// few seeks.
 func Key(host string) string {
 	return strings.ReplaceAll(archive.HostPath(host), "/", ",")
 }
 
-// keyOfPath gives what the keys of all hosts below a path of the tree begin with.
+// keyOfPath returns the prefix of the keys of all hosts below a path of the tree.
 func keyOfPath(path string) string {
 	path = strings.Trim(path, "/")
 	if path == "" {
@@ -23,5 +23,6 @@ func keyOfPath(path string) string {
 	return strings.ReplaceAll(path, "/", ",") + ","
 }
 
-// afterSubtree is the least text that sorts behind all that begins with a key and a comma.
+// afterSubtree returns the least text that sorts behind every text that begins with the key and a
+// comma.
 func afterSubtree(key string) string { return key + "-" }

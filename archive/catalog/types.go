@@ -10,23 +10,23 @@ import (
 var (
 	// ErrNotExist says that the edition or version asked for is not published.
 	ErrNotExist = errors.New("not in the catalog")
-	// ErrBatchConflict says that a batch of this ID but of another digest is published.
+	// ErrBatchConflict says that a batch with this ID and another digest is published.
 	ErrBatchConflict = errors.New("batch ID was published with another digest")
-	// ErrFenced says that a publisher with a higher token has published: this
-	// one's lease is over, and it must not go on.
+	// ErrFenced says that a publisher with a higher token has published: the lease of this one is
+	// over, and it must not go on.
 	ErrFenced = errors.New("fenced by a publisher with a higher token")
-	// ErrExpired says that a snapshot was held for longer than Options.PinLife:
-	// what it reads may be collected. Pin again.
+	// ErrExpired says that a snapshot was held for longer than Options.PinLife. What it reads may
+	// be deleted. Pin again.
 	ErrExpired = errors.New("snapshot was held for too long; pin again")
 	// ErrCorrupt says that stored bytes are not what the catalog wrote.
 	ErrCorrupt = errors.New("catalog is corrupt")
 )
 
-// SegmentEntry says where one segment is: one host's cells out of one batch.
+// SegmentEntry says where one segment is: the records of one host from one batch.
 type SegmentEntry struct {
-	Host    string `json:"host"`           // authority without default port, lower case
+	Host    string `json:"host"`           // in lower case, without a default port
 	SURT    string `json:"surt,omitempty"` // the host's sort key (see Key); set when published
-	Edition string `json:"edition"`        // what made it public; set when published
+	Edition string `json:"edition"`        // the edition that published it; set when published
 
 	Object      string `json:"object"`       // key in the store
 	Offset      int64  `json:"offset"`       // bytes into the object
@@ -34,56 +34,56 @@ type SegmentEntry struct {
 	IndexOffset int64  `json:"index_offset"` // bytes from the segment's start
 	IndexLength int64  `json:"index_length"`
 
-	First    time.Time `json:"first"` // crawl span
+	First    time.Time `json:"first"` // times of the first and last record
 	Last     time.Time `json:"last"`
 	Records  int64     `json:"records"`
 	Revisits int64     `json:"revisits"`
 	Files    int64     `json:"files"`
 
-	SHA256 string          `json:"sha256"` // of the Length bytes at Offset
+	SHA256 string          `json:"sha256"` // of the segment
 	Views  map[string]View `json:"views,omitempty"`
 
 	Batch       string    `json:"batch"`
 	BatchSHA256 string    `json:"batch_sha256"`
 	Robot       string    `json:"robot"`
-	Seq         int64     `json:"seq,omitempty"` // place in the order of publication, unique; set when published
+	Seq         int64     `json:"seq,omitempty"` // unique, ascending in the order of publication; set when published
 	Published   time.Time `json:"published"`     // set when published
 }
 
-// View describes one form in which a segment is offered.
+// View describes one form in which a segment is served.
 type View struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	ETag   string `json:"etag"`
-	Offset int64  `json:"offset,omitempty"` // where it begins in an object of its own kind; 0 for those of the segment
+	Offset int64  `json:"offset,omitempty"` // where it begins, if it is in another object than the segment
 }
 
-// Batch names what a robot sent: its ID, and the digest of its bytes.
+// Batch names a batch: its ID and the digest of its bytes.
 type Batch struct {
 	ID     string `json:"id"`
 	SHA256 string `json:"sha256"`
-	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey; empty in what was
-	// published before it was kept, and of batches without one.
+	// Manifest is the SHA-256 of the signed manifest, the object wire.ManifestKey. It is empty for
+	// batches without a manifest, and for those that were published before manifests were kept.
 	Manifest string `json:"manifest,omitempty"`
 }
 
-// Publication is what one publish makes public.
+// Publication is what one publication publishes.
 type Publication struct {
-	// Day names the edition, as yyyymmdd; empty means today in the catalog's zone,
-	// or the latest edition's day where that is later.
+	// Day names the edition, as yyyymmdd. If empty, it is today in the catalog's zone, or the
+	// latest edition's day if that is later.
 	Day string
-	// Batches are what the lines come from. Publishing a batch again does nothing.
+	// Batches are the batches that the entries are from. Publishing a batch again does nothing.
 	Batches []Batch
 	// Entries are the segments of the batches, in any order. They are read once.
 	Entries iter.Seq2[SegmentEntry, error]
-	// Token is the publisher's fencing token; zero asks for no fencing.
+	// Token is the publisher's fencing token; 0 means no fencing.
 	Token int64
 }
 
-// Entries gives a Publication's entries from a slice.
-func Entries(lines ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
+// Entries returns a slice as a Publication's entries.
+func Entries(entries ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
 	return func(yield func(SegmentEntry, error) bool) {
-		for _, l := range lines {
+		for _, l := range entries {
 			if !yield(l, nil) {
 				return
 			}
@@ -91,14 +91,14 @@ func Entries(lines ...SegmentEntry) iter.Seq2[SegmentEntry, error] {
 	}
 }
 
-// Version is one entry of the catalog's log.
+// Version is one version of the catalog's log.
 type Version struct {
 	N         int64     `json:"version"`
-	Edition   string    `json:"edition,omitempty"` // empty where the version published nothing
+	Edition   string    `json:"edition,omitempty"` // empty if the version published nothing
 	Published time.Time `json:"published"`
 }
 
-// Edition describes what one publish made public.
+// Edition describes what one publication published.
 type Edition struct {
 	Name      string    `json:"edition"`
 	Version   int64     `json:"version"`
@@ -117,7 +117,7 @@ type HostInfo struct {
 	Segments  int
 	Records   int64
 	Bytes     int64
-	First     time.Time // of the crawl spans
+	First     time.Time // of the records
 	Last      time.Time
 	Latest    string    // edition
 	Published time.Time // of the latest edition
@@ -126,7 +126,7 @@ type HostInfo struct {
 // Child is one entry of a directory in the tree of reversed host names.
 type Child struct {
 	Name     string
-	Leaf     bool      // the path that ends in Name is a host's
-	Inner    bool      // there are hosts below it
-	Modified time.Time // a host's latest publication; of an inner entry alone, the snapshot's
+	Leaf     bool      // the path to Name is a host
+	Inner    bool      // hosts are below the path
+	Modified time.Time // of a host, its latest publication; otherwise the snapshot's publication
 }

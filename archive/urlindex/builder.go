@@ -19,7 +19,7 @@ type Options struct {
 	TempDir    string           // for sorting and for new runs; the system's if empty
 	SortMemory int              // bytes of rows that are sorted in memory before they are spilled; 64 MiB if zero
 	Fanout     int              // number of runs of one level that are merged; 8 if zero
-	RunRows    int64            // records after which a run of new lines ends, which limits the spilled bytes; 8,000,000 if zero
+	RunRows    int64            // records after which a run of new entries ends, which limits the spilled bytes; 8,000,000 if zero
 	Now        func() time.Time // time.Now if nil
 	Log        *slog.Logger     // nil: slog.Default()
 
@@ -61,7 +61,7 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	return &Builder{opt: opt, catalog: c, store: st, states: states{store.Log{Store: st, Key: stateKey}, opt.Now, opt.Boundary}}
 }
 
-// Update brings the index up to date with the catalog: it adds new lines, rewrites runs with erased
+// Update brings the index up to date with the catalog: it adds new entries, rewrites runs with erased
 // records, and merges. It may be interrupted at any point and repeated. If the index is damaged, or
 // of another catalog, Update discards it and builds it again.
 func (b *Builder) Update(ctx context.Context) error {
@@ -169,7 +169,7 @@ func (b *Builder) step(ctx context.Context) (more bool, err error) {
 	}
 	defer snap.Release()
 	if e.Through > snap.Last() {
-		return false, fmt.Errorf("state %d covers line %d, the catalog ends at %d: %w", e.N, e.Through, snap.Last(), ErrOther)
+		return false, fmt.Errorf("state %d covers entry %d, the catalog ends at %d: %w", e.N, e.Through, snap.Last(), ErrOther)
 	}
 	full := sortedrun.FullLevel(e.Runs, b.opt.Fanout, func(r runRef) int { return r.Level })
 	if e.Through == snap.Last() && e.Swept == e.Through && full == nil {

@@ -17,9 +17,9 @@ import (
 // Check checks the index in the store: that the log has no gaps and its chain of digests is intact,
 // that the index is of the catalog beside it, and that the objects of the live runs are whole:
 // their digests, every block's place, checksum and order, and the lists of blocks. A deep check
-// also compares each line's rows with its segment's index; it holds some 100 bytes for each line.
+// also compares each entry's rows with its segment's index; it holds some 100 bytes for each entry.
 func (a *Index) Check(ctx context.Context, deep bool, need func(key string, size int64) error, problem func(where, detail string)) error {
-	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]lineSum)}
+	c := &check{store: a.store, tempDir: a.tempDir, deep: deep, need: need, problem: problem, sums: make(map[int64]rowSum)}
 	if err := c.log(ctx); err != nil {
 		return fmt.Errorf("URL index: %w", err)
 	}
@@ -34,22 +34,22 @@ type check struct {
 	need    func(key string, size int64) error
 	problem func(where, detail string)
 
-	sums map[int64]lineSum // by line: sum of the indexed rows; only in a deep check
+	sums map[int64]rowSum // by entry: sum of the indexed rows; only in a deep check
 }
 
-// lineSum is a checksum over rows that does not depend on their order.
-type lineSum struct {
+// rowSum is a checksum over rows that does not depend on their order.
+type rowSum struct {
 	rows int64
 	sum  uint64
 }
 
 // add adds a row n times. It ignores the row's place in the edition's file, which may have changed
 // since.
-func (s lineSum) add(r Row, n int64) lineSum {
+func (s rowSum) add(r Row, n int64) rowSum {
 	r.Filename, r.FileOffset = warcSuffix, 0
 	h := fnv.New64a()
 	_, _ = h.Write(appendRow(nil, &r)) // never fails
-	return lineSum{s.rows + n, s.sum + uint64(n)*h.Sum64()}
+	return rowSum{s.rows + n, s.sum + uint64(n)*h.Sum64()}
 }
 
 // failed reports a problem, unless the context has ended.
@@ -188,7 +188,7 @@ func (c *check) digest(ctx context.Context, key string, f file) error {
 	return err
 }
 
-// compare compares the rows of each line with its segment's own index.
+// compare compares the rows of each entry with its segment's own index.
 func (c *check) compare(ctx context.Context, s *state) error {
 	cat, err := catalog.Open(ctx, c.store, catalog.Options{TempDir: c.tempDir})
 	if err != nil {
@@ -219,20 +219,20 @@ func (c *check) compare(ctx context.Context, s *state) error {
 			delete(c.sums, l.Seq) // the segment is damaged; fsck reports that by itself
 			continue
 		}
-		c.compareLine(*l, pieces, gone)
+		c.compareEntry(*l, pieces, gone)
 		delete(c.sums, l.Seq)
 	}
 	for seq, have := range c.sums {
 		if !s.covers(seq) || s.Swept == snap.Last() && !gone.isExpired(seq) {
-			c.problem(KeyPrefix, fmt.Sprintf("line %d: has %d rows, and should have none", seq, have.rows))
+			c.problem(KeyPrefix, fmt.Sprintf("entry %d: has %d rows, and should have none", seq, have.rows))
 		}
 	}
 	return ctx.Err()
 }
 
-// compareLine compares the rows that a line should have with those in the index.
-func (c *check) compareLine(l catalog.SegmentEntry, pieces [][]byte, gone *withdrawn) {
-	have, sum := c.sums[l.Seq], lineSum{}
+// compareEntry compares the rows that an entry should have with those in the index.
+func (c *check) compareEntry(l catalog.SegmentEntry, pieces [][]byte, gone *withdrawn) {
+	have, sum := c.sums[l.Seq], rowSum{}
 	for _, piece := range pieces {
 		for line := range strings.Lines(string(piece)) {
 			withdrawn, err := gone.has([]byte(line))
@@ -247,6 +247,6 @@ func (c *check) compareLine(l catalog.SegmentEntry, pieces [][]byte, gone *withd
 		}
 	}
 	if have != sum {
-		c.problem(KeyPrefix, fmt.Sprintf("line %d, of %s in %s: has %d rows (sum %016x), the segment %d (sum %016x)", l.Seq, l.Host, l.Object, have.rows, have.sum, sum.rows, sum.sum))
+		c.problem(KeyPrefix, fmt.Sprintf("entry %d, of %s in %s: has %d rows (sum %016x), the segment %d (sum %016x)", l.Seq, l.Host, l.Object, have.rows, have.sum, sum.rows, sum.sum))
 	}
 }

@@ -22,7 +22,7 @@ import (
 // take about ten times as much.
 const indexMemory = 4 << 20
 
-// maxHoles limits the lines that an index may lack. More mean that the store has a problem.
+// maxHoles limits the entries that an index may lack. More mean that the store has a problem.
 const maxHoles = 1000
 
 // newRows collects the rows of entries of the catalog that the index does not have yet.
@@ -39,14 +39,14 @@ type newRows struct {
 	holes  []int64
 }
 
-// collect reads the indexes of new lines. Lines of one host and edition are read one after another.
+// collect reads the indexes of new entries. Entries of one host and edition are read one after another.
 // It returns the last sequence number that it has covered, and the erasures up to there.
 func (c *newRows) collect(ctx context.Context) (through int64, erased []catalog.Tombstone, err error) {
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
-	dispatch := func(lines []catalog.SegmentEntry, first int64) {
-		if len(lines) > 0 {
-			load.Go(func() error { return c.read(loadCtx, lines, first) })
+	dispatch := func(entries []catalog.SegmentEntry, first int64) {
+		if len(entries) > 0 {
+			load.Go(func() error { return c.read(loadCtx, entries, first) })
 		}
 	}
 	through, erased, err = c.walk(loadCtx, dispatch)
@@ -57,13 +57,13 @@ func (c *newRows) collect(ctx context.Context) (through int64, erased []catalog.
 		return 0, nil, err
 	}
 	if slices.Sort(c.holes); len(c.holes) > maxHoles {
-		return 0, nil, fmt.Errorf("the indexes of %d segments cannot be read, the first of line %d; check the store", len(c.holes), c.holes[0])
+		return 0, nil, fmt.Errorf("the indexes of %d segments cannot be read, the first of entry %d; check the store", len(c.holes), c.holes[0])
 	}
 	return through, erased, nil
 }
 
-// walk goes through the changes of the catalog and dispatches lines.
-func (c *newRows) walk(ctx context.Context, dispatch func(lines []catalog.SegmentEntry, first int64)) (through int64, erased []catalog.Tombstone, err error) {
+// walk goes through the changes of the catalog and dispatches entries.
+func (c *newRows) walk(ctx context.Context, dispatch func(entries []catalog.SegmentEntry, first int64)) (through int64, erased []catalog.Tombstone, err error) {
 	if c.prev.Through < c.snap.Last() {
 		if err := c.retry(ctx, dispatch); err != nil {
 			return 0, nil, err
@@ -81,34 +81,34 @@ func (c *newRows) walk(ctx context.Context, dispatch func(lines []catalog.Segmen
 			}
 			continue
 		}
-		l := *change.Entry
-		if l.Seq <= c.prev.Through {
+		e := *change.Entry
+		if e.Seq <= c.prev.Through {
 			continue
 		}
-		if len(group) > 0 && (group[0].Host != l.Host || group[0].Edition != l.Edition) {
+		if len(group) > 0 && (group[0].Host != e.Host || group[0].Edition != e.Edition) {
 			dispatch(group, archive.WARCStart())
 			if records >= c.limit {
 				return group[len(group)-1].Seq, erased, ctx.Err()
 			}
 			group = nil
 		}
-		group = append(group, l)
-		records += l.Records
+		group = append(group, e)
+		records += e.Records
 	}
 	dispatch(group, archive.WARCStart())
 	return c.snap.Last(), erased, ctx.Err()
 }
 
-// retry dispatches the lines whose index could not be read before, if they still exist.
-func (c *newRows) retry(ctx context.Context, dispatch func(lines []catalog.SegmentEntry, first int64)) error {
+// retry dispatches the entries whose index could not be read before, if they still exist.
+func (c *newRows) retry(ctx context.Context, dispatch func(entries []catalog.SegmentEntry, first int64)) error {
 	for _, seq := range c.prev.Holes {
 		for change, err := range c.snap.Since(ctx, seq-1) {
 			if err != nil {
 				return err
 			}
-			if l := change.Entry; l != nil && l.Seq == seq {
+			if e := change.Entry; e != nil && e.Seq == seq {
 				first := archive.WARCStart()
-				beside, err := c.snap.HostEdition(ctx, l.Host, l.Edition)
+				beside, err := c.snap.HostEdition(ctx, e.Host, e.Edition)
 				if err != nil {
 					return err
 				}
@@ -117,7 +117,7 @@ func (c *newRows) retry(ctx context.Context, dispatch func(lines []catalog.Segme
 						first += recordBytes(o)
 					}
 				}
-				dispatch([]catalog.SegmentEntry{*l}, first)
+				dispatch([]catalog.SegmentEntry{*e}, first)
 			}
 			break
 		}
@@ -125,30 +125,30 @@ func (c *newRows) retry(ctx context.Context, dispatch func(lines []catalog.Segme
 	return nil
 }
 
-// recordBytes returns the size of a line's records in the WARC view, or 0 if the line does not say.
-func recordBytes(l catalog.SegmentEntry) int64 {
-	if v, ok := l.Views[string(archive.WARC)]; ok {
+// recordBytes returns the size of an entry's records in the WARC view, or 0 if the entry does not say.
+func recordBytes(e catalog.SegmentEntry) int64 {
+	if v, ok := e.Views[string(archive.WARC)]; ok {
 		return v.Size - archive.WARCStart()
 	}
 	return 0
 }
 
-// read adds the rows of some lines of one host and edition. first is the offset of the first record
+// read adds the rows of some entries of one host and edition. first is the offset of the first record
 // in the edition's file.
-func (c *newRows) read(ctx context.Context, lines []catalog.SegmentEntry, first int64) error {
-	for _, l := range lines {
-		n, err := c.readLine(ctx, l, first)
+func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, first int64) error {
+	for _, e := range entries {
+		n, err := c.readEntry(ctx, e, first)
 		switch {
 		case err == nil:
 			first += n
 		case !unreadable(err):
-			return fmt.Errorf("index of the segment of %s in %s, line %d: %w", l.Host, l.Object, l.Seq, err)
+			return fmt.Errorf("index of the segment of %s in %s, entry %d: %w", e.Host, e.Object, e.Seq, err)
 		default:
-			c.log.Warn("URL index: a segment's index cannot be read; the line is left to readers", "host", l.Host, "object", l.Object, "line", l.Seq, "err", err)
+			c.log.Warn("URL index: a segment's index cannot be read; the entry is left to readers", "host", e.Host, "object", e.Object, "entry", e.Seq, "err", err)
 			c.mu.Lock()
-			c.holes = append(c.holes, l.Seq)
+			c.holes = append(c.holes, e.Seq)
 			c.mu.Unlock()
-			first += recordBytes(l)
+			first += recordBytes(e)
 		}
 	}
 	return nil
@@ -163,14 +163,14 @@ func unreadable(err error) bool {
 	return errors.Is(err, store.ErrNotExist) || errors.Is(err, store.ErrRange) || errors.Is(err, errKey)
 }
 
-// readLine adds the rows of a line, and returns the size of its records in the WARC view.
-func (c *newRows) readLine(ctx context.Context, l catalog.SegmentEntry, first int64) (int64, error) {
-	weight := min(max(l.IndexLength, 1), indexMemory)
+// readEntry adds the rows of an entry, and returns the size of its records in the WARC view.
+func (c *newRows) readEntry(ctx context.Context, e catalog.SegmentEntry, first int64) (int64, error) {
+	weight := min(max(e.IndexLength, 1), indexMemory)
 	if err := c.memory.Acquire(ctx, weight); err != nil {
 		return 0, err
 	}
 	defer c.memory.Release(weight)
-	rows, n, err := rowsOf(ctx, c.store, l, first)
+	rows, n, err := rowsOf(ctx, c.store, e, first)
 	if err != nil {
 		return 0, err
 	}
@@ -187,16 +187,16 @@ func (c *newRows) readLine(ctx context.Context, l catalog.SegmentEntry, first in
 // errKey says that a row cannot have this URL key.
 var errKey = errors.New("is no URL key")
 
-// rowsOf returns a line's rows, in pieces of whole lines, and the size of its records.
-func rowsOf(ctx context.Context, st store.Store, l catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
-	index, err := readIndex(ctx, st, l)
+// rowsOf returns an entry's rows, in pieces of whole lines, and the size of its records.
+func rowsOf(ctx context.Context, st store.Store, e catalog.SegmentEntry, first int64) (pieces [][]byte, n int64, err error) {
+	index, err := readIndex(ctx, st, e)
 	if err != nil {
 		return nil, 0, err
 	}
-	place := archive.HostPath(l.Host) + "/" + l.Edition + warcSuffix
+	place := archive.HostPath(e.Host) + "/" + e.Edition + warcSuffix
 	var piece []byte
 	for i := range index.Cells {
-		r := Row{Cell: index.Cells[i], Seq: l.Seq, Before: n, Filename: place, FileOffset: first + n}
+		r := Row{Cell: index.Cells[i], Seq: e.Seq, Before: n, Filename: place, FileOffset: first + n}
 		for _, b := range []byte(r.URLKey) {
 			if b <= ' ' || b > '~' {
 				return nil, 0, fmt.Errorf("%.100q %w", r.URLKey, errKey)
@@ -212,10 +212,10 @@ func rowsOf(ctx context.Context, st store.Store, l catalog.SegmentEntry, first i
 }
 
 // readIndex reads a segment's index.
-func readIndex(ctx context.Context, st store.Store, l catalog.SegmentEntry) (*archive.Index, error) {
-	src := store.Source(st, l.Object, l.Offset)
-	if l.IndexLength > 0 {
-		return archive.ReadIndexAt(ctx, src, l.IndexOffset, l.IndexLength)
+func readIndex(ctx context.Context, st store.Store, e catalog.SegmentEntry) (*archive.Index, error) {
+	src := store.Source(st, e.Object, e.Offset)
+	if e.IndexLength > 0 {
+		return archive.ReadIndexAt(ctx, src, e.IndexOffset, e.IndexLength)
 	}
-	return archive.ReadIndex(ctx, src, l.Length)
+	return archive.ReadIndex(ctx, src, e.Length)
 }

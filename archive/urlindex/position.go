@@ -12,7 +12,7 @@ import (
 type Position struct {
 	Key    string // URL key
 	Time   time.Time
-	Seq    int64 // sequence number of the catalog's line
+	Seq    int64 // sequence number of the catalog's entry
 	Offset int64 // of the record's cell in its segment
 }
 

@@ -14,7 +14,7 @@ import (
 // Row is one record, with everything needed to open it without its segment's index.
 type Row struct {
 	archive.Cell // as in the segment's index
-	// Seq is the sequence number of the catalog's line that names the segment.
+	// Seq is the sequence number of the catalog's entry that names the segment.
 	Seq int64
 	// Before is the size of the records before this one in the segment's WARC view, in bytes.
 	Before int64
@@ -205,7 +205,7 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 	case r.HeadLen == 0 || j.Length != strconv.FormatInt(r.WARCLength(), 10):
 		return nil, fmt.Errorf("length %q is not that of its cell, %d", j.Length, r.WARCLength())
 	case r.Seq <= 0 || r.Before < 0 || r.FileOffset < archive.WARCStart()+r.Before:
-		return nil, fmt.Errorf("line %d, %d bytes before it, offset %d", r.Seq, r.Before, r.FileOffset)
+		return nil, fmt.Errorf("entry %d, %d bytes before it, offset %d", r.Seq, r.Before, r.FileOffset)
 	case !strings.HasSuffix(r.Filename, warcSuffix):
 		return nil, fmt.Errorf("file name %q does not end in %s", r.Filename, warcSuffix)
 	}

@@ -32,7 +32,7 @@ type state struct {
 	Prev   string    `json:"prev"` // SHA-256 of the entry before; empty in the first
 	At     time.Time `json:"at"`
 	Kind   kind      `json:"kind"`
-	// Through: every line of the catalog up to this sequence number is in the runs, except lines
+	// Through: every entry of the catalog up to this sequence number is in the runs, except entries
 	// that are erased or expired, and Holes.
 	Through int64 `json:"through"`
 	// Swept: no run has rows of records that were erased up to this sequence number.
@@ -41,7 +41,7 @@ type state struct {
 	// its record. They are 0 and empty in a state that covers nothing.
 	Version int64  `json:"version"`
 	Record  string `json:"record,omitempty"`
-	// Holes are lines whose segment's index could not be read.
+	// Holes are entries whose segment's index could not be read.
 	Holes []int64  `json:"holes,omitempty"`
 	Runs  []runRef `json:"runs"`
 }
@@ -50,7 +50,7 @@ type state struct {
 type kind string
 
 const (
-	kindBuild kind = "build" // added new lines
+	kindBuild kind = "build" // added new entries
 	kindMerge kind = "merge" // merged several runs into one
 	kindSweep kind = "sweep" // rewrote runs without erased records
 	kindReset kind = "reset" // discarded the index
@@ -64,7 +64,7 @@ type entry struct {
 	digest string
 }
 
-// covers reports whether the rows of a line are in the runs.
+// covers reports whether the rows of an entry are in the runs.
 func (s *state) covers(seq int64) bool {
 	if seq > s.Through {
 		return false

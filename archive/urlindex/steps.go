@@ -39,7 +39,7 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	return err
 }
 
-// follow adds what is new in the catalog. New lines, up to a limit, become a run; runs with erased
+// follow adds what is new in the catalog. New entries, up to a limit, become a run; runs with erased
 // records are rewritten. Each of the two is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &newRows{

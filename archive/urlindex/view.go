@@ -18,12 +18,12 @@ type View struct {
 	runs  []*run
 }
 
-// Through returns the sequence number up to which all lines of the catalog are covered, except for
+// Through returns the sequence number up to which all entries of the catalog are covered, except for
 // a few: see Covers.
 func (v *View) Through() int64 { return v.state.Through }
 
-// Covers reports whether the records of the line with this sequence number are in the index. The
-// rows of erased or expired lines may be missing all the same.
+// Covers reports whether the records of the entry with this sequence number are in the index. The
+// rows of erased or expired entries may be missing all the same.
 func (v *View) Covers(seq int64) bool { return v.state.covers(seq) }
 
 // State returns the number of the view's state; 0 covers nothing.

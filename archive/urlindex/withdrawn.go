@@ -11,7 +11,7 @@ import (
 	"sheaf/archive/catalog"
 )
 
-// withdrawn reports which rows are gone for good: their line has expired, or they are erased. A
+// withdrawn reports which rows are gone for good: their entry has expired, or they are erased. A
 // take-down alone does not count, because it may be lifted.
 type withdrawn struct {
 	expired []uint64                       // one bit for each sequence number
@@ -29,7 +29,7 @@ func loadWithdrawn(ctx context.Context, snap *catalog.Snapshot) (*withdrawn, err
 			w.expired = make([]uint64, snap.Last()/64+1)
 		}
 		if e.Entry < 0 || e.Entry > snap.Last() {
-			return nil, fmt.Errorf("expiry of line %d, the last is %d", e.Entry, snap.Last())
+			return nil, fmt.Errorf("expiry of entry %d, the last is %d", e.Entry, snap.Last())
 		}
 		w.expired[e.Entry/64] |= 1 << (e.Entry % 64)
 	}
@@ -81,7 +81,7 @@ func (w *withdrawn) has(line []byte) (bool, error) {
 	return covered(r, stones), nil
 }
 
-// isExpired reports whether a line has expired.
+// isExpired reports whether an entry has expired.
 func (w *withdrawn) isExpired(seq int64) bool {
 	return seq/64 < int64(len(w.expired)) && w.expired[seq/64]>>(seq%64)&1 == 1
 }
@@ -97,7 +97,7 @@ func covered(r *Row, stones []catalog.Tombstone) bool {
 	return false
 }
 
-// seqOf returns the line's sequence number without parsing the rest.
+// seqOf returns the sequence number in a line without parsing the rest.
 func seqOf(line []byte) (int64, error) {
 	const name = `,"seq":`
 	if i := bytes.LastIndex(line, []byte(name)); i >= 0 {
