@@ -11,14 +11,15 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
-func captures(t *testing.T, s *servetest.Site, a *account.Account, url string) []*serve.Capture {
+func captures(t *testing.T, s *servetest.Site, a *account.Account, url string) []*records.Capture {
 	t.Helper()
-	all, err := s.Library.Captures(t.Context(), a, url)
+	all, err := s.Library.Records.Captures(t.Context(), a, url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +27,14 @@ func captures(t *testing.T, s *servetest.Site, a *account.Account, url string) [
 }
 
 // told says of each capture its URL, day, kind and what its body is.
-func told(t *testing.T, captures []*serve.Capture) string {
+func told(t *testing.T, captures []*records.Capture) string {
 	t.Helper()
 	var all []string
 	for _, c := range captures {
 		text := fmt.Sprintf("%s %d %v", c.URL, c.Time.Day(), c.Kind)
 		body, err := c.Body()
 		switch {
-		case errors.Is(err, serve.ErrNotFound):
+		case errors.Is(err, content.ErrNotFound):
 		case err != nil:
 			t.Fatal(err)
 		default:
@@ -83,12 +84,12 @@ func TestCapturesOfNumberedNames(t *testing.T) {
 	s.Publish("20261120", hosts)
 	var got []string
 	for _, c := range captures(t, s, everyone, "http://www22.example.jp/") {
-		got = append(got, c.Line.Host)
+		got = append(got, c.Segment.Host)
 	}
 	if strings.Join(got, " ") != "example.jp www.example.jp www1.example.jp www22.example.jp" {
 		t.Errorf("captures of %v", got)
 	}
-	if all := captures(t, s, everyone, "http://example.jp:81/"); len(all) != 1 || all[0].Line.Host != "www2.example.jp:81" {
+	if all := captures(t, s, everyone, "http://example.jp:81/"); len(all) != 1 || all[0].Segment.Host != "www2.example.jp:81" {
 		t.Errorf("at the other port: %d", len(all))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 )
 
@@ -84,7 +85,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	const level = "/jp/ne/blog"
 	start := time.Now()
-	for n, err := range library.List(t.Context(), everyone, level) {
+	for n, err := range library.Tree.List(t.Context(), everyone, level) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	walk = func(dir, letters string) {
 		directories++
 		entries, fans := 0, []string(nil)
-		for n, err := range library.List(t.Context(), everyone, dir) {
+		for n, err := range library.Tree.List(t.Context(), everyone, dir) {
 			if err != nil {
 				t.Fatalf("%s: %v", dir, err)
 			}
@@ -114,7 +115,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 			}
 		}
 		most = max(most, entries)
-		if library.Widest < entries && letters != "" {
+		if widest < entries && letters != "" {
 			t.Errorf("%s lists %d entries", dir, entries)
 		}
 		for _, f := range fans {
@@ -138,7 +139,7 @@ func TestWideLevelsFanOut(t *testing.T) {
 	}
 
 	for _, name := range []string{level + "/a/20261121.tar.gz", level + "/a+/a/20261121.tar.gz", level + "/a+/aa+/aa/www/20261121.warc.gz", level + "/aa+/aa/20261121.tar.gz"} {
-		if _, err := library.Stat(t.Context(), everyone, name); err != nil {
+		if _, err := library.Tree.Stat(t.Context(), everyone, name); err != nil {
 			t.Errorf("%v", err)
 		}
 	}
@@ -146,12 +147,12 @@ func TestWideLevelsFanOut(t *testing.T) {
 		level + "/+", level + "/b+/a", level + "/a+/a+", level + "/aa+/a+", level + "/a+/20261121.tar.gz", level + "/a+/a/b+", level + "/a+/MANIFEST",
 		"/jp/ne/b+/current.tar.gz", "/R+/README", "/e+/editions", "/editions/2+/20261121", level + "/zzzzzzzzzzzzzzz+", level + "/a+/b",
 	} {
-		if node, err := library.Stat(t.Context(), everyone, name); !strings.Contains(fmt.Sprint(err), serve.ErrNotFound.Error()) {
+		if node, err := library.Tree.Stat(t.Context(), everyone, name); !strings.Contains(fmt.Sprint(err), content.ErrNotFound.Error()) {
 			t.Errorf("%s: %+v, %v", name, node, err)
 		}
 	}
 	// Who may see one host of the level is led to it, and shown no fan.
-	for n, err := range library.List(t.Context(), &account.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
+	for n, err := range library.Tree.List(t.Context(), &account.Account{Name: "aa", Domains: []string{"aa.blog.ne.jp"}}, level) {
 		if err != nil || n.Name != "aa" {
 			t.Errorf("%+v, %v", n, err)
 		}
@@ -169,7 +170,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 	}
 	read := func(a *account.Account, name string) []string {
 		t.Helper()
-		f, err := library.Open(t.Context(), a, name)
+		f, err := library.Tree.Open(t.Context(), a, name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		return lines
 	}
 	var named, summed []string
-	for n, err := range library.List(t.Context(), everyone, "/editions/20261121") {
+	for n, err := range library.Tree.List(t.Context(), everyone, "/editions/20261121") {
 		if err != nil || !n.Dir {
 			t.Fatalf("%+v, %v", n, err)
 		}
@@ -199,7 +200,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		named = append(named, some...)
 		for _, line := range read(everyone, dir+"/SHA256SUMS") {
 			sum, name, _ := strings.Cut(line, "  ")
-			node, err := library.Stat(t.Context(), everyone, path.Join(dir, name))
+			node, err := library.Tree.Stat(t.Context(), everyone, path.Join(dir, name))
 			if err != nil || node.SHA256 != sum {
 				t.Fatalf("%s: %+v, %v", line, node, err)
 			}
@@ -213,7 +214,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 	if !slices.ContainsFunc(summed, func(p string) bool { return strings.HasPrefix(p, "/jp/ne/blog/x+/xn+/xn-+/xn--+/") }) {
 		t.Error("the digests' paths do not lead through the fan")
 	}
-	f, err := library.Open(t.Context(), everyone, "/editions/20261121/00001/ls-lR.gz")
+	f, err := library.Tree.Open(t.Context(), everyone, "/editions/20261121/00001/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := io.ReadAll(z)
-	node, statErr := library.Stat(t.Context(), everyone, "/jp/ac/waseda/www/20261121.tar.gz")
+	node, statErr := library.Tree.Stat(t.Context(), everyone, "/jp/ac/waseda/www/20261121.tar.gz")
 	line := fmt.Sprintf("./jp/ac/waseda/www:\ntotal 0\n-r--r--r--   1 ftp      ftp      %12d %s 20261121.tar.gz\n", node.Size, node.Modified.Format("Jan _2  2006"))
 	if err := errors.Join(err, statErr); err != nil || !strings.Contains(string(text), line) {
 		t.Errorf("%v; %.300s", err, text)
@@ -241,7 +242,7 @@ func TestLargeEditionsAreSharded(t *testing.T) {
 		t.Errorf("a scope's hosts: %q", got)
 	}
 	for _, name := range []string{"00000", "00099", "1", "00001/README", "00001/HOSTS/x", "000001/HOSTS"} {
-		if node, err := library.Stat(t.Context(), everyone, "/editions/20261121/"+name); err == nil {
+		if node, err := library.Tree.Stat(t.Context(), everyone, "/editions/20261121/"+name); err == nil {
 			t.Errorf("%s: %+v", name, node)
 		}
 	}

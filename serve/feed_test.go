@@ -20,6 +20,8 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/changes"
+	"sheaf/serve/content"
 	"sheaf/serve/feed"
 	"sheaf/serve/servetest"
 )
@@ -27,7 +29,7 @@ import (
 // copyOf is what somebody keeps of the tree who follows the feed: path to ETag.
 type copyOf struct {
 	account *account.Account
-	want    serve.Selection
+	want    changes.Selection
 	page    int
 	at      feed.Cursor
 	files   map[string]string
@@ -37,7 +39,7 @@ type copyOf struct {
 func (c *copyOf) follow(t *testing.T, l *serve.Library) {
 	t.Helper()
 	for more := true; more; {
-		page, err := l.Changes(t.Context(), c.account, c.want, c.at, c.page, 0, nil)
+		page, err := l.Changes.Wait(t.Context(), c.account, c.want, c.at, c.page, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +77,8 @@ func (c *copyOf) apply(t *testing.T, l *serve.Library, e feed.Event) {
 func editionFiles(t *testing.T, l *serve.Library, a *account.Account, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	for n, err := range l.List(t.Context(), a, dir) {
-		if errors.Is(err, serve.ErrNotFound) {
+	for n, err := range l.Tree.List(t.Context(), a, dir) {
+		if errors.Is(err, content.ErrNotFound) {
 			break
 		}
 		if err != nil {
@@ -99,7 +101,7 @@ func TestFeed(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
 	hosts := []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.waseda.ac.jp:8080", "wasedax.ac.jp", "www.keio.ac.jp", "example.jpx", "192.0.2.7", "ac.uk"}
 	academic := &account.Account{Name: "academic", Domains: []string{"waseda.ac.jp", "keio.ac.jp", "ac.uk"}}
-	selections := []serve.Selection{
+	selections := []changes.Selection{
 		{}, {Hosts: []string{"www.waseda.ac.jp", "www.keio.ac.jp"}}, {Domains: []string{"waseda.ac.jp", "ac.jp"}}, {SURT: []string{"jp,ac,wa"}, Hosts: []string{"ac.uk"}},
 	}
 	var early []*copyOf
@@ -179,7 +181,7 @@ func TestFeed(t *testing.T) {
 		if len(there) == 0 {
 			t.Errorf("%s %+v selects nothing", c.account.Name, c.want)
 		}
-		if reflect.DeepEqual(c.want, serve.Selection{}) {
+		if reflect.DeepEqual(c.want, changes.Selection{}) {
 			fromFiles := readFeedFiles(t, s.Library, c.account, 0)
 			if !reflect.DeepEqual(fromFiles, late.events) {
 				t.Errorf("%s: the files have %d events, the feed %d", c.account.Name, len(fromFiles), len(late.events))

@@ -18,6 +18,8 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 )
 
@@ -63,7 +65,7 @@ func twoDays(t *testing.T) *servetest.Site {
 func names(t *testing.T, l *serve.Library, a *account.Account, path string) []string {
 	t.Helper()
 	var out []string
-	for n, err := range l.List(t.Context(), a, path) {
+	for n, err := range l.Tree.List(t.Context(), a, path) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +79,7 @@ func names(t *testing.T, l *serve.Library, a *account.Account, path string) []st
 
 func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byte {
 	t.Helper()
-	f, err := l.Open(t.Context(), a, path)
+	f, err := l.Tree.Open(t.Context(), a, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func read(t *testing.T, l *serve.Library, a *account.Account, path string) []byt
 	return readFile(t, f)
 }
 
-func readFile(t *testing.T, f *serve.File) []byte {
+func readFile(t *testing.T, f *content.File) []byte {
 	t.Helper()
 	r, err := f.OpenRange(t.Context(), 0, f.Size)
 	if err != nil {
@@ -149,11 +151,11 @@ func TestTree(t *testing.T) {
 		"/us", "/feed/000001", "/feed/000000/000000000001-000000000010.ndjson.gz", "/feed/x", "/jp/ac/waseda/www/x", "/jp/ac/waseda/www/20261122.tar.gz", "/editions/20261122", "/editions/20261120/x",
 		"/jp/ac/20261120.tar.gz", "/jp/MANIFEST", "/LATEST/x", "/jp/AC", "/jp/ac/waseda/www/20261120.zip",
 	} {
-		if n, err := s.Library.Stat(t.Context(), everyone, path); !errors.Is(err, serve.ErrNotFound) {
+		if n, err := s.Library.Tree.Stat(t.Context(), everyone, path); !errors.Is(err, content.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", path, n, err)
 		}
 	}
-	if _, err := s.Library.Open(t.Context(), everyone, "/jp"); !errors.Is(err, serve.ErrIsDirectory) {
+	if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp"); !errors.Is(err, content.ErrIsDirectory) {
 		t.Errorf("a directory was opened: %v", err)
 	}
 }
@@ -164,12 +166,12 @@ func TestFilesAreAsListed(t *testing.T) {
 	seen := 0
 	var walk func(dir string)
 	walk = func(dir string) {
-		for n, err := range s.Library.List(t.Context(), everyone, dir) {
+		for n, err := range s.Library.Tree.List(t.Context(), everyone, dir) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			path := strings.TrimSuffix(dir, "/") + "/" + n.Name
-			if stat, err := s.Library.Stat(t.Context(), everyone, path); err != nil || stat != n {
+			if stat, err := s.Library.Tree.Stat(t.Context(), everyone, path); err != nil || stat != n {
 				t.Errorf("%s: listed as %+v, Stat says %+v, %v", path, n, stat, err)
 			}
 			if n.Dir {
@@ -225,7 +227,7 @@ func TestArchives(t *testing.T) {
 func TestSpansThatAreNone(t *testing.T) {
 	s := twoDays(t)
 	for _, base := range []string{"20261121-20261120", "20261122-20261231", "20261120-", "-20261121", "20261120-2", "20261320-20261321", "0-9"} {
-		if _, err := s.Library.Open(t.Context(), everyone, "/jp/ac/waseda/www/"+base+".tar.gz"); !errors.Is(err, serve.ErrNotFound) {
+		if _, err := s.Library.Tree.Open(t.Context(), everyone, "/jp/ac/waseda/www/"+base+".tar.gz"); !errors.Is(err, content.ErrNotFound) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
@@ -351,7 +353,7 @@ func TestScope(t *testing.T) {
 	} {
 		a := &account.Account{Name: "a", Domains: c.domains}
 		dirs := func(path string) string {
-			if _, err := s.Library.Stat(t.Context(), a, path); errors.Is(err, serve.ErrNotFound) {
+			if _, err := s.Library.Tree.Stat(t.Context(), a, path); errors.Is(err, content.ErrNotFound) {
 				return ""
 			}
 			var out []string
@@ -373,7 +375,7 @@ func TestScope(t *testing.T) {
 		}
 		var listed []string
 		for next := ""; ; {
-			some, more, err := s.Library.Hosts(t.Context(), a, "", next, 1)
+			some, more, err := s.Library.Tree.Hosts(t.Context(), a, "", next, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -390,7 +392,7 @@ func TestScope(t *testing.T) {
 	}
 	outside := &account.Account{Name: "a", Domains: []string{"keio.ac.jp"}}
 	for _, path := range []string{"/jp/ac/waseda", "/jp/ac/waseda/www/all.tar.gz", "/jp/ac/waseda/MANIFEST", "/_ip", "/jpx"} {
-		if _, err := s.Library.Open(t.Context(), outside, path); !errors.Is(err, serve.ErrNotFound) {
+		if _, err := s.Library.Tree.Open(t.Context(), outside, path); !errors.Is(err, content.ErrNotFound) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -399,7 +401,7 @@ func TestScope(t *testing.T) {
 func TestTakeDown(t *testing.T) {
 	s := twoDays(t)
 	ctx := context.Background()
-	whole, err := s.Library.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
+	whole, err := s.Library.Tree.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +412,7 @@ func TestTakeDown(t *testing.T) {
 	if want := []string{"home, first", "soon gone", "server falls ill"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	less, err := s.Library.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
+	less, err := s.Library.Tree.Stat(ctx, everyone, "/jp/ac/waseda/www/20261120.tar.gz")
 	if err != nil || less.ETag == whole.ETag || less.SHA256 != "" {
 		t.Errorf("the file without the page is %+v, %v", less, err)
 	}
@@ -421,7 +423,7 @@ func TestTakeDown(t *testing.T) {
 			t.Errorf("%s still has the page", path)
 		}
 	}
-	if _, err := s.Library.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, serve.ErrNotFound) {
+	if _, err := s.Library.Tree.Stat(ctx, everyone, "/jp/ac/keio"); !errors.Is(err, content.ErrNotFound) {
 		t.Errorf("the host is still there: %v", err)
 	}
 }
@@ -437,7 +439,7 @@ func TestTakeDownKeepsLinks(t *testing.T) {
 	s.Publish("20261120", map[string][]*archive.Record{"www.waseda.ac.jp": {page("stays"), page("goes")}})
 	s.Publish("20261121", map[string][]*archive.Record{"www.waseda.ac.jp": {page("other")}})
 	const dir = "/jp/ac/waseda/www/"
-	known, err := s.Library.Stat(t.Context(), everyone, dir+"20261121.links.gz")
+	known, err := s.Library.Tree.Stat(t.Context(), everyone, dir+"20261121.links.gz")
 	if err != nil || known.SHA256 == "" {
 		t.Fatalf("%+v, %v", known, err)
 	}
@@ -445,7 +447,7 @@ func TestTakeDownKeepsLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed []string
-	for n, err := range s.Library.List(t.Context(), everyone, dir) {
+	for n, err := range s.Library.Tree.List(t.Context(), everyone, dir) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -459,7 +461,7 @@ func TestTakeDownKeepsLinks(t *testing.T) {
 	if text := string(inflated(read(t, s.Library, everyone, dir+"20261120.links.gz"))); !strings.Contains(text, "of-stays") || strings.Contains(text, "of-goes") {
 		t.Errorf("the links that remain: %s", text)
 	}
-	if now, err := s.Library.Stat(t.Context(), everyone, dir+"20261121.links.gz"); err != nil || now != known {
+	if now, err := s.Library.Tree.Stat(t.Context(), everyone, dir+"20261121.links.gz"); err != nil || now != known {
 		t.Errorf("an edition that has nothing of what was taken down: %+v, %v, want %+v", now, err, known)
 	}
 	wantSums(t, s, dir, 6)
@@ -481,7 +483,7 @@ func wantSums(t *testing.T, s *servetest.Site, dir string, atLeast int) {
 		t.Errorf("%sSHA256SUMS names %d files, want %d at least", dir, len(sums), atLeast)
 	}
 	for line := range strings.Lines(string(read(t, s.Library, everyone, dir+"MANIFEST"))) {
-		var m serve.ManifestLine
+		var m archives.ManifestLine
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}
@@ -490,7 +492,7 @@ func wantSums(t *testing.T, s *servetest.Site, dir string, atLeast int) {
 			t.Errorf("%s%s has %d bytes; MANIFEST says %d and SHA-256 %q, SHA256SUMS %q", dir, m.Path, len(data), m.Size, m.SHA256, sums[m.Path])
 		}
 		for _, of := range m.Segments {
-			base, _, _ := serve.CutForm(m.Path)
+			base, _, _ := archives.CutForm(m.Path)
 			if files := len(pages(t, read(t, s.Library, everyone, dir+base+".tar.gz"))); of.Files > int64(files) {
 				t.Errorf("%s%s holds %d pages, MANIFEST counts %d", dir, m.Path, files, of.Files)
 			}
@@ -509,7 +511,7 @@ func inflated(data []byte) []byte {
 
 func TestPublishKeepsOpenFiles(t *testing.T) {
 	s := twoDays(t)
-	f, err := s.Library.Open(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
+	f, err := s.Library.Tree.Open(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +521,7 @@ func TestPublishKeepsOpenFiles(t *testing.T) {
 	if !bytes.Equal(readFile(t, f), before) {
 		t.Error("an open file changed")
 	}
-	now, err := s.Library.Stat(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
+	now, err := s.Library.Tree.Stat(t.Context(), everyone, "/jp/ac/waseda/www/current.tar.gz")
 	if err != nil || now.ETag == f.ETag {
 		t.Errorf("%+v, %v: the ETag is still %s", now, err, f.ETag)
 	}

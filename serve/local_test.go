@@ -16,6 +16,8 @@ import (
 	"sheaf/internal/extent"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
@@ -47,7 +49,7 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 		}
 		for _, base := range []string{"20261120", "20261120-20261121", "all", "current"} {
 			for _, form := range []string{".members.tar.gz", ".tar.gz", ".warc.gz", ".wacz"} {
-				f, err := library.Open(t.Context(), account, "/jp/ac/waseda/www/"+base+form)
+				f, err := library.Tree.Open(t.Context(), account, "/jp/ac/waseda/www/"+base+form)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,26 +66,26 @@ func TestExtentsAreWhatIsRead(t *testing.T) {
 // checkGathered does the same to what is gathered of a host's newest records.
 func checkGathered(t *testing.T, name string, library *serve.Library, account *account.Account, local bool) {
 	t.Helper()
-	gatherer, err := library.Gather(account, ".tar.gz")
+	builder, err := library.Bundles.New(account, ".tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := library.Search(t.Context(), account, serve.Search{
-		Targets: []serve.Target{{Match: serve.MatchHost, Host: "www.waseda.ac.jp"}},
+	results, err := library.Records.Search(t.Context(), account, records.Search{
+		Targets: []records.Target{{Match: records.MatchHost, Host: "www.waseda.ac.jp"}},
 		From:    time.Date(2026, 11, 20, 3, 0, 5, 0, time.UTC),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer results.Close()
-	if err := results.Each(t.Context(), func(c *serve.Capture, _ serve.Position) error { return gatherer.Add(t.Context(), c) }); err != nil {
+	if err := results.Each(t.Context(), func(c *records.Capture, _ records.Position) error { return builder.Add(t.Context(), c) }); err != nil {
 		t.Fatal(err)
 	}
-	gathering, err := gatherer.Finish(t.Context())
-	if err != nil || gathering.Records() == 0 {
-		t.Fatalf("%d records, %v", gathering.Records(), err)
+	bundle, err := builder.Finish(t.Context())
+	if err != nil || bundle.Records() == 0 {
+		t.Fatalf("%d records, %v", bundle.Records(), err)
 	}
-	f, err := library.OpenGathering(t.Context(), account, gathering, "pages.tar.gz")
+	f, err := library.Bundles.Open(t.Context(), account, bundle, "pages.tar.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func checkGathered(t *testing.T, name string, library *serve.Library, account *a
 }
 
 // checkExtents compares ranges of a file, as they are sent, with the same read.
-func checkExtents(t *testing.T, name string, f *serve.File, local bool) {
+func checkExtents(t *testing.T, name string, f *content.File, local bool) {
 	t.Helper()
 	read := func(off, n int64) []byte {
 		r, err := f.OpenRange(t.Context(), off, n)

@@ -18,13 +18,15 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 )
 
 // longOf reads an ls-lR.gz: the size of each path.
 func longOf(t *testing.T, library *serve.Library, account *account.Account, name string) map[string]int64 {
 	t.Helper()
-	f, err := library.Open(t.Context(), account, name)
+	f, err := library.Tree.Open(t.Context(), account, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +66,12 @@ func longOf(t *testing.T, library *serve.Library, account *account.Account, name
 func walked(t *testing.T, library *serve.Library, account *account.Account, dir string) map[string]int64 {
 	t.Helper()
 	files := make(map[string]int64)
-	for n, err := range library.List(t.Context(), account, dir) {
+	for n, err := range library.Tree.List(t.Context(), account, dir) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := path.Join(dir, n.Name)
-		base, _, isArchive := serve.CutForm(n.Name)
+		base, _, isArchive := archives.CutForm(n.Name)
 		switch {
 		case n.Dir && name != "/editions" && name != "/feed":
 			for sub, size := range walked(t, library, account, name) {
@@ -121,7 +123,7 @@ func TestLongListOfTheRoot(t *testing.T) {
 	check("after a take-down", everyone, 14)
 	check("some, after a take-down", some, 10)
 
-	f, err := library.Open(t.Context(), everyone, "/ls-lR.gz")
+	f, err := library.Tree.Open(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,13 +132,13 @@ func TestLongListOfTheRoot(t *testing.T) {
 	if got := readRange(t, f, 7, f.Size-9); got != whole[7:f.Size-2] {
 		t.Error("a range is not that of the whole")
 	}
-	again, err := library.Stat(t.Context(), everyone, "/ls-lR.gz")
+	again, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil || again.ETag != f.ETag || again.Size != f.Size {
 		t.Errorf("the same version gives %+v, then %+v, %v", f.Node, again, err)
 	}
 }
 
-func readRange(t *testing.T, f *serve.File, off, n int64) string {
+func readRange(t *testing.T, f *content.File, off, n int64) string {
 	t.Helper()
 	r, err := f.OpenRange(t.Context(), off, n)
 	if err != nil {
@@ -168,7 +170,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	start := time.Now()
-	node, err := library.Stat(t.Context(), everyone, "/ls-lR.gz")
+	node, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestLongListOfManyHosts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	start = time.Now()
-	if _, err := library.Stat(t.Context(), everyone, "/ls-lR.gz"); err != nil {
+	if _, err := library.Tree.Stat(t.Context(), everyone, "/ls-lR.gz"); err != nil {
 		t.Fatal(err)
 	}
 	held := int64(after.HeapAlloc) - int64(before.HeapAlloc)

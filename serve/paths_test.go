@@ -10,6 +10,7 @@ import (
 	"sheaf/archive"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 )
 
@@ -38,9 +39,9 @@ func FuzzPaths(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		n, err := library.Stat(t.Context(), account, name)
+		n, err := library.Tree.Stat(t.Context(), account, name)
 		if err != nil {
-			if !errors.Is(err, serve.ErrNotFound) {
+			if !errors.Is(err, content.ErrNotFound) {
 				t.Fatalf("%q: %v", name, err)
 			}
 			return
@@ -53,17 +54,17 @@ func FuzzPaths(f *testing.F) {
 			t.Fatalf("%q leads to %q", name, n.Name)
 		}
 		if n.Dir {
-			for below, err := range library.List(t.Context(), account, name) {
+			for below, err := range library.Tree.List(t.Context(), account, name) {
 				if err != nil {
 					t.Fatalf("%q lists %v", name, err)
 				}
-				if _, err := library.Stat(t.Context(), account, path.Join(clean, below.Name)); err != nil {
+				if _, err := library.Tree.Stat(t.Context(), account, path.Join(clean, below.Name)); err != nil {
 					t.Fatalf("%q lists %q, which is not there: %v", name, below.Name, err)
 				}
 			}
 			return
 		}
-		file, err := library.Open(t.Context(), account, name)
+		file, err := library.Tree.Open(t.Context(), account, name)
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
-	"sheaf/serve"
 	"sheaf/serve/query"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
@@ -38,7 +38,7 @@ func TestWhatRevisitsReferTo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, got := range []*serve.Capture{c.Original, alone} {
+		for _, got := range []*records.Capture{c.Original, alone} {
 			if hour := want[c.Time.Hour()]; (got == nil) != (hour == 0) || got != nil && got.Time.Hour() != hour {
 				t.Errorf("at %d: %+v, want %d", c.Time.Hour(), got, hour)
 			}
@@ -68,11 +68,11 @@ func TestManyRevisitsOfOneURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to, err := s.Library.Gather(everyone, ".warc.gz")
+	to, err := s.Library.Bundles.New(everyone, ".warc.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Gather(t.Context(), s.Library, everyone, to, ".warc.gz", query.Budget{}, func() {}); err != nil {
+	if _, err := q.Gather(t.Context(), s.Library.Records, everyone, to, ".warc.gz", query.Budget{}, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	g, err := to.Finish(t.Context())

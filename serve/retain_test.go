@@ -15,6 +15,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/serve"
+	"sheaf/serve/content"
 	"sheaf/serve/servetest"
 )
 
@@ -93,7 +94,7 @@ func shown(t *testing.T, s *servetest.Site, host string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
 	for _, name := range []string{"current.tar.gz", "current.warc.gz", "current.members.tar.gz", "current.cdxj"} {
-		f, err := s.Library.Open(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+name)
+		f, err := s.Library.Tree.Open(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +174,7 @@ func TestRetention(t *testing.T) {
 	for _, host := range hosts {
 		before[host], lines[host] = shown(t, s, host), linesOf(t, s, host)
 	}
-	whole, err := s.Library.Open(t.Context(), everyone, "/jp/daily/www/all.warc.gz")
+	whole, err := s.Library.Tree.Open(t.Context(), everyone, "/jp/daily/www/all.warc.gz")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,8 +201,8 @@ func TestRetention(t *testing.T) {
 			}
 			for i, l := range lines[host] {
 				kept := slices.ContainsFunc(left, func(o catalog.SegmentEntry) bool { return o.Seq == l.Seq })
-				_, err := s.Library.Stat(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+l.Edition+".tar.gz")
-				if kept != (err == nil) || err != nil && !errors.Is(err, serve.ErrNotFound) {
+				_, err := s.Library.Tree.Stat(t.Context(), everyone, "/"+archive.HostPath(host)+"/"+l.Edition+".tar.gz")
+				if kept != (err == nil) || err != nil && !errors.Is(err, content.ErrNotFound) {
 					t.Errorf("%s of %s: kept %t, %v", l.Edition, host, kept, err)
 				}
 				if !kept && (i == len(lines[host])-1 || l.Published.After(clock.now().Add(-10*24*time.Hour))) {

@@ -20,6 +20,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 	"sheaf/serve/servetest"
 )
 
@@ -90,22 +91,22 @@ func (s *scene) takeDown() {
 }
 
 // search makes up a search.
-func (s *scene) search() serve.Search {
+func (s *scene) search() records.Search {
 	keys := []string{"jp,example)/", "jp,example)/a", "jp,example:8080)/a/b?x=1", "jp,example:80)/z", "192.0.2.7)/z", "org,other)/a", "jp,nothing)/"}
 	hosts := []string{"example.jp", "example.jp", "example.jp:8080", "example.jp:80", "192.0.2.7", "other.org", "nothing.jp"}
 	i := s.r.IntN(len(keys))
-	t := serve.Target{Match: serve.Match(1 + s.r.IntN(5)), Host: hosts[i], Key: keys[i]}
+	t := records.Target{Match: records.Match(1 + s.r.IntN(5)), Host: hosts[i], Key: keys[i]}
 	switch t.Match {
-	case serve.MatchPrefix:
+	case records.MatchPrefix:
 		t.Key = keys[i][:strings.Index(keys[i], ")")+1+s.r.IntN(3)%2]
-	case serve.MatchHost:
+	case records.MatchHost:
 		t.Key = ""
-	case serve.MatchDomain:
-		t = serve.Target{Match: t.Match, Host: []string{"jp", "example.jp", "www.example.jp", "192.0.2.7", "org"}[s.r.IntN(5)]}
-	case serve.MatchAll:
-		t = serve.Target{Match: t.Match}
+	case records.MatchDomain:
+		t = records.Target{Match: t.Match, Host: []string{"jp", "example.jp", "www.example.jp", "192.0.2.7", "org"}[s.r.IntN(5)]}
+	case records.MatchAll:
+		t = records.Target{Match: t.Match}
 	}
-	out := serve.Search{Targets: []serve.Target{t}, Reverse: t.Match <= serve.MatchHost && s.r.IntN(2) == 0}
+	out := records.Search{Targets: []records.Target{t}, Reverse: t.Match <= records.MatchHost && s.r.IntN(2) == 0}
 	if s.r.IntN(3) == 0 {
 		out.From = time.Date(2026, 11, 1+s.r.IntN(s.day), s.r.IntN(6), 0, 0, 0, time.UTC)
 	}
@@ -116,14 +117,14 @@ func (s *scene) search() serve.Search {
 }
 
 // results tells all of a search, and where it can be gone on with.
-func results(t *testing.T, l *serve.Library, a *account.Account, search serve.Search) (lines []string, at []serve.Position) {
+func results(t *testing.T, l *serve.Library, a *account.Account, search records.Search) (lines []string, at []records.Position) {
 	t.Helper()
-	r, err := l.Search(t.Context(), a, search)
+	r, err := l.Records.Search(t.Context(), a, search)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	err = r.Each(t.Context(), func(c *serve.Capture, pos serve.Position) error {
+	err = r.Each(t.Context(), func(c *records.Capture, pos records.Position) error {
 		lines, at = append(lines, fmt.Sprintf("%v %s", pos, whole(t, c))), append(at, pos)
 		return nil
 	})
@@ -134,7 +135,7 @@ func results(t *testing.T, l *serve.Library, a *account.Account, search serve.Se
 }
 
 // whole tells all of a record that is told to anybody.
-func whole(t *testing.T, c *serve.Capture) string {
+func whole(t *testing.T, c *records.Capture) string {
 	t.Helper()
 	file, offset, err := c.Place(t.Context())
 	if err != nil {
@@ -146,9 +147,9 @@ func whole(t *testing.T, c *serve.Capture) string {
 	}
 	of := ""
 	if original != nil {
-		of = fmt.Sprint(original.Line.Seq, original.Offset)
+		of = fmt.Sprint(original.Segment.Seq, original.Offset)
 	}
-	return fmt.Sprintf("%+v %d %s %d %s", *c.Cell, c.Line.Seq, file, offset, of)
+	return fmt.Sprintf("%+v %d %s %d %s", *c.Cell, c.Segment.Seq, file, offset, of)
 }
 
 // Whether the URL index covers all, some or nothing of what is asked for, and
@@ -205,17 +206,17 @@ func TestIndexMakesNoDifference(t *testing.T) {
 }
 
 // compareCuts divides a search, and puts what is found together again.
-func (s *scene) compareCuts(a *account.Account, search serve.Search, want []string) {
+func (s *scene) compareCuts(a *account.Account, search records.Search, want []string) {
 	s.t.Helper()
 	if search.After = nil; search.Reverse {
 		return
 	}
-	r, err := s.Library.Search(s.t.Context(), a, search)
+	r, err := s.Library.Records.Search(s.t.Context(), a, search)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer r.Close()
-	cuts, total, err := r.Cuts(s.t.Context(), 0, int64(20+s.r.IntN(200)))
+	cuts, total, err := r.Split(s.t.Context(), 0, int64(20+s.r.IntN(200)))
 	if err != nil || total < int64(len(want)) {
 		s.t.Fatalf("%+v: %d records in all, and %d were found; %v", search, total, len(want), err)
 	}
@@ -240,14 +241,14 @@ func (s *scene) compareURL(a *account.Account) {
 	url := fmt.Sprintf("http://%s/%s", sceneHosts[s.r.IntN(len(sceneHosts))], []string{"a", "a/b", "nothing", "z"}[s.r.IntN(4)])
 	var told [2][]string
 	for i, l := range []*serve.Library{s.Library, s.without} {
-		all, err := l.Captures(s.t.Context(), a, url)
+		all, err := l.Records.Captures(s.t.Context(), a, url)
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		for _, c := range all {
 			told[i] = append(told[i], whole(s.t, c))
 		}
-		near, err := l.Near(s.t.Context(), a, url, 3)
+		near, err := l.Records.Suggest(s.t.Context(), a, url, 3)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func TestDamagedIndex(t *testing.T) {
 		s.publish()
 		s.Index()
 	}
-	search := serve.Search{Targets: []serve.Target{{Match: serve.MatchAll}}}
+	search := records.Search{Targets: []records.Target{{Match: records.MatchAll}}}
 	want, _ := results(t, s.without, everyone, search)
 	if got, _ := results(t, s.Library, everyone, search); len(want) < 100 || !slices.Equal(got, want) {
 		t.Fatal(firstOther(got, want))
@@ -349,7 +350,7 @@ func TestIndexSparesReads(t *testing.T) {
 		}})
 	}
 	s.Index()
-	count := func(search serve.Search, with bool) (records int, reads int64) {
+	count := func(search records.Search, with bool) (n int, reads int64) {
 		counted := &opens{Store: s.Store}
 		opt := serve.Options{Catalog: s.Catalog, Store: counted}
 		if with {
@@ -359,31 +360,31 @@ func TestIndexSparesReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := l.Search(t.Context(), everyone, search)
+		r, err := l.Records.Search(t.Context(), everyone, search)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if err := r.Each(t.Context(), func(*serve.Capture, serve.Position) error { records++; return nil }); err != nil {
+		if err := r.Each(t.Context(), func(*records.Capture, records.Position) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		return records, counted.n.Load()
+		return n, counted.n.Load()
 	}
 	for name, c := range map[string]struct {
-		target         serve.Target
+		target         records.Target
 		records        int
 		without, least int64
 	}{
-		"tiny hosts": {serve.Target{Match: serve.MatchDomain, Host: "jp"}, hosts, hosts, 20},
-		"one URL":    {serve.Target{Match: serve.MatchExact, Host: "example.org", Key: "org,example)/"}, editions, editions, 10},
+		"tiny hosts": {records.Target{Match: records.MatchDomain, Host: "jp"}, hosts, hosts, 20},
+		"one URL":    {records.Target{Match: records.MatchExact, Host: "example.org", Key: "org,example)/"}, editions, editions, 10},
 	} {
-		search := serve.Search{Targets: []serve.Target{c.target}}
-		records, reads := count(search, false)
-		if records != c.records || reads < c.without {
-			t.Errorf("%s, without the index: %d records by %d reads", name, records, reads)
+		search := records.Search{Targets: []records.Target{c.target}}
+		n, reads := count(search, false)
+		if n != c.records || reads < c.without {
+			t.Errorf("%s, without the index: %d records by %d reads", name, n, reads)
 		}
-		if records, reads := count(search, true); records != c.records || reads > c.least {
-			t.Errorf("%s, with it: %d records by %d reads, want at most %d", name, records, reads, c.least)
+		if n, reads := count(search, true); n != c.records || reads > c.least {
+			t.Errorf("%s, with it: %d records by %d reads, want at most %d", name, n, reads, c.least)
 		}
 	}
 }

@@ -23,20 +23,20 @@ func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // begins on Saturday 2000-01-01 00:00 UTC, 09:00 in Tokyo
 		ctx := context.Background()
 		var closed *account.ClosedError
-		if _, err := s.Library.Open(ctx, a, path); !errors.As(err, &closed) || !strings.Contains(err.Error(), "from 2000-01-01T01:00:00Z, Saturday 1 January 2000 10:00 JST") {
+		if _, err := s.Library.Tree.Open(ctx, a, path); !errors.As(err, &closed) || !strings.Contains(err.Error(), "from 2000-01-01T01:00:00Z, Saturday 1 January 2000 10:00 JST") {
 			t.Fatalf("before the window: %v", err)
 		}
-		if _, err := s.Library.Stat(ctx, a, path); err != nil {
+		if _, err := s.Library.Tree.Stat(ctx, a, path); err != nil {
 			t.Errorf("looking is not allowed: %v", err)
 		}
-		if f, err := s.Library.Open(ctx, a, "/README"); err != nil {
+		if f, err := s.Library.Tree.Open(ctx, a, "/README"); err != nil {
 			t.Errorf("README is not allowed: %v", err)
 		} else {
 			f.Close()
 		}
 
 		time.Sleep(time.Until(closed.Next) + 59*time.Minute)
-		f, err := s.Library.Open(ctx, a, path)
+		f, err := s.Library.Tree.Open(ctx, a, path)
 		if err != nil {
 			t.Fatal(err)
 		}

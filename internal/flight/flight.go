@@ -17,7 +17,8 @@ func (g *Group[T]) Do(ctx context.Context, key string, compute func(context.Cont
 	result := g.calls.DoChan(key, func() (any, error) { return compute(context.WithoutCancel(ctx)) })
 	select {
 	case r := <-result:
-		return r.Val.(T), r.Err
+		v, _ := r.Val.(T)
+		return v, r.Err
 	case <-ctx.Done():
 		var zero T
 		return zero, context.Cause(ctx)

@@ -194,3 +194,9 @@ func (l *Log) Totals(ctx context.Context, f Filter) ([]Total, error) {
 	}
 	return totals, rows.Err()
 }
+
+// Recorder is told of every transfer that has ended, whole or broken off. It may be called
+// concurrently. Log and Buffer are Recorders.
+type Recorder interface {
+	Record(ctx context.Context, t Transfer) error
+}

@@ -22,13 +22,14 @@ import (
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/content"
 )
 
 // Options of a handler. Library, Accounts and Recorder are needed.
 type Options struct {
 	Library  *serve.Library
 	Accounts *account.Accounts
-	Recorder serve.Recorder
+	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
 	Log      *slog.Logger       // default: slog.Default
 }
@@ -94,7 +95,7 @@ func (s *session) Stat(ctx context.Context, name string) (ftp.Entry, error) {
 	if err != nil {
 		return ftp.Entry{}, answer(name, err)
 	}
-	n, err := s.Library.Stat(ctx, account, name)
+	n, err := s.Library.Tree.Stat(ctx, account, name)
 	return entry(n), answer(name, err)
 }
 
@@ -105,7 +106,7 @@ func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, er
 			yield(ftp.Entry{}, answer(name, err))
 			return
 		}
-		for n, err := range s.Library.List(ctx, account, name) {
+		for n, err := range s.Library.Tree.List(ctx, account, name) {
 			if !yield(entry(n), answer(name, err)) {
 				return
 			}
@@ -113,7 +114,7 @@ func (s *session) List(ctx context.Context, name string) iter.Seq2[ftp.Entry, er
 	}
 }
 
-func entry(n serve.Node) ftp.Entry {
+func entry(n content.Node) ftp.Entry {
 	return ftp.Entry{
 		Name: n.Name, Dir: n.Dir, Size: n.Size, Modified: n.Modified,
 		Unique: strings.Trim(n.ETag, `"`), SHA256: n.SHA256,
@@ -125,7 +126,7 @@ func (s *session) Open(ctx context.Context, name string, offset int64) (ftp.File
 	if err != nil {
 		return nil, answer(name, err)
 	}
-	f, err := s.Library.Open(ctx, account, name)
+	f, err := s.Library.Tree.Open(ctx, account, name)
 	if err != nil {
 		return nil, answer(name, err)
 	}
@@ -182,9 +183,9 @@ func answer(name string, err error) error {
 	var closed *account.ClosedError
 	var quota *bandwidth.QuotaError
 	switch {
-	case errors.Is(err, serve.ErrNotFound):
+	case errors.Is(err, content.ErrNotFound):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": No such file or directory"}
-	case errors.Is(err, serve.ErrIsDirectory):
+	case errors.Is(err, content.ErrIsDirectory):
 		return &ftp.Error{Code: 550, Msg: path.Clean(name) + ": Not a plain file"}
 	case errors.As(err, &closed):
 		return &ftp.Error{Code: 450, Msg: sentence(closed)}
@@ -213,13 +214,13 @@ func sentence(err error) string {
 
 // file is a download from an offset to the end.
 type file struct {
-	of   *serve.File
+	of   *content.File
 	ctx  context.Context
 	left int64
 	body io.ReadCloser // nil until the first Read
 }
 
-func open(ctx context.Context, f *serve.File, offset int64) (ftp.File, error) {
+func open(ctx context.Context, f *content.File, offset int64) (ftp.File, error) {
 	if offset < 0 || offset > f.Size {
 		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
 	}

@@ -115,7 +115,7 @@ func TestTreeIsTheLibrarys(t *testing.T) {
 			}
 		}
 		seen := 0
-		for n, err := range s.Library.List(t.Context(), reader, name) {
+		for n, err := range s.Library.Tree.List(t.Context(), reader, name) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestTreeIsTheLibrarys(t *testing.T) {
 				continue
 			}
 			files++
-			f, err := s.Library.Open(t.Context(), reader, path.Join(name, n.Name))
+			f, err := s.Library.Tree.Open(t.Context(), reader, path.Join(name, n.Name))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"sheaf/internal/ftp"
-	"sheaf/serve"
+	"sheaf/serve/content"
 )
 
 // FTP has no way for a client to say of which version of a file it has the first
@@ -31,7 +31,7 @@ func newResumes() *resumes {
 }
 
 // allow notes that an account reads a file from offset on, or says why it may not.
-func (r *resumes) allow(account, path string, n serve.Node, offset int64) error {
+func (r *resumes) allow(account, path string, n content.Node, offset int64) error {
 	what := fetched{account, path}
 	if offset > 0 {
 		switch etag, known := r.sent.Get(what); {

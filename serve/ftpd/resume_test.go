@@ -121,8 +121,8 @@ func TestResumeAtAnotherNode(t *testing.T) {
 	two := serveLibrary(t, s, library)
 	tags := func(name string) (here, there string) {
 		t.Helper()
-		a, errA := s.Library.Stat(t.Context(), reader, name)
-		b, errB := library.Stat(t.Context(), reader, name)
+		a, errA := s.Library.Tree.Stat(t.Context(), reader, name)
+		b, errB := library.Tree.Stat(t.Context(), reader, name)
 		if err := errors.Join(errA, errB); err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/changes"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -137,7 +137,7 @@ func TestChangesAreWaitedFor(t *testing.T) {
 	}
 	late := make(chan error, 1)
 	go func() {
-		_, err := s.Library.Changes(t.Context(), &account.Account{Domains: []string{"*"}}, serve.Selection{}, feed.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
+		_, err := s.Library.Changes.Wait(t.Context(), &account.Account{Domains: []string{"*"}}, changes.Selection{}, feed.Cursor{Since: 3}, 1, 5*time.Minute, stopping)
 		late <- err
 	}()
 	close(stopping)

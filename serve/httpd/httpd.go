@@ -39,7 +39,7 @@ import (
 type Options struct {
 	Library  *serve.Library
 	Accounts *account.Accounts
-	Recorder serve.Recorder
+	Recorder transfers.Recorder
 	Operator func(http.Handler) http.Handler // passes requests of operators on and refuses all others
 	Watches  *watch.Watches                  // nil: consumers cannot watch
 	Jobs     *jobs.Jobs                      // takes queries whose answers are too much at once; nil: there are none
@@ -94,7 +94,7 @@ func Register(r *mux.Router, opt Options) error {
 	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
 	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Zone: opt.Zone, Player: origin, Log: opt.Log}).Register(r, g)
-	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Meter}).Register(r, g)
+	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter}).Register(r, g)
 	if opt.Watches != nil {
 		(&watches.Handler{Watches: opt.Watches, Public: opt.Public, Zone: opt.Zone}).Register(r, g)
 	}

@@ -414,7 +414,7 @@ func TestWgetMirrorsTheTree(t *testing.T) {
 	s := newSite(t)
 	dir := t.TempDir()
 	testkit.Run(t, dir, "wget", "-q", "-r", "-np", "-nH", "--cut-dirs=1", "-e", "robots=off", "--user=jp", "--password=jp", "--auth-no-challenge", s.url+"/pub/")
-	for n, err := range s.Library.List(t.Context(), &account.Account{Name: "jp", Domains: []string{"jp"}}, "/jp/ac/waseda/www") {
+	for n, err := range s.Library.Tree.List(t.Context(), &account.Account{Name: "jp", Domains: []string{"jp"}}, "/jp/ac/waseda/www") {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/db"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/bundle"
 	"sheaf/serve/query"
 )
 
@@ -187,11 +188,11 @@ func (j *Jobs) forget(ctx context.Context, id string) error {
 }
 
 // Result returns the result of a job in state JobDone.
-func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*serve.Gathering, error) {
+func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*bundle.Bundle, error) {
 	if job.State != api.JobDone {
 		return nil, ErrNotDone
 	}
-	return j.library.Gathered(ctx, a, "job "+job.ID, func(ctx context.Context) (*serve.Gathering, error) {
+	return j.library.Bundles.GetOrBuild(ctx, a, "job "+job.ID, func(ctx context.Context) (*bundle.Bundle, error) {
 		r, err := j.store.Open(ctx, resultKey(job.ID, job.worker), 0, -1)
 		if errors.Is(err, store.ErrNotExist) {
 			return nil, ErrNotFound
@@ -200,7 +201,7 @@ func (j *Jobs) Result(ctx context.Context, a *account.Account, job *Job) (*serve
 			return nil, fmt.Errorf("job %s: %w", job.ID, err)
 		}
 		defer r.Close()
-		return serve.LoadGathering(r)
+		return bundle.Load(r)
 	})
 }
 

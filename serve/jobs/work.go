@@ -151,7 +151,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	to, err := j.library.Gather(account, job.Form)
+	to, err := j.library.Bundles.New(account, job.Form)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 		said = time.Now()
 		return j.own(ctx, job, `beat = $3, scanned = $4, records = $5, bytes = $6`, db.Millis(said), scanned, records, to.Size())
 	}
-	_, err = q.Gather(ctx, j.library, account, to, job.Form, query.Budget{Progress: progress}, func() { records++ })
+	_, err = q.Gather(ctx, j.library.Records, account, to, job.Form, query.Budget{Progress: progress}, func() { records++ })
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/ftp"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 	"sheaf/serve/ftpd"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -151,8 +151,8 @@ func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 	files := map[string][]byte{}
 	var walk func(dir string)
 	walk = func(dir string) {
-		for n, err := range s.Library.List(s.Context(), a, dir) {
-			if errors.Is(err, serve.ErrNotFound) {
+		for n, err := range s.Library.Tree.List(s.Context(), a, dir) {
+			if errors.Is(err, content.ErrNotFound) {
 				return
 			}
 			if err != nil {
@@ -162,7 +162,7 @@ func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 			case n.Dir && name != "/editions" && name != "/feed":
 				walk(name + "/")
 			case !n.Dir && kept(forms, n.Name):
-				f, err := s.Library.Open(s.Context(), a, name)
+				f, err := s.Library.Tree.Open(s.Context(), a, name)
 				if err != nil {
 					s.Fatal(err)
 				}

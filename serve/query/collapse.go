@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // maxCollapses is the limit for the number of collapses.
@@ -39,7 +39,7 @@ func parseCollapse(text string) (collapse, error) {
 
 // pass reports whether a record differs from the one before, whose compared text is last. It
 // returns the record's own text as mark.
-func (c collapse) pass(ctx context.Context, of *serve.Capture, last string) (mark string, ok bool, err error) {
+func (c collapse) pass(ctx context.Context, of *records.Capture, last string) (mark string, ok bool, err error) {
 	text, err := value(ctx, Record{Capture: of}, c.field)
 	if err != nil {
 		return "", false, err

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // ErrExpired says that a cursor is too old to continue.
@@ -41,14 +41,14 @@ type PageEnd struct {
 	Time time.Time `json:"w,omitzero"`
 }
 
-func (e *PageEnd) position() *serve.Position {
+func (e *PageEnd) position() *records.Position {
 	if e == nil {
 		return nil
 	}
-	return &serve.Position{Host: e.Host, Key: e.Key, Time: e.Time}
+	return &records.Position{Host: e.Host, Key: e.Key, Time: e.Time}
 }
 
-func pageEnd(p *serve.Position) *PageEnd {
+func pageEnd(p *records.Position) *PageEnd {
 	if p == nil {
 		return nil
 	}
@@ -63,8 +63,8 @@ func (c *Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-func (c *Cursor) position() *serve.Position {
-	return &serve.Position{Target: c.Target, Host: c.Host, Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}
+func (c *Cursor) position() *records.Position {
+	return &records.Position{Target: c.Target, Host: c.Host, Key: c.Key, Time: c.Time, Seq: c.Seq, Offset: c.Offset}
 }
 
 // parseCursor parses the result of String.

@@ -85,11 +85,11 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 	case fieldTruncated:
 		return c.Truncated, nil
 	case "host":
-		return c.Line.Host, nil
+		return c.Segment.Host, nil
 	case "edition":
-		return c.Line.Edition, nil
+		return c.Segment.Edition, nil
 	case "published":
-		return c.Line.Published.UTC().Format(time.RFC3339), nil
+		return c.Segment.Published.UTC().Format(time.RFC3339), nil
 	case "time":
 		return c.Time.UTC().Format(time.RFC3339Nano), nil
 	case "kind":
@@ -100,9 +100,9 @@ func value(ctx context.Context, c Record, name string) (string, error) {
 		}
 		return c.RefersDate.UTC().Format(time.RFC3339Nano), nil
 	case "robot":
-		return c.Line.Robot, nil
+		return c.Segment.Robot, nil
 	case "batch":
-		return c.Line.Batch, nil
+		return c.Segment.Batch, nil
 	}
 	return "", nil
 }

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // Filter selects records by the text of a field: [!][=|~]field:expr. With = the text must be expr.
@@ -69,7 +69,7 @@ func unknownField(name string) error {
 }
 
 // pass reports whether the filter selects a record.
-func (f *Filter) pass(ctx context.Context, c *serve.Capture) (bool, error) {
+func (f *Filter) pass(ctx context.Context, c *records.Capture) (bool, error) {
 	text, err := value(ctx, Record{Capture: c}, f.field)
 	if err != nil {
 		return false, err

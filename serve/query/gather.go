@@ -5,19 +5,20 @@ import (
 	"strings"
 
 	"sheaf/archive"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/bundle"
+	"sheaf/serve/records"
 )
 
 // Gather runs the query and adds the records to a file in a form such as ".warc.gz". It calls found
 // after each record. If several revisits refer to a page, the file has the page once, unless they
 // are far apart.
-func (q *Query) Gather(ctx context.Context, l *serve.Library, a *account.Account, to *serve.Gatherer, form string, b Budget, found func()) (next *Cursor, err error) {
+func (q *Query) Gather(ctx context.Context, from *records.Records, a *account.Account, to *bundle.Builder, form string, b Budget, found func()) (next *Cursor, err error) {
 	originals := strings.HasSuffix(form, ".tar.gz")
 	if q.originals != nil {
 		originals = *q.originals
 	}
-	return q.Run(ctx, l, a, b, func(c Record) error {
+	return q.Run(ctx, from, a, b, func(c Record) error {
 		found()
 		if originals && c.Kind == archive.Revisit {
 			original, err := c.Resolve(ctx)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"sheaf/archive/catalog"
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // MaxList is the limit for the URLs and hosts in one query.
@@ -26,8 +26,8 @@ const MaxListBytes = 64 << 20
 // with an asterisk is a domain or a prefix. Any other line is a URL. Empty lines and lines that
 // begin with # are skipped. The targets are in the order of search. No record belongs to two of
 // them, unless one is a domain whose name begins with www.
-func ReadList(r io.Reader) ([]serve.Target, error) {
-	var targets []serve.Target
+func ReadList(r io.Reader) ([]records.Target, error) {
+	var targets []records.Target
 	hosts := make(map[string]string) // each host's name is kept once
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 16<<10), 16<<10)
@@ -41,9 +41,9 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 		if len(targets) == MaxList {
 			return nil, &ParamError{"list", text, fmt.Sprintf("line %d: more than %d entries", n, MaxList)}
 		}
-		match := serve.Match(0)
+		match := records.Match(0)
 		if !strings.Contains(text, "/") && !strings.Contains(text, "*") {
-			match = serve.MatchHost
+			match = records.MatchHost
 		}
 		t, err := parseTarget(text, match)
 		if err != nil {
@@ -70,14 +70,14 @@ func ReadList(r io.Reader) ([]serve.Target, error) {
 }
 
 // disjoint sorts targets in the order of search and removes those that others contain.
-func disjoint(targets []serve.Target) []serve.Target {
+func disjoint(targets []records.Target) []records.Target {
 	keys := make(map[string]string) // catalog.Key of hosts: it costs more than a comparison
 	for _, t := range targets {
 		if _, ok := keys[t.Host]; !ok {
 			keys[t.Host] = catalog.Key(t.Host)
 		}
 	}
-	slices.SortFunc(targets, func(a, b serve.Target) int {
+	slices.SortFunc(targets, func(a, b records.Target) int {
 		if a.Host != b.Host {
 			if c := strings.Compare(keys[a.Host], keys[b.Host]); c != 0 {
 				return c
@@ -94,18 +94,18 @@ func disjoint(targets []serve.Target) []serve.Target {
 	prefixes := make(map[string][]string) // sorted, by site
 	for _, t := range targets {
 		switch t.Match {
-		case serve.MatchDomain:
+		case records.MatchDomain:
 			domains[t.Host] = true
-		case serve.MatchHost:
+		case records.MatchHost:
 			hosts[t.Host] = true
 		}
 	}
-	var kept []serve.Target
+	var kept []records.Target
 	for _, t := range targets {
-		if inDomain(domains, t) || t.Match != serve.MatchHost && t.Match != serve.MatchDomain && hosts[t.Host] {
+		if inDomain(domains, t) || t.Match != records.MatchHost && t.Match != records.MatchDomain && hosts[t.Host] {
 			continue
 		}
-		if t.Match == serve.MatchPrefix || t.Match == serve.MatchExact {
+		if t.Match == records.MatchPrefix || t.Match == records.MatchExact {
 			// No kept prefix begins with another, so only one can contain t.
 			known := prefixes[t.Host]
 			i := sort.Search(len(known), func(i int) bool { return known[i] > t.Key })
@@ -113,7 +113,7 @@ func disjoint(targets []serve.Target) []serve.Target {
 				continue
 			}
 		}
-		if t.Match == serve.MatchPrefix {
+		if t.Match == records.MatchPrefix {
 			prefixes[t.Host] = append(prefixes[t.Host], t.Key)
 		}
 		kept = append(kept, t)
@@ -122,10 +122,10 @@ func disjoint(targets []serve.Target) []serve.Target {
 }
 
 // inDomain reports whether one of the domains contains the target.
-func inDomain(domains map[string]bool, t serve.Target) bool {
+func inDomain(domains map[string]bool, t records.Target) bool {
 	name, _, _ := strings.Cut(t.Host, ":")
 	for first := true; name != ""; first = false {
-		if domains[name] && !(first && t.Match == serve.MatchDomain) {
+		if domains[name] && !(first && t.Match == records.MatchDomain) {
 			return true
 		}
 		_, name, _ = strings.Cut(name, ".")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // order parses sort, and checks that the query can be answered in that order.
@@ -27,7 +27,7 @@ func (p *parser) order() error {
 		return nil
 	}), p.get("closest", func(string) error {
 		switch {
-		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact:
+		case len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != records.MatchExact:
 			return errors.New("works for one URL only")
 		case q.latest || q.Search.Reverse || len(q.collapses) > 0:
 			return errors.New("cannot be combined with latest, collapse and sort=reverse")
@@ -45,7 +45,7 @@ func (p *parser) order() error {
 func (q *Query) oneSite() error {
 	if len(q.Search.Targets) == 1 {
 		switch q.Search.Targets[0].Match {
-		case serve.MatchExact, serve.MatchPrefix, serve.MatchHost:
+		case records.MatchExact, records.MatchPrefix, records.MatchHost:
 			return nil
 		}
 	}

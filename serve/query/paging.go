@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 )
 
 // A page is pageSize blocks of blockRecords searched records, as in a ZipNum index of the Internet
@@ -77,26 +77,26 @@ func (p *parser) paging() error {
 
 // Pages returns the number of pages of the query. It depends on the records to be searched, not on
 // filters, and is known before the search.
-func (q *Query) Pages(ctx context.Context, l *serve.Library, a *account.Account) (Pages, error) {
-	cuts, total, err := q.cut(ctx, l, a)
+func (q *Query) Pages(ctx context.Context, from *records.Records, a *account.Account) (Pages, error) {
+	cuts, total, err := q.cut(ctx, from, a)
 	if err != nil {
 		return Pages{}, err
 	}
 	return Pages{Blocks: (total + blockRecords - 1) / blockRecords, Pages: len(cuts) + 1, PageSize: q.pages.size}, nil
 }
 
-func (q *Query) cut(ctx context.Context, l *serve.Library, a *account.Account) (cuts []serve.Position, total int64, err error) {
-	results, err := l.Search(ctx, a, q.Search)
+func (q *Query) cut(ctx context.Context, from *records.Records, a *account.Account) (cuts []records.Position, total int64, err error) {
+	results, err := from.Search(ctx, a, q.Search)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer results.Close()
-	return results.Cuts(ctx, 0, int64(q.pages.size)*blockRecords)
+	return results.Split(ctx, 0, int64(q.pages.size)*blockRecords)
 }
 
 // bound limits a search to the requested page. It returns false if there is no such page. A cursor
 // has the end of its page.
-func (q *Query) bound(ctx context.Context, l *serve.Library, a *account.Account, search *serve.Search) (ok bool, err error) {
+func (q *Query) bound(ctx context.Context, from *records.Records, a *account.Account, search *records.Search) (ok bool, err error) {
 	if q.Cursor != nil {
 		search.Until = q.Cursor.Until.position()
 		return true, nil
@@ -104,7 +104,7 @@ func (q *Query) bound(ctx context.Context, l *serve.Library, a *account.Account,
 	if !q.Paged() {
 		return true, nil
 	}
-	cuts, _, err := q.cut(ctx, l, a)
+	cuts, _, err := q.cut(ctx, from, a)
 	n := q.pages.number
 	if err != nil || n > len(cuts) {
 		return false, err

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // MaxLimit is the limit for a query's limit.
@@ -19,7 +19,7 @@ const MaxLimit = 100_000
 
 // Query is a parsed query.
 type Query struct {
-	Search serve.Search
+	Search records.Search
 	Limit  int // maximum number of records; 0: not given
 	Output Output
 	Cursor *Cursor
@@ -52,7 +52,7 @@ var several = []string{"filter", "collapse"}
 
 // Parse parses a query's parameters. list has the targets from a request's body; nil if there were
 // none. An error is a *ParamError, or ErrExpired.
-func Parse(values url.Values, list []serve.Target) (*Query, error) {
+func Parse(values url.Values, list []records.Target) (*Query, error) {
 	for name, all := range values {
 		switch {
 		case !slices.Contains(parameters, name):
@@ -96,8 +96,8 @@ func (p *parser) get(name string, parse func(string) error) error {
 	return nil
 }
 
-func (p *parser) targets(list []serve.Target) error {
-	match := serve.Match(0)
+func (p *parser) targets(list []records.Target) error {
+	match := records.Match(0)
 	if err := p.get("matchType", func(text string) error {
 		var ok bool
 		if match, ok = matches[text]; !ok {
@@ -116,7 +116,7 @@ func (p *parser) targets(list []serve.Target) error {
 			return nil
 		}
 		t, err := parseTarget(text, match)
-		p.query.Search.Targets = []serve.Target{t}
+		p.query.Search.Targets = []records.Target{t}
 		return err
 	}); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (p *parser) targets(list []serve.Target) error {
 		if match != 0 {
 			return &ParamError{"matchType", p.values.Get("matchType"), "there is no url that it could be of"}
 		}
-		p.query.Search.Targets = []serve.Target{{Match: serve.MatchAll}}
+		p.query.Search.Targets = []records.Target{{Match: records.MatchAll}}
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (p *parser) count() error {
 			case !asked.is:
 			case !q.closest.IsZero() || q.last || q.Search.Reverse || q.latest:
 				return errors.New("cannot be combined with closest, latest, sort=reverse and the last lines")
-			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != serve.MatchExact):
+			case asked.name == "showDupeCount" && (len(q.Search.Targets) != 1 || q.Search.Targets[0].Match != records.MatchExact):
 				return errors.New("works for one URL only")
 			}
 			return nil

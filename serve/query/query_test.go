@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 func TestParseTime(t *testing.T) {
@@ -38,17 +38,17 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestParseTarget(t *testing.T) {
-	for text, want := range map[string]serve.Target{
-		"example.jp":                        {Match: serve.MatchExact, Host: "example.jp", Key: "jp,example)/"},
-		"https://WWW.Example.JP:443/A?b=2#": {Match: serve.MatchExact, Host: "example.jp", Key: "jp,example)/a?b=2"},
-		"www.example.jp:8080/":              {Match: serve.MatchExact, Host: "example.jp:8080", Key: "jp,example:8080)/"},
-		"日本語.jp/ページ":                        {Match: serve.MatchExact, Host: "xn--wgv71a119e.jp", Key: "jp,xn--wgv71a119e)/%e3%83%9a%e3%83%bc%e3%82%b8"},
-		"http://192.0.2.1/x*":               {Match: serve.MatchPrefix, Host: "192.0.2.1", Key: "192.0.2.1)/x"},
-		"example.jp/a/*":                    {Match: serve.MatchPrefix, Host: "example.jp", Key: "jp,example)/a/"},
-		"example.jp/a?*":                    {Match: serve.MatchPrefix, Host: "example.jp", Key: "jp,example)/a?"},
-		"*.jp":                              {Match: serve.MatchDomain, Host: "jp"},
-		"*.www.example.jp/*":                {Match: serve.MatchDomain, Host: "www.example.jp"},
-		"[2001:db8::1]:81/":                 {Match: serve.MatchExact, Host: "[2001:db8::1]:81", Key: "[2001:db8::1]:81)/"},
+	for text, want := range map[string]records.Target{
+		"example.jp":                        {Match: records.MatchExact, Host: "example.jp", Key: "jp,example)/"},
+		"https://WWW.Example.JP:443/A?b=2#": {Match: records.MatchExact, Host: "example.jp", Key: "jp,example)/a?b=2"},
+		"www.example.jp:8080/":              {Match: records.MatchExact, Host: "example.jp:8080", Key: "jp,example:8080)/"},
+		"日本語.jp/ページ":                        {Match: records.MatchExact, Host: "xn--wgv71a119e.jp", Key: "jp,xn--wgv71a119e)/%e3%83%9a%e3%83%bc%e3%82%b8"},
+		"http://192.0.2.1/x*":               {Match: records.MatchPrefix, Host: "192.0.2.1", Key: "192.0.2.1)/x"},
+		"example.jp/a/*":                    {Match: records.MatchPrefix, Host: "example.jp", Key: "jp,example)/a/"},
+		"example.jp/a?*":                    {Match: records.MatchPrefix, Host: "example.jp", Key: "jp,example)/a?"},
+		"*.jp":                              {Match: records.MatchDomain, Host: "jp"},
+		"*.www.example.jp/*":                {Match: records.MatchDomain, Host: "www.example.jp"},
+		"[2001:db8::1]:81/":                 {Match: records.MatchExact, Host: "[2001:db8::1]:81", Key: "[2001:db8::1]:81)/"},
 	} {
 		if got, err := parseTarget(text, 0); err != nil || got != want {
 			t.Errorf("%s: %+v %v, want %+v", text, got, err, want)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // Record is a record of an answer, with its counts.
 type Record struct {
-	*serve.Capture
+	*records.Capture
 	Dupes    int       // earlier records with the same URL key and digest
 	Skipped  int64     // records after it that filters and collapses left out
 	SkipsEnd time.Time // time of the last of these; zero: none
@@ -48,7 +48,7 @@ type counting struct {
 }
 
 // countDupe counts a record that passes all filters, before any collapse.
-func (r *runner) countDupe(c *serve.Capture) (before int) {
+func (r *runner) countDupe(c *records.Capture) (before int) {
 	if !r.counters.dupes {
 		return 0
 	}
@@ -58,7 +58,7 @@ func (r *runner) countDupe(c *serve.Capture) (before int) {
 }
 
 // skipped counts a record that is left out.
-func (r *runner) skipped(c *serve.Capture) {
+func (r *runner) skipped(c *records.Capture) {
 	if r.held != nil {
 		r.held.Skipped++
 		r.held.SkipsEnd = c.Time
@@ -86,7 +86,7 @@ func (r *runner) flush() error {
 }
 
 // original returns a field of the record that a revisit refers to, or "" if there is none.
-func original(ctx context.Context, c *serve.Capture, name string) (string, error) {
+func original(ctx context.Context, c *records.Capture, name string) (string, error) {
 	page, err := c.Resolve(ctx)
 	if err != nil || page == nil {
 		return "", err

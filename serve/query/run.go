@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 )
 
 // Budget limits the cost of one answer. A query that exceeds it gets a partial answer with a
@@ -33,13 +33,13 @@ var errEnough = errors.New("enough")
 
 // Run runs the query and calls emit with each record. next is where to continue; nil means that
 // this was all.
-func (q *Query) Run(ctx context.Context, l *serve.Library, a *account.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
+func (q *Query) Run(ctx context.Context, from *records.Records, a *account.Account, b Budget, emit func(Record) error) (next *Cursor, err error) {
 	switch {
 	case !q.closest.IsZero():
-		return nil, q.runClosest(ctx, l, a, emit)
+		return nil, q.runClosest(ctx, from, a, emit)
 	case q.last:
 		var last []Record
-		_, err := q.run(ctx, l, a, Budget{}, func(c Record) error {
+		_, err := q.run(ctx, from, a, Budget{}, func(c Record) error {
 			last = append(last, c)
 			return nil
 		})
@@ -48,30 +48,30 @@ func (q *Query) Run(ctx context.Context, l *serve.Library, a *account.Account, b
 		}
 		return nil, err
 	}
-	return q.run(ctx, l, a, b, emit)
+	return q.run(ctx, from, a, b, emit)
 }
 
 // runner is a running query.
 type runner struct {
 	*Query
 	send  func(Record) error
-	left  int             // lines that may still be sent
-	skip  int             // records still to be skipped
-	until *serve.Position // records up to here are only counted; nil: none
-	done  serve.Position  // the search must continue after this position
-	marks []string        // of each collapse, from the last record that reached it
+	left  int               // lines that may still be sent
+	skip  int               // records still to be skipped
+	until *records.Position // records up to here are only counted; nil: none
+	done  records.Position  // the search must continue after this position
+	marks []string          // of each collapse, from the last record that reached it
 
-	best   *serve.Capture // newest record so far of its URL key, if only the newest is wanted
-	bestAt serve.Position
+	best   *records.Capture // newest record so far of its URL key, if only the newest is wanted
+	bestAt records.Position
 
 	counting
 }
 
-func (q *Query) run(ctx context.Context, l *serve.Library, a *account.Account, b Budget, emit func(Record) error) (*Cursor, error) {
+func (q *Query) run(ctx context.Context, from *records.Records, a *account.Account, b Budget, emit func(Record) error) (*Cursor, error) {
 	r := &runner{Query: q, send: emit, left: cmp.Or(q.Limit, math.MaxInt), skip: q.skip, marks: make([]string, len(q.collapses))}
 	r.seen = make(map[string]int)
 	search, begun := q.Search, time.Now()
-	if ok, err := q.bound(ctx, l, a, &search); err != nil || !ok {
+	if ok, err := q.bound(ctx, from, a, &search); err != nil || !ok {
 		return nil, err
 	}
 	if q.Cursor != nil {
@@ -82,7 +82,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *account.Account, b
 			clear(r.marks)
 		}
 	}
-	search.Pace = func(at serve.Position, scanned int64) error {
+	search.Pace = func(at records.Position, scanned int64) error {
 		if r.best == nil && r.until == nil {
 			r.done = at
 		}
@@ -96,12 +96,12 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *account.Account, b
 		}
 		return nil
 	}
-	results, err := l.Search(ctx, a, search)
+	results, err := from.Search(ctx, a, search)
 	if err != nil {
 		return nil, err
 	}
 	defer results.Close()
-	err = results.Each(ctx, func(c *serve.Capture, at serve.Position) error {
+	err = results.Each(ctx, func(c *records.Capture, at records.Position) error {
 		if ok, err := q.pass(ctx, c); err != nil || !ok {
 			r.skipped(c)
 			return err
@@ -128,7 +128,7 @@ func (q *Query) run(ctx context.Context, l *serve.Library, a *account.Account, b
 }
 
 // pass reports whether a record passes all filters.
-func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
+func (q *Query) pass(ctx context.Context, c *records.Capture) (bool, error) {
 	for i := range q.filters {
 		if ok, err := q.filters[i].pass(ctx, c); err != nil || !ok {
 			return false, err
@@ -138,7 +138,7 @@ func (q *Query) pass(ctx context.Context, c *serve.Capture) (bool, error) {
 }
 
 // newest keeps a record until the next URL key begins, and then accepts the newest of a key.
-func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position) error {
+func (r *runner) newest(ctx context.Context, c *records.Capture, at records.Position) error {
 	if r.best != nil && (r.best.URLKey != c.URLKey || r.bestAt.Host != at.Host || r.bestAt.Target != at.Target) {
 		if err := r.accept(ctx, r.best, r.bestAt); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (r *runner) newest(ctx context.Context, c *serve.Capture, at serve.Position
 
 // accept applies the collapses, offset and limit to a record, and emits it. When a record comes for
 // which there is no room, there is more to come for certain.
-func (r *runner) accept(ctx context.Context, c *serve.Capture, at serve.Position) error {
+func (r *runner) accept(ctx context.Context, c *records.Capture, at records.Position) error {
 	before := r.countDupe(c)
 	marks := slices.Clone(r.marks)
 	for i, collapse := range r.collapses {
@@ -184,17 +184,17 @@ func (r *runner) accept(ctx context.Context, c *serve.Capture, at serve.Position
 }
 
 // runClosest emits the records nearest to a time.
-func (q *Query) runClosest(ctx context.Context, l *serve.Library, a *account.Account, emit func(Record) error) error {
-	results, err := l.Search(ctx, a, q.Search)
+func (q *Query) runClosest(ctx context.Context, from *records.Records, a *account.Account, emit func(Record) error) error {
+	results, err := from.Search(ctx, a, q.Search)
 	if err != nil {
 		return err
 	}
 	defer results.Close()
-	var near []*serve.Capture
-	byDistance := func(a, b *serve.Capture) int {
+	var near []*records.Capture
+	byDistance := func(a, b *records.Capture) int {
 		return cmp.Compare(a.Time.Sub(q.closest).Abs(), b.Time.Sub(q.closest).Abs())
 	}
-	err = results.Each(ctx, func(c *serve.Capture, _ serve.Position) error {
+	err = results.Each(ctx, func(c *records.Capture, _ records.Position) error {
 		ok, err := q.pass(ctx, c)
 		if ok {
 			near = append(near, c)

@@ -9,49 +9,49 @@ import (
 	"golang.org/x/net/idna"
 
 	"sheaf/archive"
-	"sheaf/serve"
+	"sheaf/serve/records"
 )
 
 // Values of matchType.
-var matches = map[string]serve.Match{
-	"exact": serve.MatchExact, "prefix": serve.MatchPrefix, "host": serve.MatchHost, "domain": serve.MatchDomain,
+var matches = map[string]records.Match{
+	"exact": records.MatchExact, "prefix": records.MatchPrefix, "host": records.MatchHost, "domain": records.MatchDomain,
 }
 
 // parseTarget parses a search target. match is from matchType, or 0 if that is not given; wildcards
 // in the text must agree with it.
-func parseTarget(text string, match serve.Match) (serve.Target, error) {
-	rest, wild := text, serve.Match(0)
+func parseTarget(text string, match records.Match) (records.Target, error) {
+	rest, wild := text, records.Match(0)
 	if r, ok := strings.CutPrefix(rest, "*."); ok {
-		rest, wild = r, serve.MatchDomain
+		rest, wild = r, records.MatchDomain
 		rest = strings.TrimSuffix(strings.TrimSuffix(rest, "*"), "/")
 	} else if r, ok := strings.CutSuffix(rest, "*"); ok {
-		rest, wild = r, serve.MatchPrefix
+		rest, wild = r, records.MatchPrefix
 	}
 	switch {
 	case rest == "":
-		return serve.Target{}, errors.New("is empty")
+		return records.Target{}, errors.New("is empty")
 	case wild != 0 && match != 0 && wild != match:
-		return serve.Target{}, errors.New("its asterisk contradicts matchType")
+		return records.Target{}, errors.New("its asterisk contradicts matchType")
 	case wild != 0:
 		match = wild
 	case match == 0:
-		match = serve.MatchExact
+		match = records.MatchExact
 	}
 	ascii, err := asciiURL(rest)
 	if err != nil {
-		return serve.Target{}, err
+		return records.Target{}, err
 	}
 	host, err := archive.HostOf(ascii)
 	if err != nil {
-		return serve.Target{}, err
+		return records.Target{}, err
 	}
 	key := archive.SURT(ascii)
 	site, _, _ := strings.Cut(key, ")")
-	t := serve.Target{Match: match, Host: bareHost(host, site)}
+	t := records.Target{Match: match, Host: bareHost(host, site)}
 	switch match {
-	case serve.MatchExact:
+	case records.MatchExact:
 		t.Key = key
-	case serve.MatchPrefix:
+	case records.MatchPrefix:
 		// The key drops a final slash, which a prefix needs.
 		if strings.HasSuffix(rest, "/") && !strings.HasSuffix(key, "/") {
 			key += "/"
@@ -60,7 +60,7 @@ func parseTarget(text string, match serve.Match) (serve.Target, error) {
 			key += "?"
 		}
 		t.Key = key
-	case serve.MatchDomain:
+	case records.MatchDomain:
 		if !wholeHost(ascii) {
 			return t, errors.New("a domain has no path")
 		}

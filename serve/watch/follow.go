@@ -49,7 +49,7 @@ func (s *Watches) step(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	lines, last, err := s.opt.Library.Published(ctx, since, atOnce)
+	lines, last, err := s.opt.Library.Records.Published(ctx, since, atOnce)
 	if err != nil || last == since {
 		return false, err
 	}
@@ -72,7 +72,7 @@ func (s *Watches) place(ctx context.Context) (since int64, err error) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return since, err
 	}
-	if _, since, err = s.opt.Library.Published(ctx, -1, 0); err != nil {
+	if _, since, err = s.opt.Library.Records.Published(ctx, -1, 0); err != nil {
 		return 0, err
 	}
 	_, err = s.opt.DB.ExecContext(ctx, `INSERT INTO watch_place (name, since) VALUES (?, ?) ON CONFLICT DO NOTHING`, placeName, since)
@@ -113,7 +113,7 @@ func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts 
 
 func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, line catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
-	err = s.opt.Library.Records(ctx, a, line, func(c *archive.Cell) bool {
+	err = s.opt.Library.Records.Each(ctx, a, line, func(c *archive.Cell) bool {
 		if c.Kind != archive.Revisit && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {
 			cells = append(cells, c)
 		}
@@ -123,7 +123,7 @@ func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, lin
 		return nil, err
 	}
 	for _, c := range cells {
-		captures, err := s.opt.Library.Captures(ctx, a, c.URL)
+		captures, err := s.opt.Library.Records.Captures(ctx, a, c.URL)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/db"
-	"sheaf/serve"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -54,8 +54,8 @@ func (n *Notice) name() string {
 const titleWithin = 64 << 10
 
 // titleOf reads a page's title, whatever its encoding; empty where it has none, or cannot be read: a notice does not wait for it.
-func titleOf(ctx context.Context, cell *archive.Cell, captures []*serve.Capture) string {
-	i := slices.IndexFunc(captures, func(c *serve.Capture) bool {
+func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Capture) string {
+	i := slices.IndexFunc(captures, func(c *records.Capture) bool {
 		return c.URL == cell.URL && c.Time.Equal(cell.Time) && c.Kind == archive.Page
 	})
 	if i < 0 {
@@ -91,7 +91,7 @@ func noticeID(watch, url string, at time.Time) string {
 
 // judge says what a record of a page that is watched tells, from all that is known
 // of the page up to then: captures of its URL key, by time. Most records tell nothing.
-func judge(cell *archive.Cell, captures []*serve.Capture) (what What, before time.Time, tells bool) {
+func judge(cell *archive.Cell, captures []*records.Capture) (what What, before time.Time, tells bool) {
 	var last *archive.Cell // the page before, as it was last in full
 	var seen time.Time     // when it was seen last
 	gone := false

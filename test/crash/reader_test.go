@@ -21,7 +21,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
-	"sheaf/serve"
+	"sheaf/serve/archives"
 )
 
 // read runs two readers of all that is published: a consumer over HTTP, whose requests may be cut
@@ -226,7 +226,7 @@ func (c *consumer) edition(ctx context.Context, name string) error {
 	}
 	hosts := map[string][]string{} // by batch
 	for line := range strings.Lines(string(text)) {
-		var l serve.ManifestLine
+		var l archives.ManifestLine
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			return fmt.Errorf("MANIFEST of %s: %w", name, err)
 		}

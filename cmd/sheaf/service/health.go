@@ -166,7 +166,7 @@ func (h *health) add(name string, look func(context.Context) error) {
 
 func (h *health) watchCatalog(c *catalog.Catalog, l *serve.Library) {
 	h.add(checkCatalog, c.Check)
-	h.damaged = l.Damaged
+	h.damaged = l.Records.Damaged
 }
 
 // watchUploads adds the check of whether uploads are accepted. stopped says why they are not.

@@ -25,6 +25,8 @@ import (
 	"sheaf/internal/api"
 	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/send"
@@ -50,7 +52,7 @@ func (f *Files) Register(r *mux.Router, g *guard.Guard) {
 // tree serves files, and directories as listings.
 func (f *Files) tree(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	name := "/" + mux.Vars(r)["path"]
-	node, err := f.Library.Stat(r.Context(), a, name)
+	node, err := f.Library.Tree.Stat(r.Context(), a, name)
 	switch slash := strings.HasSuffix(name, "/"); {
 	case err != nil:
 		return err
@@ -61,7 +63,7 @@ func (f *Files) tree(w http.ResponseWriter, r *http.Request, a *account.Account)
 	case node.Dir:
 		return f.listing(w, r, a, name)
 	case slash:
-		return serve.ErrNotFound
+		return content.ErrNotFound
 	}
 	return f.file(w, r, a, name, "")
 }
@@ -74,17 +76,17 @@ func moved(w http.ResponseWriter, r *http.Request, to string) {
 
 func (f *Files) currentArchive(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	file := mux.Vars(r)["file"]
-	host, suffix, ok := serve.CutForm(file)
+	host, suffix, ok := archives.CutForm(file)
 	if !ok {
-		return serve.ErrNotFound
+		return content.ErrNotFound
 	}
 	return f.file(w, r, a, treePath(host, "current"+suffix), archive.HostDir(host)+suffix)
 }
 
 func (f *Files) archive(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 	host, file := mux.Vars(r)["host"], mux.Vars(r)["file"]
-	if _, _, ok := serve.CutForm(file); !ok {
-		return serve.ErrNotFound
+	if _, _, ok := archives.CutForm(file); !ok {
+		return content.ErrNotFound
 	}
 	return f.file(w, r, a, treePath(host, file), archive.HostDir(host)+"-"+file)
 }
@@ -95,16 +97,16 @@ func treePath(host, file string) string { return path.Join("/", archive.HostPath
 // file serves one file of the tree. Browsers save it under the name download, if that is not empty.
 func (f *Files) file(w http.ResponseWriter, r *http.Request, a *account.Account, name, download string) error {
 	if r.Method == http.MethodHead {
-		node, err := f.Library.Stat(r.Context(), a, name)
+		node, err := f.Library.Tree.Stat(r.Context(), a, name)
 		if err == nil && node.Dir {
-			err = serve.ErrIsDirectory
+			err = content.ErrIsDirectory
 		}
 		if err == nil {
 			send.Head(w, r, node, download)
 		}
 		return err
 	}
-	file, err := f.Library.Open(r.Context(), a, name)
+	file, err := f.Library.Tree.Open(r.Context(), a, name)
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (f *Files) listing(w http.ResponseWriter, r *http.Request, a *account.Accou
 			io.WriteString(w, "<a href=\"../\">../</a>\n")
 		}
 	}
-	for n, err := range f.Library.List(r.Context(), a, name) {
+	for n, err := range f.Library.Tree.List(r.Context(), a, name) {
 		if err != nil && begun {
 			f.Log.ErrorContext(r.Context(), "listing broken off", "path", name, "err", err)
 			panic(http.ErrAbortHandler)
@@ -155,7 +157,7 @@ func (f *Files) listing(w http.ResponseWriter, r *http.Request, a *account.Accou
 // nameWidth is the width of a listing's first column, in characters.
 const nameWidth = 40
 
-func row(n serve.Node) string {
+func row(n content.Node) string {
 	name, size := n.Name, fmt.Sprint(n.Size)
 	if n.Dir {
 		name, size = name+"/", "-"

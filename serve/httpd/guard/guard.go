@@ -12,10 +12,13 @@ import (
 	"time"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
+	"sheaf/serve/bundle"
+	"sheaf/serve/content"
 	"sheaf/serve/query"
+	"sheaf/serve/records"
+	"sheaf/serve/visible"
 )
 
 // Handler answers a request of an account. The error that it returns becomes the answer, so it must
@@ -95,7 +98,7 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 	var (
 		closed    *account.ClosedError
 		quota     *bandwidth.QuotaError
-		damage    *serve.DamageError
+		damage    *records.DamageError
 		parameter *query.ParamError
 	)
 	later := func(status int, reason, detail string, next time.Time) error {
@@ -126,11 +129,11 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusRequestTimeout, "body_stalled", "the request's body did not come; send it again")
 	case errors.As(err, &damage): // the library has logged it
 		return problem.New(http.StatusInternalServerError, "damaged", "what is stored of this page is damaged, and is not shown; the service's log names it")
-	case errors.Is(err, serve.ErrChanged):
+	case errors.Is(err, bundle.ErrChanged):
 		return problem.New(http.StatusGone, "changed", err.Error())
-	case errors.Is(err, serve.ErrNotFound), errors.Is(err, serve.ErrIsDirectory):
+	case errors.Is(err, content.ErrNotFound), errors.Is(err, content.ErrIsDirectory):
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%s is not here, or not within this account's scope", r.URL.Path))
-	case errors.Is(err, serve.ErrCursor):
+	case errors.Is(err, visible.ErrCursor):
 		return problem.New(http.StatusBadRequest, "cursor", err.Error()+"; start again without after")
 	case errors.As(err, &quota):
 		return later(http.StatusTooManyRequests, "quota_used_up", quota.Error(), quota.Next)

@@ -78,7 +78,7 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query
 		return err
 	}
 	out := query.NewWriter(&part, wanted)
-	next, err := wanted.Run(r.Context(), q.Library, a, q.Budget, func(c query.Record) error {
+	next, err := wanted.Run(r.Context(), q.Library.Records, a, q.Budget, func(c query.Record) error {
 		if err := out.Add(r.Context(), c); err != nil || part.Len() < flushAt {
 			return err
 		}
@@ -94,7 +94,7 @@ func (q *Queries) lines(r *http.Request, a *account.Account, wanted *query.Query
 // countPages answers with the number of pages: as pywb does, in JSON; or, with output=text, as the
 // Internet Archive does, the number alone.
 func (q *Queries) countPages(w http.ResponseWriter, r *http.Request, a *account.Account, wanted *query.Query) error {
-	pages, err := wanted.Pages(r.Context(), q.Library, a)
+	pages, err := wanted.Pages(r.Context(), q.Library.Records, a)
 	if err != nil {
 		return err
 	}

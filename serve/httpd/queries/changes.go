@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/changes"
 	"sheaf/serve/feed"
 	"sheaf/serve/httpd/reply"
 )
@@ -41,7 +41,7 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	selection := serve.Selection{SURT: values["surt"], Domains: values["domain"], Hosts: values["host"]}
+	selection := changes.Selection{SURT: values["surt"], Domains: values["domain"], Hosts: values["host"]}
 	if n := len(selection.SURT) + len(selection.Domains) + len(selection.Hosts); n > maxSelected {
 		return problem.New(http.StatusBadRequest, "selection", fmt.Sprintf("%d of surt, domain and host: give %d at most, and choose among the answer's events yourself", n, maxSelected))
 	}
@@ -61,11 +61,11 @@ func (q *Queries) changes(w http.ResponseWriter, r *http.Request, a *account.Acc
 		reply.Link(w, r, values, rel)
 	}
 	at := feed.Cursor{Since: since, Mark: values.Get("mark")}
-	page, err := q.Library.Changes(r.Context(), a, selection, at, int(limit), time.Duration(wait)*time.Second, q.Stopping)
+	page, err := q.Library.Changes.Wait(r.Context(), a, selection, at, int(limit), time.Duration(wait)*time.Second, q.Stopping)
 	switch {
-	case errors.Is(err, serve.ErrFuture):
+	case errors.Is(err, changes.ErrFuture):
 		return problem.New(http.StatusBadRequest, "future", fmt.Sprintf("nothing has the number %d yet; follow the answer's next, or begin at since=0", since))
-	case errors.Is(err, serve.ErrOtherFeed):
+	case errors.Is(err, changes.ErrOtherFeed):
 		link(feed.Cursor{}, "first")
 		return problem.New(http.StatusGone, "expired",
 			"the cursor is of another feed: the archive was put back to an older state, or this account may see other hosts than before; begin at since=0, and drop what is not told of again")

@@ -6,8 +6,8 @@ import (
 	"net/url"
 
 	"sheaf/internal/api"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/coverage"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/query"
 )
@@ -42,7 +42,7 @@ func (q *Queries) coverage(w http.ResponseWriter, r *http.Request, a *account.Ac
 	case wanted.Limit > maxCoverage || values.Get("limit")[0] == '-':
 		return &query.ParamError{Name: "limit", Value: values.Get("limit"), Why: fmt.Sprintf("want a number from 1 to %d", maxCoverage)}
 	}
-	found, next, err := q.Library.Coverage(r.Context(), a, serve.CoverageSearch{
+	found, next, err := q.Library.Coverage(r.Context(), a, coverage.Search{
 		Targets: wanted.Search.Targets, From: wanted.Search.From, To: wanted.Search.To, After: cursor, Limit: wanted.Limit, Time: q.Budget.Time,
 	})
 	if err != nil {

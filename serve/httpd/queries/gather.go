@@ -10,8 +10,8 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/bundle"
 	"sheaf/serve/query"
 )
 
@@ -30,7 +30,7 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	suffix := mux.Vars(r)["form"]
-	gathered, err := q.Library.Gathered(r.Context(), a, suffix+" "+wanted.ID(), func(ctx context.Context) (*serve.Gathering, error) {
+	gathered, err := q.Library.Bundles.GetOrBuild(r.Context(), a, suffix+" "+wanted.ID(), func(ctx context.Context) (*bundle.Bundle, error) {
 		return q.gather(ctx, a, wanted, suffix)
 	})
 	leave() // sending is no search
@@ -38,7 +38,7 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 		return err
 	}
 	name := api.PathPages + suffix
-	f, err := q.Library.OpenGathering(r.Context(), a, gathered, name)
+	f, err := q.Library.Bundles.Open(r.Context(), a, gathered, name)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (q *Queries) pages(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 // gather puts the records of a query together, within the budget of an answer.
-func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*serve.Gathering, error) {
-	to, err := q.Library.Gather(a, suffix)
+func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.Query, suffix string) (*bundle.Bundle, error) {
+	to, err := q.Library.Bundles.New(a, suffix)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (q *Queries) gather(ctx context.Context, a *account.Account, wanted *query.
 		asked.Limit = query.MaxLimit
 	}
 	n := 0
-	next, err := asked.Gather(ctx, q.Library, a, to, suffix, q.Budget, func() { n++ })
+	next, err := asked.Gather(ctx, q.Library.Records, a, to, suffix, q.Budget, func() { n++ })
 	if err != nil {
 		return nil, err
 	}

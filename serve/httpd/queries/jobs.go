@@ -153,7 +153,7 @@ func (j *jobsHandler) result(w http.ResponseWriter, r *http.Request, a *account.
 	if err != nil {
 		return err
 	}
-	f, err := j.library.OpenGathering(r.Context(), a, gathered, resultPath(job))
+	f, err := j.library.Bundles.Open(r.Context(), a, gathered, resultPath(job))
 	if err != nil {
 		return err
 	}

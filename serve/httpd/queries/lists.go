@@ -18,7 +18,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if err != nil {
 		return err
 	}
-	hosts, next, err := q.Library.Hosts(r.Context(), a, values.Get("prefix"), values.Get("after"), int(limit))
+	hosts, next, err := q.Library.Tree.Hosts(r.Context(), a, values.Get("prefix"), values.Get("after"), int(limit))
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (q *Queries) hosts(w http.ResponseWriter, r *http.Request, a *account.Accou
 }
 
 func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
-	editions, err := q.Library.Editions(r.Context())
+	editions, err := q.Library.Tree.Editions(r.Context())
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (q *Queries) editions(w http.ResponseWriter, r *http.Request, _ *account.Ac
 }
 
 func (q *Queries) version(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
-	n, err := q.Library.Version(r.Context())
+	n, err := q.Library.Tree.Version(r.Context())
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/jobs"
 	"sheaf/serve/query"
+	"sheaf/serve/records"
 )
 
 // Queries answers queries to a library.
@@ -76,7 +77,7 @@ func readQuery(w http.ResponseWriter, r *http.Request) (*query.Query, error) {
 	if err != nil {
 		return nil, problem.New(http.StatusBadRequest, "parameter", fmt.Sprintf("query %.200q: %v", r.URL.RawQuery, err))
 	}
-	var list []serve.Target
+	var list []records.Target
 	if r.Method == http.MethodPost {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && !slices.Contains(listTypes, kind) {
 			return nil, problem.New(http.StatusUnsupportedMediaType, "media_type",

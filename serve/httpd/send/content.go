@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"sheaf/internal/extent"
-	"sheaf/serve"
+	"sheaf/serve/content"
 )
 
 // Content is a file or a stored body for http.ServeContent. Nothing is opened before it is read. It
@@ -20,7 +20,7 @@ type Content struct {
 	// end. The end of a range is then given only after the rest of the body has been read.
 	Forward bool
 
-	file *serve.File     // the kernel can send it; nil: not a file
+	file *content.File   // the kernel can send it; nil: not a file
 	ctx  context.Context // of the file
 
 	pos     int64         // where the next Read begins
@@ -31,7 +31,7 @@ type Content struct {
 }
 
 // ofFile returns the content of an open file.
-func ofFile(ctx context.Context, f *serve.File) *Content {
+func ofFile(ctx context.Context, f *content.File) *Content {
 	return &Content{Size: f.Size, file: f, ctx: ctx, Open: func(off, n int64) (io.ReadCloser, error) {
 		return f.OpenRange(ctx, off, n)
 	}}

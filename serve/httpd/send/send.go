@@ -14,13 +14,13 @@ import (
 
 	"sheaf/internal/acked"
 	"sheaf/internal/transfers"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 )
 
 // Sender sends files. It may be used by many goroutines at once.
 type Sender struct {
-	Recorder serve.Recorder
+	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
 	Measures *acked.Follower
 	Patience time.Duration // for the acknowledgement of the last bytes
@@ -29,7 +29,7 @@ type Sender struct {
 
 // File sends an open file. It records it under its name. Browsers save it under the name download,
 // if that is not empty.
-func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account, f *serve.File, name, download string) {
+func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account, f *content.File, name, download string) {
 	if r.Method == http.MethodHead {
 		Head(w, r, f.Node, download)
 		return
@@ -45,14 +45,14 @@ func (s *Sender) File(w http.ResponseWriter, r *http.Request, a *account.Account
 }
 
 // Head answers a HEAD request for a file.
-func Head(w http.ResponseWriter, r *http.Request, n serve.Node, download string) {
+func Head(w http.ResponseWriter, r *http.Request, n content.Node, download string) {
 	describe(w.Header(), n, download)
 	BoundRanges(r)
 	http.ServeContent(w, r, "", n.Modified, &Content{Size: n.Size})
 }
 
 // describe sets the headers of a file.
-func describe(h http.Header, n serve.Node, download string) {
+func describe(h http.Header, n content.Node, download string) {
 	h.Set("ETag", n.ETag)
 	h.Set("Content-Type", n.Type)
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -38,7 +38,7 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 }
 
 // succeeded reports whether a version is shown with a status of success.
-func succeeded(c *serve.Capture) bool {
+func succeeded(c *records.Capture) bool {
 	if c.Original != nil {
 		c = c.Original
 	}
@@ -77,7 +77,7 @@ func inGzip(etag string) string { return strings.TrimSuffix(etag, `"`) + `-gzip"
 
 // send sends a body as it is, or ranges of it. A client that takes gzip gets the body as it is
 // stored, not inflated; ranges then are of the gzip.
-func (p *Pages) send(w *send.Answer, r *http.Request, c *serve.Capture, answer *serve.Response, body io.Reader) error {
+func (p *Pages) send(w *send.Answer, r *http.Request, c *records.Capture, answer *records.Response, body io.Reader) error {
 	status := shownStatus(answer.Status)
 	if status == http.StatusNoContent || status == http.StatusResetContent {
 		w.WriteHeader(status)

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"sheaf/internal/api"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -84,14 +84,14 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 
 // comparison is the result of comparing two versions.
 type comparison struct {
-	from, to *serve.Capture
+	from, to *records.Capture
 	Diff     *replay.Diff // nil if they are not text
 	More     bool         // of one or both versions only the beginning was compared
 }
 
 // compare reads two versions and compares them. At most as many comparisons run at once as there are
 // processors.
-func (p *Pages) compare(r *http.Request, from, to *serve.Capture) (*comparison, error) {
+func (p *Pages) compare(r *http.Request, from, to *records.Capture) (*comparison, error) {
 	select {
 	case p.comparing <- struct{}{}:
 		defer func() { <-p.comparing }()
@@ -100,7 +100,7 @@ func (p *Pages) compare(r *http.Request, from, to *serve.Capture) (*comparison, 
 	}
 	c := &comparison{from: from, to: to}
 	var texts [2]*replay.Content
-	for i, version := range []*serve.Capture{from, to} {
+	for i, version := range []*records.Capture{from, to} {
 		text, err := textOf(r, version)
 		if errors.Is(err, replay.ErrNoText) {
 			return c, nil
@@ -115,7 +115,7 @@ func (p *Pages) compare(r *http.Request, from, to *serve.Capture) (*comparison, 
 }
 
 // textOf returns the text of a version. That of a redirect is where it leads.
-func textOf(r *http.Request, c *serve.Capture) (*replay.Content, error) {
+func textOf(r *http.Request, c *records.Capture) (*replay.Content, error) {
 	answer, err := c.Response(r.Context())
 	if err != nil {
 		return nil, err

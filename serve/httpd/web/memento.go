@@ -10,11 +10,11 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/send"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -86,7 +86,7 @@ type pacedAnswer struct {
 func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 
 // redirect answers with a stored redirect. It leads to the target in the archive.
-func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *serve.Capture, answer *serve.Response, mode replay.Mode) error {
+func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *records.Capture, answer *records.Response, mode replay.Mode) error {
 	to := locationOf(c, answer)
 	if to == "" {
 		return page.Show(w, r, http.StatusOK, redirectTemplate, struct {
@@ -117,7 +117,7 @@ const (
 )
 
 // originalHeaders adds the stored headers as X-Archive-Orig-….
-func originalHeaders(h http.Header, answer *serve.Response) {
+func originalHeaders(h http.Header, answer *records.Response) {
 	for i, line := range answer.Headers {
 		if i == maxOriginalHeaders {
 			return
@@ -150,7 +150,7 @@ func policy(h http.Header, contentType string, framed bool) {
 }
 
 // storedType returns the stored Content-Type, or "" if it cannot be sent in a header.
-func storedType(answer *serve.Response) string {
+func storedType(answer *records.Response) string {
 	if t := answer.Get("Content-Type"); plain(t) {
 		return t
 	}
@@ -179,7 +179,7 @@ func (p *Pages) broken(r *http.Request, err error) {
 }
 
 // page sends a version for reading: rewritten, if it is HTML or CSS.
-func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answer *serve.Response, mode replay.Mode) error {
+func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answer *records.Response, mode replay.Mode) error {
 	c := all[i]
 	contentType := storedType(answer)
 	doc, err := replay.Open(answer.Body, contentType, c.URL)
@@ -218,7 +218,7 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 }
 
 // framed shows a page of frames, which has no place for a banner, in a frame below one.
-func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *serve.Capture, status int, banner []byte) error {
+func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *records.Capture, status int, banner []byte) error {
 	return page.Show(w, r, status, frameTemplate, struct {
 		screen
 		Banner template.HTML

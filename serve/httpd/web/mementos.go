@@ -9,18 +9,18 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/weburl"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
 // mementos are the versions of one page that can be shown, by time. Of several versions in the same
 // second and of the same URL there is only the last.
-type mementos []*serve.Capture
+type mementos []*records.Capture
 
 // mementos returns the versions of a page. If there are none it answers so, and returns nil.
 func (p *Pages) mementos(w http.ResponseWriter, r *http.Request, a *account.Account, url string) (mementos, error) {
-	captures, err := p.Library.Captures(r.Context(), a, url)
+	captures, err := p.Library.Records.Captures(r.Context(), a, url)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (m mementos) nearest(t time.Time, skip map[int]bool) int {
 	return best
 }
 
-func trouble(c *serve.Capture) bool {
+func trouble(c *records.Capture) bool {
 	return c.Kind == archive.Response && (c.Status >= 500 || c.Status == http.StatusTooManyRequests || c.Status == http.StatusForbidden)
 }
 
@@ -102,11 +102,11 @@ func (m mementos) choose(ctx context.Context, t time.Time) (int, error) {
 	return -1, nil
 }
 
-func redirects(c *serve.Capture) bool { return c.Kind == archive.Response && c.Status/100 == 3 }
+func redirects(c *records.Capture) bool { return c.Kind == archive.Response && c.Status/100 == 3 }
 
 // locationOf returns where a stored redirect leads, as an absolute URL, or "" if that is no web
 // address.
-func locationOf(c *serve.Capture, answer *serve.Response) string {
+func locationOf(c *records.Capture, answer *records.Response) string {
 	base, err := weburl.New(c.URL, nil)
 	if err != nil {
 		return ""

@@ -9,9 +9,9 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
-	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/reply"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -54,7 +54,7 @@ func (l related) String() string { return "<" + escaped.Replace(l.uri) + ">; " +
 // escaped replaces what a stored URL may have and a link may not.
 var escaped = strings.NewReplacer("<", "%3C", ">", "%3E", `"`, "%22")
 
-func mementoLink(origin string, c *serve.Capture, rel string) related {
+func mementoLink(origin string, c *records.Capture, rel string) related {
 	return related{origin + path(c), fmt.Sprintf(`rel="%s"; datetime="%s"`, rel, c.Time.UTC().Format(http.TimeFormat))}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sheaf/internal/api"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -179,7 +179,7 @@ func writeJSON(out *bufio.Writer, origin, url string, m stretch, pages []stretch
 		return nil
 	}
 	out.Write(text[:len(text)-1])
-	line := func(c *serve.Capture) []byte {
+	line := func(c *records.Capture) []byte {
 		text, _ := json.Marshal(api.MementoLine{Datetime: c.Time.UTC().Truncate(time.Second), URI: origin + path(c)})
 		return text // Marshal cannot fail: a string and a time before the year 10000
 	}

@@ -10,8 +10,8 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
-	"sheaf/serve"
 	"sheaf/serve/httpd/page"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -67,7 +67,7 @@ func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, u
 	last := len(all) - 1
 	if p.Player != "" {
 		list.Scripts = strings.TrimSuffix(p.Player, "/") + api.PathReplay + "?" +
-			neturl.Values{"source": {api.PathArchives + all[last].Line.Host + "/all.wacz"}}.Encode() + "#" +
+			neturl.Values{"source": {api.PathArchives + all[last].Segment.Host + "/all.wacz"}}.Encode() + "#" +
 			neturl.Values{"view": {"pages"}, "url": {all[last].URL}, "ts": {replay.Timestamp(all[last].Time)}}.Encode()
 	}
 	lines[last].Newest, lines[max(0, last-1)].Before = true, true
@@ -87,7 +87,7 @@ func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, u
 	return page.Show(w, r, http.StatusOK, versionsTemplate, list)
 }
 
-func lineOf(c *serve.Capture, url string) versionLine {
+func lineOf(c *records.Capture, url string) versionLine {
 	line := versionLine{
 		Time: c.Time, Stamp: replay.Timestamp(c.Time), Path: path(c),
 		Status: c.Status, Type: c.MIME, Size: -1, Truncated: truncated(c),
@@ -105,7 +105,7 @@ func lineOf(c *serve.Capture, url string) versionLine {
 }
 
 // truncated returns why the body of a version is not whole, or "" if it is.
-func truncated(c *serve.Capture) string {
+func truncated(c *records.Capture) string {
 	if c.Original != nil {
 		return c.Original.Truncated
 	}

@@ -26,6 +26,7 @@ import (
 	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
+	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
@@ -78,7 +79,7 @@ func target(r *http.Request, prefix string) string {
 }
 
 // path returns the path of a version.
-func path(c *serve.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
+func path(c *records.Capture) string { return replay.Path(c.Time, replay.Plain, c.URL) }
 
 // allVersions returns the path of a page's list of versions.
 func allVersions(url string) string { return replay.Root + "*/" + url }
@@ -139,7 +140,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	if !reply.WantsHTML(r) {
 		return problem.New(http.StatusNotFound, "not_found", fmt.Sprintf("%.300s is not here, or not within this account's scope", url))
 	}
-	urls, err := p.Library.Near(r.Context(), a, url, 20)
+	urls, err := p.Library.Records.Suggest(r.Context(), a, url, 20)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,106 @@
+package archives
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"sheaf/archive"
+)
+
+// spot is one cell of one part.
+type spot struct {
+	part, cell int
+	time       time.Time
+}
+
+// latest chooses, from parts in the order of publication, the record that stands for each URL now. It
+// goes through a URL's records in the order of fetching. Of two that were fetched in the same
+// instant, the one published later counts as later.
+//
+//   - A full record stands for the URL from then on.
+//   - A revisit confirms the full record that it refers to, and is not itself chosen.
+//   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
+//     the page belongs to the past. In a tar such a record is no file.
+//   - Any other answer without a file (a temporary redirect, a refusal, a server's error) says nothing
+//     about the page, which stays. It stands for the URL only if there is no page.
+//
+// The chosen records stay in order of publication, in the Cells of the same parts.
+func latest(parts []archive.Part) []archive.Part {
+	current := slices.Clone(parts)
+	for p := range current {
+		current[p].Cells = []int{}
+	}
+	for _, records := range spots(parts) {
+		if s, ok := standing(parts, records); ok {
+			current[s.part].Cells = append(current[s.part].Cells, s.cell)
+		}
+	}
+	for p := range current {
+		slices.Sort(current[p].Cells)
+	}
+	return current
+}
+
+// spots returns the records of parts by URL. Those of one URL are in the order of their time, then of
+// publication.
+func spots(parts []archive.Part) map[string][]spot {
+	urls := make(map[string][]spot)
+	for p, part := range parts {
+		for c := range chosen(part) {
+			cell := &part.Index.Cells[c]
+			urls[cell.URL] = append(urls[cell.URL], spot{p, c, cell.Time})
+		}
+	}
+	for _, records := range urls {
+		slices.SortStableFunc(records, func(a, b spot) int { return a.time.Compare(b.time) })
+	}
+	return urls
+}
+
+// standing returns the record of a URL that stands for it now. There is none if all records are
+// revisits of pages that are not here.
+func standing(parts []archive.Part, records []spot) (now spot, ok bool) {
+	d := decisive(parts, records)
+	if len(d) == 0 {
+		return spot{}, false
+	}
+	return d[0], true
+}
+
+// decisive returns the record that stands for a URL now, followed by the records that make it so.
+// If one of them were missing, another record might stand for the URL; no other record matters.
+func decisive(parts []archive.Part, records []spot) (by []spot) {
+	isPage := false
+	var away []spot                  // the last answer that the page is gone, if any
+	full := make(map[string]spot, 1) // by digest
+	for _, s := range records {
+		switch cell := &parts[s.part].Index.Cells[s.cell]; cell.Kind {
+		case archive.Page:
+			full[cell.Digest] = s
+			by, isPage = append(by[:0], s), true
+		case archive.Revisit:
+			if original, found := full[cell.Digest]; found {
+				by, isPage = append(by[:0], original, s), true
+			}
+		case archive.Response:
+			switch {
+			case gone(cell.Status):
+				by, isPage = append(by[:0], s), false
+				away = append(away[:0], s)
+			case !isPage:
+				by = append(append(by[:0], s), away...)
+			}
+		}
+	}
+	return by
+}
+
+// gone reports whether a status says that a page is no longer at its URL.
+func gone(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusGone, http.StatusMovedPermanently, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+package archives
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/content"
+)
+
+// The links of an archive say where each page leads that its robot fetched. A line is source TAB
+// target TAB kind; see archive/FORMAT.md. An edition has the links of the pages that it brought;
+// current has those of every page that is in current's other files.
+
+// hasLinks reports whether a robot wrote down the links of a segment.
+func hasLinks(seg catalog.SegmentEntry) bool {
+	_, ok := seg.Views[string(archive.Links)]
+	return ok
+}
+
+func (a Archive) anyLinks() bool { return slices.ContainsFunc(a.segments, hasLinks) }
+
+// links returns the archive's file of links.
+func (a Archive) links(ctx context.Context, f Form) (*content.Entry, error) {
+	if !a.anyLinks() {
+		return nil, content.ErrNotFound
+	}
+	touched, err := a.touched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !a.latest && !touched { // all links of the segments: their stored bytes
+		return a.computed(ctx, f)
+	}
+	return a.document(ctx, f, a.key(), a.writeLinks)
+}
+
+// writeLinks writes the links of the chosen records.
+func (a Archive) writeLinks(ctx context.Context, w io.Writer) error {
+	parts, segments, err := a.parts(ctx)
+	if err != nil {
+		return err
+	}
+	out := gzip.NewWriter(w)
+	for i, p := range parts {
+		if !hasLinks(segments[i]) {
+			continue
+		}
+		sources := make(map[string]bool)
+		for c := range chosen(p) {
+			sources[p.Index.Cells[c].URL] = true
+		}
+		if err := linksOf(ctx, p, out, sources); err != nil {
+			return fmt.Errorf("links of %s in edition %s: %w", a.host.Name, segments[i].Edition, err)
+		}
+	}
+	return out.Close()
+}
+
+// linksOf writes those of a segment's links that have one of the sources.
+func linksOf(ctx context.Context, p archive.Part, w io.Writer, sources map[string]bool) error {
+	p.Cells = nil
+	view, err := archive.NewView(archive.Links, []archive.Part{p})
+	if err != nil {
+		return err
+	}
+	stored, err := view.OpenRange(ctx, 0, view.Size())
+	if err != nil {
+		return err
+	}
+	defer stored.Close()
+	text, err := gzip.NewReader(stored)
+	if err != nil {
+		return err
+	}
+	for in := bufio.NewReaderSize(text, 64<<10); ; {
+		line, err := in.ReadString('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if source, _, _ := strings.Cut(line, "\t"); !sources[source] {
+			continue
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+}

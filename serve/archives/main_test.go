@@ -1,0 +1,9 @@
+package archives_test
+
+import (
+	"testing"
+
+	"sheaf/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.InMemory(m) }

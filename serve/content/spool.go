@@ -1,0 +1,50 @@
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"sheaf/internal/scratch"
+)
+
+// Spool is a text that takes long to write, in a temporary file without a name. The file is deleted
+// when nobody refers to the spool any more.
+type Spool struct {
+	Size   int64  // bytes
+	SHA256 string // lower-case hexadecimal
+	file   *os.File
+}
+
+// NewSpool writes a text to a temporary file.
+func NewSpool(write func(io.Writer) error) (_ *Spool, err error) {
+	f, err := scratch.File("")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	digest := sha256.New()
+	if err := write(io.MultiWriter(f, digest)); err != nil {
+		return nil, err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return nil, err
+	}
+	return &Spool{Size: size, SHA256: hex.EncodeToString(digest.Sum(nil)), file: f}, nil
+}
+
+// OpenRange implements Ranges.
+func (s *Spool) OpenRange(_ context.Context, off, n int64) (io.ReadCloser, error) {
+	if off < 0 || n < 0 || off > s.Size-n {
+		return nil, fmt.Errorf("range of %d bytes at %d is outside %d", n, off, s.Size)
+	}
+	return io.NopCloser(io.NewSectionReader(s.file, off, n)), nil
+}

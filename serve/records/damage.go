@@ -1,0 +1,229 @@
+package records
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+
+	"sheaf/archive"
+)
+
+// DamageError says that stored bytes are not those that the index describes. The record must not be
+// shown.
+type DamageError struct {
+	Object string // in the store
+	Offset int64  // of the record's cell in the object, in bytes
+	URL    string
+	Err    error // what is different
+}
+
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("object %s is damaged: record of %.200s at offset %d: %v", e.Object, e.URL, e.Offset, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// wholeFirst is the size, in bytes, up to which Response checks a body before it returns.
+const wholeFirst = 1 << 20
+
+// damage logs and counts a damaged record, and returns the error for it. If the store itself failed,
+// that is the error, and the bytes may be good.
+func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) error {
+	if from.err != nil {
+		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
+	}
+	e := &DamageError{Object: c.Segment.Object, Offset: c.Segment.Offset + c.Offset, URL: c.URL, Err: err}
+	c.finder.records.damaged.Add(1)
+	c.finder.records.archive.Log.ErrorContext(ctx, "stored record is damaged: not shown; run sheaf fsck --deep", "object", e.Object, "offset", e.Offset,
+		"url", e.URL, "segment", c.Segment.SHA256, "err", err)
+	return e
+}
+
+// storedRecord reads a record from the store. It keeps the store's own error, and computes the CRC-32
+// of what was read.
+type storedRecord struct {
+	io.ReadCloser
+	crc uint32
+	err error
+}
+
+func (s *storedRecord) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, p[:n])
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}
+
+// checkedBody reads a record's body. It returns the last bytes only after the whole record was found
+// to be what the index says, so nobody gets a damaged body completely.
+type checkedBody struct {
+	ctx     context.Context
+	capture *Capture
+	from    *storedRecord
+	in      *bufio.Reader // of the decompressed record
+	payload hash.Hash
+	left    int64 // bytes of the body
+	checked bool
+	err     error
+}
+
+// open reads a stored record up to its body.
+func (c *Capture) open(ctx context.Context, stored io.ReadCloser) (*Response, error) {
+	from := &storedRecord{ReadCloser: stored}
+	zr, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, c.damage(ctx, from, err)
+	}
+	b := &checkedBody{ctx: ctx, capture: c, from: from, payload: sha256.New()}
+	b.in = bufio.NewReaderSize(zr, 16<<10)
+	r, err := readResponse(b.in)
+	if err == nil && c.Kind == archive.Page && r.Size != c.BodyLen {
+		err = fmt.Errorf("a body of %d bytes, the index says %d", r.Size, c.BodyLen)
+	}
+	if err != nil {
+		return nil, c.damage(ctx, from, err)
+	}
+	b.left, r.Body = r.Size, b
+	if r.Size > wholeFirst {
+		return r, nil
+	}
+	body := make([]byte, r.Size)
+	if _, err := io.ReadFull(b, body); err != nil && err != io.EOF {
+		return nil, err
+	}
+	r.Body = wholeBody{bytes.NewReader(body), b}
+	return r, b.check()
+}
+
+// wholeBody is a body that is in memory and was checked.
+type wholeBody struct {
+	*bytes.Reader
+	io.Closer
+}
+
+// Read implements io.Reader.
+func (b *checkedBody) Read(p []byte) (int, error) {
+	if b.err == nil && b.left == 0 {
+		if err := b.check(); err != nil {
+			return 0, err
+		}
+		b.err = io.EOF
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.in.Read(p[:min(int64(len(p)), b.left)])
+	b.payload.Write(p[:n])
+	b.left -= int64(n)
+	switch {
+	case err == io.EOF && b.left > 0:
+		b.err = b.capture.damage(b.ctx, b.from, io.ErrUnexpectedEOF)
+	case err != nil && err != io.EOF:
+		b.err = b.capture.damage(b.ctx, b.from, err)
+	case b.left == 0:
+		b.check()
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return n, nil
+}
+
+// otherCRC returns the error for a record with a wrong checksum.
+func (c *Capture) otherCRC(from *storedRecord) error {
+	return fmt.Errorf("the stored record's CRC-32 is %08x, the index says %08x", from.crc, c.RecordCRC)
+}
+
+// check reads the rest of the record behind the body and compares the record with the index, once.
+func (b *checkedBody) check() error {
+	if b.checked || b.err != nil {
+		return b.err
+	}
+	b.checked = true
+	c := b.capture
+	if _, err := io.Copy(io.Discard, b.in); err != nil {
+		b.err = c.damage(b.ctx, b.from, err)
+	} else if b.from.crc != c.RecordCRC {
+		b.err = c.damage(b.ctx, b.from, c.otherCRC(b.from))
+	} else if got := "sha256:" + base32.StdEncoding.EncodeToString(b.payload.Sum(nil)); got != c.Digest {
+		b.err = c.damage(b.ctx, b.from, fmt.Errorf("the body's digest is %s, the index says %s", got, c.Digest))
+	}
+	return b.err
+}
+
+// Close closes the stored record.
+func (b *checkedBody) Close() error { return b.from.Close() }
+
+// OpenGzip reads the page's whole body as Body's view has it: as it is stored, with gzip. It returns
+// the last bytes only after the stored record was found to be what the index says; otherwise it fails
+// with a *DamageError.
+func (c *Capture) OpenGzip(ctx context.Context) (io.ReadCloser, error) {
+	if c.Original != nil {
+		return c.Original.OpenGzip(ctx)
+	}
+	view, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := c.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start, end := view.Frame()
+	b := &gzipBody{ctx: ctx, capture: c, from: &storedRecord{ReadCloser: stored}, left: view.Size() - int64(len(start)+len(end))}
+	b.Reader = io.MultiReader(bytes.NewReader(start), readerFunc(b.blocks), bytes.NewReader(end))
+	return b, nil
+}
+
+// gzipBody reads a body's stored deflate blocks from its record.
+type gzipBody struct {
+	io.Reader
+	ctx     context.Context
+	capture *Capture
+	from    *storedRecord
+	begun   bool
+	left    int64 // bytes of the blocks
+}
+
+// blocks reads the body's blocks, and the parts of the record before and behind them.
+func (b *gzipBody) blocks(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		if _, err := io.CopyN(io.Discard, b.from, b.capture.HeadLen); err != nil {
+			return 0, b.capture.damage(b.ctx, b.from, err)
+		}
+	}
+	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	switch {
+	case err == io.EOF && b.left > 0:
+		return 0, b.capture.damage(b.ctx, b.from, io.ErrUnexpectedEOF)
+	case err != nil && err != io.EOF:
+		return 0, b.capture.damage(b.ctx, b.from, err)
+	case b.left > 0:
+		return n, nil
+	}
+	if _, err := io.Copy(io.Discard, b.from); err != nil {
+		return 0, b.capture.damage(b.ctx, b.from, err)
+	}
+	if b.from.crc != b.capture.RecordCRC {
+		return 0, b.capture.damage(b.ctx, b.from, b.capture.otherCRC(b.from))
+	}
+	return n, io.EOF
+}
+
+// Close closes the stored record.
+func (b *gzipBody) Close() error { return b.from.Close() }
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

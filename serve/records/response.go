@@ -1,0 +1,121 @@
+package records
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/serve/content"
+)
+
+// maxHead is the limit for a record's WARC header and for its HTTP header, in bytes. The format has
+// the same limit.
+const maxHead = 1 << 20
+
+// Header is one line of a stored HTTP header.
+type Header struct{ Name, Value string }
+
+// Response is a server's answer, as it is stored.
+type Response struct {
+	Status  int
+	Headers []Header      // in their order, as the server wrote them
+	Size    int64         // of Body, in bytes
+	Body    io.ReadCloser // without transfer and content codings; incomplete if Capture.Truncated says so
+}
+
+// Get returns the first value of a header, or "".
+func (r *Response) Get(name string) string {
+	for _, h := range r.Headers {
+		if strings.EqualFold(h.Name, name) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// Check reads the rest of Body. It fails with a *DamageError if the record is damaged.
+func (r *Response) Check() error {
+	_, err := io.Copy(io.Discard, r.Body)
+	return err
+}
+
+// Response opens the server's answer; for a Revisit the one to the fetch of the Original. It fails
+// with content.ErrNotFound if that is not here, and with a *DamageError if the stored bytes are not
+// those that were published. A body of up to 1 MiB is checked at once. A longer one is checked before
+// its last bytes are returned, so read it to its end before you trust it. The caller closes the body.
+func (c *Capture) Response(ctx context.Context) (*Response, error) {
+	if c.Original != nil {
+		return c.Original.Response(ctx)
+	}
+	if c.Kind != archive.Page && c.Kind != archive.Response {
+		return nil, fmt.Errorf("answer of a %v: %w", c.Kind, content.ErrNotFound)
+	}
+	record, err := c.Record(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.open(ctx, record)
+	if err != nil {
+		record.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// readResponse reads a decompressed record up to its body.
+func readResponse(in *bufio.Reader) (*Response, error) {
+	_, warc, _, err := readHead(in)
+	if err != nil {
+		return nil, fmt.Errorf("WARC header: %w", err)
+	}
+	r := &Response{Headers: warc}
+	block, err := strconv.ParseInt(r.Get("Content-Length"), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("WARC header: Content-Length: %w", err)
+	}
+	status, headers, n, err := readHead(in)
+	if err != nil {
+		return nil, fmt.Errorf("HTTP header: %w", err)
+	}
+	_, code, _ := strings.Cut(status, " ")
+	code, _, _ = strings.Cut(strings.TrimSpace(code), " ")
+	r.Status, _ = strconv.Atoi(code) // 0 if it is no number
+	r.Headers, r.Size = headers, block-n
+	if r.Size < 0 {
+		return nil, fmt.Errorf("HTTP header of %d bytes in a block of %d", n, block)
+	}
+	return r, nil
+}
+
+// readHead reads a first line and headers, up to the empty line behind them. n is their length in
+// bytes.
+func readHead(in *bufio.Reader) (first string, headers []Header, n int64, err error) {
+	for {
+		line, err := in.ReadString('\n')
+		n += int64(len(line))
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", nil, 0, io.ErrUnexpectedEOF
+		case err != nil:
+			return "", nil, 0, err
+		case n > maxHead:
+			return "", nil, 0, fmt.Errorf("longer than %d bytes", maxHead)
+		}
+		text := strings.TrimRight(line, "\r\n")
+		switch name, value, ok := strings.Cut(text, ":"); {
+		case text == "":
+			return first, headers, n, nil
+		case n == int64(len(line)):
+			first = text
+		case (text[0] == ' ' || text[0] == '\t') && len(headers) > 0: // an obsolete folded line
+			headers[len(headers)-1].Value += " " + strings.TrimSpace(text)
+		case ok:
+			headers = append(headers, Header{strings.TrimSpace(name), strings.TrimSpace(value)})
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package records
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"iter"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/urlindex"
+	"sheaf/serve/visible"
+)
+
+// scan is a walk over the records of hosts of one site, in the order of key, time and publication.
+// The URL index has the records of the segments that it covers; the others' own indexes have theirs.
+type scan struct {
+	finder  *finder
+	hosts   []*visible.Host
+	keys    keyRange
+	after   *Position // continue behind it; nil: from the beginning
+	reverse bool
+	wanted  func(*catalog.SegmentEntry) bool // the other segments are passed over
+}
+
+// found is a record that a scan has reached.
+type found struct {
+	at     Position // without Target and Host
+	in     segmentOf
+	cell   *archive.Cell
+	before int64 // length of the segment's records before it in a WARC view, in bytes
+}
+
+// segmentOf is a segment with its host. The host is nil for a record that the URL index has, but of
+// a segment that the account does not see, or that is not wanted.
+type segmentOf struct {
+	host    *visible.Host
+	segment *catalog.SegmentEntry
+}
+
+// capture returns the record, or nil if the account does not see it.
+func (is *found) capture(f *finder) *Capture {
+	if is.in.host == nil || is.in.host.Gone(*is.in.segment, is.cell.URL) {
+		return nil
+	}
+	return &Capture{Cell: is.cell, Segment: *is.in.segment, host: is.in.host, finder: f, before: is.before}
+}
+
+// source returns records in the order of a scan, and false behind the last.
+type source interface {
+	next() (found, bool, error)
+}
+
+// unreadable is an error of the URL index.
+type unreadable struct{ error }
+
+func (e unreadable) Unwrap() error { return e.error }
+
+// each calls f with each record. It ends with the first error.
+func (s scan) each(ctx context.Context, f func(*found) error) error {
+	view := s.finder.index(ctx)
+	for {
+		err := s.merge(ctx, view, f)
+		var bad unreadable
+		if !errors.As(err, &bad) || ctx.Err() != nil {
+			return err
+		}
+		// The index is derived from the segments, which have everything themselves.
+		s.finder.records.archive.Log.ErrorContext(ctx, "URL index not read; the segments' own indexes are", "err", err)
+		view = new(urlindex.View)
+	}
+}
+
+// merge scans with one view of the URL index. It sets s.after to how far it came.
+func (s *scan) merge(ctx context.Context, view *urlindex.View, f func(*found) error) error {
+	sources, stop, err := s.sources(ctx, view)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	queue := &sourceQueue{reverse: s.reverse}
+	for _, from := range sources {
+		first, ok, err := from.next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			queue.heads = append(queue.heads, head{from, first})
+		}
+	}
+	heap.Init(queue)
+	for len(queue.heads) > 0 {
+		top := &queue.heads[0]
+		now := top.found
+		next, ok, err := top.source.next()
+		if err != nil {
+			return err
+		}
+		if ok {
+			top.found = next
+			heap.Fix(queue, 0)
+		} else {
+			heap.Pop(queue)
+		}
+		if err := f(&now); err != nil {
+			return err
+		}
+		s.after = &now.at
+	}
+	return ctx.Err()
+}
+
+// sources opens the sources of the scan.
+func (s *scan) sources(ctx context.Context, view *urlindex.View) (sources []source, stop func(), err error) {
+	covered := make(map[int64]segmentOf) // by Seq
+	var rest []segmentOf
+	for _, h := range s.hosts {
+		for i := range h.Segments {
+			switch in := (segmentOf{h, &h.Segments[i]}); {
+			case !s.wanted(in.segment):
+			case view.Covers(in.segment.Seq):
+				covered[in.segment.Seq] = in
+			default:
+				rest = append(rest, in)
+			}
+		}
+	}
+	segments, err := s.segments(ctx, rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(covered) == 0 {
+		return segments, func() {}, nil
+	}
+	next, stop := iter.Pull2(view.Rows(ctx, s.keys.rows(s.after, s.reverse)))
+	return append(segments, &indexSource{covered, next}), stop, nil
+}
+
+// indexSource returns the records that the URL index has.
+type indexSource struct {
+	covered map[int64]segmentOf // by Seq
+	rows    func() (*urlindex.Row, error, bool)
+}
+
+func (x *indexSource) next() (found, bool, error) {
+	row, err, ok := x.rows()
+	if err != nil {
+		return found{}, false, unreadable{err}
+	}
+	if !ok {
+		return found{}, false, nil
+	}
+	p := row.Position()
+	return found{Position{Key: p.Key, Time: p.Time, Seq: p.Seq, Offset: p.Offset}, x.covered[row.Seq], &row.Cell, row.Before}, true, nil
+}
+
+// sourceQueue is a heap of sources, the one with the next record first.
+type sourceQueue struct {
+	heads   []head
+	reverse bool
+}
+
+type head struct {
+	source source
+	found  found // its next
+}
+
+func (q *sourceQueue) Len() int { return len(q.heads) }
+func (q *sourceQueue) Less(i, j int) bool {
+	if q.reverse {
+		i, j = j, i
+	}
+	return q.heads[i].found.at.compare(q.heads[j].found.at) < 0
+}
+func (q *sourceQueue) Swap(i, j int) { q.heads[i], q.heads[j] = q.heads[j], q.heads[i] }
+func (q *sourceQueue) Push(x any)    { q.heads = append(q.heads, x.(head)) }
+func (q *sourceQueue) Pop() any {
+	last := q.heads[len(q.heads)-1]
+	q.heads = q.heads[:len(q.heads)-1]
+	return last
+}

@@ -1,0 +1,191 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/account"
+	"sheaf/serve/visible"
+)
+
+// Search says which records are wanted. Targets come one after another. Sites come by the key of
+// their URLs, then by time. Domains come host by host in the order of the tree (catalog.Key), each
+// by URL key and time.
+type Search struct {
+	Targets  []Target
+	From, To time.Time // of the fetch, both inclusive; zero: open
+	After    *Position // continue behind it; nil: from the beginning
+	Until    *Position // end before it, forwards only; nil: at the end
+	Reverse  bool      // sites from their last record to their first
+
+	// Pace, if set, is called from time to time with how far the search has come: everything behind
+	// done is still to be searched, and scanned records were looked at. An error ends the search. It
+	// bounds what an answer may cost.
+	Pace func(done Position, scanned int64) error
+}
+
+// endKey lies behind all URL keys of a host.
+const endKey = "\x7f"
+
+// errPast ends a search that has reached Search.Until.
+var errPast = errors.New("all that is wanted has been searched")
+
+// paceEvery is how many records are looked at between calls of Search.Pace.
+const paceEvery = 1024
+
+// Results are the results of a search in one version of the catalog. They must be closed, and must
+// not be used concurrently.
+type Results struct {
+	finder  *finder
+	view    *visible.AccountView
+	search  Search
+	scanned int64
+
+	// The hosts of the site searched last. Many URLs of one site may follow one another in a list.
+	lastSite  string
+	lastHosts []*visible.Host
+}
+
+// Search looks for records that the account sees.
+func (r *Records) Search(ctx context.Context, a *account.Account, s Search) (*Results, error) {
+	v, err := r.archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &Results{finder: r.finder(), view: v, search: s}, nil
+}
+
+// Version returns the number of the catalog's version.
+func (r *Results) Version() int64 { return r.view.Snap.Version() }
+
+// Close lets go of the catalog's version.
+func (r *Results) Close() { r.view.Release() }
+
+// Each calls f with each record and its position. It ends with the first error.
+func (r *Results) Each(ctx context.Context, f func(*Capture, Position) error) error {
+	first := 0
+	if r.search.After != nil {
+		first = r.search.After.Target
+	}
+	for n := first; n < len(r.search.Targets); n++ {
+		after := r.search.After
+		if after != nil && after.Target != n {
+			after = nil
+		}
+		if err := r.target(ctx, n, after, f); err != nil {
+			if r.search.Until != nil && errors.Is(err, errPast) {
+				return nil
+			}
+			return err
+		}
+		if n+1 < len(r.search.Targets) {
+			if err := r.pace(Position{Target: n + 1}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Results) target(ctx context.Context, n int, after *Position, f func(*Capture, Position) error) error {
+	t := r.search.Targets[n]
+	at := Position{Target: n}
+	switch t.Match {
+	case MatchExact, MatchPrefix, MatchHost:
+		if t.Host != r.lastSite {
+			hosts, err := siteHosts(ctx, r.view, t.Host)
+			if err != nil {
+				return fmt.Errorf("search %s: %w", t.Host, err)
+			}
+			r.lastSite, r.lastHosts = t.Host, hosts
+		}
+		return r.scan(ctx, r.lastHosts, t.keys(), at, after, f)
+	case MatchDomain:
+		return r.domain(ctx, archive.HostPath(t.Host), at, after, f)
+	case MatchAll:
+		return r.domain(ctx, "", at, after, f)
+	}
+	return fmt.Errorf("search: match %d", t.Match)
+}
+
+// domain searches the hosts at and below a place, on every port.
+func (r *Results) domain(ctx context.Context, place string, at Position, after *Position, f func(*Capture, Position) error) error {
+	from := ""
+	if after != nil {
+		from = after.Host
+	}
+	return r.view.HostsUnder(ctx, place, from, func(h catalog.HostInfo) error {
+		at.Host = h.SURT
+		if until := r.search.Until; until != nil && until.Target == at.Target && until.Host == h.SURT && until.Key == "" {
+			return errPast
+		}
+		if r.search.spans(h.First, h.Last) {
+			found, err := r.view.Host(ctx, archive.HostPath(h.Host))
+			if err != nil {
+				return err
+			}
+			if found != nil {
+				behind := after
+				if after != nil && after.Host != h.SURT {
+					behind = nil
+				}
+				if err := r.scan(ctx, []*visible.Host{found}, siteKeys(h.Host), at, behind, f); err != nil {
+					return err
+				}
+			}
+		}
+		return r.pace(Position{Target: at.Target, Host: h.SURT, Key: endKey})
+	})
+}
+
+// scan calls f with the records of hosts within a range of keys, by key, time and publication.
+func (r *Results) scan(ctx context.Context, hosts []*visible.Host, keys keyRange, at Position, after *Position, f func(*Capture, Position) error) error {
+	s := scan{
+		finder: r.finder, hosts: hosts, keys: keys, after: after, reverse: r.search.Reverse,
+		wanted: func(seg *catalog.SegmentEntry) bool { return r.search.spans(seg.First, seg.Last) },
+	}
+	n := 0
+	return s.each(ctx, func(is *found) error {
+		pos := is.at
+		pos.Target, pos.Host = at.Target, at.Host
+		if until := r.search.Until; until != nil && until.Target == pos.Target && until.Host == pos.Host && is.at.compare(*until) >= 0 {
+			return errPast
+		}
+		r.scanned++
+		if r.search.fetched(is.cell.Time) {
+			if c := is.capture(r.finder); c != nil {
+				if err := f(c, pos); err != nil {
+					return err
+				}
+			}
+		}
+		if n++; n%paceEvery == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return r.pace(pos)
+		}
+		return nil
+	})
+}
+
+func (r *Results) pace(done Position) error {
+	if r.search.Pace == nil {
+		return nil
+	}
+	return r.search.Pace(done, r.scanned)
+}
+
+// fetched reports whether a time is within those wanted.
+func (s *Search) fetched(t time.Time) bool {
+	return (s.From.IsZero() || !t.Before(s.From)) && (s.To.IsZero() || !t.After(s.To))
+}
+
+// spans reports whether records with times from first to last may be wanted.
+func (s *Search) spans(first, last time.Time) bool {
+	return (s.From.IsZero() || last.IsZero() || !last.Before(s.From)) && (s.To.IsZero() || first.IsZero() || !first.After(s.To))
+}

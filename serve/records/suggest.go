@@ -1,0 +1,96 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/account"
+	"sheaf/serve/visible"
+)
+
+// Limits of Suggest.
+const (
+	suggestSegments = 8    // number of a host's segments, the newest, in which it looks
+	suggestRecords  = 4096 // number of records on either side at which it looks
+)
+
+// errStop ends a scan of which no more is wanted.
+var errStop = errors.New("stop")
+
+// longestKey is more than the length of any URL's key.
+const longestKey = 1 << 20
+
+// Suggest returns up to n URLs of pages, of the host of a URL and its namesakes with and without www,
+// that are most like the URL, the most alike first. It is for readers that ask for a page that is not
+// here.
+func (r *Records) Suggest(ctx context.Context, a *account.Account, url string, n int) ([]string, error) {
+	name, err := archive.HostOf(url)
+	if err != nil {
+		return nil, nil
+	}
+	v, err := r.archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	hosts, err := siteHosts(ctx, v, name)
+	if err != nil {
+		return nil, fmt.Errorf("pages near %.200s: %w", url, err)
+	}
+	key := archive.SURT(url)
+	alike := make(map[string]int) // by URL: how many bytes of the key are the same; less for pages that are no text
+	// Since keys are sorted, the most alike are beside the place where the URL would be.
+	f := r.finder()
+	for _, reverse := range []bool{false, true} {
+		beside, looked := make(map[string]bool), 0
+		s := scan{finder: f, hosts: hosts, keys: siteKeys(name), after: &Position{Key: key}, reverse: reverse, wanted: newest(hosts, suggestSegments)}
+		err := s.each(ctx, func(is *found) error {
+			if c := is.capture(f); c != nil && c.Kind == archive.Page {
+				beside[c.URL] = true
+				alike[c.URL] = common(key, c.URLKey)
+				if !strings.HasPrefix(c.MIME, "text/html") {
+					alike[c.URL] -= longestKey
+				}
+			}
+			if looked++; len(beside) >= 2*n || looked >= suggestRecords {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			return nil, fmt.Errorf("pages near %.200s: %w", url, err)
+		}
+	}
+	urls := make([]string, 0, len(alike))
+	for u := range alike {
+		urls = append(urls, u)
+	}
+	slices.SortFunc(urls, func(a, b string) int {
+		return cmp.Or(-cmp.Compare(alike[a], alike[b]), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	return urls[:min(n, len(urls))], nil
+}
+
+// newest reports whether a segment is one of the n newest of its host.
+func newest(hosts []*visible.Host, n int) func(*catalog.SegmentEntry) bool {
+	from := make(map[string]int64) // by host: number of the first of them
+	for _, h := range hosts {
+		from[h.Name] = h.Segments[max(0, len(h.Segments)-n)].Seq
+	}
+	return func(seg *catalog.SegmentEntry) bool { return seg.Seq >= from[seg.Host] }
+}
+
+// common returns the length of the longest common prefix of two strings, in bytes.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,106 @@
+package tree
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+)
+
+// levelDirectory returns a directory of the tree of reversed names.
+func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Entry, error) {
+	switch exists, err := f.view.Exists(ctx, place); {
+	case err != nil:
+		return nil, err
+	case !exists:
+		return nil, content.ErrNotFound
+	}
+	h, err := f.view.Host(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	e := f.directory(path.Base(place), func(ctx context.Context, emit func(content.Node) error) error {
+		if err := f.children(ctx, place, "", emit); err != nil || h == nil {
+			return err
+		}
+		return archives.Of(h, f.view.Archive).Files(ctx, emit)
+	})
+	if h != nil {
+		e.Modified = content.Seconds(h.Modified())
+	}
+	return e, nil
+}
+
+// hostFile returns a file of the host at a place.
+func (f *finder) hostFile(ctx context.Context, place, name string) (*content.Entry, error) {
+	h, err := f.view.Host(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, content.ErrNotFound
+	}
+	return archives.Of(h, f.view.Archive).File(ctx, name)
+}
+
+// children lists the directories below a place whose names begin with letters. It divides them by
+// more letters if they are many.
+func (f *finder) children(ctx context.Context, place, letters string, emit func(content.Node) error) error {
+	if !f.view.Scope.Holds(place) {
+		return f.waysDown(ctx, place, letters, emit)
+	}
+	wide, err := f.wide(ctx, place, letters)
+	switch {
+	case err != nil:
+		return err
+	case wide:
+		return f.fan(ctx, place, letters, emit)
+	}
+	return level(ctx, f.view, place, letters, emit)
+}
+
+// waysDown lists, of a place above the account's scope, the directories that lead into the scope and
+// whose names begin with letters. It looks for these only, and does not read the whole level.
+func (f *finder) waysDown(ctx context.Context, place, letters string, emit func(content.Node) error) error {
+	last := ""
+	for _, root := range f.view.Scope { // sorted, so that the same way down comes together
+		rest, ok := strings.CutPrefix(root, place)
+		if !ok || !account.Within(root, place) || account.IsPort(rest) {
+			continue
+		}
+		name, below, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		if name == last {
+			continue
+		}
+		last = name
+		if strings.HasPrefix(name, letters) {
+			switch e, err := f.levelDirectory(ctx, path.Join(place, name)); {
+			case err == nil:
+				if err := emit(e.Node); err != nil {
+					return err
+				}
+			case !content.IsNotFound(err):
+				return err
+			}
+		}
+		if below != "" {
+			continue
+		}
+		ports, err := f.view.OtherPorts(ctx, root)
+		if err != nil {
+			return err
+		}
+		for _, c := range ports {
+			if !strings.HasPrefix(c.Name, letters) {
+				continue
+			}
+			if err := emit(content.DirectoryNode(c.Name, c.Modified)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

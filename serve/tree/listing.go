@@ -1,0 +1,91 @@
+package tree
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/klauspost/pgzip"
+
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/visible"
+)
+
+// zipBlock is how much text is compressed at once, in bytes. The file's bytes depend on it.
+const zipBlock = 1 << 20
+
+// zipped compresses what write writes: to the same bytes each time.
+func zipped(w io.Writer, write func(io.Writer) error) error {
+	z, err := pgzip.NewWriterLevel(w, pgzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if err := z.SetConcurrency(zipBlock, 2); err != nil {
+		return err
+	}
+	return errors.Join(write(z), z.Close())
+}
+
+// listing is a spool of /ls-lR.gz.
+type listing struct {
+	*content.Spool
+	published time.Time
+}
+
+// listingOfAll returns /ls-lR.gz: the editions' files of every host. It is made when it is asked for,
+// once for each version of the catalog and scope, in one pass over the catalog. It lies in a
+// temporary file. Files that change with every edition (current, all, MANIFEST) are not in it, since
+// all segments' indexes would have to be read for their sizes.
+func (f *finder) listingOfAll(ctx context.Context) (*content.Entry, error) {
+	key := fmt.Sprintf("%d %q", f.view.Snap.Version(), f.view.Scope)
+	s, err := visible.Shared(ctx, f.view, f.tree.spools, key, func(ctx context.Context, v *visible.AccountView) (listing, int64, error) {
+		f.tree.spooling <- struct{}{}
+		defer func() { <-f.tree.spooling }()
+		s, err := content.NewSpool(func(w io.Writer) error {
+			return zipped(w, func(w io.Writer) error { return (&finder{f.tree, v}).writeListingOfAll(ctx, w) })
+		})
+		if err != nil {
+			return listing{}, 0, err
+		}
+		return listing{s, v.Snap.Published()}, s.Size, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &content.Entry{
+		Node: content.Node{
+			Name: fileListing, Size: s.Size, Modified: content.Seconds(s.published), Type: "application/gzip",
+			SHA256: s.SHA256, ETag: `"` + s.SHA256[:32] + `"`,
+		},
+		Open: func(context.Context) (content.Ranges, error) { return s, nil },
+	}, nil
+}
+
+func (f *finder) writeListingOfAll(ctx context.Context, w io.Writer) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	for _, root := range f.view.Scope {
+		for _, prefix := range visible.KeyPrefixes(root) {
+			for h, err := range f.view.HostsOf(f.view.Snap.Entries(ctx, prefix)) {
+				if err != nil {
+					return err
+				}
+				if !account.Within(h.Place, root) {
+					continue
+				}
+				place, err := f.shown(ctx, h.Place)
+				if err != nil {
+					return err
+				}
+				if err := archives.Of(h, f.view.Archive).WriteListings(ctx, out, place); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return out.Flush()
+}

@@ -1,0 +1,88 @@
+package tree
+
+import (
+	"context"
+	"io"
+	"strings"
+	"text/template"
+	"time"
+
+	"sheaf/internal/bytesize"
+)
+
+// readmeDate is when the text of /README last changed.
+var readmeDate = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+var readmeText = template.Must(template.New(fileReadme).Parse(`ARCHIVES OF COLLECTED PAGES
+
+What is where
+  /LATEST                      the name of the newest edition
+  /editions/<edition>/         what one edition brought: HOSTS, MANIFEST, SHA256SUMS,
+                               ls-lR.gz; of very many hosts, in shards 00001, 00002, …
+  /ls-lR.gz                    every edition's files of every host, as ls -lR lists
+                               them (made when it is asked for, and not listed)
+  /feed/                       what was published, taken down or has expired, in
+                               numbered files; sheaf mirror follows them
+  /jp/ac/waseda/www/           a host, by its reversed name: www.waseda.ac.jp
+      <edition>.tar.gz         what the edition brought of it; never changes
+      current.tar.gz           the latest version of every page
+      all.tar.gz               everything collected, in order of publication
+      MANIFEST, SHA256SUMS     sizes, digests, provenance
+
+  A directory of very many hosts is divided by first letters: /jp/ne/blog/a+/aki/.
+  The plain /jp/ne/blog/aki/ is valid too.
+  An edition is named by the day of its publication, such as 20261121; a second
+  one of that day is 20261121-2.
+
+Every archive comes in these forms
+  .tar.gz           page files, for tar xzf. With tar --xattrs each file carries
+                    its URL and media type
+  .warc.gz          WARC/1.1 records with all HTTP headers, redirects and errors too
+  .links.gz         where the pages lead, a line a link: source, target, kind, with
+                    tabs between; if it was collected (current's is not listed)
+  .others.warc.gz   of imported archives: requests, metadata and all other records
+                    that are no answers; if there were any (not of current)
+  .members.tar.gz   the same files as .tar.gz, one gzip member a page (not listed)
+  .cdxj             the index of the records in the .warc.gz (not listed)
+  .wacz             records, index and pages, for ReplayWeb.page (not listed)
+  and so does a span of days, such as 20261101-20261121.tar.gz (not listed)
+
+How to fetch
+  Transfers may be resumed: curl -C -, wget -c, lftp's mirror -c. A file of an
+  edition never changes, and all.* only grows at its end, but its last bytes
+  change: to fetch a longer one, start anew or use the new editions. current.*
+  changes with every edition that brings something of the host. FTP refuses to go
+  on in a file that has changed meanwhile, or of which it does not know (554); by
+  HTTP, If-Range with the ETag tells whether what you have still fits.
+  Check with: sha256sum -c SHA256SUMS
+  A page is in current.* unless its server has said that it is gone (404, 410)
+  or has moved for good (301, 308).
+
+Your account
+  may fetch   {{.Domains}}
+  when        {{.Window}}
+  how fast    {{.Rate}}
+  a day       {{.Quota}}
+  At other times you may look around, and this file and /feed can be read; FTP answers
+  450 and HTTP 503 (429 when the day's bytes are used up) with the time from which
+  downloads are allowed. Rates are bytes a second, shared by your connections.
+{{- with .Contact}}
+
+Questions: {{.}}
+{{- end}}
+`))
+
+func (f *finder) writeReadme(_ context.Context, w io.Writer) error {
+	a := f.view.Account
+	domains := strings.Join(a.Domains, " ")
+	if f.view.Scope.Everything() {
+		domains = "every host"
+	}
+	quota := "any number of bytes"
+	if a.Quota > 0 {
+		quota = bytesize.Format(a.Quota)
+	}
+	return readmeText.Execute(w, map[string]any{
+		"Domains": domains, "Window": a.Window.String(), "Rate": a.Rate.String(), "Quota": quota, "Contact": f.tree.opt.Contact,
+	})
+}

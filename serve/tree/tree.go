@@ -1,0 +1,233 @@
+// Package tree is the tree of files that consumers see by every protocol. A path means the same by
+// FTP, under /pub/ by HTTP and by every later protocol, because all of them ask the same Tree:
+//
+//	/README                          what is where, for people
+//	/LATEST                          name of the newest edition
+//	/ls-lR.gz                        files of all editions of all hosts; not listed
+//	/editions/20261121/HOSTS         hosts of which the edition brought something
+//	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; one JSON object a line
+//	/editions/20261121/SHA256SUMS    digests of its files, for sha256sum -c
+//	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
+//	/editions/20261121/00001/…       the same in shards, if the edition has very many hosts
+//	/feed/LATEST, /feed/000000/…     what was published and withdrawn, by number: see package feed
+//	/jp/ac/waseda/www/               a host, by its reversed name, and beside it the hosts below it
+//	    20261121.tar.gz              what the edition brought of the host; immutable once listed
+//	    20261121.warc.gz
+//	    current.tar.gz, .warc.gz     the latest version of every page
+//	    all.tar.gz, .warc.gz         everything, in order of publication
+//	    20261121.links.gz, all.…     links of its pages: source, target, kind; if robots wrote them down
+//	    20261121.others.warc.gz, all.…   records of imported files that are no answers
+//	    MANIFEST, SHA256SUMS
+//
+// Some files are there but not listed, so that a mirror does not fetch everything five times. These
+// are current.links.gz and three more forms of each archive: .members.tar.gz has the stored bytes
+// themselves, one gzip member a header and a body; .cdxj is the index of the records; .wacz has
+// records and index for a player. An archive of several days is not listed either:
+// 20261101-20261121.warc.gz is what the editions of these days brought.
+//
+// A directory that would list more than ten thousand hosts is divided by first letters, such as
+// /jp/ne/blog/a+/aki/: see fan.go. The plain path is always valid, too.
+//
+// Every call sees one version of the catalog, which is pinned for as long as the call, the listing or
+// the open file lasts. A publication meanwhile changes nothing that is being read.
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"sheaf/internal/bytecache"
+	"sheaf/serve/account"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/feed"
+	"sheaf/serve/visible"
+)
+
+// Options of a Tree. Archive and Access are required.
+type Options struct {
+	Archive *visible.Archive
+	Access  *account.Access
+	Contact string // address for questions, for /README; may be empty
+	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
+}
+
+// Tree is the tree, read-only. All methods may be called concurrently. Paths are separated by slashes
+// and begin at the root; a slash at the end means nothing. A path at which there is nothing for the
+// account gives content.ErrNotFound.
+type Tree struct {
+	opt      Options
+	spools   *bytecache.Memo // texts in temporary files
+	spooling chan struct{}   // holds an element for each spool that is being written
+}
+
+const (
+	defaultWidest = 10_000
+	spoolBytes    = 1 << 30 // limit for temporary files
+)
+
+// New returns the tree of an archive.
+func New(opt Options) *Tree {
+	if opt.Widest == 0 {
+		opt.Widest = defaultWidest
+	}
+	return &Tree{opt: opt, spools: bytecache.NewMemo(spoolBytes), spooling: make(chan struct{}, 1)}
+}
+
+// Stat describes the file or directory at a path.
+func (t *Tree) Stat(ctx context.Context, a *account.Account, name string) (content.Node, error) {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return content.Node{}, err
+	}
+	defer v.Release()
+	e, err := t.find(ctx, v, name)
+	if err != nil {
+		return content.Node{}, pathError("stat", name, err)
+	}
+	return e.Node, nil
+}
+
+// errStop ends a listing of which no more is wanted.
+var errStop = errors.New("stop")
+
+// List yields the entries of a directory: the directories in it by name, then its files. It holds
+// none of them. An error ends it.
+func (t *Tree) List(ctx context.Context, a *account.Account, name string) iter.Seq2[content.Node, error] {
+	return func(yield func(content.Node, error) bool) {
+		err := t.list(ctx, a, name, func(n content.Node) error {
+			if !yield(n, nil) {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(content.Node{}, pathError("list", name, err))
+		}
+	}
+}
+
+func (t *Tree) list(ctx context.Context, a *account.Account, name string, emit func(content.Node) error) error {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	e, err := t.find(ctx, v, name)
+	if err != nil {
+		return err
+	}
+	if !e.Dir {
+		return fmt.Errorf("is a file: %w", content.ErrNotFound)
+	}
+	return e.List(ctx, emit)
+}
+
+// Open opens the file at a path. Outside the account's window it fails with an *account.ClosedError,
+// and if the day's bytes are used up with a *bandwidth.QuotaError; but /README and what is below
+// /feed may always be read.
+func (t *Tree) Open(ctx context.Context, a *account.Account, name string) (*content.File, error) {
+	v, err := t.opt.Archive.View(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	e, err := t.find(ctx, v, name)
+	if err != nil {
+		v.Release()
+		return nil, pathError("open", name, err)
+	}
+	f, err := content.Open(ctx, e, t.opt.Access, a, v.Release)
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	return f, nil
+}
+
+func cleanPath(name string) string { return path.Clean("/" + name) }
+
+func pathError(op, name string, err error) error {
+	return fmt.Errorf("%s %s: %w", op, cleanPath(name), err)
+}
+
+// finder finds paths in one view.
+type finder struct {
+	tree *Tree
+	view *visible.AccountView
+}
+
+// find finds what is at a path.
+func (t *Tree) find(ctx context.Context, v *visible.AccountView, name string) (*content.Entry, error) {
+	return (&finder{t, v}).find(ctx, strings.TrimPrefix(cleanPath(name), "/"))
+}
+
+// find finds what is at a clean path without the slash before it.
+func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) {
+	first, rest, deep := strings.Cut(name, "/")
+	switch {
+	case name == "":
+		return f.root(), nil
+	case !deep && (first == fileReadme || first == fileLatest || first == fileListing):
+		return f.rootText(ctx, first)
+	case first == dirEditions:
+		return f.findEdition(ctx, rest)
+	case first == feed.Dir:
+		return f.findFeed(ctx, rest)
+	}
+	if dir, base := path.Split(name); archives.IsName(base) {
+		place, letters, ok := unfan(strings.TrimSuffix(dir, "/"))
+		if !ok || letters != "" {
+			return nil, content.ErrNotFound
+		}
+		return f.hostFile(ctx, place, base)
+	}
+	place, letters, ok := unfan(name)
+	switch {
+	case !ok:
+		return nil, content.ErrNotFound
+	case letters != "":
+		return f.fanDirectory(ctx, place, letters)
+	}
+	return f.levelDirectory(ctx, place)
+}
+
+// directory returns the entry of a directory that may have changed with the version.
+func (f *finder) directory(name string, list content.List) *content.Entry {
+	return content.Directory(name, f.view.Snap.Published(), list)
+}
+
+// root returns the root directory.
+func (f *finder) root() *content.Entry {
+	return f.directory("/", func(ctx context.Context, emit func(content.Node) error) error {
+		for _, name := range []string{fileReadme, fileLatest, dirEditions, feed.Dir} {
+			e, err := f.find(ctx, name)
+			if content.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := emit(e.Node); err != nil {
+				return err
+			}
+		}
+		return f.children(ctx, "", "", emit)
+	})
+}
+
+// listNames lists names that find finds. It ends with the first error.
+func listNames(ctx context.Context, names []string, emit func(content.Node) error, find func(context.Context, string) (*content.Entry, error)) error {
+	for _, name := range names {
+		e, err := find(ctx, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := emit(e.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+// Package visible says which published hosts an account sees, and what it sees of each.
+//
+// An AccountView is one account's view of one version of the catalog. All answers to a call come
+// from one view, so a publication in between changes nothing for the call. A Host is what a view has
+// of one host: its segments, and which of their URLs are taken down. A Host does not refer to the
+// view, so it may be used after the view is released.
+package visible
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/internal/bytecache"
+	"sheaf/internal/wire"
+	"sheaf/serve/account"
+)
+
+// ErrCursor says that a cursor was not given by this service.
+var ErrCursor = errors.New("cursor is not one that this service gave")
+
+// Archive is what all views are of: the catalog, and the segments in the object store.
+type Archive struct {
+	Catalog  *catalog.Catalog
+	Segments *Segments
+	Memo     *bytecache.Memo // keeps what is computed of both
+	Log      *slog.Logger
+
+	// Lag is the greatest age of the version that a view is of, if other processes publish. The
+	// catalog's log in the object store is not read more often.
+	Lag time.Duration
+}
+
+// View returns an account's view of the newest version. It must be released.
+func (x *Archive) View(ctx context.Context, a *account.Account) (*AccountView, error) {
+	snap, err := x.Catalog.PinWithin(ctx, x.Lag)
+	if err != nil {
+		return nil, fmt.Errorf("serve: %w", err)
+	}
+	return &AccountView{Archive: x, Snap: snap, Account: a, Scope: a.Scope()}, nil
+}
+
+// Segments reads published segments.
+type Segments struct {
+	Store store.Store
+	Memo  *bytecache.Memo // keeps indexes
+}
+
+// indexCost is about what a record takes in a cached index, in bytes.
+const indexCost = 600
+
+// Source returns the stored bytes of a segment.
+func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
+	return store.Source(s.Store, seg.Object, seg.Offset)
+}
+
+// Others returns the stored records that belong to a segment and are no answers: see archives.Others.
+func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
+	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
+}
+
+// Index returns a segment's index. It must not be changed.
+func (s *Segments) Index(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
+	return bytecache.GetOrCompute(ctx, s.Memo, "index "+seg.SHA256, func(ctx context.Context) (*archive.Index, int64, error) {
+		index, err := s.ReadIndex(ctx, seg)
+		if err != nil {
+			return nil, 0, fmt.Errorf("index of %s in edition %s: %w", seg.Host, seg.Edition, err)
+		}
+		return index, int64(1+len(index.Cells)) * indexCost, nil
+	})
+}
+
+// ReadIndex is Index without the cache.
+func (s *Segments) ReadIndex(ctx context.Context, seg catalog.SegmentEntry) (*archive.Index, error) {
+	return archive.ReadIndexAt(ctx, s.Source(seg), seg.IndexOffset, seg.IndexLength)
+}

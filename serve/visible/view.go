@@ -1,0 +1,151 @@
+package visible
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"path"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/bytecache"
+	"sheaf/serve/account"
+)
+
+// AccountView is one account's view of one version of the catalog. It may be used concurrently. It
+// must not be used after Release.
+type AccountView struct {
+	Archive *Archive
+	Snap    *catalog.Snapshot
+	Account *account.Account
+	Scope   account.Scope
+}
+
+// PageSize is how many entries of the catalog are read at once.
+const PageSize = 1000
+
+// Release lets go of the catalog's version.
+func (v *AccountView) Release() { v.Snap.Release() }
+
+// Shared returns what compute makes of an account's view, and keeps it in memo under a key.
+// Concurrent callers share one computation. It may run on when its caller has gone, so it gets a view
+// of its own, which may be of a newer version.
+func Shared[T any](ctx context.Context, v *AccountView, memo *bytecache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
+	return bytecache.GetOrCompute(ctx, memo, key, func(ctx context.Context) (t T, cost int64, err error) {
+		own, err := v.Archive.View(ctx, v.Account)
+		if err != nil {
+			return t, 0, err
+		}
+		defer own.Release()
+		return compute(ctx, own)
+	})
+}
+
+// Host returns the host at a place, or nil if the account sees none there.
+func (v *AccountView) Host(ctx context.Context, place string) (*Host, error) {
+	if !v.Scope.Holds(place) {
+		return nil, nil
+	}
+	name, err := archive.HostFromPath(place)
+	if err != nil {
+		return nil, nil // no host has such a name
+	}
+	segments, err := v.Snap.Host(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", name, err)
+	}
+	if len(segments) == 0 {
+		return nil, nil
+	}
+	return v.HostOf(segments), nil
+}
+
+// HostOf returns the host that segments are of. There must be at least one, in the order of
+// publication.
+func (v *AccountView) HostOf(segments []catalog.SegmentEntry) *Host {
+	name := segments[0].Host
+	stones := v.Snap.Tombstones(name)
+	h := &Host{
+		Name: name, Place: archive.HostPath(name), Segments: segments,
+		Version: v.Snap.Version(), Published: v.Snap.Published(), Tombstones: len(stones),
+	}
+	for _, t := range stones {
+		if t.URLPrefix != "" {
+			h.taken = append(h.taken, t)
+		}
+	}
+	return h
+}
+
+// HostsOf yields the hosts that segments are of. Segments of one host must follow one another.
+func (v *AccountView) HostsOf(all iter.Seq2[catalog.SegmentEntry, error]) iter.Seq2[*Host, error] {
+	return func(yield func(*Host, error) bool) {
+		var segments []catalog.SegmentEntry // of one host
+		for seg, err := range all {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(segments) > 0 && segments[0].Host != seg.Host {
+				if !yield(v.HostOf(segments), nil) {
+					return
+				}
+				segments = nil
+			}
+			segments = append(segments, seg)
+		}
+		if len(segments) > 0 {
+			yield(v.HostOf(segments), nil)
+		}
+	}
+}
+
+// Exists reports whether the account sees a host at or below a place.
+func (v *AccountView) Exists(ctx context.Context, place string) (bool, error) {
+	if v.Scope.Holds(place) {
+		return v.populated(ctx, place)
+	}
+	for _, root := range v.Scope {
+		if !account.Within(root, place) {
+			continue
+		}
+		if ok, err := v.populated(ctx, root); ok || err != nil {
+			return ok, err
+		}
+		if ports, err := v.OtherPorts(ctx, root); len(ports) > 0 || err != nil {
+			return len(ports) > 0, err
+		}
+	}
+	return false, nil
+}
+
+// populated reports whether there is a host at or below a place, for anybody.
+func (v *AccountView) populated(ctx context.Context, place string) (bool, error) {
+	below, err := v.Snap.Children(ctx, place, "", 1)
+	if err != nil || len(below) > 0 {
+		return len(below) > 0, err
+	}
+	host, err := archive.HostFromPath(place)
+	if err != nil {
+		return false, nil // no host has such a name
+	}
+	segments, err := v.Snap.Host(ctx, host)
+	return len(segments) > 0, err
+}
+
+// OtherPorts returns the entries of the same host on other ports. They lie beside its own.
+func (v *AccountView) OtherPorts(ctx context.Context, place string) ([]catalog.Child, error) {
+	dir, base := path.Split(place)
+	beside, err := v.Snap.Children(ctx, strings.TrimSuffix(dir, "/"), base+"_", PageSize)
+	if err != nil {
+		return nil, err
+	}
+	var ports []catalog.Child
+	for _, c := range beside {
+		if rest, ok := strings.CutPrefix(c.Name, base); ok && c.Leaf && account.IsPort(rest) {
+			ports = append(ports, c)
+		}
+	}
+	return ports, nil
+}
