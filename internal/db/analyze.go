@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Analyze has PostgreSQL look at the rows of tables of d of which many have changed; q is d or a transaction
-// in it, whose own rows count. Until somebody has looked, a statement is planned by guesses, and as such goes
-// through a whole table or index for each of its rows: the server's autovacuum looks once a minute, and
-// at what is committed. SQLite plans by the indices that there are and needs none of it.
+// Analyze makes PostgreSQL collect statistics about tables of d, of which many rows have changed. q
+// is d, or a transaction whose own rows count too. Without statistics PostgreSQL may plan to read a
+// whole table for each row of another one. Its autovacuum collects them only once a minute, and only
+// of what is committed. SQLite needs no statistics: it plans by the indices that there are.
 func Analyze(ctx context.Context, d *sql.DB, q interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }, tables ...string) error {

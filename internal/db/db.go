@@ -1,18 +1,16 @@
-// Package db opens the service's control database: robots, hosts and
-// assignments, the states of batches, accounts, transfers. It is one SQLite file
-// with a write-ahead log, owned by one process; or a PostgreSQL database, which any
-// number of processes share. The rooms' SQL is the same for both.
+// Package db opens the service's control database: robots, hosts, assignments, the states of batches,
+// accounts, watches, jobs, transfers. It is either one SQLite file with a write-ahead log, used by
+// one process, or a PostgreSQL database, which any number of processes share. The SQL of all rooms is
+// the same for both.
 //
-// What is committed is durable: every commit waits for the disk (synchronous=FULL;
-// PostgreSQL's synchronous_commit). Every transaction begins as a writer unless it
-// is asked for read-only (BEGIN IMMEDIATE; an advisory lock), so a transaction that
-// reads and then writes is never refused in the middle, and nothing that it has read
-// changes under it by another transaction; it waits its turn at the beginning. A
-// single statement outside a transaction is atomic for itself.
+// Every commit waits for the disk, so what is committed is durable (synchronous=FULL in SQLite,
+// synchronous_commit in PostgreSQL). Unless it is read-only, a transaction waits at its beginning
+// until it is the only writer (BEGIN IMMEDIATE, or an advisory lock). It is therefore never refused
+// in the middle, and what it has read stays true until it ends. A statement outside a transaction is
+// atomic.
 //
-// The schema is the sum of migrations/*.sql, one file a room, applied in order of
-// their numbers when the database is opened. Times are kept as Unix milliseconds
-// (see Time and Millis), digests and keys as blobs. Parameters are ? or ?n.
+// The schema is the sum of migrations/*.sql, which Open applies in the order of their numbers. Times
+// are Unix milliseconds (see Time and Millis); digests and keys are blobs. Parameters are ? or ?n.
 package db
 
 import (
@@ -38,14 +36,14 @@ var migrations embed.FS
 const busyTimeout = "15000"
 
 // Open opens a database and brings its schema up to date. The source is a URL,
-// postgres://user@host/database?sslmode=…, or the path of a SQLite file, which is
-// made with mode 0600 where there is none. It refuses a database that a newer
-// version of the program has written, and one that is damaged, as far as is found in seconds (ErrDamaged).
+// postgres://user@host/database?sslmode=…, or the path of a SQLite file, which Open creates with mode
+// 0600 if there is none. It fails if a newer version of the program has written the database, and
+// with ErrDamaged if a check of a few seconds finds damage.
 func Open(ctx context.Context, source string) (*sql.DB, error) {
 	return openAt(ctx, source, newest)
 }
 
-// newest is the schema of this program, in place of a number.
+// newest stands for the number of this program's schema.
 const newest = 0
 
 // openAt opens a database and brings its schema up to a number.
@@ -65,7 +63,7 @@ func migrateTo(ctx context.Context, source string, schema int64) error {
 	return d.Close()
 }
 
-// IsPostgres tells whether the source is a PostgreSQL database's URL.
+// IsPostgres reports whether a source is the URL of a PostgreSQL database.
 func IsPostgres(source string) bool {
 	return strings.HasPrefix(source, "postgres://") || strings.HasPrefix(source, "postgresql://")
 }
@@ -86,7 +84,7 @@ func openSQLite(ctx context.Context, path string, schema int64) (*sql.DB, error)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
-	err = lookThrough(ctx, db)
+	err = check(ctx, db)
 	if err == nil {
 		err = migrate(ctx, db, schema, goose.DialectSQLite3, func(dir fs.FS) fs.FS { return dir })
 	}
@@ -111,7 +109,7 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// migrate applies the migrations up to a number, in the words of the database.
+// migrate applies the migrations up to a number. words translates their files for the database.
 func migrate(ctx context.Context, db *sql.DB, schema int64, dialect goose.Dialect, words func(fs.FS) fs.FS, opt ...goose.ProviderOption) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
@@ -137,7 +135,7 @@ func migrate(ctx context.Context, db *sql.DB, schema int64, dialect goose.Dialec
 	return nil
 }
 
-// Millis gives t as the database keeps it. The zero time is 0.
+// Millis returns t as the database has it. The zero time is 0.
 func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

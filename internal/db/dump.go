@@ -13,53 +13,63 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A dump is every table's rows, as they are at one moment, in a form that does not depend
-// on the database: one JSON array a row, after a first line with the columns' names. A cell is
-// null, a string, a whole number, {"f": "a real number"} or {"b": "bytes in base64"}.
+// A dump has the rows of every table at one moment, in a form that both databases can read. The first
+// line of a table is a JSON array of the columns' names. Each other line is a row, also as an array.
+// A cell is null, a string, a whole number, {"f": "a real number"} or {"b": "bytes in base64"}.
 
-// leftOut are tables that a dump has not: the migrations' own, and who waits for leases just now.
+// leftOut are the tables that are not in a dump: that of the migrations, and the queue for leases.
 var leftOut = []string{"goose_db_version", "lease_queue"}
 
-// cell is a value that JSON has no form for.
+// cell is a value that has no JSON form of its own.
 type cell struct {
 	Real  *string `json:"f,omitempty"`
 	Bytes *[]byte `json:"b,omitempty"`
 }
 
-// Dump writes each table's rows to the writer that table gives for its name, all as of one
-// moment, and returns the number of the schema.
+// Dump writes the rows of each table to the writer that table returns for its name. It returns the
+// number of the schema.
 func Dump(ctx context.Context, d *sql.DB, table func(name string) (io.Writer, error)) (schema int64, err error) {
-	tx, err := d.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return 0, fmt.Errorf("dump: %w", err)
-	}
-	defer tx.Rollback()
-	if err := tx.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&schema); err != nil {
-		return 0, fmt.Errorf("dump: schema: %w", err)
-	}
-	names, err := tables(ctx, tx, isPostgres(d))
-	if err != nil {
-		return 0, fmt.Errorf("dump: %w", err)
-	}
-	for _, name := range names {
-		w, err := table(name)
-		if err == nil {
-			err = dumpTable(ctx, tx, name, w)
+	err = ReadOnly(ctx, d, func(tx *sql.Tx) error {
+		var err error
+		if schema, err = schemaOf(ctx, tx); err != nil {
+			return err
 		}
+		names, err := tables(ctx, tx, isPostgres(d))
 		if err != nil {
-			return 0, fmt.Errorf("dump table %s: %w", name, err)
+			return err
 		}
+		for _, name := range names {
+			w, err := table(name)
+			if err == nil {
+				err = dumpTable(ctx, tx, name, w)
+			}
+			if err != nil {
+				return fmt.Errorf("table %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("dump: %w", err)
 	}
 	return schema, nil
 }
 
-// isPostgres tells what Open has opened.
+// schemaOf returns the number of the database's schema.
+func schemaOf(ctx context.Context, tx *sql.Tx) (schema int64, err error) {
+	if err := tx.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&schema); err != nil {
+		return 0, fmt.Errorf("schema: %w", err)
+	}
+	return schema, nil
+}
+
+// isPostgres reports whether Open has opened a PostgreSQL database.
 func isPostgres(d *sql.DB) bool {
 	_, ok := d.Driver().(*stdlib.Driver)
 	return ok
 }
 
-// tables gives the tables' names, those first that others refer to.
+// tables returns the names of the tables. A table comes after those that it refers to.
 func tables(ctx context.Context, tx *sql.Tx, postgres bool) (names []string, err error) {
 	list := `SELECT name, '' FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'`
 	refers := `SELECT m.name, p."table" FROM sqlite_master m, pragma_foreign_key_list(m.name) p WHERE m.type = 'table'`
@@ -95,20 +105,27 @@ func tables(ctx context.Context, tx *sql.Tx, postgres bool) (names []string, err
 	return names, nil
 }
 
-func pairs(ctx context.Context, tx *sql.Tx, query string) (list [][2]string, err error) {
-	rows, err := tx.QueryContext(ctx, query)
+func pairs(ctx context.Context, tx *sql.Tx, query string) ([][2]string, error) {
+	return List(ctx, tx, func(rows *sql.Rows, p *[2]string) error { return rows.Scan(&p[0], &p[1]) }, query)
+}
+
+// usedTable returns the name of a table that has rows, or "" if none of them has. Tables that the
+// schema does not have are passed over.
+func usedTable(ctx context.Context, tx *sql.Tx, postgres bool, names []string) (string, error) {
+	there, err := tables(ctx, tx, postgres)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var p [2]string
-		if err := rows.Scan(&p[0], &p[1]); err != nil {
-			return nil, err
+	for _, name := range names {
+		if !slices.Contains(there, name) {
+			continue
 		}
-		list = append(list, p)
+		found, err := Column[int](ctx, tx, `SELECT 1 FROM `+name+` LIMIT 1`)
+		if err != nil || len(found) > 0 {
+			return name, err
+		}
 	}
-	return list, rows.Err()
+	return "", nil
 }
 
 func dumpTable(ctx context.Context, tx *sql.Tx, name string, w io.Writer) error {

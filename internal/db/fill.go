@@ -13,82 +13,73 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty says that a database is in use: a dump goes into a new one only.
+// ErrNotEmpty says that a database is in use. A dump goes only into a new one.
 var ErrNotEmpty = errors.New("the database is not empty")
 
-// mustBeEmpty are tables that have rows where a service has been at work.
-var mustBeEmpty = []string{"robots", "hosts", "accounts", "ingest_batches"}
+// usedTables are tables that have rows once a service has worked with the database.
+var usedTables = []string{"robots", "hosts", "accounts", "ingest_batches"}
 
-// Fill puts a dump's tables, named by tables and read from open, into the database that the source
-// names, which is new, and brings it up to this program's schema. Either all of it is there
-// afterwards or nothing; finish, which may be nil, works on it before, in the schema of the dump.
-// Dumps of either kind of database go into either.
-func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) (err error) {
+// Fill puts the tables of a dump into the new database that the source names, and brings it up to
+// this program's schema. open returns the rows of a table. Before the commit Fill calls finish, if it
+// is not nil, in the schema of the dump. If Fill fails, nothing was put in. It does not matter of
+// which kind the dumped database was.
+func Fill(ctx context.Context, source string, schema int64, names []string, open func(name string) (io.ReadCloser, error), finish func(context.Context, *sql.Tx) error) error {
 	d, err := openAt(ctx, source, schema)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	tx, err := d.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("fill: %w", err)
-	}
-	defer tx.Rollback() // does nothing after Commit
-	var have int64
-	if err := tx.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&have); err != nil {
-		return fmt.Errorf("fill: schema: %w", err)
-	}
-	if have != schema {
-		return fmt.Errorf("fill: the dump is of schema %d, the database of %d already: %w; take a new one, before a service is started on it", schema, have, ErrNotEmpty)
-	}
-	there, err := tables(ctx, tx, isPostgres(d))
-	if err != nil {
-		return fmt.Errorf("fill: %w", err)
-	}
-	for _, name := range mustBeEmpty {
-		if !slices.Contains(there, name) {
-			continue // it came with a later schema
+	err = Transact(ctx, d, nil, func(tx *sql.Tx) error {
+		if err := fill(ctx, tx, isPostgres(d), schema, names, open); err != nil || finish == nil {
+			return err
 		}
-		var n int64
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM `+name).Scan(&n); err != nil {
-			return fmt.Errorf("fill: %w", err)
-		}
-		if n > 0 {
-			return fmt.Errorf("fill: table %s has %d rows: %w", name, n, ErrNotEmpty)
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(there, name) {
-			return fmt.Errorf("fill: schema %d has no table %q", schema, name)
-		}
-	}
-	for _, name := range slices.Backward(there) { // what the migrations put there
-		if _, err := tx.ExecContext(ctx, `DELETE FROM `+name); err != nil {
-			return fmt.Errorf("fill table %s: %w", name, err)
-		}
-	}
-	for _, name := range there {
-		if !slices.Contains(names, name) {
-			continue
-		}
-		if err := fillTable(ctx, tx, name, open); err != nil {
-			return fmt.Errorf("fill table %s: %w", name, err)
-		}
-	}
-	if isPostgres(d) {
-		if err := advance(ctx, tx); err != nil {
-			return fmt.Errorf("fill: %w", err)
-		}
-	}
-	if finish != nil {
-		if err := finish(ctx, tx); err != nil {
-			return fmt.Errorf("fill: %w", err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
+		return finish(ctx, tx)
+	})
+	if err := errors.Join(err, d.Close()); err != nil {
 		return fmt.Errorf("fill: %w", err)
 	}
 	return migrateTo(ctx, source, newest)
+}
+
+func fill(ctx context.Context, tx *sql.Tx, postgres bool, schema int64, names []string, open func(name string) (io.ReadCloser, error)) error {
+	have, err := schemaOf(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if have != schema {
+		return fmt.Errorf("the dump is of schema %d, the database of %d already: %w; take a new one, before a service is started on it", schema, have, ErrNotEmpty)
+	}
+	used, err := usedTable(ctx, tx, postgres, usedTables)
+	if err != nil {
+		return err
+	}
+	if used != "" {
+		return fmt.Errorf("table %s has rows: %w", used, ErrNotEmpty)
+	}
+	there, err := tables(ctx, tx, postgres)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.Contains(there, name) {
+			return fmt.Errorf("schema %d has no table %q", schema, name)
+		}
+	}
+	for _, name := range slices.Backward(there) { // rows from the migrations
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+name); err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
+		}
+	}
+	for _, name := range there {
+		if slices.Contains(names, name) {
+			if err := fillTable(ctx, tx, name, open); err != nil {
+				return fmt.Errorf("table %s: %w", name, err)
+			}
+		}
+	}
+	if postgres {
+		return advance(ctx, tx)
+	}
+	return nil
 }
 
 func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (io.ReadCloser, error)) (err error) {
@@ -105,11 +96,10 @@ func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (
 	}
 	for _, c := range columns {
 		if strings.Trim(c, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" || c == "" {
-			return fmt.Errorf("line 1: %q is no column", c)
+			return fmt.Errorf("line 1: %q is not a column name", c)
 		}
 	}
-	put, err := tx.PrepareContext(ctx, `INSERT INTO `+name+` (`+strings.Join(columns, ", ")+`) VALUES (`+
-		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`)`)
+	put, err := tx.PrepareContext(ctx, `INSERT INTO `+name+` (`+strings.Join(columns, ", ")+`) VALUES `+Tuple(len(columns)))
 	if err != nil {
 		return err
 	}
@@ -136,7 +126,7 @@ func fillTable(ctx context.Context, tx *sql.Tx, name string, open func(string) (
 	}
 }
 
-// value reads one cell.
+// value returns the value of a cell.
 func value(raw json.RawMessage) (any, error) {
 	switch raw[0] {
 	case 'n':
@@ -156,12 +146,12 @@ func value(raw json.RawMessage) (any, error) {
 		case c.Bytes != nil:
 			return *c.Bytes, nil
 		}
-		return nil, fmt.Errorf("cell %s is none", raw)
+		return nil, fmt.Errorf("cell %s is neither a number nor bytes", raw)
 	}
 	return strconv.ParseInt(string(raw), 10, 64)
 }
 
-// advance lets PostgreSQL's counters go on after the numbers that were put in.
+// advance sets PostgreSQL's counters to the highest numbers that were put in.
 func advance(ctx context.Context, tx *sql.Tx) error {
 	counters, err := pairs(ctx, tx, `SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = current_schema() AND is_identity = 'YES'`)

@@ -18,8 +18,8 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// maxConnections is how many connections one process opens, of the hundred that a
-// PostgreSQL server gives if it is not told otherwise.
+// maxConnections is how many connections one process opens. A PostgreSQL server allows a hundred by
+// default.
 const maxConnections = 30
 
 // writers is the advisory lock that every writing transaction holds.
@@ -41,8 +41,8 @@ func openPostgres(ctx context.Context, source string, schema int64) (*sql.DB, er
 	return db, nil
 }
 
-// migratePostgres is migrate, by one process at a time, over connections of pgx's
-// own: goose speaks PostgreSQL.
+// migratePostgres is migrate for one process at a time. Its connections are pgx's own, without the
+// translation of connector, because goose uses PostgreSQL's parameters.
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) (err error) {
 	db := stdlib.OpenDB(*config)
 	defer func() { err = errors.Join(err, db.Close()) }()
@@ -53,7 +53,7 @@ func migratePostgres(ctx context.Context, config *pgx.ConnConfig, schema int64) 
 	return migrate(ctx, db, schema, goose.DialectPostgres, func(dir fs.FS) fs.FS { return inPostgres{dir} }, goose.WithSessionLocker(locker))
 }
 
-// connector opens connections that take the rooms' SQL as SQLite takes it.
+// connector opens connections that accept SQL written for SQLite.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -68,7 +68,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &connection{conn}, nil
 }
 
-// connection makes of pgx's what Open promises of both databases.
+// connection makes a connection of pgx behave like one of SQLite.
 type connection struct{ *stdlib.Conn }
 
 func (c *connection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -83,9 +83,8 @@ func (c *connection) QueryContext(ctx context.Context, query string, args []driv
 	return c.Conn.QueryContext(ctx, numbered(query), args)
 }
 
-// BeginTx begins a transaction that sees one state of the database, if it is
-// read-only; else one that waits for its turn and is then the only one that writes,
-// so that what it has read stays true until it ends.
+// BeginTx begins a transaction. A read-only one sees one state of the database. Any other waits until
+// it is the only writer, so what it reads stays true until it ends.
 func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.Tx, error) {
 	if opt.ReadOnly {
 		opt.Isolation = driver.IsolationLevel(sql.LevelRepeatableRead)
@@ -101,8 +100,8 @@ func (c *connection) BeginTx(ctx context.Context, opt driver.TxOptions) (driver.
 	return tx, nil
 }
 
-// CheckNamedValue lets truth be 0 or 1, as the schema has it. Text that PostgreSQL
-// cannot hold, with a NUL or not in UTF-8, is marked where it cannot.
+// CheckNamedValue converts booleans to 0 or 1, as the schema has them. PostgreSQL cannot store NUL or
+// invalid UTF-8 in a text, so it replaces them by U+FFFD.
 func (c *connection) CheckNamedValue(v *driver.NamedValue) (err error) {
 	if v.Value, err = driver.DefaultParameterConverter.ConvertValue(v.Value); err != nil {
 		return err
@@ -119,8 +118,8 @@ func (c *connection) CheckNamedValue(v *driver.NamedValue) (err error) {
 	return nil
 }
 
-// numbered turns SQLite's parameters, ? and ?n, into PostgreSQL's $n. A ? without a
-// number is the one after the highest before it.
+// numbered replaces SQLite's parameters, ? and ?n, by PostgreSQL's $n. A ? without a number has the
+// number after the highest so far.
 func numbered(query string) string {
 	if !strings.Contains(query, "?") {
 		return query
@@ -151,8 +150,7 @@ func numbered(query string) string {
 	return b.String()
 }
 
-// inPostgres is the migrations as PostgreSQL takes them. They are written once, in
-// SQL that is the same but for the words of translated.
+// inPostgres is the folder of the migrations, translated for PostgreSQL.
 type inPostgres struct{ fs.FS }
 
 func (d inPostgres) Open(name string) (fs.File, error) {
@@ -175,7 +173,7 @@ type migration struct {
 
 func (m *migration) Read(p []byte) (int, error) { return m.text.Read(p) }
 
-// translated puts PostgreSQL's words for SQLite's. In both, text is compared by its bytes.
+// translated replaces SQLite's words by PostgreSQL's. In both databases text is compared by its bytes.
 func translated(text string) string {
 	for _, word := range [][2]string{
 		{`\) STRICT(, WITHOUT ROWID)?;`, `);`},

@@ -20,14 +20,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// ErrDamaged says that a SQLite file is not what was written.
+// ErrDamaged says that a SQLite file has changed since it was written.
 var ErrDamaged = errors.New("the database is damaged")
 
-// lookFor is how long a start looks through a SQLite file for damage; of a file so large that this does not
-// suffice, what was not looked at shows when it is used.
-const lookFor = 5 * time.Second
+// checkTime is how long Open looks for damage in a SQLite file. In a larger file it does not get to
+// the end; damage there shows when it is used.
+const checkTime = 5 * time.Second
 
-// damaged marks errors that say that a SQLite file is not what was written.
+// damaged adds ErrDamaged to errors of SQLite that say so.
 func damaged(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB) {
@@ -36,9 +36,9 @@ func damaged(err error) error {
 	return err
 }
 
-// lookThrough looks for damage in a SQLite file.
-func lookThrough(ctx context.Context, d *sql.DB) error {
-	bounded, cancel := context.WithTimeout(ctx, lookFor)
+// check looks for damage in a SQLite file.
+func check(ctx context.Context, d *sql.DB) error {
+	bounded, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	var found string
 	err := d.QueryRowContext(bounded, `PRAGMA quick_check(1)`).Scan(&found)
@@ -53,8 +53,8 @@ func lookThrough(ctx context.Context, d *sql.DB) error {
 	return nil
 }
 
-// Used reports whether a service has been at work on the database that the source names. It changes
-// nothing: where there is no file or no schema yet, it makes none.
+// Used reports whether a service has worked with the database that the source names. It changes
+// nothing, and does not create a file or a schema.
 func Used(ctx context.Context, source string) (used bool, err error) {
 	if IsPostgres(source) {
 		config, err := pgx.ParseConfig(source)
@@ -85,34 +85,17 @@ func Used(ctx context.Context, source string) (used bool, err error) {
 }
 
 // isUsed looks for rows that a service writes, and closes the database.
-func isUsed(ctx context.Context, d *sql.DB) (_ bool, err error) {
-	defer func() { err = errors.Join(err, d.Close()) }()
-	tx, err := d.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return false, err
-	}
-	defer tx.Rollback()
-	there, err := tables(ctx, tx, isPostgres(d))
-	if err != nil {
-		return false, err
-	}
-	for _, name := range append(slices.Clone(mustBeEmpty), "service_key") {
-		if !slices.Contains(there, name) {
-			continue
-		}
-		var n int64
-		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM `+name+` LIMIT 1) AS found`).Scan(&n); err != nil {
-			return false, err
-		}
-		if n > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
+func isUsed(ctx context.Context, d *sql.DB) (bool, error) {
+	var used string
+	err := ReadOnly(ctx, d, func(tx *sql.Tx) (err error) {
+		used, err = usedTable(ctx, tx, isPostgres(d), append(slices.Clone(usedTables), "service_key"))
+		return err
+	})
+	return used != "", errors.Join(err, d.Close())
 }
 
 // Away reports whether an error says that a PostgreSQL server cannot be reached or does not take
-// connections now, and not that it refuses this client.
+// connections now. An error that says that the server refuses this client is none of these.
 func Away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {

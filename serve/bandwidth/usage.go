@@ -2,9 +2,12 @@ package bandwidth
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
+
+	"sheaf/internal/db"
 )
 
 // every is the interval of sending the counts to the database.
@@ -78,20 +81,17 @@ func (m *Meter) Used(ctx context.Context) (map[string]int64, error) {
 	if err := m.Flush(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := m.DB.QueryContext(ctx, `SELECT account, bytes FROM account_bytes WHERE day = $1`, m.today())
+	err := db.Each(ctx, m.DB, func(rows *sql.Rows) error {
+		var name string
+		var n int64
+		err := rows.Scan(&name, &n)
+		used[name] = n
+		return err
+	}, `SELECT account, bytes FROM account_bytes WHERE day = ?`, m.today())
 	if err != nil {
 		return nil, fmt.Errorf("bytes of accounts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var name string
-		var n int64
-		if err := rows.Scan(&name, &n); err != nil {
-			return nil, fmt.Errorf("bytes of accounts: %w", err)
-		}
-		used[name] = n
-	}
-	return used, rows.Err()
+	return used, nil
 }
 
 // count adds the account's recent bytes to the database, and reads what other processes have added.
@@ -103,7 +103,7 @@ func (m *Meter) count(ctx context.Context, a *account) error {
 	day, fresh := a.day, a.fresh
 	a.mu.Unlock()
 	var total int64
-	err := m.DB.QueryRowContext(ctx, `INSERT INTO account_bytes (account, day, bytes) VALUES ($1, $2, $3)
+	err := m.DB.QueryRowContext(ctx, `INSERT INTO account_bytes (account, day, bytes) VALUES (?, ?, ?)
 		ON CONFLICT (account, day) DO UPDATE SET bytes = account_bytes.bytes + excluded.bytes RETURNING bytes`,
 		a.name, day, fresh).Scan(&total)
 	if err != nil {
@@ -162,7 +162,7 @@ func (m *Meter) Run(ctx context.Context) error {
 		}
 		err := m.Flush(ctx)
 		if day := m.today(); err == nil && day != swept {
-			_, err = m.DB.ExecContext(ctx, `DELETE FROM account_bytes WHERE day < $1`,
+			_, err = m.DB.ExecContext(ctx, `DELETE FROM account_bytes WHERE day < ?`,
 				time.Now().In(m.Zone).AddDate(0, 0, -kept).Format(dayForm))
 			if err == nil {
 				swept = day

@@ -181,7 +181,7 @@ func TestDeadlyJob(t *testing.T) {
 	c := newCrawl(t, 1, 50, query.Budget{})
 	at := c.post(t, "all", "/v1/pages.warc.gz", "")
 	die := func(worker string) {
-		if _, err := c.DB.ExecContext(t.Context(), `UPDATE jobs SET state = 'running', worker = $1, beat = 1`, worker); err != nil {
+		if _, err := c.DB.ExecContext(t.Context(), `UPDATE jobs SET state = 'running', worker = ?, beat = 1`, worker); err != nil {
 			t.Fatal(err)
 		}
 	}

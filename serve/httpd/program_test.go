@@ -134,13 +134,13 @@ func longDead(t *testing.T, file, id string) (worker string) {
 	}
 	defer database.Close()
 	var state string
-	if err := database.QueryRowContext(t.Context(), `SELECT state, worker FROM jobs WHERE id = $1`, id).Scan(&state, &worker); err != nil {
+	if err := database.QueryRowContext(t.Context(), `SELECT state, worker FROM jobs WHERE id = ?`, id).Scan(&state, &worker); err != nil {
 		t.Fatal(err)
 	}
 	if state != string(api.JobRunning) {
 		t.Fatalf("the job was %s when the service was killed; the list is too short", state)
 	}
-	if _, err := database.ExecContext(t.Context(), `UPDATE jobs SET beat = 1 WHERE id = $1`, id); err != nil {
+	if _, err := database.ExecContext(t.Context(), `UPDATE jobs SET beat = 1 WHERE id = ?`, id); err != nil {
 		t.Fatal(err)
 	}
 	return worker

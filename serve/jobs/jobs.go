@@ -92,7 +92,7 @@ func resultKey(id, attempt string) string { return Prefix + id + "/" + attempt }
 // them. query.Parse must have accepted the query.
 func (j *Jobs) Create(ctx context.Context, account, form, parameters string, list []byte) (*Job, error) {
 	var open int
-	err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE account = $1 AND state IN ('queued', 'running')`, account).Scan(&open)
+	err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE account = ? AND state IN ('queued', 'running')`, account).Scan(&open)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("jobs: %w", err)
@@ -109,7 +109,7 @@ func (j *Jobs) Create(ctx context.Context, account, form, parameters string, lis
 	if list != nil {
 		hasList = 1
 	}
-	_, err = j.db.ExecContext(ctx, `INSERT INTO jobs (id, account, form, query, list, state, created) VALUES ($1, $2, $3, $4, $5, 'queued', $6)`,
+	_, err = j.db.ExecContext(ctx, `INSERT INTO jobs (id, account, form, query, list, state, created) VALUES (?, ?, ?, ?, ?, 'queued', ?)`,
 		id, account, form, parameters, hasList, db.Millis(time.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
@@ -135,7 +135,7 @@ func scan(row interface{ Scan(...any) error }) (*Job, error) {
 
 // Get returns a job of an account.
 func (j *Jobs) Get(ctx context.Context, account, id string) (*Job, error) {
-	job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE id = $1 AND account = $2`, id, account))
+	job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE id = ? AND account = ?`, id, account))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, ErrNotFound
 	}
@@ -147,20 +147,14 @@ func (j *Jobs) Get(ctx context.Context, account, id string) (*Job, error) {
 
 // List returns an account's jobs, the oldest first.
 func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
-	rows, err := j.db.QueryContext(ctx, `SELECT `+columns+` FROM jobs WHERE account = $1 ORDER BY created, id`, account)
+	all, err := db.List(ctx, j.db, func(rows *sql.Rows, job **Job) (err error) {
+		*job, err = scan(rows)
+		return err
+	}, `SELECT `+columns+` FROM jobs WHERE account = ? ORDER BY created, id`, account)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
 	}
-	defer rows.Close()
-	var all []*Job
-	for rows.Next() {
-		job, err := scan(rows)
-		if err != nil {
-			return nil, fmt.Errorf("jobs: %w", err)
-		}
-		all = append(all, job)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // Delete cancels a job, or deletes a finished one with its result.
@@ -173,7 +167,7 @@ func (j *Jobs) Delete(ctx context.Context, account, id string) error {
 
 // forget deletes a job's row, which stops its worker, then its objects.
 func (j *Jobs) forget(ctx context.Context, id string) error {
-	if _, err := j.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = $1`, id); err != nil {
+	if _, err := j.db.ExecContext(ctx, `DELETE FROM jobs WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("job %s: %w", id, err)
 	}
 	for object, err := range j.store.List(ctx, Prefix+id+"/", "") {

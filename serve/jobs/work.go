@@ -77,7 +77,7 @@ func (j *Jobs) next(ctx context.Context) bool {
 
 // claim takes the oldest job that no worker has, or returns nil.
 func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
-	const free = `(state = 'queued' OR state = 'running' AND beat < $1)`
+	const free = `(state = 'queued' OR state = 'running' AND beat < ?)`
 	dead := db.Millis(now.Add(-deadAfter))
 	for {
 		job, err := scan(j.db.QueryRowContext(ctx, `SELECT `+columns+` FROM jobs WHERE `+free+` ORDER BY created, id LIMIT 1`, dead))
@@ -92,16 +92,16 @@ func (j *Jobs) claim(ctx context.Context, now time.Time) (*Job, error) {
 			deaths++
 		}
 		if deaths >= maxDeaths {
-			if _, err := j.set(ctx, `state = 'failed', finished = $2, problem = $3 WHERE id = $4 AND worker = $5 AND `+free,
-				dead, db.Millis(now), fmt.Sprintf("the service died %d times while it worked on this; ask for less", deaths), job.ID, job.worker); err != nil {
+			if _, err := j.set(ctx, `state = 'failed', finished = ?, problem = ? WHERE id = ? AND worker = ? AND `+free,
+				db.Millis(now), fmt.Sprintf("the service died %d times while it worked on this; ask for less", deaths), job.ID, job.worker, dead); err != nil {
 				return nil, err
 			}
 			j.log.ErrorContext(ctx, "job given up", "job", job.ID, "account", job.Account, "deaths", deaths)
 			continue
 		}
 		attempt := fmt.Sprintf("%d.%s", deaths, strings.ToLower(rand.Text()))
-		changed, err := j.set(ctx, `state = 'running', worker = $2, beat = $3, scanned = 0, records = 0, bytes = 0
-			WHERE id = $4 AND worker = $5 AND `+free, dead, attempt, db.Millis(now), job.ID, job.worker)
+		changed, err := j.set(ctx, `state = 'running', worker = ?, beat = ?, scanned = 0, records = 0, bytes = 0
+			WHERE id = ? AND worker = ? AND `+free, attempt, db.Millis(now), job.ID, job.worker, dead)
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +134,7 @@ func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error
 
 // own updates a job's row if the job is still this worker's.
 func (j *Jobs) own(ctx context.Context, job *Job, change string, args ...any) error {
-	args = append([]any{job.ID, job.worker}, args...)
-	ok, err := j.set(ctx, change+` WHERE id = $1 AND worker = $2 AND state = 'running'`, args...)
+	ok, err := j.set(ctx, change+` WHERE id = ? AND worker = ? AND state = 'running'`, append(args, job.ID, job.worker)...)
 	if err == nil && !ok {
 		return errCancelled
 	}
@@ -164,7 +163,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 			return nil
 		}
 		said = time.Now()
-		return j.own(ctx, job, `beat = $3, scanned = $4, records = $5, bytes = $6`, db.Millis(said), scanned, records, to.Size())
+		return j.own(ctx, job, `beat = ?, scanned = ?, records = ?, bytes = ?`, db.Millis(said), scanned, records, to.Size())
 	}
 	_, err = q.Gather(ctx, j.library.Records, account, to, job.Form, query.Budget{Progress: progress}, func() { records++ })
 	if err != nil {
@@ -181,7 +180,7 @@ func (j *Jobs) work(ctx context.Context, job *Job) error {
 	if err := j.store.Put(ctx, resultKey(job.ID, job.worker), &stored, int64(stored.Len())); err != nil {
 		return err
 	}
-	err = j.own(ctx, job, `state = 'done', finished = $3, scanned = $4, records = $5, bytes = $6`,
+	err = j.own(ctx, job, `state = 'done', finished = ?, scanned = ?, records = ?, bytes = ?`,
 		db.Millis(time.Now()), max(looked, records), found.Records(), found.Size())
 	switch {
 	case errors.Is(err, errCancelled):
@@ -222,27 +221,15 @@ func (j *Jobs) fail(ctx context.Context, job *Job, cause error) {
 	case errors.Is(cause, query.ErrExpired), errors.Is(cause, account.ErrNoAccount):
 		text = cause.Error()
 	}
-	if err := j.own(ctx, job, `state = 'failed', finished = $3, problem = $4`, db.Millis(time.Now()), text); err != nil && !errors.Is(err, errCancelled) {
+	if err := j.own(ctx, job, `state = 'failed', finished = ?, problem = ?`, db.Millis(time.Now()), text); err != nil && !errors.Is(err, errCancelled) {
 		j.log.ErrorContext(ctx, "job's failure not recorded", "job", job.ID, "err", err)
 	}
 }
 
 // sweep deletes old jobs, and objects that belong to no job.
 func (j *Jobs) sweep(ctx context.Context, now time.Time) error {
-	rows, err := j.db.QueryContext(ctx, `SELECT id FROM jobs WHERE state IN ('done', 'failed') AND finished < $1`, db.Millis(now.Add(-Keep)))
+	old, err := db.Column[string](ctx, j.db, `SELECT id FROM jobs WHERE state IN ('done', 'failed') AND finished < ?`, db.Millis(now.Add(-Keep)))
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var old []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		old = append(old, id)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
 	for _, id := range old {
@@ -263,7 +250,7 @@ func (j *Jobs) sweepOrphans(ctx context.Context, now time.Time) error {
 		}
 		id, _, _ := strings.Cut(strings.TrimPrefix(object.Key, Prefix), "/")
 		var n int
-		if err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE id = $1`, id).Scan(&n); err != nil {
+		if err := j.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM jobs WHERE id = ?`, id).Scan(&n); err != nil {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
 		if n == 0 {
