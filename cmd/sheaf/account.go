@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -19,13 +17,22 @@ import (
 )
 
 func accountCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Give and take consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountListCommand(), &cobra.Command{
+	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), &cobra.Command{
+		Use:   "ls",
+		Short: "List the accounts",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, api.PathAdminAccounts, nil, func(w io.Writer, list account.AccountList) {
+				accountTable(w, list.Accounts...)
+			})
+		}),
+	}, &cobra.Command{
 		Use:   "rm NAME",
-		Short: "Take an account away",
+		Short: "Remove an account",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return c.Do(cmd.Context(), http.MethodDelete, api.PathAdminAccounts+"/"+url.PathEscape(args[0]), nil, nil)
+			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminAccounts, args[0]), nil, nil)
 		}),
 	})
 	return cmd
@@ -38,14 +45,14 @@ type accountFlags struct {
 }
 
 func (f *accountFlags) register(cmd *cobra.Command, domains []string, password string) {
-	cmd.Flags().StringSliceVar(&f.domains, "domain", domains, `domains that it may fetch; "*" is every host`)
-	cmd.Flags().StringVar(&f.window, "window", "", "when it may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; or always, or never")
+	cmd.Flags().StringSliceVar(&f.domains, "domain", domains, `domains that the account may fetch; "*" for every host`)
+	cmd.Flags().StringVar(&f.window, "window", "", "when the account may fetch, such as 'Mon-Fri 00:00-12:00,13:00-24:00 Asia/Tokyo'; always; or never")
 	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
-	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, with a unit, such as 50GiB; 0: any number")
+	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: no limit")
 	cmd.Flags().StringVar(&f.password, "password", "", password)
 }
 
-// change is what the flags that were given ask for.
+// change returns what the given flags change.
 func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) {
 	given := cmd.Flags().Changed
 	if given("domain") {
@@ -74,7 +81,8 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 	return c, nil
 }
 
-// parseQuota reads a number of bytes, with its unit: 50 is more probably meant as 50GiB than as 50 bytes.
+// parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for 50GiB
+// than a quota of 50 bytes.
 func parseQuota(text string) (int64, error) {
 	n, err := bytesize.Parse(strings.TrimSuffix(text, "B"))
 	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {
@@ -89,7 +97,7 @@ func accountAddCommand() *cobra.Command {
 	var flags accountFlags
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Make an account; prints its password, unless one is given",
+		Short: "Add an account, and print its password",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
@@ -102,17 +110,12 @@ func accountAddCommand() *cobra.Command {
 			if change.Quota != nil {
 				wanted.Quota = *change.Quota
 			}
-			var made account.NewAccount
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminAccounts, wanted, &made); err != nil {
-				return err
-			}
-			return show(cmd, made, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
-				return err
+			return ask(cmd, c, http.MethodPost, api.PathAdminAccounts, wanted, func(w io.Writer, made account.NewAccount) {
+				fmt.Fprintf(w, "account  %s\npassword %s\n", made.Name, made.Password)
 			})
 		}),
 	}
-	flags.register(cmd, []string{"jp"}, "its password; default a random one, which is printed")
+	flags.register(cmd, []string{"jp"}, "its password (default a random one)")
 	return cmd
 }
 
@@ -120,51 +123,29 @@ func accountSetCommand() *cobra.Command {
 	var flags accountFlags
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change an account; downloads that run go on under what is set",
+		Short: "Change an account; the change also applies to running downloads",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			change, err := flags.change(cmd)
 			if err != nil {
 				return err
 			}
-			var now account.AccountLine
-			if err := c.Do(cmd.Context(), http.MethodPatch, api.PathAdminAccounts+"/"+url.PathEscape(args[0]), change, &now); err != nil {
-				return err
-			}
-			return show(cmd, now, func(w io.Writer) error { return accountTable(w, now) })
+			return ask(cmd, c, http.MethodPatch, below(api.PathAdminAccounts, args[0]), change, func(w io.Writer, now account.AccountLine) {
+				accountTable(w, now)
+			})
 		}),
 	}
 	flags.register(cmd, nil, "its new password")
 	return cmd
 }
 
-// accountTable prints accounts; what they fetched today where it is known.
-func accountTable(w io.Writer, accounts ...account.AccountLine) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "account\tdomains\twindow\trate\tquota\ttoday")
-	for _, a := range accounts {
+// accountTable prints accounts with the bytes that they fetched today.
+func accountTable(w io.Writer, list ...account.AccountLine) {
+	table(w, "account\tdomains\twindow\trate\tquota\ttoday", list, func(a account.AccountLine) []any {
 		quota := "none"
 		if a.Quota > 0 {
 			quota = bytesize.Format(a.Quota)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%d\n", a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today)
-	}
-	return tw.Flush()
-}
-
-func accountListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ls",
-		Short: "List the accounts",
-		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var answer account.AccountList
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminAccounts, nil, &answer); err != nil {
-				return err
-			}
-			return show(cmd, answer, func(w io.Writer) error {
-				return accountTable(w, answer.Accounts...)
-			})
-		}),
-	}
+		return []any{a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today}
+	})
 }

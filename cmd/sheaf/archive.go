@@ -17,44 +17,30 @@ import (
 	"sheaf/internal/terminal"
 )
 
-// archiveCommand groups the commands that work on segment and batch files directly.
+// archiveCommand returns the commands that work on files, without a service.
 func archiveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
-		Short: "Look into segment files, verify and convert them",
-		Long: "The files are fetched ones in the members form (*.members.tar.gz), of one host or of several; segments\n" +
-			"as the archive stores them; or batches, such as sheaf archive import -o writes. See archive/FORMAT.md.",
+		Short: "List, verify and convert segment files, and import others",
+		Long: `FILE is a downloaded archive in the members form (*.members.tar.gz), of one host or of several; a segment
+as the object store has it; or a batch, such as sheaf archive import -o writes. See archive/FORMAT.md.`,
 	}
 	cmd.AddCommand(archiveLs(), archiveCat(), archiveExtract(), archiveVerify(), archiveWARC(), archiveWACZ(), archiveLinks(), archiveCDX(), archiveImport())
 	return cmd
 }
 
-// eachSegment opens every file and calls do with each of its parts.
-func eachSegment(ctx context.Context, names []string, do func(name string, src archive.Source, x *archive.Index) error) error {
+// eachSegment opens one file after the other and calls do with each of its parts.
+func eachSegment(ctx context.Context, names []string, do func(archive.Source, *archive.Index) error) error {
 	for _, name := range names {
-		if err := oneSegment(ctx, name, do); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func oneSegment(ctx context.Context, name string, do func(string, archive.Source, *archive.Index) error) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	parts, err := archive.Parts(ctx, archive.FileSource(f, 0), info.Size())
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		if err := do(name, p.Source, p.Index); err != nil {
+		err := withParts(ctx, []string{name}, func(parts []archive.Part) error {
+			for _, p := range parts {
+				if err := do(p.Source, p.Index); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -67,7 +53,7 @@ func archiveLs() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := tabwriter.NewWriter(terminal.NewWriter(cmd.OutOrStdout()), 0, 0, 2, ' ', 0)
 			defer out.Flush()
-			return eachSegment(cmd.Context(), args, func(_ string, _ archive.Source, x *archive.Index) error {
+			return eachSegment(cmd.Context(), args, func(_ archive.Source, x *archive.Index) error {
 				for _, c := range x.Cells {
 					fmt.Fprintf(out, "%s\t%s\t%d\t%d\t%s\t%s\n", c.Time.Format(time.RFC3339), c.Kind, c.Status, c.BodyLen, terminal.Text(c.MIME), terminal.Text(c.URL))
 				}
@@ -80,7 +66,7 @@ func archiveLs() *cobra.Command {
 func archiveCat() *cobra.Command {
 	var compressed bool
 	cmd := &cobra.Command{
-		Use: "cat URL FILE...", Short: "Write the latest version of a page to the standard output", Args: cobra.MinimumNArgs(2),
+		Use: "cat URL FILE...", Short: "Write the latest version of a page to standard output", Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			url, files := args[0], args[1:]
 			return withParts(cmd.Context(), files, func(parts []archive.Part) error {
@@ -101,7 +87,7 @@ func archiveCat() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&compressed, "gzip", false, "write the stored blocks as a gzip file")
+	cmd.Flags().BoolVar(&compressed, "gzip", false, "write the stored deflate blocks as a gzip file")
 	return cmd
 }
 
@@ -126,14 +112,14 @@ func catPage(ctx context.Context, w io.Writer, src archive.Source, c *archive.Ce
 func archiveExtract() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use: "extract FILE...", Short: "Unpack the pages as files, as tar would", Args: cobra.MinimumNArgs(1),
+		Use: "extract FILE...", Short: "Unpack the pages as files, as tar does", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, err := os.OpenRoot(dir)
 			if err != nil {
 				return err
 			}
 			defer root.Close()
-			return eachSegment(cmd.Context(), args, func(_ string, src archive.Source, x *archive.Index) error {
+			return eachSegment(cmd.Context(), args, func(src archive.Source, x *archive.Index) error {
 				for i := range x.Cells {
 					if x.Cells[i].Kind != archive.Page {
 						continue
@@ -146,7 +132,7 @@ func archiveExtract() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&dir, "directory", "C", ".", "where to unpack")
+	cmd.Flags().StringVarP(&dir, "directory", "C", ".", "directory to unpack into")
 	return cmd
 }
 
@@ -171,7 +157,7 @@ func extractPage(ctx context.Context, root *os.Root, src archive.Source, c *arch
 func archiveVerify() *cobra.Command {
 	var batch bool
 	cmd := &cobra.Command{
-		Use: "verify FILE...", Short: "Inflate and check everything; say where and what is wrong", Args: cobra.MinimumNArgs(1),
+		Use: "verify FILE...", Short: "Check everything in the files; say what is wrong and where", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bad := 0
 			for _, name := range args {
@@ -181,12 +167,12 @@ func archiveVerify() *cobra.Command {
 				}
 			}
 			if bad > 0 {
-				return fmt.Errorf("%d of %d files are not as they should be", bad, len(args))
+				return fmt.Errorf("%d of %d files are damaged", bad, len(args))
 			}
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&batch, "batch", false, "take batches of robots only")
+	cmd.Flags().BoolVar(&batch, "batch", false, "accept only batches of robots")
 	return cmd
 }
 
@@ -224,7 +210,7 @@ func verifyFile(ctx context.Context, out io.Writer, name string, batch bool) err
 
 func archiveCDX() *cobra.Command {
 	return &cobra.Command{
-		Use: "cdx FILE...", Short: "Write the CDXJ lines of each file's WARC view, sorted within the file", Args: cobra.MinimumNArgs(1),
+		Use: "cdx FILE...", Short: "Write CDXJ lines for what sheaf archive warc writes of each file, sorted within the file", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
 				err := withParts(cmd.Context(), []string{name}, func(parts []archive.Part) error {
@@ -239,7 +225,7 @@ func archiveCDX() *cobra.Command {
 	}
 }
 
-// warcName is what the WARC view of a segment file would be called.
+// warcName returns the name of the WARC that is made of a segment file.
 func warcName(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), ".tar.gz") + ".warc.gz"
 }

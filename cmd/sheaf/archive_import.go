@@ -22,21 +22,21 @@ import (
 	"sheaf/serve/client"
 )
 
-// importTime bounds the sending and converting of one file.
+// importTime is the time for sending and converting one file.
 const importTime = 24 * time.Hour
 
 func archiveImport() *cobra.Command {
 	var hosts, output string
 	cmd := &cobra.Command{
-		Use: "import FILE...", Short: "Bring foreign WARCs and tar.gz trees of pages into the archive", Args: cobra.MinimumNArgs(1),
-		Long: `Sends each file to the service, which makes a batch of it and publishes that with the next edition.
+		Use: "import FILE...", Short: "Import WARC files and tar files of pages into the archive", Args: cobra.MinimumNArgs(1),
+		Long: `Send each file to the service, which makes a batch of it and publishes the batch with the next edition.
 
-Taken are WARC files (1.0, 1.1; plain, one gzip member, a member a record), tar and tar.gz files with
-a directory a host, and batches of robots. A file that was imported before is not taken again. Records that are neither
-pages nor answers (requests, metadata, ...) are kept beside the batch: sheaf batch others ID.
+FILE is a WARC file (1.0 or 1.1; plain or gzip), a tar or tar.gz file with one directory for each host, or
+a batch of a robot. A file that was imported before is not imported again. Records that are neither pages
+nor other answers (requests, metadata, …) are kept apart: see sheaf batch others.
 
-A host map has a line of directory and host for each directory of a tree that is not called like its host.
-With -o the file is converted here, and nothing is sent.`,
+A host map is a file with the name of a directory and its host in each line, for directories that do not
+have the name of their host. With -o, the file is converted here, and nothing is sent.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" {
 				if len(args) != 1 {
@@ -44,21 +44,19 @@ With -o the file is converted here, and nothing is sent.`,
 				}
 				return convertFile(cmd, args[0], output, hosts)
 			}
-			c, err := newClient(cmd)
-			if err != nil {
-				return err
-			}
-			c.HTTP.Timeout = importTime
-			for _, name := range args {
-				if err := importFile(cmd, c, name, hosts); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+			return asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+				c.HTTP.Timeout = importTime
+				for _, name := range args {
+					if err := importFile(cmd, c, name, hosts); err != nil {
+						return fmt.Errorf("%s: %w", name, err)
+					}
 				}
-			}
-			return nil
+				return nil
+			})(cmd, args)
 		},
 	}
-	cmd.Flags().StringVar(&hosts, "hosts", "", "a host map")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the batch to this file instead, an ordinary tar.gz")
+	cmd.Flags().StringVar(&hosts, "hosts", "", "file with a host map")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the batch, an ordinary tar.gz, to this file instead")
 	return operatorFlags(cmd)
 }
 
@@ -71,18 +69,17 @@ func importFile(cmd *cobra.Command, c *client.Client, name, hosts string) error 
 	if err := c.Send(cmd.Context(), http.MethodPost, api.PathAdminImports, form.FormDataContentType(), body, &done); err != nil {
 		return err
 	}
-	return show(cmd, done, func(w io.Writer) error {
+	return show(cmd, done, func(w io.Writer) {
 		if !done.Fresh {
-			_, err := fmt.Fprintf(w, "%s: imported before as batch %s, which is %s\n", name, done.Batch, done.State)
-			return err
+			fmt.Fprintf(w, "%s: imported before as batch %s, which is %s\n", name, done.Batch, done.State)
+			return
 		}
-		_, err := fmt.Fprintf(w, "%s: batch %s is %s: %d hosts, %d pages, %d other answers, %d revisits; %d records kept beside it\n",
+		fmt.Fprintf(w, "%s: batch %s is %s: %d hosts, %d pages, %d other answers, %d revisits; %d records kept apart\n",
 			name, done.Batch, done.State, done.Hosts, done.Pages, done.Responses, done.Revisits, done.Others)
-		return err
 	})
 }
 
-// writeImport writes the request's parts.
+// writeImport writes the parts of the request.
 func writeImport(form *multipart.Writer, name, hosts string) error {
 	for _, part := range []struct{ field, file string }{{"hosts", hosts}, {"file", name}} {
 		if part.file == "" {
@@ -103,11 +100,11 @@ func writeImport(form *multipart.Writer, name, hosts string) error {
 	return form.Close()
 }
 
-// convertFile makes a batch of a file, without a service.
+// convertFile converts a file to a batch, without a service.
 func convertFile(cmd *cobra.Command, name, output, hosts string) (err error) {
 	opt := foreign.Options{Robot: wire.ImportRobot, Dir: filepath.Dir(output)}
 	if hosts != "" {
-		if opt.Hosts, err = readHostMap(hosts); err != nil {
+		if opt.Hosts, err = foreign.ReadHostMap(hosts); err != nil {
 			return err
 		}
 	}
@@ -133,17 +130,4 @@ func convertTo(ctx context.Context, in, out *os.File, opt foreign.Options) (*for
 	buffered := bufio.NewWriter(out)
 	result, err := foreign.Convert(ctx, in, buffered, opt)
 	return result, errors.Join(err, buffered.Flush())
-}
-
-func readHostMap(name string) (foreign.HostMap, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := foreign.ParseHostMap(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return m, nil
 }

@@ -17,7 +17,7 @@ import (
 
 func archiveWARC() *cobra.Command {
 	return &cobra.Command{
-		Use: "warc FILE...", Short: "Write the records of all files as one .warc.gz to the standard output", Args: cobra.MinimumNArgs(1),
+		Use: "warc FILE...", Short: "Write the records of all files to standard output, as one .warc.gz", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				view, err := archive.NewView(archive.WARC, parts)
@@ -32,7 +32,7 @@ func archiveWARC() *cobra.Command {
 
 func archiveLinks() *cobra.Command {
 	return &cobra.Command{
-		Use: "links FILE...", Short: "Write the links of all files' pages: source, target, kind, with tabs between", Args: cobra.MinimumNArgs(1),
+		Use: "links FILE...", Short: "Write the links of the pages of all files: source, target and kind, separated by tabs", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				view, err := archive.NewView(archive.Links, parts)
@@ -58,7 +58,7 @@ func archiveLinks() *cobra.Command {
 func archiveWACZ() *cobra.Command {
 	var title string
 	cmd := &cobra.Command{
-		Use: "wacz FILE...", Short: "Write the records of all files as one .wacz, which ReplayWeb.page opens, to the standard output", Args: cobra.MinimumNArgs(1),
+		Use: "wacz FILE...", Short: "Write the records of all files to standard output, as one .wacz for ReplayWeb.page", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withParts(cmd.Context(), args, func(parts []archive.Part) error {
 				var created time.Time // of the last record, so that the same files give the same bytes
@@ -81,7 +81,7 @@ func archiveWACZ() *cobra.Command {
 	return cmd
 }
 
-// withParts opens the files, reads their indexes and calls do with all of them.
+// withParts opens files, reads their indexes and calls do with the parts of all.
 func withParts(ctx context.Context, names []string, do func([]archive.Part) error) (err error) {
 	var parts []archive.Part
 	var open []io.Closer
@@ -109,13 +109,11 @@ func withParts(ctx context.Context, names []string, do func([]archive.Part) erro
 	return do(parts)
 }
 
-// computed is a file that is computed from indexes.
-type computed interface {
+// copyAll writes a whole computed file to w.
+func copyAll(ctx context.Context, w io.Writer, f interface {
 	Size() int64
 	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)
-}
-
-func copyAll(ctx context.Context, w io.Writer, f computed) error {
+}) error {
 	rc, err := f.OpenRange(ctx, 0, f.Size())
 	if err != nil {
 		return err

@@ -16,18 +16,17 @@ import (
 	"sheaf/serve/client"
 )
 
-// backupTime is how long a backup may take.
+// backupTime is the time for a backup.
 const backupTime = 2 * time.Hour
 
-// backupCommand keeps what cannot be had again from the catalog.
 func backupCommand() *cobra.Command {
 	return operatorFlags(&cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write a backup of the control state: accounts, robots, assignments, keys",
-		Long: "Write a backup of what the catalog in the store does not hold, as it is at one moment, while the service runs:\n" +
-			"accounts, robots and their keys, hosts, assignments, costs, releases, the ledger of batches, receipt.key and operator.token.\n" +
-			"The file holds secrets, and only its owner can read it. `sheaf restore` puts it into a new installation, on SQLite or\n" +
-			"PostgreSQL. The archives are the store's, and have a backup of their own.",
+		Short: "Write a backup of the database and the keys",
+		Long: `Write a backup of what is not in the object store, as it is at one moment, while the service runs:
+accounts, robots and their keys, hosts, assignments, costs, releases, the states of batches, receipt.key
+and operator.token. The file contains secrets, and only its owner can read it. "sheaf restore" puts it
+into a new installation, on SQLite or PostgreSQL. Back up the archives, in the object store, apart.`,
 		Args: cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = backupTime
@@ -36,16 +35,17 @@ func backupCommand() *cobra.Command {
 	})
 }
 
-// fetchBackup writes a backup that was looked through from end to end under its name, or nothing.
+// fetchBackup writes a backup to a file. The file only gets its name when the backup has been checked
+// from end to end.
 func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already", path)
+		return fmt.Errorf("%s is there already; choose another name", path)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+durable.TempSuffix)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // is gone where it was renamed
+	defer os.Remove(f.Name()) // fails if it was renamed
 	defer f.Close()
 	if err := c.Get(cmd.Context(), api.PathAdminBackup, f); err != nil {
 		return err
@@ -69,23 +69,21 @@ func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) 
 	if err := durable.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return show(cmd, b, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %d bytes, %d entries, of %s; it holds secrets\n", path, size, len(b.SHA256), b.Made.Format(time.RFC3339))
-		return err
+	return show(cmd, b, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %d bytes, %d entries, of %s; it contains secrets\n", path, size, len(b.SHA256), b.Made.Format(time.RFC3339))
 	})
 }
 
 func restoreCommand() *cobra.Command {
-	var config, data string
-	var set []string
+	var settings settingsFlags
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup into a new installation, before its service is first started",
-		Long: "Put a backup into the database and the data directory that the settings name. Both must be new. Batches that were under way\n" +
-			"are left out: their robots bring them again.",
+		Short: "Restore a backup into a new installation, before its first start",
+		Long: `Restore a backup into the database and the data directory of the settings. Both must be new. Batches
+that were not published yet are left out: their robots upload them again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := load(config, data, set)
+			cfg, err := settings.load()
 			if err != nil {
 				return err
 			}
@@ -98,16 +96,13 @@ func restoreCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return show(cmd, r, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
+			return show(cmd, r, func(w io.Writer) {
+				fmt.Fprintf(w, "restored %d tables and the keys of %s into %s; %d batches under way were left out\n",
 					r.Tables, r.Made.Format(time.RFC3339), cfg.Data, r.Dropped)
-				return err
 			})
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "the service's YAML file of settings")
-	cmd.Flags().StringVar(&data, "data", "", "the service's data directory (setting data)")
-	cmd.Flags().StringArrayVar(&set, "set", nil, "one setting, such as --set database.url=postgres://…")
+	settings.register(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }

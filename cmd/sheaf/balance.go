@@ -17,9 +17,8 @@ import (
 	"sheaf/manager/balance"
 )
 
-// balanceCommand groups the operator's questions to the planner.
 func balanceCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "balance", Short: "Ask which robot would collect which host"}
+	cmd := operatorFlags(&cobra.Command{Use: "balance", Short: "Show and plan which robot collects which host"})
 	cmd.AddCommand(balancePlan(), balanceShow(), balanceCosts())
 	return cmd
 }
@@ -38,17 +37,16 @@ func balancePlan() *cobra.Command {
 	var explain, live, apply bool
 	cmd := &cobra.Command{
 		Use:   "plan --costs FILE.json | --live",
-		Short: "Plan who collects what, from costs in a file, and change nothing",
-		Long: `Plans which robot collects which host, and changes nothing: an operator's what-if.
+		Short: "Plan which robot collects which host, without changing anything",
+		Long: `Plan which robot collects which host, without changing anything.
 
-FILE holds {"t": [[ms of each host] of each robot]}: the time of transfer that a host
-takes at a robot, in milliseconds; null where the robot cannot collect it. The paper's
-method builds its tree from {"distance": [[…]]} between the robots where that is given too,
-else from how alike the hosts look from them. With --from, a file as --json prints it,
-the plan goes on from that one and moves few hosts.
+FILE is JSON: {"t": [[…], …]} has a list for each robot, with the milliseconds of transfer that each host
+takes from there, or null if the robot cannot collect the host. The method "paper" builds a tree of the
+robots from {"distance": [[…], …]} or, without that, from how alike their times are. With --from, a plan
+as --json prints it, the new plan begins with that one and moves few hosts.
 
-With --live the running service plans from what its robots have measured, going on from the
-present assignment; it changes that only with --apply.`,
+With --live, the running service makes the plan, from what its robots have measured and beginning with
+the present assignment. It only changes the assignment with --apply.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if live {
@@ -70,25 +68,25 @@ present assignment; it changes that only with --apply.`,
 			if explain {
 				out.Explanation = balance.Explain(in.costs, r, before)
 			}
-			return show(cmd, out, func(w io.Writer) error { return out.table(w, in.costs, before) })
+			return show(cmd, out, func(w io.Writer) { out.table(w, in.costs, before) })
 		},
 	}
-	cmd.Flags().StringVar(&costs, "costs", "", "the file with the costs; - is the standard input")
-	cmd.Flags().StringVar(&method, "method", "optimal", "optimal, or paper: spanning tree and levelling between neighbours")
-	cmd.Flags().StringVar(&from, "from", "", "a plan to go on from, moving few hosts")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why in words")
-	cmd.Flags().BoolVar(&live, "live", false, "ask the running service")
-	cmd.Flags().BoolVar(&apply, "apply", false, "with --live: assign the hosts so")
+	cmd.Flags().StringVar(&costs, "costs", "", "file with the costs; - for standard input")
+	cmd.Flags().StringVar(&method, "method", "optimal", "optimal, or paper (spanning tree, levelling between neighbours)")
+	cmd.Flags().StringVar(&from, "from", "", "a plan to begin with, so that few hosts move")
+	cmd.Flags().BoolVar(&explain, "explain", false, "explain the plan")
+	cmd.Flags().BoolVar(&live, "live", false, "let the running service plan")
+	cmd.Flags().BoolVar(&apply, "apply", false, "with --live: assign the hosts by the plan")
 	cmd.MarkFlagsOneRequired("costs", "live")
 	cmd.MarkFlagsMutuallyExclusive("costs", "live")
 	cmd.MarkFlagsMutuallyExclusive("costs", "apply")
-	return operatorFlags(cmd)
+	return cmd
 }
 
-// costsInput is the file with the costs, read and checked.
+// costsInput is the content of the file with the costs.
 type costsInput struct {
 	costs    *balance.Costs
-	distance [][]float64 // nil where not given
+	distance [][]float64 // nil if not given
 }
 
 func readCosts(name string) (in costsInput, err error) {
@@ -125,14 +123,14 @@ func readCosts(name string) (in costsInput, err error) {
 	return in, nil
 }
 
-// readRows reads rows of numbers, null as +Inf. A number at a time through
-// encoding/json would take minutes for a hundred million.
+// readRows parses rows of numbers, and null as +Inf. With encoding/json, a hundred million numbers would
+// take minutes.
 func readRows(raw []json.RawMessage) ([][]float64, error) {
 	rows := make([][]float64, len(raw))
 	for i, text := range raw {
 		text = bytes.TrimSpace(text)
 		if len(text) < 2 || text[0] != '[' {
-			return nil, fmt.Errorf("row %d is no list of numbers", i)
+			return nil, fmt.Errorf("row %d is not a list of numbers", i)
 		}
 		text = bytes.TrimSpace(text[1 : len(text)-1])
 		if len(text) == 0 {
@@ -145,7 +143,7 @@ func readRows(raw []json.RawMessage) ([][]float64, error) {
 			if string(field) != "null" {
 				var err error
 				if v, err = strconv.ParseFloat(string(field), 64); err != nil {
-					return nil, fmt.Errorf("row %d, host %d: %.40s is no number", i, len(rows[i]), field)
+					return nil, fmt.Errorf("row %d, host %d: %.40s is not a number", i, len(rows[i]), field)
 				}
 			}
 			rows[i] = append(rows[i], v)
@@ -182,7 +180,7 @@ func readFileOr(name string, standard io.Reader) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// paperRounds is how often the paper's robots level (001, 4.3.1, Figure 18).
+// paperRounds is how often the robots level in docs/papers.md, paper 001 (4.3.1, Figure 18).
 const paperRounds = 20
 
 func (in costsInput) plan(method string, from balance.Plan) (balance.Result, error) {
@@ -205,8 +203,8 @@ func (in costsInput) plan(method string, from balance.Plan) (balance.Result, err
 	return balance.Result{}, fmt.Errorf("method %q: want optimal or paper", method)
 }
 
-// table prints the plan robot by robot.
-func (o planOutput) table(w io.Writer, c *balance.Costs, before balance.Plan) error {
+// table prints the plan, a line for each robot.
+func (o planOutput) table(w io.Writer, c *balance.Costs, before balance.Plan) {
 	hosts, came, went := make([]int, c.Robots), make([]int, c.Robots), make([]int, c.Robots)
 	for j, i := range o.Assignment {
 		hosts[i]++
@@ -230,20 +228,17 @@ func (o planOutput) table(w io.Writer, c *balance.Costs, before balance.Plan) er
 		}
 		fmt.Fprintln(t)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\nThe plan ends after %s. No plan can end before %s: it is %.1f %% off that at most.\n", span(o.Makespan), span(o.Bound), 100*(o.Makespan/max(o.Bound, 1e-9)-1))
+	t.Flush()
+	fmt.Fprintf(w, "\nThe plan ends after %s. No plan ends before %s; this one is at most %.1f %% above the best.\n", span(o.Makespan), span(o.Bound), 100*(o.Makespan/max(o.Bound, 1e-9)-1))
 	if before != nil {
 		fmt.Fprintf(w, "%d of %d hosts move.\n", o.Moved, len(o.Assignment))
 	}
 	for _, line := range o.Explanation {
 		fmt.Fprintf(w, "\n%s\n", line)
 	}
-	return nil
 }
 
-// span prints milliseconds as people read them.
+// span formats milliseconds for people.
 func span(ms float64) string {
 	d := time.Duration(ms * float64(time.Millisecond))
 	switch {

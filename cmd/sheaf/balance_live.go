@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"text/tabwriter"
 	"time"
 
@@ -12,164 +12,124 @@ import (
 
 	"sheaf/internal/api"
 	"sheaf/manager"
+	"sheaf/manager/copies"
 	"sheaf/manager/costs"
 	"sheaf/manager/levelling"
 	"sheaf/serve/client"
 )
 
-// The commands here ask the running service, those in balance.go work on files.
+// The commands here ask the running service; those in balance.go work on files.
 
 func balanceShow() *cobra.Command {
-	return operatorFlags(&cobra.Command{
+	return &cobra.Command{
 		Use:   "show",
-		Short: "Show the running plan, the robots' backlogs, and what would level them",
+		Short: "Show the present plan, how much each robot has left, and what would level that",
 		Args:  cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			var answer manager.BalanceResponse
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBalance, nil, &answer); err != nil {
-				return err
-			}
-			return show(cmd, answer, func(w io.Writer) error { return showBalance(w, answer) })
+			return ask(cmd, c, http.MethodGet, api.PathAdminBalance, nil, showBalance)
 		}),
-	})
+	}
 }
 
-func showBalance(w io.Writer, a manager.BalanceResponse) error {
+func showBalance(w io.Writer, a manager.BalanceResponse) {
 	backlog := map[string]levelling.Backlog{}
 	for _, b := range a.Backlogs {
 		backlog[b.Robot] = b
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "robot\thosts\texpected\tline\tphase\tbegun\tdone\tleft\tpages/s\theard of")
-	for _, r := range a.Robots {
+	table(w, "robot\thosts\texpected\tline\tphase\tbegun\tdone\tleft\tpages/s\theard of", a.Robots, func(r levelling.Share) []any {
 		b := backlog[r.Robot]
-		phase := b.Phase
-		if phase == "" {
-			phase = "-"
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%.2f\t%s\t%d\t%d\t%d\t%.2f\t%s\n", r.Robot, r.Hosts, span(r.Expected), r.Slow, phase, b.Begun, b.Done, b.Left, b.Rate, moment(b.At))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "\n%d URLs left at the robots at work, %.0f on the mean.\n", a.Left, a.Mean)
+		return []any{r.Robot, r.Hosts, span(r.Expected), fmt.Sprintf("%.2f", r.Slow), cmp.Or(b.Phase, "-"), b.Begun, b.Done, b.Left, fmt.Sprintf("%.2f", b.Rate), moment(b.At)}
+	})
+	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
 	for n, round := range a.Flows {
 		for _, f := range round {
 			fmt.Fprintf(w, "  round %d: %s → %s %.0f URLs\n", n+1, f.From, f.To, f.URLs)
 		}
 	}
 	if len(a.Copies) > 0 {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "\ncopies of\trobot\tcompared\tdiffering\t")
-		for _, c := range a.Copies {
+		fmt.Fprintln(w)
+		table(w, "copies of\trobot\tcompared\tdiffering\t", a.Copies, func(c copies.Copies) []any {
 			odd := ""
 			if c.Odd {
 				odd = "odd, such as " + c.Example
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", c.Host, c.Robot, c.Compared, c.Differing, odd)
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+			return []any{c.Host, c.Robot, c.Compared, c.Differing, odd}
+		})
 	}
 	if a.Plan.Made.IsZero() {
-		_, err := fmt.Fprintln(w, "\nNo plan was made from costs yet: hosts are where they were put when they came.")
-		return err
+		fmt.Fprintln(w, "\nThere is no plan by costs yet: hosts are with the robots to which they first went.")
+		return
 	}
 	fmt.Fprintf(w, "\nPlan of %s: %d hosts moved", moment(a.Plan.Made), a.Plan.Moved)
 	if a.Plan.Bound > 0 {
-		fmt.Fprintf(w, ", ends after %s of transfer, %.1f %% off the bound at most", span(a.Plan.Makespan), 100*(a.Plan.Makespan/a.Plan.Bound-1))
+		fmt.Fprintf(w, ", ends after %s of transfer, at most %.1f %% above the best", span(a.Plan.Makespan), 100*(a.Plan.Makespan/a.Plan.Bound-1))
 	}
 	fmt.Fprintf(w, "; %d distances are being measured.\n", a.Probes)
-	return sentences(w, a.Plan.Why)
+	sentences(w, a.Plan.Why)
 }
 
-// livePlan asks the service what it would plan now, or, with apply, to do so.
+// livePlan asks the service what it would plan now or, with apply, to assign the hosts so.
 func livePlan(cmd *cobra.Command, explain, apply bool) error {
 	return asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-		what := "/plan"
+		path, done := api.PathAdminBalance+"/plan", "would move"
 		if apply {
-			what = "/rebalance"
+			path, done = api.PathAdminBalance+"/rebalance", "moved"
 		}
-		c.HTTP.Timeout = 10 * time.Minute // a million hosts take a while
-		var plan levelling.Plan
-		if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminBalance+what, nil, &plan); err != nil {
-			return err
-		}
-		return show(cmd, plan, func(w io.Writer) error {
-			done := "would move"
-			if apply {
-				done = "moved"
-			}
+		c.HTTP.Timeout = 10 * time.Minute // for a million hosts
+		return ask(cmd, c, http.MethodPost, path, nil, func(w io.Writer, plan levelling.Plan) {
 			if plan.Made.IsZero() {
-				return sentences(w, plan.Why)
+				sentences(w, plan.Why)
+				return
 			}
-			fmt.Fprintf(w, "%d hosts %s. The plan ends after %s of transfer; no plan can end before %s: it is %.1f %% off that at most.\n",
+			fmt.Fprintf(w, "%d hosts %s. The plan ends after %s of transfer. No plan ends before %s; this one is at most %.1f %% above the best.\n",
 				plan.Moved, done, span(plan.Makespan), span(plan.Bound), 100*(plan.Makespan/max(plan.Bound, 1e-9)-1))
-			fmt.Fprintf(w, "From %d measured distances, %d odd hours left out; %d more are worth measuring.\n", plan.Measured, plan.Outliers, plan.Probes)
+			fmt.Fprintf(w, "It is based on %d measured distances, without %d odd hours; %d more are worth measuring.\n", plan.Measured, plan.Outliers, plan.Probes)
 			for _, l := range plan.Large {
-				fmt.Fprintf(w, "%s takes %s at the robot nearest to it: more than a window. It would have to be split in %d.\n", l.Host, span(l.Least), l.Parts)
+				fmt.Fprintf(w, "%s takes %s at the robot nearest to it, which is more than a window. It would have to be split in %d.\n", l.Host, span(l.Least), l.Parts)
 			}
-			if !explain {
-				return nil
+			if explain {
+				sentences(w, plan.Why)
 			}
-			return sentences(w, plan.Why)
 		})
 	})(cmd, nil)
 }
 
-func sentences(w io.Writer, list []string) error {
+func sentences(w io.Writer, list []string) {
 	for _, s := range list {
-		if _, err := fmt.Fprintf(w, "\n%s\n", s); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "\n%s\n", s)
 	}
-	return nil
 }
 
 func balanceCosts() *cobra.Command {
-	return operatorFlags(&cobra.Command{
+	return &cobra.Command{
 		Use:   "costs [HOST]",
-		Short: "Show what a host cost the robots hour by hour, or the robots' rates by weekday and hour",
+		Short: "Show what a host cost the robots hour by hour; or the robots' rates by weekday and hour",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if len(args) == 0 {
-				return showRates(cmd, c)
+			if len(args) > 0 {
+				return ask(cmd, c, http.MethodGet, below(api.PathAdminHosts, args[0])+"/costs", nil, showCosts)
 			}
-			var answer costs.HostCosts
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminHosts+"/"+url.PathEscape(args[0])+"/costs", nil, &answer); err != nil {
-				return err
-			}
-			return show(cmd, answer, func(w io.Writer) error {
-				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(t, "robot\thour\trequests\tKB\tms\tKB/s\t")
-				for _, r := range answer.Robots {
-					for _, h := range r.Hours {
-						odd := ""
-						if h.Outlier {
-							odd = "odd"
-						}
-						fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%d\t%.1f\t%s\n", r.Robot, h.Hour.Local().Format("Mon 2006-01-02 15h"), h.Requests, h.KB, h.MS, h.KBs, odd)
-					}
-					fmt.Fprintf(t, "%s\ta night\t\t%.0f\t%.0f\t\t%.2f ms/KB\n", r.Robot, r.KB, r.KB*r.Distance, r.Distance)
-				}
-				return t.Flush()
+			return ask(cmd, c, http.MethodGet, api.PathAdminBalance+"/rates", nil, func(w io.Writer, a manager.RatesResponse) {
+				table(w, "robot\thour ("+a.Zone+")\trequests\tKB/s of a transfer", a.Rates, func(r costs.HourRate) []any {
+					return []any{r.Robot, fmt.Sprintf("%s %02dh", r.Weekday, r.Hour), r.Requests, fmt.Sprintf("%.1f", r.KBs)}
+				})
 			})
 		}),
-	})
+	}
 }
 
-func showRates(cmd *cobra.Command, c *client.Client) error {
-	var answer manager.RatesResponse
-	if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBalance+"/rates", nil, &answer); err != nil {
-		return err
-	}
-	return show(cmd, answer, func(w io.Writer) error {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(t, "robot\thour (%s)\trequests\tKB/s of a transfer\n", answer.Zone)
-		for _, r := range answer.Rates {
-			fmt.Fprintf(t, "%s\t%s %02dh\t%d\t%.1f\n", r.Robot, r.Weekday, r.Hour, r.Requests, r.KBs)
+func showCosts(w io.Writer, a costs.HostCosts) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "robot\thour\trequests\tKB\tms\tKB/s\t")
+	for _, r := range a.Robots {
+		for _, h := range r.Hours {
+			odd := ""
+			if h.Outlier {
+				odd = "odd"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%.0f\t%d\t%.1f\t%s\n", r.Robot, h.Hour.Local().Format("Mon 2006-01-02 15h"), h.Requests, h.KB, h.MS, h.KBs, odd)
 		}
-		return t.Flush()
-	})
+		fmt.Fprintf(t, "%s\ta night\t\t%.0f\t%.0f\t\t%.2f ms/KB\n", r.Robot, r.KB, r.KB*r.Distance, r.Distance)
+	}
+	t.Flush()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -20,10 +19,10 @@ import (
 )
 
 func batchCommand() *cobra.Command {
-	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "Look at the batches in the four buffers, and decide about bad ones"})
+	cmd := operatorFlags(&cobra.Command{Use: "batch", Short: "List batches and their states, publish, and decide about quarantined ones"})
 	cmd.AddCommand(batchListCommand(), batchShowCommand(), batchPublishCommand(), batchOthersCommand(),
-		batchDecisionCommand("release", "Take a quarantined batch up again; a judgement of its hosts or clock is waived"),
-		batchDecisionCommand("discard", "Delete a quarantined batch's file; its ID stays used"))
+		batchDecisionCommand("release", "Take a quarantined batch up again, without the checks of its hosts and clock that it failed"),
+		batchDecisionCommand("discard", "Delete the file of a quarantined batch; its ID stays used"))
 	return cmd
 }
 
@@ -31,39 +30,26 @@ func batchListCommand() *cobra.Command {
 	var state, robot string
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List the buffers and the latest batches",
+		Short: "List how many batches are in each state, and the latest ones",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			query := url.Values{}
-			if state != "" {
-				query.Set("state", state)
-			}
-			if robot != "" {
-				query.Set("robot", robot)
-			}
-			var doc struct {
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			type answer struct {
 				Buffers []ledger.Buffer `json:"buffers"`
 				Batches []ledger.Batch  `json:"batches"`
 			}
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBatches+"?"+query.Encode(), nil, &doc); err != nil {
-				return err
-			}
-			return show(cmd, doc, func(w io.Writer) error {
-				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "buffer\tbatches\tbytes\toldest")
-				for _, b := range doc.Buffers {
-					fmt.Fprintf(tw, "%s\t%d\t%d\t%s\n", b.State, b.Batches, b.Bytes, time.Duration(b.Oldest*float64(time.Second)).Round(time.Second))
-				}
-				fmt.Fprintln(tw, "\nbatch\tstate\tbytes\thosts\tedition\twhy")
-				for _, b := range doc.Batches {
-					fmt.Fprintf(tw, "%s\t%s\t%d\t%d\t%s\t%s\n", b.ID, b.State, b.Size, b.Hosts, b.Edition, why(&b))
-				}
-				return tw.Flush()
+			return ask(cmd, c, http.MethodGet, withQuery(api.PathAdminBatches, "state", state, "robot", robot), nil, func(w io.Writer, list answer) {
+				table(w, "state\tbatches\tbytes\toldest", list.Buffers, func(b ledger.Buffer) []any {
+					return []any{b.State, b.Batches, b.Bytes, time.Duration(b.Oldest * float64(time.Second)).Round(time.Second)}
+				})
+				fmt.Fprintln(w)
+				table(w, "batch\tstate\tbytes\thosts\tedition\twhy", list.Batches, func(b ledger.Batch) []any {
+					return []any{b.ID, b.State, b.Size, b.Hosts, b.Edition, why(&b)}
+				})
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only batches in this state, such as quarantined")
-	cmd.Flags().StringVar(&robot, "robot", "", "only this robot's batches")
+	cmd.Flags().StringVar(&robot, "robot", "", "only batches of this robot")
 	return cmd
 }
 
@@ -73,27 +59,23 @@ func batchShowCommand() *cobra.Command {
 		Short: "Show one batch: its state, and where and why it failed",
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var b ledger.Batch
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminBatches+"/"+url.PathEscape(args[0]), nil, &b); err != nil {
-				return err
-			}
-			return show(cmd, b, func(w io.Writer) error {
+			return ask(cmd, c, http.MethodGet, below(api.PathAdminBatches, args[0]), nil, func(w io.Writer, b ledger.Batch) {
 				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintf(tw, "batch\t%s\nrobot\t%s\nstate\t%s since %s\nbytes\t%d\nhosts\t%d\nsha256\t%s\nattempt\t%d\n",
 					b.ID, b.Robot, b.State, b.Entered.Format(time.RFC3339), b.Size, b.Hosts, b.SHA256, b.Attempt)
-				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail}, {"last error", b.LastError},
-					{string(b.Decision), decidedBy(&b)}} {
+				for _, line := range [][2]string{{"manifest", inferred(&b)}, {"edition", b.Edition}, {"reason", string(b.Reason)}, {"detail", b.Detail},
+					{"last error", b.LastError}, {string(b.Decision), decidedBy(&b)}} {
 					if line[1] != "" {
 						fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
 					}
 				}
-				return tw.Flush()
+				tw.Flush()
 			})
 		}),
 	}
 }
 
-// why says in a word or two what is to be known of a batch.
+// why returns the reason for a batch's state, in a word or two.
 func why(b *ledger.Batch) string {
 	words := []string{string(b.Reason), string(b.Decision)}
 	if b.Inferred {
@@ -102,7 +84,7 @@ func why(b *ledger.Batch) string {
 	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }
 
-// inferred tells where the manifest is from, if it is not the robot's.
+// inferred returns where the manifest is from, if not from the robot.
 func inferred(b *ledger.Batch) string {
 	if !b.Inferred {
 		return ""
@@ -110,7 +92,7 @@ func inferred(b *ledger.Batch) string {
 	return "inferred: none came, so the file itself was read to its end"
 }
 
-// decidedBy tells whose decision about the batch was the last one.
+// decidedBy returns who made the last decision about the batch, when and why.
 func decidedBy(b *ledger.Batch) string {
 	if b.Decision == "" {
 		return ""
@@ -129,34 +111,24 @@ func batchDecisionCommand(verb, short string) *cobra.Command {
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var b ledger.Batch
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminBatches+"/"+url.PathEscape(args[0])+"/"+verb, word, &b); err != nil {
-				return err
-			}
-			return show(cmd, b, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(&b))
-				return err
+			return ask(cmd, c, http.MethodPost, below(api.PathAdminBatches, args[0])+"/"+verb, word, func(w io.Writer, b ledger.Batch) {
+				fmt.Fprintf(w, "batch %s %s %s\n", b.ID, b.Decision, decidedBy(&b))
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&word.By, "by", os.Getenv("USER"), "who decides (USER)")
-	cmd.Flags().StringVar(&word.Note, "note", "", "why, kept with the batch")
+	cmd.Flags().StringVar(&word.Note, "note", "", "why; kept with the batch")
 	return cmd
 }
 
 func batchPublishCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "publish",
-		Short: "Publish what waits now, whatever the publish window says",
+		Short: "Publish all batches that wait for it now, without regard to the publish window",
 		Args:  cobra.NoArgs,
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var published map[string]any
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminPublish, nil, &published); err != nil {
-				return err
-			}
-			return show(cmd, published, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
-				return err
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodPost, api.PathAdminPublish, nil, func(w io.Writer, published map[string]any) {
+				fmt.Fprintf(w, "published %v batches in edition %v\n", published["batches"], published["edition"])
 			})
 		}),
 	}
@@ -164,10 +136,12 @@ func batchPublishCommand() *cobra.Command {
 
 func batchOthersCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "others ID", Short: "Write the records of an imported WARC that are in no archive (requests, metadata, ...) as a .warc.gz", Args: cobra.ExactArgs(1),
+		Use:   "others ID",
+		Short: "Write the records of an imported WARC that are not in the archive (requests, metadata, …) as .warc.gz",
+		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			c.HTTP.Timeout = importTime
-			return c.Get(cmd.Context(), api.PathAdminBatches+"/"+url.PathEscape(args[0])+"/others", cmd.OutOrStdout())
+			return c.Get(cmd.Context(), below(api.PathAdminBatches, args[0])+"/others", cmd.OutOrStdout())
 		}),
 	}
 }

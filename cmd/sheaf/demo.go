@@ -16,11 +16,11 @@ func demoCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show everything on loopback: real pages, three robots, two days, archives to fetch",
+		Short: "Show the whole service on loopback: real pages, three robots, two days, archives to fetch",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if opt.Settings, err = settings(set); err != nil {
+			if opt.Settings, err = splitSettings(set); err != nil {
 				return err
 			}
 			if verbose {
@@ -37,7 +37,7 @@ func demoCommand() *cobra.Command {
 			return demo.Run(cmd.Context(), opt, tell)
 		},
 	}
-	cmd.Flags().BoolVar(&opt.Once, "once", false, "check everything, then end: exit status 0 says that all is right")
+	cmd.Flags().BoolVar(&opt.Once, "once", false, "check everything, then end; the exit status is 0 if all is right")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print the service's and the robots' logs too")
 	cmd.Flags().StringVar(&opt.Data, "data", "", "keep everything in this directory (default: a temporary one)")

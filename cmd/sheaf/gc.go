@@ -14,65 +14,57 @@ import (
 	"sheaf/serve/client"
 )
 
-// gcCommand has the service collect what nothing needs.
+// collectTimeout is the time for a collection. It reads every line of the catalog.
+const collectTimeout = 12 * time.Hour
+
 func gcCommand() *cobra.Command {
-	var dryRun bool
+	var ask upkeep.CollectRequest
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "gc",
-		Short: "Delete what nothing needs: condemn it, and delete what was condemned a day ago",
-		Long: "Collect what no edition and no reader needs: merged runs, what failed attempts left, hosts that are taken down,\n" +
-			"and, where collect.keep says so, old editions of which nothing is needed.\n" +
-			"What is found is condemned, and deleted by a later collection if it still is without need (collect.delay).\n" +
-			"The service does so by itself (collect.every).",
+		Short: "Delete stored objects that nothing needs",
+		Long: `Find objects in the store that no edition and no reader needs: runs that were merged, the remains of
+failed attempts, hosts that are taken down and, if collect.keep is set, old editions. They are condemned
+now, and deleted by a later collection if nothing needs them until then (collect.delay). The service
+does this by itself (collect.every).`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			c.HTTP.Timeout = collectTimeout
 			var report catalog.Collection
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminCollect, upkeep.CollectRequest{DryRun: dryRun}, &report); err != nil {
+			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminCollect, ask, &report); err != nil {
 				return err
 			}
-			return show(cmd, report, func(w io.Writer) error { return printCollection(w, &report) })
+			return show(cmd, report, func(w io.Writer) { printCollection(w, &report) })
 		}),
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and change nothing")
+	cmd.Flags().BoolVar(&ask.DryRun, "dry-run", false, "only say what would be done")
 	return cmd
 }
 
-// collectTimeout is how long a collection may take: it reads every line that is published.
-const collectTimeout = 12 * time.Hour
-
-func printCollection(w io.Writer, r *catalog.Collection) error {
-	for _, tally := range []struct {
+func printCollection(w io.Writer, r *catalog.Collection) {
+	for _, list := range []struct {
 		what string
 		catalog.Tally
 	}{{"condemned", r.Condemned}, {"waiting", r.Waiting}, {"deleted", r.Deleted}} {
-		for _, d := range tally.Some {
-			if _, err := fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", tally.what, d.Reason, d.Size, d.Key); err != nil {
-				return err
-			}
+		for _, d := range list.Some {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", list.what, d.Reason, d.Size, d.Key)
 		}
-	}
-	would := ""
-	if r.DryRun {
-		would = " (dry run: nothing was changed)"
 	}
 	if old := r.Retained; old != nil {
 		for _, failed := range old.Failed {
-			if _, err := fmt.Fprintf(w, "kept\t%s\n", failed); err != nil {
-				return err
-			}
+			fmt.Fprintf(w, "kept\t%s\n", failed)
 		}
-		if _, err := fmt.Fprintf(w, "expired   %d segments of %d bytes, published before %s and needed no more; %d hosts looked at\n",
-			old.Expired, old.Bytes, old.Before.Format(time.RFC3339), old.Hosts); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "expired   %d segments of %d bytes, published before %s and no longer needed; %d hosts looked at\n",
+			old.Expired, old.Bytes, old.Before.Format(time.RFC3339), old.Hosts)
 	}
-	_, err := fmt.Fprintf(w, `version   %d, %d objects looked at%s
+	dry := ""
+	if r.DryRun {
+		dry = " (dry run: nothing was changed)"
+	}
+	fmt.Fprintf(w, `version   %d, %d objects looked at%s
 condemned %d objects of %d bytes, to be deleted after the delay
 waiting   %d objects of %d bytes, condemned before
 deleted   %d objects of %d bytes
-left      %d of batches under way, %d too young, %d packs and %d URL prefixes of which other parts are not taken down
-`, r.Version, r.Objects, would, r.Condemned.Objects, r.Condemned.Bytes, r.Waiting.Objects, r.Waiting.Bytes,
+left      %d of unfinished batches, %d too young, %d packs and %d URL prefixes of which other parts are not taken down
+`, r.Version, r.Objects, dry, r.Condemned.Objects, r.Condemned.Bytes, r.Waiting.Objects, r.Waiting.Bytes,
 		r.Deleted.Objects, r.Deleted.Bytes, r.Claimed, r.Young, r.Shared, r.URLs)
-	return err
 }

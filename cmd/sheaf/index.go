@@ -10,22 +10,22 @@ import (
 	"sheaf/serve/client"
 )
 
-// indexCommand is about the URL-level index, which the service keeps by itself.
 func indexCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "index", Short: "The index of all records by URL, which the service keeps by itself"}
-	cmd.AddCommand(operatorFlags(&cobra.Command{
+	cmd := operatorFlags(&cobra.Command{Use: "index", Short: "Rebuild the index of records by URL"})
+	cmd.AddCommand(&cobra.Command{
 		Use:   "rebuild",
-		Short: "Make the index anew from the segments, such as where fsck found it wrong",
-		Long: "Make the URL-level index anew from the segments, in the background. What is asked meanwhile is read out of the\n" +
-			"segments, which is slower. An index that the service itself finds damaged it makes anew by itself.",
+		Short: "Build the index of records by URL again from the segments",
+		Long: `Build the index of records by URL again from the segments, in the background, such as when fsck has
+found an error in it. Meanwhile queries read the segments, which is slower. The service keeps the index
+up to date by itself, and rebuilds an index that it finds damaged.`,
 		Args: cobra.NoArgs,
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			if err := c.Do(cmd.Context(), http.MethodPost, api.PathAdminRebuild, nil, nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being made anew")
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "the index is being built again")
 			return err
 		}),
-	}))
+	})
 	return cmd
 }

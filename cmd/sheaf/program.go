@@ -19,27 +19,27 @@ import (
 	"sheaf/serve/client"
 )
 
-// program is a robotd that is to be released.
+// program is a robotd program file.
 type program struct {
 	release.File
 	path    string
 	version string // empty where the build does not say
 }
 
-// versionSet finds the version that a build was given by -ldflags.
+// versionSet matches the version that a build was given by -ldflags.
 var versionSet = regexp.MustCompile(`-X[= ]'?sheaf/robotd\.Version=([^\s'"]+)`)
 
-// readPrograms reads what the Go linker left in each program: what it is, for which
-// platform, and in which version. They come sorted by platform.
+// readPrograms reads the build information in each program: its package, platform and version. It
+// returns the programs sorted by platform.
 func readPrograms(paths []string) ([]program, error) {
 	var programs []program
 	for _, path := range paths {
 		info, err := buildinfo.ReadFile(path)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no robotd: %w", path, err)
+			return nil, fmt.Errorf("%s is not a robotd: %w", path, err)
 		}
 		if info.Path != "sheaf/cmd/robotd" {
-			return nil, fmt.Errorf("%s is no robotd: it was built of %s", path, info.Path)
+			return nil, fmt.Errorf("%s is not a robotd: it was built from %s", path, info.Path)
 		}
 		p := program{path: path}
 		var system, machine string
@@ -73,7 +73,7 @@ func readPrograms(paths []string) ([]program, error) {
 	return programs, nil
 }
 
-// sendTime is how long one program may take to the service.
+// sendTime is the time for sending one program.
 const sendTime = 30 * time.Minute
 
 func sendProgram(cmd *cobra.Command, c *client.Client, p program) error {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"aead.dev/minisign"
@@ -28,14 +27,14 @@ func releaseCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{
 		Use:   "release",
 		Short: "Sign, publish and roll out the robots' program",
-		Long: "The secret key stays with the operators: the service never has it, and robots take\n" +
-			"only what it signed. Keep it off the service's machine.",
+		Long: `Robots only accept a program that is signed with the operators' secret key. The service never has the
+key: keep it on another machine.`,
 	})
 	cmd.AddCommand(releaseKeyCommand(), releasePublishCommand(), releaseListCommand(), releaseRolloutCommand())
 	return cmd
 }
 
-// passwordVariable is where the secret key's password is read.
+// passwordVariable is the environment variable with the password of the secret key.
 const passwordVariable = "SHEAF_RELEASE_PASSWORD"
 
 const releasesPath = api.PathAdminReleases
@@ -43,12 +42,12 @@ const releasesPath = api.PathAdminReleases
 func releaseKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "key FILE",
-		Short: "Make a key for releases, or take the one in FILE, and register its public half with the service",
-		Long: "FILE is a secret key as minisign writes it, encrypted with the password in " + passwordVariable + ".\n" +
-			"Robots learn the public half when they join, and trust no other afterwards.",
+		Short: "Make a key for releases, unless FILE is one, and register its public half with the service",
+		Long: `FILE is a secret key in minisign's format, encrypted with the password in ` + passwordVariable + `.
+Robots learn the public half when they join, and trust no other key afterwards.`,
 		Args: cobra.ExactArgs(1),
 	}
-	replace := cmd.Flags().Bool("replace", false, "even where another key is registered: for robots that join from now on")
+	replace := cmd.Flags().Bool("replace", false, "replace a registered key, for the robots that join from now on")
 	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		private, err := makeOrReadKey(args[0])
 		if err != nil {
@@ -60,9 +59,8 @@ func releaseKeyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return show(cmd, answer, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s\n\nThis public key is registered. Keep %s and its password safe: without them the robots cannot be upgraded.\n", answer.Key, args[0])
-			return err
+		return show(cmd, answer, func(w io.Writer) {
+			fmt.Fprintf(w, "%s\n\nThis public key is registered. Keep %s and its password safe: without them the robots cannot be upgraded.\n", answer.Key, args[0])
 		})
 	})
 	return cmd
@@ -114,17 +112,17 @@ func readKey(path string) (minisign.PrivateKey, error) {
 func releasePublishCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish FILE…",
-		Short: "Sign robotd programs, one a platform, and begin to roll them out",
-		Long: "Each FILE is a robotd as go build makes it. The release goes to one robot in a hundred,\n" +
-			"then to ten, then to all, each time when those before have reported in with it, and stops when\n" +
-			"robots put it back.",
+		Short: "Sign robotd programs, one for each platform, and begin to roll them out",
+		Long: `Each FILE is a robotd as go build makes it. The release is offered to 1 % of the robots, then to 10 %,
+then to all. A stage begins when the robots of the stage before have reported with the new release. The
+roll-out stops if robots go back to their old program.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	key := cmd.Flags().String("key", "", "file with the secret key (required); its password is in "+passwordVariable)
-	version := cmd.Flags().String("version", "", "the release's version; empty: what the programs say")
-	life := cmd.Flags().Duration("life", 180*24*time.Hour, "after which robots take the release no more; publish anew before that")
-	floor := cmd.Flags().Int64("floor", 0, "the least counter that may still be at work: robots below it are upgraded at once and get no list before")
-	soak := cmd.Flags().Duration("soak", time.Hour, "that each stage lasts at least")
+	version := cmd.Flags().String("version", "", "the release's version (default: what the programs say)")
+	life := cmd.Flags().Duration("life", 180*24*time.Hour, "how long robots accept the release; publish another one before that")
+	floor := cmd.Flags().Int64("floor", 0, "the lowest counter that robots may run; those below are upgraded at once, and get no list of hosts before")
+	soak := cmd.Flags().Duration("soak", time.Hour, "the minimum time of each stage")
 	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		if *key == "" {
 			return errors.New("--key is missing: the file that sheaf release key made")
@@ -173,7 +171,7 @@ func releasePublishCommand() *cobra.Command {
 	return cmd
 }
 
-// versionOf is the version that was given, or that all programs have.
+// versionOf returns the given version, or the one that all programs have.
 func versionOf(programs []program, given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -198,33 +196,25 @@ func releaseListCommand() *cobra.Command {
 }
 
 func listReleases(cmd *cobra.Command, c *client.Client) error {
-	var answer manager.ReleasesResponse
-	if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &answer); err != nil {
-		return err
-	}
-	return show(cmd, answer, func(w io.Writer) error {
-		tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped")
-		for _, r := range answer.Releases {
-			fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d %%\t%d\t%d\t%s\n", r.Counter, r.Version, strings.Join(r.Platforms, " "),
-				moment(r.Expires), r.Percent, r.Robots, r.Failed, cmp.Or(r.Stopped, "-"))
-		}
-		return tw.Flush()
+	return ask(cmd, c, http.MethodGet, releasesPath, nil, func(w io.Writer, answer manager.ReleasesResponse) {
+		table(w, "counter\tversion\tplatforms\texpires\toffered to\trobots\tput back\tstopped", answer.Releases, func(r rollout.Release) []any {
+			return []any{r.Counter, r.Version, strings.Join(r.Platforms, " "), moment(r.Expires), fmt.Sprintf("%d %%", r.Percent), r.Robots, r.Failed, cmp.Or(r.Stopped, "-")}
+		})
 	})
 }
 
 func releaseRolloutCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout COUNTER",
-		Short: "Offer a release to more robots, stop it, or let it go on",
+		Short: "Offer a release to more robots, stop its roll-out, or continue it",
 		Args:  cobra.ExactArgs(1),
 	}
-	percent := cmd.Flags().Int("percent", 0, "of the robots, 1 to 100; 0: as many as now")
-	stop := cmd.Flags().String("stop", "", "stop it, for this reason; robots that run it go on with it")
+	percent := cmd.Flags().Int("percent", 0, "offer it to so many per cent of the robots, 1 to 100 (default: no change)")
+	stop := cmd.Flags().String("stop", "", "stop the roll-out, for this reason; robots that run the release keep it")
 	cmd.RunE = asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 		counter, err := strconv.ParseInt(args[0], 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no counter: see sheaf release ls", args[0])
+			return fmt.Errorf("%q is not a counter; sheaf release ls lists them", args[0])
 		}
 		var list manager.ReleasesResponse
 		if err := c.Do(cmd.Context(), http.MethodGet, releasesPath, nil, &list); err != nil {

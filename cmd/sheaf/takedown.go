@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +16,7 @@ import (
 )
 
 func hostTakedownCommand() *cobra.Command {
-	return takedownCommand("takedown", "Take a host's archives down, what comes later too; or one edition's, or the pages below a URL",
+	return takedownCommand("takedown", "Take down a host, also what is collected later; or only one edition of it, or the pages below a URL",
 		api.PathAdminTakedowns, "%s is taken down from version %d on\n")
 }
 
@@ -27,6 +25,8 @@ func hostRestoreCommand() *cobra.Command {
 		api.PathAdminLift, "%s is there again from version %d on\n")
 }
 
+// takedownCommand returns a command that sends a take-down to a path, and prints done, a format for the
+// host and the catalog's version.
 func takedownCommand(verb, short, path, done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{
@@ -35,22 +35,17 @@ func takedownCommand(verb, short, path, done string) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			t.Host = args[0]
-			var at upkeep.TakedownResponse
-			if err := c.Do(cmd.Context(), http.MethodPost, path, t, &at); err != nil {
-				return err
-			}
-			return show(cmd, at, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, done, t.Host, at.Version)
-				return err
+			return ask(cmd, c, http.MethodPost, path, t, func(w io.Writer, at upkeep.TakedownResponse) {
+				fmt.Fprintf(w, done, t.Host, at.Version)
 			})
 		}),
 	}
 	cmd.Flags().StringVar(&t.Edition, "edition", "", "only what this edition brought")
-	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins so")
+	cmd.Flags().StringVar(&t.URLPrefix, "url-prefix", "", "only the pages whose URL begins with this")
 	if path == api.PathAdminTakedowns {
-		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "also where nothing of the host, or of it in the edition, was published")
+		cmd.Flags().BoolVar(&t.Unknown, "unknown", false, "accept a host, or an edition, of which nothing was published")
 	}
-	cmd.Flags().StringVar(&t.Reason, "reason", "", "why, kept for ever")
+	cmd.Flags().StringVar(&t.Reason, "reason", "", "why (required); kept for ever")
 	cmd.Flags().StringVar(&t.By, "by", os.Getenv("USER"), "who decides (USER)")
 	return cmd
 }
@@ -61,22 +56,15 @@ func hostTakedownsCommand() *cobra.Command {
 		Short: "List what was taken down and lifted, when, by whom and why",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			query := url.Values{}
+			path := api.PathAdminTakedowns
 			if len(args) > 0 {
-				query.Set("host", args[0])
+				path = withQuery(path, "host", args[0])
 			}
-			var stones []catalog.Tombstone
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathAdminTakedowns+"?"+query.Encode(), nil, &stones); err != nil {
-				return err
-			}
-			return show(cmd, stones, func(w io.Writer) error {
-				tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "host\tact\tedition\turl\tat\tby\treason")
-				for _, t := range stones {
-					act := map[catalog.Act]string{catalog.TakeDown: "take down", catalog.Lift: "lift", catalog.Erase: "delete"}[t.Act]
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Host, act, t.Edition, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason)
-				}
-				return tw.Flush()
+			return ask(cmd, c, http.MethodGet, path, nil, func(w io.Writer, list []catalog.Tombstone) {
+				acts := map[catalog.Act]string{catalog.TakeDown: "take down", catalog.Lift: "lift", catalog.Erase: "delete"}
+				table(w, "host\tact\tedition\turl\tat\tby\treason", list, func(t catalog.Tombstone) []any {
+					return []any{t.Host, acts[t.Act], t.Edition, t.URLPrefix, t.At.Format(time.RFC3339), t.By, t.Reason}
+				})
 			})
 		}),
 	}

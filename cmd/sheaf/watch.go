@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,10 +17,9 @@ import (
 	"sheaf/serve/watch"
 )
 
-// watchCommand groups the commands by which consumers watch pages.
 func watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "watch", Short: "Be told when a page, a form's answer, the pages below an address or a host change",
+		Use: "watch", Short: "Be told when a page, the answer of a form, the pages below a URL or a host changes",
 		Long: "The account is that of --url, of SHEAF_USER and SHEAF_PASSWORD, or of ~/.netrc (NETRC).",
 	}
 	cmd.PersistentFlags().String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
@@ -30,19 +28,19 @@ func watchCommand() *cobra.Command {
 	return cmd
 }
 
-// asConsumer makes a command's function of one that speaks to the service as a consumer.
-func asConsumer(run func(cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+// asConsumer returns the function of a command that calls the service as a consumer.
+func asConsumer(run action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		text, _ := cmd.Flags().GetString("url")
 		to, err := url.Parse(strings.TrimSuffix(text, "/"))
 		if err != nil || to.Host == "" {
-			return fmt.Errorf("--url %q is no address of a service", text)
+			return fmt.Errorf("--url: %q is not the address of a service, such as http://127.0.0.1:8080", text)
 		}
 		user, password, err := mirror.Credentials(to, os.Getenv("SHEAF_USER"), os.Getenv("SHEAF_PASSWORD"))
 		if err != nil {
 			return err
 		}
-		return run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Timeout: time.Minute}}, args)
+		return explain(run(cmd, &client.Client{URL: to, User: user, Password: password, HTTP: &http.Client{Timeout: time.Minute}}, args))
 	}
 }
 
@@ -51,7 +49,7 @@ func watchAddCommand() *cobra.Command {
 	var every string
 	var prefix, host bool
 	cmd := &cobra.Command{
-		Use: "add URL", Short: "Begin to watch a page; with --prefix all that begins so, with --host a host", Args: cobra.ExactArgs(1),
+		Use: "add URL", Short: "Watch a page; with --prefix all pages below a URL, with --host a host", Args: cobra.ExactArgs(1),
 		Example: `  sheaf watch add http://www.example.jp/news.html --email me@example.jp --every day
   sheaf watch add --host www.example.jp --webhook https://hook.example.jp/sheaf
   sheaf watch add http://www.example.jp/search --body 'q=sheaf&n=10'`,
@@ -65,30 +63,25 @@ func watchAddCommand() *cobra.Command {
 				wish.URL = args[0]
 			}
 			wish.Every = watch.Cadence(every)
-			var w watch.Watch
-			if err := c.Do(cmd.Context(), http.MethodPost, api.PathWatches, wish, &w); err != nil {
-				return err
-			}
-			return show(cmd, w, func(out io.Writer) error {
+			return ask(cmd, c, http.MethodPost, api.PathWatches, wish, func(out io.Writer, w watch.Watch) {
 				fmt.Fprintf(out, "%s watches %s\n", w.ID, w.URL)
 				if w.Waiting {
-					fmt.Fprintf(out, "a mail to %s asks whether mails are wanted there\n", w.Email)
+					fmt.Fprintf(out, "a mail to %s asks for confirmation\n", w.Email)
 				}
 				if w.Webhook != "" {
 					fmt.Fprintf(out, "calls of %s are signed with %s\n", w.Webhook, w.Secret)
 				}
-				_, err := fmt.Fprintf(out, "feed: %s%s/%s.atom\n", c.URL, api.PathWatches, w.ID)
-				return err
+				fmt.Fprintf(out, "feed: %s%s/%s.atom\n", c.URL, api.PathWatches, w.ID)
 			})
 		}),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&prefix, "prefix", false, "watch all pages whose URL begins so")
-	f.BoolVar(&host, "host", false, "watch all pages of the host")
-	f.StringVar(&wish.Body, "body", "", "send these fields by POST: watch what a form answers")
-	f.StringVar(&wish.Media, "media", "", "media type of --body, where it is no form's")
+	f.BoolVar(&prefix, "prefix", false, "watch all pages whose URL begins with URL")
+	f.BoolVar(&host, "host", false, "watch all pages of a host, which is given instead of URL")
+	f.StringVar(&wish.Body, "body", "", "form fields to send by POST: watch the answer of a form")
+	f.StringVar(&wish.Media, "media", "", "media type of --body (default that of a form)")
 	f.StringVar(&wish.Email, "email", "", "send mails to this address")
-	f.StringVar(&every, "every", "", "how often mails come: change, hour or day")
+	f.StringVar(&every, "every", "", "how often mails are sent: change, hour or day")
 	f.StringVar(&wish.Webhook, "webhook", "", "call this URL at each change")
 	cmd.MarkFlagsMutuallyExclusive("prefix", "host")
 	return cmd
@@ -96,82 +89,67 @@ func watchAddCommand() *cobra.Command {
 
 func watchListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: "List what the account watches", Args: cobra.NoArgs,
+		Use: "ls", Aliases: []string{"list"}, Short: "List the account's watches", Args: cobra.NoArgs,
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			var list watch.WatchList
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathWatches, nil, &list); err != nil {
-				return err
-			}
-			return show(cmd, list, func(out io.Writer) error {
-				tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "watch\tkind\twhat\ttold by")
-				for _, w := range list.Watches {
-					by := []string{"feed"}
-					switch {
-					case w.Waiting:
-						by = append(by, w.Email+" (not confirmed)")
-					case w.Email != "" && w.MailStopped != "":
-						by = append(by, w.Email+" (stopped)")
-					case w.Email != "":
-						by = append(by, w.Email+" each "+string(w.Every))
-					}
-					switch {
-					case w.Webhook != "" && w.HookStopped != "":
-						by = append(by, w.Webhook+" (stopped)")
-					case w.Webhook != "":
-						by = append(by, w.Webhook)
-					}
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", w.ID, w.Kind, w.Title(), strings.Join(by, ", "))
-				}
-				if err := tw.Flush(); err != nil {
-					return err
-				}
-				return watchTroubles(out, list.Watches)
+			return ask(cmd, c, http.MethodGet, api.PathWatches, nil, func(out io.Writer, list watch.WatchList) {
+				table(out, "watch\tkind\twhat\ttold by", list.Watches, func(w *watch.Watch) []any {
+					return []any{w.ID, w.Kind, w.Title(), strings.Join(toldBy(w), ", ")}
+				})
+				watchTroubles(out, list.Watches)
 			})
 		}),
 	}
 }
 
-// watchTroubles tells what could not be told, and why. The other side's words stand quoted: they are not the service's.
-func watchTroubles(out io.Writer, list []*watch.Watch) (err error) {
-	say := func(format string, args ...any) {
-		if err == nil {
-			_, err = fmt.Fprintf(out, format, args...)
-		}
+// toldBy returns the ways by which a watch tells of changes.
+func toldBy(w *watch.Watch) []string {
+	ways := []string{"feed"}
+	switch {
+	case w.Email == "":
+	case w.Waiting:
+		ways = append(ways, w.Email+" (not confirmed)")
+	case w.MailStopped != "":
+		ways = append(ways, w.Email+" (stopped)")
+	default:
+		ways = append(ways, w.Email+" each "+string(w.Every))
 	}
+	switch {
+	case w.Webhook == "":
+	case w.HookStopped != "":
+		ways = append(ways, w.Webhook+" (stopped)")
+	default:
+		ways = append(ways, w.Webhook)
+	}
+	return ways
+}
+
+// watchTroubles prints which messages could not be sent, and why. Other servers' words are quoted.
+func watchTroubles(out io.Writer, list []*watch.Watch) {
 	for _, w := range list {
 		for _, stopped := range []struct{ by, to, why string }{{"mails", w.Email, w.MailStopped}, {"calls", w.Webhook, w.HookStopped}} {
 			if stopped.why != "" {
-				say("%s: no more %s to %s, which refused them: %q\n", w.ID, stopped.by, stopped.to, stopped.why)
+				fmt.Fprintf(out, "%s: no more %s to %s, which refused them: %q\n", w.ID, stopped.by, stopped.to, stopped.why)
 			}
 		}
 		for _, f := range w.Failing {
 			if f.Waiting > 0 {
-				say("%s: %d not told by %s yet, next try %s: %q\n", w.ID, f.Waiting, f.By, f.Next.Local().Format(time.RFC3339), f.Error)
+				fmt.Fprintf(out, "%s: %d not sent by %s yet, next attempt %s: %q\n", w.ID, f.Waiting, f.By, f.Next.Local().Format(time.RFC3339), f.Error)
 			}
 			if f.GivenUp > 0 {
-				say("%s: %d given up by %s: %q\n", w.ID, f.GivenUp, f.By, f.Error)
+				fmt.Fprintf(out, "%s: %d given up by %s: %q\n", w.ID, f.GivenUp, f.By, f.Error)
 			}
 		}
 	}
-	return err
 }
 
 func watchShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show what a watch has found", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show the changes that a watch has found", Args: cobra.ExactArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			var doc watch.WatchDocument
-			if err := c.Do(cmd.Context(), http.MethodGet, api.PathWatches+"/"+args[0], nil, &doc); err != nil {
-				return err
-			}
-			return show(cmd, doc, func(out io.Writer) error {
-				tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(tw, "visited\twhat\tpage\tdifferences")
-				for _, n := range doc.Notices {
-					fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", n.At.Format(time.RFC3339), n.What, n.URL, n.Diff)
-				}
-				return tw.Flush()
+			return ask(cmd, c, http.MethodGet, below(api.PathWatches, args[0]), nil, func(out io.Writer, doc watch.WatchDocument) {
+				table(out, "visited\twhat\tpage\tdifferences", doc.Notices, func(n *watch.Notice) []any {
+					return []any{n.At.Format(time.RFC3339), n.What, n.URL, n.Diff}
+				})
 			})
 		}),
 	}
@@ -179,14 +157,11 @@ func watchShowCommand() *cobra.Command {
 
 func watchRemoveCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "rm ID...", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
+		Use: "rm ID…", Aliases: []string{"remove"}, Short: "End watches", Args: cobra.MinimumNArgs(1),
 		RunE: asConsumer(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			for _, id := range args {
-				if err := c.Do(cmd.Context(), http.MethodDelete, api.PathWatches+"/"+id, nil, nil); err != nil {
-					return fmt.Errorf("%s: %w", id, err)
-				}
-			}
-			return nil
+			return forEach(args, func(id string) error {
+				return c.Do(cmd.Context(), http.MethodDelete, below(api.PathWatches, id), nil, nil)
+			})
 		}),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"sheaf/archive"
@@ -13,6 +14,20 @@ import (
 // robots of old hashed the names. A key is a path within the tree, without slashes
 // at its ends.
 type HostMap map[string]string
+
+// ReadHostMap reads a host map from a file; see ParseHostMap.
+func ReadHostMap(name string) (HostMap, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := ParseHostMap(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
 
 // ParseHostMap reads lines of a directory, white space and a host; # begins a comment.
 func ParseHostMap(r io.Reader) (HostMap, error) {

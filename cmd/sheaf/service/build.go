@@ -190,15 +190,17 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := hostMap(b.cfg.Drop.Hosts)
-	if err != nil {
-		return nil, err
+	var directories foreign.HostMap
+	if name := b.cfg.Drop.Hosts; name != "" {
+		if directories, err = foreign.ReadHostMap(name); err != nil {
+			return nil, fmt.Errorf("settings: drop.hosts: %w", err)
+		}
 	}
 	buffers := filepath.Join(b.cfg.Data, "buffers")
 	in, err := ingest.New(ctx, ingest.Options{
 		DB: b.state.db, Dir: buffers, Store: b.objects, Catalog: a.catalog, Robots: robots, Key: b.state.key,
 		Window: publishWindow, Zone: b.zone, Log: b.log, Limits: ingest.Limits{Poll: b.cfg.Poll}, Leases: b.state.leases,
-		ForeignHosts:  hosts,
+		ForeignHosts:  directories,
 		ForeignLimits: foreign.Limits{Bytes: b.cfg.Ingest.Import.MaxBytes, Entries: int64(b.cfg.Ingest.Import.MaxEntries)},
 		Packs:         split.Packs{Below: b.cfg.Ingest.Packs.Below, Size: b.cfg.Ingest.Packs.Size},
 		Boundary:      b.boundary("ingest"),
@@ -235,23 +237,6 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	upkeep.NewTakedowns(a.catalog, b.log).Register(b.router, b.operator)
 	b.work = append(b.work, in.Run, collector.Run, indexer.Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
-}
-
-// hostMap reads the file that drop.hosts names. An empty name is no map.
-func hostMap(name string) (foreign.HostMap, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("settings: drop.hosts: %w", err)
-	}
-	defer f.Close()
-	m, err := foreign.ParseHostMap(f)
-	if err != nil {
-		return nil, fmt.Errorf("settings: drop.hosts: %s: %w", name, err)
-	}
-	return m, nil
 }
 
 // serve makes the room that hands out archives. settle records the last transfers when all have ended.

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/cmd/sheaf/service"
+	"sheaf/internal/terminal"
+	"sheaf/serve/client"
+)
+
+// operatorFlags adds the flags by which operators' commands find the service.
+func operatorFlags(cmd *cobra.Command) *cobra.Command {
+	f := cmd.PersistentFlags()
+	f.String("url", envOr("SHEAF_URL", "http://127.0.0.1:8080"), "the service's address (SHEAF_URL)")
+	f.String("data", envOr("SHEAF_DATA", "sheaf-data"), "the service's data directory, which has the operators' token (SHEAF_DATA)")
+	f.String("config", "", "the service's settings file, from which address and data directory are taken unless they are given")
+	f.String("token", os.Getenv("SHEAF_TOKEN"), "the operators' token, if the data directory is on another machine (SHEAF_TOKEN)")
+	f.Bool("json", false, "print JSON")
+	return cmd
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// whichService returns the service's address and its data directory. Flags come before the settings
+// file, and that before the environment.
+func whichService(cmd *cobra.Command) (url, data string, err error) {
+	url, _ = cmd.Flags().GetString("url")
+	data, _ = cmd.Flags().GetString("data")
+	file, _ := cmd.Flags().GetString("config")
+	if file == "" {
+		return url, data, nil
+	}
+	cfg, err := service.Load(file, nil)
+	if err != nil {
+		return "", "", err
+	}
+	if !cmd.Flags().Changed("url") {
+		url = cfg.HTTP.URL()
+	}
+	if !cmd.Flags().Changed("data") {
+		data = cfg.Data
+	}
+	return url, data, nil
+}
+
+// action is the work of a command that calls a service.
+type action func(cmd *cobra.Command, c *client.Client, args []string) error
+
+// asOperator returns the function of a command that calls the service as an operator.
+func asOperator(run action) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		address, data, err := whichService(cmd)
+		if err != nil {
+			return err
+		}
+		token, _ := cmd.Flags().GetString("token")
+		if token == "" {
+			if token, err = service.ReadToken(data); err != nil {
+				return fmt.Errorf("no operators' token: %w; give the service's --data directory or --config file, or --token", err)
+			}
+		}
+		c, err := client.Operator(address, token)
+		if err != nil {
+			return fmt.Errorf("--url: %w", err)
+		}
+		return explain(run(cmd, c, args))
+	}
+}
+
+// explain adds advice to the error of a service that cannot be reached.
+func explain(err error) error {
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("the service does not answer: %w; is `sheaf serve` running there?", err)
+	}
+	return err
+}
+
+// ask sends a request, with in as JSON unless it is nil, and shows the answer.
+func ask[T any](cmd *cobra.Command, c *client.Client, method, ref string, in any, text func(w io.Writer, answer T)) error {
+	var answer T
+	if err := c.Do(cmd.Context(), method, ref, in, &answer); err != nil {
+		return err
+	}
+	return show(cmd, answer, func(w io.Writer) { text(w, answer) })
+}
+
+// show prints v as JSON if --json is given, and otherwise what text writes. Control characters in it
+// are escaped, because names may come from the web.
+func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
+	var b bytes.Buffer
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		e := json.NewEncoder(&b)
+		e.SetIndent("", "  ")
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+		_, err := b.WriteTo(cmd.OutOrStdout())
+		return err
+	}
+	text(&b)
+	_, err := b.WriteTo(terminal.NewWriter(cmd.OutOrStdout()))
+	return err
+}
+
+// table writes a list in aligned columns. The names of the columns in head are separated by tabs.
+func table[T any](w io.Writer, head string, list []T, row func(T) []any) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, head)
+	for _, one := range list {
+		cells := row(one)
+		fmt.Fprintf(tw, strings.Repeat("%v\t", len(cells)-1)+"%v\n", cells...)
+	}
+	tw.Flush()
+}
+
+// moment formats a time in the local zone, and the zero time as "-".
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// below returns the path of something below a path of the API.
+func below(path, name string) string { return path + "/" + url.PathEscape(name) }
+
+// withQuery adds a query of names and values to a path. Empty values are left out.
+func withQuery(path string, pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			query.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return path + "?" + query.Encode()
+}
+
+// settingsFlags are the flags of commands that work with the service's own settings.
+type settingsFlags struct {
+	config, data string
+	set          []string
+}
+
+func (f *settingsFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.config, "config", "", "the service's settings file (YAML); see deploy/sheaf.yaml")
+	cmd.Flags().StringVar(&f.data, "data", "", "the service's data directory (setting data)")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "one setting, such as --set store.kind=s3; may be given several times")
+}
+
+// load loads the settings. --data and --set come before the file and the environment.
+func (f *settingsFlags) load() (service.Config, error) {
+	overrides, err := splitSettings(f.set)
+	if err != nil {
+		return service.Config{}, err
+	}
+	if f.data != "" {
+		overrides["data"] = f.data
+	}
+	return service.Load(f.config, overrides)
+}
+
+// splitSettings splits the values of --set.
+func splitSettings(set []string) (map[string]any, error) {
+	m := map[string]any{}
+	for _, s := range set {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %q: want KEY=VALUE, such as publish.window=always", s)
+		}
+		m[key] = value
+	}
+	return m, nil
+}
