@@ -128,8 +128,23 @@ func (f *inflater) readCodes() error {
 	if err := f.literals.build(lengths[:19]); err != nil {
 		return err
 	}
-	clear(lengths[:19])
-	for i := 0; i < literals+distances; {
+	all := lengths[:literals+distances]
+	if err := f.codeLengths(all); err != nil {
+		return err
+	}
+	if all[256] == 0 {
+		return fmt.Errorf("%w: no code for a block's end", errBlocks)
+	}
+	if err := f.literals.build(all[:literals]); err != nil {
+		return err
+	}
+	return f.distances.build(all[literals:])
+}
+
+// codeLengths reads the lengths of a block's codes, which are in the code that f.literals holds.
+func (f *inflater) codeLengths(lengths []byte) error {
+	clear(lengths)
+	for i := 0; i < len(lengths); {
 		if err := f.fill(); err != nil {
 			return err
 		}
@@ -157,18 +172,12 @@ func (f *inflater) readCodes() error {
 			return err
 		}
 		end := i + base + int(n)
-		if end > literals+distances {
+		if end > len(lengths) {
 			return fmt.Errorf("%w: too many code lengths", errBlocks)
 		}
 		for ; i < end; i++ {
 			lengths[i] = value
 		}
 	}
-	if lengths[256] == 0 {
-		return fmt.Errorf("%w: no code for a block's end", errBlocks)
-	}
-	if err := f.literals.build(lengths[:literals]); err != nil {
-		return err
-	}
-	return f.distances.build(lengths[literals : literals+distances])
+	return nil
 }

@@ -262,21 +262,28 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 		if extra, err = f.take(uint(distExtra[sym])); err != nil {
 			return err
 		}
-		d := int(distBase[sym]) + int(extra)
-		at := f.end
-		if d > at {
-			return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", errBlocks, d)
-		}
-		f.end += length
-		if d >= length {
-			copy(f.win[at:f.end], f.win[at-d:])
-			continue
-		}
-		to, from := f.win[at:f.end], f.win[at-d:f.end-d]
-		for i := range to {
-			to[i] = from[i]
+		if err := f.match(length, int(distBase[sym])+int(extra)); err != nil {
+			return err
 		}
 	}
+}
+
+// match appends length bytes that are the same as those from distance bytes back.
+func (f *inflater) match(length, distance int) error {
+	at := f.end
+	if distance > at {
+		return fmt.Errorf("%w: a match reaches %d bytes back, before the run's start", errBlocks, distance)
+	}
+	f.end += length
+	if distance >= length {
+		copy(f.win[at:f.end], f.win[at-distance:])
+		return nil
+	}
+	to, from := f.win[at:f.end], f.win[at-distance:f.end-distance]
+	for i := range to {
+		to[i] = from[i] // in this order: from may grow into to
+	}
+	return nil
 }
 
 // literalsOf decodes the literals that come next, as long as their codes are short and the bits at hand

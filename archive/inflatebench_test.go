@@ -19,7 +19,7 @@ func BenchmarkInflate(b *testing.B) {
 	runs, size := [][]byte{}, int64(0)
 	for i := range 200 {
 		page := text(20<<10, uint64(i))
-		runs = append(runs, c.blocks(page))
+		runs = append(runs, bytes.Clone(c.blocks(page)))
 		size += int64(len(page))
 	}
 	b.Run("own", func(b *testing.B) {

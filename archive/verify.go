@@ -148,25 +148,34 @@ func (w *walker) atEnd(what string) error {
 // errManifest says that a batch's manifest stands where a segment could.
 var errManifest = errors.New("the manifest's cell")
 
+// indexLines compares the lines of an index with those that the cells before it ask for.
+type indexLines struct {
+	seed maphash.Seed
+	want []uint64 // hashes of the lines
+	read int      // lines of the index so far
+}
+
+func (l *indexLines) expect(line []byte) { l.want = append(l.want, maphash.Bytes(l.seed, line)) }
+
+// check checks the index's next line.
+func (l *indexLines) check(line string) error {
+	if l.read++; l.read > len(l.want) {
+		return fmt.Errorf("there are only %d cells", len(l.want))
+	}
+	if maphash.String(l.seed, line) != l.want[l.read-1] {
+		return fmt.Errorf("%.100q… is not the line of cell %d", line, l.read-1)
+	}
+	return nil
+}
+
 // segment reads cells up to the index cell and checks its lines against them.
 func (w *walker) segment() (*Summary, error) {
 	w.raw = sha256.New()
 	w.views = newViewHashes(w.opt.Views)
-	s := &Summary{}
-	seed := maphash.MakeSeed()
-	var lines []uint64 // hashes of the index lines that the cells ask for
+	s, lines := &Summary{}, &indexLines{seed: maphash.MakeSeed()}
+	w.onLine = lines.check
 	warcOff := int64(len(warcInfo()))
 	var buf []byte
-	at := 0
-	w.onLine = func(line string) error {
-		if at++; at > len(lines) {
-			return fmt.Errorf("there are only %d cells", len(lines))
-		}
-		if maphash.String(seed, line) != lines[at-1] {
-			return fmt.Errorf("%.100q… is not the line of cell %d", line, at-1)
-		}
-		return nil
-	}
 	links := "" // the segment's ID in the links cell
 	for {
 		start := w.off
@@ -187,7 +196,7 @@ func (w *walker) segment() (*Summary, error) {
 			}
 			links = it.segment
 			buf = it.cell.appendLinksLine(buf[:0])
-			lines = append(lines, maphash.Bytes(seed, buf))
+			lines.expect(buf)
 			w.cell++
 		case manifestItem:
 			if start == 0 {
@@ -196,21 +205,19 @@ func (w *walker) segment() (*Summary, error) {
 			}
 			return nil, w.fail(corrupt("the batch's manifest among the cells of %s", w.host), start)
 		case endItem:
-			return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "the end member stands before the index cell"}, start)
+			return nil, w.fail(&FormatError{Code: codeTruncated, Msg: "the end member is before the index cell"}, start)
 		case cellItem:
 			c := &it.cell
 			buf = c.appendLine(buf[:0], warcOff)
-			lines = append(lines, maphash.Bytes(seed, buf))
+			lines.expect(buf)
 			warcOff += c.WARCLength()
 			s.count(c)
-			if latest := w.opt.Latest; !latest.IsZero() && c.Time.After(latest) {
-				w.cell--
-				return nil, w.fail(&FormatError{Code: wire.ReasonClock, Entry: c.URL,
-					Msg: fmt.Sprintf("the record is dated %s, the latest that may be is %s", c.Time.Format(time.RFC3339), latest.UTC().Format(time.RFC3339))}, c.Offset)
+			if err := w.checkTime(c); err != nil {
+				return nil, err
 			}
 		case indexItem:
-			if at < len(lines) {
-				return nil, w.fail(corrupt("the index has %d lines for %d cells", at, len(lines)), start)
+			if lines.read < len(lines.want) {
+				return nil, w.fail(corrupt("the index has %d lines for %d cells", lines.read, len(lines.want)), start)
 			}
 			s.Host, s.Segment = w.host, it.segment
 			s.IndexOffset, s.IndexLength = start, it.cell.Len()
@@ -218,6 +225,17 @@ func (w *walker) segment() (*Summary, error) {
 			return s, nil
 		}
 	}
+}
+
+// checkTime returns an error if the record of the last cell is dated later than it may be.
+func (w *walker) checkTime(c *Cell) error {
+	latest := w.opt.Latest
+	if latest.IsZero() || !c.Time.After(latest) {
+		return nil
+	}
+	w.cell--
+	return w.fail(&FormatError{Code: wire.ReasonClock, Entry: c.URL,
+		Msg: fmt.Sprintf("the record is dated %s, the latest that may be is %s", c.Time.Format(time.RFC3339), latest.UTC().Format(time.RFC3339))}, c.Offset)
 }
 
 func (s *Summary) count(c *Cell) {

@@ -18,78 +18,92 @@ func (w *walker) tarOnly(b *member, c *Cell, headers []byte) (item, error) {
 	if ferr != nil {
 		return item{}, w.fail(ferr, c.Offset)
 	}
-	it := item{kind: indexItem}
 	c.Name, c.BodyLen = e.name, e.size
-	modified := w.last
-	var out tarOnlyBody = &lineWriter{what: "index line", emit: w.onLine}
-	if e.name == manifestName {
-		it.kind, out, modified = manifestItem, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0)
-	} else {
-		host, segment, ok := parseMetaName(e.name, ".cdxj")
-		if !ok {
-			if host, segment, ok = parseMetaName(e.name, ".links"); ok {
-				it.kind = linksItem
-			}
-		}
-		if w.host == "" && ok {
-			w.host = host
-		}
-		if !ok || host != w.host {
-			ferr := corrupt("entry %q without a record is neither the links or index cell of %s nor a batch's manifest", e.name, w.host)
-			if !strings.HasPrefix(e.name, HostDir(w.host)+"/") {
-				ferr.Code = codePathEscape
-			}
-			return item{}, w.fail(ferr, c.Offset)
-		}
-		it.segment, w.segmentID = segment, segment
-		if it.kind == linksItem {
-			out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
-		}
-		if w.cell == 0 || w.mixed { // only the index is read, or cells before that it does not name
-			modified = e.modified
-		}
+	it, out, modified, ferr := w.metaEntry(e)
+	if ferr != nil {
+		return item{}, w.fail(ferr, c.Offset)
 	}
 	if want := (&tarEntry{name: e.name, size: e.size, modified: modified}).headers(); !bytes.Equal(headers, want) {
 		return item{}, w.fail(corrupt("the tar header of %q differs from the one that FORMAT.md gives", e.name), c.Offset)
 	}
-	pad := padBlock(c.BodyLen)
-	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
-	if n < 0 {
-		return item{}, w.fail(corrupt("WL says %d bytes, too few", b.length), b.start)
-	}
-	sum := crc32.NewIEEE()
-	count := &counter{}
-	taps := w.views.tarTap()
-	if it.kind == linksItem {
-		taps = append(taps, w.views.linksTap()...)
-	}
-	place := b
-	if it.kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
-		place = &member{} // each line is compared with what was read: the rule of expansion need not hold
-	}
-	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), e.name, taps...); err != nil {
+	if err := w.tarOnlyBody(b, c, it.kind, out); err != nil {
 		return item{}, err
-	}
-	if err := out.Close(); err != nil {
-		return item{}, w.fail(corrupt("%s: %v", e.name, err), b.start)
-	}
-	if count.n != c.BodyLen {
-		return item{}, w.fail(corrupt("%s has %d bytes, want %d from its tar header", e.name, count.n, c.BodyLen), b.start)
-	}
-	c.BodyCRC = sum.Sum32()
-	padded := c.BodyLen + int64(padding(c.BodyLen))
-	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, e.name); err != nil {
-		return item{}, err
-	}
-	w.views.tarFile(c)
-	if it.kind == linksItem {
-		w.views.linksFile(c)
 	}
 	if m, ok := out.(*limitedBody); ok {
 		it.manifest = m.Bytes()
 	}
 	it.cell = *c
 	return it, nil
+}
+
+// metaEntry recognises an entry without a record by its name. It returns the item that the entry
+// begins, where its body goes, and the time that its tar header must have.
+func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time.Time, _ *FormatError) {
+	if e.name == manifestName {
+		return item{kind: manifestItem}, &limitedBody{limitedBuffer{max: maxManifest}}, time.Unix(0, 0), nil
+	}
+	it.kind, out = indexItem, &lineWriter{what: "index line", emit: w.onLine}
+	host, segment, ok := parseMetaName(e.name, ".cdxj")
+	if !ok {
+		host, segment, ok = parseMetaName(e.name, ".links")
+		it.kind = linksItem
+	}
+	if w.host == "" && ok {
+		w.host = host
+	}
+	if !ok || host != w.host {
+		ferr := corrupt("entry %q without a record is neither the links or index cell of %s nor a batch's manifest", e.name, w.host)
+		if !strings.HasPrefix(e.name, HostDir(w.host)+"/") {
+			ferr.Code = codePathEscape
+		}
+		return it, nil, modified, ferr
+	}
+	it.segment, w.segmentID = segment, segment
+	if it.kind == linksItem {
+		out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
+	}
+	if w.cell == 0 || w.mixed { // only the index is read, or cells before that it does not name
+		return it, out, e.modified, nil
+	}
+	return it, out, w.last, nil
+}
+
+// tarOnlyBody reads the body of a cell without a record into out, and the end of its member.
+func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out tarOnlyBody) error {
+	pad := padBlock(c.BodyLen)
+	n := b.start + b.length - trailerSize - int64(len(pad)) - b.blocksStart()
+	if n < 0 {
+		return w.fail(corrupt("WL says %d bytes, too few", b.length), b.start)
+	}
+	sum := crc32.NewIEEE()
+	count := &counter{}
+	taps := w.views.tarTap()
+	if kind == linksItem {
+		taps = append(taps, w.views.linksTap()...)
+	}
+	place := b
+	if kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
+		place = &member{} // each line is compared with what was read: the rule of expansion need not hold
+	}
+	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), c.Name, taps...); err != nil {
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return w.fail(corrupt("%s: %v", c.Name, err), b.start)
+	}
+	if count.n != c.BodyLen {
+		return w.fail(corrupt("%s has %d bytes, want %d from its tar header", c.Name, count.n, c.BodyLen), b.start)
+	}
+	c.BodyCRC = sum.Sum32()
+	padded := c.BodyLen + int64(padding(c.BodyLen))
+	if err := w.finish(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded, c.Name); err != nil {
+		return err
+	}
+	w.views.tarFile(c)
+	if kind == linksItem {
+		w.views.linksFile(c)
+	}
+	return nil
 }
 
 type tarOnlyBody interface {
