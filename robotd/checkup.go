@@ -14,16 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/internal/settings"
+	"sheaf/internal/wire"
 	"sheaf/robotd/admission"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/config"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/identity"
+	"sheaf/robotd/schedule"
 	"sheaf/robotd/status"
 )
 
-// Finding is what a check found of one thing that the robot needs.
+// Finding is what a check found about one thing that the robot needs.
 type Finding struct {
 	What string `json:"what"`
 	OK   bool   `json:"ok"`
@@ -33,119 +35,133 @@ type Finding struct {
 // Bounds of a check.
 const (
 	checkTimeout = 30 * time.Second // for each question
-	checkedHosts = 20               // whose addresses are looked up
+	checkedHosts = 20               // hosts that are looked up
 	leastFree    = 1 << 30          // bytes on the disk
 )
 
-// Check tries what a robot with these settings needs, visits no host, and tells what it
-// found, thing by thing. It reports whether the robot would work.
+// Check tries what a robot with these settings needs, without visiting a host. It tells what it finds,
+// thing by thing, and reports whether the robot would work.
 func Check(ctx context.Context, cfg config.Config, tell func(Finding)) (ok bool) {
-	ok = true
-	report := func(what string, err error, format string, args ...any) bool {
-		f := Finding{What: what, OK: err == nil, Text: fmt.Sprintf(format, args...)}
-		if err != nil {
-			ok, f.Text = false, err.Error()
-		}
-		tell(f)
-		return err == nil
-	}
+	c := &checkup{tell: tell, ok: true}
 	plan, err := cfg.Plan()
 	if err != nil {
 		for line := range strings.Lines(err.Error()) { // one for each setting
-			report("settings", errors.New(strings.TrimSpace(line)), "")
+			c.report("settings", errors.New(strings.TrimSpace(line)), "")
 		}
 		return false
 	}
-	report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
+	c.report("settings", nil, "good; servers see %s", cfg.UserAgent(Version))
+	c.window(plan)
+	free, err := writable(cfg.DataDir)
+	c.report("folder", err, "%s can be written to, with %s free", cfg.DataDir, status.Size(free))
+	id, err := identity.Load(cfg.DataDir)
+	if !c.report("identity", err, "this is a robot's folder") {
+		return false
+	}
+	manager, list := c.askEach(ctx, id.Managers(cfg.Manager), id)
+	if list == nil {
+		return false
+	}
+	c.clock(manager.Clock())
+	c.hosts(ctx, list.Hosts(), fetch.New(lookUpOptions(&cfg)))
+	return c.ok
+}
+
+// checkup is a check under way.
+type checkup struct {
+	tell func(Finding)
+	ok   bool
+}
+
+// report tells a finding: the error or, if there is none, the text. It reports whether there is none.
+func (c *checkup) report(what string, err error, format string, args ...any) bool {
+	f := Finding{What: what, OK: err == nil, Text: fmt.Sprintf(format, args...)}
+	if err != nil {
+		c.ok, f.Text = false, err.Error()
+	}
+	c.tell(f)
+	return err == nil
+}
+
+func (c *checkup) window(plan schedule.Plan) {
 	now := time.Now()
 	from, until := admission.WindowAfter(plan, now, now)
 	switch {
 	case from.Sub(now) >= admission.Never:
-		report("window", settings.Wrong("window", cfg.Window, "it never opens"), "")
+		c.report("window", settings.Wrong("window", plan.Window.String(), "it never opens"), "")
 	case until.IsZero():
-		report("window", nil, "always open")
+		c.report("window", nil, "always open")
 	default:
-		report("window", nil, "open from %s to %s", from.Local().Format(time.DateTime), until.Local().Format(time.DateTime))
+		c.report("window", nil, "open from %s to %s", from.Local().Format(time.DateTime), until.Local().Format(time.DateTime))
 	}
-	free, err := writable(cfg.DataDir)
-	report("folder", err, "%s can be written to, with %s free", cfg.DataDir, status.Size(free))
-	id, err := identity.Load(cfg.DataDir)
-	if !report("identity", err, "this is a robot's folder") {
-		return false
+}
+
+func (c *checkup) clock(measured *wire.Clock) {
+	if measured == nil {
+		return
 	}
-	cfg.Manager = id.Managers(cfg.Manager)
-	m, list := askEach(ctx, cfg.Manager, id, report)
-	if list == nil {
-		return false
+	var err error
+	off := time.Duration(measured.OffsetMS) * time.Millisecond
+	if off.Abs() > clockOff {
+		err = fmt.Errorf("this machine's clock differs from the manager's by %v: pages would bear wrong times", off.Round(time.Second))
 	}
-	if c := m.Clock(); c != nil {
-		off := time.Duration(c.OffsetMS) * time.Millisecond
-		err = nil
-		if off.Abs() > clockOff {
-			err = fmt.Errorf("this machine's clock differs from the manager's by %v: pages would bear wrong times", off.Round(time.Second))
-		}
-		report("clock", err, "within %v of the manager's", off.Abs()+time.Duration(c.ErrorMS)*time.Millisecond)
-	}
-	hosts := list.Hosts()
+	c.report("clock", err, "within %v of the manager's", off.Abs()+time.Duration(measured.ErrorMS)*time.Millisecond)
+}
+
+func (c *checkup) hosts(ctx context.Context, hosts map[string][]string, fetcher *fetch.Fetcher) {
 	if len(hosts) == 0 {
-		report("hosts", nil, "none is assigned yet; a robot gets hosts while it runs")
-		return ok
+		c.report("hosts", nil, "none is assigned yet; a robot gets hosts while it runs")
+		return
 	}
-	some := maps.Collect(func(yield func(string, []string) bool) {
-		for _, name := range slices.Sorted(maps.Keys(hosts))[:min(len(hosts), checkedHosts)] {
-			if !yield(name, hosts[name]) {
-				return
-			}
-		}
-	})
+	some := slices.Sorted(maps.Keys(hosts))
+	some = some[:min(len(some), checkedHosts)]
 	looking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	_, unknown := lookUp(looking, fetch.New(lookUpOptions(&cfg)), some)
-	err = nil
+	_, unknown := lookUp(looking, fetcher, slices.Values(some))
+	var err error
 	if len(unknown) == len(some) {
 		err = fmt.Errorf("%d of %d that were looked up have no address; the first: %s", len(unknown), len(some), unknown[0].Why)
 	}
-	report("hosts", err, "%d assigned; %d of %d that were looked up have an address", len(hosts), len(some)-len(unknown), len(some))
-	return ok
+	c.report("hosts", err, "%d assigned; %d of %d that were looked up have an address", len(hosts), len(some)-len(unknown), len(some))
 }
 
-// askEach asks each of the manager's URLs for the list, and returns one that gave it. One that does not
-// answer is a fault only where none does.
-func askEach(ctx context.Context, urls []string, id *identity.Identity, report func(string, error, string, ...any) bool) (here *client.Client, list *assignment.List) {
-	type away struct {
+// askEach asks each of the manager's URLs for the list, and returns one that gave it. A URL that does
+// not answer is a fault only if none does.
+func (c *checkup) askEach(ctx context.Context, urls []string, id *identity.Identity) (here *client.Client, list *assignment.List) {
+	type failure struct {
 		url string
 		err error
 	}
-	var dead []away
+	var failed []failure
 	for _, u := range urls {
 		m := client.New([]string{u}, id.Robot, id.Secret, http.DefaultClient)
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
 		l, err := m.List(asking, "")
 		cancel()
 		if err != nil {
-			if advice, yes := client.Advice(err); yes {
+			if advice, needed := client.Advice(err); needed {
 				err = fmt.Errorf("%w (%s)", err, advice)
 			}
-			dead = append(dead, away{u, err})
+			failed = append(failed, failure{u, err})
 			continue
 		}
 		here, list = m, l
-		report("manager", nil, "%s knows %s and gives it a list", u, id.Robot)
+		c.report("manager", nil, "%s knows %s and gives it a list", u, id.Robot)
 	}
 	if len(urls) == 0 {
-		report("manager", errors.New("the setting manager is empty, and joining left no URL"), "")
+		c.report("manager", errors.New("the setting manager is empty, and joining left no URL"), "")
 	}
-	for _, d := range dead {
+	for _, f := range failed {
 		if list == nil {
-			report("manager", d.err, "")
+			c.report("manager", f.err, "")
 		} else {
-			report("manager", nil, "%s does not answer, so that the others must: %v", d.url, d.err)
+			c.report("manager", nil, "%s does not answer, so that the others must: %v", f.url, f.err)
 		}
 	}
 	return here, list
 }
 
-// writable tries the folder and returns how many bytes are free there.
+// writable tries to write to a folder, and returns how many bytes are free there.
 func writable(dir string) (free int64, err error) {
 	f, err := os.CreateTemp(dir, ".check-*")
 	if err != nil {

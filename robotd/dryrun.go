@@ -2,6 +2,7 @@ package robotd
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -22,9 +23,9 @@ import (
 	"sheaf/robotd/status"
 )
 
-// DryRun fetches the list and says which hosts a robot with these settings would visit
-// first, and when. It looks up their addresses, visits none of them, and neither writes to
-// the folder nor disturbs a daemon that works in it.
+// DryRun fetches the list and returns which hosts a robot with these settings would visit first, and
+// when. It looks up their addresses but visits none of them. It neither writes to the folder nor
+// disturbs a daemon that works there.
 func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 	plan, err := cfg.Plan()
 	if err != nil {
@@ -60,7 +61,7 @@ func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 
 	gate := polite.NewGate(polite.GateOptions{Interval: cfg.Interval, Min: cfg.Adapt.Min, Max: cfg.Adapt.Max, Group: group})
 	gate.Open(p.From, p.Until)
-	at, unknown := lookUp(ctx, fetch.New(lookUpOptions(&cfg)), hosts)
+	at, unknown := lookUp(ctx, fetch.New(lookUpOptions(&cfg)), maps.Keys(hosts))
 	p.Unknown = append(p.Unknown, unknown...)
 	for _, name := range slices.Sorted(maps.Keys(at)) {
 		gate.Add(at[name].Addr(), name)
@@ -75,9 +76,9 @@ func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 	return p, ctx.Err()
 }
 
-// lookUp asks for the hosts' addresses.
-func lookUp(ctx context.Context, f *fetch.Fetcher, hosts map[string][]string) (map[string]netip.AddrPort, []status.Unknown) {
-	var mu sync.Mutex // guards the two
+// lookUp returns the addresses of hosts, and those that have none.
+func lookUp(ctx context.Context, f *fetch.Fetcher, hosts iter.Seq[string]) (map[string]netip.AddrPort, []status.Unknown) {
+	var mu sync.Mutex // guards at and unknown
 	at := make(map[string]netip.AddrPort)
 	var unknown []status.Unknown
 	var g errgroup.Group

@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of the garbage that may lie beside what the heap holds, in percent of it.
+// Bounds of the garbage in the heap, in percent of the memory in use.
 const (
 	leastGarbage = 25
 	mostGarbage  = 200
 )
 
-// HoldMemory keeps the process small from now on: the heap grows by about memory.garbage bytes beyond
-// what is in use before it is collected, however much that is, and the whole seldom
-// beyond memory.limit. Go's own rule, as much garbage as there is in use, wastes processor
-// on a robot of a hundred hosts and memory on one of ten thousand. It is for a process that is
-// a robot and nothing else. GOGC and GOMEMLIMIT in the environment go before the settings. The
-// returned function ends it and puts things back.
+// HoldMemory keeps the process small. The heap grows by about memory.garbage bytes beyond the memory
+// in use before it is collected, and the whole process seldom beyond memory.limit. Go's own rule, as
+// much garbage as there is memory in use, wastes processor time on a robot of a hundred hosts and
+// memory on one of ten thousand. GOGC and GOMEMLIMIT in the environment have priority over the
+// settings. HoldMemory is for a process that is only a robot. The returned function ends it and
+// restores what was set before.
 func HoldMemory(cfg config.Memory) (stop func()) {
 	h := &heap{garbage: cfg.Garbage, limit: -1, percent: -1}
 	if cfg.Limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
@@ -33,15 +33,15 @@ func HoldMemory(cfg config.Memory) (stop func()) {
 	return h.stop
 }
 
-// heap follows what the process holds.
+// heap sets the garbage collector by the memory in use.
 type heap struct {
 	garbage int64
 	over    atomic.Bool
-	limit   int64 // as it was before; negative: untouched
-	percent int
+	limit   int64 // memory limit before; negative: it was not changed
+	percent int   // GOGC before; negative: it was not changed
 }
 
-// adjust looks at what the last collection has left, and again after the next.
+// adjust sets GOGC by what the last collection has left. It runs again after the next collection.
 func (h *heap) adjust() {
 	if h.over.Load() {
 		return
@@ -50,14 +50,14 @@ func (h *heap) adjust() {
 	metrics.Read(sample)
 	for i := range sample {
 		if sample[i].Value.Kind() != metrics.KindUint64 {
-			return // a runtime that no longer tells
+			return // the runtime does not tell
 		}
 	}
 	live, is := sample[0].Value.Uint64(), sample[1].Value.Uint64()
 	if want := garbagePercent(h.garbage, live); want != int(is) {
 		debug.SetGCPercent(want)
 	}
-	type sentinel struct{ _ [4]*heap } // not so small that the runtime puts it beside others
+	type sentinel struct{ _ [4]*heap } // large enough to have its own memory block
 	runtime.AddCleanup(new(sentinel), (*heap).adjust, h)
 }
 
@@ -71,7 +71,7 @@ func (h *heap) stop() {
 	}
 }
 
-// garbagePercent is the GOGC with which so many bytes of garbage gather beside those in use.
+// garbagePercent returns the GOGC with which so many bytes of garbage gather beside the live ones.
 func garbagePercent(garbage int64, live uint64) int {
 	percent := 100 * uint64(garbage) / max(live, 1)
 	percent = min(max(percent, leastGarbage), mostGarbage)

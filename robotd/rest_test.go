@@ -74,10 +74,12 @@ func TestLostNameIsLookedUpAgain(t *testing.T) {
 	seeds := w.seeds()
 	const lost, other = "h0.web.test", "h1.web.test"
 	addr := w.home[lost]
+	w.mu.Lock()
 	delete(w.home, lost)
+	w.mu.Unlock()
 	found := make(chan struct{})
 	var once sync.Once
-	w.tells = func(host, uri string, _ int) *answer {
+	w.tell(func(host, uri string, _ int) *answer {
 		switch {
 		case host == lost:
 			once.Do(func() { close(found) })
@@ -89,7 +91,7 @@ func TestLostNameIsLookedUpAgain(t *testing.T) {
 			}
 		}
 		return nil
-	}
+	})
 	cfg := testConfig(t, newService(t, seeds...), nil)
 	cfg.Network.Resolver, cfg.Network.Relearn = w.names.LocalAddr().String(), 20*time.Millisecond
 	r, err := New(cfg, testLog(t))

@@ -230,41 +230,14 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	if _, err := os.Stat(s.path(sealingDir, string(id), expressFile)); err == nil {
 		m.Express = true
 	}
+	if s.opt.Clock != nil {
+		m.Clock = s.opt.Clock()
+	}
 	report, err := coverage.Read(s.path(sealingDir, string(id), ledgerFile))
 	if err != nil {
 		return nil, err
 	}
-	if s.opt.Clock != nil {
-		m.Clock = s.opt.Clock()
-	}
-	err = writeFile(s.batchPath(id), func(w io.Writer) error {
-		bw := archive.NewBatchWriter(w)
-		for _, path := range paths {
-			idx, err := s.seal(path, written)
-			if err != nil {
-				return err
-			}
-			if len(idx.Cells) == 0 {
-				continue
-			}
-			host, err := addSegment(ctx, bw, path, idx)
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
-			}
-			report.AddSegment(idx)
-			m.Hosts = append(m.Hosts, host)
-		}
-		if len(m.Hosts) == 0 {
-			return errNoPage
-		}
-		m.Coverage = report.Hosts()
-		inside, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		m.Size, m.SHA256, err = bw.Finish(inside)
-		return err
-	})
+	err = writeFile(s.batchPath(id), func(w io.Writer) error { return s.join(ctx, w, m, paths, written, report) })
 	if errors.Is(err, errNoPage) {
 		return nil, nil
 	}
@@ -283,6 +256,36 @@ func (s *Store) write(ctx context.Context, id wire.BatchID, generation int64, wr
 	})
 	s.opt.Log.Info("batch made", "batch", id, "hosts", len(m.Hosts), "bytes", m.Size)
 	return signed, err
+}
+
+// join writes the segments at the given paths as one batch, and completes the manifest.
+func (s *Store) join(ctx context.Context, w io.Writer, m *wire.Manifest, paths []string, written map[string]archive.Written, report *coverage.Report) error {
+	bw := archive.NewBatchWriter(w)
+	for _, path := range paths {
+		idx, err := s.seal(path, written)
+		if err != nil {
+			return err
+		}
+		if len(idx.Cells) == 0 {
+			continue
+		}
+		host, err := addSegment(ctx, bw, path, idx)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		report.AddSegment(idx)
+		m.Hosts = append(m.Hosts, host)
+	}
+	if len(m.Hosts) == 0 {
+		return errNoPage
+	}
+	m.Coverage = report.Hosts()
+	inside, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	m.Size, m.SHA256, err = bw.Finish(inside)
+	return err
 }
 
 func addSegment(ctx context.Context, bw *archive.BatchWriter, path string, idx *archive.Index) (wire.Host, error) {

@@ -88,12 +88,35 @@ func cleanTitle(s string) string {
 	return s
 }
 
-// element takes what one tag refers to.
+// element adds the references of one tag.
 func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 	if c.direct && (tag == atom.Base || tag == atom.Meta) { // an entry says nothing about its feed
 		return
 	}
-	rel := strings.ToLower(strings.Join(strings.Fields(attrs.get("rel")), " "))
+	c.ownAttributes(tag, name, attrs)
+	c.handlers(attrs, name)
+	part := Link{Tag: name, Rel: relOf(attrs)}
+	if background := attrs.get("background"); strings.TrimSpace(background) != "" { // body, table, tr, td
+		c.add(background, part)
+	}
+	for _, key := range []string{"srcset", "imagesrcset"} {
+		for ref := range srcset(attrs.get(key)) {
+			c.add(ref, part)
+		}
+	}
+	if style := attrs.get("style"); style != "" {
+		c.css([]byte(style), name)
+	}
+}
+
+// relOf returns the rel attribute in lower case, with one space between its words.
+func relOf(attrs attributes) string {
+	return strings.ToLower(strings.Join(strings.Fields(attrs.get("rel")), " "))
+}
+
+// ownAttributes adds the references in the attributes that only some elements have.
+func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) {
+	rel := relOf(attrs)
 	page := Link{Tag: name, Rel: rel, Text: true, NoFollow: hasWord(rel, "nofollow")}
 	part := Link{Tag: name, Rel: rel}
 	take := func(l Link, keys ...string) {
@@ -153,16 +176,6 @@ func (c *collector) element(tag atom.Atom, name string, attrs attributes) {
 				c.add(ref, part)
 			}
 		}
-	}
-	c.handlers(attrs, name)
-	take(part, "background") // body, table, tr, td
-	for _, key := range []string{"srcset", "imagesrcset"} {
-		for ref := range srcset(attrs.get(key)) {
-			c.add(ref, part)
-		}
-	}
-	if style := attrs.get("style"); style != "" {
-		c.css([]byte(style), name)
 	}
 }
 

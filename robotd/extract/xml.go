@@ -10,98 +10,104 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxContent is how much of one text of a sitemap or feed is read, in bytes.
+// maxContent is how many bytes of one text of a sitemap or feed are read.
 const maxContent = 1 << 20
 
-// xml takes the links of sitemaps (loc, their images' and videos' too) and of RSS
-// and Atom feeds (link, by text or href; enclosure; guid; content by src; what the texts of
-// entries link to). It reads tokens as HTML does, which forgives what an XML reader would not.
+// xml adds the links of a sitemap (loc, also those of images and videos) or of an RSS or Atom feed
+// (link, by text or href; enclosure; guid; content by src; links within the texts of entries). It reads
+// tokens as HTML does, which accepts what an XML parser would not.
 func (c *collector) xml(text io.Reader) {
 	z := newTokenizer(text)
 	z.AllowCDATA(true)
-	tag := ""    // whose text is a link
-	inside := "" // the element of an entry's text, whose markup is searched
-	var attrs attributes
-	var content strings.Builder
-	flush := func() {
-		if ref := strings.TrimSpace(content.String()); inside != "" {
-			c.tokens([]byte(ref), new(strings.Builder), false)
-		} else if ref != "" && tag != "" {
-			c.add(ref, Link{Tag: tag, Text: true})
-		}
-		tag = ""
-		content.Reset()
-	}
+	e := xmlElement{collector: c}
 	for {
 		switch token := z.Next(); token {
 		case html.ErrorToken:
 			c.ended(z)
 			return
 		case html.TextToken:
-			if (tag != "" || inside != "") && content.Len() < maxContent {
-				content.Write(z.Text())
+			if (e.tag != "" || e.inside != "") && e.content.Len() < maxContent {
+				e.content.Write(z.Text())
 			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			if inside == "" {
-				flush()
-			} else if local(name) == inside {
-				flush()
-				inside = ""
-			}
+			e.end(local(name))
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			n := local(name)
-			if inside != "" { // XHTML within an entry
-				if more {
-					attrs = attrs.read(z)
-					c.element(atom.Lookup([]byte(n)), n, attrs)
-				}
-				continue
-			}
-			content.Reset()
-			switch {
-			case n == "loc" || strings.HasSuffix(n, "_loc"):
-				tag = "sitemap"
-			case n == "link", n == "guid" && !more: // with isPermaLink it may be no link
-				tag = "feed"
-			default:
-				tag = ""
-			}
-			if more {
-				attrs = attrs.read(z)
-			} else {
-				attrs = attrs[:0]
-			}
-			if token == html.StartTagToken && (n == "content" || n == "summary" || n == "description" || n == "encoded") {
-				inside = n
-			}
-			switch n {
-			case "link":
-				if href := attrs.get("href"); href != "" {
-					c.add(href, Link{Tag: "feed", Rel: strings.ToLower(attrs.get("rel")), Text: true})
-				}
-			case "guid":
-				if !strings.EqualFold(attrs.get("ispermalink"), "false") {
-					tag = "feed"
-				}
-			case "outline": // of a list of feeds (OPML)
-				for _, key := range []string{"xmlurl", "htmlurl"} {
-					if url := attrs.get(key); url != "" {
-						c.add(url, Link{Tag: "feed", Text: true})
-					}
-				}
-			case "content", "thumbnail":
-				for _, key := range []string{"src", "url"} {
-					if url := attrs.get(key); url != "" {
-						c.add(url, Link{Tag: "feed"})
-					}
-				}
-			case "enclosure":
-				if url := attrs.get("url"); url != "" {
-					c.add(url, Link{Tag: "feed"})
-				}
-			}
+			e.start(z, token == html.StartTagToken)
+		}
+	}
+}
+
+// xmlElement is the element of a sitemap or feed that is being read.
+type xmlElement struct {
+	collector *collector
+	tag       string // Link.Tag for the element's text; empty: the text is no link
+	inside    string // the entry's text that is being read, whose markup is searched
+	attrs     attributes
+	content   strings.Builder
+}
+
+// end ends an element.
+func (e *xmlElement) end(name string) {
+	if e.inside != "" && name != e.inside {
+		return
+	}
+	ref := strings.TrimSpace(e.content.String())
+	if e.inside != "" {
+		e.collector.tokens([]byte(ref), new(strings.Builder), false)
+	} else if ref != "" && e.tag != "" {
+		e.collector.add(ref, Link{Tag: e.tag, Text: true})
+	}
+	e.tag, e.inside = "", ""
+	e.content.Reset()
+}
+
+// start begins an element. open says that it may have content.
+func (e *xmlElement) start(z *html.Tokenizer, open bool) {
+	text, more := z.TagName()
+	name := local(text)
+	if e.inside != "" { // XHTML within an entry
+		if more {
+			e.attrs = e.attrs.read(z)
+			e.collector.element(atom.Lookup([]byte(name)), name, e.attrs)
+		}
+		return
+	}
+	e.content.Reset()
+	e.attrs = e.attrs[:0]
+	if more {
+		e.attrs = e.attrs.read(z)
+	}
+	e.tag = ""
+	switch name {
+	case "link":
+		e.tag = "feed"
+		e.add(Link{Tag: "feed", Rel: strings.ToLower(e.attrs.get("rel")), Text: true}, "href")
+	case "guid":
+		if !strings.EqualFold(e.attrs.get("ispermalink"), "false") {
+			e.tag = "feed"
+		}
+	case "outline": // of a list of feeds (OPML)
+		e.add(Link{Tag: "feed", Text: true}, "xmlurl", "htmlurl")
+	case "content", "thumbnail":
+		e.add(Link{Tag: "feed"}, "src", "url")
+	case "enclosure":
+		e.add(Link{Tag: "feed"}, "url")
+	default:
+		if name == "loc" || strings.HasSuffix(name, "_loc") {
+			e.tag = "sitemap"
+		}
+	}
+	if open && (name == "content" || name == "summary" || name == "description" || name == "encoded") {
+		e.inside = name
+	}
+}
+
+// add adds the references in attributes.
+func (e *xmlElement) add(l Link, keys ...string) {
+	for _, key := range keys {
+		if url := e.attrs.get(key); url != "" {
+			e.collector.add(url, l)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (h *Host) Push(entries ...Entry) (int, error) {
 func (h *Host) push(entries []Entry) (int, error) {
 	var lines []byte
 	fresh := make([]uint64, 0, len(entries))
-	among := h.among(len(entries), &fresh)
+	among := amongFew(len(entries), &fresh)
 	for _, e := range entries {
 		if err := checkURL(e.URL); err != nil {
 			return 0, err
@@ -76,9 +76,9 @@ func (h *Host) push(entries []Entry) (int, error) {
 	return len(fresh), h.front.seen.Add(fresh...)
 }
 
-// among returns a function that reports whether a key is already in fresh, which will have at most
+// amongFew returns a function that reports whether a key is already in fresh, which will have at most
 // n keys.
-func (h *Host) among(n int, fresh *[]uint64) func(uint64) bool {
+func amongFew(n int, fresh *[]uint64) func(uint64) bool {
 	const few = 32
 	if n <= few {
 		return func(key uint64) bool { return slices.Contains(*fresh, key) }

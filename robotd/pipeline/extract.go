@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -46,10 +45,6 @@ func (x *extracting) extract(t *turn) {
 	default:
 		x.judge.refusal(t)
 	}
-}
-
-func isPage(status int) bool {
-	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
 }
 
 func (x *extracting) redirect(t *turn, to string) {

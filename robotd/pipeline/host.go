@@ -13,6 +13,7 @@ import (
 	"sheaf/robotd/revisit"
 	"sheaf/robotd/status"
 	"sheaf/robotd/trap"
+	"sheaf/robotd/verdict"
 )
 
 // Host is an assigned host during a crawl.
@@ -197,3 +198,27 @@ func (h *Host) Describe(p *polite.Place) status.Host {
 
 // Idle reports whether the host is not to be visited.
 func (h *Host) Idle() bool { return h.idle.Load() }
+
+// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file holds
+// for its scheme and port only (RFC 9309, 2.3).
+type rules struct {
+	*polite.Robots           // nil: not known
+	scheme         string    // "http" or "https"
+	until          time.Time // when it must be fetched again
+	way            *rulesWay // nil: it is not being fetched
+}
+
+// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
+type rulesWay struct {
+	at   string         // URL to fetch next
+	addr netip.AddrPort // where that URL's host is
+	hops int            // redirects so far
+}
+
+func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
+
+// missing is what a host answers to a request for a page that cannot exist, if it looks like a page.
+type missing struct {
+	to     string          // URL to which it redirects; empty: it does not
+	sketch *verdict.Sketch // of its page; nil: none
+}

@@ -10,12 +10,6 @@ import (
 	"sheaf/robotd/verdict"
 )
 
-// missing is what a host answers to a request for a page that cannot exist, if it looks like a page.
-type missing struct {
-	to     string          // URL to which it redirects; empty: it does not
-	sketch *verdict.Sketch // of its page; nil: none
-}
-
 // Bounds of the request for a page that cannot exist.
 const (
 	probeFrom = 5       // a host with fewer known URLs is not asked

@@ -8,7 +8,6 @@ import (
 
 	"sheaf/robotd/hoststate"
 	"sheaf/robotd/polite"
-	"sheaf/robotd/upload"
 )
 
 // Bounds of the patience with a host that fails.
@@ -63,19 +62,4 @@ func (p *patience) remember(host string, st polite.Standing, delay time.Duration
 		return err
 	}
 	return p.restraints.Keep(host, hoststate.Restraint{Until: st.Host, Every: delay}, p.interval)
-}
-
-// Overloaded reports whether a status asks for fewer visits.
-func Overloaded(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
-
-// maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
-const maxRetryAfter = 24 * time.Hour
-
-// retryAfter returns when an answer allows the next visit; zero: it does not say.
-func retryAfter(header http.Header) time.Time {
-	now := time.Now()
-	if wait := upload.RetryAfter(header, now); wait > 0 {
-		return now.Add(min(wait, maxRetryAfter))
-	}
-	return time.Time{}
 }

@@ -15,26 +15,8 @@ import (
 	"sheaf/robotd/reports"
 )
 
-// rules is the robots.txt of one of a host's schemes, and how far its fetching has come. A file holds
-// for its scheme and port only (RFC 9309, 2.3).
-type rules struct {
-	*polite.Robots           // nil: not known
-	scheme         string    // "http" or "https"
-	until          time.Time // when it must be fetched again
-	way            *rulesWay // nil: it is not being fetched
-}
-
-// rulesWay is how far the fetching of a robots.txt has come, whose redirects are followed.
-type rulesWay struct {
-	at   string         // URL to fetch next
-	addr netip.AddrPort // where that URL's host is
-	hops int            // redirects so far
-}
-
 // maxRulesHops is how many redirects may lead to a robots.txt (RFC 9309, 2.3.1.2).
 const maxRulesHops = 5
-
-func (ru *rules) fresh(now time.Time) bool { return ru.Robots != nil && now.Before(ru.until) }
 
 // robots gets the robots.txt of hosts.
 type robots struct {

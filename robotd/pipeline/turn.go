@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"strings"
 
 	"sheaf/archive"
-	"sheaf/internal/wire"
 	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
@@ -91,21 +89,4 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 		err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
 	}
 	return resp, err
-}
-
-// exchange returns the line of the collection's log for an answer.
-func exchange(url string, resp *fetch.Response) wire.LogLine {
-	return wire.LogLine{
-		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
-		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
-	}
-}
-
-// PathQuery returns path and query of an absolute URL.
-func PathQuery(url string) string {
-	_, rest, _ := strings.Cut(url, "://")
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		return rest[i:]
-	}
-	return "/"
 }

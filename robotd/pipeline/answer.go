@@ -1,0 +1,48 @@
+package pipeline
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/fetch"
+	"sheaf/robotd/upload"
+)
+
+// isPage reports whether a status says that the body is the page.
+func isPage(status int) bool {
+	return status == http.StatusOK || status == http.StatusNonAuthoritativeInfo
+}
+
+// Overloaded reports whether a status asks for fewer visits.
+func Overloaded(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
+
+// maxRetryAfter is the longest Retry-After that is obeyed: it slows a host and never loses it.
+const maxRetryAfter = 24 * time.Hour
+
+// retryAfter returns when an answer allows the next visit; zero: it does not say.
+func retryAfter(header http.Header) time.Time {
+	now := time.Now()
+	if wait := upload.RetryAfter(header, now); wait > 0 {
+		return now.Add(min(wait, maxRetryAfter))
+	}
+	return time.Time{}
+}
+
+// exchange returns the line of the collection's log for an answer.
+func exchange(url string, resp *fetch.Response) wire.LogLine {
+	return wire.LogLine{
+		URL: url, Sent: resp.RequestBytes, Got: resp.ResponseBytes,
+		Took: resp.Took, Header: strings.TrimRight(string(resp.HTTP), "\r\n"),
+	}
+}
+
+// PathQuery returns path and query of an absolute URL.
+func PathQuery(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		return rest[i:]
+	}
+	return "/"
+}
