@@ -7,21 +7,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/gorilla/mux"
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/internal/testkit/chromium"
 	"sheaf/serve/httpd"
 	"sheaf/serve/httpd/player"
 	"sheaf/serve/servetest"
@@ -36,50 +33,7 @@ const (
 
 var then = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// shared is the browser of all tests. It ends after the last one.
-var shared struct {
-	once sync.Once
-	ctx  context.Context
-	err  error
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.ctx != nil {
-		_ = chromedp.Cancel(shared.ctx) // it may have ended
-	}
-	os.Exit(code)
-}
-
-// newBrowser opens a window for the test, which shares neither cookies nor storage with others.
-func newBrowser(t *testing.T) context.Context {
-	t.Helper()
-	program := testkit.Tool(t, "chromium")
-	shared.once.Do(func() {
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-			chromedp.WSURLReadTimeout(testkit.Patience))
-		ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
-		shared.ctx, _ = chromedp.NewContext(ctx)
-		shared.err = chromedp.Run(shared.ctx)
-	})
-	if shared.err != nil {
-		t.Fatalf("start of the browser: %v", shared.err)
-	}
-	all := cdp.WithExecutor(shared.ctx, chromedp.FromContext(shared.ctx).Browser)
-	own, err := target.CreateBrowserContext().Do(all)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = target.DisposeBrowserContext(own).Do(all) }) // the browser is about to end anyway
-	window, err := target.CreateTarget("about:blank").WithBrowserContextID(own).WithNewWindow(true).Do(all)
-	testkit.Must(t, err)
-	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithTargetID(window))
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
-	t.Cleanup(cancel)
-	if err := chromedp.Run(ctx); err != nil {
-		t.Fatalf("a new window: %v", err)
-	}
-	return ctx
-}
+func TestMain(m *testing.M) { chromium.Main(m) }
 
 // site serves records, logs the browser in, and returns the service's address. If replayDir is
 // given, ReplayWeb.page runs at the address that replayOrigin returns.
@@ -177,7 +131,7 @@ func watch(t *testing.T, ctx context.Context, expression, want string) {
 func TestStaysWithin(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := newBrowser(t)
+	ctx := chromium.New(t)
 	out, visits, last := outside(t)
 	sjis, err := japanese.ShiftJIS.NewEncoder().String(wanting(out))
 	if err != nil {
@@ -219,7 +173,7 @@ func TestStaysWithin(t *testing.T) {
 
 func TestFrames(t *testing.T) {
 	t.Parallel()
-	ctx := newBrowser(t)
+	ctx := chromium.New(t)
 	base := site(t, ctx, "", record("/", "text/html", `<frameset cols="50%,50%"><frame name=menu src=menu.html><frame name=main src=main.html></frameset>`),
 		record("/menu.html", "text/html", "<a id=other target=main href=other.html>menu</a>"), record("/main.html", "text/html", "<p>main"), record("/other.html", "text/html", "<p>other"))
 	texts := `(() => { let f = document.querySelector("iframe").contentDocument; return [...f.querySelectorAll("frame")].map(x => x.contentDocument.body.innerText).join("|") })()`
@@ -234,7 +188,7 @@ func TestFrames(t *testing.T) {
 func TestCompareByForm(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
-	ctx := newBrowser(t)
+	ctx := chromium.New(t)
 	later := record("/", "text/html", "<p>火曜日に開きます")
 	later.Time = then.Add(time.Hour)
 	base := site(t, ctx, "", record("/", "text/html", "<p>月曜日に開きます"), later)

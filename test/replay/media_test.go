@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"sheaf/internal/testkit/chromium"
+
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -33,7 +35,7 @@ func TestSoundSeeks(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	t.Parallel()
-	ctx := newBrowser(t)
+	ctx := chromium.New(t)
 	const seconds = 300 // 53 MB: more than browsers read ahead
 	base := site(t, ctx, "", record("/", "text/html", `<title>sound</title><audio id=a src=sound.wav preload=metadata controls></audio>`), record("/sound.wav", "audio/wav", silence(seconds)))
 	var parts atomic.Int64

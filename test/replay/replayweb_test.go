@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/internal/testkit"
+	"sheaf/internal/testkit/chromium"
 )
 
 // replayWebPage is the tested version. It is under the AGPL: fetched for the test, and never kept
@@ -65,7 +66,7 @@ func TestReplayWebPage(t *testing.T) {
 	for _, form := range []string{".wacz", ".warc.gz"} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			ctx := newBrowser(t)
+			ctx := chromium.New(t)
 			page := `<html><head><meta charset=utf-8><title>page</title></head><body><p>` + prose + `</p><script>document.body.append("a script " + "ran")</script></body></html>`
 			base := site(t, ctx, dir, record("/", "text/html", page))
 			address := replayOrigin(base) + "/replay/?" + url.Values{"source": {"/a/" + host + form}}.Encode() + "#" +
