@@ -1,0 +1,90 @@
+package webpage
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"sheaf/internal/wire"
+)
+
+//go:embed error.html
+var errorFile embed.FS
+
+var errorTemplate = Parse(errorFile, "error.html")
+
+// errorPage tells people what programs learn from a problem+json.
+type errorPage struct {
+	Page
+	wire.Problem
+	Next time.Time // when to come again; zero: not known
+}
+
+// Errors passes requests on and, for browsers, makes pages of the problem+json answers. All other
+// answers go through as they are.
+func (s *Site) Errors(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !Wanted(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		kept := &problemKeeper{ResponseWriter: w}
+		next.ServeHTTP(kept, r)
+		if kept.body == nil {
+			return
+		}
+		p := errorPage{Page: s.For(r)}
+		err := json.Unmarshal(kept.body.Bytes(), &p.Problem)
+		if err == nil {
+			p.Next, _ = time.Parse(time.RFC3339, p.Problem.Next) // empty where it is not known
+			err = Show(w, r, kept.status, errorTemplate, p)
+		}
+		if err != nil {
+			w.WriteHeader(kept.status)
+			w.Write(kept.body.Bytes())
+		}
+	})
+}
+
+// problemKeeper keeps an answer that is a problem+json, and passes any other on.
+type problemKeeper struct {
+	http.ResponseWriter
+	begun  bool
+	status int
+	body   *bytes.Buffer // nil: the answer is none
+}
+
+func (k *problemKeeper) WriteHeader(status int) {
+	if k.begun || k.body != nil {
+		return
+	}
+	if k.Header().Get("Content-Type") == "application/problem+json" {
+		k.status, k.body = status, new(bytes.Buffer)
+		return
+	}
+	k.begun = status >= 200 || status == http.StatusSwitchingProtocols
+	k.ResponseWriter.WriteHeader(status)
+}
+
+func (k *problemKeeper) Write(p []byte) (int, error) {
+	k.WriteHeader(http.StatusOK)
+	if k.body != nil {
+		return k.body.Write(p)
+	}
+	return k.ResponseWriter.Write(p)
+}
+
+// ReadFrom lets files leave by sendfile.
+func (k *problemKeeper) ReadFrom(src io.Reader) (int64, error) {
+	k.WriteHeader(http.StatusOK)
+	if k.body != nil {
+		return k.body.ReadFrom(src)
+	}
+	return io.Copy(k.ResponseWriter, src)
+}
+
+// Unwrap is for http.ResponseController.
+func (k *problemKeeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }

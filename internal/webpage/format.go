@@ -1,0 +1,79 @@
+package webpage
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Number writes a number with commas between its thousands.
+func (Page) Number(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// Bytes writes a number of bytes with a decimal unit: 999 B, 1.2 MB, 45 GB.
+func (Page) Bytes(n int64) string { return amount(float64(n)) + "B" }
+
+// CountOf and BytesOf write a chart's amounts.
+func (p Page) CountOf(n float64) string { return p.Number(int64(n)) }
+func (Page) BytesOf(n float64) string   { return amount(n) + "B" }
+
+// Rate writes a rate of bytes a second.
+func (Page) Rate(perSecond float64) string { return amount(perSecond) + "B/s" }
+
+// amount writes a number with two or three digits and the prefix of a unit.
+func amount(n float64) string {
+	unit := 0
+	for ; n >= 999.5 && unit < len(prefixes)-1; unit++ {
+		n /= 1000
+	}
+	if unit == 0 || n >= 9.95 {
+		return strconv.FormatFloat(n, 'f', 0, 64) + " " + prefixes[unit]
+	}
+	return strconv.FormatFloat(n, 'f', 1, 64) + " " + prefixes[unit]
+}
+
+var prefixes = []string{"", "k", "M", "G", "T", "P", "E"}
+
+// Clock writes a time to the minute, in the service's zone.
+func (p Page) Clock(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.In(p.zone()).Format("2006-01-02 15:04 MST")
+}
+
+// Second writes a time to the second, in the service's zone.
+func (p Page) Second(t time.Time) string { return t.In(p.zone()).Format("2006-01-02 15:04:05 MST") }
+
+// Date writes the day of a time, in the service's zone.
+func (p Page) Date(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.In(p.zone()).Format("2006-01-02")
+}
+
+// Took writes a duration in at most two units.
+func (p Page) Took(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return p.T("%d days", int(d.Hours()/24))
+	case d >= time.Hour:
+		return p.T("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return p.T("%d min", int(d.Minutes()))
+	}
+	return p.T("%d s", int(d.Seconds()))
+}
+
+func (s *Site) zone() *time.Location {
+	if s.Zone == nil {
+		return time.UTC
+	}
+	return s.Zone
+}

@@ -1,0 +1,92 @@
+package webpage_test
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/webpage"
+)
+
+// text finds the texts that pages put into the reader's language: {{.T "…"}} and p.T("…").
+var text = regexp.MustCompile(`\.T\(? ?"((?:[^"\\]|\\.)*)"`)
+
+// Every text of every page has its Japanese, with the same verbs in the same order, and the dictionary
+// has no others.
+func TestEveryTextHasItsJapanese(t *testing.T) {
+	used := make(map[string]bool)
+	for _, status := range []int{400, 401, 403, 404, 405, 410, 429, 500, 503} {
+		used[http.StatusText(status)] = true // titles of problems
+	}
+	for _, room := range []string{".", "../../ui", "../../serve/httpd"} {
+		testkit.Must(t, filepath.WalkDir(room, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") || filepath.Ext(path) != ".go" && filepath.Ext(path) != ".html" {
+				return err
+			}
+			source, err := os.ReadFile(path)
+			for _, m := range text.FindAllSubmatch(source, -1) {
+				used[string(m[1])] = true
+			}
+			return err
+		}))
+	}
+	if len(used) < 50 {
+		t.Errorf("only %d texts were found in the pages", len(used))
+	}
+	verbs := regexp.MustCompile(`%[a-z]`)
+	japanese := webpage.Japanese()
+	for english := range used {
+		translated, ok := japanese[english]
+		if !ok {
+			t.Errorf("japanese.txt lacks %q", english)
+		} else if a, b := verbs.FindAllString(english, -1), verbs.FindAllString(translated, -1); strings.Join(a, "") != strings.Join(b, "") {
+			t.Errorf("%q has the verbs %v, its Japanese %v", english, a, b)
+		}
+	}
+	for english := range japanese {
+		if !used[english] {
+			t.Errorf("japanese.txt has %q, which no page says", english)
+		}
+	}
+}
+
+func TestLanguage(t *testing.T) {
+	for _, c := range []struct{ query, cookie, accept, want string }{
+		{"", "", "", "en"},
+		{"", "", "ja,en;q=0.8", "ja"},
+		{"", "", "fr, ja;q=0.5, en;q=0.4", "ja"},
+		{"", "", "de", "en"},
+		{"", "en", "ja", "en"},
+		{"lang=ja", "en", "en", "ja"},
+		{"lang=%22%3E", "", "en", "en"},
+	} {
+		r := httptest.NewRequest("GET", "/?"+c.query, nil)
+		r.Header.Set("Accept-Language", c.accept)
+		if c.cookie != "" {
+			r.Header.Set("Cookie", "lang="+c.cookie)
+		}
+		if got := webpage.Language(r); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	var p webpage.Page
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"} {
+		if got := p.Number(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 9949: "9.9 kB", 9999: "10 kB", 999_499: "999 kB", 999_500: "1.0 MB", 1 << 62: "4.6 EB"} {
+		if got := p.Bytes(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// Package webpage is the one layout of all pages for people: head and foot, style sheet, English and
+// Japanese, numbers and times as they are read, and charts. Its style sheet has a light and a dark
+// theme, by the reader's system. The pages need no script.
+package webpage
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Site is what all pages of a service have in common.
+type Site struct {
+	Name    string         // of the archive; empty: Sheaf
+	Contact string         // mail address or URL of those who run it; may be empty
+	Version string         // of the program
+	Zone    *time.Location // of the times on the pages; nil: UTC
+}
+
+// Page is what one page is made with: the site, the reader's language, and whether the reader is
+// logged in. The data of a page's template embeds it.
+type Page struct {
+	*Site
+	Lang string // en or ja
+	Path string // of the request, with its query
+	User string // account or operator that is logged in; empty: none
+}
+
+// For makes the page of a request.
+func (s *Site) For(r *http.Request) Page {
+	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI()}
+}
+
+// Title is the archive's name.
+func (s *Site) Title() string {
+	if s.Name == "" {
+		return "Sheaf"
+	}
+	return s.Name
+}
+
+// ContactLink is where the contact leads.
+func (s *Site) ContactLink() template.URL {
+	if strings.Contains(s.Contact, "@") && !strings.Contains(s.Contact, ":") {
+		return template.URL("mailto:" + url.PathEscape(s.Contact))
+	}
+	if u, err := url.Parse(s.Contact); err == nil && (u.Scheme == "https" || u.Scheme == "http" || u.Scheme == "mailto") {
+		return template.URL(u.String())
+	}
+	return ""
+}
+
+// InOther is the same page in the other language.
+func (p Page) InOther() string {
+	u, err := url.ParseRequestURI(p.Path)
+	if err != nil {
+		return "/"
+	}
+	q := u.Query()
+	q.Set(languageField, map[string]string{"en": "ja", "ja": "en"}[p.Lang])
+	u.RawQuery = q.Encode()
+	return u.RequestURI()
+}
+
+// Policy is the Content-Security-Policy of the pages: style sheet, script and pictures of the
+// service's own, and nothing inline.
+const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+
+//go:embed layout.html
+var layoutText string
+
+var layout = template.Must(template.New("layout").Parse(layoutText))
+
+// Parse reads a page's template, which defines "title" and "main". The functions of Page are its
+// data's methods.
+func Parse(files embed.FS, name string) *template.Template {
+	return template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+}
+
+// Show answers with a page. The data embeds Page. It fails, and nothing is written, where the
+// template fails.
+func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) error {
+	var body bytes.Buffer
+	if err := page.ExecuteTemplate(&body, "layout", data); err != nil {
+		return fmt.Errorf("page %s: %w", r.URL.Path, err)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	Guard(h)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Add("Vary", "Accept, Accept-Language, Cookie")
+	if lang := r.URL.Query().Get(languageField); lang == "en" || lang == "ja" {
+		http.SetCookie(w, &http.Cookie{Name: languageField, Value: lang, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	}
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body.Bytes())
+	}
+	return nil
+}
+
+// Guard sets the headers that keep a page from being taken for something else.
+func Guard(h http.Header) {
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// Wanted reports whether the request comes from a browser that shows pages to somebody.
+func Wanted(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
