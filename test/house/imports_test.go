@@ -19,6 +19,7 @@ var floors = []map[string]bool{
 	{"archive/catalog": true},
 	{"archive/urlindex": true},
 	{"ingest": true, "manager": true, "robotd": true, "serve": true},
+	{"ui": true},
 	{"cmd": true},
 	{"test": true},
 }

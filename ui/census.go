@@ -1,0 +1,130 @@
+package ui
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"sheaf/archive"
+	"sheaf/serve"
+	"sheaf/serve/account"
+)
+
+// census counts the hosts below each place of the tree. Catalogs know their hosts in order, not their
+// number; so one pass over all of them is made for a version, and shared by the pages.
+type census struct {
+	library *serve.Library
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	version  int64
+	result   map[string]count
+	counting bool
+}
+
+// count sums up the hosts at and below one place.
+type count struct {
+	Hosts, Records, Bytes int64
+}
+
+// deepest is how many labels the places have that are counted: jp, ac.jp, waseda.ac.jp.
+const deepest = 3
+
+// quick is how many hosts are counted while a page waits. Of more the pages show the counts of an
+// earlier version, until those of the newest are there.
+const quick = 2000
+
+// counts gives the newest counts there are, by place ("" is the root), and whether they are complete.
+// Those of a large catalog are made in the background.
+func (c *census) counts(ctx context.Context) (map[string]count, bool) {
+	version, err := c.library.Version(ctx)
+	if err != nil {
+		c.log.Warn("hosts cannot be counted", "err", err)
+		return c.last()
+	}
+	c.mu.Lock()
+	if c.version == version && c.result != nil || c.counting {
+		defer c.mu.Unlock()
+		return c.result, c.version == version
+	}
+	c.counting = true
+	c.mu.Unlock()
+	done := make(chan struct{})
+	few := make(chan struct{}, 1)
+	go func() {
+		defer close(done)
+		result, err := c.run(context.WithoutCancel(ctx), few)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.counting = false
+		if err != nil {
+			c.log.Warn("hosts cannot be counted", "err", err)
+			return
+		}
+		c.version, c.result = version, result
+	}()
+	select {
+	case <-done:
+	case <-few: // there are many
+	case <-ctx.Done():
+	}
+	return c.last()
+}
+
+func (c *census) last() (map[string]count, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.result, c.result != nil && !c.counting
+}
+
+// run counts. It tells many once there are more than quick hosts.
+func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]count, error) {
+	result, all := make(map[string]count), &account.Account{Name: "census", Domains: []string{"*"}}
+	var latest [deepest + 1]string // place that was counted last, by depth
+	for cursor, seen := "", 0; ; {
+		hosts, next, err := c.library.Hosts(ctx, all, "", cursor, 1000)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hosts {
+			labels := strings.Split(archive.HostPath(h.Host), "/")
+			for depth := range min(len(labels), deepest) + 1 {
+				place := strings.Join(labels[:depth], "/")
+				if left := latest[depth]; left != "" && left != place && result[left].Hosts == 1 {
+					delete(result, left) // most have one host, and the pages see that
+				}
+				latest[depth] = place
+				n := result[place]
+				n.Hosts++
+				n.Records += h.Records
+				n.Bytes += h.Bytes
+				result[place] = n
+			}
+		}
+		if seen += len(hosts); seen > quick {
+			select {
+			case many <- struct{}{}:
+			default:
+			}
+		}
+		if next == "" {
+			return result, nil
+		}
+		cursor = next
+	}
+}
+
+// placesOf gives the places of the tree that are an account's domains.
+func placesOf(a *account.Account) (places []string) {
+	for _, d := range a.Domains {
+		if d == "*" {
+			return []string{""}
+		}
+		places = append(places, archive.HostPath(d))
+	}
+	return places
+}
+
+// browsePath is where the page of a host or domain lies.
+func browsePath(name string) string { return "/browse/" + archive.HostPath(name) + "/" }

@@ -1,0 +1,92 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"sheaf/internal/webpage"
+	"sheaf/serve"
+	"sheaf/serve/account"
+)
+
+// lostPage says that nothing was found.
+type lostPage struct {
+	webpage.Page
+	Query string
+	Near  []link
+}
+
+var lostTemplate = page("lost")
+
+// find leads to what somebody has typed: a page's versions, or the page of a host or domain.
+func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	query := strings.TrimSpace(r.URL.Query().Get("q"))
+	if query == "" {
+		http.Redirect(w, r, "/browse/", http.StatusSeeOther)
+		return nil
+	}
+	name, isPage := asHost(query)
+	if isPage {
+		target := query
+		if !strings.Contains(target, "://") {
+			target = "http://" + target
+		}
+		w.Header().Set("Location", "/web/*/"+escapeSpaces(target))
+		w.WriteHeader(http.StatusSeeOther)
+		return nil
+	}
+	if name != "" {
+		_, err := f.Library.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
+		if err == nil {
+			http.Redirect(w, r, browsePath(name), http.StatusSeeOther)
+			return nil
+		}
+		if !errors.Is(err, serve.ErrNotFound) {
+			return err
+		}
+	}
+	p := lostPage{Page: f.Site.For(r), Query: query}
+	if name != "" {
+		near, err := f.Library.Near(r.Context(), a, "http://"+name+"/", 20)
+		if err != nil {
+			return err
+		}
+		for _, u := range near {
+			p.Near = append(p.Near, link{u, "/web/*/" + u})
+		}
+	}
+	return webpage.Show(w, r, http.StatusNotFound, lostTemplate, p)
+}
+
+// asHost gives the host or domain that a text names, without its scheme; isPage says that it names a
+// page instead: more than a host.
+func asHost(text string) (name string, isPage bool) {
+	rest := text
+	if _, after, ok := strings.Cut(text, "://"); ok {
+		rest = after
+	}
+	name, path, hasPath := strings.Cut(rest, "/")
+	if hasPath && path != "" || strings.ContainsAny(rest, "?#") {
+		return "", true
+	}
+	u, err := url.Parse("http://" + strings.ToLower(strings.Trim(name, ". ")))
+	if err != nil || u.Host == "" || u.User != nil {
+		return "", false
+	}
+	return u.Host, false
+}
+
+// escapeSpaces keeps a URL in one piece in a header.
+func escapeSpaces(u string) string {
+	var b strings.Builder
+	for i := range len(u) {
+		if c := u[i]; c <= ' ' || c == 0x7f {
+			b.WriteString(url.PathEscape(string(rune(c))))
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

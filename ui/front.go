@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/webpage"
+	"sheaf/serve/account"
+)
+
+// Front is what the front page tells: the answer of GET / for programs. What the reader may not
+// know is left out.
+type Front struct {
+	Name     string            `json:"name"`
+	About    string            `json:"about,omitempty"`
+	Contact  string            `json:"contact,omitempty"`
+	Program  string            `json:"program"` // version
+	Next     time.Time         `json:"next_publication,omitzero"`
+	Hosts    int64             `json:"hosts,omitempty"`   // of the account's domains
+	Records  int64             `json:"records,omitempty"` // published, all editions
+	Stored   int64             `json:"bytes,omitempty"`   // of segments
+	Editions []catalog.Edition `json:"editions,omitempty"`
+	Links    map[string]string `json:"links"`
+}
+
+// newest is how many editions the front page lists.
+const newest = 10
+
+// frontPage is the front page for people.
+type frontPage struct {
+	webpage.Page
+	Front
+	Account *account.Account // nil: who asks has to log in
+	Host    string           // an example for the commands; empty: there is none
+	Base    string
+	FTP     string
+	Chart   webpage.Chart
+	Changes []change
+}
+
+// change is one host of which the newest edition brought something.
+type change struct {
+	Host, Place string
+	Edition     string
+	Records     int64
+	At          time.Time
+}
+
+var frontTemplate = page("front")
+
+func (f *face) front(w http.ResponseWriter, r *http.Request) error {
+	reader, err := f.Account(r)
+	if err != nil && !errors.Is(err, account.ErrCredentials) {
+		f.Log.Warn("front page: the account cannot be told", "err", err)
+	}
+	p := frontPage{Page: f.Site.For(r), Account: reader, Base: f.base(r), FTP: f.FTP}
+	p.Front = Front{
+		Name: f.Site.Title(), About: f.About, Contact: f.Site.Contact, Program: f.Site.Version, Next: f.nextPublication(time.Now()),
+		Links: map[string]string{"files": p.Base + "/pub/", "hosts": p.Base + "/v1/hosts", "editions": p.Base + "/v1/editions",
+			"changes": p.Base + "/v1/changes", "cdx": p.Base + "/v1/cdx", "openapi": p.Base + "/openapi.yaml"},
+	}
+	if reader != nil {
+		if err := f.figures(r, &p); err != nil {
+			return err
+		}
+	}
+	w.Header().Add("Vary", "Accept")
+	if webpage.Wanted(r) {
+		return webpage.Show(w, r, http.StatusOK, frontTemplate, p)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	return json.NewEncoder(w).Encode(p.Front)
+}
+
+// figures adds what the account may see of the archive.
+func (f *face) figures(r *http.Request, p *frontPage) error {
+	editions, err := f.Library.Editions(r.Context())
+	if err != nil {
+		return err
+	}
+	counts, _ := f.census.counts(r.Context())
+	values := make([]webpage.Value, 0, len(editions))
+	for _, e := range editions {
+		p.Records += e.Records
+		p.Stored += e.Bytes
+		values = append(values, webpage.Value{Amount: float64(e.Records), Below: e.Name, Label: p.T("edition %s: %s pages of %s hosts, %s", e.Name, p.Number(e.Records), p.Number(e.Hosts), p.Bytes(e.Bytes))})
+	}
+	for _, place := range placesOf(p.Account) {
+		p.Hosts += counts[place].Hosts
+	}
+	p.Chart = webpage.NewChart(p.T("Pages of each edition"), values, p.CountOf)
+	slices.Reverse(editions)
+	p.Editions = editions[:min(newest, len(editions))]
+	return f.newestChanges(r, p)
+}
+
+// newestChanges lists what was published last of the account's hosts.
+func (f *face) newestChanges(r *http.Request, p *frontPage) error {
+	_, last, err := f.Library.Published(r.Context(), -1, 0)
+	if err != nil {
+		return err
+	}
+	const looked = 200
+	lines, _, err := f.Library.Published(r.Context(), max(0, last-looked), looked)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(lines)
+	listed := make(map[string]bool)
+	for _, l := range lines {
+		if len(p.Changes) == newest {
+			break
+		}
+		if p.Account.Covers(l.Host) && !listed[l.Host] {
+			listed[l.Host] = true
+			p.Changes = append(p.Changes, change{Host: l.Host, Place: browsePath(l.Host), Edition: l.Edition, Records: l.Records, At: l.Published})
+		}
+	}
+	if len(p.Changes) > 0 {
+		p.Host = p.Changes[0].Host
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package ui
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/internal/webpage"
+	"sheaf/serve"
+	"sheaf/serve/account"
+)
+
+// shown is how many of a host's files its page lists.
+const shown = 60
+
+// listed is how many entries of a level one page lists.
+const listed = 500
+
+// placePage is the page of one place of the tree: of a domain, of a host, or of both.
+type placePage struct {
+	webpage.Page
+	Place   string // such as jp/ac/waseda; "" is the root
+	Name    string // such as waseda.ac.jp; empty at the root and where names are divided by first letters
+	Trail   []link // the places above
+	Count   count
+	Entries []entry
+	More    string // path of the next entries; empty at the end
+	Host    *hostPart
+}
+
+type link struct{ Name, Path string }
+
+// entry is a place below the page's.
+type entry struct {
+	Name, Path string
+	Count      count // zero: not counted
+}
+
+// hostPart is what the page tells of the host itself.
+type hostPart struct {
+	catalog.HostInfo
+	Pages, Sizes webpage.Chart
+	Calendar     []year
+	Files        []serve.Node // the newest
+	Older        int          // how many more there are
+	Dir          string       // of the files
+	Commands     commands
+	Missed       []missing // what the newest batch did not bring, and why
+	MissedOf     string    // edition
+	TakenDown    []catalog.Tombstone
+}
+
+// commands are ready to be copied.
+type commands struct{ Base, FTP, Place, Host string }
+
+var placeTemplate = page("place")
+
+func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	place := strings.Trim(mux.Vars(r)["place"], "/")
+	if !strings.HasSuffix(r.URL.Path, "/") {
+		http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+		return nil
+	}
+	if _, err := f.Library.Stat(r.Context(), a, "/"+place); err != nil {
+		return err
+	}
+	p := placePage{Page: f.Site.For(r), Place: place, Name: nameOf(place), Trail: trail(place)}
+	counts, _ := f.census.counts(r.Context())
+	p.Count = counts[place]
+	var files []serve.Node
+	after := r.URL.Query().Get("after")
+	for n, err := range f.Library.List(r.Context(), a, "/"+place) {
+		switch {
+		case err != nil:
+			return err
+		case !n.Dir:
+			files = append(files, n)
+		case place == "" && (n.Name == "editions" || n.Name == "feed") || n.Name <= after:
+		case len(p.Entries) == listed:
+			p.More = "?" + url.Values{"after": {p.Entries[listed-1].Name}}.Encode()
+		default:
+			p.Entries = append(p.Entries, entry{Name: entryName(n.Name, p.Name), Path: "/browse" + path.Join("/", place, n.Name) + "/", Count: counts[path.Join(place, n.Name)]})
+		}
+		if p.More != "" {
+			break
+		}
+	}
+	if p.Name != "" && len(files) > 0 {
+		if err := f.host(r, a, &p, files); err != nil {
+			return err
+		}
+	}
+	return webpage.Show(w, r, http.StatusOK, placeTemplate, p)
+}
+
+// host adds what the page tells of a host.
+func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []serve.Node) error {
+	info, _, err := f.Library.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
+	if err != nil {
+		return err
+	}
+	if len(info) == 0 || info[0].Host != p.Name {
+		return nil
+	}
+	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: commands{f.base(r), f.FTP, p.Place, p.Name}}
+	slices.Reverse(h.Files)
+	if len(h.Files) > shown {
+		h.Older, h.Files = len(h.Files)-shown, h.Files[:shown]
+	}
+	report, err := f.Library.ReportHost(r.Context(), a, p.Name)
+	if err != nil {
+		return err
+	}
+	h.TakenDown = report.TakenDown
+	if c := report.Coverage; c != nil {
+		h.Missed, h.MissedOf = missed(p.Page, c), c.Edition
+	}
+	var pages, sizes []webpage.Value
+	days := make(map[string]string) // day → path of that day's archive
+	for _, e := range byEdition(report.Segments) {
+		day := e.name
+		label := p.T("edition %s: %s pages, %s", day, p.Number(e.records), p.Bytes(e.bytes))
+		pages = append(pages, webpage.Value{Amount: float64(e.records), Label: label, Below: day})
+		sizes = append(sizes, webpage.Value{Amount: float64(e.bytes), Label: label, Below: day, Other: true})
+		days[day[:min(8, len(day))]] = h.Dir + day + ".tar.gz"
+	}
+	h.Pages = webpage.NewChart(p.T("Pages of each edition"), pages, p.CountOf)
+	h.Sizes = webpage.NewChart(p.T("Bytes of each edition"), sizes, p.BytesOf)
+	h.Calendar = calendar(days)
+	p.Host = h
+	return nil
+}
+
+// missing counts pages that were not collected for one reason.
+type missing struct {
+	Reason string
+	Pages  int64
+}
+
+// missed puts a batch's coverage of a host into words, the most frequent reason first.
+func missed(p webpage.Page, c *serve.Coverage) (all []missing) {
+	add := func(n int64, reason string) {
+		if n > 0 {
+			all = append(all, missing{reason, n})
+		}
+	}
+	add(c.Refused, p.T("robots.txt forbids them"))
+	add(c.Withheld, p.T("the page asks not to be archived"))
+	for why, n := range c.Failed {
+		add(n, p.T("the request failed: %s", why))
+	}
+	for why, n := range c.Cut {
+		add(n, p.T("links not followed: %s", why))
+	}
+	for why, n := range c.Truncated {
+		add(n, p.T("kept only in part: %s", why))
+	}
+	add(c.Left, p.T("no time was left for them in this visit"))
+	add(c.Later, p.T("known, and due on a later visit"))
+	slices.SortFunc(all, func(a, b missing) int {
+		return cmp.Or(cmp.Compare(b.Pages, a.Pages), strings.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// brought is what one edition brought of a host.
+type brought struct {
+	name           string
+	records, bytes int64
+}
+
+// byEdition sums up a host's segments, which are in the order of publication.
+func byEdition(segments []catalog.SegmentEntry) (editions []brought) {
+	for _, s := range segments {
+		if n := len(editions); n == 0 || editions[n-1].name != s.Edition {
+			editions = append(editions, brought{name: s.Edition})
+		}
+		last := &editions[len(editions)-1]
+		last.records += s.Records
+		last.bytes += s.Length
+	}
+	return editions
+}
+
+// year is one year of a host's calendar.
+type year struct {
+	Year   int
+	Months []month
+}
+
+// month is laid out in weeks from Monday to Sunday; days of other months are zero.
+type month struct {
+	Number int
+	Weeks  [][]day
+}
+
+type day struct {
+	Number int    // 0: of another month
+	Path   string // of the archive of that day; empty: there is none
+}
+
+// calendar lays out the months from the first to the last of the days, which are keyed as 20061231.
+func calendar(days map[string]string) (years []year) {
+	var first, last time.Time
+	for name := range days {
+		at, err := time.Parse("20060102", name)
+		if err != nil {
+			continue
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	if first.IsZero() {
+		return nil
+	}
+	for at := time.Date(first.Year(), first.Month(), 1, 0, 0, 0, 0, time.UTC); !at.After(last); at = at.AddDate(0, 1, 0) {
+		m, any := month{Number: int(at.Month())}, false
+		week := make([]day, (int(at.Weekday())+6)%7, 7)
+		for d := at; d.Month() == at.Month(); d = d.AddDate(0, 0, 1) {
+			archived := days[d.Format("20060102")]
+			any = any || archived != ""
+			if week = append(week, day{d.Day(), archived}); len(week) == 7 {
+				m.Weeks, week = append(m.Weeks, week), nil
+			}
+		}
+		if len(week) > 0 {
+			m.Weeks = append(m.Weeks, week)
+		}
+		if !any {
+			continue
+		}
+		if n := len(years); n == 0 || years[n-1].Year != at.Year() {
+			years = append(years, year{Year: at.Year()})
+		}
+		y := &years[len(years)-1]
+		y.Months = append(y.Months, m)
+	}
+	slices.Reverse(years)
+	return years
+}
+
+// nameOf gives the name of the domain or host at a place; empty where it has none.
+func nameOf(place string) string {
+	if place == "" || strings.Contains(place, "+") {
+		return ""
+	}
+	name, _ := archive.HostFromPath(place) // fails for what is no host's place
+	return name
+}
+
+// entryName gives the name of an entry as people write it: of www below jp/ac/waseda, www.waseda.ac.jp.
+func entryName(entry, above string) string {
+	if above == "" || strings.Contains(entry, "+") {
+		return entry
+	}
+	name, port, ok := strings.Cut(entry, "_")
+	if ok {
+		return name + "." + above + ":" + port
+	}
+	return entry + "." + above
+}
+
+// trail lists the places above a place, the root first.
+func trail(place string) (links []link) {
+	if place == "" {
+		return nil
+	}
+	links = append(links, link{Path: "/browse/"})
+	labels := strings.Split(place, "/")
+	for i := range labels[:len(labels)-1] {
+		above := strings.Join(labels[:i+1], "/")
+		name := labels[i]
+		if n := nameOf(above); n != "" {
+			name = n
+		}
+		links = append(links, link{name, "/browse/" + above + "/"})
+	}
+	return links
+}

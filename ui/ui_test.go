@@ -1,0 +1,99 @@
+package ui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/archive"
+	"sheaf/internal/problem"
+	"sheaf/internal/testkit"
+	"sheaf/internal/webpage"
+	"sheaf/internal/window"
+	"sheaf/serve/account"
+	"sheaf/serve/servetest"
+	"sheaf/ui"
+)
+
+// newFace serves the pages of a small archive of two editions to an account that sees all of it.
+func newFace(t *testing.T) string {
+	t.Helper()
+	site := servetest.New(t, nil)
+	for d := range 40 {
+		at := time.Date(2026, 9, 28, 3, 0, 0, 0, time.UTC).AddDate(0, 0, d)
+		hosts := make(map[string][]*archive.Record)
+		for i, host := range []string{"www.waseda.ac.jp", "waseda.ac.jp", "www.keio.ac.jp", "ring.gr.jp", "www.example.com"} {
+			if (d+i)%(i+1) != 0 {
+				continue
+			}
+			for n := range 3 + (d*7+i)%20 {
+				hosts[host] = append(hosts[host], servetest.Page(fmt.Sprintf("http://%s/%d.html", host, n), fmt.Sprintf("<html><p>%d %d</p>", d, n), at))
+			}
+		}
+		site.Publish(at.Format("20060102"), hosts)
+	}
+	return faceOf(t, site, "")
+}
+
+func faceOf(t *testing.T, site *servetest.Site, about string) string {
+	t.Helper()
+	everything := &account.Account{Name: "anonymous", Domains: []string{"*"}}
+	whose := func(*http.Request) (*account.Account, error) { return everything, nil }
+	noon, err := window.Parse("12:00-13:00 Asia/Tokyo")
+	testkit.Must(t, err)
+	tokyo, err := time.LoadLocation("Asia/Tokyo")
+	testkit.Must(t, err)
+	router := mux.NewRouter()
+	testkit.Must(t, ui.Register(router, ui.Options{
+		Site:    &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
+		Library: site.Library, Account: whose, About: about, Publish: noon, FTP: "127.0.0.1:2121",
+		Guard: func(h func(http.ResponseWriter, *http.Request, *account.Account) error) http.Handler {
+			return problem.Handler(nil, func(w http.ResponseWriter, r *http.Request) error { return h(w, r, everything) })
+		},
+	}))
+	server := httptest.NewServer(router)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// get fetches a page as a browser does.
+func get(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, url, nil)
+	testkit.Must(t, err)
+	r.Header.Set("Accept", "text/html,*/*")
+	resp, err := http.DefaultClient.Do(r)
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	testkit.Must(t, err)
+	return resp.StatusCode, string(text)
+}
+
+func TestFrontPageTellsProgramsTheSame(t *testing.T) {
+	base := newFace(t)
+	if at := os.Getenv("SHEAF_LOOK"); at != "" {
+		os.WriteFile(at, []byte(base), 0o600)
+		time.Sleep(10 * time.Minute)
+	}
+	resp, err := http.Get(base + "/")
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	var front ui.Front
+	testkit.Must(t, json.NewDecoder(resp.Body).Decode(&front))
+	if front.Hosts != 5 || len(front.Editions) != 10 || front.Stored == 0 {
+		t.Errorf("%+v", front)
+	}
+	status, page := get(t, base+"/")
+	if status != http.StatusOK || !strings.Contains(page, "Kokubunji Web Archive") {
+		t.Errorf("%d %s", status, page)
+	}
+}
