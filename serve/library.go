@@ -95,3 +95,8 @@ func (l *Library) Coverage(ctx context.Context, a *account.Account, s coverage.S
 func (l *Library) Expendable(ctx context.Context, segments []catalog.SegmentEntry, n int) ([]bool, error) {
 	return archives.Expendable(ctx, l.archive.Segments, segments, n)
 }
+
+// ReportHost is coverage.Report for the library's archive.
+func (l *Library) ReportHost(ctx context.Context, a *account.Account, host string) (coverage.HostReport, error) {
+	return coverage.Report(ctx, l.archive, a, host)
+}

@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,17 +62,13 @@ func TestPagesAreAccessible(t *testing.T) {
 					if !testkit.Full() && pictures == "" && (lang == "ja") != (theme == "dark") {
 						continue // the long form tries all
 					}
-					url := base + path + "?lang=" + lang
-					if strings.Contains(path, "?") {
-						url = base + path + "&lang=" + lang
-					}
 					var wider bool
 					var picture []byte
 					var result string
 					err := chromedp.Run(ctx,
 						chromedp.EmulateViewport(width, 900),
 						emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}),
-						chromedp.Navigate(url),
+						chromedp.Navigate(base+"/language/"+lang+"?"+url.Values{"back": {path}}.Encode()),
 						chromedp.Evaluate("document.documentElement.scrollWidth > innerWidth", &wider),
 						chromedp.FullScreenshot(&picture, 90),
 						chromedp.Evaluate(script+`; axe.run({resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations))`, &result, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }),

@@ -38,7 +38,7 @@ const quick = 2000
 // counts gives the newest counts there are, by place ("" is the root), and whether they are complete.
 // Those of a large catalog are made in the background.
 func (c *census) counts(ctx context.Context) (map[string]count, bool) {
-	version, err := c.library.Version(ctx)
+	version, err := c.library.Tree.Version(ctx)
 	if err != nil {
 		c.log.Warn("hosts cannot be counted", "err", err)
 		return c.last()
@@ -83,7 +83,7 @@ func (c *census) run(ctx context.Context, many chan<- struct{}) (map[string]coun
 	result, all := make(map[string]count), &account.Account{Name: "census", Domains: []string{"*"}}
 	var latest [deepest + 1]string // place that was counted last, by depth
 	for cursor, seen := "", 0; ; {
-		hosts, next, err := c.library.Hosts(ctx, all, "", cursor, 1000)
+		hosts, next, err := c.library.Tree.Hosts(ctx, all, "", cursor, 1000)
 		if err != nil {
 			return nil, err
 		}

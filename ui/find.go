@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"sheaf/internal/webpage"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
 )
 
 // lostPage says that nothing was found.
@@ -38,18 +38,18 @@ func (f *face) find(w http.ResponseWriter, r *http.Request, a *account.Account) 
 		return nil
 	}
 	if name != "" {
-		_, err := f.Library.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
+		_, err := f.Library.Tree.Stat(r.Context(), a, strings.TrimSuffix(strings.TrimPrefix(browsePath(name), "/browse"), "/"))
 		if err == nil {
 			http.Redirect(w, r, browsePath(name), http.StatusSeeOther)
 			return nil
 		}
-		if !errors.Is(err, serve.ErrNotFound) {
+		if !errors.Is(err, content.ErrNotFound) {
 			return err
 		}
 	}
 	p := lostPage{Page: f.Site.For(r), Query: query}
 	if name != "" {
-		near, err := f.Library.Near(r.Context(), a, "http://"+name+"/", 20)
+		near, err := f.Library.Records.Suggest(r.Context(), a, "http://"+name+"/", 20)
 		if err != nil {
 			return err
 		}

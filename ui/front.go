@@ -53,7 +53,7 @@ type change struct {
 var frontTemplate = page("front")
 
 func (f *face) front(w http.ResponseWriter, r *http.Request) error {
-	reader, err := f.Account(r)
+	reader, err := f.Guard.Account(r)
 	if err != nil && !errors.Is(err, account.ErrCredentials) {
 		f.Log.Warn("front page: the account cannot be told", "err", err)
 	}
@@ -79,7 +79,7 @@ func (f *face) front(w http.ResponseWriter, r *http.Request) error {
 
 // figures adds what the account may see of the archive.
 func (f *face) figures(r *http.Request, p *frontPage) error {
-	editions, err := f.Library.Editions(r.Context())
+	editions, err := f.Library.Tree.Editions(r.Context())
 	if err != nil {
 		return err
 	}
@@ -101,12 +101,12 @@ func (f *face) figures(r *http.Request, p *frontPage) error {
 
 // newestChanges lists what was published last of the account's hosts.
 func (f *face) newestChanges(r *http.Request, p *frontPage) error {
-	_, last, err := f.Library.Published(r.Context(), -1, 0)
+	_, last, err := f.Library.Records.Published(r.Context(), -1, 0)
 	if err != nil {
 		return err
 	}
 	const looked = 200
-	lines, _, err := f.Library.Published(r.Context(), max(0, last-looked), looked)
+	lines, _, err := f.Library.Records.Published(r.Context(), max(0, last-looked), looked)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ import (
 	"sheaf/archive"
 	"sheaf/archive/catalog"
 	"sheaf/internal/webpage"
-	"sheaf/serve"
 	"sheaf/serve/account"
+	"sheaf/serve/content"
+	"sheaf/serve/coverage"
 )
 
 // shown is how many of a host's files its page lists.
@@ -49,9 +50,9 @@ type hostPart struct {
 	catalog.HostInfo
 	Pages, Sizes webpage.Chart
 	Calendar     []year
-	Files        []serve.Node // the newest
-	Older        int          // how many more there are
-	Dir          string       // of the files
+	Files        []content.Node // the newest
+	Older        int            // how many more there are
+	Dir          string         // of the files
 	Commands     commands
 	Missed       []missing // what the newest batch did not bring, and why
 	MissedOf     string    // edition
@@ -69,15 +70,15 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 		http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
 		return nil
 	}
-	if _, err := f.Library.Stat(r.Context(), a, "/"+place); err != nil {
+	if _, err := f.Library.Tree.Stat(r.Context(), a, "/"+place); err != nil {
 		return err
 	}
 	p := placePage{Page: f.Site.For(r), Place: place, Name: nameOf(place), Trail: trail(place)}
 	counts, _ := f.census.counts(r.Context())
 	p.Count = counts[place]
-	var files []serve.Node
+	var files []content.Node
 	after := r.URL.Query().Get("after")
-	for n, err := range f.Library.List(r.Context(), a, "/"+place) {
+	for n, err := range f.Library.Tree.List(r.Context(), a, "/"+place) {
 		switch {
 		case err != nil:
 			return err
@@ -102,8 +103,8 @@ func (f *face) place(w http.ResponseWriter, r *http.Request, a *account.Account)
 }
 
 // host adds what the page tells of a host.
-func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []serve.Node) error {
-	info, _, err := f.Library.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
+func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []content.Node) error {
+	info, _, err := f.Library.Tree.Hosts(r.Context(), a, catalog.Key(p.Name), "", 1)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []s
 		return err
 	}
 	h.TakenDown = report.TakenDown
-	if c := report.Coverage; c != nil {
+	if c := report.Newest; c != nil {
 		h.Missed, h.MissedOf = missed(p.Page, c), c.Edition
 	}
 	var pages, sizes []webpage.Value
@@ -146,7 +147,7 @@ type missing struct {
 }
 
 // missed puts a batch's coverage of a host into words, the most frequent reason first.
-func missed(p webpage.Page, c *serve.Coverage) (all []missing) {
+func missed(p webpage.Page, c *coverage.Coverage) (all []missing) {
 	add := func(n int64, reason string) {
 		if n > 0 {
 			all = append(all, missing{reason, n})

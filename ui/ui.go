@@ -19,23 +19,18 @@ import (
 
 	"github.com/gorilla/mux"
 
-	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve"
-	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
 )
 
-// Options say what the pages show. Library, Account and Site are needed.
+// Options say what the pages show. Site, Library and Guard are needed.
 type Options struct {
 	Site    *webpage.Site
 	Library *serve.Library
-	// Account finds whose request it is. It fails with account.ErrCredentials where the request has to
-	// be repeated with a name and a password.
-	Account func(*http.Request) (*account.Account, error)
-	// Guard wraps the handlers of pages that belong to an account, and answers their errors.
-	Guard func(func(http.ResponseWriter, *http.Request, *account.Account) error) http.Handler
-	About string // whose archive it is and what for, in a sentence or two; may be empty
+	Guard   *guard.Guard // finds out whose request it is
+	About   string       // whose archive it is and what for, in a sentence or two; may be empty
 
 	Publish *window.Schedule // when editions are published; nil: at any time
 	Public  string           // the service's own URL; empty: what the reader's browser has
@@ -51,8 +46,8 @@ type face struct {
 
 // Register mounts the pages.
 func Register(r *mux.Router, opt Options) error {
-	if opt.Library == nil || opt.Account == nil || opt.Guard == nil || opt.Site == nil {
-		return errors.New("ui: options lack a library, an account function, a guard or a site")
+	if opt.Library == nil || opt.Guard == nil || opt.Site == nil {
+		return errors.New("ui: options lack a library, a guard or a site")
 	}
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
@@ -60,15 +55,12 @@ func Register(r *mux.Router, opt Options) error {
 	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
 	webpage.Register(r)
 	get := func(path string, h http.Handler) { r.Handle(path, h).Methods(http.MethodGet, http.MethodHead) }
-	open := func(h func(http.ResponseWriter, *http.Request) error) http.Handler {
-		return problem.Handler(opt.Log, h)
-	}
-	get("/", open(f.front))
-	get("/webmasters", open(f.webmasters))
+	get("/", opt.Guard.Public(f.front))
+	get("/webmasters", opt.Guard.Public(f.webmasters))
 	get("/robots.txt", http.HandlerFunc(robotsTxt))
 	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))
-	get("/find", opt.Guard(f.find))
-	get("/browse/{place:.*}", opt.Guard(f.place))
+	get("/find", opt.Guard.Consumer(f.find))
+	get("/browse/{place:.*}", opt.Guard.Consumer(f.place))
 	return nil
 }
 
@@ -76,7 +68,13 @@ func Register(r *mux.Router, opt Options) error {
 var pages embed.FS
 
 // page reads one page's template.
-func page(name string) *template.Template { return webpage.Parse(pages, "pages/"+name+".html") }
+func page(name string) *template.Template {
+	text, err := pages.ReadFile("pages/" + name + ".html")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	return webpage.Parse(string(text))
+}
 
 // base is the service's URL as the reader of the request writes it.
 func (f *face) base(r *http.Request) string {

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +14,11 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
-	"sheaf/internal/problem"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
 	"sheaf/serve/servetest"
 	"sheaf/ui"
 )
@@ -45,8 +45,9 @@ func newFace(t *testing.T) string {
 
 func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	t.Helper()
-	everything := &account.Account{Name: "anonymous", Domains: []string{"*"}}
-	whose := func(*http.Request) (*account.Account, error) { return everything, nil }
+	everything := &account.Account{Domains: []string{"*"}}
+	accounts, err := account.NewAccounts(site.DB, everything, account.DefaultCost)
+	testkit.Must(t, err)
 	noon, err := window.Parse("12:00-13:00 Asia/Tokyo")
 	testkit.Must(t, err)
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
@@ -54,10 +55,7 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
 		Site:    &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
-		Library: site.Library, Account: whose, About: about, Publish: noon, FTP: "127.0.0.1:2121",
-		Guard: func(h func(http.ResponseWriter, *http.Request, *account.Account) error) http.Handler {
-			return problem.Handler(nil, func(w http.ResponseWriter, r *http.Request) error { return h(w, r, everything) })
-		},
+		Library: site.Library, Guard: guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)), About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
@@ -80,10 +78,6 @@ func get(t *testing.T, url string) (status int, body string) {
 
 func TestFrontPageTellsProgramsTheSame(t *testing.T) {
 	base := newFace(t)
-	if at := os.Getenv("SHEAF_LOOK"); at != "" {
-		os.WriteFile(at, []byte(base), 0o600)
-		time.Sleep(10 * time.Minute)
-	}
 	resp, err := http.Get(base + "/")
 	testkit.Must(t, err)
 	defer resp.Body.Close()

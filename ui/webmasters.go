@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 )
 
@@ -33,7 +34,7 @@ func robotsTxt(w http.ResponseWriter, _ *http.Request) {
 func (f *face) securityTxt(w http.ResponseWriter, r *http.Request) {
 	contact := string(f.Site.ContactLink())
 	if contact == "" {
-		http.NotFound(w, r)
+		problem.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -2,7 +2,7 @@ package webpage
 
 import (
 	"bytes"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -12,9 +12,9 @@ import (
 )
 
 //go:embed error.html
-var errorFile embed.FS
+var errorText string
 
-var errorTemplate = Parse(errorFile, "error.html")
+var errorTemplate = Parse(errorText)
 
 // errorPage tells people what programs learn from a problem+json.
 type errorPage struct {

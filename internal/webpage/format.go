@@ -44,18 +44,18 @@ func (p Page) Clock(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return t.In(p.zone()).Format("2006-01-02 15:04 MST")
+	return p.Local(t).Format("2006-01-02 15:04 MST")
 }
 
 // Second writes a time to the second, in the service's zone.
-func (p Page) Second(t time.Time) string { return t.In(p.zone()).Format("2006-01-02 15:04:05 MST") }
+func (p Page) Second(t time.Time) string { return p.Local(t).Format("2006-01-02 15:04:05 MST") }
 
 // Date writes the day of a time, in the service's zone.
 func (p Page) Date(t time.Time) string {
 	if t.IsZero() {
 		return "–"
 	}
-	return t.In(p.zone()).Format("2006-01-02")
+	return p.Local(t).Format("2006-01-02")
 }
 
 // Took writes a duration in at most two units.
@@ -71,9 +71,10 @@ func (p Page) Took(d time.Duration) string {
 	return p.T("%d s", int(d.Seconds()))
 }
 
-func (s *Site) zone() *time.Location {
+// Local gives a time in the service's zone.
+func (s *Site) Local(t time.Time) time.Time {
 	if s.Zone == nil {
-		return time.UTC
+		return t.UTC()
 	}
-	return s.Zone
+	return t.In(s.Zone)
 }

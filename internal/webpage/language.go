@@ -4,23 +4,39 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/gorilla/mux"
 	"golang.org/x/text/language"
 )
 
-// languageField names the query parameter and the cookie by which a reader chooses a language.
-const languageField = "lang"
+const (
+	languageCookie = "lang"       // has the language that the reader has chosen
+	languagePath   = "/language/" // sets it
 
-// Language chooses between English and Japanese: by the query's lang, the reader's earlier choice,
-// or what the browser asks for.
-func Language(r *http.Request) string {
-	chosen := r.URL.Query().Get(languageField)
-	if c, err := r.Cookie(languageField); chosen == "" && err == nil {
-		chosen = c.Value
+	// VaryLanguage are the headers by which Language chooses, for the header Vary.
+	VaryLanguage = "Accept-Language, Cookie"
+)
+
+// choose keeps the reader's choice of a language, and leads back.
+func choose(w http.ResponseWriter, r *http.Request) {
+	back, err := url.ParseRequestURI(r.URL.Query().Get("back"))
+	if err != nil || back.Host != "" || back.Scheme != "" || strings.HasPrefix(back.Path, "//") || strings.Contains(back.Path, "\\") {
+		back = &url.URL{Path: "/"} // nowhere else than within this service
 	}
-	if chosen == "en" || chosen == "ja" {
-		return chosen
+	http.SetCookie(w, &http.Cookie{Name: languageCookie, Value: mux.Vars(r)["lang"], Path: "/", MaxAge: 365 * 24 * 3600,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", back.RequestURI())
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// Language chooses between English and Japanese, "en" and "ja": by the reader's earlier choice, or by
+// what the browser asks for.
+func Language(r *http.Request) string {
+	if c, err := r.Cookie(languageCookie); err == nil && (c.Value == "en" || c.Value == "ja") {
+		return c.Value
 	}
 	wanted, _, err := language.ParseAcceptLanguage(r.Header.Get("Accept-Language"))
 	if err != nil {

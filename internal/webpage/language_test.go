@@ -4,11 +4,14 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/gorilla/mux"
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
@@ -57,22 +60,41 @@ func TestEveryTextHasItsJapanese(t *testing.T) {
 }
 
 func TestLanguage(t *testing.T) {
-	for _, c := range []struct{ query, cookie, accept, want string }{
-		{"", "", "", "en"},
-		{"", "", "ja,en;q=0.8", "ja"},
-		{"", "", "fr, ja;q=0.5, en;q=0.4", "ja"},
-		{"", "", "de", "en"},
-		{"", "en", "ja", "en"},
-		{"lang=ja", "en", "en", "ja"},
-		{"lang=%22%3E", "", "en", "en"},
+	for _, c := range []struct{ cookie, accept, want string }{
+		{"", "", "en"},
+		{"", "ja,en;q=0.8", "ja"},
+		{"", "fr, ja;q=0.5, en;q=0.4", "ja"},
+		{"", "de", "en"},
+		{"en", "ja", "en"},
+		{"fr", "ja", "ja"},
 	} {
-		r := httptest.NewRequest("GET", "/?"+c.query, nil)
+		r := httptest.NewRequest("GET", "/?lang=ja", nil)
 		r.Header.Set("Accept-Language", c.accept)
 		if c.cookie != "" {
 			r.Header.Set("Cookie", "lang="+c.cookie)
 		}
 		if got := webpage.Language(r); got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// The link to the other language leads back to the page, and never out of the service.
+func TestChoiceOfLanguage(t *testing.T) {
+	router := mux.NewRouter()
+	webpage.Register(router)
+	for back, want := range map[string]string{
+		"/browse/jp/?after=x":   "/browse/jp/?after=x",
+		"//evil.example/":       "/",
+		"https://evil.example/": "/",
+		"/\\evil.example/":      "/",
+		"":                      "/",
+		"/a\r\nSet-Cookie: b=c": "/",
+	} {
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("GET", "/language/ja?"+url.Values{"back": {back}}.Encode(), nil))
+		if got := w.Header().Get("Location"); w.Code != http.StatusSeeOther || got != want || !strings.HasPrefix(w.Header().Get("Set-Cookie"), "lang=ja;") {
+			t.Errorf("back to %q: %d %q %q", back, w.Code, got, w.Header().Get("Set-Cookie"))
 		}
 	}
 }

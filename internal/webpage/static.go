@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"sheaf/internal/problem"
+
 	"github.com/gorilla/mux"
 )
 
@@ -17,34 +19,33 @@ var styleSheet []byte
 //go:embed favicon.svg
 var favicon []byte
 
-// StylePath is where the style sheet lies. It changes with its contents, so that browsers may keep it.
-var StylePath = "/static/" + digestOf(styleSheet) + ".css"
-
-const faviconPath = "/favicon.svg"
-
-func digestOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:8])
-}
+// stylePath is where the style sheet lies. It changes with its contents, so that browsers may keep it.
+var stylePath = func() string {
+	sum := sha256.Sum256(styleSheet)
+	return "/static/" + hex.EncodeToString(sum[:8]) + ".css"
+}()
 
 // StyleSheet is where the style sheet lies, for templates.
-func (Page) StyleSheet() string { return StylePath }
+func (Page) StyleSheet() string { return stylePath }
 
 // Register mounts what the pages are shown with.
 func Register(r *mux.Router) {
-	for path, file := range map[string]struct {
-		kind, keep string
-		content    []byte
-	}{
-		StylePath:      {"text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet},
-		faviconPath:    {"image/svg+xml", "public, max-age=86400", favicon},
-		"/favicon.ico": {"image/svg+xml", "public, max-age=86400", favicon},
-	} {
+	r.HandleFunc(languagePath+"{lang:en|ja}", choose).Methods(http.MethodGet)
+	file := func(path, kind, keep string, content []byte) {
 		r.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", file.kind)
-			w.Header().Set("Cache-Control", file.keep)
+			if path == anyStyle && r.URL.Path != stylePath {
+				problem.NotFound(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Cache-Control", keep)
 			w.Header().Set("X-Content-Type-Options", "nosniff")
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content))
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 		}).Methods(http.MethodGet, http.MethodHead)
 	}
+	file(anyStyle, "text/css; charset=utf-8", "public, max-age=31536000, immutable", styleSheet)
+	file("/favicon.svg", "image/svg+xml", "public, max-age=86400", favicon)
+	file("/favicon.ico", "image/svg+xml", "public, max-age=86400", favicon)
 }
+
+const anyStyle = "/static/{file}"

@@ -5,7 +5,7 @@ package webpage
 
 import (
 	"bytes"
-	"embed"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -55,16 +55,10 @@ func (s *Site) ContactLink() template.URL {
 	return ""
 }
 
-// InOther is the same page in the other language.
+// InOther leads to the same page in the other language.
 func (p Page) InOther() string {
-	u, err := url.ParseRequestURI(p.Path)
-	if err != nil {
-		return "/"
-	}
-	q := u.Query()
-	q.Set(languageField, map[string]string{"en": "ja", "ja": "en"}[p.Lang])
-	u.RawQuery = q.Encode()
-	return u.RequestURI()
+	other := map[string]string{"en": "ja", "ja": "en"}[p.Lang]
+	return languagePath + other + "?" + url.Values{"back": {p.Path}}.Encode()
 }
 
 // Policy is the Content-Security-Policy of the pages: style sheet, script and pictures of the
@@ -77,14 +71,13 @@ var layoutText string
 
 var layout = template.Must(template.New("layout").Parse(layoutText))
 
-// Parse reads a page's template, which defines "title" and "main". The functions of Page are its
-// data's methods.
-func Parse(files embed.FS, name string) *template.Template {
-	return template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+// Parse reads a page's template, which defines "title" and "main" for the layout. Its data has the
+// methods of Page.
+func Parse(text string) *template.Template {
+	return template.Must(template.Must(layout.Clone()).Parse(text))
 }
 
-// Show answers with a page. The data embeds Page. It fails, and nothing is written, where the
-// template fails.
+// Show answers with a page, whose data embeds Page. If the template fails, nothing is written.
 func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Template, data any) error {
 	var body bytes.Buffer
 	if err := page.ExecuteTemplate(&body, "layout", data); err != nil {
@@ -92,13 +85,10 @@ func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Tem
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	Guard(h)
+	Protect(h)
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "private, no-cache")
-	h.Add("Vary", "Accept, Accept-Language, Cookie")
-	if lang := r.URL.Query().Get(languageField); lang == "en" || lang == "ja" {
-		http.SetCookie(w, &http.Cookie{Name: languageField, Value: lang, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-	}
+	h.Add("Vary", "Accept, "+VaryLanguage)
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		w.Write(body.Bytes())
@@ -106,9 +96,12 @@ func Show(w http.ResponseWriter, r *http.Request, status int, page *template.Tem
 	return nil
 }
 
-// Guard sets the headers that keep a page from being taken for something else.
-func Guard(h http.Header) {
-	h.Set("Content-Security-Policy", Policy)
+// Protect sets the headers that keep HTML of the service from being taken for something else. A
+// Content-Security-Policy that is set already stays.
+func Protect(h http.Header) {
+	if h.Get("Content-Security-Policy") == "" {
+		h.Set("Content-Security-Policy", Policy)
+	}
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
@@ -40,7 +41,7 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 	}})
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
-		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Version: "test", Budget: budget, Jobs: c.Jobs,
+		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Site: &webpage.Site{Version: "test"}, Budget: budget, Jobs: c.Jobs,
 		Operator: func(h http.Handler) http.Handler { return h },
 	})
 	if err != nil {

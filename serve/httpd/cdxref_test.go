@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/query"
 	"sheaf/serve/servetest"
@@ -94,7 +95,7 @@ func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 	}
 	router := mux.NewRouter()
 	err := httpd.Register(router, httpd.Options{
-		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Version: "test", Budget: budget, Jobs: c.Jobs,
+		Library: c.Library, Accounts: c.Accounts, Recorder: c.Log, Site: &webpage.Site{Version: "test"}, Budget: budget, Jobs: c.Jobs,
 		Operator: func(h http.Handler) http.Handler { return h },
 	})
 	if err != nil {

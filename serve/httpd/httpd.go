@@ -20,6 +20,7 @@ import (
 
 	"sheaf/internal/acked"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/accounts"
@@ -44,10 +45,9 @@ type Options struct {
 	Watches  *watch.Watches                  // nil: consumers cannot watch
 	Jobs     *jobs.Jobs                      // takes queries whose answers are too much at once; nil: there are none
 
-	Version  string          // of the program
+	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
 	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
 	Public   string          // the service's own URL, if it is behind a proxy
-	Zone     *time.Location  // of times that people read; default UTC
 	Log      *slog.Logger    // default: slog.Default
 
 	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it runs,
@@ -77,7 +77,7 @@ func Register(r *mux.Router, opt Options) error {
 		return errors.New("httpd: options lack a library, accounts, recorder or operator middleware")
 	}
 	opt.Log = cmp.Or(opt.Log, slog.Default())
-	opt.Zone = cmp.Or(opt.Zone, time.UTC)
+	opt.Site = cmp.Or(opt.Site, new(webpage.Site))
 	if opt.Measures == nil {
 		opt.Measures = acked.NewFollower()
 	}
@@ -91,12 +91,12 @@ func Register(r *mux.Router, opt Options) error {
 	g := guard.New(opt.Accounts, opt.Operator, opt.Public, opt.Log)
 	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Log: opt.Log}
 	(&files.Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
-	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Version,
+	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,
 		Stopping: opt.Stopping, Jobs: opt.Jobs}).Register(r, g)
-	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Zone: opt.Zone, Player: origin, Log: opt.Log}).Register(r, g)
+	(&web.Pages{Library: opt.Library, Sender: sender, Public: opt.Public, Site: opt.Site, Player: origin, Log: opt.Log}).Register(r, g)
 	(&accounts.Handler{Accounts: opt.Accounts, Meter: opt.Library.Access.Meter}).Register(r, g)
 	if opt.Watches != nil {
-		(&watches.Handler{Watches: opt.Watches, Public: opt.Public, Zone: opt.Zone}).Register(r, g)
+		(&watches.Handler{Watches: opt.Watches, Public: opt.Public, Site: opt.Site}).Register(r, g)
 	}
 	return player.Register(r, g, opt.Replay, opt.ReplayOrigin, opt.Log)
 }

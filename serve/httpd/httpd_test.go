@@ -21,6 +21,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd"
@@ -60,7 +61,7 @@ func newSite(t *testing.T) site {
 			next.ServeHTTP(w, r)
 		})
 	}
-	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: operator, Version: "test"})
+	err := httpd.Register(router, httpd.Options{Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Operator: operator, Site: &webpage.Site{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ import (
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
 	"sheaf/manager"
 	"sheaf/manager/hosts"
 	"sheaf/serve"
@@ -41,6 +42,7 @@ import (
 	"sheaf/serve/httpd/player"
 	"sheaf/serve/jobs"
 	"sheaf/serve/watch"
+	"sheaf/ui"
 )
 
 // build makes the rooms of the process's roles and connects them.
@@ -54,6 +56,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}
+	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: b.zone}
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
 	s.router.MethodNotAllowedHandler = http.HandlerFunc(problem.MethodNotAllowed)
@@ -95,7 +98,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		}
 	}
 	s.work = append(b.work, func(ctx context.Context) error {
-		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, s.router))
+		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, h, s.cfg.Stop, s.log)
 	})
 	if l := s.listeners.download; l != nil {
@@ -126,6 +129,7 @@ type builder struct {
 
 	router   *mux.Router
 	zone     *time.Location
+	site     *webpage.Site
 	objects  store.Store // what this process may change of the object store
 	moved    *transfers.Log
 	running  *transfers.Running
@@ -254,10 +258,21 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	recorder, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
 	err = httpd.Register(b.router, httpd.Options{
-		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Version: Version(),
-		Public: b.cfg.HTTP.Public, Zone: b.zone, Log: b.log, Running: b.running, Measures: measures,
+		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Site: b.site,
+		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
 		Stopping: b.stopping, Watches: watches, Jobs: found,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	window, err := b.cfg.publishWindow()
+	if err != nil {
+		return nil, nil, err
+	}
+	err = ui.Register(b.router, ui.Options{
+		Site: b.site, Library: a.library, Guard: guard.New(a.accounts, b.operator, b.cfg.HTTP.Public, b.log), About: b.cfg.Serve.Site.About,
+		Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
 		return nil, nil, err

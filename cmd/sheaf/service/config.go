@@ -83,6 +83,10 @@ type Manager struct {
 
 // Serve is the settings of the room that hands out archives.
 type Serve struct {
+	Site struct {
+		Name  string `mapstructure:"name"`  // of the archive, on the pages for people
+		About string `mapstructure:"about"` // whose it is and what for, in a sentence or two
+	} `mapstructure:"site"`
 	Access Access `mapstructure:"access"`
 	Watch  Watch  `mapstructure:"watch"`
 	Replay struct {
@@ -110,6 +114,7 @@ func defaults() Config {
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Serve.Site.Name = "Web archive"
 	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
 	return c
 }

@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
+	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
@@ -118,7 +119,7 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	}
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Version: "test", Jobs: s.Jobs, Watches: watches,
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Site: &webpage.Site{Version: "test"}, Jobs: s.Jobs, Watches: watches,
 		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 	}); err != nil {
 		t.Fatal(err)

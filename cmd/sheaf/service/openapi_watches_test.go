@@ -14,6 +14,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/testkit"
+	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -35,7 +36,7 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 	}
 	router := mux.NewRouter()
 	if err := httpd.Register(router, httpd.Options{
-		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Version: "test", Watches: watches,
+		Library: s.Library, Accounts: s.Accounts, Recorder: s.Log, Site: &webpage.Site{Version: "test"}, Watches: watches,
 		Operator: func(http.Handler) http.Handler { return http.NotFoundHandler() },
 	}); err != nil {
 		t.Fatal(err)

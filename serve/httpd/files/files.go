@@ -23,12 +23,12 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
+	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/send"
 )
 
@@ -70,7 +70,7 @@ func (f *Files) tree(w http.ResponseWriter, r *http.Request, a *account.Account)
 
 // moved redirects to a directory.
 func moved(w http.ResponseWriter, r *http.Request, to string) {
-	page.Protect(w.Header()) // net/http writes a few words of HTML
+	webpage.Protect(w.Header()) // net/http writes a few words of HTML
 	http.Redirect(w, r, to, http.StatusMovedPermanently)
 }
 
@@ -122,7 +122,7 @@ func (f *Files) listing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	begin := func() {
 		begun = true
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		page.Protect(w.Header())
+		webpage.Protect(w.Header())
 		title := html.EscapeString(r.URL.Path)
 		fmt.Fprintf(w, "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>%s</title></head>\n<body><h1>%s</h1><pre>\n", title, title)
 		if name != "/" {

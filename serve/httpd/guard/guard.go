@@ -49,7 +49,7 @@ func New(accounts *account.Accounts, operator func(http.Handler) http.Handler, p
 func (g *Guard) Consumer(next Handler) http.Handler {
 	return unstall(StallTime, allowOrigins(g.sameOrigin(problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
-		account, err := g.login(r)
+		account, err := g.Account(r)
 		if err == nil {
 			err = next(w, r, account)
 		}
@@ -77,7 +77,9 @@ func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http
 	return problem.Handler(g.log, next)
 }
 
-func (g *Guard) login(r *http.Request) (*account.Account, error) {
+// Account returns whose request it is: the account whose credentials it carries or, where it has
+// none, the anonymous account. It fails with account.ErrCredentials if neither will do.
+func (g *Guard) Account(r *http.Request) (*account.Account, error) {
 	name, password, given := r.BasicAuth()
 	if !given {
 		if a := g.accounts.Anonymous(); a != nil {

@@ -19,18 +19,16 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/watch"
 )
@@ -43,8 +41,8 @@ const (
 // Handler serves watches.
 type Handler struct {
 	Watches *watch.Watches
-	Public  string         // the service's own URL, if it is behind a proxy
-	Zone    *time.Location // of times that people read
+	Public  string // the service's own URL, if it is behind a proxy
+	Site    *webpage.Site
 }
 
 // Register mounts the handlers.
@@ -157,7 +155,7 @@ func (h *Handler) atom(w http.ResponseWriter, r *http.Request, a *account.Accoun
 //go:embed button.html
 var buttonText string
 
-var buttonTemplate = template.Must(template.New("button").Parse(buttonText))
+var buttonTemplate = webpage.Parse(buttonText)
 
 // button shows the page of a link in a mail. It reads what the browser sends with its form, and does
 // not look at it.
@@ -165,10 +163,9 @@ func (h *Handler) button(w http.ResponseWriter, r *http.Request, verb string, do
 	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxForm)); err != nil {
 		return problem.New(http.StatusBadRequest, "bad_body", fmt.Sprint("the form is too long: ", err))
 	}
-	p := page.New(r, h.Zone)
-	return page.Show(w, r, http.StatusOK, buttonTemplate, struct {
-		page.Page
-		Text page.Button
+	return webpage.Show(w, r, http.StatusOK, buttonTemplate, struct {
+		webpage.Page
+		Verb string
 		Done bool
-	}{p, p.T.Buttons[verb], done})
+	}{h.Site.For(r), verb, done})
 }

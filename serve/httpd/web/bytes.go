@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/problem"
-	"sheaf/serve/httpd/page"
+	"sheaf/internal/webpage"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/records"
@@ -26,7 +26,7 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 	c := all[i]
 	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
 	if mode == replay.Plain {
-		id += fmt.Sprintf(" %d %d %s", i, len(all), page.Language(r))
+		id += fmt.Sprintf(" %d %d %s", i, len(all), webpage.Language(r))
 		for _, j := range []int{0, i - 1, i + 1, len(all) - 1} {
 			if j >= 0 && j < len(all) {
 				id += fmt.Sprintf(" %s %s", all[j].Digest, replay.Path(all[j].Time, mode, all[j].URL))

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"sheaf/internal/api"
+	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
@@ -21,7 +21,7 @@ import (
 //go:embed diff.html
 var diffText string
 
-var diffTemplate = page.Template(diffText)
+var diffTemplate = webpage.Parse(diffText)
 
 // diffPath returns the path of the comparison of two versions of a page.
 func diffPath(from, to time.Time, url string) string {
@@ -75,11 +75,10 @@ func (p *Pages) diff(w http.ResponseWriter, r *http.Request, a *account.Account)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Vary", "Accept, Accept-Language")
 	if reply.WantsJSON(r) {
 		return reply.JSON(w, http.StatusOK, c.document(url))
 	}
-	return page.Show(w, r, http.StatusOK, diffTemplate, diffPage{screen: p.screen(r, url), comparison: c, From: lineOf(all[i], url), To: lineOf(all[j], url)})
+	return webpage.Show(w, r, http.StatusOK, diffTemplate, diffPage{screen: p.screen(r, url), comparison: c, From: lineOf(all[i], url), To: lineOf(all[j], url)})
 }
 
 // comparison is the result of comparing two versions.
@@ -228,7 +227,7 @@ func (p diffPage) Cut() []string {
 	var notes []string
 	for _, v := range []versionLine{p.From, p.To} {
 		if v.Truncated != "" {
-			notes = append(notes, fmt.Sprintf("%s: %s (%s)", p.Clock(v.Time), p.T.Truncated, v.Truncated))
+			notes = append(notes, fmt.Sprintf("%s: %s (%s)", p.Clock(v.Time), p.T("The page is not whole: the robot stopped reading it"), v.Truncated))
 		}
 	}
 	return notes

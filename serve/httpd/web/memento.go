@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
-	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
@@ -25,8 +25,8 @@ var redirectText string
 var frameText string
 
 var (
-	redirectTemplate = page.Template(redirectText)
-	frameTemplate    = template.Must(template.New("").Parse(frameText))
+	redirectTemplate = webpage.Parse(redirectText)
+	frameTemplate    = template.Must(template.New("layout").Parse(frameText))
 )
 
 // memento serves version i of a page.
@@ -89,7 +89,7 @@ func (p pacedAnswer) Write(b []byte) (int, error) { return p.body.Write(b) }
 func (p *Pages) redirect(w http.ResponseWriter, r *http.Request, c *records.Capture, answer *records.Response, mode replay.Mode) error {
 	to := locationOf(c, answer)
 	if to == "" {
-		return page.Show(w, r, http.StatusOK, redirectTemplate, struct {
+		return webpage.Show(w, r, http.StatusOK, redirectTemplate, struct {
 			screen
 			To string
 		}{p.screen(r, c.URL), answer.Get("Location")})
@@ -195,7 +195,7 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 	h.Set("Content-Type", doc.ContentType(contentType))
 	var banner []byte
 	if mode == replay.Plain && (doc.Kind == replay.HTML || doc.Kind == replay.XHTML) {
-		h.Set("Vary", "Accept-Language")
+		h.Set("Vary", webpage.VaryLanguage)
 		if banner, err = p.banner(r, all, i, doc); err != nil {
 			return err
 		}
@@ -217,9 +217,12 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 	return nil
 }
 
+// framePolicy lets a page have a frame of the service's, and styles in itself.
+const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; frame-ancestors 'self'"
+
 // framed shows a page of frames, which has no place for a banner, in a frame below one.
 func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *records.Capture, status int, banner []byte) error {
-	return page.Show(w, r, status, frameTemplate, struct {
+	return webpage.Show(w, r, status, frameTemplate, struct {
 		screen
 		Banner template.HTML
 		Path   string

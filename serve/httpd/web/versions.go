@@ -10,7 +10,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
-	"sheaf/serve/httpd/page"
+	"sheaf/internal/webpage"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -21,7 +21,7 @@ const maxListed = 2000
 //go:embed versions.html
 var versionsText string
 
-var versionsTemplate = page.Template(versionsText)
+var versionsTemplate = webpage.Parse(versionsText)
 
 // versionsPage lists the versions of a page, newest first.
 type versionsPage struct {
@@ -76,7 +76,7 @@ func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, u
 	}
 	slices.Reverse(lines)
 	for _, line := range lines {
-		year := line.Time.In(p.Zone).Year()
+		year := p.Site.Local(line.Time).Year()
 		if n := len(list.Years); n == 0 || list.Years[n-1].Year != year {
 			list.Years = append(list.Years, versionYear{Year: year})
 		}
@@ -84,7 +84,7 @@ func (p *Pages) versions(w http.ResponseWriter, r *http.Request, all mementos, u
 		y.Versions = append(y.Versions, line)
 	}
 	p.link(w, r, all, -1, url)
-	return page.Show(w, r, http.StatusOK, versionsTemplate, list)
+	return webpage.Show(w, r, http.StatusOK, versionsTemplate, list)
 }
 
 func lineOf(c *records.Capture, url string) versionLine {

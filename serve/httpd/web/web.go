@@ -14,16 +14,15 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
 	"sheaf/serve"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
-	"sheaf/serve/httpd/page"
 	"sheaf/serve/httpd/reply"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/records"
@@ -34,9 +33,9 @@ import (
 type Pages struct {
 	Library *serve.Library
 	Sender  *send.Sender
-	Public  string         // the service's own URL, if it is behind a proxy
-	Zone    *time.Location // of times that people read
-	Player  string         // origin of ReplayWeb.page; empty: it is not offered
+	Public  string // the service's own URL, if it is behind a proxy
+	Site    *webpage.Site
+	Player  string // origin of ReplayWeb.page; empty: it is not offered
 	Log     *slog.Logger
 
 	comparing chan struct{} // bounds how many comparisons run at once
@@ -118,13 +117,13 @@ func (p *Pages) origin(r *http.Request) string { return reply.Origin(p.Public, r
 
 // screen is what the templates of this package need.
 type screen struct {
-	page.Page
+	webpage.Page
 	URL      string // of the stored page
 	Versions string // path of the list of its versions
 }
 
 func (p *Pages) screen(r *http.Request, url string) screen {
-	return screen{page.New(r, p.Zone), url, allVersions(url)}
+	return screen{p.Site.For(r), url, allVersions(url)}
 }
 
 // place is a link.
@@ -133,7 +132,7 @@ type place struct{ URL, Path string }
 //go:embed missing.html
 var missingText string
 
-var missingTemplate = page.Template(missingText)
+var missingTemplate = webpage.Parse(missingText)
 
 // missing says that nothing is kept of a page. To people it shows pages with a similar address.
 func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Account, url string) error {
@@ -148,7 +147,7 @@ func (p *Pages) missing(w http.ResponseWriter, r *http.Request, a *account.Accou
 	for _, u := range urls {
 		near = append(near, place{u, allVersions(u)})
 	}
-	return page.Show(w, r, http.StatusNotFound, missingTemplate, struct {
+	return webpage.Show(w, r, http.StatusNotFound, missingTemplate, struct {
 		screen
 		Near []place
 	}{p.screen(r, url), near})

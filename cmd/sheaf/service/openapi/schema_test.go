@@ -30,6 +30,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/feed"
 	"sheaf/serve/watch"
+	"sheaf/ui"
 )
 
 var update = flag.Bool("update", false, "write schemas.yaml anew from the Go types")
@@ -45,7 +46,7 @@ var bodies = []any{
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
-	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, service.Health{},
+	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, ui.Front{}, service.Health{},
 }
 
 // maker makes schemas of Go types as encoding/json writes them.
