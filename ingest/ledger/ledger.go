@@ -78,11 +78,9 @@ const selectBatches = `SELECT ` + columns + ` FROM ingest_batches`
 
 func scan(row interface{ Scan(...any) error }) (*Batch, error) {
 	var b Batch
-	var received, entered, decided int64
 	err := row.Scan(&b.ID, &b.Batch, &b.Robot, &b.Protocol, &b.SHA256, &b.Size, &b.Hosts, &b.State, &b.Attempt, &b.Failures, &b.LastError,
-		&b.Reason, &b.Detail, &b.Edition, &b.Version, &received, &entered, &b.Collected, &b.token,
-		&b.Decision, &b.DecidedBy, &decided, &b.Note, &b.Waived, &b.Inferred, &b.Express)
-	b.Received, b.Entered, b.DecidedAt = db.Time(received), db.Time(entered), db.Time(decided)
+		&b.Reason, &b.Detail, &b.Edition, &b.Version, db.At(&b.Received), db.At(&b.Entered), &b.Collected, &b.token,
+		&b.Decision, &b.DecidedBy, db.At(&b.DecidedAt), &b.Note, &b.Waived, &b.Inferred, &b.Express)
 	return &b, err
 }
 
@@ -206,9 +204,9 @@ func (l *Ledger) Buffers(ctx context.Context, now time.Time) ([]Buffer, error) {
 	sums := make(map[wire.State]Buffer)
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
 		var b Buffer
-		var oldest int64
-		err := rows.Scan(&b.State, &b.Batches, &b.Bytes, &oldest)
-		b.Oldest = max(now.Sub(db.Time(oldest)), 0).Round(time.Millisecond).Seconds()
+		var oldest time.Time
+		err := rows.Scan(&b.State, &b.Batches, &b.Bytes, db.At(&oldest))
+		b.Oldest = max(now.Sub(oldest), 0).Round(time.Millisecond).Seconds()
 		sums[b.State] = b
 		return err
 	}, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)

@@ -54,8 +54,8 @@ func (l *Ledger) Claim(ctx context.Context, c Claim) (b *Batch, err error) {
 
 // Extend sets the end of the lease on a batch that its holder is splitting. The zero time ends it.
 func (l *Ledger) Extend(ctx context.Context, b *Batch, until time.Time) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = ?
-		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token))
+	return l.change(ctx, `UPDATE ingest_batches SET lease_until = ?
+		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), b.ID, b.token)
 }
 
 // FreeDead ends the leases of holders that have died, as far as p can tell, and returns how many
@@ -78,11 +78,7 @@ func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, 
 		if !gone {
 			continue
 		}
-		res, err := l.db.ExecContext(ctx, `UPDATE ingest_batches SET lease_until = 0 WHERE state = 'pre-split' AND holder = ?`, holder)
-		if err != nil {
-			return freed, err
-		}
-		n, err := res.RowsAffected()
+		n, err := db.Exec(ctx, l.db, `UPDATE ingest_batches SET lease_until = 0 WHERE state = 'pre-split' AND holder = ?`, holder)
 		if err != nil {
 			return freed, err
 		}
@@ -94,45 +90,45 @@ func (l *Ledger) FreeDead(ctx context.Context, p *lease.Presence) (freed int64, 
 // Split moves a batch whose hosts are staged to post-split. The detail says which hosts are left
 // out.
 func (l *Ledger) Split(ctx context.Context, b *Batch, detail string, now time.Time) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
+	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'post-split', entered_at = ?, failures = 0, not_before = 0, last_error = '', detail = ?
-		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), detail, b.ID, b.token))
+		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), detail, b.ID, b.token)
 }
 
 // Postpone ends the lease after a failure that may pass by itself. The batch may be claimed again
 // from the given time on.
 func (l *Ledger) Postpone(ctx context.Context, b *Batch, until time.Time, cause error) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
+	return l.change(ctx, `UPDATE ingest_batches
 		SET failures = failures + 1, not_before = ?, last_error = ?, lease_until = 0
-		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), cause.Error(), b.ID, b.token))
+		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(until), cause.Error(), b.ID, b.token)
 }
 
 // Quarantine moves a batch that is being split to quarantined.
 func (l *Ledger) Quarantine(ctx context.Context, b *Batch, reason wire.Reason, detail string, now time.Time) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
+	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'quarantined', entered_at = ?, reason = ?, detail = ?
-		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), reason, detail, b.ID, b.token))
+		WHERE id = ? AND token = ? AND state = 'pre-split'`, db.Millis(now), reason, detail, b.ID, b.token)
 }
 
 // ReceiveAgain moves a quarantined batch back to received, with b's decision and b.Inferred.
 func (l *Ledger) ReceiveAgain(ctx context.Context, b *Batch, now time.Time) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
+	return l.change(ctx, `UPDATE ingest_batches
 		SET state = 'received', entered_at = ?, reason = '', detail = '', failures = 0, not_before = 0, last_error = '',
 			inferred = ?, decision = ?, decided_by = ?, decided_at = ?, note = ?, waived = ?
 		WHERE id = ? AND token = ? AND state = 'quarantined' AND decision <> 'discarded'`,
-		db.Millis(now), b.Inferred, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token))
+		db.Millis(now), b.Inferred, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.Waived, b.ID, b.token)
 }
 
 // Discard records b's decision, which is Discarded, about a quarantined batch.
 func (l *Ledger) Discard(ctx context.Context, b *Batch) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches
+	return l.change(ctx, `UPDATE ingest_batches
 		SET decision = ?, decided_by = ?, decided_at = ?, note = ?
-		WHERE id = ? AND token = ? AND state = 'quarantined'`, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.ID, b.token))
+		WHERE id = ? AND token = ? AND state = 'quarantined'`, b.Decision, b.DecidedBy, db.Millis(b.DecidedAt), b.Note, b.ID, b.token)
 }
 
 // Erased records that a discarded batch's file is deleted.
 func (l *Ledger) Erased(ctx context.Context, b *Batch) error {
-	return changed(l.db.ExecContext(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND decision = 'discarded'`, b.ID))
+	return l.change(ctx, `UPDATE ingest_batches SET collected = 1 WHERE id = ? AND decision = 'discarded'`, b.ID)
 }
 
 // Published moves batches that the catalog has to published, all or none.
@@ -160,7 +156,11 @@ func (l *Ledger) Collected(ctx context.Context, b *Batch) error {
 	})
 }
 
-// changed turns an update that found no row into ErrLost.
+// change runs an update of one row. If it finds none, the error is ErrLost.
+func (l *Ledger) change(ctx context.Context, query string, args ...any) error {
+	return changed(l.db.ExecContext(ctx, query, args...))
+}
+
 func changed(res sql.Result, err error) error {
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // RowsAtOnce is how many rows callers put into one statement. Each statement to a PostgreSQL
@@ -37,6 +38,32 @@ func ReadOnly(ctx context.Context, d *sql.DB, f func(*sql.Tx) error) error {
 	return Transact(ctx, d, &sql.TxOptions{ReadOnly: true}, f)
 }
 
+// Exec runs a statement and returns the number of rows that it changed.
+func Exec(ctx context.Context, on interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, query string, args ...any) (int64, error) {
+	res, err := on.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// At scans a time into t, as Time returns it.
+func At(t *time.Time) sql.Scanner { return (*at)(t) }
+
+type at time.Time
+
+// Scan implements sql.Scanner.
+func (a *at) Scan(value any) error {
+	millis, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no time in milliseconds", value)
+	}
+	*a = at(Time(millis))
+	return nil
+}
+
 // Each calls f for each row of a query. f scans the row; an error of f ends the query.
 func Each(ctx context.Context, q Queryer, f func(*sql.Rows) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
@@ -52,9 +79,10 @@ func Each(ctx context.Context, q Queryer, f func(*sql.Rows) error, query string,
 	return rows.Err()
 }
 
-// List returns the rows of a query, each read by scan.
-func List[T any](ctx context.Context, q Queryer, scan func(*sql.Rows, *T) error, query string, args ...any) (list []T, err error) {
-	err = Each(ctx, q, func(rows *sql.Rows) error {
+// List returns the rows of a query, each read by scan. Without rows the list is empty, not nil.
+func List[T any](ctx context.Context, q Queryer, scan func(*sql.Rows, *T) error, query string, args ...any) ([]T, error) {
+	list := []T{}
+	err := Each(ctx, q, func(rows *sql.Rows) error {
 		var v T
 		if err := scan(rows, &v); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sheaf/internal/db"
 	"time"
 )
 
@@ -141,19 +142,9 @@ func (w *waiter) wait(ctx context.Context) error {
 
 // ahead returns the rows before this one's, or errPassedOver if this one's is gone.
 func (w *waiter) ahead(ctx context.Context) (ahead []row, err error) {
-	rows, err := w.db.QueryContext(ctx, `SELECT token, beat, holder FROM lease_queue WHERE name = ? AND token <= ? ORDER BY token`, w.name, w.token)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var r row
-		if err := rows.Scan(&r.token, &r.beat, &r.holder); err != nil {
-			return nil, err
-		}
-		ahead = append(ahead, r)
-	}
-	switch err := rows.Err(); {
+	ahead, err = db.List(ctx, w.db, func(rows *sql.Rows, r *row) error { return rows.Scan(&r.token, &r.beat, &r.holder) },
+		`SELECT token, beat, holder FROM lease_queue WHERE name = ? AND token <= ? ORDER BY token`, w.name, w.token)
+	switch {
 	case err != nil:
 		return nil, err
 	case len(ahead) == 0 || ahead[len(ahead)-1].token != w.token:
@@ -180,11 +171,8 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 		return nil
 	}
 	// Only with that beat: if its process has counted since, the row stays.
-	res, err := w.db.ExecContext(ctx, `DELETE FROM lease_queue WHERE name = ? AND token = ? AND beat = ?`, w.name, r.token, r.beat)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
+	n, err := db.Exec(ctx, w.db, `DELETE FROM lease_queue WHERE name = ? AND token = ? AND beat = ?`, w.name, r.token, r.beat)
+	if err != nil || n == 0 {
 		return err
 	}
 	w.opt.Log.Warn("lease: removed a holder or waiter that does not answer", "name", w.name, "token", r.token, "holder", r.holder)
@@ -194,13 +182,11 @@ func (w *waiter) judge(ctx context.Context, r row) error {
 // count counts up the beat, to show the others that this process is alive.
 func (w *waiter) count(ctx context.Context) error {
 	at := time.Now()
-	res, err := w.db.ExecContext(ctx, `UPDATE lease_queue SET beat = beat + 1 WHERE name = ? AND token = ?`, w.name, w.token)
+	n, err := db.Exec(ctx, w.db, `UPDATE lease_queue SET beat = beat + 1 WHERE name = ? AND token = ?`, w.name, w.token)
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil {
-		return err
-	} else if n == 0 {
+	if n == 0 {
 		return errPassedOver
 	}
 	w.beat = at

@@ -70,10 +70,7 @@ func (v *Verdicts) update(ctx context.Context, host string) error {
 			return err
 		}
 		visits, err := db.List(ctx, tx, func(rows *sql.Rows, v *Visit) error {
-			var at int64
-			err := rows.Scan(&v.URL, &v.Robot, &at, &v.Digest)
-			v.At = db.Time(at)
-			return err
+			return rows.Scan(&v.URL, &v.Robot, db.At(&v.At), &v.Digest)
 		}, `SELECT url, robot, at, digest FROM copies WHERE host = ?`, host)
 		if err != nil {
 			return err
@@ -98,16 +95,8 @@ func (v *Verdicts) update(ctx context.Context, host string) error {
 
 // List returns the verdicts of the last Update, by host and robot.
 func (v *Verdicts) List(ctx context.Context) ([]Copies, error) {
-	list := []Copies{}
-	err := db.Each(ctx, v.db, func(rows *sql.Rows) error {
-		var c Copies
-		var judged int64
-		if err := rows.Scan(&c.Host, &c.Robot, &judged, &c.Compared, &c.Differing, &c.Odd, &c.Example); err != nil {
-			return err
-		}
-		c.Judged = db.Time(judged)
-		list = append(list, c)
-		return nil
+	list, err := db.List(ctx, v.db, func(rows *sql.Rows, c *Copies) error {
+		return rows.Scan(&c.Host, &c.Robot, db.At(&c.Judged), &c.Compared, &c.Differing, &c.Odd, &c.Example)
 	}, `SELECT host, robot, judged, compared, differing, odd, example FROM copy_verdicts ORDER BY host, robot`)
 	if err != nil {
 		return nil, fmt.Errorf("copies: %w", err)

@@ -97,20 +97,14 @@ func (list Samples) cost(robot string, zone *time.Location) HostCost {
 
 // Rates returns the rates of all robots, by robot and hour of the week in Zone.
 func (b *Book) Rates(ctx context.Context) ([]HourRate, error) {
-	rates := []HourRate{}
-	err := db.Each(ctx, b.db, func(rows *sql.Rows) error {
-		var r HourRate
+	return db.List(ctx, b.db, func(rows *sql.Rows, r *HourRate) error {
 		var hour int
 		var bytes, ms int64
-		if err := rows.Scan(&r.Robot, &hour, &r.Requests, &bytes, &ms); err != nil {
-			return err
-		}
+		err := rows.Scan(&r.Robot, &hour, &r.Requests, &bytes, &ms)
 		r.Weekday, r.Hour = time.Weekday((hour/24 + 1) % 7).String()[:3], hour%24
 		r.KBs = perSecond(bytes, ms)
-		rates = append(rates, r)
-		return nil
+		return err
 	}, `SELECT robot, hour, requests, bytes, ms FROM rates ORDER BY robot, hour`)
-	return rates, err
 }
 
 // Zone returns the zone in which nights and hours of the week begin.

@@ -173,10 +173,9 @@ func hostRows(ctx context.Context, tx *sql.Tx, state State, after string, limit 
 		return n
 	}
 	return db.List(ctx, tx, func(rows *sql.Rows, h *Host) error {
-		var created int64
 		var addresses string
-		err := rows.Scan(&h.Name, &h.State, &h.Source, &created, &addresses, &h.Group, &h.Copies, &h.Parts)
-		h.Created, h.Addresses = db.Time(created), strings.Fields(addresses)
+		err := rows.Scan(&h.Name, &h.State, &h.Source, db.At(&h.Created), &addresses, &h.Group, &h.Copies, &h.Parts)
+		h.Addresses = strings.Fields(addresses)
 		h.Copies, h.Parts = several(h.Copies), several(h.Parts)
 		return err
 	}, query+` ORDER BY name LIMIT ?`, append(args, limit)...)

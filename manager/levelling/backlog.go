@@ -29,16 +29,8 @@ type Backlog struct {
 
 // Backlogs returns the backlogs of the robots that take part, by name.
 func (l *Leveller) Backlogs(ctx context.Context) ([]Backlog, error) {
-	list := []Backlog{}
-	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
-		var b Backlog
-		var at int64
-		if err := rows.Scan(&b.Robot, &at, &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done); err != nil {
-			return err
-		}
-		b.At = db.Time(at)
-		list = append(list, b)
-		return nil
+	list, err := db.List(ctx, l.db, func(rows *sql.Rows, b *Backlog) error {
+		return rows.Scan(&b.Robot, db.At(&b.At), &b.Phase, &b.Cycle, &b.Left, &b.Rate, &b.Pages, &b.Bytes, &b.Spool, &b.Begun, &b.Done)
 	}, `
 		SELECT b.robot, b.at, b.phase, b.cycle, b.left_urls, b.rate, b.pages, b.bytes, b.spool,
 			(SELECT COUNT(*) FROM progress d WHERE d.robot = b.robot AND d.state = 'begun'),

@@ -258,9 +258,7 @@ func (l *Leveller) PlanDue(ctx context.Context, now time.Time) (bool, error) {
 	if now.Before(at) || now.Sub(at) > lateBy {
 		return false, nil
 	}
-	var made int64
-	if err := l.db.QueryRowContext(ctx, `SELECT made FROM plans`).Scan(&made); err != nil {
-		return false, err
-	}
-	return db.Time(made).Before(at), nil
+	var made time.Time
+	err := l.db.QueryRowContext(ctx, `SELECT made FROM plans`).Scan(db.At(&made))
+	return made.Before(at), err
 }

@@ -98,12 +98,10 @@ func (l *Leveller) addFlows(ctx context.Context, s *Status) error {
 }
 
 func (l *Leveller) lastPlan(ctx context.Context) (p Plan, err error) {
-	var made int64
 	var why string
-	err = l.db.QueryRowContext(ctx, `SELECT made, makespan, bound, moved, explain FROM plans`).Scan(&made, &p.Makespan, &p.Bound, &p.Moved, &why)
+	err = l.db.QueryRowContext(ctx, `SELECT made, makespan, bound, moved, explain FROM plans`).Scan(db.At(&p.Made), &p.Makespan, &p.Bound, &p.Moved, &why)
 	if why != "" {
 		p.Why = strings.Split(why, "\n")
 	}
-	p.Made = db.Time(made)
 	return p, err
 }

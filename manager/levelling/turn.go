@@ -39,14 +39,11 @@ func (l *Leveller) asPlanner(ctx context.Context, f func(ctx context.Context, to
 // and writing. Otherwise this planner could read the assignment before such a planner changes it.
 func (l *Leveller) noteToken(ctx context.Context, token int64) error {
 	return db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
-		if err != nil {
-			return err
+		n, err := db.Exec(ctx, tx, `UPDATE plans SET token = ? WHERE token < ?`, token, token)
+		if err == nil && n == 0 {
+			return ErrFenced
 		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrFenced)
-		}
-		return nil
+		return err
 	})
 }
 

@@ -81,11 +81,11 @@ type published struct {
 // releases returns all releases, the newest first.
 func releases(ctx context.Context, q db.Queryer) ([]published, error) {
 	all, err := db.List(ctx, q, func(rows *sql.Rows, p *published) (err error) {
-		var when, since, soak int64
-		if err := rows.Scan(&p.text, &p.signature, &when, &p.percent, &since, &soak, &p.stopped); err != nil {
+		var soak int64
+		if err := rows.Scan(&p.text, &p.signature, db.At(&p.published), &p.percent, db.At(&p.since), &soak, &p.stopped); err != nil {
 			return err
 		}
-		p.published, p.since, p.soak = db.Time(when), db.Time(since), time.Duration(soak)*time.Millisecond
+		p.soak = time.Duration(soak) * time.Millisecond
 		p.Release, err = release.Parse(p.text) // was verified when it was published
 		return err
 	}, `SELECT text, signature, published, percent, since, soak, stopped FROM releases ORDER BY counter DESC`)
@@ -218,13 +218,13 @@ func (s *Releases) Rollout(ctx context.Context, counter int64, percent int, stop
 	if percent < 1 || percent > 100 {
 		return Bad{fmt.Errorf("percent is %d; send 1 to 100", percent)}
 	}
-	res, err := s.db.ExecContext(ctx, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
+	n, err := db.Exec(ctx, s.db, `UPDATE releases SET percent = ?, since = ?, stopped = ? WHERE counter = ?`,
 		percent, db.Millis(time.Now()), stopped, counter)
 	if err != nil {
 		return fmt.Errorf("release %d: %w", counter, err)
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, ErrUnknown)
+	if n == 0 {
+		return ErrUnknown
 	}
 	return nil
 }

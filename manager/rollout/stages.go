@@ -201,10 +201,7 @@ func (s *Releases) moveOn(ctx context.Context, tx *sql.Tx, p *published, robots 
 // program.
 func reporters(ctx context.Context, q db.Queryer, p published) ([]reporter, error) {
 	robots, err := db.List(ctx, q, func(rows *sql.Rows, r *reporter) error {
-		var reported int64
-		err := rows.Scan(&r.name, &r.counter, &r.seen, &r.platform, &reported, &r.failed)
-		r.reported = db.Time(reported)
-		return err
+		return rows.Scan(&r.name, &r.counter, &r.seen, &r.platform, db.At(&r.reported), &r.failed)
 	}, `
 		SELECT r.name, rr.counter, rr.seen, rr.platform, rr.reported,
 			EXISTS (SELECT 1 FROM release_failures f WHERE f.robot = r.name AND f.counter = ? AND f.at >= ?)

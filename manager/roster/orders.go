@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,23 +31,18 @@ func (r *Roster) Restart(ctx context.Context, robot string) (generation int64, e
 // list is told so until it has a newer list, so a lost answer is repeated. A robot that does not
 // (has < 0) is told once for each order.
 func (r *Roster) RestartDue(ctx context.Context, robot string, has int64) (bool, error) {
-	res, err := r.db.ExecContext(ctx, `
+	n, err := db.Exec(ctx, r.db, `
 		UPDATE robots SET restart_answered = restart_generation
 		WHERE name = ? AND restart_generation > CASE WHEN ? >= 0 THEN ? ELSE restart_answered END`, robot, has, has)
 	if err != nil {
 		return false, fmt.Errorf("robot %s: restart: %w", robot, err)
 	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return n > 0, nil
 }
 
 // Pause orders the robot to begin no further page, or to begin pages again.
 func (r *Roster) Pause(ctx context.Context, robot string, paused bool) error {
-	value := 0
-	if paused {
-		value = 1
-	}
-	return r.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, value)
+	return r.set(ctx, robot, `UPDATE robots SET paused = ? WHERE name = ? AND secret_hash IS NOT NULL`, paused)
 }
 
 // Upgrade orders the robot to look for its release, with every heartbeat until it has looked. The
@@ -67,12 +61,12 @@ func (r *Roster) Looked(ctx context.Context, robot string) error {
 
 // set runs an update of one robot, with the parameters value and name.
 func (r *Roster) set(ctx context.Context, robot, query string, value any) error {
-	res, err := r.db.ExecContext(ctx, query, value, robot)
+	n, err := db.Exec(ctx, r.db, query, value, robot)
+	if err == nil && n == 0 {
+		err = ErrUnknownRobot
+	}
 	if err != nil {
 		return fmt.Errorf("robot %s: %w", robot, err)
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot))
 	}
 	return nil
 }

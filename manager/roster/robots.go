@@ -47,7 +47,7 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 	token = newSecret()
 	now := time.Now()
 	expires = now.Add(r.opt.TokenLife).UTC().Truncate(time.Millisecond)
-	res, err := r.db.ExecContext(ctx, `
+	n, err := db.Exec(ctx, r.db, `
 		INSERT INTO robots (name, created, token_hash, token_expires) VALUES (?, ?, ?, ?)
 		ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, token_expires = excluded.token_expires
 		WHERE robots.secret_hash IS NULL`,
@@ -55,8 +55,8 @@ func (r *Roster) Admit(ctx context.Context, name string) (token string, expires 
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("admit robot %s: %w", name, err)
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return "", time.Time{}, errors.Join(err, ErrRobotExists)
+	if n == 0 {
+		return "", time.Time{}, ErrRobotExists
 	}
 	return token, expires, nil
 }
@@ -91,8 +91,9 @@ func (r *Roster) Join(ctx context.Context, req wire.JoinRequest) (wire.JoinRespo
 // notes that the robot was heard of; a robot that had lapsed takes part again.
 func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	var want []byte
-	var seen, lapsed int64
-	err := r.db.QueryRowContext(ctx, `SELECT secret_hash, seen, lapsed FROM robots WHERE name = ?`, robot).Scan(&want, &seen, &lapsed)
+	var seen time.Time
+	var lapsed int64
+	err := r.db.QueryRowContext(ctx, `SELECT secret_hash, seen, lapsed FROM robots WHERE name = ?`, robot).Scan(&want, db.At(&seen), &lapsed)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return ErrUnauthorized
@@ -101,7 +102,7 @@ func (r *Roster) Authenticate(ctx context.Context, robot, secret string) error {
 	case subtle.ConstantTimeCompare(hash(secret), want) != 1: // want is nil if it never joined, or was revoked
 		return ErrUnauthorized
 	}
-	if now := time.Now(); now.Sub(db.Time(seen)) >= seenEvery {
+	if now := time.Now(); now.Sub(seen) >= seenEvery {
 		if _, err := r.db.ExecContext(ctx, `UPDATE robots SET seen = ? WHERE name = ?`, db.Millis(now), robot); err != nil {
 			return fmt.Errorf("authenticate robot %s: %w", robot, err)
 		}
@@ -190,17 +191,13 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
-	robots := []Robot{}
-	err = db.Each(ctx, r.db, func(rows *sql.Rows) error {
-		var robot Robot
-		if err := robot.scan(rows); err != nil {
-			return err
+	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
+		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
+			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts)
+		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
+			r.Behind = due
 		}
-		if robot.Release < due && !robot.Joined.IsZero() && robot.Revoked.IsZero() {
-			robot.Behind = due
-		}
-		robots = append(robots, robot)
-		return nil
+		return err
 	}, `
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
 			restart_generation > restart_answered, lapsed, paused, look, shares,
@@ -211,15 +208,6 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
 	return robots, nil
-}
-
-func (r *Robot) scan(rows *sql.Rows) error {
-	var created, expires, joined, seen, revoked, lapsed, look int64
-	err := rows.Scan(&r.Name, &created, &expires, &joined, &seen, &revoked, &r.Version, &r.Subscribed, &r.Generation,
-		&r.Restart, &lapsed, &r.Paused, &look, &r.Shares, &r.Release, &r.Hosts)
-	r.Created, r.TokenExpires, r.Joined, r.Seen = db.Time(created), db.Time(expires), db.Time(joined), db.Time(seen)
-	r.Revoked, r.Lapsed, r.Look = db.Time(revoked), db.Time(lapsed), db.Time(look)
-	return err
 }
 
 // dueRelease returns the counter of the newest release that every robot should run by now, or 0.

@@ -124,12 +124,10 @@ func (j *Jobs) Create(ctx context.Context, account, form, parameters string, lis
 const columns = `id, account, form, query, list, state, created, worker, finished, scanned, records, bytes, problem`
 
 func scan(row interface{ Scan(...any) error }) (*Job, error) {
-	var (
-		job                     Job
-		list, created, finished int64
-	)
-	err := row.Scan(&job.ID, &job.Account, &job.Form, &job.Query, &list, &job.State, &created, &job.worker, &finished, &job.Scanned, &job.Records, &job.Bytes, &job.Problem)
-	job.list, job.Created, job.Finished = list != 0, db.Time(created), db.Time(finished)
+	var job Job
+	var list int64
+	err := row.Scan(&job.ID, &job.Account, &job.Form, &job.Query, &list, &job.State, db.At(&job.Created), &job.worker, db.At(&job.Finished), &job.Scanned, &job.Records, &job.Bytes, &job.Problem)
+	job.list = list != 0
 	return &job, err
 }
 

@@ -124,11 +124,7 @@ func deathsOf(worker string) int {
 
 // set updates a job's row, and reports whether there was one.
 func (j *Jobs) set(ctx context.Context, change string, args ...any) (bool, error) {
-	result, err := j.db.ExecContext(ctx, `UPDATE jobs SET `+change, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := db.Exec(ctx, j.db, `UPDATE jobs SET `+change, args...)
 	return n > 0, err
 }
 

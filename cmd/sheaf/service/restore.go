@@ -92,10 +92,7 @@ func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
 		return err
 	}
-	res, err := tx.ExecContext(ctx, `DELETE FROM ingest_batches WHERE state IN ('received', 'pre-split', 'post-split')`)
-	if err != nil {
-		return err
-	}
-	r.Dropped, err = res.RowsAffected()
+	dropped, err := db.Exec(ctx, tx, `DELETE FROM ingest_batches WHERE state IN ('received', 'pre-split', 'post-split')`)
+	r.Dropped = dropped
 	return err
 }
