@@ -14,6 +14,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"sheaf/internal/ctxio"
 	"sheaf/internal/durable"
 )
 
@@ -104,7 +105,7 @@ func (s *FS) write(ctx context.Context, name string, r io.Reader, size int64) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	n, err := io.Copy(f, io.LimitReader(contextReader{ctx, r}, size+1))
+	n, err := io.Copy(f, io.LimitReader(ctxio.Reader(ctx, r), size+1))
 	if err != nil {
 		return err
 	}

@@ -7,19 +7,6 @@ import (
 	"os"
 )
 
-// contextReader is a reader that fails once its context has ended.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r contextReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}
-
 // fileRange reads the next left bytes of a file. It fails if the file ends before them.
 type fileRange struct {
 	ctx  context.Context

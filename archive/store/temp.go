@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"sheaf/internal/durable"
+	"sheaf/internal/flock"
 )
 
 // tempSpace is the directory for the temporary files of one process. The process holds a lock
@@ -30,7 +31,7 @@ func openTemp(root *os.Root, disk durable.System) (*tempSpace, error) {
 		return nil, err
 	}
 	defer all.Close()
-	if err := flock(all, syscall.LOCK_EX); err != nil {
+	if err := flock.Lock(all); err != nil {
 		return nil, err
 	}
 	if err := sweep(root, disk, all); err != nil {
@@ -48,7 +49,7 @@ func lockTemp(root *os.Root, name string) (*tempSpace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := flock(lock, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock.TryLock(lock); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return &tempSpace{name: name, lock: lock}, nil
@@ -77,13 +78,4 @@ func sweep(root *os.Root, disk durable.System, all *os.File) error {
 // close removes the directory with its files, then releases the lock.
 func (t *tempSpace) close(disk durable.System) error {
 	return errors.Join(disk.RemoveAll(t.name), t.lock.Close())
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := syscall.Flock(int(f.Fd()), how)
-		if err != syscall.EINTR {
-			return err
-		}
-	}
 }

@@ -21,7 +21,8 @@ import (
 	"sheaf/ingest/quarantine"
 	"sheaf/ingest/stage"
 	"sheaf/ingest/verify"
-	"sheaf/internal/lease"
+	"sheaf/internal/ctxio"
+	"sheaf/internal/flock"
 	"sheaf/internal/wire"
 )
 
@@ -53,12 +54,12 @@ type Options struct {
 // Acceptor takes batches over. Its methods may be called concurrently, also by several processes.
 type Acceptor struct {
 	opt       Options
-	accepting *lease.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
+	accepting *flock.Mutex // held while a batch is placed and entered: of two uploads of one batch the second sees the first
 }
 
 // New returns an Acceptor.
 func New(opt Options) *Acceptor {
-	return &Acceptor{opt: opt, accepting: lease.NewMutex(opt.Accepting)}
+	return &Acceptor{opt: opt, accepting: flock.NewMutex(opt.Accepting)}
 }
 
 // Incomplete says that a manifest came before the batch was whole.
@@ -257,19 +258,6 @@ func digest(ctx context.Context, path string) (size int64, sum string, err error
 	}
 	defer f.Close()
 	h := sha256.New()
-	size, err = io.Copy(h, &untilDone{ctx, f})
+	size, err = io.Copy(h, ctxio.Reader(ctx, f))
 	return size, hex.EncodeToString(h.Sum(nil)), err
-}
-
-// untilDone reads until its context ends: files may be large.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *untilDone) Read(b []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(b)
 }

@@ -3,9 +3,7 @@ package foreign
 import (
 	"archive/tar"
 	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -88,17 +86,4 @@ func sparse(h *tar.Header) bool {
 		}
 	}
 	return false
-}
-
-// untilDone reads until its context ends.
-type untilDone struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *untilDone) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return u.r.Read(p)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/internal/ctxio"
 	"sheaf/internal/testkit"
 	"sheaf/internal/wire"
 	"sheaf/test/batchtest"
@@ -112,7 +113,7 @@ func TestConversionStops(t *testing.T) {
 		t.Parallel()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stopped := &untilDone{ctx, readerFunc(func(p []byte) (int, error) { stop(); return len(p), nil })}
+		stopped := ctxio.Reader(ctx, readerFunc(func(p []byte) (int, error) { stop(); return len(p), nil }))
 		b := block{dir: t.TempDir()}
 		defer b.reset()
 		s := &stream{}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sheaf/archive"
+	"sheaf/internal/ctxio"
 	"sheaf/internal/wire"
 )
 
@@ -97,7 +98,7 @@ func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Read
 			return wrong(at, h.Name, wire.ReasonBombRatio, "%v", err)
 		}
 	}
-	if err := c.block.fill(&untilDone{c.ctx, body}); err != nil {
+	if err := c.block.fill(ctxio.Reader(c.ctx, body)); err != nil {
 		return in.reading(err, h.Name)
 	}
 	media, err := mediaOf(rest, &c.block)

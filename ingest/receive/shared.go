@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/internal/durable"
-	"sheaf/internal/lease"
+	"sheaf/internal/flock"
 )
 
 // ownDir gives the first of the directories receive, receive-1, … that no other
@@ -28,7 +28,7 @@ func ownDir(buffers string) (dir string, lock *os.File, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		err = lease.Flock(lock, unix.LOCK_EX|unix.LOCK_NB)
+		err = flock.TryLock(lock)
 		if err == nil {
 			return dir, lock, nil
 		}

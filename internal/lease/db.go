@@ -6,8 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sheaf/internal/db"
 	"time"
+
+	"sheaf/internal/db"
 )
 
 // DB grants leases through the control database. Each name has a queue of rows, numbered by tokens
@@ -95,22 +96,19 @@ type sighting struct {
 // sequence: so rows become visible in the order of their tokens.
 func (w *waiter) enter(ctx context.Context) error {
 	w.beat = time.Now()
-	tx, err := w.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	var token int64
-	err = tx.QueryRowContext(ctx, `INSERT INTO leases (name, token) VALUES (?, 1)
-		ON CONFLICT (name) DO UPDATE SET token = leases.token + 1 RETURNING token`, w.name).Scan(&token)
-	if err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO lease_queue (name, token, holder) VALUES (?, ?, ?)`, w.name, token, w.opt.Holder); err != nil {
-		return err
-	}
-	w.token = token // set before the commit, whose outcome may stay unknown
-	return tx.Commit()
+	return db.Transact(ctx, w.db, nil, func(tx *sql.Tx) error {
+		var token int64
+		err := tx.QueryRowContext(ctx, `INSERT INTO leases (name, token) VALUES (?, 1)
+			ON CONFLICT (name) DO UPDATE SET token = leases.token + 1 RETURNING token`, w.name).Scan(&token)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO lease_queue (name, token, holder) VALUES (?, ?, ?)`, w.name, token, w.opt.Holder); err != nil {
+			return err
+		}
+		w.token = token // set before the commit, whose outcome may stay unknown
+		return nil
+	})
 }
 
 // wait returns when the row is the first in the queue.

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/flock"
 )
 
 // Presence shows other processes on this machine that this process is alive: it is a file in a
@@ -53,7 +55,7 @@ func Appear(dir string) (_ *Presence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Flock(p.file, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.TryLock(p.file); err != nil {
 		return nil, errors.Join(err, p.file.Close())
 	}
 	return p, nil
@@ -82,7 +84,7 @@ func (p *Presence) Gone(name string) (bool, error) {
 		return false, err
 	}
 	defer f.Close() // releases the lock
-	err = Flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	err = flock.TryLock(f)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	}
@@ -99,7 +101,7 @@ func (p *Presence) clear(name string) error {
 		return err
 	}
 	defer f.Close()
-	switch err := Flock(f, unix.LOCK_EX|unix.LOCK_NB); {
+	switch err := flock.TryLock(f); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return nil
 	case err != nil:
@@ -114,7 +116,7 @@ func (p *Presence) lock() (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Flock(d, unix.LOCK_EX); err != nil {
+	if err := flock.Lock(d); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d.Close, nil
@@ -136,15 +138,4 @@ func placeOf(dir string) (string, error) {
 	fresh := rand.Text()
 	_, err = f.WriteString(fresh)
 	return fresh, err
-}
-
-// Flock calls flock(2), again if a signal interrupts it. The lock also excludes other opened files
-// of the same process.
-func Flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if err != unix.EINTR {
-			return err
-		}
-	}
 }

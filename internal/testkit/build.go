@@ -8,8 +8,9 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
+
+	"sheaf/internal/flock"
 )
 
 // builds has a func() (string, error) for each program that this test process has asked for, by
@@ -76,7 +77,7 @@ func lock(name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := flock.Lock(f); err != nil {
 		f.Close()
 		return nil, err
 	}

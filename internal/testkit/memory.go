@@ -4,10 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"sheaf/internal/flock"
 )
 
 // memory is a folder that Linux systems keep in memory.
@@ -94,7 +95,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock.TryLock(f); err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -131,24 +131,18 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 	if f.Limit > 0 {
 		limit = f.Limit
 	}
-	rows, err := l.db.QueryContext(ctx, `
+	list, err := db.List(ctx, l.db, func(rows *sql.Rows, t *Transfer) error {
+		var took int64
+		err := rows.Scan(&t.ID, db.At(&t.At), &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &t.Acknowledged)
+		t.Took = time.Duration(took) * time.Microsecond
+		return err
+	}, `
 		SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged
 		FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("transfers: list: %w", err)
 	}
-	defer rows.Close()
-	var list []Transfer
-	for rows.Next() {
-		var t Transfer
-		var at, took, acknowledged int64
-		if err := rows.Scan(&t.ID, &at, &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &acknowledged); err != nil {
-			return nil, fmt.Errorf("transfers: list: %w", err)
-		}
-		t.At, t.Took, t.Acknowledged = db.Time(at), time.Duration(took)*time.Microsecond, acknowledged != 0
-		list = append(list, t)
-	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // Total sums up the transfers of one robot or account in one way. Broken ones are
@@ -173,7 +167,12 @@ func (t Total) Rate() float64 {
 // Totals sums up what f picks, uploads first, the most bytes first.
 func (l *Log) Totals(ctx context.Context, f Filter) ([]Total, error) {
 	where, args := f.where()
-	rows, err := l.db.QueryContext(ctx, `
+	totals, err := db.List(ctx, l.db, func(rows *sql.Rows, t *Total) error {
+		var took int64
+		err := rows.Scan(&t.Who, &t.Direction, &t.Protocol, &t.Count, &t.Bytes, &took)
+		t.Took = time.Duration(took) * time.Microsecond
+		return err
+	}, `
 		SELECT who, direction, protocol, COUNT(*), SUM(bytes), SUM(took_us)
 		FROM transfers WHERE `+where+`
 		GROUP BY who, direction, protocol
@@ -181,18 +180,7 @@ func (l *Log) Totals(ctx context.Context, f Filter) ([]Total, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transfers: totals: %w", err)
 	}
-	defer rows.Close()
-	var totals []Total
-	for rows.Next() {
-		var t Total
-		var took int64
-		if err := rows.Scan(&t.Who, &t.Direction, &t.Protocol, &t.Count, &t.Bytes, &took); err != nil {
-			return nil, fmt.Errorf("transfers: totals: %w", err)
-		}
-		t.Took = time.Duration(took) * time.Microsecond
-		totals = append(totals, t)
-	}
-	return totals, rows.Err()
+	return totals, nil
 }
 
 // Recorder is told of every transfer that has ended, whole or broken off. It may be called

@@ -68,7 +68,9 @@ func ParseHostLine(line string) (HostLine, error) {
 }
 
 // WriteHostList writes the lines as a gzip'd host list. The same lines yield the same bytes.
-func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error {
+func WriteHostList(w io.Writer, lines iter.Seq[HostLine]) error { return writeGzip(w, lines) }
+
+func writeGzip[L interface{ Append(dst []byte) []byte }](w io.Writer, lines iter.Seq[L]) error {
 	z := gzip.NewWriter(w)
 	var buf []byte
 	for l := range lines {

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -213,15 +212,7 @@ func WriteLog(w io.Writer, name string, lines iter.Seq[LogLine]) error {
 	if _, err := io.WriteString(w, name+"\n"); err != nil {
 		return err
 	}
-	z := gzip.NewWriter(w)
-	var buf []byte
-	for l := range lines {
-		buf = l.Append(buf[:0])
-		if _, err := z.Write(buf); err != nil {
-			return err
-		}
-	}
-	return z.Close()
+	return writeGzip(w, lines)
 }
 
 // ReadLogLines reads the gzip'd part of a log, which follows the name and its LF, and which may

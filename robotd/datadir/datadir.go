@@ -8,9 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/durable"
+	"sheaf/internal/flock"
 )
 
 // Replace writes a file whole and durably, or leaves it as it was.
@@ -67,7 +66,7 @@ func Lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.TryLock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("another robotd works in %s: %w", dir, err)
 	}

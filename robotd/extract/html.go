@@ -268,14 +268,8 @@ func (c *collector) meta(attrs attributes) {
 	}
 }
 
-// ParseRobots reads the value of an X-Robots-Tag header or a robots meta
-// element: words set apart by commas.
-func ParseRobots(content string) MetaRobots {
-	var m MetaRobots
-	m.add(content)
-	return m
-}
-
+// add adds the words of an X-Robots-Tag header or a robots meta element, which are separated by
+// commas.
 func (m *MetaRobots) add(content string) {
 	for word := range strings.FieldsFuncSeq(strings.ToLower(content), func(r rune) bool { return r == ',' || r <= ' ' }) {
 		switch word {

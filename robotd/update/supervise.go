@@ -14,9 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/durable"
+	"sheaf/internal/flock"
 	"sheaf/internal/release"
 )
 
@@ -67,7 +66,7 @@ func (v *Supervisor) lock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.TryLock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("another supervisor works in %s: %w", v.Dir, err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jlaffaye/ftp"
 
+	"sheaf/internal/ctxio"
 	"sheaf/internal/wire"
 	"sheaf/robotd/batch"
 )
@@ -151,22 +152,9 @@ func (f *FTP) store(ctx context.Context, conn *ftp.ServerConn, b batch.Spooled) 
 		return err
 	}
 	defer file.Close()
-	body := &cancelReader{ctx: ctx, r: moving(io.NewSectionReader(file, have, b.Size-have), have, f.Moved)}
+	body := ctxio.Reader(ctx, moving(io.NewSectionReader(file, have, b.Size-have), have, f.Moved))
 	if have > 0 {
 		return conn.StorFrom(name, body, uint64(have))
 	}
 	return conn.Stor(name, body)
-}
-
-// cancelReader is a reader that fails when its context ends.
-type cancelReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *cancelReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }

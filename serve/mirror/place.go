@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sheaf/internal/durable"
+	"sheaf/internal/flock"
 	"sheaf/serve/client"
 	"sheaf/serve/feed"
 )
@@ -81,7 +82,7 @@ func openPlace(dir string) (*place, error) {
 	if p.lock, err = os.OpenFile(p.own(lockFile), os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.TryLock(p.lock); err != nil {
 		holder, _ := os.ReadFile(p.own(lockFile))
 		p.lock.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {

@@ -18,11 +18,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"sheaf/internal/durable"
+	"sheaf/internal/flock"
 	"sheaf/internal/guesses"
-	"sheaf/internal/lease"
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 )
@@ -105,7 +103,7 @@ func lockKeys(data string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	if err := lease.Flock(f, unix.LOCK_EX); err != nil {
+	if err := flock.Lock(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)
 	}

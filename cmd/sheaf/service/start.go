@@ -18,6 +18,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/internal/db"
+	"sheaf/internal/flock"
 	"sheaf/internal/lease"
 )
 
@@ -95,7 +96,7 @@ func lockData(cfg Config) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
-	if err := lease.Flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.TryLock(f); err != nil {
 		defer f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("settings: data: lock %s: %w", f.Name(), err)

@@ -1,10 +1,8 @@
-package lease
+package flock
 
 import (
 	"os"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // Mutex lets one goroutine of one process of a machine through at a time.
@@ -22,11 +20,11 @@ func (m *Mutex) Lock() {
 	m.mu.Lock()
 	// It fails only if the file is closed. Then this process is at its end, and conditional updates
 	// of the database decide between it and others.
-	_ = Flock(m.file, unix.LOCK_EX)
+	_ = Lock(m.file)
 }
 
 // Unlock gives the mutex back.
 func (m *Mutex) Unlock() {
-	_ = Flock(m.file, unix.LOCK_UN)
+	_ = Unlock(m.file)
 	m.mu.Unlock()
 }
