@@ -21,7 +21,7 @@ type Options struct {
 	Fanout     int              // number of runs of one level that are merged; 8 if zero
 	RunRows    int64            // records after which a run of new entries ends, which limits the spilled bytes; 8,000,000 if zero
 	Now        func() time.Time // time.Now if nil
-	Log        *slog.Logger     // nil: slog.Default()
+	Log        *slog.Logger     // nil: discards
 
 	// Boundary, if set, is called before and after each durable write with one of Boundaries and
 	// "before" or "after". A fault test stops the Builder in it.
@@ -56,7 +56,7 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 		opt.Now = time.Now
 	}
 	if opt.Log == nil {
-		opt.Log = slog.Default()
+		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Builder{opt: opt, catalog: c, store: st, states: states{store.Log{Store: st, Key: stateKey}, opt.Now, opt.Boundary}}
 }

@@ -41,7 +41,7 @@ type Config struct {
 	MaxPerAddr    int // of them, from one address; default 50
 	MaxPerAccount int // of them, logged in as one user; default 20
 
-	Log *slog.Logger // default: slog.Default
+	Log *slog.Logger // nil: discards
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -63,6 +63,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxConns = cmp.Or(c.MaxConns, 1000)
 	c.MaxPerAddr = cmp.Or(c.MaxPerAddr, 50)
 	c.MaxPerAccount = cmp.Or(c.MaxPerAccount, 20)
-	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c, nil
 }

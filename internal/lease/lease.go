@@ -46,7 +46,7 @@ type Locker interface {
 type Options struct {
 	TTL    time.Duration // a holder that does not answer for so long loses the lease; 10 s if zero
 	Holder string        // name of this process, for people; that of the Presence if empty
-	Log    *slog.Logger  // nil: slog.Default()
+	Log    *slog.Logger  // nil: discards
 }
 
 func (o *Options) fill() {
@@ -54,7 +54,7 @@ func (o *Options) fill() {
 		o.TTL = 10 * time.Second
 	}
 	if o.Log == nil {
-		o.Log = slog.Default()
+		o.Log = slog.New(slog.DiscardHandler)
 	}
 }
 

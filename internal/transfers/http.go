@@ -68,12 +68,12 @@ func lineOf(t Transfer) TransferLine {
 // Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' middleware. The
 // query of the first takes who, direction, since (RFC 3339), before and limit; the second's is read by
 // ParsePeriods. Running may be nil. Zone is that of days and months.
-func Register(r *mux.Router, operator func(http.Handler) http.Handler, log *Log, running *Running, zone *time.Location) {
+func Register(r *mux.Router, operator func(http.Handler) http.Handler, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
-		r.Handle(path, operator(problem.Handler(slog.Default(), h))).Methods(http.MethodGet)
+		r.Handle(path, operator(problem.Handler(log, h))).Methods(http.MethodGet)
 	}
-	get(api.PathTransfers, func(w http.ResponseWriter, r *http.Request) error { return log.serve(w, r, running) })
-	get(api.PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return log.servePeriods(w, r, zone) })
+	get(api.PathTransfers, func(w http.ResponseWriter, r *http.Request) error { return transfers.serve(w, r, running) })
+	get(api.PathPeriods, func(w http.ResponseWriter, r *http.Request) error { return transfers.servePeriods(w, r, zone) })
 }
 
 func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) error {

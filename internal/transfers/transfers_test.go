@@ -2,6 +2,7 @@ package transfers_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -105,7 +106,7 @@ func TestHTTP(t *testing.T) {
 			}
 			h.ServeHTTP(w, r)
 		})
-	}, table10(t), nil, time.UTC)
+	}, table10(t), nil, time.UTC, slog.New(slog.DiscardHandler))
 	get := func(query, auth string) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
 		req := httptest.NewRequest("GET", api.PathTransfers+query, nil)

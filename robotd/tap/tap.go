@@ -70,7 +70,7 @@ func (t *Tap) accept() {
 			return
 		}
 		if err != nil {
-			t.opt.Log.Warn("tap", "error", err)
+			t.opt.Log.Warn("tap", "err", err)
 			time.Sleep(100 * time.Millisecond) // short of descriptors, for example
 			continue
 		}
@@ -94,7 +94,7 @@ func (t *Tap) admit(c *consumer) bool {
 		delete(t.consumers, c)
 		t.dropped += dropped
 		t.mu.Unlock()
-		t.opt.Log.Info("tap: consumer gone", "dropped", dropped, "error", err)
+		t.opt.Log.Info("tap: consumer gone", "dropped", dropped, "err", err)
 	})
 	return true
 }

@@ -35,7 +35,7 @@ type Options struct {
 	DB   *sql.DB        // for the counts of days, migrated; nil: count only in this process
 	Line *Rates         // of all accounts together; nil: no limit
 	Zone *time.Location // zone in which a quota's day begins; default UTC
-	Log  *slog.Logger   // default: slog.Default
+	Log  *slog.Logger   // nil: discards
 }
 
 // Meter counts and limits the transfers of all accounts. Its methods may be called concurrently.
@@ -73,7 +73,7 @@ func New(opt Options) *Meter {
 		opt.Zone = time.UTC
 	}
 	if opt.Log == nil {
-		opt.Log = slog.Default()
+		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Meter{Options: opt, line: new(line), accounts: make(map[string]*account)}
 }

@@ -31,7 +31,7 @@ type Options struct {
 	Accounts *account.Accounts
 	Recorder transfers.Recorder
 	Running  *transfers.Running // is told of downloads under way; may be nil
-	Log      *slog.Logger       // default: slog.Default
+	Log      *slog.Logger       // nil: discards
 }
 
 // New makes the handler for ftp.Run.
@@ -40,7 +40,7 @@ func New(opt Options) (ftp.Handler, error) {
 		return nil, errors.New("ftpd: options lack a library, accounts or recorder")
 	}
 	if opt.Log == nil {
-		opt.Log = slog.Default()
+		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	return handler{opt, newResumes()}, nil
 }

@@ -48,7 +48,7 @@ type Options struct {
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
 	Stopping <-chan struct{} // closed when the service begins to stop: answers what waits for changes
 	Public   string          // the service's own URL, if it is behind a proxy
-	Log      *slog.Logger    // default: slog.Default
+	Log      *slog.Logger    // nil: discards
 
 	// Replay is the directory with ReplayWeb.page's ui.js and sw.js, and ReplayOrigin where it runs,
 	// such as https://replay.example.jp. The service's handler must then go through player.Only. If
@@ -76,7 +76,7 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Library == nil || opt.Accounts == nil || opt.Recorder == nil || opt.Operator == nil {
 		return errors.New("httpd: options lack a library, accounts, recorder or operator middleware")
 	}
-	opt.Log = cmp.Or(opt.Log, slog.Default())
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	opt.Site = cmp.Or(opt.Site, new(webpage.Site))
 	if opt.Measures == nil {
 		opt.Measures = acked.NewFollower()

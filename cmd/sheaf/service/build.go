@@ -64,7 +64,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 	s.health = newHealth(&s.cfg, &s.state, s.log)
 	s.health.register(s.router)
 	openapi.Register(s.router)
-	transfers.Register(s.router, b.operator, b.moved, b.running, b.zone)
+	transfers.Register(s.router, b.operator, b.moved, b.running, b.zone, b.log)
 
 	var published *archives
 	if s.cfg.has(roleIngest, roleServe) {
