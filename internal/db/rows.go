@@ -101,6 +101,14 @@ func Column[T any](ctx context.Context, q Queryer, query string, args ...any) ([
 	return List(ctx, q, func(rows *sql.Rows, v *T) error { return rows.Scan(v) }, query, args...)
 }
 
+// Changed returns how many rows a statement has changed. It takes the results of ExecContext.
+func Changed(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 // Tuple returns the placeholders of width parameters, in brackets.
 func Tuple(width int) string { return "(?" + strings.Repeat(", ?", width-1) + ")" }
 

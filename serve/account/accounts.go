@@ -14,6 +14,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"sheaf/internal/db"
 	"sheaf/internal/flight"
 	"sheaf/internal/guesses"
 	"sheaf/internal/window"
@@ -48,15 +49,15 @@ type Accounts struct {
 	Guesses *guesses.Limiter
 }
 
-// NewAccounts keeps accounts in db, whose migrations must have run. anonymous, if not nil, is what
-// clients without credentials may see; its name is set. cost is spent on hashing new passwords:
+// NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil, is
+// what clients without credentials may see; its name is set. cost is spent on hashing new passwords:
 // DefaultCost, except in tests.
-func NewAccounts(db *sql.DB, anonymous *Account, cost Cost) (*Accounts, error) {
+func NewAccounts(database *sql.DB, anonymous *Account, cost Cost) (*Accounts, error) {
 	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
 	if err != nil {
 		return nil, err
 	}
-	a := &Accounts{db: db, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), cost: cost, decoy: cost.decoy(),
+	a := &Accounts{db: database, verified: verified, turns: guesses.NewTurns(runtime.GOMAXPROCS(0)), cost: cost, decoy: cost.decoy(),
 		Guesses: guesses.New(slog.New(slog.DiscardHandler))}
 	rand.Read(a.key[:])
 	if anonymous != nil {
@@ -110,11 +111,14 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 		account.Window = window.Always()
 	}
 	account.Created = time.Now().UTC().Truncate(time.Second)
-	result, err := a.db.ExecContext(ctx,
+	n, err := db.Changed(a.db.ExecContext(ctx,
 		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 		account.Name, a.cost.hash(password), strings.Join(account.Domains, " "), account.Window.String(),
-		storedRate(account.Rate), account.Quota, account.Created.Unix())
-	if err := oneRow(result, err, ErrExists); err != nil {
+		storedRate(account.Rate), account.Quota, account.Created.Unix()))
+	if err == nil && n == 0 {
+		err = ErrExists
+	}
+	if err != nil {
 		return Account{}, "", fmt.Errorf("account %s: %w", account.Name, err)
 	}
 	return account, password, nil
@@ -165,7 +169,7 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 	case errors.Is(err, sql.ErrNoRows):
 		return Account{}, fmt.Errorf("account %s: %w", name, ErrNoAccount)
 	case err != nil:
-		return Account{}, err
+		return Account{}, fmt.Errorf("account %s: %w", name, err)
 	}
 	if a.memory != nil {
 		a.memory.note(name, now, phc)
@@ -177,24 +181,15 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 // Delete deletes an account. Its next login or HTTP request fails, and its sessions and downloads
 // end: at once in this process, and in others when they look (see Watch).
 func (a *Accounts) Delete(ctx context.Context, name string) error {
-	result, err := a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = ?`, name)
-	if err := oneRow(result, err, ErrNoAccount); err != nil {
+	n, err := db.Changed(a.db.ExecContext(ctx, `DELETE FROM accounts WHERE name = ?`, name))
+	if err == nil && n == 0 {
+		err = ErrNoAccount
+	}
+	if err != nil {
 		return fmt.Errorf("account %s: %w", name, err)
 	}
 	a.followers.deleted(name)
 	return nil
-}
-
-// oneRow returns err, or none if a statement has changed no row.
-func oneRow(result sql.Result, err, none error) error {
-	if err != nil {
-		return err
-	}
-	n, err := result.RowsAffected()
-	if err == nil && n == 0 {
-		err = none
-	}
-	return err
 }
 
 // List returns all accounts by name, without Anonymous.
@@ -206,24 +201,26 @@ func (a *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // each calls f with every account by name, and the hash of its password.
 func (a *Accounts) each(ctx context.Context, f func(account *Account, phc string)) error {
-	rows, err := a.db.QueryContext(ctx, `SELECT `+columns+` FROM accounts ORDER BY name`)
+	err := db.Each(ctx, a.db, func(rows *sql.Rows) error {
+		account, phc, err := scan(rows)
+		if err == nil {
+			f(account, phc)
+		}
+		return err
+	}, `SELECT `+columns+` FROM accounts ORDER BY name`)
 	if err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		account, phc, err := scan(rows)
-		if err != nil {
-			return err
-		}
-		f(account, phc)
-	}
-	return rows.Err()
+	return nil
 }
 
 // load reads an account and the hash of its password. It fails with sql.ErrNoRows.
 func (a *Accounts) load(ctx context.Context, name string) (*Account, string, error) {
-	return scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
+	account, phc, err := scan(a.db.QueryRowContext(ctx, `SELECT `+columns+` FROM accounts WHERE name = ?`, name))
+	if err != nil {
+		return nil, "", fmt.Errorf("accounts: %w", err)
+	}
+	return account, phc, nil
 }
 
 const columns = "name, password, domains, opening, rate, quota, created"
@@ -243,15 +240,15 @@ func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
 		created                     int64
 	)
 	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created); err != nil {
-		return nil, "", fmt.Errorf("accounts: %w", err)
+		return nil, "", err
 	}
 	schedule, err := window.Parse(opening)
 	if err != nil {
-		return nil, "", fmt.Errorf("account %s: stored window: %w", account.Name, err)
+		return nil, "", fmt.Errorf("stored window of %s: %w", account.Name, err)
 	}
 	if rate != "" {
 		if account.Rate, err = bandwidth.ParseRates(rate); err != nil {
-			return nil, "", fmt.Errorf("account %s: stored rate: %w", account.Name, err)
+			return nil, "", fmt.Errorf("stored rate of %s: %w", account.Name, err)
 		}
 	}
 	account.Domains, account.Window, account.Created = strings.Fields(domains), schedule, time.Unix(created, 0).UTC()

@@ -20,7 +20,7 @@ import (
 // watchSite is a site where accounts may watch.
 func watchSite(t *testing.T) (site, *watch.Watches) {
 	s := newSite(t)
-	watches, err := watch.New(watch.Options{DB: s.DB, Library: s.Library, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(watch.Mail)})
+	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(watch.Mail), Poll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +66,10 @@ func TestWatches(t *testing.T) {
 		t.Fatalf("%s %v %s", resp.Status, resp.Header, text)
 	}
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/", "other words", day.AddDate(10, 0, 0))}})
-	if err := watches.Follow(once(t, func() bool {
+	if err := watches.Run(once(t, func() bool {
 		n, err := watches.Notices(t.Context(), "jp", "", 10)
 		return err != nil || len(n) == 1
-	}), 1); err != nil {
+	})); err != nil {
 		t.Fatal(err)
 	}
 	if resp, body := s.do(t, "GET", "jp", at); resp.StatusCode != 200 || !strings.Contains(string(body), `"what":"changed"`) {

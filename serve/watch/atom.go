@@ -35,8 +35,8 @@ type (
 	}
 )
 
-// FeedID is the name for good of the feed of an account, or of one of its watches, at whatever address it is read
-// (RFC 4287, 4.2.6).
+// FeedID returns the permanent ID of the feed of an account, or of one of its watches, whatever its
+// address (RFC 4287, 4.2.6).
 func FeedID(account, watch string) string {
 	if watch != "" {
 		return "urn:sheaf:" + watch
@@ -44,7 +44,7 @@ func FeedID(account, watch string) string {
 	return "urn:sheaf:watches:" + url.PathEscape(account)
 }
 
-// WriteAtom writes notices, newest first, as an Atom feed of the given name (FeedID). Self is its address; title what it is of.
+// WriteAtom writes notices, newest first, as an Atom feed. id is its FeedID and self its address.
 func WriteAtom(w io.Writer, id, self, title string, created time.Time, notices []*Notice) error {
 	f := atomFeed{ID: id, Title: title, Updated: stamp(created), Author: atomAuthor{"Sheaf"}, Links: []atomLink{{Rel: "self", Href: self}}}
 	if len(notices) > 0 {

@@ -6,18 +6,14 @@ import "context"
 var Sign = sign
 
 // LookAll reads the feed to its end.
-func LookAll(ctx context.Context, s *Watches) error {
-	for {
-		if more, err := s.step(ctx); err != nil || !more {
-			return err
-		}
-	}
-}
+func LookAll(ctx context.Context, s *Watches) error { return all(ctx, s.follower.step) }
 
 // DeliverAll sends all that is due.
-func DeliverAll(ctx context.Context, s *Watches) error {
+func DeliverAll(ctx context.Context, s *Watches) error { return all(ctx, s.deliverer.deliverDue) }
+
+func all(ctx context.Context, step func(context.Context) (bool, error)) error {
 	for {
-		if n, err := s.deliverDue(ctx); err != nil || n == 0 {
+		if more, err := step(ctx); err != nil || !more {
 			return err
 		}
 	}

@@ -12,89 +12,80 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/internal/db"
 	"sheaf/serve/account"
+	"sheaf/serve/records"
 )
 
 const (
-	// atOnce is how many segments are looked at between two writes of the place.
-	atOnce = 200
-	// mostOf is how many notices one segment gives one watch: of a host's first visit
-	// every page is new, and nobody reads ten thousand lines.
-	mostOf = 200
+	// segmentsAtOnce is how many segments are looked at between two writes of the place.
+	segmentsAtOnce = 200
+	// maxNotices is how many notices one segment gives one watch. On a host's first visit every page
+	// is new, and nobody reads ten thousand lines.
+	maxNotices = 200
 )
 
 const placeName = "changes"
 
-// Follow makes notices of what is published, until ctx ends. Several may follow at once: one of
-// them gets on, the others come after.
-func (s *Watches) Follow(ctx context.Context, poll time.Duration) error {
-	for ctx.Err() == nil {
-		more, err := s.step(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.opt.Log.ErrorContext(ctx, "watch: looking at what was published failed and will be repeated", "err", err)
-		}
-		if more && err == nil {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(poll):
-		}
-	}
-	return nil
+// follower makes notices of what is published. Several may follow at once, in many processes: one of
+// them makes progress, and the others learn of it.
+type follower struct {
+	table   *table
+	records *records.Records
+	account func(ctx context.Context, name string) (*account.Account, error)
+	zone    *time.Location
 }
 
 // step looks at the next segments. more says that there may be others already.
-func (s *Watches) step(ctx context.Context) (more bool, err error) {
-	since, err := s.place(ctx)
+func (f *follower) step(ctx context.Context) (more bool, err error) {
+	since, err := f.place(ctx)
 	if err != nil {
 		return false, err
 	}
-	lines, last, err := s.opt.Library.Records.Published(ctx, since, atOnce)
+	segments, last, err := f.records.Published(ctx, since, segmentsAtOnce)
 	if err != nil || last == since {
 		return false, err
 	}
 	var notices []*found
 	accounts := make(map[string]*account.Account)
-	for _, line := range lines {
-		some, err := s.look(ctx, line, accounts)
+	for _, seg := range segments {
+		some, err := f.look(ctx, seg, accounts)
 		if err != nil {
-			return false, fmt.Errorf("host %s in edition %s: %w", line.Host, line.Edition, err)
+			return false, fmt.Errorf("host %s in edition %s: %w", seg.Host, seg.Edition, err)
 		}
 		notices = append(notices, some...)
 	}
-	return last > since, s.advance(ctx, since, last, notices)
+	return last > since, f.advance(ctx, since, last, notices)
 }
 
-// place is how far the feed was read. The first time that is to its end: what was
-// published before anybody watched is no news.
-func (s *Watches) place(ctx context.Context) (since int64, err error) {
-	err = s.opt.DB.QueryRowContext(ctx, `SELECT since FROM watch_place WHERE name = ?`, placeName).Scan(&since)
+// place returns up to which number the feed was read. The first time that is its end: what was
+// published before anybody watched is no change.
+func (f *follower) place(ctx context.Context) (since int64, err error) {
+	err = f.table.db.QueryRowContext(ctx, `SELECT since FROM watch_place WHERE name = ?`, placeName).Scan(&since)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return since, err
 	}
-	if _, since, err = s.opt.Library.Records.Published(ctx, -1, 0); err != nil {
+	if _, since, err = f.records.Published(ctx, -1, 0); err != nil {
 		return 0, err
 	}
-	_, err = s.opt.DB.ExecContext(ctx, `INSERT INTO watch_place (name, since) VALUES (?, ?) ON CONFLICT DO NOTHING`, placeName, since)
+	_, err = f.table.db.ExecContext(ctx, `INSERT INTO watch_place (name, since) VALUES (?, ?) ON CONFLICT DO NOTHING`, placeName, since)
 	return since, err
 }
 
-// found is a notice and what it is of.
+// found is a notice with its watch.
 type found struct {
 	Notice
 	of *Watch
 }
 
-// look compares a new segment's records with what its host's watches want.
-func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts map[string]*account.Account) (notices []*found, err error) {
-	watches, err := s.OfHost(ctx, line.Host)
+// look returns the notices of a new segment's records for all watches of its host.
+func (f *follower) look(ctx context.Context, seg catalog.SegmentEntry, accounts map[string]*account.Account) (notices []*found, err error) {
+	watches, err := f.table.watches(ctx, `host = ? ORDER BY id`, seg.Host)
 	if err != nil || len(watches) == 0 {
 		return nil, err
 	}
 	for _, w := range watches {
 		a, ok := accounts[w.Account]
 		if !ok {
-			if a, err = s.opt.Account(ctx, w.Account); err != nil {
+			if a, err = f.account(ctx, w.Account); err != nil {
 				return nil, err
 			}
 			accounts[w.Account] = a
@@ -102,7 +93,7 @@ func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts 
 		if a == nil {
 			continue
 		}
-		some, err := s.lookFor(ctx, w, a, line)
+		some, err := f.lookFor(ctx, w, a, seg)
 		if err != nil {
 			return nil, err
 		}
@@ -111,9 +102,10 @@ func (s *Watches) look(ctx context.Context, line catalog.SegmentEntry, accounts 
 	return notices, nil
 }
 
-func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, line catalog.SegmentEntry) (notices []*found, err error) {
+// lookFor returns the notices of a new segment's records for one watch.
+func (f *follower) lookFor(ctx context.Context, w *Watch, a *account.Account, seg catalog.SegmentEntry) (notices []*found, err error) {
 	var cells []*archive.Cell
-	err = s.opt.Library.Records.Each(ctx, a, line, func(c *archive.Cell) bool {
+	err = f.records.Each(ctx, a, seg, func(c *archive.Cell) bool {
 		if c.Kind != archive.Revisit && c.Status != http.StatusNotModified && w.matches(c.URL) && !c.Time.Before(w.Created) {
 			cells = append(cells, c)
 		}
@@ -123,17 +115,17 @@ func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, lin
 		return nil, err
 	}
 	for _, c := range cells {
-		captures, err := s.opt.Library.Records.Captures(ctx, a, c.URL)
+		captures, err := f.records.Captures(ctx, a, c.URL)
 		if err != nil {
 			return nil, err
 		}
-		what, before, tells := judge(c, captures)
-		if !tells {
+		what, before, changed := judge(c, captures)
+		if !changed {
 			continue
 		}
 		n := &found{of: w, Notice: Notice{
 			ID: noticeID(w.ID, c.URL, c.Time), Watch: w.ID, Account: w.Account, What: what, URL: c.URL,
-			At: c.Time.UTC(), Before: before.UTC(), Edition: line.Edition, Found: s.opt.Now().UTC(),
+			At: c.Time.UTC(), Before: before.UTC(), Edition: seg.Edition, Found: f.table.now().UTC(),
 		}}
 		if what == PageNew {
 			n.Before = time.Time{}
@@ -141,52 +133,44 @@ func (s *Watches) lookFor(ctx context.Context, w *Watch, a *account.Account, lin
 		if what != PageGone {
 			n.Title = titleOf(ctx, c, captures)
 		}
-		if notices = append(notices, n); len(notices) == mostOf {
+		if notices = append(notices, n); len(notices) == maxNotices {
 			break
 		}
 	}
 	return notices, nil
 }
 
-// advance writes notices, deliveries and the new place together, if the place is still where it was.
-func (s *Watches) advance(ctx context.Context, from, to int64, notices []*found) error {
-	tx, err := s.opt.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	res, err := tx.ExecContext(ctx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from)
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err // another process was quicker
-	}
-	for _, n := range notices {
-		res, err := tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found))
-		if err != nil {
-			return err
+// advance writes notices, their deliveries and the new place in one transaction. It does nothing if
+// the place is not where it was.
+func (f *follower) advance(ctx context.Context, from, to int64, notices []*found) error {
+	return db.Transact(ctx, f.table.db, nil, func(tx *sql.Tx) error {
+		n, err := db.Changed(tx.ExecContext(ctx, `UPDATE watch_place SET since = ? WHERE name = ? AND since = ?`, to, placeName, from))
+		if err != nil || n == 0 {
+			return err // another process was quicker
 		}
-		if fresh, err := res.RowsAffected(); err != nil || fresh == 0 {
+		for _, n := range notices {
+			fresh, err := db.Changed(tx.ExecContext(ctx, `INSERT INTO watch_notices (`+noticeColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+				n.ID, n.Watch, n.Account, n.What, n.URL, n.Title, db.Millis(n.At), db.Millis(n.Before), n.Edition, db.Millis(n.Found)))
 			if err != nil {
 				return err
 			}
-			continue
-		}
-		for _, d := range s.deliveries(n) {
-			if err := enter(ctx, tx, d); err != nil {
-				return err
+			if fresh == 0 {
+				continue
+			}
+			for _, d := range f.deliveries(n) {
+				if err := insertDelivery(ctx, tx, d); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }
 
-// deliveries are those that a notice asks for.
-func (s *Watches) deliveries(n *found) (list []delivery) {
+// deliveries returns the deliveries of a notice.
+func (f *follower) deliveries(n *found) (list []delivery) {
 	if n.of.Email != "" && !n.of.Waiting && n.of.MailStopped == "" {
-		list = append(list, delivery{id: n.ID + "-mail", watch: n.Watch, notice: n.ID, channel: byMail, due: s.nextMail(n.of.Every, n.Found)})
+		list = append(list, delivery{id: n.ID + "-mail", watch: n.Watch, notice: n.ID, channel: byMail, due: f.nextMail(n.of.Every, n.Found)})
 	}
 	if n.of.Webhook != "" && n.of.HookStopped == "" {
 		list = append(list, delivery{id: n.ID + "-hook", watch: n.Watch, notice: n.ID, channel: byWebhook, due: n.Found})
@@ -194,17 +178,18 @@ func (s *Watches) deliveries(n *found) (list []delivery) {
 	return list
 }
 
-// nextMail is when what was found is told: at once, at the full hour, or at the first hour of day that people read mail.
-func (s *Watches) nextMail(every Cadence, at time.Time) time.Time {
+// nextMail returns when a change found at a time is mailed: at once, at the next full hour, or in the
+// next morning.
+func (f *follower) nextMail(every Cadence, at time.Time) time.Time {
 	const morning = 7
-	local := at.In(s.opt.Zone)
+	local := at.In(f.zone)
 	switch every {
 	case Hourly:
-		return time.Date(local.Year(), local.Month(), local.Day(), local.Hour()+1, 0, 0, 0, s.opt.Zone)
+		return time.Date(local.Year(), local.Month(), local.Day(), local.Hour()+1, 0, 0, 0, f.zone)
 	case Daily:
-		next := time.Date(local.Year(), local.Month(), local.Day(), morning, 0, 0, 0, s.opt.Zone)
+		next := time.Date(local.Year(), local.Month(), local.Day(), morning, 0, 0, 0, f.zone)
 		if !next.After(local) {
-			next = time.Date(local.Year(), local.Month(), local.Day()+1, morning, 0, 0, 0, s.opt.Zone)
+			next = time.Date(local.Year(), local.Month(), local.Day()+1, morning, 0, 0, 0, f.zone)
 		}
 		return next
 	}

@@ -23,13 +23,17 @@ import (
 	"sheaf/internal/weburl"
 )
 
-const hookTime = 20 * time.Second // of one call, at most
+const hookTime = 20 * time.Second // limit for one call
 
-// hooks calls webhooks. It goes where consumers say, so it goes to no address from which only this
-// machine and its neighbours are reached, follows no redirects, and reads little.
-type hooks struct{ client *http.Client }
+// hooks calls webhooks.
+type hooks struct {
+	table  *table
+	client *http.Client
+}
 
-func newHooks(private bool) *hooks {
+// hookClient returns the client of webhooks. It goes where consumers say. So, unless private is set,
+// it goes only to addresses that everybody can reach; it follows no redirects, and reads little.
+func hookClient(private bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTime}
 	if !private {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
@@ -40,18 +44,17 @@ func newHooks(private bool) *hooks {
 			return nil
 		}
 	}
-	return &hooks{&http.Client{
+	return &http.Client{
 		Timeout:       hookTime,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: hookTime, ResponseHeaderTimeout: hookTime, MaxResponseHeaderBytes: 64 << 10},
-	}}
+	}
 }
 
 const notPublic = "its address is not public; the service calls no others"
 
-// checkHook refuses a webhook that names an address instead of a host, and one that the service
-// would not call. weburl reads addresses in all their spellings, such as http://0x7f.1/, as
-// libraries that resolve names do.
+// checkHook returns an error for a webhook at an address that the service does not call. It knows
+// addresses in all spellings that resolvers accept, such as http://0x7f.1/.
 func checkHook(webhook string) error {
 	u, err := weburl.New(webhook, nil)
 	if err != nil {
@@ -65,8 +68,8 @@ func checkHook(webhook string) error {
 	return nil
 }
 
-// hookFailure is why a call failed. Consumers are told what says holds. The rest is for the operator's log:
-// it may tell of machines that the consumer cannot reach, or quote what one answers.
+// hookFailure is why a call failed. Consumers are told says. err is for the operator's log: it may be
+// about machines that the consumer cannot reach, or quote an answer.
 type hookFailure struct {
 	says string
 	err  error
@@ -75,7 +78,7 @@ type hookFailure struct {
 func (f *hookFailure) Error() string { return f.says + ": " + f.err.Error() }
 func (f *hookFailure) Unwrap() error { return f.err }
 
-// told is what a consumer is told of a failure.
+// told returns what a consumer is told of a failure.
 func told(err error) string {
 	var f *hookFailure
 	if errors.As(err, &f) {
@@ -84,7 +87,7 @@ func told(err error) string {
 	return err.Error()
 }
 
-// noAnswer makes the failure of a call that had no answer.
+// noAnswer returns the failure of a call that got no answer.
 func noAnswer(err error) error {
 	var (
 		final *refusal
@@ -105,8 +108,8 @@ func noAnswer(err error) error {
 	return &hookFailure{"no HTTP answer", err}
 }
 
-// sign gives the header webhook-signature: HMAC-SHA256 of ID, time and body, joined by points, as
-// standardwebhooks.com has it.
+// sign returns the header webhook-signature: the HMAC-SHA256 of ID, time and body, joined by dots. See
+// standardwebhooks.com.
 func sign(secret, id string, at time.Time, body []byte) string {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretMark)) // as Add made it
 	m := hmac.New(sha256.New, key)
@@ -114,9 +117,9 @@ func sign(secret, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// call tells a webhook of a notice. Receivers know a call that comes again by its webhook-id.
-func (s *Watches) call(ctx context.Context, w *Watch, d delivery) error {
-	n, err := s.notice(ctx, d.notice)
+// call tells a webhook of a notice. A repeated call has the same webhook-id.
+func (h *hooks) call(ctx context.Context, w *Watch, d delivery) error {
+	n, err := h.table.notice(ctx, d.notice)
 	if err != nil || n == nil || w.Webhook == "" {
 		return err
 	}
@@ -131,13 +134,13 @@ func (s *Watches) call(ctx context.Context, w *Watch, d delivery) error {
 	if err != nil {
 		return &refusal{err}
 	}
-	now := s.opt.Now()
+	now := h.table.now()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "sheaf-webhook")
 	req.Header.Set("webhook-id", d.id)
 	req.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
 	req.Header.Set("webhook-signature", sign(w.Secret, d.id, now, body))
-	resp, err := s.hook.client.Do(req)
+	resp, err := h.client.Do(req)
 	if err != nil {
 		return noAnswer(err)
 	}

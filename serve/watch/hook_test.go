@@ -17,7 +17,7 @@ import (
 func (b *bench) closed() *watch.Watches {
 	b.t.Helper()
 	w, err := watch.New(watch.Options{
-		DB: b.DB, Library: b.Library, Account: b.Accounts.Find, Base: base, Unconfirmed: true,
+		DB: b.DB, Records: b.Library.Records, Account: b.Accounts.Find, Base: base, Unconfirmed: true,
 		Now: func() time.Time { return b.now },
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -23,16 +24,16 @@ import (
 
 // Mail says how mails are sent.
 type Mail struct {
-	Server   string // host and port of the SMTP server that takes them
-	From     string // address that they come from
-	User     string // to log in with; empty: without
+	Server   string // host and port of the SMTP server
+	From     string // sender address
+	User     string // for the login; empty: no login
 	Password string
 	TLS      TLS           // default StartTLS
-	Patience time.Duration // for one mail; default a minute
-	Roots    string        // file with the certificates that the server's must come from; empty: the system's
+	Patience time.Duration // limit for sending one mail; default a minute
+	Roots    string        // file with the root certificates for the server; empty: the system's
 }
 
-// TLS is how the connection to the mail server is kept secret.
+// TLS is how the connection to the mail server is encrypted.
 type TLS string
 
 const (
@@ -43,14 +44,14 @@ const (
 
 const defaultPatience = time.Minute
 
-// letterKey is what goes into one mail: what an account's address gets at a time.
+// letterKey says which deliveries go into one mail: all for one address of an account.
 type letterKey struct {
 	account, email string
 	confirms       bool
-	watch          string // of a confirmation: each has one of its own
+	watch          string // for a confirmation: each watch has a mail of its own
 }
 
-// letter is a mail as it comes together.
+// letter is a mail that is being put together.
 type letter struct {
 	to    string
 	of    []delivery
@@ -58,27 +59,35 @@ type letter struct {
 }
 
 type item struct {
-	*Notice        // nil: asks to confirm
+	*Notice        // nil: a request to confirm
 	Watch   string // its title
-	Link    string // that ends the mails, or confirms
+	Link    string // ends the mails, or confirms
 }
 
-// add puts a delivery into a letter.
-func (s *Watches) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
+// mails sends mails.
+type mails struct {
+	table  *table
+	server *Mail // nil: none
+	zone   *time.Location
+	log    *slog.Logger
+}
+
+// add adds a delivery to a letter.
+func (s *mails) add(ctx context.Context, l *letter, w *Watch, d delivery) error {
 	l.of = append(l.of, d)
 	if d.notice == "" {
-		l.items = append(l.items, item{Watch: oneLine(w.Title()), Link: s.opt.Base + api.PathWatches + "/" + w.ID + "/confirm/" + w.confirm})
+		l.items = append(l.items, item{Watch: oneLine(w.Title()), Link: s.table.base + api.PathWatches + "/" + w.ID + "/confirm/" + w.confirm})
 		return nil
 	}
-	n, err := s.notice(ctx, d.notice)
+	n, err := s.table.notice(ctx, d.notice)
 	if err != nil || n == nil {
 		return err
 	}
-	l.items = append(l.items, item{n, oneLine(w.Title()), s.opt.Base + api.PathWatches + "/" + w.ID + "/stop/" + w.token(purposeStop)})
+	l.items = append(l.items, item{n, oneLine(w.Title()), s.table.base + api.PathWatches + "/" + w.ID + "/stop/" + w.token(purposeStop)})
 	return nil
 }
 
-// shown is how many pages a mail lists.
+// shown is how many pages a mail lists at most.
 const shown = 100
 
 var noticeText = template.Must(template.New("notice").Funcs(template.FuncMap{
@@ -108,13 +117,13 @@ If you want them, open this link:
 If not, do nothing: no other mail will come.
 `))
 
-// compose writes a letter; nil where nothing is left to tell.
-func (s *Watches) compose(l *letter) (*mail.Msg, error) {
+// compose writes a letter. It returns nil if all its notices were deleted.
+func (s *mails) compose(l *letter) (*mail.Msg, error) {
 	if len(l.items) == 0 {
 		return nil, nil
 	}
 	m := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
-	if err := m.From(s.opt.Mail.From); err != nil {
+	if err := m.From(s.server.From); err != nil {
 		return nil, err
 	}
 	if err := m.To(l.to); err != nil {
@@ -122,25 +131,25 @@ func (s *Watches) compose(l *letter) (*mail.Msg, error) {
 	}
 	m.SetDate()
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	domain := s.opt.Mail.From[strings.LastIndexByte(s.opt.Mail.From, '@')+1:]
+	domain := s.server.From[strings.LastIndexByte(s.server.From, '@')+1:]
 	m.SetMessageIDWithValue(l.of[0].id + "." + strconv.Itoa(len(l.of)) + "@" + domain)
 	first := l.items[0]
 	if first.Notice == nil {
 		m.Subject("Please confirm: mails about " + first.Watch)
-		return m, m.SetBodyTextTemplate(confirmText, map[string]string{"Base": s.opt.Base, "Title": first.Watch, "Link": first.Link})
+		return m, m.SetBodyTextTemplate(confirmText, map[string]string{"Base": s.table.base, "Title": first.Watch, "Link": first.Link})
 	}
 	subject := string(first.What) + ": " + first.name()
 	if len(l.items) > 1 {
 		subject = fmt.Sprintf("%d changes, among them %s", len(l.items), first.name())
 	}
 	m.Subject(oneLine(subject))
-	if l.sameWatch() { // RFC 8058: one click ends it
+	if l.sameWatch() { // one click ends it (RFC 8058)
 		m.SetGenHeader("List-Unsubscribe", "<"+first.Link+">")
 		m.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 	}
 	for i := range l.items {
 		n := l.items[i].Notice
-		n.At, n.Before = n.At.In(s.opt.Zone), inZone(n.Before, s.opt.Zone)
+		n.At, n.Before = n.At.In(s.zone), inZone(n.Before, s.zone)
 	}
 	return m, m.SetBodyTextTemplate(noticeText, map[string]any{
 		"Shown": l.items[:min(len(l.items), shown)], "More": max(len(l.items)-shown, 0), "Stop": l.ends(),
@@ -154,7 +163,7 @@ func inZone(t time.Time, zone *time.Location) time.Time {
 	return t.In(zone)
 }
 
-// oneLine is a text that fits into a line, in whole characters of which none controls anything.
+// oneLine returns a text as one short line of whole characters, without control characters.
 func oneLine(s string) string {
 	const most = 200
 	s = strings.Map(func(c rune) rune {
@@ -174,7 +183,7 @@ func oneLine(s string) string {
 
 func (l *letter) sameWatch() bool { return len(l.ends()) == 1 }
 
-// ends are the watches of a letter, each once.
+// ends returns one item for each watch of a letter.
 func (l *letter) ends() (list []item) {
 	seen := make(map[string]bool)
 	for _, i := range l.items {
@@ -186,29 +195,29 @@ func (l *letter) ends() (list []item) {
 	return list
 }
 
-// send hands a letter to the mail server.
-func (s *Watches) send(ctx context.Context, l *letter) error {
-	if s.opt.Mail == nil {
+// send gives a letter to the mail server.
+func (s *mails) send(ctx context.Context, l *letter) error {
+	if s.server == nil {
 		return errors.New("no mail server is set")
 	}
 	m, err := s.compose(l)
 	if err != nil || m == nil {
 		return err
 	}
-	client, err := s.opt.Mail.client()
+	client, err := s.server.client()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opt.Mail.patience())
+	ctx, cancel := context.WithTimeout(ctx, s.server.patience())
 	defer cancel()
 	if err := client.DialWithContext(ctx); err != nil {
 		return err
 	}
 	err = client.Send(m)
 	if bye := client.Close(); bye != nil {
-		s.opt.Log.DebugContext(ctx, "watch: the mail server did not take its leave", "err", bye)
+		s.log.DebugContext(ctx, "watch: the mail server did not answer QUIT", "err", bye)
 	}
-	if m.IsDelivered() { // the server has taken it, whatever it did thereafter
+	if m.IsDelivered() { // the server has accepted it, whatever it did then
 		return nil
 	}
 	var failed *mail.SendError
@@ -218,8 +227,8 @@ func (s *Watches) send(ctx context.Context, l *letter) error {
 	return err
 }
 
-// lettersFault are the steps at which a server that refuses for good (5xx, RFC 5321 4.2.1) means this letter. What it
-// refuses before, the login or the sender, is for the operator to mend: such letters wait.
+// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) is about this letter.
+// A refusal of an earlier step, the login or the sender, is for the operator to mend: letters wait.
 var lettersFault = []mail.SendErrReason{mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose}
 
 func (m *Mail) patience() time.Duration {

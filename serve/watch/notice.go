@@ -10,39 +10,38 @@ import (
 	"time"
 
 	"sheaf/archive"
-	"sheaf/internal/db"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
 
-// What a visit has found of a page.
+// What is what a visit has found of a page.
 type What string
 
 const (
-	PageNew     What = "new"     // no version of it was known
-	PageChanged What = "changed" // its bytes are others
+	PageNew     What = "new"     // no version was known
+	PageChanged What = "changed" // its bytes are different
 	PageGone    What = "gone"    // its server says so (404, 410)
 	PageBack    What = "back"    // it was gone
 )
 
-// Notice is what a watch has found, once.
+// Notice is one change that concerns a watch.
 type Notice struct {
 	ID      string    `json:"id"`
 	Watch   string    `json:"watch"`
 	Account string    `json:"-"`
 	What    What      `json:"what"`
 	URL     string    `json:"url"`
-	Title   string    `json:"title,omitempty"`  // the page's own, where it has one
+	Title   string    `json:"title,omitempty"`  // the page's own, if it has one
 	At      time.Time `json:"at"`               // of the visit
 	Before  time.Time `json:"before,omitzero"`  // of the version before
-	Edition string    `json:"edition"`          // that brought it
+	Edition string    `json:"edition"`          // that has the new version
 	Found   time.Time `json:"found"`            // when the service noticed
 	Page    string    `json:"page,omitempty"`   // link to the page as it was at the visit
-	Diff    string    `json:"diff,omitempty"`   // link to what is different from before
+	Diff    string    `json:"diff,omitempty"`   // link to the differences from the version before
 	Stored  string    `json:"stored,omitempty"` // link to all versions
 }
 
-// name is what the notice's page is called where people read.
+// name returns the name of the notice's page for people.
 func (n *Notice) name() string {
 	if n.Title != "" {
 		return n.Title
@@ -50,10 +49,10 @@ func (n *Notice) name() string {
 	return n.URL
 }
 
-// titleWithin is how many bytes of a page are read for its title.
+// titleWithin is how much of a page is read for its title, in bytes.
 const titleWithin = 64 << 10
 
-// titleOf reads a page's title, whatever its encoding; empty where it has none, or cannot be read: a notice does not wait for it.
+// titleOf returns a page's title; "" if it has none or cannot be read.
 func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Capture) string {
 	i := slices.IndexFunc(captures, func(c *records.Capture) bool {
 		return c.URL == cell.URL && c.Time.Equal(cell.Time) && c.Kind == archive.Page
@@ -73,7 +72,7 @@ func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Captur
 	return oneLine(content.Title)
 }
 
-// link fills the links in.
+// link sets the links.
 func (n *Notice) link(base string) {
 	n.Stored = base + "/web/*/" + n.URL
 	if n.What != PageGone {
@@ -89,11 +88,11 @@ func noticeID(watch, url string, at time.Time) string {
 	return "n" + hex.EncodeToString(sum[:12])
 }
 
-// judge says what a record of a page that is watched tells, from all that is known
-// of the page up to then: captures of its URL key, by time. Most records tell nothing.
-func judge(cell *archive.Cell, captures []*records.Capture) (what What, before time.Time, tells bool) {
-	var last *archive.Cell // the page before, as it was last in full
-	var seen time.Time     // when it was seen last
+// judge says which change a record of a watched page shows, if any. captures are the records of its
+// URL key by time. before is the time of the version before. Most records show no change.
+func judge(cell *archive.Cell, captures []*records.Capture) (what What, before time.Time, changed bool) {
+	var last *archive.Cell // the last full record of the page before
+	var seen time.Time     // when the page was last seen so
 	gone := false
 	for _, c := range captures {
 		if c.URL != cell.URL || !c.Time.Before(cell.Time) {
@@ -123,42 +122,4 @@ func judge(cell *archive.Cell, captures []*records.Capture) (what What, before t
 
 func isGone(c *archive.Cell) bool {
 	return c.Kind == archive.Response && (c.Status == 404 || c.Status == 410)
-}
-
-const noticeColumns = `id, watch, account, what, url, title, at, before, edition, found`
-
-// Notices gives the latest of an account's notices, newest first; of one watch where that is named.
-func (s *Watches) Notices(ctx context.Context, account, watch string, limit int) ([]*Notice, error) {
-	where, args := `account = ?`, []any{account}
-	if watch != "" {
-		where, args = where+` AND watch = ?`, append(args, watch)
-	}
-	rows, err := s.opt.DB.QueryContext(ctx, `SELECT `+noticeColumns+` FROM watch_notices WHERE `+where+` ORDER BY found DESC, id LIMIT ?`, append(args, limit)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	list := []*Notice{}
-	for rows.Next() {
-		n, err := s.scanNotice(rows)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, n)
-	}
-	return list, rows.Err()
-}
-
-func (s *Watches) scanNotice(r scanner) (*Notice, error) {
-	var n Notice
-	var at, before, found int64
-	if err := r.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &n.Title, &at, &before, &n.Edition, &found); err != nil {
-		return nil, err
-	}
-	n.At, n.Found = db.Time(at), db.Time(found)
-	if before != 0 {
-		n.Before = db.Time(before)
-	}
-	n.link(s.opt.Base)
-	return &n, nil
 }

@@ -7,25 +7,31 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sweepEvery is how often what is old is forgotten.
-const sweepEvery = 6 * time.Hour
-
-// Run follows and delivers until ctx ends.
+// Run follows the change feed and delivers notices until ctx ends. It may run in several processes on
+// one database at once.
 func (s *Watches) Run(ctx context.Context) error {
+	const sweepEvery = 6 * time.Hour
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.Follow(ctx, s.opt.Poll) })
-	g.Go(func() error { return s.Deliver(ctx, s.opt.Poll) })
-	g.Go(func() error {
-		for ctx.Err() == nil {
-			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.opt.Log.WarnContext(ctx, "watch: what is old could not be forgotten", "err", err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(sweepEvery):
-			}
-		}
-		return nil
-	})
+	g.Go(func() error { return s.repeat(ctx, s.opt.Poll, "looking at what was published", s.follower.step) })
+	g.Go(func() error { return s.repeat(ctx, s.opt.Poll, "sending", s.deliverer.deliverDue) })
+	g.Go(func() error { return s.repeat(ctx, sweepEvery, "deleting old notices", s.table.sweep) })
 	return g.Wait()
+}
+
+// repeat calls step until ctx ends, and pauses if there is no more to do at once or an error.
+func (s *Watches) repeat(ctx context.Context, pause time.Duration, what string, step func(context.Context) (more bool, err error)) error {
+	for ctx.Err() == nil {
+		more, err := step(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.opt.Log.ErrorContext(ctx, "watch: "+what+" failed and will be repeated", "err", err)
+		}
+		if more && err == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
 }

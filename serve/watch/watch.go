@@ -17,16 +17,16 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Kind is what of the web is watched.
+// Kind says what is watched.
 type Kind string
 
 const (
 	URL    Kind = "url"
-	Prefix Kind = "prefix" // all pages whose URL begins so
+	Prefix Kind = "prefix" // all pages whose URL begins with it
 	Host   Kind = "host"
 )
 
-// Cadence is how often mails come.
+// Cadence is how often mails are sent at most.
 type Cadence string
 
 const (
@@ -35,27 +35,28 @@ const (
 	Daily      Cadence = "day"
 )
 
-// Watch is one consumer's wish to be told.
+// Watch is one consumer's request to be told of changes.
 type Watch struct {
 	ID      string    `json:"id"`
 	Account string    `json:"account"`
 	Kind    Kind      `json:"kind"`
 	Host    string    `json:"host"`
-	URL     string    `json:"url"`               // as the archive keeps it; of a host its first page
-	Address string    `json:"address,omitempty"` // of a form: where its fields are sent
-	Body    string    `json:"body,omitempty"`    // of a form: its fields
+	URL     string    `json:"url"`               // as the archive keeps it; for a host its first page
+	Address string    `json:"address,omitempty"` // for a form: where its fields are sent
+	Body    string    `json:"body,omitempty"`    // for a form: its fields
 	Media   string    `json:"media,omitempty"`
 	Email   string    `json:"email,omitempty"`
 	Every   Cadence   `json:"every,omitempty"`
-	Waiting bool      `json:"waiting,omitempty"` // for the address to be confirmed; no mail comes before
+	Waiting bool      `json:"waiting,omitempty"` // the address is not confirmed yet; no mail is sent before
 	Webhook string    `json:"webhook,omitempty"`
-	Secret  string    `json:"secret,omitempty"` // that the webhook's calls are signed with
+	Secret  string    `json:"secret,omitempty"` // key with which the webhook's calls are signed
 	Created time.Time `json:"created"`
 
-	// Why no more mails, or calls, come: the other side has refused them for good. A new watch tries again.
+	// Why no more mails are sent, or calls made: the other side has refused them for good. A new watch
+	// tries again.
 	MailStopped string    `json:"mail_stopped,omitempty"`
 	HookStopped string    `json:"webhook_stopped,omitempty"`
-	Failing     []Failing `json:"failing,omitempty"` // what could not be told yet, or was given up
+	Failing     []Failing `json:"failing,omitempty"` // what could not be delivered yet, or was given up
 
 	confirm string
 }
@@ -71,13 +72,13 @@ type WatchDocument struct {
 	Notices []*Notice `json:"notices"` // the latest, newest first
 }
 
-// Failing is what of a watch could not be told by one way, of late.
+// Failing counts the recent notices of a watch that could not be delivered in one way.
 type Failing struct {
 	By      string    `json:"by"`            // mail or webhook
 	Waiting int       `json:"waiting"`       // notices that will be tried again
-	GivenUp int       `json:"given_up"`      // that will not: after some three days, or because they were refused
-	Next    time.Time `json:"next,omitzero"` // when
-	Error   string    `json:"error"`         // the last
+	GivenUp int       `json:"given_up"`      // notices that will not: after some three days, or because they were refused
+	Next    time.Time `json:"next,omitzero"` // time of the next try
+	Error   string    `json:"error"`         // of the last try
 }
 
 // Wish is what a consumer asks for.
@@ -86,17 +87,17 @@ type Wish struct {
 	Prefix string `json:"prefix"` //
 	Host   string `json:"host"`   //
 
-	Body    string  `json:"body"`    // of a form that is sent by POST; with URL alone
+	Body    string  `json:"body"`    // of a form that is sent by POST; only with URL
 	Media   string  `json:"media"`   // of Body; application/x-www-form-urlencoded if empty
-	Email   string  `json:"email"`   // where mails go
-	Every   Cadence `json:"every"`   // how often, at most; each change if empty
-	Webhook string  `json:"webhook"` // what is called at each change
+	Email   string  `json:"email"`   // address for mails
+	Every   Cadence `json:"every"`   // each change if empty
+	Webhook string  `json:"webhook"` // URL that is called at each change
 }
 
 // ErrWish says what is wrong with a wish.
 var ErrWish = errors.New("watch")
 
-// Bounds of a wish, in bytes.
+// Limits for a wish, in bytes.
 const (
 	maxBody    = 16 << 10
 	maxAddress = 254 // of mail
@@ -105,7 +106,7 @@ const (
 
 const formMedia = "application/x-www-form-urlencoded"
 
-// watch makes of a wish what it comes to.
+// watch returns the watch that a wish asks for. It fails with ErrWish.
 func (w *Wish) watch() (*Watch, error) {
 	bad := func(format string, args ...any) (*Watch, error) {
 		return nil, fmt.Errorf("%w: %s", ErrWish, fmt.Sprintf(format, args...))
@@ -132,7 +133,7 @@ func (w *Wish) watch() (*Watch, error) {
 	if out.Host, err = archive.HostOf(target); err != nil {
 		return bad("%s %.200q: %v", out.Kind, given, err)
 	}
-	out.URL = weburl.Canonical(target) // as robots keep it, without a session's number
+	out.URL = weburl.Canonical(target) // as robots keep it, without session IDs
 	switch {
 	case w.Body != "" && out.Kind != URL:
 		return bad("a form's fields go with a url, not with a %s", out.Kind)
@@ -175,9 +176,9 @@ func (w *Wish) watch() (*Watch, error) {
 	return out, nil
 }
 
-// FormURL is the URL under which the answer to a form is kept: the form's own with the
-// method and the fields behind it, as pywb keys its index ("url?__wb_method=POST&name=value"). Fields
-// of another type than a form's, which have no names, are told apart by their digest.
+// FormURL returns the URL under which the answer to a form is kept: the form's own with the method and
+// the fields behind it, as in pywb's index ("url?__wb_method=POST&name=value"). If the fields are not
+// of a form's media type, they have no names, and their digest is used instead.
 func FormURL(address, media, body string) string {
 	fields := body
 	if kind, _, _ := strings.Cut(media, ";"); !strings.EqualFold(strings.TrimSpace(kind), formMedia) || strings.ContainsFunc(body, notInQuery) {
@@ -191,7 +192,7 @@ func FormURL(address, media, body string) string {
 	return address + mark + "__wb_method=POST&" + fields
 }
 
-// notInQuery reports what may not stand in a URL's query as it is.
+// notInQuery reports whether a character must be escaped in a URL's query.
 func notInQuery(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`"#<>`, c) }
 
 // matches reports whether a page of the watch's host is watched.
@@ -205,7 +206,7 @@ func (w *Watch) matches(pageURL string) bool {
 	return true
 }
 
-// Title is what the watch is called in mails and feeds.
+// Title returns the name of the watch in mails and feeds.
 func (w *Watch) Title() string {
 	switch w.Kind {
 	case Host:
@@ -219,7 +220,7 @@ func (w *Watch) Title() string {
 	return w.URL
 }
 
-// token is a secret that proves a purpose, such as to end the watch.
+// token returns a secret that allows its holder one thing, such as ending the mails.
 func (w *Watch) token(purpose string) string {
 	m := hmac.New(sha256.New, []byte(w.Secret))
 	m.Write([]byte(purpose))
@@ -232,7 +233,7 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// secretMark begins a webhook's secret; what follows is base64.
+// secretMark begins a webhook's secret. Base64 follows.
 const secretMark = "whsec_"
 
 func newSecret() string {

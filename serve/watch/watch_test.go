@@ -50,7 +50,7 @@ func newBench(t *testing.T, change func(*watch.Options)) *bench {
 	b := &bench{Site: servetest.New(t, nil), t: t, now: time.Date(2026, 11, 20, 10, 30, 0, 0, time.UTC)}
 	b.jp = b.Account("jp", "always", "jp")
 	opt := watch.Options{
-		DB: b.DB, Library: b.Library, Account: b.Accounts.Find, Base: base, PrivateHooks: true, Unconfirmed: true,
+		DB: b.DB, Records: b.Library.Records, Account: b.Accounts.Find, Base: base, PrivateHooks: true, Unconfirmed: true,
 		Now: func() time.Time { return b.now },
 	}
 	if change != nil {

@@ -291,7 +291,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 func (b *builder) watches(a *archives) (*watch.Watches, error) {
 	w := &b.cfg.Serve.Watch
 	opt := watch.Options{
-		DB: b.state.db, Library: a.library, Account: a.accounts.Find,
+		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find,
 		Base:  cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP),
 		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
 		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Log: b.log,

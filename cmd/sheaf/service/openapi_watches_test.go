@@ -28,7 +28,7 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) }))
 	defer hook.Close()
 	watches, err := watch.New(watch.Options{
-		DB: s.DB, Library: s.Library, Account: s.Accounts.Find, Base: "https://archive.example.jp", PrivateHooks: true, Limit: 3,
+		DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.example.jp", PrivateHooks: true, Limit: 3,
 		Mail: &watch.Mail{Server: "127.0.0.1:1", From: "archive@example.jp", TLS: watch.NoTLS, Patience: time.Second},
 	})
 	if err != nil {

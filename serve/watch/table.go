@@ -1,0 +1,89 @@
+package watch
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// table reads the tables of watches and notices. Watches writes watches, follower writes notices.
+type table struct {
+	db   *sql.DB
+	base string // see Options.Base
+	now  func() time.Time
+}
+
+const watchColumns = `id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped`
+
+// watches returns watches.
+func (t *table) watches(ctx context.Context, where string, args ...any) (list []*Watch, err error) {
+	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
+		w, created := new(Watch), int64(0)
+		err := rows.Scan(&w.ID, &w.Account, &w.Kind, &w.Host, &w.URL, &w.Address, &w.Body, &w.Media, &w.Email, &w.Every, &w.confirm, &w.Webhook, &w.Secret, &created, &w.MailStopped, &w.HookStopped)
+		w.Waiting, w.Created = w.confirm != "", db.Time(created)
+		list = append(list, w)
+		return err
+	}, `SELECT `+watchColumns+` FROM watches WHERE `+where, args...)
+	return list, err
+}
+
+// watch returns a watch. It fails with ErrNoWatch.
+func (t *table) watch(ctx context.Context, id string) (*Watch, error) {
+	return one(t.watches(ctx, `id = ?`, id))
+}
+
+func one(list []*Watch, err error) (*Watch, error) {
+	if err == nil && len(list) == 0 {
+		err = ErrNoWatch
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+const noticeColumns = `id, watch, account, what, url, title, at, before, edition, found`
+
+// notices returns notices with their links.
+func (t *table) notices(ctx context.Context, where string, args ...any) (list []*Notice, err error) {
+	list = []*Notice{}
+	err = db.Each(ctx, t.db, func(rows *sql.Rows) error {
+		var at, before, found int64
+		n := new(Notice)
+		err := rows.Scan(&n.ID, &n.Watch, &n.Account, &n.What, &n.URL, &n.Title, &at, &before, &n.Edition, &found)
+		n.At, n.Found = db.Time(at), db.Time(found)
+		if before != 0 {
+			n.Before = db.Time(before)
+		}
+		n.link(t.base)
+		list = append(list, n)
+		return err
+	}, `SELECT `+noticeColumns+` FROM watch_notices WHERE `+where, args...)
+	return list, err
+}
+
+// notice returns a notice; nil if it was deleted.
+func (t *table) notice(ctx context.Context, id string) (*Notice, error) {
+	list, err := t.notices(ctx, `id = ?`, id)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// keepSent is how long notices, and deliveries that were sent or given up, are kept.
+const keepSent = 30 * 24 * time.Hour
+
+// sweep deletes old notices and deliveries.
+func (t *table) sweep(ctx context.Context) (more bool, err error) {
+	before := db.Millis(t.now().Add(-keepSent))
+	for _, q := range []string{`DELETE FROM watch_deliveries WHERE state <> 'waiting' AND due < ?`, `DELETE FROM watch_notices WHERE found < ?`, `DELETE FROM watch_hooks WHERE resume < ?`} {
+		if _, err := t.db.ExecContext(ctx, q, before); err != nil {
+			return false, fmt.Errorf("watch: %w", err)
+		}
+	}
+	return false, nil
+}
