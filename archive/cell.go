@@ -95,18 +95,44 @@ type indexLine struct {
 	Truncated string    `json:"truncated,omitempty"`
 	Nanos     int       `json:"ns,omitempty"`
 	Refers    string    `json:"refers,omitempty"`
-	Cell      *[9]int64 `json:"cell,omitempty"` // see gather
+	Cell      *[9]int64 `json:"cell,omitempty"` // see Numbers
 }
 
-// gather gives the numbers from which views are put together.
-func (c *Cell) gather() *[9]int64 {
+// Numbers returns the nine numbers of an index line's "cell" field, from which views are made.
+func (c *Cell) Numbers() *[9]int64 {
 	return &[9]int64{c.Offset, c.TLen, c.HeaderLen, int64(c.HeaderCRC), c.BLen, c.HeadLen, c.BodyLen, int64(c.BodyCRC), int64(c.RecordCRC)}
 }
 
-// ungather undoes gather.
-func (c *Cell) ungather(g *[9]int64) {
-	c.Offset, c.TLen, c.HeaderLen, c.HeaderCRC = g[0], g[1], g[2], uint32(g[3])
-	c.BLen, c.HeadLen, c.BodyLen, c.BodyCRC, c.RecordCRC = g[4], g[5], g[6], uint32(g[7]), uint32(g[8])
+// SetNumbers sets the fields that Numbers returns, and checks them.
+func (c *Cell) SetNumbers(n *[9]int64) error {
+	for _, crc := range []int64{n[3], n[7], n[8]} {
+		if crc < 0 || crc > 1<<32-1 {
+			return fmt.Errorf("CRC32 %d is out of range", crc)
+		}
+	}
+	c.Offset, c.TLen, c.HeaderLen, c.HeaderCRC = n[0], n[1], n[2], uint32(n[3])
+	c.BLen, c.HeadLen, c.BodyLen, c.BodyCRC, c.RecordCRC = n[4], n[5], n[6], uint32(n[7]), uint32(n[8])
+	return c.Check()
+}
+
+// SetKind sets the kind, which follows from the numbers and the media type, and what depends on it:
+// the name of a page of the host, and the date to which a revisit refers. refers is empty or in the
+// form of RFC 3339.
+func (c *Cell) SetKind(host, refers string) (err error) {
+	switch {
+	case c.HeaderLen > 0:
+		c.Kind, c.Name = Page, FileName(host, c.URL)
+	case c.MIME == revisitMIME:
+		c.Kind = Revisit
+		if refers != "" {
+			if c.RefersDate, err = time.Parse(time.RFC3339Nano, refers); err != nil {
+				return fmt.Errorf("refers: %w", err)
+			}
+		}
+	default:
+		c.Kind = Response
+	}
+	return nil
 }
 
 const cdxTime = "20060102150405"
@@ -115,7 +141,7 @@ const cdxTime = "20060102150405"
 func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
 	line := c.standardLine(warcOff, "")
 	line.Nanos = c.Time.Nanosecond()
-	line.Cell = c.gather()
+	line.Cell = c.Numbers()
 	if !c.RefersDate.IsZero() {
 		line.Refers = c.RefersDate.UTC().Format(time.RFC3339Nano)
 	}
@@ -170,20 +196,15 @@ func parseLine(line, host string) (*Cell, error) {
 		URLKey: strings.Clone(key), URL: l.URL, MIME: l.MIME, Status: status, Digest: l.Digest, Truncated: l.Truncated,
 		Time: t.Add(time.Duration(l.Nanos)),
 	}
-	c.ungather(l.Cell)
-	switch {
-	case c.HeaderLen > 0:
-		c.Kind, c.Name = Page, FileName(host, c.URL)
-	case c.MIME == revisitMIME:
-		c.Kind = Revisit
-		if c.RefersDate, err = time.Parse(time.RFC3339Nano, l.Refers); l.Refers != "" && err != nil {
-			return nil, fmt.Errorf("refers of %.60q: %w", l.URL, err)
-		}
-	default:
-		c.Kind = Response
+	err = c.SetNumbers(l.Cell)
+	if err == nil {
+		err = c.SetKind(host, l.Refers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("line of %.60q: %w", l.URL, err)
 	}
 	if c.HeadLen == 0 {
 		return nil, fmt.Errorf("line of %.60q has a cell without a record", l.URL)
 	}
-	return c, c.Check()
+	return c, nil
 }

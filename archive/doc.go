@@ -7,7 +7,7 @@
 // from the segment's index alone. FORMAT.md has the bytes.
 //
 // A [Writer] appends records, survives a crash by way of [Reopen], and seals. [ReadIndex] finds what a
-// segment holds; [NewView] makes files of one or many, [PageBody] of a single page. [VerifyRange] checks
+// segment holds; [NewView] makes files of one or many, [PageBodyOf] of a single page. [VerifyRange] checks
 // everything in one pass, with an inflater of its own because the format depends on where blocks end.
 // [BatchWriter] joins hosts' segments for their way to the service.
 //

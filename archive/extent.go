@@ -28,7 +28,7 @@ const (
 // Extents gives n bytes of the view from off on as extents of local files, where
 // all that the view is made of lies in such: else nil.
 func (v *View) Extents(off, n int64) (extent.Reader, error) {
-	if err := v.checkRange(off, n); err != nil {
+	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
 	}
 	for _, p := range v.parts {

@@ -114,7 +114,7 @@ func agree(t *testing.T, data []byte, x *Index, files map[string][]byte) {
 		if c.Kind != Page {
 			continue
 		}
-		p, err := PageBody(partOf(data, x), i)
+		p, err := PageBodyOf(partOf(data, x).Source, &x.Cells[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func FuzzIndexCell(f *testing.F) {
 				}
 			}
 			for i := range got.Cells {
-				if p, err := PageBody(partOf(segment, got), i); err == nil {
+				if p, err := PageBodyOf(partOf(segment, got).Source, &got.Cells[i]); err == nil {
 					if rc, err := p.Open(context.Background()); err == nil {
 						io.Copy(io.Discard, io.LimitReader(rc, 1<<20))
 						rc.Close()

@@ -82,7 +82,7 @@ func (k *linkChecker) line(line string) error {
 
 // appendLinksLine appends the index line of the links cell.
 func (c *Cell) appendLinksLine(b []byte) []byte {
-	return fmt.Appendf(b, "%s{\"cell\":%s}\n", linksPrefix, bytes.ReplaceAll(fmt.Appendf(nil, "%d", c.gather()[:]), []byte(" "), []byte(",")))
+	return fmt.Appendf(b, "%s{\"cell\":%s}\n", linksPrefix, bytes.ReplaceAll(fmt.Appendf(nil, "%d", c.Numbers()[:]), []byte(" "), []byte(",")))
 }
 
 // parseLinksLine reads what appendLinksLine wrote.
@@ -97,12 +97,14 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 		return nil, errors.New("line of the links cell has no cell")
 	}
 	c := new(Cell)
-	c.ungather(l.Cell)
+	if err := c.SetNumbers(l.Cell); err != nil {
+		return nil, fmt.Errorf("line of the links cell: %w", err)
+	}
 	c.Name = linksName(host, segment)
 	if c.HeadLen != 0 || c.RecordCRC != 0 || c.HeaderLen == 0 {
 		return nil, errors.New("line of the links cell has a record")
 	}
-	return c, c.Check()
+	return c, nil
 }
 
 // linkLog is the file beside an open segment that holds the links of its pages until the
@@ -127,7 +129,7 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 	n, before := 0, r.URL
 	for i := range r.Links {
 		if link := &r.Links[i]; link.fits() {
-			same := shared(link.URL, before)
+			same := commonPrefix(link.URL, before)
 			group = append(strconv.AppendInt(group, int64(same), 10), ' ')
 			group = append(append(append(append(group, link.URL[same:]...), '\t'), link.Kind...), '\n')
 			before = link.URL
@@ -198,15 +200,6 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 		}
 		last, whole = at, whole+int64(len(head))+n
 	}
-}
-
-// shared counts the bytes in which two texts begin alike.
-func shared(a, b string) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 // unpackLinks reads a group: its source, and of each link "target TAB kind".

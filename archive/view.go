@@ -175,20 +175,13 @@ func (v *View) ETag() string { return v.etag }
 
 // OpenRange gives n bytes of the view from off on.
 func (v *View) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if err := v.checkRange(off, n); err != nil {
+	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
 	}
 	if v.whole {
 		return v.parts[0].Source.OpenRange(ctx, off, n)
 	}
 	return &viewReader{walk: v.walk(off, n), src: gatherReader{ctx: ctx}}, nil
-}
-
-func (v *View) checkRange(off, n int64) error {
-	if off < 0 || n < 0 || off > v.size || n > v.size-off {
-		return fmt.Errorf("range of %d bytes at %d is not within a view of %d", n, off, v.size)
-	}
-	return nil
 }
 
 // viewReader reads a range of a view, piece by piece.

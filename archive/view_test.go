@@ -92,7 +92,7 @@ func TestETagsDiffer(t *testing.T) {
 func TestPageBody(t *testing.T) {
 	data, x, files := testSegment(t)
 	for i, c := range x.Cells {
-		p, err := PageBody(partOf(data, x), i)
+		p, err := PageBodyOf(partOf(data, x).Source, &x.Cells[i])
 		if (err == nil) != (c.Kind == Page) {
 			t.Fatalf("%s: %v", c.URL, err)
 		}

@@ -45,9 +45,8 @@ type WACZOptions struct {
 // it by ranges. Nothing is compressed again but the index, which is held in
 // memory: some 60 bytes a record.
 type WACZ struct {
+	frame // of the data: its local header, and what follows it
 	warc  *View
-	start []byte // the data's local header
-	rest  []byte // what follows the data
 	etag  string
 }
 
@@ -69,69 +68,39 @@ func NewWACZ(parts []Part, opt WACZOptions) (*WACZ, error) {
 	}
 	files = append(files, waczFile{waczPackage, describe})
 
-	z := &WACZ{warc: warc}
+	z := &WACZ{warc: warc, frame: frame{stored: warc.size}}
 	entries := []zipEntry{{name: waczData, size: warc.size, crc: warc.crc()}}
 	z.start = entries[0].localHeader(opt.Created)
 	base := int64(len(z.start)) + warc.size
 	for _, f := range files {
-		e := zipEntry{name: f.name, size: int64(len(f.body)), crc: crc32.ChecksumIEEE(f.body), offset: base + int64(len(z.rest))}
-		z.rest = append(append(z.rest, e.localHeader(opt.Created)...), f.body...)
+		e := zipEntry{name: f.name, size: int64(len(f.body)), crc: crc32.ChecksumIEEE(f.body), offset: base + int64(len(z.end))}
+		z.end = append(append(z.end, e.localHeader(opt.Created)...), f.body...)
 		entries = append(entries, e)
 	}
-	z.rest = append(z.rest, zipDirectory(entries, base+int64(len(z.rest)), opt.Created)...)
-	sum := sha256.Sum256(append([]byte(warc.etag), z.rest...))
+	z.end = append(z.end, zipDirectory(entries, base+int64(len(z.end)), opt.Created)...)
+	sum := sha256.Sum256(append([]byte(warc.etag), z.end...))
 	z.etag = fmt.Sprintf(`"wacz%s-%s"`, viewVersion, hex.EncodeToString(sum[:16]))
 	return z, nil
 }
-
-// Size is the file's length in bytes.
-func (z *WACZ) Size() int64 { return int64(len(z.start)) + z.warc.size + int64(len(z.rest)) }
 
 // ETag is a strong entity tag, quoted.
 func (z *WACZ) ETag() string { return z.etag }
 
 // Held is how many bytes of the file are in memory.
-func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.rest)) }
+func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.end)) }
 
-// OpenRange gives n bytes of the file from off on.
+// OpenRange returns n bytes of the file from off.
 func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-	if err := z.checkRange(off, n); err != nil {
-		return nil, err
-	}
-	head, from, to, tail := z.divide(off, n)
-	data, err := z.warc.OpenRange(ctx, from, to-from)
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), data, bytes.NewReader(tail)), data}, nil
-}
-
-func (z *WACZ) checkRange(off, n int64) error {
-	if off < 0 || n < 0 || off > z.Size() || n > z.Size()-off {
-		return fmt.Errorf("range of %d bytes at %d is not within a file of %d", n, off, z.Size())
-	}
-	return nil
-}
-
-// divide divides a range into what is before the records, from where to where in
-// them, and what is behind.
-func (z *WACZ) divide(off, n int64) (head []byte, from, to int64, tail []byte) {
-	begin := int64(len(z.start))
-	end := begin + z.warc.size
-	from, to = min(max(off, begin), end)-begin, min(max(off+n, begin), end)-begin
-	return z.start[min(off, begin):min(off+n, begin)], from, to, z.rest[max(off-end, 0):max(off+n-end, 0)]
+	return z.open(off, n, func(off, n int64) (io.ReadCloser, error) { return z.warc.OpenRange(ctx, off, n) })
 }
 
 // Extents gives n bytes of the file from off on as extents, where its records lie in
 // local files: else nil.
 func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
-	if err := z.checkRange(off, n); err != nil {
+	head, from, to, tail, err := z.divide(off, n)
+	if err != nil {
 		return nil, err
 	}
-	head, from, to, tail := z.divide(off, n)
 	data, err := z.warc.Extents(from, to-from)
 	if data == nil || err != nil {
 		return nil, err

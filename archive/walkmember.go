@@ -14,14 +14,17 @@ type member struct {
 	fields        int // how many besides WL
 }
 
-// firstDifference counts the bytes in which a and b begin alike.
-func firstDifference(a, b []byte) int64 {
+// commonPrefix returns the number of bytes in which a and b begin alike.
+func commonPrefix[T string | []byte](a, b T) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
 	}
-	return int64(n)
+	return n
 }
+
+// firstDifference is commonPrefix as an offset.
+func firstDifference(a, b []byte) int64 { return int64(commonPrefix(a, b)) }
 
 // blocksStart is where the member's blocks begin.
 func (m *member) blocksStart() int64 {

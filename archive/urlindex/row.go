@@ -47,9 +47,6 @@ const warcSuffix = ".warc.gz"
 // timeForm is the layout of the time in a CDXJ line.
 const timeForm = "20060102150405"
 
-// revisitMIME is the media type of a revisit in CDXJ.
-const revisitMIME = "warc/revisit"
-
 // rowJSON is the JSON of a row, in the order of its fields.
 type rowJSON struct {
 	URL       string    `json:"url"`
@@ -89,7 +86,7 @@ func appendRow(b []byte, r *Row) []byte {
 	}
 	b = append(b, `,"cell":`...)
 	sep := byte('[')
-	for _, n := range []int64{r.Cell.Offset, r.TLen, r.HeaderLen, int64(r.HeaderCRC), r.BLen, r.HeadLen, r.BodyLen, int64(r.BodyCRC), int64(r.RecordCRC)} {
+	for _, n := range r.Numbers() {
 		b = strconv.AppendInt(append(b, sep), n, 10)
 		sep = ','
 	}
@@ -174,28 +171,10 @@ func (j *rowJSON) row(key string, at time.Time) (*Row, error) {
 		return nil, fmt.Errorf("%d nanoseconds", j.Nanos)
 	}
 	r.Time = at.Add(time.Duration(j.Nanos))
-	c := j.Cell
-	for _, crc := range []int64{c[3], c[7], c[8]} {
-		if crc < 0 || crc > 1<<32-1 {
-			return nil, fmt.Errorf("CRC32 %d", crc)
-		}
+	if err := r.SetNumbers(j.Cell); err != nil {
+		return nil, err
 	}
-	r.Cell.Offset, r.TLen, r.HeaderLen, r.HeaderCRC = c[0], c[1], c[2], uint32(c[3])
-	r.BLen, r.HeadLen, r.BodyLen, r.BodyCRC, r.RecordCRC = c[4], c[5], c[6], uint32(c[7]), uint32(c[8])
-	switch {
-	case r.HeaderLen > 0:
-		r.Kind, r.Name = archive.Page, archive.FileName(host, r.URL)
-	case r.MIME == revisitMIME:
-		r.Kind = archive.Revisit
-		if j.Refers != "" {
-			if r.RefersDate, err = time.Parse(time.RFC3339Nano, j.Refers); err != nil {
-				return nil, fmt.Errorf("refers: %w", err)
-			}
-		}
-	default:
-		r.Kind = archive.Response
-	}
-	if err := r.Check(); err != nil {
+	if err := r.SetKind(host, j.Refers); err != nil {
 		return nil, err
 	}
 	if r.FileOffset, err = strconv.ParseInt(j.Offset, 10, 64); err != nil {
