@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// inMemory is how much of a record's block is held in memory; a longer one goes to a file.
-const inMemory = 1 << 20
+// maxMemory is the longest block, in bytes, that is held in memory. A longer one is held in a file.
+const maxMemory = 1 << 20
 
-// block is a record's block, to be read more than once. It is used for one record after another.
+// block holds the block of one record after another. It can be read more than once.
 type block struct {
 	dir  string
 	mem  bytes.Buffer
@@ -17,12 +17,12 @@ type block struct {
 	size int64
 }
 
-// fill takes what r gives.
+// fill reads r to its end.
 func (b *block) fill(r io.Reader) error {
 	if err := b.reset(); err != nil {
 		return err
 	}
-	n, err := io.CopyN(&b.mem, r, inMemory)
+	n, err := io.CopyN(&b.mem, r, maxMemory)
 	if b.size = n; err == io.EOF {
 		return nil
 	} else if err != nil {
@@ -31,7 +31,7 @@ func (b *block) fill(r io.Reader) error {
 	if b.file, err = os.CreateTemp(b.dir, "block-*"); err != nil {
 		return err
 	}
-	os.Remove(b.file.Name()) // it goes when it is closed, or with the process
+	os.Remove(b.file.Name()) // it lives until it is closed
 	if _, err := b.file.Write(b.mem.Bytes()); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (b *block) fill(r io.Reader) error {
 	return err
 }
 
-// from reads the block from off on.
+// from returns a reader of the block from off on.
 func (b *block) from(off int64) io.Reader {
 	if b.file == nil {
 		return bytes.NewReader(b.mem.Bytes()[min(off, b.size):])

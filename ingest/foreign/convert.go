@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/ctxio"
 	"sheaf/internal/wire"
 )
 
@@ -21,18 +22,18 @@ import (
 type Options struct {
 	Robot   string // whose batch it becomes
 	Hosts   HostMap
-	Dir     string // for temporary files, of about the file's size; the system's if empty
-	MaxBody int64  // longer bodies are cut and marked; the writer's default if 0
+	Dir     string // for temporary files of about the file's size; empty: the system's
+	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Others takes the records that no segment can hold, each a gzip member, in
-	// order. Nil drops them; they are counted all the same.
+	// Others gets the records that no segment can hold, a gzip member each, in the order of the file.
+	// If it is nil they are only counted.
 	Others io.Writer
 
-	inflate inflater // newGunzip if nil; a benchmark compares others with it
+	inflate inflater // nil: newGunzip; a benchmark compares others with it
 }
 
-// Result says what became of a file.
+// Result is what was found in a file.
 type Result struct {
 	Kind      Kind
 	SHA256    string // of the file as it came
@@ -41,11 +42,11 @@ type Result struct {
 	Pages     int64
 	Responses int64
 	Revisits  int64
-	Others    int64     // records that are no segment's to hold
-	OthersOf  []Stretch // in the order of what went to Options.Others, all of it
+	Others    int64     // records that no segment can hold
+	OthersOf  []Stretch // what was written to Options.Others, from its beginning to its end
 }
 
-// Is looks whether a file is one that Convert takes; empty where it is not, such as a batch of ours.
+// Is returns the kind of a file that Convert can convert. It is empty for other files, such as batches.
 func Is(ctx context.Context, file *os.File) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -77,8 +78,8 @@ func begin(ctx context.Context, file *os.File, limits Limits, inflate inflater) 
 	return open(ctx, file, size, limits, inflate)
 }
 
-// Convert reads a foreign file to its end and writes a batch with its pages to out. An
-// *Error says what is wrong with the file; what was written is then of no use.
+// Convert reads a foreign file to its end and writes a batch with its pages to out. If the file is
+// wrong it returns an *Error, and what was written is of no use.
 func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*Result, error) {
 	dir, err := os.MkdirTemp(opt.Dir, "import-")
 	if err != nil {
@@ -98,7 +99,8 @@ func Convert(ctx context.Context, file *os.File, out io.Writer, opt Options) (*R
 	}
 	defer in.close()
 	c := &conversion{
-		ctx: ctx, meter: in.meter, opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir}, others: newOthers(opt.Others),
+		ctx: ctx, meter: in.meter, opt: opt, result: &Result{SHA256: hex.EncodeToString(sum)}, block: block{dir: dir},
+		others:    newOthers(opt.Others),
 		segments:  newSegments(dir, "import-"+hex.EncodeToString(sum[:8]), archive.WriterOptions{MaxBody: opt.MaxBody}),
 		originals: make(map[original]page),
 	}
@@ -132,22 +134,11 @@ func digest(ctx context.Context, file *os.File) ([]byte, error) {
 		return nil, err
 	}
 	d := sha256.New()
-	buf := make([]byte, 256<<10)
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		n, err := file.Read(buf)
-		d.Write(buf[:n])
-		if err == io.EOF {
-			return d.Sum(nil), nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
+	_, err := io.CopyBuffer(d, ctxio.Reader(ctx, file), make([]byte, 256<<10))
+	return d.Sum(nil), err
 }
 
-// conversion is one file on its way.
+// conversion is the conversion of one file.
 type conversion struct {
 	ctx       context.Context
 	meter     *meter
@@ -160,7 +151,7 @@ type conversion struct {
 	newest    time.Time
 }
 
-// append stores a record, and counts it.
+// append stores a record and counts it.
 func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	cell, err := c.segments.append(r)
 	if err != nil {
@@ -180,7 +171,7 @@ func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	return cell, nil
 }
 
-// refused makes an error of the file of one that says that a record cannot be kept.
+// refused is reading for errors of storing a record. One that cannot be stored is a fault of the file.
 func (s *stream) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)
@@ -188,8 +179,8 @@ func (s *stream) refused(err error, at int64, entry string) error {
 	return s.reading(err, entry)
 }
 
-// finish joins the segments to a batch. Its number comes from the file's digest, its time
-// is the newest record's.
+// finish joins the segments to a batch. Its number comes from the file's digest and its time from the
+// newest record.
 func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	buffered := bufio.NewWriterSize(out, 256<<10)

@@ -11,26 +11,36 @@ import (
 	"strings"
 )
 
-// claimed is what a WARC says of a block or a payload.
+// claimed is the digest of a block or a payload that a WARC record states.
 type claimed struct {
 	algorithm string // "sha1", "sha256" or "md5"
 	sum       string // its bytes
 }
 
-// algorithms are those that are known here, with their makers.
-var algorithms = map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "md5": md5.New}
+// algorithm splits the digest algorithm:value. It returns a hash of the algorithm, or nil if the
+// algorithm is not known.
+func algorithm(text string) (name, value string, h hash.Hash) {
+	name, value, _ = strings.Cut(text, ":")
+	switch name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", ""); name {
+	case "sha1":
+		h = sha1.New()
+	case "sha256":
+		h = sha256.New()
+	case "md5":
+		h = md5.New()
+	}
+	return name, value, h
+}
 
-// parseDigest reads algorithm:value. Crawlers write the value in base 32 or 16, in either case, or
-// in base 64, with or without padding; its length tells which. It is false where that is not so, or
-// the algorithm not known.
+// parseDigest reads a digest. Crawlers write the value in base 32 or 16, in either case, or in base
+// 64, with or without padding: the length tells which. It returns false for others, and for unknown
+// algorithms.
 func parseDigest(text string) (d claimed, ok bool) {
-	name, value, _ := strings.Cut(text, ":")
-	name = strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "")
-	make := algorithms[name]
-	if make == nil {
+	name, value, h := algorithm(text)
+	if h == nil {
 		return d, false
 	}
-	size := make().Size()
+	size := h.Size()
 	value = strings.TrimRight(strings.TrimSpace(value), "=")
 	var sum []byte
 	var err error
@@ -47,8 +57,7 @@ func parseDigest(text string) (d claimed, ok bool) {
 	return claimed{name, string(sum)}, err == nil
 }
 
-// payload names the content that a record's WARC-Payload-Digest is of: the same however it is
-// written.
+// payload returns the record's WARC-Payload-Digest in one form, however it is written.
 func (r *warcRecord) payload() string {
 	text := r.get("WARC-Payload-Digest")
 	if d, ok := parseDigest(text); ok {
@@ -57,8 +66,8 @@ func (r *warcRecord) payload() string {
 	return text
 }
 
-// ours writes the digest as our records have it; empty where it is not one that they can have.
-func (d claimed) ours() string {
+// stored returns the digest as records of segments have it. It is empty if they cannot have it.
+func (d claimed) stored() string {
 	if d.algorithm != "sha256" {
 		return ""
 	}

@@ -1,19 +1,18 @@
-// Package foreign turns what others have collected into a batch of ours: WARC files
-// (versions 1.0 and 1.1; plain, in one gzip member, or a member a record) and tar.gz
-// trees of page files, as the robots of 1999 sent them.
+// Package foreign converts what others have collected to a batch: WARC files (versions 1.0 and 1.1;
+// plain, in one gzip member, or with a member for each record) and tar.gz trees of page files, as the
+// robots of 1999 sent them.
 //
-// The idea is that import is a robot like any other. What comes out is a whole batch, hosts,
-// index, manifest and all, and goes the way of every batch from there: it is verified
-// to its last byte, can be quarantined, is published once however often the same file
-// comes. So the conversion follows from the file alone: the same bytes give the same
-// batch, byte for byte.
+// An import is treated as one more robot. The result is a whole batch, with hosts, index and manifest,
+// and every later step treats it as any batch: it is verified to its last byte, can be quarantined,
+// and is published once however often the same file comes. For that the conversion depends on nothing
+// but the file: the same bytes give the same batch.
 //
-// Responses of HTTP become pages and answers, and so do resources; revisits refer
-// to what the file itself brought before them, or to our own digests. Everything else
-// (requests, metadata, warcinfo, conversions, DNS, what cannot be a record of ours)
-// is passed on as it stands, a gzip member each, in the order of the file: it is kept
-// beside the batch. So is an answer whose body the format must cut.
+// HTTP responses and resources become pages and error pages. A revisit refers to an earlier page of
+// the same file, or to a digest of Sheaf's. All other records (requests, metadata, warcinfo,
+// conversions, DNS, what a segment cannot hold) are the file's others. They are returned as they are,
+// a gzip member each, in the order of the file, to be kept beside the batch. A response whose body is
+// too long for a record is also returned whole.
 //
-// What is wrong with the file is an *Error with the place and a reason code of
-// internal/wire; nothing of it is taken then.
+// What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing of
+// the file is used then.
 package foreign

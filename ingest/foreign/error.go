@@ -11,11 +11,11 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Error is what is wrong with a foreign file, and where.
+// Error says what is wrong with a foreign file, and where.
 type Error struct {
-	Offset int64       // in the file once it is inflated
-	Entry  string      // the record's URL, or the tar entry's name
-	Reason wire.Reason // as a quarantine states it
+	Offset int64       // in the inflated file
+	Entry  string      // URL of the record, or name of the tar entry
+	Reason wire.Reason // for the quarantine
 	Msg    string
 }
 
@@ -31,8 +31,8 @@ func wrong(offset int64, entry string, reason wire.Reason, format string, args .
 	return &Error{offset, entry, reason, fmt.Sprintf(format, args...)}
 }
 
-// reading tells an error of the file's bytes from one of the disk or the context's, which are
-// returned as they are.
+// reading turns an error of reading into an *Error if the file's content is at fault. Errors of the
+// disk and of the context are returned as they are.
 func (s *stream) reading(err error, entry string) error {
 	var known *Error
 	var disk *fs.PathError
@@ -49,8 +49,8 @@ func (s *stream) reading(err error, entry string) error {
 	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
 }
 
-// whole returns the fault of a file that is read to its end, or that it is cut off: then the fault may
-// be of what is still to come, and sending goes before judging.
+// whole reads the rest of a file with a fault, and returns the fault. If the file turns out to be cut
+// off it returns that instead: the rest may still come.
 func (s *stream) whole(fault *Error) error {
 	_, err := io.Copy(io.Discard, s)
 	var cut *Error

@@ -9,16 +9,15 @@ import (
 	"github.com/klauspost/pgzip"
 )
 
-// One member of gzip cannot be inflated by two processors, but it can be inflated while what
-// came out before is worked on: so much of it, in blocks.
+// Two processors cannot inflate one gzip member, but one can inflate ahead while the other works on
+// what came before: by that many blocks of that many bytes.
 const (
 	aheadBlock  = 1 << 20
 	aheadBlocks = 4
 )
 
-// gunzip inflates the members of a gzip file, one after the other. Of a file of one large member
-// the inflating goes on while the caller works. To begin that anew for each member costs more than
-// a small member does, so the members of other files are inflated as they are read.
+// gunzip inflates the members of a gzip file, one after the other. A first member that is large is
+// inflated ahead. For small members that would cost more than it saves.
 type gunzip struct {
 	in    *bufio.Reader // ends with io.ErrUnexpectedEOF, wherever it ends
 	large *pgzip.Reader // the first member; nil: it was small, or is over
@@ -26,7 +25,7 @@ type gunzip struct {
 	err   error
 }
 
-// newGunzip begins to read a file of which raw's buffer has seen the beginning.
+// newGunzip returns a reader of the gzip file that raw reads.
 func newGunzip(raw *bufio.Reader) (io.ReadCloser, error) {
 	head, err := raw.Peek(raw.Size())
 	if err != nil && err != io.EOF {
@@ -46,7 +45,7 @@ func newGunzip(raw *bufio.Reader) (io.ReadCloser, error) {
 	return g, nil
 }
 
-// endsWithin reports whether the first member ends within the file's beginning.
+// endsWithin reports whether the first member ends within head, the file's beginning.
 func endsWithin(head []byte) bool {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
@@ -57,7 +56,7 @@ func endsWithin(head []byte) bool {
 	return err == nil
 }
 
-// next begins the next member. It returns io.EOF where there is none.
+// next begins the next member. It returns io.EOF if there is none.
 func (g *gunzip) next() (err error) {
 	if _, err := g.in.Peek(1); err == io.ErrUnexpectedEOF {
 		return io.EOF
@@ -103,8 +102,8 @@ func (g *gunzip) Close() error {
 	return g.large.Close()
 }
 
-// unexpectedEnd ends with io.ErrUnexpectedEOF: an inflater that is told io.EOF where a member's
-// trailer should stand may take it for the end of the file, and the member unchecked.
+// unexpectedEnd ends with io.ErrUnexpectedEOF. If an inflater gets io.EOF in place of a member's
+// trailer it may take that for the end of the file, and not check the member.
 type unexpectedEnd struct{ r io.Reader }
 
 func (u unexpectedEnd) Read(p []byte) (int, error) {

@@ -10,9 +10,9 @@ import (
 	"sheaf/archive"
 )
 
-// HostMap gives the hosts of a tree's directories that are not called by them:
-// robots of old hashed the names. A key is a path within the tree, without slashes
-// at its ends.
+// HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
+// after the hosts: old robots hashed the names. A directory is a path in the tree, without slashes at
+// its ends.
 type HostMap map[string]string
 
 // ReadHostMap reads a host map from a file; see ParseHostMap.
@@ -29,7 +29,7 @@ func ReadHostMap(name string) (HostMap, error) {
 	return m, nil
 }
 
-// ParseHostMap reads lines of a directory, white space and a host; # begins a comment.
+// ParseHostMap reads lines of a directory, white space and a host. A # begins a comment.
 func ParseHostMap(r io.Reader) (HostMap, error) {
 	m := make(HostMap)
 	lines := bufio.NewScanner(r)
@@ -57,12 +57,12 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 	return m, nil
 }
 
-// maxDepth is how many directories may stand above a host's.
+// maxDepth limits the directories above a host's.
 const maxDepth = 4
 
-// find divides a file's path into its host and the path there. The map counts first, the
-// longest directory in it before others; then the first directory that is called like a host, behind
-// directories of hash digits at most.
+// find splits a file's path into its host and the path there. If a directory of the path is in the
+// map, the longest one tells the host. Otherwise the first directory that is named like a host does,
+// if only directories of hash digits are before it.
 func (m HostMap) find(path string) (host, rest string, ok bool) {
 	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := len(parts) - 1; n > 0; n-- {
@@ -82,7 +82,8 @@ func (m HostMap) find(path string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// hostLike reads a directory's name as a host: with a point, and a last label that is no number, or a port behind a colon or underscore.
+// hostLike returns the host after which a directory is named. Its name has a point, and perhaps a port
+// after a colon or an underscore.
 func hostLike(dir string) (string, bool) {
 	name := strings.ToLower(dir)
 	if i := strings.LastIndexAny(name, "_:"); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" && name[i+1:] != "" {

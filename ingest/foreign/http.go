@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"net/http/httputil"
@@ -14,27 +13,27 @@ import (
 	"sheaf/internal/coding"
 )
 
-// response is an HTTP answer as a record of ours has it: without transfer and
-// content codings, and with a header that fits the body which is left.
+// response is an HTTP response as a segment stores it: without transfer and content codings, and with
+// a header that fits such a body.
 type response struct {
 	status  int
 	head    []byte
-	size    int64                      // of the body, at most what was looked at
+	size    int64                      // of the body, or parseResponse's limit if the body is longer
 	decoded bool                       // the body had a content coding
 	body    func() (io.Reader, func()) // opens the decoded body
 }
 
-// parseResponse reads the block of a response record. It fails where it is no answer of HTTP/1. It
-// looks at no more than most bytes of the decoded body.
-func parseResponse(block *block, most int64) (*response, error) {
-	const mostHead = 256 << 10
-	raw, err := io.ReadAll(io.LimitReader(block.from(0), mostHead))
+// parseResponse reads the block of a response record. It fails if that is no response of HTTP/1. It
+// reads no more than limit bytes of the decoded body.
+func parseResponse(block *block, limit int64) (*response, error) {
+	const maxHead = 256 << 10
+	raw, err := io.ReadAll(io.LimitReader(block.from(0), maxHead))
 	if err != nil {
 		return nil, err
 	}
 	head, _, ok := cutHead(raw)
 	if !ok {
-		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", mostHead)
+		return nil, fmt.Errorf("no HTTP header that ends within %d bytes", maxHead)
 	}
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(string(head), "\r\n", "\n"), "\n"), "\n")
 	proto, code, _ := strings.Cut(strings.TrimSpace(lines[0]), " ")
@@ -65,18 +64,18 @@ func parseResponse(block *block, most int64) (*response, error) {
 		}
 		return d, d.Close, d.Removed, nil
 	}
-	size, removed, err := measure(open, coded, most)
-	if err != nil { // coded in another way than it says: kept as it came
+	size, removed, err := measure(open, coded, limit)
+	if err != nil { // not in the coding that it declares: kept as it came
 		coded = false
 		if size, removed, err = measure(open, false, maxDecoded); err != nil {
 			return nil, err
 		}
 	}
 	r.size, r.decoded = size, coded
-	r.head = h.stored(size, removed || !coded && len(codings) == 0)
+	r.head = h.stored(r.status, size, removed || !coded && len(codings) == 0)
 	r.body = func() (io.Reader, func()) {
 		in, closeIt, _, err := open(coded)
-		if err != nil { // it has been opened before, from memory or a file of ours
+		if err != nil { // cannot be: it was opened before
 			return errorReader{err}, func() {}
 		}
 		return in, closeIt
@@ -84,31 +83,31 @@ func parseResponse(block *block, most int64) (*response, error) {
 	return r, nil
 }
 
-// maxDecoded is more than any body that is kept whole.
+// maxDecoded is more than the longest body that is kept whole.
 const maxDecoded = 1 << 30
 
-func measure(open func(bool) (io.Reader, func(), bool, error), decode bool, most int64) (size int64, removed bool, err error) {
+func measure(open func(bool) (io.Reader, func(), bool, error), decode bool, limit int64) (size int64, removed bool, err error) {
 	in, closeIt, removed, err := open(decode)
 	if err != nil {
 		return 0, false, err
 	}
 	defer closeIt()
-	size, err = io.Copy(io.Discard, io.LimitReader(in, most))
+	size, err = io.Copy(io.Discard, io.LimitReader(in, limit))
 	return size, removed, err
 }
 
-// dechunks reports whether the body is in chunks to its end. Many writers keep the header
-// that says so and not the chunks.
+// dechunks reports whether the body is in chunks to its end. Many writers keep the header field that
+// says so, but not the chunks.
 func dechunks(b *block, at int64) bool {
 	in := bufio.NewReader(b.from(at))
 	_, err := io.Copy(io.Discard, httputil.NewChunkedReader(in))
 	return err == nil
 }
 
-// httpHead is a header whose lines were made right: folded ones joined, those that are no field left out.
+// httpHead is a response's header, with folded lines joined and without lines that are no field.
 type httpHead struct {
 	first  string
-	fields [][2]string
+	fields [][2]string // names and values
 }
 
 func (h *httpHead) add(line string) {
@@ -141,35 +140,20 @@ func (h *httpHead) get(name string) string {
 	return ""
 }
 
-// stored writes the header as the robot does: what spoke of the body's way over the wire is
-// renamed, and Content-Length says what is stored.
-func (h *httpHead) stored(size int64, decoded bool) []byte {
-	var b bytes.Buffer
-	b.WriteString(h.first + "\r\n")
-	length := strconv.FormatInt(size, 10)
-	written := false
-	for _, f := range h.fields {
-		name, value := f[0], f[1]
-		switch {
-		case strings.EqualFold(name, "Transfer-Encoding"), strings.EqualFold(name, "Content-Encoding") && decoded:
-			name = "X-Crawler-" + name
-		case strings.EqualFold(name, "Content-Length"):
-			if !written {
-				fmt.Fprintf(&b, "%s: %s\r\n", name, length)
-				written = true
+// stored returns the header with which the response is stored: see coding.StoredFields.
+func (h *httpHead) stored(status int, size int64, decoded bool) []byte {
+	fields := func(yield func(name, value string) bool) {
+		for _, f := range h.fields {
+			if !yield(f[0], f[1]) {
+				return
 			}
-			if value == length {
-				continue
-			}
-			name = "X-Crawler-" + name
 		}
-		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
 	}
-	if !written {
-		fmt.Fprintf(&b, "Content-Length: %s\r\n", length)
+	b := []byte(h.first + "\r\n")
+	for name, value := range coding.StoredFields(fields, status, decoded, size) {
+		b = fmt.Appendf(b, "%s: %s\r\n", name, value)
 	}
-	b.WriteString("\r\n")
-	return b.Bytes()
+	return append(b, "\r\n"...)
 }
 
 type errorReader struct{ err error }

@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -15,16 +14,16 @@ import (
 	"sheaf/internal/wire"
 )
 
-// original names a page by what a revisit says of it.
+// original identifies a page as a revisit does.
 type original struct{ url, digest string }
 
-// page is what a revisit of ours has to say of it.
+// page is what a revisit in a segment says of its page.
 type page struct {
 	digest string
 	time   time.Time
 }
 
-// warc converts record after record.
+// warc converts the records of a WARC.
 func (c *conversion) warc(in *stream) error {
 	for {
 		r, err := in.nextRecord()
@@ -52,10 +51,10 @@ func (c *conversion) warc(in *stream) error {
 	}
 }
 
-// errOther says that a record is not one that a segment can hold. It is no fault.
+// errOther says that a segment cannot hold a record. It is no fault of the file.
 var errOther = errors.New("not for a segment")
 
-// record stores a record in its host's segment, or beside the batch.
+// record stores a record in its host's segment, or among the others.
 func (c *conversion) record(r *warcRecord) error {
 	var err error
 	switch kind := strings.ToLower(r.get("WARC-Type")); {
@@ -74,13 +73,13 @@ func (c *conversion) record(r *warcRecord) error {
 	return err
 }
 
-// beside keeps a record beside the batch.
+// beside keeps a record among the others.
 func (c *conversion) beside(r *warcRecord) error {
 	c.result.Others++
 	return c.others.write(r, &c.block)
 }
 
-// base makes what every kind of record has.
+// base returns a record with the fields that all kinds have.
 func (c *conversion) base(r *warcRecord) (*archive.Record, error) {
 	url, err := weburl.Parse("", r.url(), nil)
 	if err != nil {
@@ -121,7 +120,7 @@ func (c *conversion) response(r *warcRecord) error {
 	rec.Body = body
 	cell, err := c.append(rec)
 	if err == nil && cell.Truncated != rec.Truncated {
-		err = c.beside(r) // whole
+		err = c.beside(r) // which keeps it whole
 	}
 	if err == nil && rec.Kind == archive.Page {
 		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
@@ -129,7 +128,7 @@ func (c *conversion) response(r *warcRecord) error {
 	return err
 }
 
-// parse reads the HTTP answer in the record's block.
+// parse reads the HTTP response in the record's block.
 func (c *conversion) parse(r *warcRecord) (*response, error) {
 	answer, err := parseResponse(&c.block, min(maxDecoded, c.meter.room()+1))
 	if err != nil {
@@ -143,8 +142,8 @@ func (c *conversion) parse(r *warcRecord) (*response, error) {
 	return answer, nil
 }
 
-// resource is a file that was had without HTTP, or by a program that kept no headers. It gets the header that
-// says as much.
+// resource stores a file that was fetched without HTTP, or without keeping its headers. It gets a
+// header that says so.
 func (c *conversion) resource(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
@@ -172,8 +171,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// revisit keeps a revisit of a page whose digest of ours is known: a revisit names that, and
-// the same URL.
+// revisit stores a revisit if the SHA-256 of its page is known and both have the same URL: the format
+// wants that.
 func (c *conversion) revisit(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {
@@ -191,8 +190,8 @@ func (c *conversion) revisit(r *warcRecord) error {
 	case refersTo != rec.URL:
 		return errOther
 	case ok:
-	case digest.ours() != "":
-		known.digest = digest.ours()
+	case digest.stored() != "":
+		known.digest = digest.stored()
 		known.time, _ = time.Parse(time.RFC3339Nano, r.get("WARC-Refers-To-Date")) // zero where it is not given
 	default:
 		return errOther
@@ -212,106 +211,4 @@ func (c *conversion) revisit(r *warcRecord) error {
 	}
 	_, err = c.append(rec)
 	return err
-}
-
-// Stretch is a run of records among those that no segment holds.
-type Stretch struct {
-	Host    string // whose they are; empty: of no host that the batch brings
-	Offset  int64
-	Size    int64
-	Records int64
-}
-
-// others writes records as they came, a gzip member each.
-type others struct {
-	out io.Writer
-	n   int64
-	z   *gzip.Writer
-	of  []Stretch // one record's, or that of several of a host in a row; until assign of any host
-}
-
-func newOthers(out io.Writer) *others {
-	if out == nil {
-		out = io.Discard
-	}
-	return &others{out: out, z: gzip.NewWriter(nil)}
-}
-
-// Write counts what goes out.
-func (o *others) Write(p []byte) (int, error) {
-	n, err := o.out.Write(p)
-	o.n += int64(n)
-	return n, err
-}
-
-// noHost stands for the host of records that are not of the web's, until assign.
-const noHost = "-"
-
-// hostOfOther tells whose a record is: by its URL, or by the name that a look-up was for.
-func hostOfOther(target string) string {
-	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
-		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // RFC 4501: an authority may stand before the name
-	}
-	url, err := weburl.Parse("", target, nil)
-	if err != nil {
-		return noHost
-	}
-	host, err := archive.HostOf(url)
-	if err != nil {
-		return noHost
-	}
-	return host
-}
-
-// assign leaves the records to the hosts that the batch brings. What is of no host at all, such as a crawler's own notes,
-// is the host's if there is but one; it may tell of every host of the file.
-func (o *others) assign(hosts []wire.Host) []Stretch {
-	brought := make(map[string]bool, len(hosts))
-	for _, h := range hosts {
-		brought[h.Name] = true
-	}
-	var of []Stretch
-	for _, s := range o.of {
-		switch {
-		case s.Host == noHost && len(hosts) == 1:
-			s.Host = hosts[0].Name
-		case !brought[s.Host]:
-			s.Host = ""
-		}
-		of = appendStretch(of, s)
-	}
-	return of
-}
-
-// appendStretch joins what follows on one another.
-func appendStretch(of []Stretch, s Stretch) []Stretch {
-	if n := len(of) - 1; n >= 0 && of[n].Host == s.Host {
-		of[n].Size += s.Size
-		of[n].Records += s.Records
-		return of
-	}
-	return append(of, s)
-}
-
-func (o *others) write(r *warcRecord, b *block) error {
-	at := o.n
-	if err := o.member(r, b); err != nil {
-		return err
-	}
-	o.of = appendStretch(o.of, Stretch{hostOfOther(r.url()), at, o.n - at, 1})
-	return nil
-}
-
-func (o *others) member(r *warcRecord, b *block) error {
-	o.z.Reset(o)
-	if _, err := o.z.Write(r.head); err != nil {
-		return err
-	}
-	if _, err := io.Copy(o.z, b.from(0)); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(o.z, crlf2); err != nil {
-		return err
-	}
-	return o.z.Close()
 }

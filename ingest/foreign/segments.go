@@ -12,20 +12,20 @@ import (
 	"sheaf/archive"
 )
 
-// openAtOnce is how many hosts' segments are held open; files of a crawl come host by host or mixed.
-const openAtOnce = 128
+// maxOpen is how many segments are open at once. The pages of a crawl may come in any order of hosts.
+const maxOpen = 128
 
 // maxCellBytes is how much memory the cells of all segments may take until they are sealed. What a
 // file has beyond that is read back from the segments, which takes about half as long again.
 const maxCellBytes = 64 << 20
 
-// segments are the hosts' segments as they grow.
+// segments are the hosts' segments while records are appended.
 type segments struct {
 	dir       string
 	id        string
 	opt       archive.WriterOptions
 	all       map[string]*segment
-	used      *list.List // of *segment with an open writer, the last used first
+	used      *list.List // of *segment with an open writer, the most recently used first
 	cellBytes int64      // of memory that the cells would take if all were kept
 }
 
@@ -33,7 +33,7 @@ type segment struct {
 	host    string
 	path    string
 	written archive.Written // before it was closed
-	writer  *archive.Writer // nil where it is closed
+	writer  *archive.Writer // nil if it is closed
 	used    *list.Element
 	cells   []archive.Cell // all that were appended; nil if the segments have more than maxCellBytes
 }
@@ -41,7 +41,7 @@ type segment struct {
 func newSegments(dir, id string, opt archive.WriterOptions) *segments {
 	opt.Pool = new(archive.WriterPool)
 	opt.TempDir = dir
-	opt.NoSync = true // a conversion that is broken off begins anew
+	opt.NoSync = true // a conversion that was interrupted starts again
 	return &segments{dir: dir, id: id, opt: opt, all: make(map[string]*segment), used: list.New()}
 }
 
@@ -75,7 +75,7 @@ func (s *segments) open(host string) (seg *segment, err error) {
 		s.used.MoveToFront(seg.used)
 		return seg, nil
 	}
-	if s.used.Len() >= openAtOnce {
+	if s.used.Len() >= maxOpen {
 		if err := s.close(s.used.Back().Value.(*segment)); err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (s *segments) close(seg *segment) error {
 	return w.Close()
 }
 
-// each seals the segments in the order of their hosts' names, calls do with each and removes it.
+// each seals the segments in the order of their hosts' names, calls do with each and deletes it.
 func (s *segments) each(do func(src archive.Source, x *archive.Index) error) error {
 	hosts := make([]*segment, 0, len(s.all))
 	for _, seg := range s.all {
@@ -114,7 +114,7 @@ func (s *segments) each(do func(src archive.Source, x *archive.Index) error) err
 				return err
 			}
 		}
-		if seg.written.Size == 0 { // nothing of it could be kept
+		if seg.written.Size == 0 { // all records of the host were refused
 			continue
 		}
 		if err := s.sealed(seg, do); err != nil {
@@ -136,9 +136,9 @@ func (s *segments) sealed(seg *segment, do func(src archive.Source, x *archive.I
 	return errors.Join(do(archive.FileSource(f, 0), x), f.Close(), os.Remove(seg.path))
 }
 
-// drop closes what is open.
+// drop closes the segments that are open.
 func (s *segments) drop() {
 	for s.used.Len() > 0 {
-		_ = s.close(s.used.Back().Value.(*segment)) // what was written is not needed any more
+		_ = s.close(s.used.Back().Value.(*segment)) // they are no longer needed
 	}
 }

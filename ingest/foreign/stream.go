@@ -10,7 +10,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Kind is what a file is.
+// Kind is the kind of a foreign file.
 type Kind string
 
 const (
@@ -18,19 +18,19 @@ const (
 	Tree Kind = "tree" // a tar of page files
 )
 
-// stream is a file as it inflates, from its beginning to its end.
+// stream reads a file inflated, from its beginning to its end.
 type stream struct {
 	r     *bufio.Reader
 	n     int64 // inflated bytes that were read
-	disk  error // the first error of reading the file itself
+	disk  error // the first error of the disk or the context
 	close func() error
 	meter *meter
 }
 
-// inflater begins to inflate a gzip file.
+// inflater returns a reader that inflates a gzip file.
 type inflater func(raw *bufio.Reader) (io.ReadCloser, error)
 
-// open begins to read a file of the given size, gzipped or not.
+// open returns a stream of a file of the given size, gzipped or not.
 func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflate inflater) (*stream, error) {
 	s := &stream{close: func() error { return nil }, meter: newMeter(limits, size)}
 	raw := bufio.NewReaderSize(&source{ctx, s, file}, 256<<10)
@@ -50,7 +50,7 @@ func open(ctx context.Context, file io.Reader, size int64, limits Limits, inflat
 	return s, nil
 }
 
-// source keeps the disk's errors apart, and ends with the context.
+// source reads the file itself, and notes errors of the disk and of the context in the stream.
 type source struct {
 	ctx context.Context
 	s   *stream
@@ -69,14 +69,14 @@ func (f *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Read counts.
+// Read implements io.Reader, and counts.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	return n, s.count(n, err)
 }
 
-// line reads up to and with the next LF, at most most bytes.
-func (s *stream) line(most int) (string, error) {
+// line reads a line with its LF, of at most limit bytes.
+func (s *stream) line(limit int) (string, error) {
 	var line []byte
 	for {
 		part, err := s.r.ReadSlice('\n')
@@ -85,8 +85,8 @@ func (s *stream) line(most int) (string, error) {
 			return "", cerr
 		}
 		switch {
-		case len(line) > most:
-			return "", fmt.Errorf("a line of more than %d bytes", most)
+		case len(line) > limit:
+			return "", fmt.Errorf("a line of more than %d bytes", limit)
 		case err == bufio.ErrBufferFull:
 			continue
 		}
@@ -102,7 +102,7 @@ func (s *stream) count(n int, err error) error {
 	return err
 }
 
-// kind looks at the beginning; empty: neither WARC nor tar.
+// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC nor tar.
 func (s *stream) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)
@@ -119,9 +119,9 @@ func (s *stream) kind() (Kind, error) {
 	return "", nil
 }
 
-// tarHeader reports whether the block's checksum is the one of a tar header (POSIX ustar, and V7 as well).
+// tarHeader reports whether the block has the checksum of a tar header (POSIX ustar and V7).
 func tarHeader(block []byte) bool {
-	const from, to = 148, 156 // the checksum counts as spaces
+	const from, to = 148, 156 // of the checksum itself, which counts as spaces
 	sum := int64(0)
 	for i, c := range block {
 		if from <= i && i < to {

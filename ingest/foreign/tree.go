@@ -15,9 +15,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// tree reads a tar of page files, a directory a host, and hands each on as a page. A page's
-// time is its file's, its URL is the path with every byte that a URL cannot have
-// escaped, and index.html stands for its directory. Several tars may follow one another.
+// tree converts a tar of page files, with one directory for each host. A page has its file's time. Its
+// URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
+// directory. Several tars may follow one another.
 func (c *conversion) tree(in *stream) error {
 	for {
 		if err := c.oneTree(in); err != nil {
@@ -30,7 +30,7 @@ func (c *conversion) tree(in *stream) error {
 	}
 }
 
-// oneTree reads a tar up to the two blocks of zeros that end it.
+// oneTree converts a tar up to the two blocks of zeros that end it.
 func (c *conversion) oneTree(in *stream) error {
 	t := tar.NewReader(in)
 	for {
@@ -51,8 +51,8 @@ func (c *conversion) oneTree(in *stream) error {
 	}
 }
 
-// nextTar passes over the zeros that fill the file up behind a tar, and reports whether another tar
-// follows them. Anything else there is an error.
+// nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else there is
+// an error.
 func (s *stream) nextTar() (bool, error) {
 	const block = 512
 	for {
@@ -78,7 +78,7 @@ func (s *stream) nextTar() (bool, error) {
 func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Reader) error {
 	name := strings.TrimPrefix(h.Name, "./")
 	switch h.Typeflag {
-	case tar.TypeReg, 'S', '7': // sparse and contiguous files read as any other
+	case tar.TypeReg, 'S', '7': // sparse and contiguous files are read as any other
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
 	case tar.TypeLink, tar.TypeSymlink:
@@ -116,8 +116,8 @@ func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Read
 	return nil
 }
 
-// escapePath writes a file's path, whatever its encoding, as a URL's. A question mark
-// begins the query, as it did when the file was named after its page.
+// escapePath returns a file's path, whatever its encoding, as a URL's path and query. A question mark
+// begins the query: the file was named after its page.
 func escapePath(p string) string {
 	if dir, file := path.Split(p); file == "index.html" {
 		p = dir
@@ -134,11 +134,11 @@ func escapePath(p string) string {
 	return b.String()
 }
 
-// textMedia are the types that their text does not show.
+// textMedia are media types that cannot be recognised from the text.
 var textMedia = map[string]string{".css": "text/css", ".js": "application/javascript", ".xml": "text/xml", ".rdf": "application/rdf+xml"}
 
-// mediaOf is a file's media type, from its first bytes and its extension. The machine's list of types has no
-// say in it: the same file is the same batch everywhere.
+// mediaOf returns a file's media type by its first bytes and its extension. It does not use the
+// machine's list of types, because the same file must give the same batch everywhere.
 func mediaOf(name string, b *block) (string, error) {
 	const looked = 512
 	head, err := io.ReadAll(io.LimitReader(b.from(0), looked))

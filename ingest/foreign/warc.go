@@ -13,7 +13,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Bounds of a foreign record's header.
+// Limits of a record's header: bytes of a line, and lines.
 const (
 	maxLine   = 64 << 10
 	maxFields = 1000
@@ -21,9 +21,9 @@ const (
 
 // warcRecord is one record of a foreign WARC (ISO 28500:2009 and :2017).
 type warcRecord struct {
-	at     int64 // where it begins, inflated
+	at     int64 // its offset in the inflated file
 	head   []byte
-	fields textproto.MIMEHeader // the first value of a name counts
+	fields textproto.MIMEHeader // of several values of one name the first counts
 	length int64                // of the block
 	block  io.Reader
 }
@@ -31,13 +31,13 @@ type warcRecord struct {
 func (r *warcRecord) get(name string) string { return r.fields.Get(name) }
 func (r *warcRecord) url() string            { return strings.Trim(r.get("WARC-Target-URI"), "<> ") }
 
-// nextRecord reads a record's header; io.EOF where there is none. The block of the one before
+// nextRecord reads the header of the next record, or returns io.EOF. The block of the record before
 // must have been read.
 func (s *stream) nextRecord() (*warcRecord, error) {
 	var line string
 	var err error
 	at := s.n
-	for { // two empty lines end a record; some writers leave out one, or add some
+	for { // two empty lines end a record, but some writers write one, or more
 		if line, err = s.line(maxLine); err == io.EOF && line == "" {
 			if s.disk != nil {
 				return nil, s.disk
@@ -93,7 +93,7 @@ func (s *stream) nextRecord() (*warcRecord, error) {
 	return r, nil
 }
 
-// date is the record's WARC-Date.
+// date returns the record's WARC-Date.
 func (r *warcRecord) date() (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, r.get("WARC-Date"))
 	if err != nil {
@@ -102,21 +102,19 @@ func (r *warcRecord) date() (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// isHTTP reports whether the block is an answer of an HTTP server, head and all.
+// isHTTP reports whether the block is an HTTP response with its head.
 func (r *warcRecord) isHTTP() bool {
 	media := strings.ToLower(strings.ReplaceAll(r.get("Content-Type"), " ", ""))
 	return strings.HasPrefix(media, "application/http") && !strings.Contains(media, "msgtype=request")
 }
 
-// check compares the block with its digest, where one is given that is known here.
+// check compares the block with its digest, if the record states one of a known algorithm.
 func (r *warcRecord) check(b *block) error {
 	text := r.get("WARC-Block-Digest")
-	name, _, _ := strings.Cut(text, ":")
-	make := algorithms[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "-", "")]
-	if make == nil {
+	name, _, h := algorithm(text)
+	if h == nil {
 		return nil
 	}
-	h := make()
 	if _, err := io.Copy(h, b.from(0)); err != nil {
 		return err
 	}
@@ -130,7 +128,7 @@ func (r *warcRecord) check(b *block) error {
 // crlf2 ends a header.
 const crlf2 = "\r\n\r\n"
 
-// cutHead divides a block, of which at least the header is given, after its first empty line.
+// cutHead splits a block after its first empty line. b has the block or the beginning of it.
 func cutHead(b []byte) (head, rest []byte, ok bool) {
 	n := bytes.Index(b, []byte(crlf2)) + len(crlf2)
 	if lf := bytes.Index(b, []byte("\n\n")) + 2; lf >= 2 && (n < len(crlf2) || lf < n) {

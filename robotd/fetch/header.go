@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"sheaf/internal/coding"
 )
 
 // header is a response's header block as it came, but for what no reader of
@@ -204,36 +206,19 @@ func (h *header) size() int {
 	return n
 }
 
-// storedHeader writes the header block that fits the stored body: headers that
-// spoke of the body's way over the wire are renamed X-Crawler-…, and
-// Content-Length says what is stored.
+// storedHeader returns the header with which an answer is stored: see coding.StoredFields.
 func storedHeader(ans *answer, decoded bool, size int64) []byte {
 	h := ans.head
-	if size == 0 && (h.status == http.StatusNotModified || h.status == http.StatusNoContent) {
-		return h.bytes() // there it speaks of a body that was not sent
-	}
-	length := strconv.FormatInt(size, 10)
-	fields := make([]field, 0, len(h.fields)+1)
-	at := -1 // where Content-Length goes
-	for _, f := range h.fields {
-		switch {
-		case strings.EqualFold(f.name, "Content-Encoding") && decoded,
-			strings.EqualFold(f.name, "Transfer-Encoding"):
-			f.name = "X-Crawler-" + f.name
-		case strings.EqualFold(f.name, "Content-Length"):
-			if at < 0 {
-				at = len(fields)
-				fields = append(fields, field{f.name, length})
+	given := func(yield func(name, value string) bool) {
+		for _, f := range h.fields {
+			if !yield(f.name, f.value) {
+				return
 			}
-			if f.value == length {
-				continue
-			}
-			f.name = "X-Crawler-" + f.name
 		}
-		fields = append(fields, f)
 	}
-	if at < 0 {
-		fields = append(fields, field{"Content-Length", length})
+	fields := make([]field, 0, len(h.fields)+1)
+	for name, value := range coding.StoredFields(given, h.status, decoded, size) {
+		fields = append(fields, field{name, value})
 	}
 	h.fields = fields
 	return h.bytes()

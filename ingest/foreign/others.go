@@ -1,0 +1,113 @@
+package foreign
+
+import (
+	"compress/gzip"
+	"io"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/internal/weburl"
+	"sheaf/internal/wire"
+)
+
+// Stretch is a range of Options.Others, of records of one host.
+type Stretch struct {
+	Host    string // empty: none of the batch's hosts
+	Offset  int64
+	Size    int64
+	Records int64
+}
+
+// others writes the records that no segment can hold, as they came, a gzip member each.
+type others struct {
+	out       io.Writer
+	n         int64 // bytes written
+	z         *gzip.Writer
+	stretches []Stretch // with any hosts, until assign
+}
+
+func newOthers(out io.Writer) *others {
+	if out == nil {
+		out = io.Discard
+	}
+	return &others{out: out, z: gzip.NewWriter(nil)}
+}
+
+// Write writes to out and counts.
+func (o *others) Write(p []byte) (int, error) {
+	n, err := o.out.Write(p)
+	o.n += int64(n)
+	return n, err
+}
+
+// noHost is the host of records of no host, until assign.
+const noHost = "-"
+
+// hostOfOther returns the host of a record by its URL, or by the name in a DNS record.
+func hostOfOther(target string) string {
+	if name, ok := strings.CutPrefix(strings.ToLower(target), "dns:"); ok {
+		target = "http://" + name[strings.LastIndexByte(name, '/')+1:] + "/" // before the name may be an authority (RFC 4501)
+	}
+	url, err := weburl.Parse("", target, nil)
+	if err != nil {
+		return noHost
+	}
+	host, err := archive.HostOf(url)
+	if err != nil {
+		return noHost
+	}
+	return host
+}
+
+// assign returns the stretches with the hosts of the batch only. Records of no host, such as the
+// crawler's own notes, may be about any host; they belong to the host if the batch has only one.
+func (o *others) assign(hosts []wire.Host) []Stretch {
+	brought := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		brought[h.Name] = true
+	}
+	var of []Stretch
+	for _, s := range o.stretches {
+		switch {
+		case s.Host == noHost && len(hosts) == 1:
+			s.Host = hosts[0].Name
+		case !brought[s.Host]:
+			s.Host = ""
+		}
+		of = appendStretch(of, s)
+	}
+	return of
+}
+
+// appendStretch appends a stretch. It joins stretches of one host in a row.
+func appendStretch(of []Stretch, s Stretch) []Stretch {
+	if n := len(of) - 1; n >= 0 && of[n].Host == s.Host {
+		of[n].Size += s.Size
+		of[n].Records += s.Records
+		return of
+	}
+	return append(of, s)
+}
+
+func (o *others) write(r *warcRecord, b *block) error {
+	at := o.n
+	if err := o.member(r, b); err != nil {
+		return err
+	}
+	o.stretches = appendStretch(o.stretches, Stretch{hostOfOther(r.url()), at, o.n - at, 1})
+	return nil
+}
+
+func (o *others) member(r *warcRecord, b *block) error {
+	o.z.Reset(o)
+	if _, err := o.z.Write(r.head); err != nil {
+		return err
+	}
+	if _, err := io.Copy(o.z, b.from(0)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(o.z, crlf2); err != nil {
+		return err
+	}
+	return o.z.Close()
+}
