@@ -1,28 +1,26 @@
 package receive
 
-import (
-	"time"
-)
+import "time"
 
-// An upload that is cleared away costs its robot time and nothing else: the robot
-// has the batch, asks how much is kept, and begins anew.
+// A deleted upload costs its robot only time: the robot has the batch, asks how much is kept, and
+// starts afresh.
 
-// expire clears away uploads that nobody has gone on with since a time.
+// expire deletes uploads that have not grown since the given time.
 func (us *uploads) expire(before time.Time) {
-	for us.drop(before, "") {
+	for us.deleteOldest(before, "") {
 	}
 }
 
-// makeWay clears the upload away that has stood still for longest, if for long
-// enough, so that beginnings that nobody goes on with cannot fill the disk for
-// ever. It reports whether there was one; an upload named except is spared.
-func (us *uploads) makeWay(except string) bool {
-	return us.drop(time.Now().Add(-us.yield), except)
+// makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter, so
+// that abandoned uploads cannot fill the disk. It spares the upload named except, and reports whether
+// it found one.
+func (us *uploads) makeRoom(except string) bool {
+	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }
 
-// drop clears the upload away that was touched first, if that was before a time
-// and nobody is writing it.
-func (us *uploads) drop(before time.Time, except string) bool {
+// deleteOldest deletes the upload that has not grown for longest, unless it has grown since before or
+// is being written.
+func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	var oldest *upload
 	touched := before
 	for _, u := range us.all() {
@@ -37,12 +35,12 @@ func (us *uploads) drop(before time.Time, except string) bool {
 	}
 	oldest.mu.Lock()
 	defer oldest.mu.Unlock()
-	if known, err := us.get(oldest.name); err != nil || known != oldest || oldest.writer != nil {
-		return true // somebody was quicker; look again
+	if oldest.gone() || oldest.writer != nil {
+		return true // it was continued or deleted meanwhile: look again
 	}
-	us.log.Warn("an upload that nobody goes on with is cleared away", "upload", oldest.name, "bytes", oldest.status.Offset, "since", touched)
-	if err := us.forget(oldest); err != nil {
-		us.log.Error("an upload cannot be cleared away; the next start does", "upload", oldest.name, "err", err)
+	us.log.Warn("an upload that nobody continues is deleted", "upload", oldest.name, "bytes", oldest.status.Offset, "since", touched)
+	if err := us.remove(oldest); err != nil {
+		us.log.Error("an upload cannot be deleted; the next start does", "upload", oldest.name, "err", err)
 	}
 	return true
 }

@@ -21,12 +21,13 @@ import (
 	"sheaf/internal/wire"
 )
 
-// FTP gives the drop: one directory a robot, in which it sees its own files only.
+// FTP returns the handler of the drop, in which each robot has one directory with its own files.
 //
-//	<batch>.tar.gz     written, resumed by REST or APPE; SIZE tells the bytes kept
-//	<batch>.manifest   written last, at once: 226 means that the batch is accepted
-//	<name>.tar.gz      any other name, where files are taken without a manifest
-//	<batch>.receipt    read: the signed receipt; <batch>.<sha256>.receipt: of these very bytes
+//	<batch>.tar.gz             is written, and resumed by REST or APPE; SIZE returns the bytes kept
+//	<batch>.manifest           is written last and in one piece; 226 means that the batch is accepted
+//	<name>.tar.gz              any other name, if files without manifest are allowed
+//	<batch>.receipt            is read: the signed receipt
+//	<batch>.<sha256>.receipt   is read: the receipt for the bytes with that digest
 func (r *Receiver) FTP() ftp.Handler { return drop{r} }
 
 type drop struct{ r *Receiver }
@@ -54,32 +55,32 @@ type dropSession struct {
 	room   int64 // asked for by ALLO, for the next upload
 }
 
-// Allocate notes how large the next batch will be. Whether there is room is
-// answered when it begins.
+// Allocate notes how large the next batch will be. Whether there is room is answered when its upload
+// begins.
 func (s *dropSession) Allocate(_ context.Context, bytes int64) error {
 	s.room = bytes
 	return nil
 }
 
-// Suffixes of the drop's files.
+// Suffixes of the files in the drop.
 const (
 	batchSuffix    = ".tar.gz"
 	manifestSuffix = ".manifest"
 	receiptSuffix  = ".receipt"
 )
 
-// file is what a name in the drop means.
+// file is the meaning of a name in the drop.
 type file struct {
 	batch  wire.BatchID
 	suffix string
-	sha256 string // of the bytes that a receipt is asked for; empty: of any
-	name   string // of a file that is to be taken without a manifest, where it names no batch
+	sha256 string // of the bytes whose receipt is asked for; empty: of any
+	name   string // of a file without manifest that names no batch
 }
 
-// freeName is what a file may be called that comes without a manifest.
+// freeName matches names that a file without manifest may have.
 var freeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(tar\.gz|tgz)$`)
 
-// parse takes a path apart into one of the robot's batches and a suffix.
+// parse returns the file that a path means. Batches of other robots are an error.
 func (s *dropSession) parse(path string) (file, error) {
 	name := strings.TrimPrefix(path, "/")
 	for _, suffix := range []string{batchSuffix, manifestSuffix, receiptSuffix} {
@@ -110,7 +111,7 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 	}
 	switch f.suffix {
 	case batchSuffix:
-		u, err := s.r.uploads.get(s.begun(f).upload())
+		u, err := s.r.uploads.get(s.newStatus(f).upload())
 		if err != nil {
 			return ftp.Entry{}, absent(path)
 		}
@@ -127,13 +128,13 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 	return ftp.Entry{}, absent(path)
 }
 
-// entryOf shows an upload: its size is what a resume may begin at.
+// entryOf returns the entry of an upload. A resume may begin at its size.
 func entryOf(u *upload) (ftp.Entry, error) {
 	st, err := u.settled()
 	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}, err
 }
 
-// List shows the uploads that are not complete. It does not disturb them.
+// List yields the uploads that are not complete. It does not stop their writers.
 func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, error] {
 	return func(yield func(ftp.Entry, error) bool) {
 		if path != "/" {
@@ -170,7 +171,7 @@ func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ft
 	case err != nil:
 		return nil, err
 	case f.suffix == batchSuffix:
-		return s.createBatch(s.begun(f), offset)
+		return s.createBatch(s.newStatus(f), offset)
 	case f.suffix == manifestSuffix && offset == 0:
 		return &manifestUpload{ctx: ctx, s: s, batch: f.batch}, nil
 	case f.suffix == manifestSuffix:
@@ -179,8 +180,8 @@ func (s *dropSession) Create(ctx context.Context, path string, offset int64) (ft
 	return nil, &ftp.Error{Code: 550, Msg: path + ": receipts are written by the service."}
 }
 
-// begun is how the upload of a file begins.
-func (s *dropSession) begun(f file) *status {
+// newStatus returns the status of a new upload of f.
+func (s *dropSession) newStatus(f file) *status {
 	return &status{Batch: f.batch, Name: f.name, Robot: s.robot, Protocol: overFTP, Size: -1}
 }
 
@@ -210,7 +211,7 @@ func (s *dropSession) createBatch(st *status, offset int64) (ftp.Upload, error) 
 	return &batchUpload{s, w}, nil
 }
 
-// Transferred records what came for batches; manifests and receipts are small change.
+// Transferred records uploads of batches, but not of manifests.
 func (s *dropSession) Transferred(done ftp.Transfer) {
 	t, ok := s.upload(done.Direction, done.Path)
 	if !ok {
@@ -232,7 +233,7 @@ func (s *dropSession) Begun(begun ftp.Transfer, moved func() int64) (ended func(
 	return s.r.begun(t, moved)
 }
 
-// upload is a note of a batch that comes; ok is false of other transfers.
+// upload returns the record of a batch's upload. For other transfers ok is false.
 func (s *dropSession) upload(direction ftp.Direction, path string) (t transfers.Transfer, ok bool) {
 	f, err := s.parse(path)
 	return transfers.Transfer{Protocol: overFTP, Who: s.robot, Name: cmp.Or(f.name, string(f.batch)), Remote: s.remote},
@@ -241,8 +242,8 @@ func (s *dropSession) upload(direction ftp.Direction, path string) (t transfers.
 
 func (s *dropSession) Close() error { return nil }
 
-// batchUpload writes a batch. Its end, clean or not, keeps what came; whether
-// that is the whole batch only the manifest can tell.
+// batchUpload writes a batch. It keeps what has come, however the transfer ends. Only the manifest
+// tells whether that is the whole batch.
 type batchUpload struct {
 	s *dropSession
 	w *writer
@@ -253,7 +254,7 @@ func (b *batchUpload) Write(p []byte) (int, error) {
 	return n, b.s.r.ftpError(err)
 }
 
-// SelfProving: whether it is whole the manifest's digest tells, or the batch's own end.
+// SelfProving implements ftp.SelfProving: the manifest's digest proves a batch, or else its own end.
 func (b *batchUpload) SelfProving() {}
 
 func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }
@@ -264,7 +265,7 @@ func (b *batchUpload) Abort(cause error) {
 	}
 }
 
-// manifestUpload gathers a manifest and, when it is whole, has the batch accepted.
+// manifestUpload receives a manifest and, when it is whole, has the batch accepted.
 type manifestUpload struct {
 	ctx   context.Context
 	s     *dropSession
@@ -279,7 +280,7 @@ func (m *manifestUpload) Write(p []byte) (int, error) {
 	return m.data.Write(p)
 }
 
-// SelfProving: a part of a manifest has no signature.
+// SelfProving implements ftp.SelfProving: a part of a manifest has no valid signature.
 func (m *manifestUpload) SelfProving() {}
 
 func (m *manifestUpload) Commit() error {
@@ -289,7 +290,7 @@ func (m *manifestUpload) Commit() error {
 
 func (m *manifestUpload) Abort(error) {}
 
-// ftpError gives an error as the reply that FTP has for it.
+// ftpError returns the FTP reply for err.
 func (r *Receiver) ftpError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
 	var full *space.Full

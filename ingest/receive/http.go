@@ -20,8 +20,8 @@ import (
 	"github.com/tus/tusd/v2/pkg/handler"
 )
 
-// Register mounts the robots' paths: uploads by tus 1.0, manifests, receipts.
-// Every one of them asks for the robot's name and secret by HTTP Basic.
+// Register adds the robots' paths: uploads by tus 1.0, manifests, receipts. All of them want the
+// robot's name and secret by HTTP Basic.
 func (r *Receiver) Register(router *mux.Router) error {
 	tus, err := newTus(r)
 	if err != nil {
@@ -46,10 +46,10 @@ func tusOptions(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// tus wraps one of tusd's handlers: its errors become problem+json, and bytes in
-// a creation are left unread, for that extension is not offered.
+// tus wraps one of tusd's handlers. Its errors become problem+json. Bytes that come with a creation
+// are not read, because that extension is not offered.
 func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) http.Handler {
-	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // what is left is the upload's ID
+	inner := http.StripPrefix(wire.PathUploads, tus.Middleware(h)) // which leaves the upload's ID
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodPost {
 			req.Header.Del("Content-Type")
@@ -64,7 +64,7 @@ func (r *Receiver) tus(tus *handler.UnroutedHandler, h http.HandlerFunc) http.Ha
 	})
 }
 
-// cutReason takes "CODE: text" apart.
+// cutReason splits tusd's "CODE: text".
 func cutReason(text string) (reason, detail string, ok bool) {
 	reason, detail, ok = strings.Cut(strings.TrimSpace(text), ": ")
 	if !ok || strings.HasPrefix(reason, "ERR_INTERNAL") {
@@ -73,14 +73,14 @@ func cutReason(text string) (reason, detail string, ok bool) {
 	return strings.ToLower(strings.TrimPrefix(reason, "ERR_")), detail, true
 }
 
-// batchInPath and batchInMetadata tell which batch a request is about.
+// batchInPath and batchInMetadata return the batch that a request is for.
 func batchInPath(req *http.Request) wire.BatchID { return wire.BatchID(mux.Vars(req)["batch"]) }
 
 func batchInMetadata(req *http.Request) wire.BatchID {
 	return wire.BatchID(handler.ParseMetadataHeader(req.Header.Get("Upload-Metadata"))["batch"])
 }
 
-// authorise lets a robot through to what belongs to its own batches.
+// authorise lets a robot's requests for its own batches through to next.
 func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.BatchID) http.Handler {
 	return problem.Handler(r.log, func(w http.ResponseWriter, req *http.Request) error {
 		robot, secret, ok := req.BasicAuth()
@@ -117,8 +117,8 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 	})
 }
 
-// putManifest takes the signed manifest that completes a batch: 202 with the
-// receipt where it is accepted, 200 with the receipt of one that was before.
+// putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200 with
+// the receipt of a batch that was accepted before.
 func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	signed, err := io.ReadAll(http.MaxBytesReader(w, req.Body, wire.MaxManifest))
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	return writeReceipt(w, status, receipt)
 }
 
-// refusalProblem says why a manifest was not accepted in HTTP's way.
+// refusalProblem returns the HTTP answer to a manifest that was not accepted.
 func refusalProblem(err error) error {
 	var cut *accept.Incomplete
 	var refusal *verify.Refusal

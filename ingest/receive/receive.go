@@ -1,21 +1,18 @@
-// Package receive takes batches from robots: over HTTP by tus 1.0, over FTP by
-// STOR and APPE. Both keep the bytes in one store of uploads that promises the
-// same to both:
+// Package receive takes batches from robots: over HTTP by tus 1.0, and over FTP by STOR and APPE. Both
+// keep the bytes in one store of uploads, with the same promises:
 //
-//   - An offset that is told to a robot is durable: the bytes below it survive a
-//     loss of power. An upload goes on from there, after any break, for as long
-//     as the robot likes to take.
-//   - Nothing is complete because a connection ended well. An upload is complete
-//     when the signed manifest, which comes last, says so; accept.Acceptor is the
-//     one judge of that, whichever way the manifest came.
-//   - Declared bytes are reserved before the first one is taken.
+//   - An offset that a robot has been told is durable: the bytes below it survive a loss of power. The
+//     robot may continue from there after any break, however long.
+//   - Nothing is complete because a connection ended well. An upload is complete when its signed
+//     manifest, which comes last, says so. accept.Acceptor decides this for both protocols.
+//   - The declared size is reserved on the disk before the first byte is accepted.
 //
-// An upload's name is its batch's ID, with the protocol where that is FTP. A
-// robot that has forgotten everything asks HEAD for the batch's upload and learns
-// how much is kept; a POST starts it afresh.
+// An upload is named after its batch's ID, and over FTP after the protocol too. A robot that has
+// forgotten everything asks with HEAD how much of a batch is kept. A POST starts it afresh.
 package receive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,87 +29,74 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong; any other error means that
-// this cannot be known now.
+// Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong. Any other error means
+// that this cannot be known now.
 type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
 
-// Batches takes whole batches over. *accept.Acceptor is one.
-type Batches interface {
-	Accept(ctx context.Context, up accept.Upload, signed []byte) (receipt *wire.Receipt, fresh bool, err error)
-	Receipt(ctx context.Context, id wire.BatchID) (*wire.Receipt, error)
-	ReceiptFor(ctx context.Context, id wire.BatchID, sha256 string) (*wire.Receipt, error)
-	Sign(r *wire.Receipt) ([]byte, error)
-	Infer(ctx context.Context, up accept.Upload) (*accept.Found, error)
-	AcceptInferred(ctx context.Context, up accept.Upload, m *wire.Manifest) (fresh bool, err error)
-	QuarantineFile(ctx context.Context, up accept.Upload, r *verify.Refusal) error
-	Unsplit(ctx context.Context) (bytes int64, err error)
-}
-
-// Transfers is told of every upload. *transfers.Log is one.
+// Transfers records uploads. *transfers.Log is one.
 type Transfers interface {
 	Record(ctx context.Context, t transfers.Transfer) error
 }
 
-// Options says what a Receiver works with.
+// Options of a Receiver. Dir, Batches and Robots are needed.
 type Options struct {
 	Dir       string // of the buffers, the same as ingest's: files are moved, not copied
-	Shared    bool   // other processes receive into Dir too: each keeps its uploads to itself until they are batches
-	Batches   Batches
+	Shared    bool   // other processes receive into Dir too; each keeps its uploads apart until they are batches
+	Batches   *accept.Acceptor
 	Robots    Robots
 	Transfers Transfers          // may be nil
 	Running   *transfers.Running // is told of uploads under way; may be nil
-	Guesses   *guesses.Limiter   // bounds how often secrets are guessed at; nil: one of its own
-	Log       *slog.Logger
+	Guesses   *guesses.Limiter   // limits how often secrets are guessed at; nil: one of its own
+	Log       *slog.Logger       // nil: discarded
 
-	Disks []space.Disk  // to be kept from filling up; nil: the one that holds Dir, as if the store were elsewhere
-	Marks space.Marks   // of those; zero: the usual ones
-	Again time.Duration // after how long one whose batch has no room shall come again, and up to three times that; 0 is a minute
-	Keep  time.Duration // how long an upload that nobody goes on with is kept; 0 is 14 days
-	Yield time.Duration // after how long without a byte it makes way for others where room is short; 0 is 6 hours
-	Stall time.Duration // how long an HTTP upload may stand still before its connection is closed; 0 is a minute
+	Disks        []space.Disk  // that must not fill up; nil: the one that holds Dir, as if the store were elsewhere
+	Marks        space.Marks   // of the disks; zero: the usual ones
+	RetryAfter   time.Duration // the least time after which a robot without room comes again; three times that is the most; 0 is a minute
+	AbandonAfter time.Duration // an upload without progress is deleted after that time; 0 is 14 days
+	YieldAfter   time.Duration // the same, if room is short; 0 is 6 hours
+	Stall        time.Duration // an HTTP upload without progress is disconnected after that time; 0 is a minute
 
-	// A file that came by FTP and stands still for Quiet is taken without a
-	// manifest where it is a whole batch; 0: never, and only batches' names are
-	// allowed. One that is cut off is put into the quarantine after CutOff (0 is a
-	// day), unless it has a batch's name: that is kept for its robot like any upload.
+	// If Quiet is set, files may come by FTP without a manifest and under any name. One that has not
+	// grown for Quiet is accepted if it is a whole batch. One that is incomplete is put into the
+	// quarantine after CutOff (0 is a day). If it has the name of a batch it is kept for its robot,
+	// as any upload is.
 	Quiet, CutOff time.Duration
 
-	Least  int64         // bytes a second that a sender has to bring on an average of Window, or is let go; 0: any
+	// A sender that brings less than Least bytes a second, on an average of Window, is disconnected.
+	Least  int64         // 0: any rate will do
 	Window time.Duration // 0 is 5 minutes
 
-	// Boundary is as ingest.Options has it, with the names that Boundaries gives.
+	// Boundary is as in ingest.Options, with the names that Boundaries returns.
 	Boundary func(write, when string)
 }
 
-// Receiver receives uploads; its handlers may run at once.
+// Receiver receives uploads. Its handlers may be used concurrently.
 type Receiver struct {
 	opt     Options
 	log     *slog.Logger
 	uploads *uploads
 }
 
-// New opens the uploads in opt.Dir and sweeps away what no robot will go on with.
+// New opens the uploads in opt.Dir and deletes those that no robot will continue.
 func New(ctx context.Context, opt Options) (*Receiver, error) {
-	if opt.Log == nil {
-		opt.Log = slog.New(slog.DiscardHandler)
-	}
 	if opt.Disks == nil {
 		var err error
 		if opt.Disks, err = space.Disks(opt.Dir, ""); err != nil {
 			return nil, fmt.Errorf("receive: %w", err)
 		}
 	}
+	opt.Log = cmp.Or(opt.Log, slog.New(slog.DiscardHandler))
 	if opt.Guesses == nil {
 		opt.Guesses = guesses.New(opt.Log)
 	}
-	orElse(&opt.Again, time.Minute)
-	orElse(&opt.Keep, 14*24*time.Hour)
-	orElse(&opt.Yield, 6*time.Hour)
-	orElse(&opt.Stall, time.Minute)
-	orElse(&opt.CutOff, 24*time.Hour)
-	orElse(&opt.Window, 5*time.Minute)
+	opt.RetryAfter = cmp.Or(opt.RetryAfter, time.Minute)
+	opt.AbandonAfter = cmp.Or(opt.AbandonAfter, 14*24*time.Hour)
+	opt.YieldAfter = cmp.Or(opt.YieldAfter, 6*time.Hour)
+	opt.Stall = cmp.Or(opt.Stall, time.Minute)
+	opt.CutOff = cmp.Or(opt.CutOff, 24*time.Hour)
+	opt.Window = cmp.Or(opt.Window, 5*time.Minute)
 	if opt.Boundary == nil {
 		opt.Boundary = func(string, string) {}
 	}
@@ -123,25 +107,50 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 			return nil, fmt.Errorf("receive: uploads in %s: %w", opt.Dir, err)
 		}
 	}
+	unsplit := func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }
 	up := &uploads{
-		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yield: opt.Yield, pace: pace{opt.Least, opt.Window},
-		guard: space.NewGuard(opt.Disks, opt.Marks, opt.Again, func() (int64, error) { return opt.Batches.Unsplit(context.WithoutCancel(ctx)) }),
-		open:  make(map[string]*upload),
+		dir: dir, lock: lock, log: opt.Log, boundary: opt.Boundary, yieldAfter: opt.YieldAfter, pace: pace{opt.Least, opt.Window},
+		guard: space.NewGuard(opt.Disks, opt.Marks, opt.RetryAfter, unsplit), byName: make(map[string]*upload),
 	}
-	r := &Receiver{opt: opt, log: opt.Log, uploads: up}
 	stale := func(u status) (bool, error) {
 		receipt, err := opt.Batches.Receipt(ctx, u.Batch)
-		taken := receipt != nil && receipt.Reason != wire.ReasonSHAMismatch // such a one may come again
-		return taken || time.Since(u.Touched) > opt.Keep, err
+		taken := receipt != nil && receipt.Reason != wire.ReasonSHAMismatch // a damaged batch may come again
+		return taken || time.Since(u.Touched) > opt.AbandonAfter, err
 	}
 	if err := up.prepare(stale); err != nil {
 		return nil, fmt.Errorf("receive: uploads in %s: %w", up.dir, err)
 	}
-	return r, nil
+	return &Receiver{opt: opt, log: opt.Log, uploads: up}, nil
 }
 
-// login reports whether a robot's secret is right, within the bounds for those who guess: it fails
-// with *guesses.TooMany. An error means that it cannot be known now.
+// Stopped returns why new uploads must wait for room on a disk. It is empty if they need not.
+func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() }
+
+// Run accepts batches without manifest, and deletes uploads that no robot continues, until ctx ends.
+func (r *Receiver) Run(ctx context.Context) error {
+	hour := time.NewTicker(time.Hour)
+	defer hour.Stop()
+	var look <-chan time.Time
+	if r.opt.Quiet > 0 {
+		ticker := time.NewTicker(min(max(r.opt.Quiet/20, 50*time.Millisecond), 30*time.Second))
+		defer ticker.Stop()
+		look = ticker.C
+	}
+	r.uploads.expire(time.Now().Add(-r.opt.AbandonAfter))
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hour.C:
+			r.uploads.expire(time.Now().Add(-r.opt.AbandonAfter))
+		case <-look:
+			r.acceptQuiet(ctx)
+		}
+	}
+}
+
+// login reports whether a robot's secret is right. It fails with *guesses.TooMany for those who guess
+// too often. Any other error means that it cannot be known now.
 func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
 	try := guesses.Try{Realm: guesses.Robot, Name: robot, Secret: secret, Remote: remote}
 	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
@@ -153,38 +162,8 @@ func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (boo
 	})
 }
 
-func orElse(d *time.Duration, def time.Duration) {
-	if *d <= 0 {
-		*d = def
-	}
-}
-
-// Run takes batches that get no manifest and clears away, now and then, what no
-// robot goes on with, until ctx ends.
-func (r *Receiver) Run(ctx context.Context) error {
-	hour := time.NewTicker(time.Hour)
-	defer hour.Stop()
-	var look <-chan time.Time
-	if r.opt.Quiet > 0 {
-		often := time.NewTicker(min(max(r.opt.Quiet/20, 50*time.Millisecond), 30*time.Second))
-		defer often.Stop()
-		look = often.C
-	}
-	r.uploads.expire(time.Now().Add(-r.opt.Keep))
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-hour.C:
-			r.uploads.expire(time.Now().Add(-r.opt.Keep))
-		case <-look:
-			r.takeQuiet(ctx)
-		}
-	}
-}
-
-// accept hands the upload with its manifest to ingest, and gives the signed
-// receipt. What ingest does not take and has no use for is dropped.
+// accept gives the upload with its manifest to the acceptor and returns the signed receipt. It deletes
+// the upload unless the robot can still do something with it.
 func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.BatchID, signed []byte) (receipt []byte, fresh bool, err error) {
 	name := uploadName(id, protocol)
 	u, err := r.uploads.get(name)
@@ -203,8 +182,8 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	rec, fresh, err := r.opt.Batches.Accept(ctx, up, signed)
 	var refusal *verify.Refusal
 	if u != nil && (err == nil || errors.As(err, &refusal)) {
-		if err := r.uploads.forget(u); err != nil {
-			r.log.Error("an upload that was accepted or refused cannot be cleared away; the next start does", "upload", name, "err", err)
+		if err := r.uploads.remove(u); err != nil {
+			r.log.Error("an upload that was accepted or refused cannot be deleted; the next start does", "upload", name, "err", err)
 		}
 	}
 	if err != nil {
@@ -214,8 +193,8 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	return receipt, fresh, err
 }
 
-// receipt gives the signed receipt of the batch with the given digest, or with any
-// where it is empty; nil where none came whole.
+// receipt returns the signed receipt for the bytes with the given digest, or without a digest that of
+// the batch. It is nil if none has come whole.
 func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) ([]byte, error) {
 	rec, err := r.opt.Batches.ReceiptFor(ctx, id, sha256)
 	if rec == nil || err != nil {
@@ -224,7 +203,7 @@ func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) 
 	return r.opt.Batches.Sign(rec)
 }
 
-// record notes an upload. That the note fails is no reason to fail the upload.
+// record records an upload. If that fails, the upload does not.
 func (r *Receiver) record(ctx context.Context, t transfers.Transfer) {
 	if r.opt.Transfers == nil {
 		return
@@ -240,20 +219,3 @@ func (r *Receiver) begun(t transfers.Transfer, moved func() int64) (ended func()
 	t.Direction, t.At = transfers.Upload, time.Now()
 	return r.opt.Running.Begin(t, moved)
 }
-
-// Protocols, as transfers and ledger name them.
-const (
-	overHTTP = "http"
-	overFTP  = "ftp"
-)
-
-// uploadName is the name of a batch's upload by a protocol.
-func uploadName(id wire.BatchID, protocol string) string {
-	if protocol == overFTP {
-		return string(id) + ".ftp"
-	}
-	return string(id)
-}
-
-// Stopped says why new uploads have to wait for room on a disk; it is empty where they do not.
-func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() }

@@ -99,13 +99,13 @@ func TestBootSweep(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	h := newHouse(t)
 	old, held := batchtest.Make(t, h.robots, 1, batchtest.Site("a.example.jp", 3)), batchtest.Make(t, h.robots, 2, batchtest.Site("b.example.jp", 3))
-	h.opt.Keep = time.Millisecond
+	h.opt.AbandonAfter = time.Millisecond
 	h.open()
 	h.want(h.create(old), 201)
 	d := dialFTP(t, h.serveFTP(ftp.Config{}))
 	data := d.stor(string(held.ID)+".tar.gz", 0)
 	data.Write(held.Data[:100])
-	time.Sleep(2 * time.Millisecond) // older than Keep
+	time.Sleep(2 * time.Millisecond) // older than AbandonAfter
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- h.rec.Run(ctx) }()

@@ -21,8 +21,8 @@ import (
 // tusExtensions are the parts of tus 1.0 that are offered beside its core.
 const tusExtensions = "creation,termination"
 
-// newTus gives tusd's handler over the uploads. It is behind authorise, which
-// has put the robot into the context and checked whose batch it is.
+// newTus returns tusd's handler over the uploads. Before it comes authorise, which has put the robot
+// into the context and checked that the batch is the robot's.
 func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	composer := handler.NewStoreComposer()
 	ds := &dataStore{r}
@@ -39,15 +39,15 @@ func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	})
 }
 
-// dataStore is what tusd keeps uploads in. It needs no locker: an upload has one
-// writer at a time, and who asks for its offset stops the one there was.
+// dataStore is where tusd keeps uploads. It needs no locker: an upload has one writer at a time, and
+// whoever asks for its offset stops the writer.
 type dataStore struct{ r *Receiver }
 
 type caller struct{ robot, remote string }
 
 type callerKey struct{}
 
-// callerOf gives what authorise has put into the context.
+// callerOf returns what authorise has put into the context.
 func callerOf(ctx context.Context) caller {
 	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
@@ -80,50 +80,47 @@ type tusUpload struct {
 	u *upload
 }
 
-// WriteChunk appends what comes until it ends. It returns when the bytes that it
-// counts are durable, whether all came or the connection broke.
+// WriteChunk appends what src has. When it returns, the bytes that it counts are durable, whether src
+// ended well or not.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
 	w, err := t.u.resume(offset)
 	if err != nil {
 		return 0, t.r.tusError(err)
 	}
-	var moved atomic.Int64
+	counted := &countingWriter{Writer: w}
 	st := t.u.get()
-	ended := t.r.begun(transfers.Transfer{Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Remote: callerOf(ctx).remote}, moved.Load)
-	defer ended()
-	n, err := io.CopyBuffer(counting{w, &moved}, src, make([]byte, 256<<10))
+	note := transfers.Transfer{Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Remote: callerOf(ctx).remote, Outcome: transfers.OK}
+	defer t.r.begun(note, counted.n.Load)()
+	n, err := io.CopyBuffer(counted, src, make([]byte, 256<<10))
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
-	c := callerOf(ctx)
 	st = t.u.get()
 	if err != nil {
 		n = min(n, max(st.Offset-offset, 0))
 	}
-	outcome := transfers.OK
 	if err != nil || st.Offset < st.Size {
-		outcome = transfers.Aborted
+		note.Outcome = transfers.Aborted
 	}
-	t.r.record(ctx, transfers.Transfer{
-		Protocol: overHTTP, Who: st.Robot, Name: string(st.Batch), Bytes: n, Took: time.Since(start), Outcome: outcome, Remote: c.remote,
-	})
+	note.Bytes, note.Took = n, time.Since(start)
+	t.r.record(ctx, note)
 	return n, t.r.tusError(err)
 }
 
-// counting counts what is written.
-type counting struct {
+// countingWriter counts what is written.
+type countingWriter struct {
 	io.Writer
-	n *atomic.Int64
+	n atomic.Int64
 }
 
-func (c counting) Write(p []byte) (int, error) {
+func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.Writer.Write(p)
 	c.n.Add(int64(n))
 	return n, err
 }
 
-// GetInfo tells the offset that is durable and stays.
+// GetInfo returns the offset that is durable. It stops the writer, so that the offset stays.
 func (t *tusUpload) GetInfo(context.Context) (handler.FileInfo, error) {
 	st, err := t.u.settled()
 	return handler.FileInfo{
@@ -132,7 +129,7 @@ func (t *tusUpload) GetInfo(context.Context) (handler.FileInfo, error) {
 	}, err
 }
 
-// GetReader is never asked for: downloads are off.
+// GetReader is never called: downloads are off.
 func (t *tusUpload) GetReader(context.Context) (io.ReadCloser, error) {
 	return nil, handler.ErrNotImplemented
 }
@@ -143,10 +140,10 @@ func (t *tusUpload) FinishUpload(context.Context) error { return nil }
 func (t *tusUpload) Terminate(context.Context) error {
 	t.u.mu.Lock()
 	defer t.u.mu.Unlock()
-	return t.r.uploads.forget(t.u)
+	return t.r.uploads.remove(t.u)
 }
 
-// tusError gives an error in the form that tusd sends with its status.
+// tusError returns err in the form that tusd sends with a status of its own.
 func (r *Receiver) tusError(err error) error {
 	err = r.uploads.guard.NoSpace(err)
 	var full *space.Full
@@ -178,12 +175,12 @@ func statusOf(full *space.Full) int {
 	return http.StatusInsufficientStorage
 }
 
-// retryAfter gives whole seconds, rounded up.
+// retryAfter returns whole seconds, rounded up.
 func retryAfter(full *space.Full) string {
 	return strconv.FormatInt(int64((full.RetryAfter+time.Second-1)/time.Second), 10)
 }
 
-// problemWriter turns tusd's plain errors into problem+json.
+// problemWriter turns tusd's errors in plain text into problem+json.
 type problemWriter struct {
 	http.ResponseWriter
 	head   bool // a HEAD request: no body
@@ -208,7 +205,7 @@ func (w *problemWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem sends the error that WriteHeader has held back, if it has.
+// problem sends the error whose status WriteHeader has held back, if there is one.
 func (w *problemWriter) problem(text string) {
 	if w.status == 0 {
 		return

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// resume takes the upload over and goes on writing at the very end of what is kept. A
-// connection whose robot has long begun another may come as late as it likes: what
-// was told of the upload since is not undone by it.
+// resume takes the upload over and continues exactly at the end of what is kept. An old connection
+// that comes late can so not undo what the robot has been told since on another.
 func (u *upload) resume(at int64) (*writer, error) { return u.takeOver(at, true) }
 
-// begin takes the upload over and goes on writing at an offset no further than
-// what is kept; what was kept beyond it is given up.
+// begin takes the upload over and continues at an offset no further than what is kept. What was kept
+// beyond it is given up.
 func (u *upload) begin(at int64) (*writer, error) { return u.takeOver(at, false) }
 
 func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
@@ -21,9 +20,9 @@ func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
 	if err := u.settle(); err != nil {
 		return nil, err
 	}
-	switch known, err := u.uploads.get(u.name); {
-	case err != nil || known != u:
-		return nil, errNoUpload // accepted or given up meanwhile
+	switch {
+	case u.gone(): // accepted or deleted meanwhile
+		return nil, errNoUpload
 	case at > u.status.Offset, atEnd && at != u.status.Offset:
 		return nil, errOffset
 	}
@@ -47,26 +46,26 @@ func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {
 	return u.writer, nil
 }
 
-// writer appends to an upload until it is closed or another takes over.
+// writer appends to an upload until it is closed or another takes the upload over.
 type writer struct {
 	u  *upload
 	f  *os.File
 	at int64 // written up to here
 
-	since time.Time // when the window began in which the pace is measured
+	since time.Time // when the window began in which the rate is measured
 	from  int64     // at, then
 }
 
-// pace is how slow a sender may be: bytes a second, on an average of the window.
-// Who brings next to nothing holds a connection, and its share of them, for as good
-// as nothing; one that brings nothing at all the protocols let go by themselves.
+// pace is the slowest rate allowed, in bytes a second on an average of the window. A sender that
+// brings next to nothing would hold a connection for nothing. Those that bring nothing at all are
+// disconnected by the protocols themselves.
 type pace struct {
 	least  int64
 	window time.Duration
 }
 
-// keepsUp fails with errTooSlow where the sender is too slow, which it asks once in a window.
-func (w *writer) keepsUp() error {
+// checkPace fails with errTooSlow if the sender is too slow. It checks once in a window.
+func (w *writer) checkPace() error {
 	p, now := w.u.uploads.pace, time.Now()
 	took, got := now.Sub(w.since), w.at-w.from
 	if took < p.window {
@@ -80,8 +79,8 @@ func (w *writer) keepsUp() error {
 	return nil
 }
 
-// Write appends p, and makes a promise now and then; of an upload of undeclared
-// size it then asks for room for the next stretch.
+// Write appends p. At every checkpoint it makes what was written durable, and reserves room for the
+// next stretch if the upload's size was not declared.
 func (w *writer) Write(p []byte) (int, error) {
 	w.u.mu.Lock()
 	defer w.u.mu.Unlock()
@@ -91,17 +90,17 @@ func (w *writer) Write(p []byte) (int, error) {
 	n, err := w.f.WriteAt(p, w.at)
 	w.at += int64(n)
 	if err == nil {
-		err = w.keepsUp()
+		err = w.checkPace()
 	}
 	if err == nil && w.at-w.u.status.Offset >= checkpoint {
-		if err = w.promise(); err == nil {
+		if err = w.commit(); err == nil {
 			err = w.u.uploads.guard.Extend(w.u.name, w.u.next())
 		}
 	}
 	return n, err
 }
 
-// Close makes all that was written durable and lets the upload go.
+// Close makes all that was written durable and releases the upload.
 func (w *writer) Close() error {
 	w.u.mu.Lock()
 	defer w.u.mu.Unlock()
@@ -111,8 +110,8 @@ func (w *writer) Close() error {
 	return w.u.settle()
 }
 
-// promise makes what was written durable and then counts it; u.mu is held.
-func (w *writer) promise() error {
+// commit makes what was written durable and then counts it in the status. The caller holds u.mu.
+func (w *writer) commit() error {
 	if w.at == w.u.status.Offset {
 		return nil
 	}
@@ -123,7 +122,7 @@ func (w *writer) promise() error {
 	before := w.u.status.Offset
 	w.u.status.Offset = w.at
 	if err := us.write(writeOffset, w.u.store); err != nil {
-		w.u.status.Offset = before // a full disk may hold the bytes and not that they count
+		w.u.status.Offset = before // a full disk may have room for the bytes and not for the status
 		return err
 	}
 	us.guard.Hold(w.u.name, w.u.claim())

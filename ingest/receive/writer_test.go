@@ -13,7 +13,7 @@ import (
 // robot, cannot cut back what that one has brought. REST to an earlier byte can.
 func TestLateConnection(t *testing.T) {
 	us := &uploads{
-		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, open: map[string]*upload{},
+		dir: t.TempDir(), log: slog.New(slog.DiscardHandler), boundary: func(string, string) {}, byName: map[string]*upload{},
 		guard: space.NewGuard(nil, space.Marks{}, time.Minute, func() (int64, error) { return 0, nil }),
 	}
 	u, err := us.create(status{Batch: "waseda-20261120T150405Z-1", Robot: "waseda", Protocol: overHTTP, Size: 1000})

@@ -42,7 +42,7 @@ func large(t testing.TB, r *batchtest.Robots, number int64, n int) *batchtest.Ba
 }
 
 // soon lets robots that are refused retry soon.
-func soon(o *receive.Options) { o.Again = 50 * time.Millisecond }
+func soon(o *receive.Options) { o.RetryAfter = 50 * time.Millisecond }
 
 // shut sets a publish window that does not open while the test runs.
 func shut(t *testing.T) func(*ingest.Options) {
