@@ -44,11 +44,7 @@ with --by, of those in each hour, day or month.`,
 					_ = transfers.WriteRunning(w, doc.Running) // w is in memory
 					return
 				}
-				var totals []transfers.Total
-				for _, line := range doc.Totals {
-					totals = append(totals, line.Total())
-				}
-				_ = transfers.WriteTable(w, totals) // w is in memory
+				_ = transfers.WriteTable(w, doc.Totals) // w is in memory
 			})
 		}),
 	})

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Buffer gathers notes of downloads and writes them down together: a commit of its own
-// would cost a small download more than its bytes do. Nobody's download waits for it or
-// fails for it. Its methods may be called from many goroutines at once.
+// Buffer records downloads in batches, because a commit for each would cost a small download more than
+// its bytes. No download waits for the buffer or fails because of it. Its methods may be called from
+// many goroutines at once.
 //
-// A note is written within Delay, one commit for all that came meanwhile, and those that wait
-// are written by Flush when the service stops. A process that is killed takes with it
-// the notes of its last Delay, and those of a commit that was under way; while the
-// database is away, those that wait, which are Most at the most: more are counted and
-// dropped. A commit of which the outcome is not known is done again, so a note may stand
-// twice. Quotas do not go by these notes: see package bandwidth.
+// A download is written within Delay, in one commit with the others that came meanwhile. Flush writes
+// those that wait when the service stops. If the process is killed, the downloads of the last Delay
+// and of an unfinished commit are lost. While the database cannot be reached at most Most downloads
+// wait; more are counted and dropped. A commit whose result is unknown is repeated, so a download may
+// be recorded twice. Quotas do not depend on these records: see package bandwidth.
 type Buffer struct {
 	to  Writer
 	log *slog.Logger
@@ -24,31 +23,31 @@ type Buffer struct {
 	full    chan struct{} // holds one element when a batch is full
 	writing sync.Mutex    // held while a batch is written
 
-	mu      sync.Mutex // guards what follows
-	waiting []Transfer // the oldest first
-	lost    int        // that there was no room for
+	mu      sync.Mutex // guards the following
+	waiting []Transfer // oldest first
+	lost    int        // number of dropped ones
 }
 
-// Writer writes transfers down, all or none. *Log is one.
+// Writer records transfers, all or none. *Log is one.
 type Writer interface {
 	RecordAll(ctx context.Context, list []Transfer) error
 }
 
 const (
-	Delay = time.Second // after which a note is written
-	Most  = 20_000      // notes that wait: some 10 MB
+	Delay = time.Second // until a download is written
+	Most  = 20_000      // number of downloads that may wait: some 10 MB
 
-	batch      = 200              // notes that are written at once
-	writeWait  = 3 * time.Second  // for the database, of one batch
-	writeAgain = 10 * time.Second // after a batch that could not be written
+	batch      = 200              // number of downloads in one commit
+	writeWait  = 3 * time.Second  // limit for one commit
+	writeAgain = 10 * time.Second // until the next try after a failed commit
 )
 
-// NewBuffer makes a buffer that writes to w. Run must run.
+// NewBuffer returns a buffer that writes to w while Run runs.
 func NewBuffer(w Writer, log *slog.Logger) *Buffer {
 	return &Buffer{to: w, log: log, full: make(chan struct{}, 1)}
 }
 
-// Record takes a note. It does not wait and does not fail.
+// Record adds a download. It does not wait and does not fail.
 func (b *Buffer) Record(_ context.Context, t Transfer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,14 +65,13 @@ func (b *Buffer) Record(_ context.Context, t Transfer) error {
 	return nil
 }
 
-// Run writes down what waits, until ctx ends. Flush must be called once nothing is
-// recorded any more.
+// Run writes downloads until ctx ends. Call Flush when nothing is recorded any more.
 func (b *Buffer) Run(ctx context.Context) error {
 	for pause := Delay; ; {
 		t := time.NewTimer(pause)
 		full := b.full
 		if pause > Delay {
-			full = nil // the database is away: more notes do not bring it back
+			full = nil // the database cannot be reached: wait, however many there are
 		}
 		select {
 		case <-ctx.Done():
@@ -90,7 +88,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes down all that waits, in batches, until one fails.
+// Flush writes all waiting downloads, in batches, until one fails.
 func (b *Buffer) Flush(ctx context.Context) error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
@@ -108,7 +106,7 @@ func (b *Buffer) Flush(ctx context.Context) error {
 			b.lost -= lost
 		}
 		if len(b.waiting) == 0 {
-			b.waiting = nil // the array has grown by what was written
+			b.waiting = nil // release the array, which also has the written ones
 		}
 		waiting := len(b.waiting)
 		b.mu.Unlock()

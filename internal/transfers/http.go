@@ -17,31 +17,15 @@ import (
 
 const defaultLimit, maxLimit = 100, 10000
 
-// Document is the answer of GET /v1/transfers: the totals of all that the query picks, and one
-// page of the transfers, the newest first, and those under way. ?before=<Next> gives the page after it.
+// Document is the answer of GET /v1/transfers: the totals of all selected transfers, one page of them,
+// newest first, and those under way. The next page is at ?before=<Next>.
 type Document struct {
 	Totals    []TotalLine    `json:"totals"`
 	Transfers []TransferLine `json:"transfers"`
 	Next      int64          `json:"next,omitempty"`
 
-	// Running are those under way in the process that answers, the longest running first.
+	// Running are the transfers under way in the process that answers, longest first.
 	Running []TransferLine `json:"running"`
-}
-
-// TotalLine is a Total in JSON.
-type TotalLine struct {
-	Who       string  `json:"who"`
-	Direction string  `json:"direction"`
-	Protocol  string  `json:"protocol"`
-	Count     int64   `json:"count"`
-	Bytes     int64   `json:"bytes"`
-	Seconds   float64 `json:"seconds"`
-	Rate      float64 `json:"bytes_per_second"`
-}
-
-// Total gives the line back as a Total.
-func (l TotalLine) Total() Total {
-	return Total{l.Who, l.Direction, l.Protocol, l.Count, l.Bytes, time.Duration(l.Seconds * float64(time.Second))}
 }
 
 // TransferLine is a Transfer in JSON.
@@ -54,19 +38,23 @@ type TransferLine struct {
 	Name      string    `json:"name"`
 	Bytes     int64     `json:"bytes"`
 	Seconds   float64   `json:"seconds"`
-	Outcome   string    `json:"outcome,omitempty"` // none of one that is under way
+	Outcome   string    `json:"outcome,omitempty"` // empty: under way
 	Remote    string    `json:"remote"`
 
 	// Acknowledged is as in Transfer.
 	Acknowledged bool `json:"acknowledged"`
 }
 
-func lineOf(t Transfer) TransferLine {
-	return TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged}
+func linesOf(list []Transfer) []TransferLine {
+	lines := make([]TransferLine, 0, len(list))
+	for _, t := range list {
+		lines = append(lines, TransferLine{t.ID, t.At, t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Seconds(), t.Outcome, t.Remote, t.Acknowledged})
+	}
+	return lines
 }
 
 // Register mounts GET /v1/transfers and /v1/transfers/periods behind the operators' middleware. The
-// query of the first takes who, direction, since (RFC 3339), before and limit; the second's is read by
+// query of the first has who, direction, since (RFC 3339), before and limit; for the other one see
 // ParsePeriods. Running may be nil. Zone is that of days and months.
 func Register(r *mux.Router, operator func(http.Handler) http.Handler, transfers *Log, running *Running, zone *time.Location, log *slog.Logger) {
 	get := func(path string, h func(http.ResponseWriter, *http.Request) error) {
@@ -91,19 +79,9 @@ func (l *Log) serve(w http.ResponseWriter, r *http.Request, running *Running) er
 	if err != nil {
 		return err
 	}
-	doc := Document{Totals: make([]TotalLine, 0, len(totals)), Transfers: make([]TransferLine, 0, len(list))}
-	for _, t := range totals {
-		doc.Totals = append(doc.Totals, TotalLine{t.Who, t.Direction, t.Protocol, t.Count, t.Bytes, t.Took.Seconds(), t.Rate()})
-	}
-	for _, t := range list {
-		doc.Transfers = append(doc.Transfers, lineOf(t))
-	}
+	doc := Document{Totals: append([]TotalLine{}, totals...), Transfers: linesOf(list), Running: linesOf(running.List(f))}
 	if len(list) == f.Limit {
 		doc.Next = list[len(list)-1].ID
-	}
-	doc.Running = make([]TransferLine, 0)
-	for _, t := range running.List(f) {
-		doc.Running = append(doc.Running, lineOf(t))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(doc)

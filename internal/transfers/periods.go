@@ -26,13 +26,8 @@ type Period struct {
 	Took      time.Duration // of all transfers, added up
 }
 
-// Rate is the mean rate of a transfer in bytes per second; 0 where no time is known.
-func (p Period) Rate() float64 {
-	if p.Took <= 0 {
-		return 0
-	}
-	return float64(p.Bytes) / p.Took.Seconds()
-}
+// Rate returns the mean rate of a transfer in bytes per second, or 0 if no time is known.
+func (p Period) Rate() float64 { return rateOf(p.Bytes, p.Took.Seconds()) }
 
 // Lengths of periods.
 const (

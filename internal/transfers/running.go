@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Running are the transfers that are under way in this process. The zero value has none; a nil one
-// takes none down. Its methods may be called from many goroutines at once.
+// Running has the transfers that are under way in this process. The zero value is ready to use; a nil
+// Running ignores all transfers. Its methods may be called from many goroutines at once.
 type Running struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards all
 	all map[*running]struct{}
 }
 
@@ -18,8 +18,7 @@ type running struct {
 	moved func() int64
 }
 
-// Begin takes down that t has begun. Moved is called for its bytes whenever somebody asks, until
-// ended is called.
+// Begin adds a transfer until ended is called. List calls moved for the number of its bytes.
 func (r *Running) Begin(t Transfer, moved func() int64) (ended func()) {
 	if r == nil {
 		return func() {}
@@ -38,8 +37,8 @@ func (r *Running) Begin(t Transfer, moved func() int64) (ended func()) {
 	}
 }
 
-// List gives those that f's name and direction pick, the longest running first, with the bytes and
-// the time that they have come to. They have no ID and no outcome yet.
+// List returns the transfers with f's name and direction, longest first, with their bytes and time so
+// far. They have no ID and no outcome yet. It ignores f's other fields.
 func (r *Running) List(f Filter) []Transfer {
 	if r == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package transfers keeps the log of what came in and what went out: every upload
-// by a robot and every download by an account, with its bytes and its time. Its
-// totals are the table of transfer rates that the 1999 service was measured by
-// (paper 001, table 10).
+// Package transfers keeps the log of uploads by robots and downloads by accounts, with their bytes and
+// times. Its totals are the table of transfer rates by which the service of 1999 was measured (paper
+// 001, table 10).
 package transfers
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -27,33 +27,32 @@ const (
 	Aborted = "aborted"
 )
 
-// Transfer is one upload or download, whole or broken off.
+// Transfer is one upload or download, complete or aborted.
 type Transfer struct {
-	ID        int64         // given by Record; grows
+	ID        int64         // set by Record; ascending
 	At        time.Time     // start
 	Direction string        // Upload or Download
 	Protocol  string        // "ftp" or "http"
 	Who       string        // robot or account
 	Name      string        // batch or path
-	Bytes     int64         // moved in this transfer, not the file's size
-	Took      time.Duration // kept in whole microseconds
+	Bytes     int64         // moved in this transfer; may be less than the file's size
+	Took      time.Duration // stored in whole microseconds
 	Outcome   string        // OK or Aborted
 	Remote    string        // the other side's address
 
-	// Acknowledged says that Bytes and Took are by what the client has acknowledged by TCP.
-	// Otherwise the service measured what it wrote or read itself: of uploads, and of downloads
-	// under TLS, by HTTP/2 and through a proxy.
+	// Acknowledged says that Bytes and Took are those that the client has acknowledged by TCP.
+	// Otherwise they are what the service itself read or wrote: for uploads, and for downloads over
+	// TLS, by HTTP/2 or through a proxy.
 	Acknowledged bool
 }
 
-// Log records transfers in the control database. It may be used by many
-// goroutines at once.
+// Log is the log in the control database. It may be used by many goroutines at once.
 type Log struct{ db *sql.DB }
 
-// New gives the log in db, which internal/db has opened.
+// New returns the log in db, which internal/db has opened.
 func New(db *sql.DB) *Log { return &Log{db} }
 
-// Record adds t. It is durable when nil is returned.
+// Record adds a transfer. It is durable when Record returns nil.
 func (l *Log) Record(ctx context.Context, t Transfer) error {
 	if err := l.RecordAll(ctx, []Transfer{t}); err != nil {
 		return fmt.Errorf("transfers: record %s of %s by %s: %w", t.Direction, t.Name, t.Who, err)
@@ -61,21 +60,20 @@ func (l *Log) Record(ctx context.Context, t Transfer) error {
 	return nil
 }
 
-// RecordAll adds transfers, some hundreds at the most, in one commit. They are durable
-// when nil is returned.
+// RecordAll adds transfers, at most some hundreds, in one commit. They are durable when RecordAll
+// returns nil.
 func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
 	if len(list) == 0 {
 		return nil
 	}
-	const row = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 	args := make([]any, 0, 10*len(list))
 	for _, t := range list {
-		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.acknowledged())
+		args = append(args, db.Millis(t.At), t.Direction, t.Protocol, t.Who, t.Name, t.Bytes, t.Took.Microseconds(), t.Outcome, t.Remote, t.Acknowledged)
 	}
 	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO transfers (at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged)
-			VALUES `+row+strings.Repeat(", "+row, len(list)-1), args...)
+			VALUES `+db.Tuples(len(list), 10), args...)
 		if err != nil {
 			return err
 		}
@@ -87,21 +85,13 @@ func (l *Log) RecordAll(ctx context.Context, list []Transfer) error {
 	return nil
 }
 
-// acknowledged is how the database has it.
-func (t *Transfer) acknowledged() int {
-	if t.Acknowledged {
-		return 1
-	}
-	return 0
-}
-
-// Filter picks transfers; its zero value picks all.
+// Filter selects transfers. The zero value selects all.
 type Filter struct {
 	Who       string
 	Direction string
 	Since     time.Time // started at or after
-	Before    int64     // ID below; to page towards older ones
-	Limit     int       // 0: no limit. Totals does not heed it
+	Before    int64     // only smaller IDs, to page towards older transfers
+	Limit     int       // 0: no limit; Totals ignores it
 }
 
 func (f Filter) where() (string, []any) {
@@ -124,56 +114,52 @@ func (f Filter) where() (string, []any) {
 	return strings.Join(terms, " AND "), args
 }
 
-// List gives the transfers that f picks, the newest first.
+// List returns the selected transfers, newest first.
 func (l *Log) List(ctx context.Context, f Filter) ([]Transfer, error) {
 	where, args := f.where()
-	limit := math.MaxInt64
-	if f.Limit > 0 {
-		limit = f.Limit
-	}
 	list, err := db.List(ctx, l.db, func(rows *sql.Rows, t *Transfer) error {
 		var took int64
 		err := rows.Scan(&t.ID, db.At(&t.At), &t.Direction, &t.Protocol, &t.Who, &t.Name, &t.Bytes, &took, &t.Outcome, &t.Remote, &t.Acknowledged)
 		t.Took = time.Duration(took) * time.Microsecond
 		return err
-	}, `
-		SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged
-		FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, limit)...)
+	}, `SELECT id, at, direction, protocol, who, name, bytes, took_us, outcome, remote, acknowledged
+		FROM transfers WHERE `+where+` ORDER BY id DESC LIMIT ?`, append(args, cmp.Or(f.Limit, math.MaxInt64))...)
 	if err != nil {
 		return nil, fmt.Errorf("transfers: list: %w", err)
 	}
 	return list, nil
 }
 
-// Total sums up the transfers of one robot or account in one way. Broken ones are
-// in it: their bytes were moved too.
-type Total struct {
-	Who       string
-	Direction string
-	Protocol  string
-	Count     int64
-	Bytes     int64
-	Took      time.Duration
+// TotalLine sums up the transfers of one robot or account by one protocol. It includes the bytes of
+// aborted transfers.
+type TotalLine struct {
+	Who       string  `json:"who"`
+	Direction string  `json:"direction"`
+	Protocol  string  `json:"protocol"`
+	Count     int64   `json:"count"`
+	Bytes     int64   `json:"bytes"`
+	Seconds   float64 `json:"seconds"`
+	Rate      float64 `json:"bytes_per_second"` // mean rate; 0 if no time is known
 }
 
-// Rate is the mean rate in bytes per second; 0 where no time is known.
-func (t Total) Rate() float64 {
-	if t.Took <= 0 {
+// rateOf returns the mean rate of a transfer in bytes per second, or 0 if no time is known.
+func rateOf(bytes int64, seconds float64) float64 {
+	if seconds <= 0 {
 		return 0
 	}
-	return float64(t.Bytes) / t.Took.Seconds()
+	return float64(bytes) / seconds
 }
 
-// Totals sums up what f picks, uploads first, the most bytes first.
-func (l *Log) Totals(ctx context.Context, f Filter) ([]Total, error) {
+// Totals sums up the selected transfers: uploads first, then by bytes, most first.
+func (l *Log) Totals(ctx context.Context, f Filter) ([]TotalLine, error) {
 	where, args := f.where()
-	totals, err := db.List(ctx, l.db, func(rows *sql.Rows, t *Total) error {
+	totals, err := db.List(ctx, l.db, func(rows *sql.Rows, t *TotalLine) error {
 		var took int64
 		err := rows.Scan(&t.Who, &t.Direction, &t.Protocol, &t.Count, &t.Bytes, &took)
-		t.Took = time.Duration(took) * time.Microsecond
+		t.Seconds = (time.Duration(took) * time.Microsecond).Seconds()
+		t.Rate = rateOf(t.Bytes, t.Seconds)
 		return err
-	}, `
-		SELECT who, direction, protocol, COUNT(*), SUM(bytes), SUM(took_us)
+	}, `SELECT who, direction, protocol, COUNT(*), SUM(bytes), SUM(took_us)
 		FROM transfers WHERE `+where+`
 		GROUP BY who, direction, protocol
 		ORDER BY direction DESC, SUM(bytes) DESC, who, protocol`, args...)
@@ -183,8 +169,8 @@ func (l *Log) Totals(ctx context.Context, f Filter) ([]Total, error) {
 	return totals, nil
 }
 
-// Recorder is told of every transfer that has ended, whole or broken off. It may be called
-// concurrently. Log and Buffer are Recorders.
+// Recorder is told of every transfer that has ended, complete or aborted. It may be used by many
+// goroutines at once. Log and Buffer are Recorders.
 type Recorder interface {
 	Record(ctx context.Context, t Transfer) error
 }

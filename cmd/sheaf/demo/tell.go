@@ -59,11 +59,7 @@ func (t textTeller) Tell(e Event) { fmt.Fprintln(t.w, e.Text) }
 
 func (t textTeller) Report(r Report) {
 	fmt.Fprint(t.w, "\nTransfer rates\n\n")
-	var totals []transfers.Total
-	for _, line := range r.Transfers {
-		totals = append(totals, line.Total())
-	}
-	transfers.WriteTable(t.w, totals)
+	transfers.WriteTable(t.w, r.Transfers)
 	fmt.Fprint(t.w, "\nPublished\n\n")
 	for _, e := range r.Editions {
 		fmt.Fprintf(t.w, "  edition %-12s %d hosts, %d records, %d bytes\n", e.Name, e.Hosts, e.Records, e.Bytes)
