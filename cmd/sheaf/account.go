@@ -81,8 +81,8 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 	return c, nil
 }
 
-// parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for 50GiB
-// than a quota of 50 bytes.
+// parseQuota parses a number of bytes, which must have a unit: 50 is more likely a typing error for
+// 50GiB than a quota of 50 bytes.
 func parseQuota(text string) (int64, error) {
 	n, err := bytesize.Parse(strings.TrimSuffix(text, "B"))
 	if unit := strings.TrimLeft(text, "0123456789."); err != nil || unit != "" && unit != "B" {

@@ -35,8 +35,8 @@ into a new installation, on SQLite or PostgreSQL. Back up the archives, in the o
 	})
 }
 
-// fetchBackup writes a backup to a file. The file only gets its name when the backup has been checked
-// from end to end.
+// fetchBackup writes a backup to a file. The file only gets its name when the backup has been
+// checked from end to end.
 func fetchBackup(cmd *cobra.Command, c *client.Client, path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s is there already; choose another name", path)

@@ -174,8 +174,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// A key that robots do not know is never put over by a backup's, nor the other way round; and nothing is put
-// beside a running service.
+// A key that robots do not know is never put over by a backup's, nor the other way round; and
+// nothing is put beside a running service.
 func TestRestoreKeepsKeys(t *testing.T) {
 	c := startService(t, nil)
 	file := filepath.Join(t.TempDir(), "sheaf.backup")

@@ -123,8 +123,8 @@ func readCosts(name string) (in costsInput, err error) {
 	return in, nil
 }
 
-// readRows parses rows of numbers, and null as +Inf. With encoding/json, a hundred million numbers would
-// take minutes.
+// readRows parses rows of numbers, and null as +Inf. With encoding/json, a hundred million numbers
+// would take minutes.
 func readRows(raw []json.RawMessage) ([][]float64, error) {
 	rows := make([][]float64, len(raw))
 	for i, text := range raw {

@@ -51,8 +51,8 @@ func otherSite(t *testing.T) (url, host string, pages map[string]string) {
 	return server.URL, strings.TrimPrefix(server.URL, "http://"), pages
 }
 
-// TestImport: what wget has crawled into a WARC, however gzipped, is imported, published and fetched again;
-// the same file is imported once; what is damaged is refused and says where.
+// TestImport: what wget has crawled into a WARC, however gzipped, is imported, published and
+// fetched again; the same file is imported once; what is damaged is refused and says where.
 func TestImport(t *testing.T) {
 	url, host, pages := otherSite(t)
 	dir := t.TempDir()
@@ -86,7 +86,8 @@ func TestImport(t *testing.T) {
 	if out, err := archiveRun(t, "ls", file); err != nil || !strings.Contains(out, "301") || !strings.Contains(out, "404") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	// What came out goes in again: as a WARC of ours, which has nothing that is left out but its warcinfo.
+	// What came out goes in again: as a WARC of ours, which has nothing that is left out but its
+	// warcinfo.
 	again := filepath.Join(dir, "again.warc.gz")
 	if err := os.WriteFile(again, c.fetch("/a/"+host+"/all.warc.gz"), 0o600); err != nil {
 		t.Fatal(err)
@@ -109,8 +110,8 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// othersComeOut looks whether a consumer gets every record of a file that was imported: those that are no answers beside the
-// host's archive, byte for byte, and what is taken down nowhere.
+// othersComeOut looks whether a consumer gets every record of a file that was imported: those that
+// are no answers beside the host's archive, byte for byte, and what is taken down nowhere.
 func (c console) othersComeOut(url, host string, imported []byte) {
 	c.Helper()
 	records := func(packed []byte) (all []string) {

@@ -100,8 +100,8 @@ func ask[T any](cmd *cobra.Command, c *client.Client, method, ref string, in any
 	return show(cmd, answer, func(w io.Writer) { text(w, answer) })
 }
 
-// show prints v as JSON if --json is given, and otherwise what text writes. Control characters in it
-// are escaped, because names may come from the web.
+// show prints v as JSON if --json is given, and otherwise what text writes. Control characters in
+// it are escaped, because names may come from the web.
 func show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	var b bytes.Buffer
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {

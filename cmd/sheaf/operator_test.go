@@ -94,8 +94,8 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run([]string{"0 hosts accepted"}, "host", "accept", "--all")
 }
 
-// TestConfigNamesTheService shows that operators' commands find the service by its settings file, and
-// that no SHEAF_URL of another service leads them astray.
+// TestConfigNamesTheService shows that operators' commands find the service by its settings file,
+// and that no SHEAF_URL of another service leads them astray.
 func TestConfigNamesTheService(t *testing.T) {
 	c := startService(t, nil)
 	t.Setenv("SHEAF_URL", "http://127.0.0.1:1")

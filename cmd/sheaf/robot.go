@@ -86,8 +86,8 @@ func robotAddCommand() *cobra.Command {
 	return cmd
 }
 
-// installLine returns the command that installs a robot. It has the digests of the script and of the
-// release, so that nothing that is downloaded must be trusted, only the line itself.
+// installLine returns the command that installs a robot. It has the digests of the script and of
+// the release, so that nothing that is downloaded must be trusted, only the line itself.
 func installLine(a manager.AdmitResponse, contact string) string {
 	line := fmt.Sprintf("curl -fsSLo install-robot.sh %s%s && echo '%s  install-robot.sh' | sha256sum -c && sudo sh install-robot.sh --url %s --token %s --release %d:%s",
 		a.URL, wire.PathInstaller, a.Install.Script, a.URL, a.Token, a.Install.Counter, a.Install.Release)
@@ -124,7 +124,8 @@ func robotState(r roster.Robot) string {
 	return "subscribed"
 }
 
-// robotRelease returns the release that a robot runs and, if it is late, the newer one that it should run.
+// robotRelease returns the release that a robot runs and, if it is late, the newer one that it
+// should run.
 func robotRelease(r roster.Robot) string {
 	running := "none"
 	if r.Release > 0 {

@@ -25,8 +25,8 @@ func hostRestoreCommand() *cobra.Command {
 		api.PathAdminLift, "%s is there again from version %d on\n")
 }
 
-// takedownCommand returns a command that sends a take-down to a path, and prints done, a format for the
-// host and the catalog's version.
+// takedownCommand returns a command that sends a take-down to a path, and prints done, a format for
+// the host and the catalog's version.
 func takedownCommand(verb, short, path, done string) *cobra.Command {
 	var t upkeep.TakedownRequest
 	cmd := &cobra.Command{

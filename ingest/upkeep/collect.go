@@ -17,8 +17,8 @@ import (
 	"sheaf/internal/problem"
 )
 
-// CollectorOptions are the dependencies and settings of a Collector. All fields are required, except
-// Keep and Expendable.
+// CollectorOptions are the dependencies and settings of a Collector. All fields are required,
+// except Keep and Expendable.
 type CollectorOptions struct {
 	Catalog *catalog.Catalog
 	Store   store.Store
@@ -77,8 +77,8 @@ func (c *Collector) run(ctx context.Context) error {
 	}
 }
 
-// Collect makes one collection, after one that another process may be making. With dryRun it changes
-// nothing, waits for nobody, and reports what would be done.
+// Collect makes one collection, after one that another process may be making. With dryRun it
+// changes nothing, waits for nobody, and reports what would be done.
 func (c *Collector) Collect(ctx context.Context, dryRun bool) (r *catalog.Collection, err error) {
 	if dryRun {
 		return c.collect(ctx, true)

@@ -15,8 +15,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Fsck checks the objects of a store against the store's catalog. If deep is true, it also reads and
-// verifies every segment. It changes nothing, and a service may be running.
+// Fsck checks the objects of a store against the store's catalog. If deep is true, it also reads
+// and verifies every segment. It changes nothing, and a service may be running.
 func Fsck(ctx context.Context, objects store.Store, deep bool) (*catalog.Report, error) {
 	return catalog.Fsck(ctx, objects, catalog.FsckOptions{
 		Deep:    deep,

@@ -14,8 +14,8 @@ import (
 	"sheaf/internal/problem"
 )
 
-// Indexer brings the index of records by URL up to date with what is published. Nobody waits for it:
-// readers look up what the index does not have yet in the segments.
+// Indexer brings the index of records by URL up to date with what is published. Nobody waits for
+// it: readers look up what the index does not have yet in the segments.
 type Indexer struct {
 	builder *urlindex.Builder
 	every   time.Duration // between two looks at the catalog

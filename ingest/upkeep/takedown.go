@@ -119,8 +119,8 @@ func (t *Takedowns) record(w http.ResponseWriter, r *http.Request, s catalog.Tom
 	return answer(w, TakedownResponse{v.N})
 }
 
-// checkKnown returns an error if the archive has nothing of the host, or nothing of it in the edition.
-// Without this, a take-down of a misspelt name would succeed and take nothing down.
+// checkKnown returns an error if the archive has nothing of the host, or nothing of it in the
+// edition. Without this, a take-down of a misspelt name would succeed and take nothing down.
 func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) error {
 	s, err := t.catalog.Pin(ctx)
 	if err != nil {

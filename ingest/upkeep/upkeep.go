@@ -2,8 +2,8 @@
 // that nothing needs, lets old editions expire, keeps the URL index up to date, records take-downs,
 // and checks all of it on request (Fsck).
 //
-// Each of these jobs may go on while others publish and read. A lease keeps two processes from doing
-// the same job at once. Two that did it all the same would do the work twice and no harm (see
+// Each of these jobs may go on while others publish and read. A lease keeps two processes from
+// doing the same job at once. Two that did it all the same would do the work twice and no harm (see
 // catalog.Collect and urlindex.Builder), so no job passes the lease's token on.
 package upkeep
 

@@ -11,7 +11,8 @@ import (
 
 var units = [...]string{"", "KiB", "MiB", "GiB", "TiB"}
 
-// most is the largest number of bytes that Parse accepts. Four times as many still fit into an int64.
+// most is the largest number of bytes that Parse accepts. Four times as many still fit into an
+// int64.
 const most = math.MaxInt64 / 4
 
 // Parse parses a number of bytes that is not negative, such as 4096, 512KiB, 1.5MiB or "50 GiB". A

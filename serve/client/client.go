@@ -29,8 +29,8 @@ type Client struct {
 	HTTP           *http.Client
 }
 
-// Operator returns a client for the operators' paths of the service at an address. A request may take
-// a minute; the caller may change HTTP.Timeout.
+// Operator returns a client for the operators' paths of the service at an address. A request may
+// take a minute; the caller may change HTTP.Timeout.
 func Operator(address, token string) (*Client, error) {
 	to, err := url.Parse(address)
 	if err != nil || to.Host == "" {

@@ -12,9 +12,9 @@ import (
 	"sheaf/archive"
 )
 
-// checkDay fetches every host's archive, by FTP and by HTTP, and compares it
-// with the bundled sites, byte for byte: want are the URLs whose pages must be in
-// the files called name, no more and no fewer.
+// checkDay fetches the archive called name of every host, by FTP and by HTTP, and compares it with
+// the bundled sites, byte for byte. The archives must have exactly the pages whose URLs are in
+// want. It returns how many those are.
 func (c *consumer) checkDay(ctx context.Context, w *web, day int, name string, want []string) (pages int, err error) {
 	byHost := map[string][]string{}
 	for _, u := range want {
@@ -46,7 +46,7 @@ func (c *consumer) checkDay(ctx context.Context, w *web, day int, name string, w
 	return pages, nil
 }
 
-// compare holds the files of one archive against what the host served.
+// compare compares the files of one archive with what the host served.
 func compare(w *web, day int, host string, urls []string, got map[string][]byte) error {
 	var errs []error
 	expected := map[string]bool{}
@@ -70,7 +70,7 @@ func compare(w *web, day int, host string, urls []string, got map[string][]byte)
 	}
 	for name := range got {
 		if !expected[name] && !strings.Contains(name, "/_meta/") {
-			errs = append(errs, fmt.Errorf("%s is in the archive, but no page of the site", name))
+			errs = append(errs, fmt.Errorf("%s is in the archive, but is not a page of the site", name))
 		}
 	}
 	if n := len(errs); n > 5 {
@@ -79,7 +79,7 @@ func compare(w *web, day int, host string, urls []string, got map[string][]byte)
 	return errors.Join(errs...)
 }
 
-// changed gives the pages that the second day has new or with other bytes.
+// changed returns the URLs of the pages that are new or different on the second day.
 func changed(w *web) ([]string, error) {
 	var urls []string
 	for _, u := range w.Pages(2) {

@@ -24,7 +24,7 @@ import (
 	"sheaf/serve/client"
 )
 
-// day is the demo under way: the robots, and what an operator does.
+// day is a running demo: the robots, and the work of an operator.
 type day struct {
 	web     *web
 	service *service.Service
@@ -37,8 +37,8 @@ type day struct {
 	robots   []*robotd.Robot
 }
 
-// prepare does an operator's work: robots are admitted and join, hosts are added,
-// a consumer gets an account.
+// prepare does an operator's work: it admits robots, which join, adds hosts, and gives a consumer
+// an account.
 func (d *day) prepare(ctx context.Context) error {
 	var err error
 	if d.operator, err = client.Operator(d.service.Addresses().HTTP, d.service.OperatorToken()); err != nil {
@@ -107,8 +107,8 @@ func (d *day) close() error {
 	return errors.Join(errs...)
 }
 
-// collect lets every robot go once through its hosts, publishes what they bring,
-// and gives the edition's name.
+// collect lets every robot visit its hosts once, publishes what they upload, and returns the
+// edition's name.
 func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 	began := time.Now()
 	d.to.Tell(Event{Kind: "collecting", Day: n, Text: fmt.Sprintf("day %d: the robots collect", n)})
@@ -140,7 +140,7 @@ func (d *day) collect(ctx context.Context, n int) (edition string, err error) {
 	return edition, g.Wait()
 }
 
-// publish waits until every robot's batch of the n-th day is split, and publishes.
+// publish waits until every robot's batch of day n is split, and publishes.
 func (d *day) publish(ctx context.Context, n int) (string, error) {
 	for {
 		var list struct {
@@ -179,7 +179,7 @@ func (d *day) publish(ctx context.Context, n int) (string, error) {
 	return published.Edition, nil
 }
 
-// progress tells now and then how far the robots are.
+// progress tells every second how many pages the robots have, until ctx ends.
 func (d *day) progress(ctx context.Context, n int) {
 	for last := int64(0); ; {
 		select {
@@ -187,7 +187,7 @@ func (d *day) progress(ctx context.Context, n int) {
 			return
 		case <-time.After(time.Second):
 		}
-		if pages := d.pages(); pages > last { // robots that have ended their cycle count anew
+		if pages := d.pages(); pages > last { // a robot that has ended its cycle begins at 0 again
 			d.to.Tell(Event{Kind: "progress", Day: n, Pages: int(pages), Text: fmt.Sprintf("day %d: %d answers", n, pages)})
 			last = pages
 		}
@@ -203,7 +203,7 @@ func (d *day) pages() (pages int64) {
 	return pages
 }
 
-// report tells the transfer rates, what is published, and where to fetch it.
+// report tells the transfer rates, what is published, and how to fetch it.
 func (d *day) report(ctx context.Context) error {
 	var moved transfers.Document
 	if err := d.operator.Do(ctx, http.MethodGet, api.PathTransfers, nil, &moved); err != nil {

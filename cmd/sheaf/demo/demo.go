@@ -1,7 +1,7 @@
-// Package demo shows the whole of Sheaf on one machine and loopback: a small web
-// of real pages, the service on embedded defaults, three robots, two days of
-// collecting, and archives to fetch. With Once it is its own consumer: it fetches
-// every archive by FTP and by HTTP and compares it with the web, byte for byte.
+// Package demo shows the whole of Sheaf on the loopback addresses of one machine: a small web of
+// real pages, the service with its default settings, three robots, two days of collecting, and
+// archives to fetch. With Once, the demo checks itself: it fetches every archive by FTP and by HTTP
+// and compares it with the web, byte for byte.
 package demo
 
 import (
@@ -24,19 +24,19 @@ import (
 type Options struct {
 	Once bool      // check and end, instead of staying up
 	Data string    // directory for everything; empty: a temporary one, removed at the end
-	Log  io.Writer // the service's and the robots' log; nil: dropped
+	Log  io.Writer // of the service and the robots; nil: discards
 
-	Settings map[string]any // of the service, beside the demo's own
+	Settings map[string]any // of the service, in addition to the demo's own
 }
 
-// robots that the demo runs, as three of the paper's sites.
+// robots are the demo's robots, named after three sites of paper 001 (docs/papers.md).
 var robots = []string{"waseda", "etl", "jaist"}
 
 // consumerName is the account that the demo makes.
 const consumerName = "demo"
 
-// Run runs the demo and tells to what it does. It returns when ctx ends, or, with
-// Once, when everything has been checked.
+// Run runs the demo and reports to the Teller. It returns when ctx ends or, with Once, when
+// everything has been checked.
 func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	dir := opt.Data
 	if dir == "" {
@@ -58,11 +58,11 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	settings := map[string]any{
 		"data": filepath.Join(dir, "service"), "zone": "Asia/Tokyo",
 		"http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
-		"uploads.full": 98, "uploads.drained": 97, // it is small, and whose disk it runs on may be fuller than a service's should be
-		"publish.window": "never", // the demo publishes when a day's batches are all there
+		"uploads.full": 98, "uploads.drained": 97, // the demo is small, and the disk may be fuller than that of a service
+		"publish.window": "never", // the demo publishes when all batches of a day are there
 		"hosts.suffixes": []string{"example.jp", "example.ac.jp"},
 		"poll":           "200ms", "stop": "2s",
-		"balance.at": "", "balance.during": false, // a host that moves is collected anew: the second day's edition would have more than what changed
+		"balance.at": "", "balance.during": false, // a host that moves is collected again: the second edition would have more than the changes
 	}
 	maps.Copy(settings, opt.Settings)
 	cfg, err := service.Load("", settings)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, opt Options, to Teller) (err error) {
 	g, running := errgroup.WithContext(running)
 	g.Go(func() error { return s.Run(running) })
 	g.Go(func() error {
-		defer stop() // Once is over: the service stops too
+		defer stop() // with Once: stop the service too
 		d := &day{web: web, service: s, dir: dir, log: log, to: to}
 		if err := d.prepare(running); err != nil {
 			return err
@@ -126,8 +126,8 @@ func (d *day) play(ctx context.Context, once bool) error {
 	return nil
 }
 
-// check is the consumer's side of a day: the edition brings the wanted pages and
-// no others, and current has every page of the day.
+// check does a consumer's work: the edition must have the wanted pages and no others, and current
+// every page of the day.
 func (d *day) check(ctx context.Context, n int, edition string, want []string) error {
 	at := d.service.Addresses()
 	c := newConsumer(d.account, at.HTTP, at.Download, filepath.Join(d.dir, fmt.Sprintf("fetched%d", n)))
@@ -146,5 +146,5 @@ func (d *day) check(ctx context.Context, n int, edition string, want []string) e
 	return nil
 }
 
-// hosts gives the web's addresses as robots' settings take them.
+// hosts returns the web's addresses for the robots' setting network.hosts.
 func (w *web) hosts() map[string]string { return maps.Clone(w.at) }

@@ -9,24 +9,27 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
+	"sheaf/serve/client"
+
 	"github.com/jlaffaye/ftp"
 )
 
-// credentials are those with which the checks fetch.
+// credentials are the account of the checks.
 type credentials struct{ name, password string }
 
-// consumer fetches and unpacks as somebody outside would: with curl and tar where
-// they are installed, and with Go's own where they are not.
+// consumer fetches and unpacks archives as people do: with curl and tar if they are installed, and
+// otherwise with Go's packages.
 type consumer struct {
 	credentials
 	http, ftp string // base URL; host:port
 	dir       string // for what is fetched
-	curl, tar string // programs; empty where there is none
+	curl, tar string // programs; empty if not installed
 }
 
 func newConsumer(a credentials, httpURL, ftpAddr, dir string) *consumer {
@@ -36,7 +39,7 @@ func newConsumer(a credentials, httpURL, ftpAddr, dir string) *consumer {
 	return c
 }
 
-// tools says what it fetches with.
+// tools names what the consumer fetches and unpacks with.
 func (c *consumer) tools() string {
 	switch {
 	case c.curl != "" && c.tar != "":
@@ -49,7 +52,8 @@ func (c *consumer) tools() string {
 	return "built-in clients"
 }
 
-// fetch brings a file of the tree, such as /jp/example/www/all.tar.gz, over "ftp" or "http".
+// fetch fetches a file of the tree, such as /jp/example/www/all.tar.gz, by "ftp" or "http", and
+// returns the name of its copy.
 func (c *consumer) fetch(ctx context.Context, protocol, path string) (file string, err error) {
 	file = filepath.Join(c.dir, protocol, filepath.FromSlash(path))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -80,21 +84,12 @@ func (c *consumer) fetch(ctx context.Context, protocol, path string) (file strin
 }
 
 func (c *consumer) fetchHTTP(ctx context.Context, w io.Writer, path string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.http+"/pub"+path, nil)
+	to, err := url.Parse(c.http)
 	if err != nil {
 		return err
 	}
-	req.SetBasicAuth(c.name, c.password)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", req.URL, resp.Status)
-	}
-	_, err = io.Copy(w, resp.Body)
-	return err
+	web := client.Client{URL: to, User: c.name, Password: c.password, HTTP: http.DefaultClient}
+	return web.Get(ctx, "/pub"+path, w)
 }
 
 func (c *consumer) fetchFTP(ctx context.Context, w io.Writer, path string) error {
@@ -114,7 +109,7 @@ func (c *consumer) fetchFTP(ctx context.Context, w io.Writer, path string) error
 	return errors.Join(err, r.Close())
 }
 
-// unpack gives the files of a tar.gz by their names in it.
+// unpack returns the files of a tar.gz by their names in it.
 func (c *consumer) unpack(ctx context.Context, file string) (map[string][]byte, error) {
 	if c.tar == "" {
 		return unpackBuiltIn(file)

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// locked lets one write through at a time.
+// locked is a Writer that may be used concurrently.
 type locked struct {
 	mu sync.Mutex // guards w
 	w  io.Writer

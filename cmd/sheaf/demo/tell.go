@@ -13,7 +13,7 @@ import (
 // Event is a step of the demo.
 type Event struct {
 	Kind     string        `json:"event"` // ready, collecting, progress, collected, waiting, published, checked
-	Text     string        `json:"text"`  // the same for people
+	Text     string        `json:"text"`  // for people
 	Day      int           `json:"day,omitempty"`
 	Edition  string        `json:"edition,omitempty"`
 	Pages    int           `json:"pages,omitempty"`
@@ -25,7 +25,7 @@ type Event struct {
 	Password string        `json:"password,omitempty"`
 }
 
-// Report is where the demo has got to: what travelled, what is public, where to fetch it.
+// Report is the result of the demo: what was transferred, what is published, and how to fetch it.
 type Report struct {
 	HTTP      string                `json:"http"`
 	FTP       string                `json:"ftp"`
@@ -36,13 +36,13 @@ type Report struct {
 	Editions  []api.Edition         `json:"editions"`
 }
 
-// Teller is told how the demo goes, from several goroutines at once.
+// Teller is told what the demo does. Its methods are called concurrently.
 type Teller interface {
 	Tell(Event)
 	Report(Report)
 }
 
-// JSON tells in lines of JSON: events, and the report as the line that has no event.
+// JSON returns a Teller that writes lines of JSON. The line of the report has no "event".
 func JSON(w io.Writer) Teller { return jsonTeller{json.NewEncoder(&locked{w: w})} }
 
 type jsonTeller struct{ e *json.Encoder }
@@ -50,7 +50,7 @@ type jsonTeller struct{ e *json.Encoder }
 func (t jsonTeller) Tell(e Event)    { t.e.Encode(e) }
 func (t jsonTeller) Report(r Report) { t.e.Encode(r) }
 
-// Text tells in words.
+// Text returns a Teller that writes for people.
 func Text(w io.Writer) Teller { return textTeller{&locked{w: w}} }
 
 type textTeller struct{ w io.Writer }

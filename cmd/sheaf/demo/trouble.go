@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// trouble tells why batches do not arrive, such as a disk that is too full for uploads: each
-// reason of each robot once.
+// trouble tells why batches do not arrive, such as a disk that is too full for uploads, until ctx
+// ends. It tells each reason of each robot once.
 func (d *day) trouble(ctx context.Context, n int) {
 	told := map[string]bool{}
 	for {

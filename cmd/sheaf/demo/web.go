@@ -16,9 +16,9 @@ import (
 //go:embed sites.zip
 var packed []byte
 
-// web is the bundled sites on loopback: every host at an address of its own, as
-// on the real web, so that a robot's one access per address holds each of them
-// apart. Where a system has only 127.0.0.1 the hosts share it.
+// web serves the bundled sites on loopback. Every host has an address of its own, so that robots,
+// which visit one host per address at a time, can visit several at once. If the system has only
+// 127.0.0.1, the hosts share it.
 type web struct {
 	*sites.Web
 	handler *sites.Handler

@@ -21,9 +21,9 @@ import (
 	"sheaf/internal/db"
 )
 
-// A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them, receipt.key,
-// operator.token, and at the end backup.json, which lists all other entries with their digests. A
-// backup without backup.json was cut off. A backup contains secrets.
+// A backup is a tar.gz of the control state: tables/<name>.jsonl as db.Dump writes them,
+// receipt.key, operator.token, and at the end backup.json, which lists all other entries with their
+// digests. A backup without backup.json was cut off. A backup contains secrets.
 
 const (
 	backupFormat  = 1
@@ -42,8 +42,8 @@ type Backup struct {
 	SHA256  map[string]string `json:"sha256"`  // of every other entry, by its name
 }
 
-// backupWriter writes the entries of a backup. Each goes to a temporary file first, because a tar header
-// has the size.
+// backupWriter writes the entries of a backup. Each goes to a temporary file first, because a tar
+// header has the size.
 type backupWriter struct {
 	dir    string
 	tar    *tar.Writer
@@ -146,7 +146,8 @@ func backupHandler(control *sql.DB, data string, log *slog.Logger) http.Handler 
 	})
 }
 
-// UnpackBackup unpacks a backup into a directory. It fails unless the backup is complete and undamaged.
+// UnpackBackup unpacks a backup into a directory. It fails unless the backup is complete and
+// undamaged.
 func UnpackBackup(r io.Reader, dir string) (*Backup, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {

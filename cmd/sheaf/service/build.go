@@ -147,8 +147,8 @@ type archives struct {
 	library  *serve.Library
 }
 
-// readersLag is the greatest age of the catalog version that readers see, if other processes publish.
-// Without it, each request would have to ask a store that may be far away.
+// readersLag is the greatest age of the catalog version that readers see, if other processes
+// publish. Without it, each request would have to ask a store that may be far away.
 const readersLag = time.Second
 
 func (b *builder) archives(ctx context.Context) (a *archives, err error) {
@@ -243,7 +243,8 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	return receiver, receiver.Register(b.router)
 }
 
-// serve makes the room that hands out archives. settle records the last transfers when all have ended.
+// serve makes the room that hands out archives. settle records the last transfers when all have
+// ended.
 func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler, settle func(context.Context) error, err error) {
 	if b.cfg.Serve.Access.Offline > 0 {
 		a.accounts.Offline(b.cfg.Serve.Access.Offline, b.log)

@@ -119,9 +119,9 @@ func defaults() Config {
 	return c
 }
 
-// Load reads the settings from a YAML file (none if file is empty), the environment (SHEAF_HTTP_LISTEN
-// for http.listen) and overrides by key, the later the stronger. The error names every setting that
-// cannot be used.
+// Load reads the settings from a YAML file (none if file is empty), the environment
+// (SHEAF_HTTP_LISTEN for http.listen) and overrides by key, the later the stronger. The error names
+// every setting that cannot be used.
 func Load(file string, overrides map[string]any) (Config, error) {
 	c := defaults()
 	if _, given := overrides["data"]; file != "" && !given {
@@ -134,8 +134,8 @@ func Load(file string, overrides map[string]any) (Config, error) {
 }
 
 // checkSameData returns an error if the environment names another data directory than the file. The
-// operators' commands read SHEAF_DATA too; a variable that was left over would start another service
-// than the file's.
+// operators' commands read SHEAF_DATA too; a variable that was left over would start another
+// service than the file's.
 func checkSameData(file string) error {
 	v := viper.New()
 	v.SetConfigFile(file)

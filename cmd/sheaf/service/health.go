@@ -65,8 +65,8 @@ const (
 	leastFree  = 16 << 20        // bytes; a data directory with less counts as full
 )
 
-// checkup is one check. A result is reused for healthKept, however many clients ask. Only one look is
-// under way at a time, so that a service that hangs is not asked again and again.
+// checkup is one check. A result is reused for healthKept, however many clients ask. Only one look
+// is under way at a time, so that a service that hangs is not asked again and again.
 type checkup struct {
 	name string
 	look func(context.Context) error
@@ -77,8 +77,8 @@ type checkup struct {
 	done   chan struct{} // closed when the look that is under way ends; nil: none is
 }
 
-// advice is an error whose text anybody may see. Other errors may name hosts and paths, and only go to
-// the log.
+// advice is an error whose text anybody may see. Other errors may name hosts and paths, and only go
+// to the log.
 type advice string
 
 func (a advice) Error() string { return string(a) }
@@ -144,7 +144,8 @@ type health struct {
 	damaged func() int64 // damaged records that were asked for; nil: none can be
 }
 
-// newHealth returns the health of a process without its rooms. watchCatalog and watchUploads add theirs.
+// newHealth returns the health of a process without its rooms. watchCatalog and watchUploads add
+// theirs.
 func newHealth(cfg *Config, s *state, log *slog.Logger) *health {
 	h := &health{log: log, roles: cfg.Roles, offline: cfg.Serve.Access.Offline > 0}
 	h.add(checkDatabase, func(ctx context.Context) error {
@@ -180,8 +181,8 @@ func (h *health) watchUploads(stopped func() (why string, err error)) {
 	})
 }
 
-// storeCheck checks whether a store can be read. If the store is a directory, dir, it must be the one that
-// was there at the start.
+// storeCheck checks whether a store can be read. If the store is a directory, dir, it must be the
+// one that was there at the start.
 func storeCheck(objects store.Store, dir string) func(context.Context) error {
 	opened, openErr := os.Stat(dir)
 	return func(ctx context.Context) error {
@@ -264,8 +265,8 @@ func (h *health) look() Health {
 	return all
 }
 
-// code returns the status code for a request: 200 if the process can work in all of its roles, or in the
-// one that ?role= names.
+// code returns the status code for a request: 200 if the process can work in all of its roles, or
+// in the one that ?role= names.
 func (h *Health) code(r *http.Request) int {
 	roles := h.Roles
 	if role := r.URL.Query().Get("role"); role != "" {

@@ -28,8 +28,8 @@ type HTTP struct {
 	Proxies     []string `mapstructure:"proxies"`     // networks whose X-Forwarded-For and Forwarded are believed
 }
 
-// URL returns the address at which operators on this machine reach the service: Listen, with loopback
-// instead of "all addresses".
+// URL returns the address at which operators on this machine reach the service: Listen, with
+// loopback instead of "all addresses".
 func (h *HTTP) URL() string {
 	scheme := "http"
 	if h.Cert != "" {
@@ -75,8 +75,8 @@ const (
 	maxHeader  = 64 << 10         // bytes; net/http allows 4 KiB more
 )
 
-// httpServer returns a server of h. If a client comes through one of the proxies, h sees the client's
-// address instead of the proxy's.
+// httpServer returns a server of h. If a client comes through one of the proxies, h sees the
+// client's address instead of the proxy's.
 func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, log *slog.Logger) *http.Server {
 	limits.Unbounded = proxies.Trust
 	return &http.Server{
@@ -90,7 +90,8 @@ func httpServer(limits connlimit.Limits, proxies peer.Proxies, h http.Handler, l
 	}
 }
 
-// serve serves h until ctx ends and running requests are finished, for which they have the time stop.
+// serve serves h until ctx ends and running requests are finished, for which they have the time
+// stop.
 func (h *HTTP) serve(ctx context.Context, l net.Listener, handler http.Handler, stop time.Duration, log *slog.Logger) error {
 	proxies, err := peer.ParseProxies(h.Proxies)
 	if err != nil {
@@ -120,8 +121,8 @@ func (h *HTTP) serve(ctx context.Context, l net.Listener, handler http.Handler, 
 	return fmt.Errorf("http: %w", err)
 }
 
-// byteRanges removes Range headers with other units than bytes. A server that does not know a unit must
-// ignore it (RFC 9110, 14.2); net/http would answer 416.
+// byteRanges removes Range headers with other units than bytes. A server that does not know a unit
+// must ignore it (RFC 9110, 14.2); net/http would answer 416.
 func byteRanges(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if value := r.Header.Get("Range"); value != "" {

@@ -97,7 +97,8 @@ func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.Pr
 	return key, nil
 }
 
-// lockKeys keeps other processes that share the data directory from making the keys at the same time.
+// lockKeys keeps other processes that share the data directory from making the keys at the same
+// time.
 func lockKeys(data string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(data, "keys.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -119,7 +120,8 @@ func knownKey(ctx context.Context, control *sql.DB) (public []byte, err error) {
 	return public, nil
 }
 
-// Token gives the operators' token of the service in a data directory, and makes it at the first start.
+// Token gives the operators' token of the service in a data directory, and makes it at the first
+// start.
 func Token(data string) (_ string, err error) {
 	lock, err := lockKeys(data)
 	if err != nil {

@@ -26,7 +26,8 @@ import (
 	"sheaf/test/batchtest"
 )
 
-// TestBatchesFitTheDescription sends a batch as a robot does, and one as an operator does who has it of others.
+// TestBatchesFitTheDescription sends a batch as a robot does, and one as an operator does who has
+// it of others.
 func TestBatchesFitTheDescription(t *testing.T) {
 	s := newTestService(t)
 	c := converse(t, s.router)

@@ -146,7 +146,8 @@ func converse(t *testing.T, handler http.Handler) *conversation {
 	return &conversation{T: t, router: router, handler: handler, auth: func(*http.Request) {}}
 }
 
-// ask sends a request and expects an answer of the status that is as described; it gives the answer.
+// ask sends a request and expects an answer of the status that is as described; it gives the
+// answer.
 func (c *conversation) ask(status int, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	c.Helper()
 	req := httptest.NewRequestWithContext(c.Context(), method, "http://service"+path, strings.NewReader(body))
@@ -250,7 +251,8 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c.ask(204, "DELETE", "/v1/admin/robots/waseda", "")
 }
 
-// TestConsumersAreAnsweredAsDescribed goes through the consumers' paths of an archive with pages in it.
+// TestConsumersAreAnsweredAsDescribed goes through the consumers' paths of an archive with pages in
+// it.
 func TestConsumersAreAnsweredAsDescribed(t *testing.T) {
 	s := servetest.New(t, nil)
 	s.Account("alice", "always", "jp")

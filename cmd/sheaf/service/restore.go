@@ -87,7 +87,8 @@ func putKey(data, backup, name string) error {
 	return nil
 }
 
-// dropUnderWay deletes the rows of batches that were not published, and what their splits had staged.
+// dropUnderWay deletes the rows of batches that were not published, and what their splits had
+// staged.
 func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package service puts the rooms together: manager, ingest and serve in one process, or some of them,
-// over one database, one object store and one catalog. The rooms do not know each other. If one needs
-// something of another, it declares an interface, and this package connects the two.
+// Package service puts the rooms together: manager, ingest and serve in one process, or some of
+// them, over one database, one object store and one catalog. The rooms do not know each other. If
+// one needs something of another, it declares an interface, and this package connects the two.
 package service
 
 import (

@@ -82,12 +82,12 @@ func (s *state) close() {
 	}
 }
 
-// lockFile is locked by the process that uses a data directory with a SQLite database. It contains the
-// process's ID.
+// lockFile is locked by the process that uses a data directory with a SQLite database. It contains
+// the process's ID.
 const lockFile = "service.lock"
 
-// lockData keeps other processes from a data directory with a SQLite database, until the lock is closed
-// or the process ends.
+// lockData keeps other processes from a data directory with a SQLite database, until the lock is
+// closed or the process ends.
 func lockData(cfg Config) (io.Closer, error) {
 	if cfg.Database.URL != "" {
 		return io.NopCloser(nil), nil
@@ -126,8 +126,8 @@ const (
 	databaseTell   = 30 * time.Second // between two lines in the log
 )
 
-// databaseUsed waits until the database answers, for database.wait at most, and reports whether a service
-// has used it before.
+// databaseUsed waits until the database answers, for database.wait at most, and reports whether a
+// service has used it before.
 func databaseUsed(ctx context.Context, cfg Config, log *slog.Logger) (bool, error) {
 	begun := time.Now()
 	var told time.Time
@@ -168,8 +168,8 @@ func (c *Config) advise(err error) error {
 		err, c.database(), c.Data)
 }
 
-// checkBeside returns an error if the store has archives although the database is empty. Such a service
-// would know no account and no robot, sign with a new key, and accept old batches again.
+// checkBeside returns an error if the store has archives although the database is empty. Such a
+// service would know no account and no robot, sign with a new key, and accept old batches again.
 func checkBeside(ctx context.Context, cfg Config, objects store.Store) error {
 	if cfg.Database.Fresh {
 		return nil

@@ -155,8 +155,8 @@ func TestDamagedDatabase(t *testing.T) {
 	}
 }
 
-// A start waits for PostgreSQL, says so, and goes on when it is there; or ends at the signal, or when its
-// time is over.
+// A start waits for PostgreSQL, says so, and goes on when it is there; or ends at the signal, or
+// when its time is over.
 func TestStartWaitsForPostgres(t *testing.T) {
 	testkit.Slow(t)
 	cluster := dbtest.Start(t)

@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Command pack makes the demo's sites.zip out of a crawl corpus: the hosts named below, pruned to
-// what their pages reach, and a second day out of the recorded changes.
+// Command pack makes the demo's sites.zip from a crawl corpus. It takes the hosts in sources,
+// without the files that their pages do not link to, and makes the second day from the recorded
+// changes.
 //
 //	go run pack.go CORPUS     where CORPUS holds sites/, days/ and LICENSES/
 package main

@@ -14,23 +14,23 @@ import (
 
 func pathEscape(name string) string { return (&url.URL{Path: name}).EscapedPath() }
 
-// Handler serves the web's hosts, told apart by the Host header.
+// Handler serves the hosts of a web, by the Host header.
 type Handler struct {
 	web *Web
 	day atomic.Int32
 }
 
-// NewHandler gives a handler that shows the first day.
+// NewHandler returns a handler that shows the first day.
 func NewHandler(w *Web) *Handler {
 	h := &Handler{web: w}
 	h.day.Store(1)
 	return h
 }
 
-// SetDay moves the web to another day, counted from 1.
+// SetDay sets the day, counted from 1.
 func (h *Handler) SetDay(day int) { h.day.Store(int32(day)) }
 
-// ServeHTTP answers as a plain file server does.
+// ServeHTTP answers like a file server.
 func (h *Handler) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	day := int(h.day.Load())
 	host, _, _ := strings.Cut(req.Host, ":")
@@ -48,8 +48,8 @@ func (h *Handler) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	http.ServeContent(rw, req, "", time.Time{}, strings.NewReader(string(body)))
 }
 
-// ContentType is what the server says of a file. It names no charset, as the servers of these pages' time did not:
-// a robot has to find it out.
+// ContentType returns the Content-Type of a file. Like servers of the time of these pages it names
+// no charset, so that a robot must detect it.
 func ContentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

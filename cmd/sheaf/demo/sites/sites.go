@@ -1,11 +1,10 @@
-// Package sites serves a small saved web as virtual hosts on loopback, as an old
-// web server would: no charset in Content-Type, directory indexes, ETags. The web
-// has two days; on the second some pages have changed.
+// Package sites serves a small saved web as virtual hosts, as an old web server does: no charset in
+// Content-Type, directory indexes, ETags. The web has two days; on the second, some pages have
+// changed.
 //
-// A web is a tree of files: day1/<host>/<path> and, for what changed,
-// day2/<host>/<path>; seeds.txt, the URLs to start from; pages1.txt and
-// pages2.txt, every URL that can be reached from them on that day. pack.go makes
-// such a tree out of a crawl corpus.
+// A web is a tree of files: day1/<host>/<path> and, for changed pages, day2/<host>/<path>;
+// seeds.txt with the URLs to start from; pages1.txt and pages2.txt with every URL that can be
+// reached from them on that day. pack.go makes such a tree from a crawl corpus.
 package sites
 
 import (
@@ -27,7 +26,7 @@ type Web struct {
 // Days is the number of days on which the web can be seen.
 const Days = 2
 
-// Open reads a web's lists. The files stay where they are.
+// Open reads the lists of a web. Other files are read when they are served.
 func Open(files fs.FS) (*Web, error) {
 	w := &Web{files: files}
 	var err error
@@ -56,14 +55,14 @@ func (w *Web) lines(name string) ([]string, error) {
 	return lines, s.Err()
 }
 
-// Seeds gives the URLs from which every page can be reached, at least one for each host.
+// Seeds returns the URLs from which every page can be reached, at least one for each host.
 func (w *Web) Seeds() []string { return w.seeds }
 
-// Pages gives the URL of every page that can be reached from the seeds on a day,
-// counted from 1: pages, images and style sheets alike, but not what redirects or fails.
+// Pages returns the URL of every page that can be reached from the seeds on a day, counted from 1.
+// Images and style sheets are pages too; redirects and errors are not.
 func (w *Web) Pages(day int) []string { return w.pages[day-1] }
 
-// Hosts gives the names of the sites.
+// Hosts returns the names of the sites.
 func (w *Web) Hosts() []string {
 	var hosts []string
 	for _, seed := range w.seeds {
@@ -76,10 +75,9 @@ func (w *Web) Hosts() []string {
 	return hosts
 }
 
-// Body gives the bytes that a host answers for a path (decoded, absolute) on a
-// day, and the name of the file that they come from. It fails with
-// fs.ErrNotExist where the host has no such path; a directory without its final
-// slash is such a path too, and Handler redirects it.
+// Body returns the body with which a host answers for a path (decoded, absolute) on a day, and the
+// name of the file that it is from. The error is fs.ErrNotExist if the host has no such path. A
+// directory without its final slash is no path; Handler redirects it.
 func (w *Web) Body(day int, host, urlPath string) (body []byte, name string, err error) {
 	name = strings.TrimPrefix(path.Clean("/"+urlPath), "/")
 	if strings.HasSuffix(urlPath, "/") {
@@ -107,8 +105,8 @@ func (w *Web) read(day int, host, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s/%s: %w", host, name, fs.ErrNotExist)
 }
 
-// listing is the index that a server makes for a directory without one. Only the
-// first day has directories: the second only changes files.
+// listing returns the index of a directory that has no index file. It is the same on both days,
+// because the second day only changes files.
 func (w *Web) listing(host, dir string) ([]byte, error) {
 	entries, err := fs.ReadDir(w.files, path.Join("day1", host, dir))
 	if err != nil {
