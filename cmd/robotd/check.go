@@ -14,7 +14,7 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Try what the robot needs: settings, folder, manager, clock, addresses",
-		Long:  "check says what would keep the robot from working, and exits with 1 if something would.\nIt visits no host, and may be asked while the robot runs.",
+		Long:  "check tells what would keep the robot from working, and exits with 1 if there is such a thing.\nIt visits no host, and may be used while the robot runs.",
 		Args:  cobra.NoArgs,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "one line of JSON for each finding")
@@ -26,7 +26,7 @@ func checkCommand() *cobra.Command {
 		out := cmd.OutOrStdout()
 		ok := robotd.Check(cmd.Context(), cfg, func(f robotd.Finding) {
 			if *asJSON {
-				_ = json.NewEncoder(out).Encode(f) // the exit code tells too
+				_ = json.NewEncoder(out).Encode(f) // the exit code tells it too
 				return
 			}
 			mark := map[bool]string{true: "ok   ", false: "WRONG"}[f.OK]

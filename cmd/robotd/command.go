@@ -12,15 +12,15 @@ import (
 	"sheaf/robotd/config"
 )
 
-// command is robotd's command line.
+// command returns robotd's command line.
 func command() *cobra.Command {
 	run := runCommand()
 	root := &cobra.Command{
 		Use:   "robotd",
-		Short: "Collect the pages of assigned hosts and hand them in",
+		Short: "Collect the pages of assigned hosts and upload them",
 		Long: "robotd collects the pages of the hosts that a service assigns to it. Without a\n" +
-			"command it runs. Settings come from the file given by --config, from ROBOTD_…\n" +
-			"in the environment, and from flags, each over the one before.",
+			"command it runs. Settings are read from the file given by --config, from ROBOTD_…\n" +
+			"in the environment, and from flags. Each has priority over the one before.",
 		Args: cobra.NoArgs,
 		RunE: run.RunE,
 	}
@@ -87,7 +87,7 @@ func joinCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// What would not work is told before the token is used.
+			// Check the settings before the token is used.
 			if cmd.Flags().Lookup("config").Changed || cfg.Contact != "" {
 				if err := cfg.Check(); err != nil {
 					return err
@@ -106,7 +106,7 @@ func joinCommand() *cobra.Command {
 func leaveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "leave",
-		Short: "Hand in what is left and leave the service; the robot must be stopped",
+		Short: "Upload what is left and leave the service; the robot must be stopped",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings(cmd)

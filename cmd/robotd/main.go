@@ -1,4 +1,4 @@
-// Command robotd is the robot: it collects pages for a service and hands them in.
+// Command robotd is the robot: it collects pages for a service and uploads them.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), signals()...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program as it would any other
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := command().ExecuteContext(ctx)
-	if err == nil || ctx.Err() != nil { // an error after the signal to stop is the stop itself
+	if err == nil || ctx.Err() != nil { // after a signal, an error only says that the program was stopped
 		return
 	}
 	fmt.Fprintln(os.Stderr, "robotd:", err)
@@ -29,9 +29,9 @@ func main() {
 	os.Exit(code)
 }
 
-// signals are those that stop the robot: what is collected is sealed first. A hang-up is
-// one, unless nohup has it ignored; settings are read at the start, so that a restart is
-// how they change.
+// signals returns the signals that stop the robot, after it has sealed what is collected. A hang-up
+// is one of them, unless nohup has it ignored. Settings are read only at the start: a restart
+// changes them.
 func signals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

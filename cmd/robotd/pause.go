@@ -8,16 +8,16 @@ import (
 )
 
 func pauseCommand() *cobra.Command {
-	return pausing("pause", "Visit no hosts until \"robotd resume\", over restarts too; batches go on being handed in", true,
-		"the robot pauses: pages in hand are finished, batches are handed in", "the robot will be paused when it runs")
+	return pausing("pause", "Visit no hosts until \"robotd resume\", over restarts too; batches are still uploaded", true,
+		"the robot pauses: pages in hand are finished, batches are uploaded", "the robot will be paused when it runs")
 }
 
 func resumeCommand() *cobra.Command {
 	return pausing("resume", "End a pause", false, "the robot goes on", "the robot will not be paused when it runs")
 }
 
-// pausing is a command that begins or ends the pause, with what it says of a robot that
-// runs and of one that does not.
+// pausing returns a command that begins or ends the pause, with its messages for a robot that runs
+// and for one that does not.
 func pausing(use, short string, on bool, runs, rests string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

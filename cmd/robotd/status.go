@@ -15,8 +15,8 @@ import (
 	"sheaf/robotd/status"
 )
 
-// Terminal control: the alternate screen and back; the cursor home; the rest of the line and
-// of the screen cleared.
+// Terminal control: the alternate screen and back; the cursor to the top; clearing the rest of the
+// line and of the screen.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l"
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -36,8 +36,8 @@ func statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what the robot is doing",
-		Long: "status shows what the robot is doing: on a terminal live, until Ctrl-C; into a file or\n" +
-			"pipe once. Of a robot that does not run it shows the last known state, and exits with 3.",
+		Long: "status shows what the robot is doing: on a terminal live, until Ctrl-C; to a file or\n" +
+			"pipe once. If the robot does not run, it shows the last known state and exits with 3.",
 		Args: cobra.NoArgs,
 	}
 	asJSON := cmd.Flags().Bool("json", false, "as JSON")
@@ -64,7 +64,7 @@ func statusCommand() *cobra.Command {
 	return cmd
 }
 
-// howMany reads --hosts; -1 is all.
+// howMany parses --hosts; -1: all.
 func howMany(hosts string) (int, error) {
 	if hosts == "all" {
 		return -1, nil
@@ -76,10 +76,10 @@ func howMany(hosts string) (int, error) {
 	return n, nil
 }
 
-// errNotRunning makes scripts notice.
+// errNotRunning gives scripts an exit code of its own.
 var errNotRunning = &exitError{3, "the robot does not run"}
 
-// exitError ends the program with a code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	text string
@@ -87,7 +87,7 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// screenOf is what a text goes to that is shown once.
+// screenOf returns the screen for a text that is shown once.
 func screenOf(out io.Writer) status.Screen {
 	screen := status.Screen{Now: time.Now()}
 	if term, ok := onTerminal(out); ok {
@@ -129,8 +129,8 @@ func (w watcher) json(ctx context.Context) error {
 	return err
 }
 
-// live shows the status again each second, in place, until ctx ends or the robot does; what
-// was shown last stays.
+// live shows the status every second, in place, until ctx or the robot ends. The last status stays
+// on the screen.
 func (w watcher) live(ctx context.Context, term terminal) error {
 	screen := status.Screen{Color: colors()}
 	last := ""

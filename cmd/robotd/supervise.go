@@ -12,20 +12,19 @@ import (
 	"sheaf/robotd/update"
 )
 
-// Times of the supervisor. They outlast the hiccups of a machine and are short
-// against the hours in which hosts may be visited.
+// Times of the supervisor. They are longer than the usual delays of a machine, and short against
+// the hours in which hosts may be visited.
 const (
-	pause = 10 * time.Second // before a robot that ended by itself is started again
-	stop  = 60 * time.Second // for a robot to end
+	pause = 10 * time.Second // wait before a robot that ended by itself is started again
+	stop  = 60 * time.Second // time for a robot to end
 )
 
 func superviseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "supervise",
 		Short: "Run the robot, start it again when it ends, and let it replace its own program",
-		Long: "supervise runs the robot as its child. New releases, which the robot takes from\n" +
-			"the service, are tried beside the old one, which is put back where the new one does\n" +
-			"not report to the manager.",
+		Long: "supervise runs the robot as its child. The robot takes new releases from the service.\n" +
+			"Each is on trial: if it does not report to the manager, the old one is put back.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := settings(cmd)

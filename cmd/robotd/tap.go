@@ -22,8 +22,8 @@ func tapCommand() *cobra.Command {
 		Use:   "tap",
 		Short: "Read the records as the running robot stores them",
 		Long: "tap reads every record as the robot stores it, until Ctrl-C or until the robot ends. On a\n" +
-			"terminal it prints a line for each; into a file or pipe it writes a warc.gz. A reader that is\n" +
-			"too slow loses records, which it is told, and never holds up the crawl for longer than tap.wait.",
+			"terminal it prints a line for each; to a file or pipe it writes a warc.gz. A reader that is\n" +
+			"too slow is told that records are lost. It holds up the crawl for tap.wait at most.",
 		Args: cobra.NoArgs,
 	}
 	warc := cmd.Flags().Bool("warc", false, "as a warc.gz, on a terminal too")
@@ -54,7 +54,7 @@ func tapCommand() *cobra.Command {
 		default:
 			err = eachRecord(conn, func(rec any) error { return printRecord(out, rec.(*tap.Record)) })
 		}
-		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // who reads the output has enough
+		if cmd.Context().Err() != nil || errors.Is(err, unix.EPIPE) { // the reader of the output has enough
 			return nil
 		}
 		return err
@@ -62,7 +62,7 @@ func tapCommand() *cobra.Command {
 	return cmd
 }
 
-// eachRecord shows the records until the robot ends.
+// eachRecord calls show for each record until the robot ends.
 func eachRecord(in io.Reader, show func(any) error) error {
 	r, err := tap.NewReader(bufio.NewReader(in))
 	if err != nil {
@@ -85,7 +85,7 @@ func eachRecord(in io.Reader, show func(any) error) error {
 	}
 }
 
-// printRecord writes a line for people.
+// printRecord writes a line for a person.
 func printRecord(out io.Writer, rec *tap.Record) error {
 	if rec.Lost > 0 {
 		_, err := fmt.Fprintf(out, "-- %d records lost: this reader was too slow --\n", rec.Lost)

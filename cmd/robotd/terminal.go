@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is what the output goes to, where that is one.
+// terminal is the terminal to which the output goes.
 type terminal struct{ fd int }
 
-// onTerminal reports whether out is a terminal.
+// onTerminal returns the terminal that out is, if it is one.
 func onTerminal(out io.Writer) (terminal, bool) {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -20,7 +20,7 @@ func onTerminal(out io.Writer) (terminal, bool) {
 	return terminal{int(f.Fd())}, err == nil
 }
 
-// size returns columns and lines, as they are now; 80 and 24 where the terminal does not say.
+// size returns the current columns and lines; 80 and 24 if the terminal does not say.
 func (t terminal) size() (width, height int) {
 	ws, err := unix.IoctlGetWinsize(t.fd, unix.TIOCGWINSZ)
 	if err != nil || ws.Col == 0 || ws.Row == 0 {
@@ -29,5 +29,5 @@ func (t terminal) size() (width, height int) {
 	return int(ws.Col), int(ws.Row)
 }
 
-// colors reports whether the user wants them (no-color.org).
+// colors reports whether the user wants colors (no-color.org).
 func colors() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }

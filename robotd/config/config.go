@@ -10,79 +10,79 @@ import (
 	"sheaf/robotd/schedule"
 )
 
-// Config holds the settings. Each can stand in a YAML file under the name in its
-// tag, or in the environment: upload.poll is ROBOTD_UPLOAD_POLL there.
+// Config has the settings. Each can be set in a YAML file under the name in its tag, or in the
+// environment: there, upload.poll is ROBOTD_UPLOAD_POLL.
 type Config struct {
-	// DataDir is the robot's folder; see the package comment for what is in it.
+	// DataDir is the robot's folder. The comment of package robotd lists its files.
 	DataDir string `mapstructure:"data"`
 
-	// Manager is the URL of the service, or those of several of its processes, any of which
-	// will do: where one does not answer, the next is asked. "robotd join" remembers
-	// what it was given, so this need be set only where the service has moved or grown.
+	// Manager has the URLs of the service: several processes of it may be named, and if one does
+	// not answer, the next is asked. "robotd join" remembers its URLs, so this is only needed if
+	// the service has moved or grown.
 	Manager []string `mapstructure:"manager"`
 
-	// Contact is where the people behind the robot can be reached: a URL or a
-	// mail address. It stands in every request. Required.
+	// Contact is a URL or mail address of the people behind the robot. It is in every request.
+	// Required.
 	Contact string `mapstructure:"contact"`
 
-	// Interval lies between two runs at one IP address.
+	// Interval is the time between two runs at one IP address.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// Run bounds what one turn at an address may fetch.
+	// Run bounds what a robot fetches in one turn at an address.
 	Run Run `mapstructure:"run"`
 
-	// Adapt bounds the interval where it follows how a server bears the visits.
+	// Adapt bounds the interval as it adapts to how fast a server answers.
 	Adapt Adapt `mapstructure:"adapt"`
 
 	// Concurrency is how many hosts are visited at once.
 	Concurrency int `mapstructure:"concurrency"`
 
-	// Window is when hosts may be visited, such as
-	// "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00 Asia/Tokyo".
+	// Window is when hosts may be visited, such as "Mon-Fri 02:00-08:00; Sat,Sun 02:00-22:00
+	// Asia/Tokyo".
 	Window string `mapstructure:"window"`
 
-	// Cycle lies between the beginnings of two crawl cycles; 0 is one a day,
-	// with the first opening of the window.
+	// Cycle is the time between the beginnings of two cycles; 0: one cycle a day, which begins when
+	// the window first opens.
 	Cycle time.Duration `mapstructure:"cycle"`
 
 	// Once ends the daemon after one cycle, when its batches are published.
 	Once bool `mapstructure:"once"`
 
-	// LogAt is when the log of the collection is sent, on the window's clock.
+	// LogAt is the time of day, in the window's time zone, at which the log of the collection is
+	// sent.
 	LogAt string `mapstructure:"log_at"`
 
-	// Poll lies between two questions to the manager for a new list or a restart.
+	// Poll is the time between two questions to the manager for a new list or a restart.
 	Poll time.Duration `mapstructure:"poll"`
 
-	// Statistics lies between two lines in the log that say how busy the modules are; 0 is none.
+	// Statistics is the time between two lines in the log on how busy the stages are; 0: none.
 	Statistics time.Duration `mapstructure:"statistics"`
 
-	// Metrics is the loopback address, ip:port, at which Prometheus and health checks find
-	// /metrics and /healthz; empty: none.
+	// Metrics is the loopback address, ip:port, for /metrics (Prometheus) and /healthz; empty:
+	// none.
 	Metrics string `mapstructure:"metrics"`
 
-	// Heartbeat lies between two words to the manager of how far the robot is, which
-	// it answers with what has changed; 0: none.
+	// Heartbeat is the time between two heartbeats, which tell the manager how far the robot is and
+	// bring back its orders; 0: none.
 	Heartbeat time.Duration `mapstructure:"heartbeat"`
 
-	// Express lies at least between two batches that are made at once because a page
-	// that a consumer watches has changed; 0: such changes come with the other pages.
+	// Express is the least time between two express batches, which are made at once when a watched
+	// page has changed; 0: changes come with the other pages.
 	Express time.Duration `mapstructure:"express"`
 
 	// Watch bounds how often pages that consumers watch are visited.
 	Watch Watch `mapstructure:"watch"`
 
-	// Limits bound what the robot uses of its site's line.
+	// Limits bound the traffic of the robot.
 	Limits Limits `mapstructure:"limits"`
 
-	// Memory bounds what the robot takes of its machine's memory.
+	// Memory bounds the memory of the process.
 	Memory Memory `mapstructure:"memory"`
 
-	// Disk bounds what the robot takes of its disk.
+	// Disk bounds the use of the disk.
 	Disk Disk `mapstructure:"disk"`
 
-	// NotBetween gives, by host, when it is not to be visited: a schedule as
-	// for Window.
+	// NotBetween has, by host, the hours when it is not to be visited, in the format of Window.
 	NotBetween map[string]string `mapstructure:"not_between"`
 
 	// Revisit says which known pages are visited, and when.
@@ -91,7 +91,7 @@ type Config struct {
 	// Links says whether the archive gets the links of each page.
 	Links Links `mapstructure:"links"`
 
-	// TLS says what becomes of pages whose server's certificate does not verify.
+	// TLS says what to do with pages of servers whose certificate does not verify.
 	TLS TLS `mapstructure:"tls"`
 
 	Page   Page   `mapstructure:"page"`
@@ -106,148 +106,148 @@ type Config struct {
 	Update Update `mapstructure:"update"`
 }
 
-// Run bounds a run: the pages that one turn at an address may fetch, over one
-// connection (Keep-Alive). Runs end where the server ends the connection.
+// Run bounds a run: the pages that are fetched in one turn at an address, over one connection
+// (Keep-Alive). A run ends when the server closes the connection.
 type Run struct {
-	Pages int           `mapstructure:"pages"` // 1: the interval lies between any two pages
-	Time  time.Duration `mapstructure:"time"`  // after which no further page of a run is asked for
+	Pages int           `mapstructure:"pages"` // 1: there is an interval between any two pages
+	Time  time.Duration `mapstructure:"time"`  // after this no further page of the run is requested
 }
 
-// Adapt bounds the interval that an address is given by how it answers.
+// Adapt bounds the interval of an address as it adapts to how fast the server answers.
 type Adapt struct {
-	Min time.Duration `mapstructure:"min"` // where answers stay as quick as ever; 0: Interval
-	Max time.Duration `mapstructure:"max"` // where they slow down or fail; 0: Interval
+	Min time.Duration `mapstructure:"min"` // for addresses whose answers stay fast; 0: Interval
+	Max time.Duration `mapstructure:"max"` // for addresses whose answers slow down or fail; 0: Interval
 }
 
-// Watch bounds how often pages that consumers watch are visited. Within it a page comes as often as
-// its changes ask for, once a cycle at least.
+// Watch bounds how often watched pages are visited. Within these bounds a page is visited as often
+// as it changes, and at least once a cycle.
 type Watch struct {
-	Every time.Duration `mapstructure:"every"` // at least between two visits to a page; 0: once a cycle, no oftener
-	Share float64       `mapstructure:"share"` // of a host's time that such visits may take
+	Every time.Duration `mapstructure:"every"` // least time between two visits to a page; 0: pages are visited once a cycle
+	Share float64       `mapstructure:"share"` // part of a host's time that such visits may take
 }
 
-// Limits bounds what the robot uses of its site's line; 0 is no limit.
+// Limits bounds the traffic of the robot; 0: no limit.
 type Limits struct {
-	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second of pages coming in
-	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, on the window's clock
+	Bandwidth int64 `mapstructure:"bandwidth"` // bytes per second received from web servers
+	Daily     int64 `mapstructure:"daily"`     // bytes of pages a day, in the window's time zone
 	Monthly   int64 `mapstructure:"monthly"`   // bytes of pages a month
 }
 
-// Memory bounds what the robot takes of its machine's memory.
+// Memory bounds the memory of the process.
 type Memory struct {
-	Garbage int64 `mapstructure:"garbage"` // bytes no longer used that gather before they are collected; 0: as Go has it
-	Limit   int64 `mapstructure:"limit"`   // bytes of the whole, beyond which they are collected as they come; 0: none
+	Garbage int64 `mapstructure:"garbage"` // bytes of garbage that gather before they are collected; 0: by Go's own rule
+	Limit   int64 `mapstructure:"limit"`   // bytes of the whole process, beyond which garbage is collected at once; 0: none
 }
 
-// Disk bounds what the robot takes of its disk: at either bound nothing more is
-// collected until batches are published and leave it. 0 is no bound.
+// Disk bounds the use of the disk. At either bound nothing more is collected until batches are
+// published and leave the disk. 0: no bound.
 type Disk struct {
-	Free  int64 `mapstructure:"free"`  // bytes that stay free, after the next batch is made
-	Spool int64 `mapstructure:"spool"` // bytes that wait to be published
+	Free  int64 `mapstructure:"free"`  // bytes that stay free, also after the next batch is made
+	Spool int64 `mapstructure:"spool"` // bytes of batches that are not published yet
 }
 
-// Revisit says which of the pages that are known are visited in a cycle, where the window has
-// no room for all of them, and when a host's visit begins.
+// Revisit says which known pages are visited in a cycle if the window has no time for all of them,
+// and when the visit of a host begins.
 type Revisit struct {
-	By         string        `mapstructure:"by"`          // a schedule.Rule; "all": every page, however many nights a cycle takes
-	AtLeast    time.Duration `mapstructure:"at_least"`    // every page is visited this often, as far as there is room
-	QuickHours bool          `mapstructure:"quick_hours"` // begin when the host's server was quickest
+	By         string        `mapstructure:"by"`          // a schedule.Rule; "all": every page, even if a cycle takes many nights
+	AtLeast    time.Duration `mapstructure:"at_least"`    // longest time between two visits to a page, if there is enough time
+	QuickHours bool          `mapstructure:"quick_hours"` // begin in the hours in which the host's server was fastest
 }
 
 // Page bounds what is taken of a host.
 type Page struct {
-	MaxBytes    int64         `mapstructure:"max_bytes"`     // of one page; more is cut off
+	MaxBytes    int64         `mapstructure:"max_bytes"`     // of one page; the rest is cut off
 	Timeout     time.Duration `mapstructure:"timeout"`       // for one page
-	Stall       time.Duration `mapstructure:"stall"`         // without a byte, after which a page is given up for later
+	Stall       time.Duration `mapstructure:"stall"`         // time without a byte after which a fetch is ended and tried later
 	MaxPerHost  int           `mapstructure:"max_per_host"`  // pages of one host in a cycle
-	MaxDepth    int           `mapstructure:"max_depth"`     // links from the top page
+	MaxDepth    int           `mapstructure:"max_depth"`     // links from a seed
 	MaxPath     int           `mapstructure:"max_path"`      // bytes of path and query
-	Tries       int           `mapstructure:"tries"`         // for a page that cannot be had
-	Full        time.Duration `mapstructure:"full"`          // a page that never changes is still taken in full this often
-	Rules       time.Duration `mapstructure:"rules"`         // a robots.txt is believed this long, 24h at most
-	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // leave links with rel=nofollow; the page's own meta robots is always obeyed
-	Probe       bool          `mapstructure:"probe"`         // ask each host once a cycle for a page that is not there, to know its error page
-	Forms       bool          `mapstructure:"forms"`         // send forms (GET only) as they stand and take what they answer
+	Tries       int           `mapstructure:"tries"`         // tries for a page that cannot be fetched
+	Full        time.Duration `mapstructure:"full"`          // longest time between two full copies of a page that does not change
+	Rules       time.Duration `mapstructure:"rules"`         // time for which a robots.txt holds; at most 24h
+	ObeyRelLink bool          `mapstructure:"obey_nofollow"` // do not follow links with rel=nofollow; the page's own meta robots is always obeyed
+	Probe       bool          `mapstructure:"probe"`         // request a page that cannot exist from each host once a cycle, to know its error page
+	Forms       bool          `mapstructure:"forms"`         // send GET forms with their default values, and take the answers
 }
 
-// Links says what is recorded of where pages lead. What is followed does not depend on it.
+// Links says which links of pages are recorded. It does not affect which are followed.
 type Links struct {
 	Record bool `mapstructure:"record"`
-	Max    int  `mapstructure:"max"` // of one page; further ones are left out
+	Max    int  `mapstructure:"max"` // links of one page; further ones are left out
 }
 
-// TLS is about servers of pages alone: manager, uploads and updates always verify.
+// TLS is about web servers only. Connections to manager, upload targets and updates always verify.
 type TLS struct {
 	Verify string `mapstructure:"verify"` // TLSRecord or TLSRefuse
 }
 
 // Values of tls.verify.
 const (
-	TLSRecord = "record" // such pages are collected, and marked: X-Crawler-Certificate in the stored header
-	TLSRefuse = "refuse" // they are not
+	TLSRecord = "record" // such pages are collected, and marked with X-Crawler-Certificate in the stored header
+	TLSRefuse = "refuse" // such pages are not collected
 )
 
 // Batch says when batches are made.
 type Batch struct {
-	Size  int64 `mapstructure:"size"`  // bytes in open segments that make a batch before the day ends
+	Size  int64 `mapstructure:"size"`  // bytes in open segments at which a batch is made before the cycle ends
 	Level int   `mapstructure:"level"` // of compression, 1 to 9
 }
 
 // Tap lets programs on this machine read records as they are stored; see package tap.
 type Tap struct {
-	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: tap.sock in the data folder; none: no tap
+	Socket string        `mapstructure:"socket"` // path of a Unix socket; empty: tap.sock in the data folder; "none": no tap
 	Buffer int64         `mapstructure:"buffer"` // bytes queued for each consumer
-	Wait   time.Duration `mapstructure:"wait"`   // for a consumer whose queue is full, before a record is dropped for it
+	Wait   time.Duration `mapstructure:"wait"`   // time that a record waits for room in a consumer's queue before it is dropped
 }
 
 // Upload says how batches get to the service.
 type Upload struct {
 	By  string `mapstructure:"by"`  // "http" or "ftp"
-	URL string `mapstructure:"url"` // of the service that takes batches; empty: the manager's
-	FTP string `mapstructure:"ftp"` // host:port; empty: what the manager said at joining
-	// Targets are ways to the service as URLs, in the order of preference, in place of By, URL
-	// and FTP: http:// and https://, ftp://, and ftps:// for FTP with AUTH TLS.
+	URL string `mapstructure:"url"` // URL of the service for batches; empty: the manager's
+	FTP string `mapstructure:"ftp"` // host:port; empty: the one that the manager named when the robot joined
+	// Targets are the ways to the service as URLs, in the order of preference, in place of By, URL
+	// and FTP: http://, https://, ftp://, and ftps:// for FTP with AUTH TLS.
 	Targets []string `mapstructure:"targets"`
-	// Proxy is the URL of an HTTP (CONNECT) or SOCKS5 proxy to the targets, with its name and password
-	// where it wants them; direct: none; empty: as HTTPS_PROXY, FTP_PROXY, ALL_PROXY and NO_PROXY say.
+	// Proxy is the URL of an HTTP (CONNECT) or SOCKS5 proxy to the targets, with its name and
+	// password if it needs them; "direct": no proxy; empty: as in HTTPS_PROXY, FTP_PROXY, ALL_PROXY
+	// and NO_PROXY.
 	Proxy   string        `mapstructure:"proxy"`
-	Poll    time.Duration `mapstructure:"poll"`     // between two looks for a receipt
-	BackOff time.Duration `mapstructure:"back_off"` // after a failed upload, doubled with each
+	Poll    time.Duration `mapstructure:"poll"`     // time between two requests for a receipt
+	BackOff time.Duration `mapstructure:"back_off"` // wait after a failed upload, doubled with each further one
 }
 
 // Network says how hosts are reached.
 type Network struct {
-	// Hosts gives addresses, "ip" or "ip:port", to names, before DNS is asked.
+	// Hosts has addresses, "ip" or "ip:port", of names. It has priority over DNS.
 	Hosts map[string]string `mapstructure:"hosts"`
 
-	// Resolver is the name server to ask, "ip:port"; empty: the system's.
+	// Resolver is the name server, "ip:port"; empty: that of the system.
 	Resolver string `mapstructure:"resolver"`
 
-	// Relearn lies between two questions for a host's address.
+	// Relearn is the time between two look-ups of a host.
 	Relearn time.Duration `mapstructure:"relearn"`
 
-	// Ranges are ranges of addresses, each of which counts as one address, such
-	// as "192.0.2.0/28".
+	// Ranges are ranges of addresses that each count as one address, such as "192.0.2.0/28".
 	Ranges []string `mapstructure:"ranges"`
 
-	// AllowPrivate lets private, loopback and link-local addresses be visited.
+	// AllowPrivate allows visits to private, loopback and link-local addresses.
 	AllowPrivate bool `mapstructure:"allow_private"`
 
-	// Proxy is the URL of an HTTP or SOCKS5 proxy for pages. Talk with the
-	// service goes by HTTPS_PROXY and its like in the environment.
+	// Proxy is the URL of an HTTP or SOCKS5 proxy for pages. Requests to the service use
+	// HTTPS_PROXY and its like in the environment.
 	Proxy string `mapstructure:"proxy"`
 }
 
-// Update says how the program is replaced. It happens under robotd supervise only.
+// Update says how the program is replaced, which only happens under robotd supervise.
 type Update struct {
 	Enabled bool `mapstructure:"enabled"`
-	// Key is the minisign key that releases must be signed with; empty: the one that
-	// the service named at joining.
+	// Key is the minisign public key of releases; empty: the one that the service named when the
+	// robot joined.
 	Key   string        `mapstructure:"key"`
-	Trial time.Duration `mapstructure:"trial"` // within which a new program must report to the manager, or it is put back
+	Trial time.Duration `mapstructure:"trial"` // time in which a new program must report to the manager; otherwise the old one is put back
 }
 
-// Default returns the settings that hold where nothing else is said.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		DataDir:     "robotd-data",

@@ -1,28 +1,27 @@
-// Package coverage keeps account of the pages that were not collected, and why, until
-// the next batch takes the account along.
+// Package coverage counts the pages that were not collected, and why, until the next batch takes the
+// counts along.
 //
-// The ledger is a file of one line per event, written as it happens, so that a
-// crash loses none:
+// The ledger is a file with a line for each event, written at once so that a crash loses none:
 //
 //	<kind> TAB <reason> TAB <host> TAB <n> TAB <url> LF
 //
-// What was collected is not in it: the batch's indexes tell that.
+// What was collected is not in it; the indexes of the batch have that.
 //
-// Links are cut for these reasons; each stands for one link where nothing else is said:
+// Links are cut for these reasons. Unless noted otherwise, each count is of links:
 //
-//	depth           farther from the top page than page.max_depth
+//	depth           more links away from a seed than page.max_depth
 //	length          longer than page.max_path, or than a URL may be
 //	host_full       the host has page.max_per_host URLs in this cycle
-//	host_name       a host that no manager takes
-//	redirects       the last of a chain of redirects that goes on
+//	host_name       the name cannot be that of a host
+//	redirects       the next redirect in a chain that is too long
 //	path_repeats, calendar, parameters
 //	                package trap
-//	page_links      beyond the 20,000 that are taken of one page
-//	sitemap_links   beyond the 100,000 that are taken of one sitemap or feed
-//	page_bytes      one page that is longer than the 8 MiB that are searched
-//	sitemap_bytes   one sitemap or feed that is longer than 50 MiB
-//	form_fields     one form with more fields than are sent
-//	not_recorded    followed, but left out of the archive's links: beyond links.max
+//	page_links      beyond the first 20,000 of a page
+//	sitemap_links   beyond the first 100,000 of a sitemap or feed
+//	page_bytes      counts pages that are longer than the 8 MiB that are searched
+//	sitemap_bytes   counts sitemaps and feeds that are longer than 50 MiB
+//	form_fields     counts forms with more fields than are sent
+//	not_recorded    followed, but beyond links.max and so not in the archive
 package coverage
 
 import (
@@ -37,18 +36,18 @@ import (
 	"sync"
 )
 
-// Kind says what happened to a page or link.
+// Kind is what happened to a page or link.
 type Kind string
 
-// The kinds. Left and Later are levels, not events: the last line of a host counts.
+// The kinds. Left and Later are levels, not events: the last line of a host holds.
 const (
 	Refused  Kind = "refused"  // by robots.txt
-	Failed   Kind = "failed"   // all tries were in vain
-	Marked   Kind = "marked"   // it is no page: see package verdict
+	Failed   Kind = "failed"   // all tries have failed
+	Marked   Kind = "marked"   // the answer is no page: see package verdict
 	Withheld Kind = "withheld" // the page asks not to be archived
 	Cut      Kind = "cut"      // a link that is not followed
 	Left     Kind = "left"     // still queued
-	Later    Kind = "later"    // known, and put off to a later cycle for want of room
+	Later    Kind = "later"    // known, but the cycle has no time for it
 )
 
 func (k Kind) isLevel() bool { return k == Left || k == Later }
@@ -66,7 +65,7 @@ func (e Event) line() string {
 	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\n", e.Kind, clean(e.Reason), clean(e.Host), e.N, clean(e.URL))
 }
 
-// clean keeps what would break a line out of it.
+// clean replaces characters that would break a line.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || r == '\n' || r == '\r' {
@@ -88,7 +87,7 @@ func parse(line string) (Event, error) {
 	return Event{Kind(f[0]), f[1], f[2], n, f[4]}, nil
 }
 
-// Ledger is the account since the last batch. Many goroutines may use it at once.
+// Ledger has the events since the last batch. It may be used concurrently.
 type Ledger struct {
 	path string
 
@@ -98,7 +97,7 @@ type Ledger struct {
 	cycle  Reasons
 }
 
-// Reasons counts by kind and reason.
+// Reasons has counts by kind and reason.
 type Reasons map[Kind]map[string]int64
 
 func (r Reasons) add(e Event) {
@@ -112,7 +111,7 @@ func (r Reasons) add(e Event) {
 	r[e.Kind][reason] += e.N
 }
 
-// Open takes up the ledger at path, or begins it.
+// Open opens the ledger at path, or creates it.
 func Open(path string) (*Ledger, error) {
 	l := &Ledger{path: path, totals: make(map[Kind]int64), cycle: make(Reasons)}
 	whole, err := each(path, l.count)
@@ -132,8 +131,7 @@ func (l *Ledger) count(e Event) {
 	}
 }
 
-// Add writes events. They survive the process; durable against loss of power
-// they are after Move.
+// Add writes events. They survive the end of the process at once, and a loss of power after Move.
 func (l *Ledger) Add(events ...Event) error {
 	var lines strings.Builder
 	for _, e := range events {
@@ -164,15 +162,15 @@ func (l *Ledger) Totals() map[Kind]int64 {
 	return maps.Clone(l.totals)
 }
 
-// BeginCycle makes the counts of Cycle begin anew.
+// BeginCycle sets the counts of Cycle to zero.
 func (l *Ledger) BeginCycle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.cycle)
 }
 
-// Cycle returns the counts since the cycle began or the ledger was opened, batches or no: those of
-// what is left are not among them.
+// Cycle returns the counts since the cycle began or the ledger was opened, over all batches,
+// without those of Left and Later.
 func (l *Ledger) Cycle() Reasons {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,8 +181,8 @@ func (l *Ledger) Cycle() Reasons {
 	return all
 }
 
-// Move gives the account to a batch: its file goes to the given path, on the same
-// disk, and a new account begins. Where nothing happened there is no file.
+// Move moves the file to a path on the same disk, for a batch, and begins a new one. Without events
+// there is no file.
 func (l *Ledger) Move(to string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,9 +212,9 @@ func (l *Ledger) Close() error {
 	return f.Close()
 }
 
-// each calls fn for every whole line of a ledger, which may be missing, and returns
-// where the last of them ends. A line that cannot be read is passed over: an account
-// with a gap is worth more than none.
+// each calls fn for every complete line of a ledger, which may be missing, and returns the offset
+// of the last one's end. It skips lines that cannot be read: counts with a gap are better than
+// none.
 func each(path string, fn func(Event)) (whole int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {

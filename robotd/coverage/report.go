@@ -10,20 +10,20 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Bounds of what a report names. Everything is counted, whatever is named.
+// Bounds of the URLs that a report names. Everything is counted.
 const (
 	urlsPerHost = 20
 	urlsInAll   = 5000
-	longestURL  = 512 // bytes; longer ones are counted only
+	longestURL  = 512 // bytes; longer ones are not named
 )
 
-// Report is what a batch's manifest says of every host.
+// Report is the coverage of every host in a batch's manifest.
 type Report struct {
 	hosts map[string]*wire.Coverage
 	urls  int
 }
 
-// Read begins a report with the ledger at path, which may be missing.
+// Read returns a report on the ledger at path, which may be missing.
 func Read(path string) (*Report, error) {
 	r := &Report{hosts: make(map[string]*wire.Coverage)}
 	_, err := each(path, r.add)
@@ -69,7 +69,7 @@ func (r *Report) add(e Event) {
 	}
 }
 
-// maxReasons bounds the different reasons counted of one host; further ones are "other".
+// maxReasons is how many different reasons are counted for a host. Further ones count as "other".
 const maxReasons = 50
 
 func count(m *map[string]int64, reason string, n int64) {
@@ -82,7 +82,7 @@ func count(m *map[string]int64, reason string, n int64) {
 	(*m)[reason] += n
 }
 
-// AddSegment counts what the batch holds of a host.
+// AddSegment counts what the batch has of a host.
 func (r *Report) AddSegment(idx *archive.Index) {
 	h := r.host(idx.Host)
 	for i := range idx.Cells {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// attributes are a tag's attributes, as they lie in the tokenizer's buffer: only those that are
-// asked for become strings. They hold until the tokenizer goes on.
+// attributes are a tag's attributes in the tokenizer's buffer. Only those that are looked up become
+// strings. They are valid until the next token.
 type attributes []attribute
 
 type attribute struct{ key, value []byte }
@@ -15,7 +15,7 @@ type attribute struct{ key, value []byte }
 // maxAttributes is how many attributes of one tag are read.
 const maxAttributes = 100
 
-// read reads the tag's attributes into the place of others; of two with one name the first counts.
+// read reads the tag's attributes and reuses the memory. Of two with one name the first counts.
 func (a attributes) read(z *html.Tokenizer) attributes {
 	a = a[:0]
 	for more := true; more && len(a) < maxAttributes; {
@@ -40,7 +40,7 @@ func (a attributes) lookup(key string) (string, bool) {
 	return "", false
 }
 
-// get is lookup for an attribute that may as well be empty.
+// get is lookup for an attribute that may be missing or empty.
 func (a attributes) get(key string) string {
 	value, _ := a.lookup(key)
 	return value

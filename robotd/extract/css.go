@@ -6,7 +6,7 @@ import (
 	"sheaf/internal/css"
 )
 
-// css takes the addresses of a style sheet, as replay finds them.
+// css adds the URLs of a style sheet, found as replay finds them.
 func (c *collector) css(sheet []byte, tag string) {
 	for r := range css.Refs(sheet, nil) {
 		c.add(css.Unescape(string(r.Raw)), Link{Tag: tag})

@@ -1,11 +1,11 @@
 // Package extract finds what a page says about itself and what it links to.
 //
-// A page is decoded by what its bytes are, not by what it says they are where
-// the two disagree (internal/charset), and its links are read as a browser reads them:
-// in one pass over the tokens, without a tree, resolved at the end, because the
-// first <base> counts for links before it too. Sitemaps and feeds are read as they come, up to the
-// protocol's limits. Bytes searched, links and title are bounded, and what a bound cuts off is
-// counted; no input makes it panic or fail otherwise than by a base URL that is none.
+// The charset of a page is judged by its bytes if they contradict its declaration
+// (internal/charset). Links are found as a browser finds them, in one pass over the tokens without
+// a tree. They are resolved at the end, since the first <base> holds for earlier links too.
+// Sitemaps and feeds are read as a stream, up to the limits of their protocol. Bytes, links and
+// title are bounded, and what a bound cuts off is counted. No input causes a panic, or another
+// error than for a base that is no URL.
 package extract
 
 import (
@@ -22,7 +22,7 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Limits on what one page may yield.
+// Limits for one page.
 const (
 	MaxLinks = 20_000   // links kept of one page
 	MaxBytes = 8 << 20  // bytes of one page that are searched
@@ -45,28 +45,28 @@ const (
 	CutFields       = "form_fields"   // the form has more fields than are sent
 )
 
-// sampled is how many bytes of a body its kind and its charset are told by.
+// sampled is how many bytes of a body tell its kind and charset.
 const sampled = 256 << 10
 
-// Page is what a page says about itself and about others.
+// Page is what a page says about itself, and its links.
 type Page struct {
-	Charset   string // as the WHATWG encoding standard names it; empty where the body is not searched
+	Charset   string // name in the WHATWG encoding standard; empty if the body is not searched
 	Declared  string // the charset that was declared but not believed
 	Title     string
-	HTML      bool   // it was searched as HTML
-	Text      string // what a reader sees, blanks in a row as one; of HTML only
-	MoreText  bool   // there was more than was asked for
-	Base      string // the URL that links were resolved against
+	HTML      bool   // the body was searched as HTML
+	Text      string // visible text with single blanks; of HTML only
+	MoreText  bool   // Text is cut
+	Base      string // URL against which links were resolved
 	Canonical string // <link rel=canonical>
 	Refresh   string // target of <meta http-equiv=refresh>
 	Robots    MetaRobots
-	Links     []Link // each URL once, in the page's order
-	More      bool   // there was more than the limits let pass
+	Links     []Link // each URL once, in order
+	More      bool   // a limit has cut something off
 
 	Cut map[string]int // links that were left out, by reason; nil: none
 }
 
-// MetaRobots is what <meta name=robots> asks.
+// MetaRobots is the content of <meta name=robots>.
 type MetaRobots struct{ NoIndex, NoFollow, NoArchive bool }
 
 // Link is one reference of a page to another resource.
@@ -74,17 +74,17 @@ type Link struct {
 	URL      string // absolute, http or https, without fragment
 	Tag      string // the element, "css", "sitemap" or "feed"
 	Rel      string // the rel attribute, lower case
-	Text     bool   // leads to another page rather than to a part of this one
+	Text     bool   // leads to another page, not to a part of this one
 	NoFollow bool   // by rel=nofollow, or by the page's meta robots
 }
 
-// Links reads a body that was fetched from base with a Content-Type header.
-// Bodies of types that hold no links give a Page without any.
+// Links parses a body that was fetched from base with a Content-Type header. If the type has no
+// links, neither has the Page.
 func Links(body []byte, contentType, base string) (*Page, error) {
 	return LinksAndText(body, contentType, base, MaxText)
 }
 
-// LinksAndText is Links for who needs less of the text: so many bytes of it, at most MaxText.
+// LinksAndText is Links with at most so many bytes of text, up to MaxText.
 func LinksAndText(body []byte, contentType, base string, text int) (*Page, error) {
 	c, err := newCollector(base, text)
 	if err != nil {
@@ -98,17 +98,18 @@ func LinksAndText(body []byte, contentType, base string, text int) (*Page, error
 	return c.page, nil
 }
 
-// Streams reports whether a body with this beginning is a sitemap or a feed, which Stream reads whole.
+// Streams reports whether a body with this beginning is a sitemap or a feed, which Stream reads
+// completely.
 func Streams(head []byte, contentType string) bool { return kindOf(contentType, head).streams() }
 
-// Stream reads a sitemap or a feed as it comes, however long it is.
+// Stream parses a sitemap or a feed of any length.
 func Stream(body io.Reader, contentType, base string) (*Page, error) {
 	c, err := newCollector(base, 0)
 	if err != nil {
 		return nil, err
 	}
 	r := bufio.NewReaderSize(body, sampled)
-	head, _ := r.Peek(sampled) // what could be read
+	head, _ := r.Peek(sampled) // as much as can be read
 	if kind := kindOf(contentType, head); kind.streams() {
 		c.stream(r, kind, contentType)
 	}
@@ -123,7 +124,7 @@ func newCollector(base string, text int) (*collector, error) {
 	return &collector{page: &Page{Base: url.String()}, base: url, seen: make(map[string]int), maxText: min(text, MaxText), maxLinks: MaxLinks, tooMany: CutLinks}, nil
 }
 
-// search reads a page that is at hand as a whole.
+// search parses a page that is completely in memory.
 func (c *collector) search(body []byte, kind kind, contentType string) {
 	if kind != kindHTML && kind != kindCSS {
 		return
@@ -142,7 +143,7 @@ func (c *collector) search(body []byte, kind kind, contentType string) {
 	c.resolve()
 }
 
-// stream reads a sitemap or a feed.
+// stream parses a sitemap or a feed.
 func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 	r := bufio.NewReaderSize(body, sampled)
 	if kind == kindGzip {
@@ -157,7 +158,7 @@ func (c *collector) stream(body io.Reader, kind kind, contentType string) {
 			return
 		}
 	}
-	if kind == kindXML && root(charset.Detect(head, contentType).DecodeBytes(head)) == "html" { // XHTML by another name
+	if kind == kindXML && root(charset.Detect(head, contentType).DecodeBytes(head)) == "html" { // XHTML with another type
 		if text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1)); err == nil {
 			c.search(text, kindHTML, contentType)
 		}
@@ -182,15 +183,15 @@ const (
 	kindHTML
 	kindCSS
 	kindXML
-	kindGzip // perhaps a sitemap
+	kindGzip // may be a sitemap
 	kindList // a sitemap with one URL on a line
 )
 
-// streams reports whether bodies of the kind are read as they come.
+// streams reports whether bodies of the kind are read as a stream.
 func (k kind) streams() bool { return k == kindXML || k == kindGzip || k == kindList }
 
-// kindOf tells how to search a body. A body without a type, or with the one that
-// servers give to what they do not know, is what it looks like.
+// kindOf returns how to search a body. If the type is missing, or the one that servers use for
+// unknown files, the beginning of the body decides.
 func kindOf(contentType string, body []byte) kind {
 	media, _, _ := mime.ParseMediaType(contentType)
 	if media == "" {
@@ -212,7 +213,7 @@ func kindOf(contentType string, body []byte) kind {
 	return kindOther
 }
 
-// looks judges a body by its beginning.
+// looks returns the kind of a body by its beginning.
 func looks(body []byte) kind {
 	head := strings.ToLower(string(body[:min(len(body), 512)]))
 	switch {
@@ -229,13 +230,13 @@ func looks(body []byte) kind {
 	return kindOther
 }
 
-// raw is a reference as written.
+// raw is a reference as it is written.
 type raw struct {
 	ref string
 	Link
 }
 
-// collector gathers references until the page's base is known.
+// collector collects references until the page's base is known.
 type collector struct {
 	page      *Page
 	base      *weburl.URL
@@ -248,10 +249,10 @@ type collector struct {
 	form      *form
 	text      strings.Builder
 	maxText   int
-	direct    bool // links are made as references come: there is no <base> to wait for
+	direct    bool // links are resolved at once, since there can be no <base>
 	maxLinks  int
 	tooMany   string         // why links beyond maxLinks are left out
-	seen      map[string]int // URL → place in page.Links
+	seen      map[string]int // index in page.Links, by URL
 }
 
 // cut counts a link that is left out.
@@ -277,7 +278,7 @@ func (c *collector) add(ref string, l Link) {
 	}
 }
 
-// resolve makes links of the references.
+// resolve resolves the references.
 func (c *collector) resolve() {
 	c.page.Base = c.base.String()
 	for _, r := range c.refs {
@@ -291,7 +292,7 @@ func (c *collector) resolve() {
 	}
 }
 
-// link makes a link of a reference.
+// link adds the link of a reference.
 func (c *collector) link(ref string, l Link) {
 	url, ok := c.absolute(ref)
 	if !ok {
@@ -299,7 +300,7 @@ func (c *collector) link(ref string, l Link) {
 	}
 	l.URL = url
 	l.NoFollow = l.NoFollow || l.Text && c.page.Robots.NoFollow
-	if i, ok := c.seen[url]; ok { // one of several links to a page that lets it be followed is enough
+	if i, ok := c.seen[url]; ok { // nofollow holds only if all links to the URL have it
 		have := &c.page.Links[i]
 		have.NoFollow = have.NoFollow && l.NoFollow
 		have.Text = have.Text || l.Text

@@ -8,15 +8,15 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// form is a GET form with what it sends when nobody changes anything.
+// form is a GET form with what it sends if nobody changes anything.
 type form struct {
 	action string
 	fields [][2]string
-	choice string // name of the select whose options come
-	place  int    // of the select's value in fields; -1: none yet
+	choice string // name of the select that is being read
+	place  int    // index of the select's value in fields; -1: none yet
 }
 
-// maxFields is how many fields a form may have to be followed.
+// maxFields is how many fields a form may have.
 const maxFields = 50
 
 func (c *collector) beginForm(attrs attributes) {
@@ -25,7 +25,7 @@ func (c *collector) beginForm(attrs attributes) {
 	}
 }
 
-// input adds an input's value as it is sent untouched.
+// input adds the value that an untouched input sends.
 func (c *collector) input(attrs attributes) {
 	name, value := attrs.get("name"), attrs.get("value")
 	if c.form == nil || name == "" {
@@ -45,7 +45,7 @@ func (c *collector) input(attrs attributes) {
 	c.form.fields = append(c.form.fields, [2]string{name, value})
 }
 
-// choice adds a select's value: its selected option's, or its first's.
+// choice adds the value of a select: its selected option, or its first one.
 func (c *collector) choice(tag atom.Atom, attrs attributes) {
 	f := c.form
 	if f == nil {
@@ -55,7 +55,7 @@ func (c *collector) choice(tag atom.Atom, attrs attributes) {
 		f.choice, f.place = attrs.get("name"), -1
 		return
 	}
-	value, given := attrs.lookup("value") // without one the option's text is sent, which is not looked for
+	value, given := attrs.lookup("value") // without a value the browser sends the option's text, which is not supported
 	if f.choice == "" || !given {
 		return
 	}
@@ -69,7 +69,7 @@ func (c *collector) choice(tag atom.Atom, attrs attributes) {
 	}
 }
 
-// endForm makes a link of the form, with the Tag "form".
+// endForm adds the form as a link with the Tag "form".
 func (c *collector) endForm() {
 	f := c.form
 	c.form = nil

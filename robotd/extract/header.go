@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// HeaderLinks reads the links that an answer to base carries in its header: Link
-// (RFC 8288) and Refresh, which browsers follow as they do the meta element.
+// HeaderLinks returns the links in the header of an answer to base: Link (RFC 8288) and Refresh,
+// which browsers follow like the meta element.
 func HeaderLinks(h http.Header, base string) []Link {
 	c, err := newCollector(base, 0)
 	if err != nil {
@@ -22,7 +22,7 @@ func HeaderLinks(h http.Header, base string) []Link {
 	return c.page.Links
 }
 
-// linkHeader reads `<url>; rel="next"; title="a, b", <url>; …`.
+// linkHeader parses `<url>; rel="next"; title="a, b", <url>; …`.
 func (c *collector) linkHeader(s string) {
 	for {
 		_, rest, ok := strings.Cut(s, "<")
@@ -39,7 +39,7 @@ func (c *collector) linkHeader(s string) {
 				if rel == "" { // the first counts
 					rel = strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`))
 				}
-			case "anchor": // the link is another resource's
+			case "anchor": // the link belongs to another resource
 				anchored = true
 			}
 		}
@@ -50,7 +50,7 @@ func (c *collector) linkHeader(s string) {
 	}
 }
 
-// cutParams splits parameters at semicolons, up to a comma; neither counts within quotes.
+// cutParams splits parameters at semicolons, up to a comma. Within quotes neither counts.
 func cutParams(s string) (params []string, rest string) {
 	quoted, from := false, 0
 	for i := 0; i < len(s); i++ {

@@ -10,20 +10,20 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// html searches a page.
+// html parses a page.
 func (c *collector) html(text []byte) {
 	var title strings.Builder
-	c.text.Grow(min(len(text)/2, c.maxText)) // of most pages half is markup
+	c.text.Grow(min(len(text)/2, c.maxText)) // in most pages half is markup
 	c.tokens(text, &title, true)
 	c.page.Title = cleanTitle(title.String())
 	c.page.HTML, c.page.Text = true, c.text.String()
 }
 
-// tokens searches markup. What a browser with frames and scripts does not show
-// (noframes, noscript) is searched too, once: to the tokenizer it is text.
+// tokens searches markup. It also searches, once, what a browser with frames and scripts does not
+// show (noframes, noscript), which is text to the tokenizer.
 func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
 	z := newTokenizer(bytes.NewReader(text))
-	var in atom.Atom // the element whose text comes next
+	var in atom.Atom // element whose text comes next
 	var attrs attributes
 	titled := false
 	for {
@@ -73,7 +73,7 @@ func (c *collector) tokens(text []byte, title *strings.Builder, outer bool) {
 			if more {
 				attrs = attrs.read(z)
 			}
-			if more || tag == atom.Form || tag == atom.Select { // these mean something without attributes too
+			if more || tag == atom.Form || tag == atom.Select { // these count without attributes too
 				c.element(tag, key, attrs)
 			}
 		}
@@ -170,7 +170,7 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 	switch name {
 	case "layer", "ilayer":
 		take(page, "src")
-	case "use": // of SVG; what begins with # is in the page itself
+	case "use": // of SVG; a reference that begins with # is within the page
 		for _, key := range []string{"href", "xlink:href"} {
 			if ref := strings.TrimSpace(attrs.get(key)); ref != "" && ref[0] != '#' {
 				c.add(ref, part)
@@ -179,7 +179,7 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 	}
 }
 
-// srcdoc searches the page that an iframe carries with it. Its base is the page's own.
+// srcdoc searches the page in an iframe's srcdoc attribute. It has the base of the outer page.
 func (c *collector) srcdoc(markup string) {
 	if markup != "" && !c.nested {
 		c.nested = true
@@ -188,7 +188,7 @@ func (c *collector) srcdoc(markup string) {
 	}
 }
 
-// applet takes an applet's class or archives, which lie below its codebase.
+// applet adds an applet's class or archives, relative to its codebase.
 func (c *collector) applet(attrs attributes) {
 	dir := strings.TrimSpace(attrs.get("codebase"))
 	if dir != "" && !strings.HasSuffix(dir, "/") {
@@ -205,8 +205,8 @@ func (c *collector) applet(attrs attributes) {
 	}
 }
 
-// param takes what an object is given: the pages that the contents and index of
-// an HTML Help book (.hhc, .hhk) name, and the files that players show.
+// param adds the URLs in the parameters of an object: pages of the contents and index of an HTML
+// Help book (.hhc, .hhk), and files of players.
 func (c *collector) param(attrs attributes, page, part Link) {
 	value := strings.TrimSpace(attrs.get("value"))
 	if value == "" {
@@ -220,7 +220,7 @@ func (c *collector) param(attrs attributes, page, part Link) {
 	}
 }
 
-// setBase takes the first base that has an address.
+// setBase sets the base, if this is the first one with a URL.
 func (c *collector) setBase(attrs attributes) {
 	href, ok := attrs.lookup("href")
 	if !ok || c.baseFound {
@@ -285,7 +285,7 @@ func (m *MetaRobots) add(content string) {
 	}
 }
 
-// refreshTarget reads "5; url='next.html'", as loosely as the HTML standard does.
+// refreshTarget parses "5; url='next.html'", as loosely as the HTML standard does.
 func refreshTarget(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	rest := strings.TrimLeft(s, "0123456789.")
@@ -305,8 +305,8 @@ func refreshTarget(s string) (string, bool) {
 	return rest, rest != ""
 }
 
-// srcset yields the URLs of a list such as "a.png 1x, b.png 2x". A comma
-// within a URL belongs to it; one at its end sets it apart.
+// srcset yields the URLs of a list such as "a.png 1x, b.png 2x". A comma within a URL belongs to
+// it; one at its end divides.
 func srcset(s string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// script takes the addresses to which a script sends the browser: strings that are assigned to
-// location or location.href, and those that location.assign, location.replace and window.open are
-// given. Scripts are not run: an address that is put together from parts is not known.
+// script adds the URLs to which a script sends the browser: strings that are assigned to location
+// or location.href, and arguments of location.assign, location.replace and window.open. Scripts are
+// not run, so a URL that is put together from parts is not found.
 func (c *collector) script(js []byte, tag string) {
 	for rest := js; ; {
 		at := bytes.Index(rest, []byte("location"))
@@ -38,16 +38,16 @@ func (c *collector) script(js []byte, tag string) {
 	}
 }
 
-// assigned reads the string that a script assigns to location; before and after are what stands around
-// that word.
+// assigned returns the string that a script assigns to location. before and after are the text
+// around that word.
 func assigned(before, after []byte) (string, bool) {
 	trimmed := bytes.TrimRight(before, " \t\r\n")
-	if n := len(before); n > 0 && isWordByte(before[n-1]) { // mylocation
+	if n := len(before); n > 0 && isWordByte(before[n-1]) { // such as mylocation
 		return "", false
 	}
 	if i := bytes.LastIndexFunc(trimmed, func(r rune) bool { return r > 0x7f || !isWordByte(byte(r)) }); len(trimmed) < len(before) {
 		switch string(trimmed[i+1:]) {
-		case "var", "let", "const": // a variable of that name
+		case "var", "let", "const": // a variable with that name
 			return "", false
 		}
 	}
@@ -65,7 +65,7 @@ func assigned(before, after []byte) (string, bool) {
 	return jsString(value)
 }
 
-// argument reads the string that is a call's first argument.
+// argument returns the string that is the first argument of a call.
 func argument(after []byte) (string, bool) {
 	value, ok := bytes.CutPrefix(bytes.TrimLeft(after, " \t"), []byte("("))
 	if !ok {
@@ -74,7 +74,7 @@ func argument(after []byte) (string, bool) {
 	return jsString(value)
 }
 
-// jsString reads a string literal that nothing is added to.
+// jsString returns a string literal to which nothing is added.
 func jsString(js []byte) (string, bool) {
 	js = bytes.TrimLeft(js, " \t\r\n")
 	if len(js) == 0 || js[0] != '"' && js[0] != '\'' {
@@ -97,8 +97,8 @@ func jsString(js []byte) (string, bool) {
 	return "", false
 }
 
-// jsUnescape decodes a string's escapes that addresses have: \xHH, \uHHHH, and any other character
-// for itself.
+// jsUnescape decodes the escapes that are used in URLs: \xHH, \uHHHH, and any other character for
+// itself.
 func jsUnescape(s string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -127,7 +127,7 @@ func isWordByte(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c == '-'
 }
 
-// handlers takes the addresses in a tag's event handlers, such as onclick.
+// handlers adds the URLs in a tag's event handlers, such as onclick.
 func (c *collector) handlers(attrs attributes, tag string) {
 	for _, a := range attrs {
 		if len(a.key) > 2 && string(a.key[:2]) == "on" {
@@ -136,7 +136,7 @@ func (c *collector) handlers(attrs attributes, tag string) {
 	}
 }
 
-// scriptURL takes the addresses in a javascript: URL, and reports whether it is one.
+// scriptURL adds the URLs in a javascript: URL, and reports whether it is one.
 func (c *collector) scriptURL(ref []byte, tag string) bool {
 	const scheme = "javascript:"
 	ref = bytes.TrimSpace(ref)
@@ -151,10 +151,11 @@ func (c *collector) scriptURL(ref []byte, tag string) bool {
 	return true
 }
 
-// pageEndings end the paths of menus' values that are addresses of pages.
+// pageEndings are the endings of menu values that are URLs of pages.
 var pageEndings = []string{".html", ".htm", ".shtml", ".xhtml", ".php", ".asp", ".aspx", ".jsp", ".cgi", ".pl", ".pdf", "/"}
 
-// menuAddress reports whether an option's value is the address to which a script sends whoever chooses it.
+// menuAddress reports whether the value of an option is probably a URL to which a script sends the
+// browser.
 func menuAddress(value string) bool {
 	if value == "" || strings.ContainsAny(value, " \t\r\n<>\"") {
 		return false

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// inflate opens what may be a gzip file; nil: it is none.
+// inflate opens a gzip file; nil: the text is none.
 func inflate(body io.Reader) *bufio.Reader {
 	z, err := gzip.NewReader(body)
 	if err != nil {
@@ -17,7 +17,7 @@ func inflate(body io.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(z, sampled)
 }
 
-// limited reads so much of a sitemap as the protocol allows, and notes that there was more.
+// limited reads as much of a sitemap as the protocol allows, and counts if there is more.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -37,8 +37,8 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isURLList reports whether a body is a sitemap of plain text: UTF-8, every line an
-// absolute URL (sitemaps.org, "Text file"). A text that merely names URLs is not.
+// isURLList reports whether a body is a text sitemap: UTF-8 with one absolute URL on each line
+// (sitemaps.org, "Text file"). A text that only mentions URLs is none.
 func isURLList(body []byte) bool {
 	head := body[:min(len(body), 16<<10)]
 	if len(head) < len(body) {
@@ -59,7 +59,7 @@ func isURLList(body []byte) bool {
 	return lines > 0
 }
 
-// list takes the URLs of a sitemap of plain text.
+// list adds the URLs of a text sitemap.
 func (c *collector) list(text io.Reader) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, maxLine)
@@ -73,5 +73,5 @@ func (c *collector) list(text io.Reader) {
 	}
 }
 
-// maxLine is the longest line of a list that is read, in bytes. No URL is as long.
+// maxLine is the longest line of a list that is read, in bytes. Every URL is shorter.
 const maxLine = 1 << 20

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// visible keeps text that a reader sees, its blanks in a row as one. Words with a single space
-// between each two, as most of them have, are copied together.
+// visible adds visible text, with single blanks. Words that have a single space between them, as
+// most do, are copied together.
 func (c *collector) visible(text []byte) {
-	from, to := 0, 0 // words that are not copied yet
+	from, to := 0, 0 // range of the words that are not copied yet
 	flush := func() {
 		if from < to {
 			if c.text.Len() > 0 {
@@ -37,7 +37,7 @@ func (c *collector) visible(text []byte) {
 			flush()
 			from, to = start, start
 		}
-		length := c.text.Len() + to - from // with what is not copied yet
+		length := c.text.Len() + to - from // including what is not copied yet
 		if from < to && c.text.Len() > 0 {
 			length++
 		}
@@ -50,18 +50,18 @@ func (c *collector) visible(text []byte) {
 	}
 }
 
-// maybeBlank is false for most bytes of text: those of ASCII that begin a blank are below "!", and
-// the others are 0xc2 and 0xe1 to 0xe3.
+// maybeBlank is false for most bytes: an ASCII blank is below "!", and the other blanks begin with
+// 0xc2 and 0xe1 to 0xe3.
 func maybeBlank(b byte) bool { return b <= ' ' || b == 0xc2 || b-0xe1 <= 2 }
 
-// blank is the width of the blank that the text begins with, 0 where it begins with none.
+// blank returns the width of the blank at the beginning of the text; zero: there is none.
 func blank(text []byte) int {
 	switch b := text[0]; {
 	case b == ' ' || '\t' <= b && b <= '\r':
 		return 1
 	case b < utf8.RuneSelf:
 		return 0
-	case b == 0xe3: // as kana do, the ideographic space alone of all blanks
+	case b == 0xe3: // also the first byte of kana; the only blank is the ideographic space
 		if len(text) >= 3 && text[1] == 0x80 && text[2] == 0x80 {
 			return 3
 		}

@@ -112,21 +112,21 @@ func (e *xmlElement) add(l Link, keys ...string) {
 	}
 }
 
-// newTokenizer returns a tokenizer for texts in which no token is longer than a page.
+// newTokenizer returns a tokenizer for texts whose tokens are at most as long as a page.
 func newTokenizer(r io.Reader) *html.Tokenizer {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(MaxBytes + 1)
 	return z
 }
 
-// ended notes that a tokenizer has stopped before the end of its text.
+// ended counts if a tokenizer has stopped before the end of its text.
 func (c *collector) ended(z *html.Tokenizer) {
 	if errors.Is(z.Err(), html.ErrBufferExceeded) {
 		c.cut(CutBytes)
 	}
 }
 
-// local is an element's name without its prefix.
+// local returns the name of an element without its prefix.
 func local(name []byte) string {
 	if _, n, prefixed := strings.Cut(string(name), ":"); prefixed {
 		return n

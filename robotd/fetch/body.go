@@ -12,15 +12,15 @@ import (
 	"sync/atomic"
 )
 
-// Bodies are kept in memory up to maxInMemory each and maxOfAll together; others go to
-// temporary files. Pages that wait for a busy processor would else fill the memory
-// as fast as ten thousand servers can send them.
+// Bodies are kept in memory up to maxInMemory each and maxOfAll together. Others go to temporary
+// files. Otherwise pages that wait for a busy processor would fill the memory as fast as ten
+// thousand servers can send them.
 const (
 	maxInMemory = 256 << 10
 	maxOfAll    = 8 << 20
 )
 
-// spool keeps a body, in memory or in a temporary file, and digests it.
+// spool keeps a body in memory or in a temporary file, and computes its digest.
 type spool struct {
 	dir     string
 	memory  *atomic.Int64 // bytes that all spools hold in memory
@@ -28,11 +28,11 @@ type spool struct {
 	size    int64
 	sum     hash.Hash
 	mem     []byte // of buffers
-	held    int64  // this spool's part of memory
+	held    int64  // this spool's part of memory, in bytes
 	file    *os.File
 }
 
-// newSpool expects a body of so many bytes; negative: nobody knows.
+// newSpool returns a spool for a body of so many bytes; negative: the size is unknown.
 func (f *Fetcher) newSpool(expected int64) *spool {
 	s := &spool{dir: f.opt.TempDir, memory: f.memory, buffers: &f.buffers, sum: sha256.New()}
 	if expected > 0 && expected <= maxInMemory {
@@ -41,7 +41,7 @@ func (f *Fetcher) newSpool(expected int64) *spool {
 	return s
 }
 
-// hold reserves memory for n bytes in all.
+// hold reserves memory for a total of n bytes.
 func (s *spool) hold(n int64) bool {
 	if s.memory.Add(n-s.held) > maxOfAll {
 		s.memory.Add(s.held - n)

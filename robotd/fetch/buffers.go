@@ -5,22 +5,22 @@ import (
 	"sync"
 )
 
-// buffers lends memory for bodies, in sizes of which most need few. What is given back is kept
-// for the next, up to maxIdle bytes: a sync.Pool forgets it at every second collection of garbage, and a robot
-// that is to stay small collects several times a second.
+// buffers lends memory for bodies, in a few sizes. Returned buffers are kept for the next body, up
+// to maxIdle bytes. A sync.Pool would drop them at every second garbage collection, of which a
+// robot with little memory has several a second.
 type buffers struct {
 	mu   sync.Mutex // guards all below
 	free [len(bufferSizes)][][]byte
 	idle int // bytes in free
 }
 
-// maxIdle is how many bytes of memory wait to be lent.
+// maxIdle is how many bytes of unused buffers are kept.
 const maxIdle = 1 << 20
 
-// bufferSizes are the sizes that are lent again and again.
+// bufferSizes are the sizes of buffers that are kept.
 var bufferSizes = [...]int{4 << 10, 8 << 10, 12 << 10, 16 << 10, 24 << 10, 32 << 10, 48 << 10, 64 << 10}
 
-// bufferSize is the size of the buffer in which n bytes have room.
+// bufferSize returns the size of the smallest buffer for n bytes.
 func bufferSize(n int) int {
 	for _, size := range bufferSizes {
 		if n <= size {
@@ -30,7 +30,7 @@ func bufferSize(n int) int {
 	return n
 }
 
-// get returns an empty buffer of a size that bufferSize gave.
+// get returns an empty buffer of a size that bufferSize returned.
 func (b *buffers) get(size int) []byte {
 	if i := slices.Index(bufferSizes[:], size); i >= 0 {
 		b.mu.Lock()
@@ -46,7 +46,7 @@ func (b *buffers) get(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// put takes a buffer back that nobody uses any more.
+// put takes back a buffer that is no longer used.
 func (b *buffers) put(buf []byte) {
 	i := slices.Index(bufferSizes[:], cap(buf))
 	if i < 0 {

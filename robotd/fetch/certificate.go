@@ -10,14 +10,15 @@ import (
 // What is wrong with a server's certificate: values of Response.Certificate.
 const (
 	CertExpired    = "expired"     // or not valid yet
-	CertHost       = "host"        // it is another host's
-	CertSelfSigned = "self-signed" // it vouches for itself
+	CertHost       = "host"        // it is for another host
+	CertSelfSigned = "self-signed" // it is signed by itself
 	CertIncomplete = "incomplete"  // the server does not send the certificates that lead to an authority
-	CertAuthority  = "authority"   // the authority is not known
+	CertAuthority  = "authority"   // the authority is unknown
 	CertInvalid    = "invalid"     // anything else
 )
 
-// wrongWith verifies the certificates that a server has shown; "" means that nothing is wrong with them.
+// wrongWith verifies the certificates of a server, and returns one of the Cert constants; empty:
+// they are valid.
 func wrongWith(shown tls.ConnectionState, name string, roots *x509.CertPool) string {
 	if len(shown.PeerCertificates) == 0 {
 		return CertInvalid

@@ -20,16 +20,15 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Resolve finds the address of a host, written as in a URL: "name", "name:port",
-// "[v6]:port". The port is zero where the URL's own decides. IPv4 comes first:
-// more hosts share one such address, so that politeness by address counts more.
+// Resolve returns the address of a host, written as in a URL: "name", "name:port", "[v6]:port". The
+// port is zero if the URL's scheme decides. IPv4 is preferred: more hosts share such an address, so
+// politeness by address covers more.
 func (f *Fetcher) Resolve(ctx context.Context, host string) (netip.AddrPort, error) {
 	return f.ResolveAgain(ctx, host, netip.Addr{})
 }
 
-// ResolveAgain is Resolve for a host that had an address: it keeps it as long as it
-// is one of the host's, so that name servers that shuffle their answers do not make
-// the host wander.
+// ResolveAgain is Resolve for a host that had an address. It keeps that address as long as it is
+// one of the host's. Otherwise name servers that shuffle their answers would make the host move.
 func (f *Fetcher) ResolveAgain(ctx context.Context, host string, had netip.Addr) (netip.AddrPort, error) {
 	addr, err := f.resolve(ctx, host, had)
 	if err == nil {
@@ -86,19 +85,19 @@ func parseOverride(host, to string) (netip.AddrPort, error) {
 
 // connection is one connection, ready for one request.
 type connection struct {
-	net.Conn           // what HTTP is spoken over
-	wire     *wireConn // what the network sees
+	net.Conn           // carries HTTP
+	wire     *wireConn // carries the bytes of the network
 	ip       netip.Addr
 	h2       *http.ClientConn // nil for HTTP/1
-	reader   *bufio.Reader    // of HTTP/1, over all answers of a run
+	reader   *bufio.Reader    // of HTTP/1, for all answers of a run
 	again    bool             // asks the server to keep the connection
-	absolute bool             // a plain request to an HTTP proxy names the whole URL
+	absolute bool             // the request names the whole URL, for an HTTP proxy
 	proxyKey string           // Proxy-Authorization for it
 
-	certificate string // what is wrong with the server's; see Response.Certificate
+	certificate string // as Response.Certificate
 }
 
-// connect dials, through the proxy if there is one, and encrypts for https.
+// connect connects, through the proxy if there is one, and begins TLS for https.
 func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
 	if !addr.IsValid() {
 		var err error
@@ -130,7 +129,7 @@ func (f *Fetcher) connect(ctx context.Context, u *weburl.URL, addr netip.AddrPor
 	return c, nil
 }
 
-// close closes a connection whose answers are read.
+// close closes a connection whose answers have been read.
 func (f *Fetcher) close(c *connection) {
 	c.Close()
 	if c.reader != nil {
@@ -141,7 +140,7 @@ func (f *Fetcher) close(c *connection) {
 }
 
 func (f *Fetcher) dial(ctx context.Context, u *weburl.URL, addr netip.AddrPort) (*connection, error) {
-	dialer := &net.Dialer{Timeout: time.Minute, KeepAlive: -1} // the rate is watched instead
+	dialer := &net.Dialer{Timeout: time.Minute, KeepAlive: -1} // the rate is checked instead
 	if f.opt.Proxy == nil {
 		dialer.Control = f.control
 		dial := dialer.DialContext
@@ -219,7 +218,7 @@ func (c *connection) tunnel(target string, maxHeader int) error {
 	if _, err := c.Write([]byte(b.String())); err != nil {
 		return err
 	}
-	// One byte at a time: what follows the blank line is not the proxy's.
+	// Read byte by byte, since what follows the blank line is not the proxy's.
 	head, err := readHeader(bufio.NewReaderSize(oneByteReader{c.Conn}, 16), maxHeader)
 	if err != nil {
 		return err
@@ -235,10 +234,10 @@ type oneByteReader struct{ net.Conn }
 
 func (r oneByteReader) Read(p []byte) (int, error) { return r.Conn.Read(p[:min(1, len(p))]) }
 
-// encrypt speaks TLS as old as 1.0, with the suites that old servers have and nothing that is
-// broken outright; it never renegotiates. A certificate that does not verify ends the connection,
-// or is noted where any will do: proxies and the service have connections of their own, which
-// always verify.
+// encrypt begins TLS, as old as 1.0, with the cipher suites that old servers have, but none that is
+// broken. It never renegotiates. A certificate that does not verify ends the connection or, with
+// Options.AnyCertificate, is noted. Connections to proxies and to the service are made elsewhere
+// and always verify.
 func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error {
 	name = strings.TrimSuffix(name, ".")
 	conn := tls.Client(c.Conn, &tls.Config{
@@ -273,11 +272,11 @@ func (f *Fetcher) encrypt(ctx context.Context, c *connection, name string) error
 	return nil
 }
 
-// protoHTTP2 is what a server that speaks HTTP/2 over TLS chooses (RFC 9113, 3.2).
+// protoHTTP2 is the protocol that a server chooses for HTTP/2 over TLS (RFC 9113, 3.2).
 const protoHTTP2 = "h2"
 
-// cipherSuites returns Go's secure suites and the old ones with AES, which many
-// old servers have nothing better than. RC4 and 3DES stay out.
+// cipherSuites returns Go's secure suites and the old ones with AES, which many old servers need.
+// RC4 and 3DES are not used.
 func cipherSuites() []uint16 {
 	var ids []uint16
 	for _, s := range tls.CipherSuites() {
@@ -298,8 +297,8 @@ func withPort(host, port string) string {
 	return net.JoinHostPort(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), port)
 }
 
-// control refuses the address that is really being connected to, whatever was
-// asked before.
+// control refuses forbidden addresses. It is called with the address of the connection, whatever
+// name was looked up.
 func (f *Fetcher) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {

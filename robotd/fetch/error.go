@@ -14,16 +14,16 @@ type Kind string
 
 // The kinds of errors.
 const (
-	DNS      Kind = "dns"             // the name has no address, or nobody could say
+	DNS      Kind = "dns"             // the name has no address, or the look-up failed
 	Connect  Kind = "connect"         // nothing answers at the address
 	TLS      Kind = "tls"             // no agreement on encryption, or a certificate that does not verify
 	Timeout  Kind = "timeout"         // Options.Timeout has passed
 	Refused  Kind = "refused_address" // a private or special address, which the robot does not visit
-	TooSlow  Kind = "too_slow"        // under Options.MinRate before the header's end
-	Protocol Kind = "protocol"        // what answers does not speak HTTP, or hung up
+	TooSlow  Kind = "too_slow"        // slower than Options.MinRate before the end of the header
+	Protocol Kind = "protocol"        // the server does not speak HTTP, or hung up
 	Canceled Kind = "canceled"        // the caller gave up
-	Over     Kind = "over"            // the run's connection is gone; nothing was asked
-	Local    Kind = "local"           // the fault is here: the URL, the settings, the disk
+	Over     Kind = "over"            // the run's connection is closed; no request was sent
+	Local    Kind = "local"           // the fault is on this side: the URL, the settings, the disk
 )
 
 // Error is why a page was not fetched.
@@ -50,7 +50,7 @@ var (
 	errRefused = errors.New("a private or special address; allow private addresses in the settings if it is meant")
 )
 
-// kindError carries the kind from where it is known to classify.
+// kindError carries a kind from where it is known to classify.
 type kindError struct {
 	kind Kind
 	err  error
@@ -59,8 +59,8 @@ type kindError struct {
 func (e *kindError) Error() string { return e.err.Error() }
 func (e *kindError) Unwrap() error { return e.err }
 
-// classify makes the *Error of a failed fetch. A caller's cancellation and the
-// time limit show as closed connections below, so the contexts are asked first.
+// classify returns the *Error of a failed fetch. A cancellation and the time limit look like closed
+// connections, so the contexts are asked first.
 func classify(caller, limited context.Context, url string, err error) *Error {
 	var (
 		kind    = Connect

@@ -1,11 +1,10 @@
 // Package fetch gets one page over one connection.
 //
-// A fetch is a connection made, used and closed, not an errand given to a pool: so
-// the bytes on the wire are counted as they pass, the header block is kept as it
-// came, the rate is watched from the first byte on, and a second connection to
-// an address is not opened behind the scheduler's back. Where several pages are to
-// come over one connection, a Run says so. Redirects are answers,
-// not followed. Every fetch is bounded in time, rate, header, body and ratio.
+// Each fetch makes its own connection, instead of taking one from a pool. So the bytes on the wire
+// are counted, the header block is kept as it came, the rate is checked from the first byte on, and
+// no second connection to an address is opened without the scheduler. A Run gets several pages over
+// one connection. Redirects are not followed. Every fetch is bounded in time, rate, header, body
+// and ratio of compression.
 package fetch
 
 import (
@@ -31,15 +30,15 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Options say how to fetch. The zero value of each field means its default.
+// Options are the settings of a Fetcher. The zero value of each field means its default.
 type Options struct {
 	UserAgent      string            // names the robot and a contact; required
-	Resolver       *net.Resolver     // nil: the system's
+	Resolver       *net.Resolver     // nil: that of the system
 	Overrides      map[string]string // host name → "ip" or "ip:port", asked before DNS
 	Proxy          *url.URL          // http, https or socks5; nil: none
-	AllowPrivate   bool              // lets private, loopback and link-local addresses be fetched
-	AnyCertificate bool              // takes pages from hosts whose certificate does not verify: see Response.Certificate
-	RootCAs        *x509.CertPool    // nil: the system's
+	AllowPrivate   bool              // allows private, loopback and link-local addresses
+	AnyCertificate bool              // accepts certificates that do not verify: see Response.Certificate
+	RootCAs        *x509.CertPool    // nil: those of the system
 	MaxBody        int64             // decoded bytes kept of a body; default limits.PageBytes
 	MaxHeader      int               // bytes of a header block; default 64 KiB
 	MaxRatio       int64             // decoded bytes per byte received, beyond the first MiB; default limits.MaxRatio
@@ -49,15 +48,15 @@ type Options struct {
 	TempDir        string            // for bodies over 256 KiB; default os.TempDir()
 	Limit          *rate.Limiter     // bytes per second over all fetches; nil: no limit
 
-	// Dial opens connections to addresses, which are checked before; nil: the system does.
+	// Dial connects to an address that was checked before; nil: by the system.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Fetcher fetches pages. Many goroutines may use one.
+// Fetcher fetches pages. It may be used concurrently.
 type Fetcher struct {
 	opt     Options
 	memory  *atomic.Int64 // bytes of bodies in memory
-	buffers buffers       // for those
+	buffers buffers       // for these bodies
 	copying sync.Pool     // of *[]byte, for bodies on their way to their spools
 	readers sync.Pool     // of *bufio.Reader, for connections
 }
@@ -94,41 +93,40 @@ type Request struct {
 	ETag         string         // sent as If-None-Match
 	LastModified string         // sent as If-Modified-Since
 	Header       http.Header    // further headers, such as Referer
-	Post         []byte         // sent by POST; nil: GET. The type goes into Header
-	Addr         netip.AddrPort // where to connect, as Resolve gave it; the zero value: Get resolves
-	MaxBody      int64          // bytes kept of the body, where less than Options.MaxBody
-	Progress     func()         // called when bytes have passed; nil: nobody asks
+	Post         []byte         // body of a POST; nil: GET. Its type goes into Header
+	Addr         netip.AddrPort // where to connect, from Resolve; zero: Get resolves the host
+	MaxBody      int64          // bytes kept of the body, if less than Options.MaxBody
+	Progress     func()         // called when bytes have passed; may be nil
 }
 
 // Response is what came back.
 type Response struct {
 	Status    int
 	Protocol  string      // HTTP/1.0, HTTP/1.1 or HTTP/2.0
-	HTTP      []byte      // status line and headers as to be stored; ends CRLFCRLF
+	HTTP      []byte      // status line and headers to be stored; ends with CRLFCRLF
 	Header    http.Header // as received
 	Size      int64       // bytes of the decoded body that were kept
 	Digest    string      // of the body: "sha256:" and base32
-	Truncated string      // "", or why Size is not all: "length", "time", "disconnect"
-	// Certificate says what is wrong with the server's certificate, by one of the Cert constants;
-	// empty: nothing, or it was not asked for one.
+	Truncated string      // why the body is not complete: "length", "time", "disconnect"; empty: it is
+	// Certificate is one of the Cert constants; empty: the certificate is valid, or none was
+	// needed.
 	Certificate string
-	IP          netip.Addr // connected to; the zero value where an HTTP proxy chose
+	IP          netip.Addr // address of the server; zero if an HTTP proxy chose it
 	Start       time.Time
 	Took        time.Duration
-	Wait        time.Duration // until the header was there, from when the connection was
+	Wait        time.Duration // from the connection to the header
 
-	RequestBytes  int64 // on the wire, TLS and headers included
+	RequestBytes  int64 // on the wire, including TLS and headers
 	ResponseBytes int64
 
 	body *spool
 }
 
-// Body opens the decoded body at its start. It may be called more than once,
-// until Close.
+// Body opens the decoded body at its start. It may be called several times before Close.
 func (r *Response) Body() io.ReadSeekCloser { return r.body.open() }
 
-// Bytes returns the first n bytes of the body, or all when it is shorter. They are the
-// response's own: they hold until Close, and are not to be changed.
+// Bytes returns the first n bytes of the body, or all if it is shorter. They belong to the
+// response: they are valid until Close and must not be changed.
 func (r *Response) Bytes(n int64) ([]byte, error) {
 	if r.body.file == nil {
 		return r.body.mem[:min(n, r.Size)], nil
@@ -141,8 +139,8 @@ func (r *Response) Bytes(n int64) ([]byte, error) {
 // Close removes the body's temporary file, if there is one.
 func (r *Response) Close() error { return r.body.close() }
 
-// Get fetches one page over a connection of its own. A response whose body broke
-// off is a Response with Truncated set; a page of which nothing came is an *Error.
+// Get fetches one page over its own connection. If the body broke off, Response.Truncated is set.
+// If nothing of the page came, the error is an *Error.
 func (f *Fetcher) Get(ctx context.Context, req Request) (*Response, error) {
 	return f.timed(ctx, req, nil)
 }
@@ -184,13 +182,13 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 	}
 	f.close(c)
 	if err != nil && used && c.wire.in.Load() == 0 {
-		return nil, errRunOver // the server had hung up before it saw the request
+		return nil, errRunOver // the server hung up before it saw the request
 	}
 	return resp, err
 }
 
-// exchange sends the request and reads the answer. It reports whether all of
-// it was read, so that another exchange can follow on the connection.
+// exchange sends the request and reads the answer. It reports whether the answer was read to its
+// end, so that another exchange can follow on the connection.
 func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, req Request) (*Response, bool, error) {
 	asked := time.Now()
 	ans, err := c.roundTrip(ctx, f.newRequest(u, req), f.opt.MaxHeader)
@@ -210,8 +208,8 @@ func (f *Fetcher) exchange(ctx context.Context, c *connection, u *weburl.URL, re
 	return resp, resp.Truncated == "" && ans.whole(), nil
 }
 
-// newRequest makes the request. Path and query go out as weburl wrote them:
-// net/url would refuse or rewrite some that browsers send.
+// newRequest returns the request. It sends path and query as weburl wrote them: net/url would
+// refuse or rewrite some that browsers send.
 func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 	h := make(http.Header, len(req.Header)+6)
 	for name, values := range req.Header {
@@ -241,8 +239,8 @@ func (f *Fetcher) newRequest(u *weburl.URL, req Request) *http.Request {
 	return r
 }
 
-// readBody decodes the body into resp and writes its stored header block. A
-// body that breaks off is no error; only a fault here, or the caller's end, is.
+// readBody decodes the body into resp and writes its stored header block. A body that breaks off is
+// no error; a fault on this side or a cancellation is.
 func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, limit int64) error {
 	raw := &countingReader{r: ans.Body}
 	resp.body = f.newSpool(expected(ans, limit))
@@ -264,7 +262,7 @@ func (f *Fetcher) readBody(ctx context.Context, resp *Response, ans *answer, lim
 	return nil
 }
 
-// expected is the length of the body that is to be kept, where the header tells it.
+// expected returns the length of the body to be kept, if the header tells it.
 func expected(ans *answer, limit int64) int64 {
 	if ans.Header.Get("Content-Encoding") != "" {
 		return -1
@@ -272,8 +270,8 @@ func expected(ans *answer, limit int64) int64 {
 	return min(ans.ContentLength, limit)
 }
 
-// copyBody fills the spool within the limits. It returns why the body is not
-// whole, and an error only where the spool fails.
+// copyBody fills the spool within the limits. It returns why the body is not complete, and an error
+// only if the spool fails.
 func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *countingReader, limit int64) (string, error) {
 	const freeOfRatio = 1 << 20
 	pooled := f.copying.Get().(*[]byte)
@@ -300,7 +298,7 @@ func (f *Fetcher) copyBody(ctx context.Context, out *spool, in io.Reader, raw *c
 	}
 }
 
-// reason says in WARC's words why a body ended early.
+// reason returns why a body ended early, in the terms of WARC.
 func reason(ctx context.Context, err error) string {
 	if errors.Is(err, errTooSlow) || ctx.Err() != nil {
 		return "time"

@@ -17,8 +17,8 @@ import (
 	"sheaf/internal/coding"
 )
 
-// header is a response's header block as it came, but for what no reader of
-// HTTP could take: folded lines are joined, lines that are no field are left out.
+// header is a response's header block as it came, except that folded lines are joined and lines
+// that are no fields are left out.
 type header struct {
 	proto  string
 	status int
@@ -28,15 +28,15 @@ type header struct {
 
 type field struct{ name, value string }
 
-// answer is a response with its header in the order in which it came.
+// answer is a response with its header in the original order.
 type answer struct {
 	*http.Response
 	head   header
-	buffer *bufio.Reader // that the body comes through; nil in HTTP/2
+	buffer *bufio.Reader // through which the body comes; nil in HTTP/2
 }
 
-// whole reports whether the answer was read to its end and the connection can carry
-// another one. Bytes that nobody asked for make it useless.
+// whole reports whether the answer was read to its end and the connection can carry another one.
+// After unexpected bytes it cannot.
 func (a *answer) whole() bool {
 	if n, err := io.CopyN(io.Discard, a.Body, 4<<10); n > 0 || err != io.EOF {
 		return false
@@ -74,7 +74,7 @@ func (c *connection) roundTrip(ctx context.Context, req *http.Request, maxHeader
 	}
 }
 
-// roundTrip2 speaks HTTP/2, whose client tells no order of headers: they are
+// roundTrip2 is roundTrip for HTTP/2, whose client does not keep the order of headers. They are
 // stored sorted.
 func (c *connection) roundTrip2(ctx context.Context, req *http.Request) (*answer, error) {
 	resp, err := c.h2.RoundTrip(req.WithContext(ctx))
@@ -152,7 +152,7 @@ func readHeader(r *bufio.Reader, limit int) (header, error) {
 	}
 }
 
-// readLine reads a line without its end, CRLF or LF, and takes it off the limit.
+// readLine reads a line without its end, CRLF or LF, and subtracts its length from the limit.
 func readLine(r *bufio.Reader, limit *int) (string, error) {
 	var line []byte
 	for {
@@ -172,8 +172,8 @@ func readLine(r *bufio.Reader, limit *int) (string, error) {
 	}
 }
 
-// printable trims a value and replaces the control characters that would end a
-// line or a string elsewhere.
+// printable trims a value and replaces control characters that would end a line or a string
+// elsewhere.
 func printable(s string) string {
 	b := []byte(s)
 	for i, c := range b {

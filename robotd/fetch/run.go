@@ -7,14 +7,13 @@ import (
 	"sheaf/internal/weburl"
 )
 
-// Run fetches pages of one host one after another over one connection, as long as
-// the server keeps it (Keep-Alive, or HTTP/2). It is not safe for use by several
-// goroutines at once.
+// Run fetches pages of one host, one after another, over one connection, as long as the server
+// keeps it (Keep-Alive or HTTP/2). It must not be used concurrently.
 type Run struct {
 	f    *Fetcher
 	conn *connection // nil before the first page, and once the server has closed it
 	host string      // scheme and authority that conn leads to
-	over bool        // the connection is gone: no second one is made
+	over bool        // the connection is closed, and no second one is made
 }
 
 // errRunOver means that the server closed the run's connection between two pages.
@@ -23,14 +22,13 @@ var errRunOver = errors.New("the server has closed the connection")
 // Run begins a run. Close must be called.
 func (f *Fetcher) Run() *Run { return &Run{f: f} }
 
-// Get fetches the next page of the run. When the server has closed the connection
-// meanwhile, the error's kind is Over: nothing was asked, and the page may be fetched
-// in another run.
+// Get fetches the next page of the run. If the server has closed the connection meanwhile, the
+// error's kind is Over: no request was sent, and the page may be fetched in another run.
 func (r *Run) Get(ctx context.Context, req Request) (*Response, error) {
 	return r.f.timed(ctx, req, r)
 }
 
-// Live reports whether the connection is there for another page.
+// Live reports whether the connection can carry another page.
 func (r *Run) Live() bool { return r.conn != nil }
 
 // Close closes the connection.
@@ -42,8 +40,8 @@ func (r *Run) Close() {
 	r.over = true
 }
 
-// connection gives the kept connection, or makes the first; used says which. A nil
-// Run makes one for a single fetch.
+// connection returns the connection of the run, or makes the first one; used tells which. A nil Run
+// makes one for a single fetch.
 func (r *Run) connection(ctx context.Context, f *Fetcher, u *weburl.URL, req Request) (c *connection, used bool, err error) {
 	if r == nil {
 		c, err = f.connect(ctx, u, req.Addr)
@@ -58,7 +56,7 @@ func (r *Run) connection(ctx context.Context, f *Fetcher, u *weburl.URL, req Req
 	if r.over || r.conn != nil {
 		return nil, true, errRunOver
 	}
-	r.over = true // from now on it is this connection or none
+	r.over = true // no second connection is made
 	if c, err = f.connect(ctx, u, req.Addr); err == nil {
 		c.again = true
 	}

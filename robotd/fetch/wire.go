@@ -12,16 +12,16 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// wireConn counts what passes, keeps to the bandwidth, and ends a connection that
-// is too slow. The rate is judged window by window, so that a fast start does not
-// pay for an endless trickle. Only one goroutine reads.
+// wireConn counts bytes, keeps to the bandwidth, and ends a connection that is too slow. The rate
+// is judged in windows of time, so a fast start does not allow an endless trickle. Only one
+// goroutine reads.
 type wireConn struct {
 	net.Conn
 	in, out atomic.Int64 // of the current exchange
 
 	limit   *rate.Limiter
 	window  time.Duration
-	minimum int64 // bytes that each window must bring
+	minimum int64 // bytes required in each window
 
 	mu        sync.Mutex // guards all below: HTTP/2 reads in a goroutine of its own
 	windowEnd time.Time
@@ -38,7 +38,7 @@ func (f *Fetcher) newWireConn(ctx context.Context, c net.Conn) *wireConn {
 	}
 }
 
-// begin starts an exchange that is bounded by ctx and tells of its progress.
+// begin starts an exchange that is bounded by ctx and reports its progress.
 func (c *wireConn) begin(ctx context.Context, progress func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *wireConn) deadline() time.Time {
 	return c.windowEnd
 }
 
-// count reports whether the connection is quick enough.
+// count reports whether the connection is fast enough.
 func (c *wireConn) count(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,9 +89,8 @@ func (c *wireConn) count(n int) bool {
 	return true
 }
 
-// passed tells of progress and waits until the bandwidth allows the bytes that came:
-// the peer is held up by what is not read. The wait is not the peer's fault, so the
-// window becomes that much longer.
+// passed reports progress and waits until the bandwidth allows the bytes that came. The server is
+// held up because nothing is read. That is not its fault, so the window becomes longer by the wait.
 func (c *wireConn) passed(n int) {
 	c.mu.Lock()
 	ctx, progress := c.ctx, c.progress

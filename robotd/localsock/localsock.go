@@ -1,5 +1,5 @@
-// Package localsock makes Unix sockets in the robot's folder, by which programs of the
-// same user on the same machine reach the daemon.
+// Package localsock makes Unix sockets in the robot's folder, over which programs of the same user
+// on the same machine reach the daemon.
 package localsock
 
 import (
@@ -12,12 +12,12 @@ import (
 	"path/filepath"
 )
 
-// longest is how long a socket's path may be: sun_path has 108 bytes on Linux, one of
-// them for the end.
+// longest is the longest path of a socket: sun_path has 108 bytes on Linux, including a zero byte
+// at the end.
 const longest = 107
 
-// Listen opens a socket that its owner alone may use. One that a dead process left there is
-// replaced: the caller makes sure, by a lock, that it is nobody's. Closing removes it.
+// Listen opens a socket that only its owner may use. It replaces a socket that a dead process left:
+// the caller makes sure, by a lock, that nobody uses it. Closing the listener removes the socket.
 func Listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -27,7 +27,7 @@ func Listen(path string) (net.Listener, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.(*net.UnixListener).SetUnlinkOnClose(false) // the short name ends with this call
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // the short name is only valid during this call
 		return &listener{l, path}, os.Chmod(path, 0o600)
 	})
 	if err != nil {
@@ -41,11 +41,11 @@ type listener struct {
 	path string
 }
 
-// Close removes the socket too.
+// Close closes the listener and removes the socket.
 func (l *listener) Close() error {
 	err := l.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
-		return err // the path may be another's by now
+		return err // the path may belong to another process by now
 	}
 	return errors.Join(err, os.Remove(l.path))
 }
@@ -58,8 +58,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	})
 }
 
-// short gives a path that is too long a shorter name for as long as fn runs, by way of an
-// open descriptor of its folder.
+// short calls fn with a shorter name for a path that is too long. The name goes through an open
+// descriptor of the folder, and is valid during the call.
 func short[T any](path string, fn func(string) (T, error)) (none T, err error) {
 	if len(path) <= longest {
 		return fn(path)

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// consumer is one connection and what is queued for it.
+// consumer is one connection and its queue.
 type consumer struct {
 	conn net.Conn
 	opt  Options
 
-	wake chan struct{} // holds a token when there may be something to send
-	room chan struct{} // holds a token when something was sent
+	wake chan struct{} // has an element when there may be something to send
+	room chan struct{} // has an element when something was sent
 
 	mu        sync.Mutex // guards all below
 	queue     [][]byte
 	size      int64
-	behind    bool  // has cost a record: not waited for
-	missed    int64 // records since the last one that was queued
+	behind    bool  // a record was dropped for it: no record waits for it now
+	missed    int64 // records dropped since the last one that was queued
 	dropped   int64
-	finishing time.Time // when the connection ends; zero: not yet
+	finishing time.Time // when the connection is to end; zero: not yet
 	gone      bool
 }
 
@@ -42,7 +42,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// offer queues a record, or drops it when there is no room until the given time.
+// offer queues a record, or drops it if there is no room until the given time.
 func (c *consumer) offer(record []byte, until time.Time) {
 	for {
 		queued, wait := c.enqueue(record, until)
@@ -61,8 +61,8 @@ func (c *consumer) offer(record []byte, until time.Time) {
 	}
 }
 
-// enqueue queues the record or says how long to wait before the next try; with
-// neither, the record is dropped.
+// enqueue queues the record, or returns how long to wait before the next try. If it does neither,
+// the record is dropped.
 func (c *consumer) enqueue(record []byte, until time.Time) (queued bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,10 +94,10 @@ func (c *consumer) push(record []byte) {
 	c.size += int64(len(record))
 }
 
-// serve sends until the consumer goes, is stuck, or is finished.
+// serve sends records until the consumer leaves, is stuck, or is told to finish.
 func (c *consumer) serve() error {
 	defer c.conn.Close()
-	for { // one that has hung up is met with the next record
+	for { // a consumer that has hung up is noticed at the next record
 		record, finishing := c.next()
 		if record == nil {
 			if !finishing.IsZero() {
@@ -123,7 +123,7 @@ func (c *consumer) next() (record []byte, finishing time.Time) {
 	return record, c.finishing
 }
 
-// send writes a record piece by piece: each that is taken is progress.
+// send writes a record piece by piece. Each piece that is taken counts as progress.
 func (c *consumer) send(record []byte, finishing time.Time) error {
 	for len(record) > 0 {
 		deadline := time.Now().Add(c.opt.Stuck)
@@ -142,20 +142,20 @@ func (c *consumer) send(record []byte, finishing time.Time) error {
 	return nil
 }
 
-// sent makes room. The record counts until it is sent, so that at most the buffer is held.
+// sent makes room in the queue. A record counts until it is sent, so at most the buffer is held.
 func (c *consumer) sent(n int) {
 	c.mu.Lock()
-	c.size = max(0, c.size-int64(n)) // the start was never counted
+	c.size = max(0, c.size-int64(n)) // the start of the stream was not counted
 	c.mu.Unlock()
 	signal(c.room)
 }
 
-// finish lets the consumer go at the given time, or when its queue is empty.
+// finish ends the connection at the given time, or when the queue is empty.
 func (c *consumer) finish(at time.Time) {
 	c.mu.Lock()
 	c.finishing = at
 	c.mu.Unlock()
-	_ = c.conn.SetWriteDeadline(at) // a write under way; serve meets the error
+	_ = c.conn.SetWriteDeadline(at) // serve gets the error of a write under way
 	signal(c.wake)
 }
 
@@ -173,7 +173,7 @@ func (c *consumer) lost() int64 {
 	return c.dropped
 }
 
-// gap makes the record that stands for n dropped ones.
+// gap returns the record that stands for n dropped ones.
 func gap(n int64) []byte {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // it never fails

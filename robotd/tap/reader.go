@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// Record is what a consumer is told of one record.
+// Record describes one record of the stream.
 type Record struct {
-	Type   string            `json:"type"` // "response", "revisit", …; "metadata" where records were dropped
+	Type   string            `json:"type"` // "response", "revisit", …; "metadata" if records were dropped
 	URL    string            `json:"url,omitempty"`
-	Date   string            `json:"date"`             // as it stands in the record
-	Status string            `json:"status,omitempty"` // of the HTTP answer, such as "200 OK"
+	Date   string            `json:"date"`             // as in the record
+	Status string            `json:"status,omitempty"` // of the HTTP response, such as "200 OK"
 	Media  string            `json:"media,omitempty"`  // its Content-Type
 	Length int64             `json:"length"`           // bytes of the block: HTTP header and body
 	Lost   int64             `json:"lost,omitempty"`   // records that were dropped before this one
-	Fields map[string]string `json:"fields"`           // all of the record's own header
+	Fields map[string]string `json:"fields"`           // the whole header of the record
 }
 
-// Reader reads a tap's stream: headers and what they say, but not the bodies.
+// Reader reads the headers of a tap's stream, and skips the bodies.
 type Reader struct {
 	text *bufio.Reader
 }
@@ -37,7 +37,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return &Reader{text: bufio.NewReaderSize(z, 64<<10)}, nil
 }
 
-// maxGap bounds the text of a record that stands for dropped ones.
+// maxGap is the longest text of a record that stands for dropped ones.
 const maxGap = 4 << 10
 
 // Next returns the next record. io.EOF means that the robot has ended the stream.
@@ -78,7 +78,7 @@ func (r *Reader) Next() (*Record, error) {
 	return rec, unexpected(err)
 }
 
-// http reads as much of the answer's header as a Record tells.
+// http reads the part of the response's header that a Record has.
 func (rec *Record) http(block io.Reader) error {
 	text := bufio.NewReader(block)
 	line, err := text.ReadString('\n')
@@ -87,7 +87,7 @@ func (rec *Record) http(block io.Reader) error {
 	}
 	_, status, _ := strings.Cut(strings.TrimSpace(line), " ")
 	rec.Status = status
-	// A server's header need not be a good one.
+	// The header of a server may be malformed.
 	if head, _ := textproto.NewReader(text).ReadMIMEHeader(); head != nil {
 		rec.Media = head.Get("Content-Type")
 	}
@@ -108,7 +108,7 @@ func (rec *Record) gap(block io.Reader) error {
 	return err
 }
 
-// unexpected is an end in the middle of a record: the robot was killed.
+// unexpected returns the error for an end in the middle of a record: the robot was killed.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

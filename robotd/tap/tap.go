@@ -1,16 +1,15 @@
-// Package tap lets programs on the same machine read the records as they are stored,
-// the producer and its consumers of paper 003.
+// Package tap lets programs on the same machine read the records as they are stored (the producer
+// and its consumers of paper 003).
 //
-// A consumer connects to a Unix socket and reads a warc.gz that has no end: a warcinfo
-// record, then every record that is stored from now on, one gzip member each, the very
-// bytes that go into the archive. `socat -u UNIX-CONNECT:tap.sock - | zcat` shows them.
+// A consumer connects to a Unix socket and reads an endless warc.gz: a warcinfo record, then every
+// record that is stored from now on. Each record is one gzip member, with the same bytes as in the
+// archive. `socat -u UNIX-CONNECT:tap.sock - | zcat` shows them.
 //
-// The crawl does not wait for consumers, or no longer than a bound. Each has a queue of so
-// many bytes. When it is full, a record waits for room for up to Options.Wait, and is then
-// dropped; a consumer that has cost a record is not waited for again before half of its
-// queue is empty, so that one that is stuck costs one wait, not one for each page. In the
-// place of what was dropped a metadata record says how many there were. A consumer that
-// takes nothing for a minute is cut off.
+// The crawl waits for consumers no longer than a bound. Each consumer has a queue with a bound in
+// bytes. If it is full, a record waits for room for up to Options.Wait, and is then dropped. After
+// that no record waits for this consumer until half of its queue is empty, so a stuck consumer
+// costs one wait and not one for each page. In place of the dropped records comes a metadata record
+// with their number. A consumer that takes nothing for a minute is cut off.
 package tap
 
 import (
@@ -24,17 +23,17 @@ import (
 	"sheaf/robotd/localsock"
 )
 
-// Options say where and how records are offered.
+// Options are the settings of a tap.
 type Options struct {
 	Path   string        // of the socket, which its owner alone may use
 	Buffer int64         // bytes queued for each consumer; at least one record fits
-	Wait   time.Duration // for a full queue; 0: none
-	Stuck  time.Duration // without progress after which a consumer is cut off; default one minute
+	Wait   time.Duration // for room in a full queue; 0: none
+	Stuck  time.Duration // time without progress after which a consumer is cut off; default one minute
 	Start  []byte        // what a consumer reads first: the warcinfo record
 	Log    *slog.Logger
 }
 
-// Tap offers records to those who are connected. Many goroutines may use it at once.
+// Tap offers records to the consumers that are connected. It may be used concurrently.
 type Tap struct {
 	opt      Options
 	listener net.Listener
@@ -43,13 +42,13 @@ type Tap struct {
 	mu        sync.Mutex // guards all below
 	consumers map[*consumer]struct{}
 	closed    bool
-	dropped   int64 // of consumers that are gone
+	dropped   int64 // records dropped for consumers that have left
 }
 
-// maxConsumers is how many may be connected at once: each holds a buffer.
+// maxConsumers is how many consumers may be connected at once, since each holds a buffer.
 const maxConsumers = 16
 
-// Listen opens the socket. One that a robot left behind which is no more is replaced.
+// Listen opens the socket. It replaces one that a dead robot left.
 func Listen(opt Options) (*Tap, error) {
 	if opt.Stuck <= 0 {
 		opt.Stuck = time.Minute
@@ -99,18 +98,18 @@ func (t *Tap) admit(c *consumer) bool {
 	return true
 }
 
-// Active reports whether anybody listens: otherwise records need not be read.
+// Active reports whether there are consumers. Otherwise records need not be read.
 func (t *Tap) Active() bool { return t.Consumers() > 0 }
 
-// Consumers returns how many listen.
+// Consumers returns the number of consumers.
 func (t *Tap) Consumers() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.consumers)
 }
 
-// Offer gives a record, one gzip member, to every consumer. It returns within
-// Options.Wait. The caller must not change the record any more.
+// Offer gives a record, one gzip member, to every consumer. It returns within Options.Wait. The
+// caller must not change the record afterwards.
 func (t *Tap) Offer(record []byte) {
 	t.mu.Lock()
 	all := make([]*consumer, 0, len(t.consumers))
@@ -118,13 +117,13 @@ func (t *Tap) Offer(record []byte) {
 		all = append(all, c)
 	}
 	t.mu.Unlock()
-	until := time.Now().Add(t.opt.Wait) // for all together
+	until := time.Now().Add(t.opt.Wait) // one wait for all consumers
 	for _, c := range all {
 		c.offer(record, until)
 	}
 }
 
-// Dropped returns how many records consumers did not get.
+// Dropped returns how many records were dropped, counted for each consumer.
 func (t *Tap) Dropped() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,8 +134,8 @@ func (t *Tap) Dropped() int64 {
 	return n
 }
 
-// Close cuts the consumers off, after what is queued for them if they take it within a
-// second, and removes the socket.
+// Close ends the connections, and removes the socket. Consumers get what is queued for them if they
+// take it within a second.
 func (t *Tap) Close() error {
 	err := t.listener.Close()
 	t.mu.Lock()

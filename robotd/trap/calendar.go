@@ -11,20 +11,20 @@ import (
 // Bounds of what is remembered of a host's calendars.
 const (
 	maxCalendars = 16
-	maxFaces     = 8 // of one calendar's empty pages: a month's, a week's, a day's
-	maxEmpty     = 5 // pages in a row that look alike, after which a calendar is left
+	maxFaces     = 8 // of the empty pages of a calendar, such as of a month, a week and a day
+	maxEmpty     = 5 // successive pages that look alike, after which a calendar is left
 )
 
-// Calendars tells calendars that go on without end from archives by date. A month in which nothing
-// happens looks like the other ones, but for its numbers and names; a month of an archive does not. The
-// zero value has seen nothing. It is not safe for use by several goroutines at once.
+// Calendars tells endless calendars from archives by date. In a calendar, a month in which nothing
+// happens looks like the others except for numbers and names; in an archive it does not. The zero
+// value is ready for use. It must not be used concurrently.
 type Calendars struct {
-	seen map[string]*calendar // by what stands before the date
+	seen map[string]*calendar // by the part of the URL before the date
 }
 
 type calendar struct {
-	faces []uint64 // of pages, the last ones
-	empty int      // pages in a row that look like others
+	faces []uint64 // of the last pages
+	empty int      // successive pages that look like earlier ones
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 	dateWords = regexp.MustCompile(`(?i)\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?|(mon|tues?|wed(nes)?|thu(rs)?|fri|satur|sat|sun)(day)?|st|nd|rd|th)\b`)
 )
 
-// keyOf names the calendar that a URL's path and query lead into; "" is none.
+// keyOf returns the name of the calendar to which a URL's path and query lead; empty: to none.
 func keyOf(pathQuery string) string {
 	path, query, _ := strings.Cut(pathQuery, "?")
 	if d, ok := inPath(path); ok {
@@ -52,7 +52,7 @@ func keyOf(pathQuery string) string {
 	return ""
 }
 
-// Saw notes a page and its text. Pages that are not a calendar's are passed over.
+// Saw takes in a page and its text. It ignores pages outside calendars.
 func (c *Calendars) Saw(pathQuery, text string) {
 	key := keyOf(pathQuery)
 	if key == "" {
@@ -81,7 +81,7 @@ func (c *Calendars) Saw(pathQuery, text string) {
 	k.faces = append(k.faces, face)
 }
 
-// Endless reports whether a link goes on in a calendar whose last pages all looked alike.
+// Endless reports whether a link leads on in a calendar whose last pages all looked alike.
 func (c *Calendars) Endless(pathQuery string) bool {
 	if len(c.seen) == 0 {
 		return false
@@ -90,7 +90,8 @@ func (c *Calendars) Endless(pathQuery string) bool {
 	return k != nil && k.empty >= maxEmpty
 }
 
-// faceOf is a page's text without what two empty pages of a calendar differ in.
+// faceOf returns a hash of a page's text without what differs between two empty pages of a
+// calendar.
 func faceOf(text string) uint64 {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -1,7 +1,6 @@
-// Package trap tells URLs that a program makes without end from those that lead to
-// pages: paths that repeat themselves, calendars that go on for ever, parameters that
-// pile up. What it lets pass is still bounded by a host's limits of depth, length
-// and pages.
+// Package trap finds URLs that a program generates without end: paths that repeat themselves,
+// calendars that go on for ever, parameters that pile up. The URLs that it lets pass are still
+// bounded by a host's limits of depth, length and pages.
 package trap
 
 import (
@@ -12,10 +11,10 @@ import (
 	"time"
 )
 
-// Bounds of what a person would have made.
+// Bounds of the URLs that a person would have made.
 const (
-	maxRepeats    = 3  // of one to four segments of a path, one after the other
-	maxSame       = 6  // segments of one path that are alike, wherever they stand
+	maxRepeats    = 3  // successive repetitions of one to four segments of a path
+	maxSame       = 6  // equal segments anywhere in a path
 	maxParameters = 20 // of a query
 	maxSameName   = 8  // parameters of one name
 	yearsAhead    = 3  // of a calendar
@@ -45,8 +44,8 @@ func Check(pathQuery string, now time.Time) (why string) {
 	return ""
 }
 
-// repeats reports whether a path goes in circles, as relative links of a page that is served
-// under every path do. Numbers may repeat: they are coordinates, versions, choices.
+// repeats reports whether a path goes in circles. Relative links do that if a server shows the same
+// page under every path. Numbers may repeat: they are coordinates, versions or choices.
 func repeats(segments []string) bool {
 	same := make(map[string]int, len(segments))
 	for _, s := range segments {
@@ -58,7 +57,7 @@ func repeats(segments []string) bool {
 		}
 	}
 	for width := 1; width <= 4; width++ {
-		run := 0 // segments in a row that are like the one a width before
+		run := 0 // successive segments that equal the one a width before
 		for i := width; i < len(segments); i++ {
 			if segments[i] != segments[i-width] || segments[i] == "" {
 				run = 0
@@ -76,11 +75,10 @@ func allNumbers(segments []string) bool {
 	return !slices.ContainsFunc(segments, func(s string) bool { return !isNumber(s) })
 }
 
-// endlessCalendar reports whether a URL names a month of a year to come that nobody keeps a page
-// for. Any year of the past may have one; a calendar that is walked back into it ends by its
-// Calendars.
+// endlessCalendar reports whether a URL names a month too far ahead for a page. Any past year may
+// have one; Calendars ends a walk back into the past.
 func endlessCalendar(path, query string, now time.Time) bool {
-	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // beyond, numbers only look like years
+	if d, ok := inPath(path); ok && ahead(d.year, now) && d.year < now.Year()+200 { // larger numbers are no years
 		return true
 	}
 	if !hasYear(query) {
@@ -104,14 +102,14 @@ func endlessCalendar(path, query string, now time.Time) bool {
 
 func ahead(year int, now time.Time) bool { return year > now.Year()+yearsAhead }
 
-// date is a year and a month in a path, and what stands before.
+// date is a year and a month in a path, and what is before them.
 type date struct {
 	before string
 	year   int
 }
 
-// inPath finds a date in a path. Behind another number, or with an image's ending, there is none: it is
-// the column and the row of a map's tile.
+// inPath finds a date in a path. After another number, or before the extension of an image, there
+// is none: it is column and row of a map tile.
 func inPath(path string) (d date, ok bool) {
 	if !hasYear(path) {
 		return d, false
@@ -134,7 +132,8 @@ func inPath(path string) (d date, ok bool) {
 	return d, true
 }
 
-// hasYear reports whether there are four digits in a row: most links have none, and are not worth an expression.
+// hasYear reports whether there are four digits in a row. Most links have none and need no regular
+// expression.
 func hasYear(text string) bool {
 	run := 0
 	for i := range len(text) {
@@ -147,7 +146,7 @@ func hasYear(text string) bool {
 	return false
 }
 
-// pilesUp reports whether a query grows from link to link.
+// pilesUp reports whether a query has grown from link to link.
 func pilesUp(query string) bool {
 	if query == "" {
 		return false

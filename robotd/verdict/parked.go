@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// parkingHosts serve what parked domains show. A page that loads from them, or leads
-// there, and says little is parked.
+// parkingHosts serve the content of parked domains. A page with little text that loads from them or
+// links to them is parked.
 var parkingHosts = []string{
 	"sedoparking.com", "parkingcrew.net", "bodis.com", "parklogic.com", "above.com/marketplace", "dan.com/buy-domain",
 	"afternic.com/forsale", "hugedomains.com/domain_profile", "d38psrni17bvxu.cloudfront.net", "domainactive.co",

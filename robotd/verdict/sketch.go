@@ -7,11 +7,10 @@ import (
 	"unicode"
 )
 
-// Sketch remembers an answer's text in 1 KiB, so that others can be compared with
-// it: the 128 smallest hashes of its shingles, the runs of eight characters. The share
-// of hashes that two sketches have in common estimates the share of shingles that the
-// texts have (Broder, "On the resemblance and containment of documents", 1997).
-// Sketches of one Sketcher compare with each other.
+// Sketch is the text of an answer in 1 KiB, for comparison with others: the 128 smallest hashes of
+// its shingles, which are the runs of eight characters. The share of hashes that two sketches have
+// in common estimates the share of common shingles (Broder, "On the resemblance and containment of
+// documents", 1997). Sketches of one Sketcher can be compared.
 type Sketch struct {
 	title  string
 	length int
@@ -22,8 +21,8 @@ const (
 	shingle  = 8
 	keep     = 128
 	alike    = 0.95
-	few      = 16 // shingles below which only equal texts are alike
-	lengthBy = 10 // lengths may differ by one part in so many
+	few      = 16 // with fewer shingles only equal texts are alike
+	lengthBy = 10 // lengths may differ by one tenth
 )
 
 // Sketcher makes sketches.
@@ -32,8 +31,7 @@ type Sketcher struct{ seed maphash.Seed }
 // NewSketcher returns a Sketcher.
 func NewSketcher() *Sketcher { return &Sketcher{maphash.MakeSeed()} }
 
-// Sketch reads a page. The URL by which it was asked for, which answers for missing
-// pages repeat, is passed over.
+// Sketch returns the sketch of a page. It ignores the requested URL, which error pages repeat.
 func (s *Sketcher) Sketch(p *Page, url string) *Sketch {
 	k := &Sketch{title: essence(p.Title, url)}
 	text := []rune(essence(p.Text, url))
@@ -50,8 +48,8 @@ func (s *Sketcher) Sketch(p *Page, url string) *Sketch {
 	return k
 }
 
-// essence is a text without blanks, digits and the URL, its path or its last part: what
-// error pages vary is the URL, the time and a number of the incident.
+// essence returns a text without blanks, digits and the URL, its path or its last part. Error pages
+// differ in the URL, the time and a number.
 func essence(text, url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	path := rest[max(0, strings.IndexByte(rest, '/')):]
@@ -68,7 +66,7 @@ func essence(text, url string) string {
 	}, text)
 }
 
-// Like reports whether two answers say the same.
+// Like reports whether two answers have about the same text.
 func (k *Sketch) Like(o *Sketch) bool {
 	shorter, longer := min(k.length, o.length), max(k.length, o.length)
 	if k.title != o.title || longer-shorter > longer/lengthBy {
@@ -77,7 +75,7 @@ func (k *Sketch) Like(o *Sketch) bool {
 	if len(k.hashes) < few || len(o.hashes) < few {
 		return slices.Equal(k.hashes, o.hashes)
 	}
-	// The smallest of the union are a sample of it; those that both have count.
+	// The smallest hashes of the union are a sample of it. Those that both have count.
 	sampled, both := 0, 0
 	for a, b := k.hashes, o.hashes; len(a) > 0 && len(b) > 0 && sampled < keep; sampled++ {
 		switch {

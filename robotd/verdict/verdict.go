@@ -1,15 +1,15 @@
-// Package verdict tells pages from answers that only look like pages: those that
-// turn a robot away (blocks, challenges), those that say "not found" with status 200
-// (soft 404s), and those of domains that nobody uses (parked).
+// Package verdict finds answers that only look like pages: those that turn a robot away (blocks,
+// challenges), those that say "not found" with status 200 (soft 404s), and those of domains that
+// nobody uses (parked).
 //
-// Such an answer must not stand in an archive for the page that it hides. A real
-// page that is taken for one would be lost, which is worse, so every rule asks for hardly any text
-// and two signs: what a guarding service leaves in header or markup, what the status says,
-// what the title says, what the text says beside repeating the title. A title alone never
-// decides: films, bands and poems are called "Access Denied" or "Error 404", and their pages are short.
+// Such an answer must not stand in an archive for the page that it hides. To lose a real page by
+// mistake would be worse. So every rule requires little text and two signs: the traces of a
+// protection service in header or markup, the status, the title, and the text beside the title. A
+// title alone never decides: films, bands and poems have names such as "Access Denied" or "Error
+// 404", and their pages are short.
 //
-// What a host answers where nothing can be is learned by asking for a path that does
-// not exist; a page like that answer is missing too (Sketch).
+// What a host answers for pages that do not exist is learned by a request for such a page. A page
+// that looks like that answer is missing too (Sketch).
 package verdict
 
 import (
@@ -20,14 +20,14 @@ import (
 	"strings"
 )
 
-// Mark says what an answer is instead of a page.
+// Mark is what an answer is instead of a page.
 type Mark string
 
 // The marks.
 const (
 	None    Mark = ""
-	Blocked Mark = "blocked" // the robot is turned away, or asked to prove that it is none
-	Missing Mark = "soft404" // "not found", said with status 200
+	Blocked Mark = "blocked" // the robot is turned away, or asked to prove that it is a person
+	Missing Mark = "soft404" // "not found" with status 200
 	Parked  Mark = "parked"  // the domain shows advertisements or is for sale
 )
 
@@ -38,27 +38,26 @@ type Page struct {
 	Title  string
 	Text   string // what a reader sees, as extract.Page has it
 	More   bool   // Text is not all
-	Body   []byte // markup, as far as it was read; ASCII is looked for in it
+	Body   []byte // beginning of the markup; only ASCII is looked for
 }
 
-// Lengths of text, in bytes, above which an answer is taken for a page whatever it says.
+// An answer with more text than this, in bytes, is a page.
 const (
-	fewWords = 400  // beside a sign that real pages may carry, such as a script of a guarding service
-	aNote    = 1500 // beside a title that says it all
+	fewWords = 400  // beside a sign that real pages may have too, such as a script of a protection service
+	aNote    = 1500 // beside a clear title
 	aPage    = 4000 // beside a sign of parking
 )
 
-// Enough is how many bytes of a page's text Judge looks at: one that has more is judged as one of which
-// more is not known. A Sketch wants all.
+// Enough is how many bytes of a page's text Judge looks at. A Sketch needs all of the text.
 const Enough = aPage + 1
 
-// Judge returns what the answer is, and by which rule.
+// Judge returns what the answer is, and the name of the rule that decided.
 func Judge(p *Page) (Mark, string) {
 	if why := blocked(p); why != "" {
 		return Blocked, why
 	}
 	if p.Status != http.StatusOK && p.Status != http.StatusNonAuthoritativeInfo {
-		return None, "" // the status says what it is
+		return None, "" // the status is clear
 	}
 	if why := parked(p); why != "" {
 		return Parked, why
@@ -76,12 +75,12 @@ func Judge(p *Page) (Mark, string) {
 	return None, ""
 }
 
-// The names that guarding services leave in the header or the markup of a challenge.
+// The traces of protection services in header or markup of a challenge.
 var blockers = []struct {
 	name   string
-	header string // "name: value" that only challenges have
-	markup string // in a page with few words
-	title  string // in lower case; with markup both must be there
+	header string // "name: value" of challenges only
+	markup string // in pages with little text
+	title  string // in lower case; if markup is set too, both must match
 }{
 	{name: "Cloudflare", header: "cf-mitigated: challenge"},
 	{name: "Cloudflare", markup: "/cdn-cgi/", title: "just a moment"},
@@ -149,19 +148,19 @@ var (
 var (
 	noPermission = regexp.MustCompile(`(do not|don't) have (permission|access)`)
 
-	// visitorTitle speaks to somebody who asked for a page, which no page's own title does.
+	// visitorTitle addresses the visitor, which the title of a real page does not.
 	visitorTitle = regexp.MustCompile(`(?i)(page|file|document|url) (that )?you|requested (page|file|document|url)|お探しの|ご指定の|お求めの|アクセスされた`)
-	// missingMarkup is what page makers call a page that is not there.
+	// missingMarkup are the names that content systems give to a page that does not exist.
 	missingMarkup = regexp.MustCompile(`(?i)(class|id)\s*=\s*["'][^"']*(error-?404|404-?error|page-?404|404-?page|not-?found)|<meta[^>]{1,60}noindex|href\s*=\s*["'][^"']*/404(\.[a-z]+)?/?["']`)
 	titleParts    = regexp.MustCompile(`\s*[|｜:：–—»«]\s*|\s+-\s+`)
 )
 
-// titles are a page's title and its parts: many have the site's name beside their own.
+// titles returns a page's title and its parts, since many titles have the site's name too.
 func titles(p *Page) []string {
 	return append([]string{p.Title}, titleParts.Split(p.Title, -1)...)
 }
 
-// beside is a page's text without its title and the title's parts, which headings repeat.
+// beside returns a page's text without its title and the title's parts, which headings repeat.
 func beside(p *Page) string {
 	text := strings.ToLower(p.Text)
 	for _, part := range titles(p) {
@@ -172,8 +171,8 @@ func beside(p *Page) string {
 	return text
 }
 
-// mentions reports whether a text has a word, which is in lower case. Expressions that are long in
-// coming to "no" are only asked about texts that have one of their words.
+// mentions reports whether a text has one of the words, which are in lower case. It is a quick test
+// before a slow regular expression.
 func mentions[T string | []byte](text T, word string) bool {
 	first := word[0] | 0x20
 	for i := 0; i+len(word) <= len(text); i++ {
