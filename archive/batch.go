@@ -15,23 +15,23 @@ import (
 
 const manifestName = batchDir + "/manifest.json"
 
-// BatchWriter joins segments to a batch: each without its end member, then a cell with the
-// manifest's copy and one end member, which is an ordinary tar.gz again.
+// BatchWriter joins segments to a batch: each without its end member, then a cell with a copy of
+// the manifest and one end member. The result is an ordinary tar.gz again.
 type BatchWriter struct {
 	out io.Writer
 	sum hash.Hash
 	n   int64
-	buf []byte // through which segments go
+	buf []byte // for copying segments
 }
 
-// NewBatchWriter begins a batch that goes to w.
+// NewBatchWriter begins a batch that is written to w.
 func NewBatchWriter(w io.Writer) *BatchWriter {
 	sum := sha256.New()
 	return &BatchWriter{out: io.MultiWriter(w, sum), sum: sum, buf: make([]byte, 64<<10)}
 }
 
-// AddSegment copies a segment's cells and index cell and says how the manifest
-// describes them. After an error the batch is of no use.
+// AddSegment copies a segment's cells and index cell, and returns the manifest's description of
+// them. After an error the batch is unusable.
 func (b *BatchWriter) AddSegment(ctx context.Context, src Source, idx *Index) (wire.Host, error) {
 	if idx.IndexLength == 0 {
 		return wire.Host{}, fmt.Errorf("segment of %s has no index cell: seal it first", idx.Host)
@@ -59,7 +59,8 @@ func (b *BatchWriter) AddSegment(ctx context.Context, src Source, idx *Index) (w
 	return h, nil
 }
 
-// Finish writes the manifest's copy and the end member, and returns the batch's size and SHA-256.
+// Finish writes the copy of the manifest and the end member, and returns the batch's size and
+// SHA-256.
 func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err error) {
 	comp, err := newCompressor(6)
 	if err != nil {
@@ -76,9 +77,9 @@ func (b *BatchWriter) Finish(manifest []byte) (size int64, digest string, err er
 	return b.n, hex.EncodeToString(b.sum.Sum(nil)), err
 }
 
-// BeginsBatch reports whether a file that begins with head may be a batch or a
-// segment: its first member says with WL how long it is, which no other gzip does.
-// Of a file of less than 16 bytes it says whether more could make it one.
+// BeginsBatch reports whether a file that begins with head may be a batch or a segment: its first
+// member has a WL field, which no other gzip file has. If head has less than 16 bytes, it reports
+// whether more bytes could make it one.
 func BeginsBatch(head []byte) bool {
 	at := gzipHeader + 2
 	if len(head) <= at {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Cell is what the index says of one cell: what the record is, and where its
-// parts lie. It is all that a view needs. Offsets count from the segment's start.
+// Cell is what the index says of one cell: what the record is, and where its parts are. It is all
+// that a view needs. Offsets are from the segment's start.
 type Cell struct {
 	Kind       Kind
 	URLKey     string // SURT(URL)
@@ -35,7 +35,7 @@ type Cell struct {
 	RecordCRC uint32 // of the record's bytes in the WARC view
 }
 
-// Len is the cell's length in bytes.
+// Len returns the cell's length in bytes.
 func (c *Cell) Len() int64 { return c.TLen + c.BLen }
 
 // span is a range of stored bytes.
@@ -43,21 +43,21 @@ type span struct{ off, n int64 }
 
 func (s span) end() int64 { return s.off + s.n }
 
-// headerBlocks are the blocks of the tar headers.
+// headerBlocks returns the blocks of the tar headers.
 func (c *Cell) headerBlocks() span { return span{c.Offset + memberHead, c.TLen - emptyMember} }
 
-// recordTail is WS's data.
+// recordTail returns the data of WS.
 func (c *Cell) recordTail() span {
 	return span{c.Offset + c.TLen + memberHead + fieldHead, wsSize}
 }
 
-// record runs from WP's data to the end of the body's blocks.
+// record returns the range from WP's data to the end of the body's blocks.
 func (c *Cell) record() span {
 	start := c.Offset + c.TLen + bodyHead
 	return span{start, c.bodyBlocks().end() - start}
 }
 
-// bodyBlocks are the blocks of the file.
+// bodyBlocks returns the blocks of the file.
 func (c *Cell) bodyBlocks() span {
 	start := c.Offset + c.TLen + memberHead
 	if c.HeadLen > 0 { // else WS and WP are absent: an index cell
@@ -66,10 +66,10 @@ func (c *Cell) bodyBlocks() span {
 	return span{start, c.Offset + c.Len() - trailerSize - int64(len(padBlock(c.BodyLen))) - start}
 }
 
-// WARCLength is the length of the record in the WARC view.
+// WARCLength returns the length of the record in the WARC view.
 func (c *Cell) WARCLength() int64 { return c.record().n + wsSize }
 
-// Check tells whether the numbers fit one another, so that views can rely on them.
+// Check checks that the numbers fit one another, so that views can rely on them.
 func (c *Cell) Check() error {
 	const most = 1 << 50
 	for _, n := range []int64{c.Offset, c.TLen, c.BLen, c.HeaderLen, c.HeadLen, c.BodyLen} {
@@ -83,7 +83,7 @@ func (c *Cell) Check() error {
 	return nil
 }
 
-// indexLine is a cell's line in the index cell, in the order of its JSON.
+// indexLine is the JSON of a cell's line in the index cell, in the order of its fields.
 type indexLine struct {
 	URL       string    `json:"url"`
 	MIME      string    `json:"mime"`
@@ -165,7 +165,7 @@ func (c *Cell) appendJSON(b []byte, line indexLine) []byte {
 	return buf.Bytes()
 }
 
-// parseLine reads an index line of the host.
+// parseLine parses an index line of the host.
 func parseLine(line, host string) (*Cell, error) {
 	key, rest, _ := strings.Cut(line, " ")
 	stamp, text, ok := strings.Cut(rest, " ")

@@ -2,26 +2,26 @@ package archive
 
 import "hash/crc32"
 
-// The CRC-32 of a string is its remainder as a polynomial over GF(2), so CRCs of
-// parts can be joined without the bytes.
+// The CRC-32 of a string is its remainder as a polynomial over GF(2). So the CRC of a whole can be
+// computed from those of its parts, without the bytes.
 
-// crcJoin gives the CRC of ab from those of a and b and the length of b.
+// crcJoin returns the CRC of ab, given those of a and b and the length of b.
 func crcJoin(a, b uint32, lenB int64) uint32 { return crcTimes(xPower(8*uint64(lenB)), a) ^ b }
 
-// crcWithZeros gives the CRC of a followed by n zero bytes.
+// crcWithZeros returns the CRC of a followed by n zero bytes.
 func crcWithZeros(a uint32, n int) uint32 { return crc32.Update(a, crc32.IEEETable, zeros[:n]) }
 
-// crcLast gives the CRC of b from that of ab, of a, and the length of b.
+// crcLast returns the CRC of b, given those of ab and a and the length of b.
 func crcLast(ab, a uint32, lenB int64) uint32 { return ab ^ crcTimes(xPower(8*uint64(lenB)), a) }
 
-// crcFirst gives the CRC of a from that of ab, of b, and the length of b: x is a generator of the
-// field, so that its order is 2^32-1.
+// crcFirst returns the CRC of a, given those of ab and b and the length of b: x generates the
+// field, so its order is 2^32-1.
 func crcFirst(ab, b uint32, lenB int64) uint32 {
 	const order = 1<<32 - 1
 	return crcTimes(xPower(order-8*uint64(lenB)%order), ab^b)
 }
 
-// xPower gives x^n modulo the polynomial, in the reflected representation.
+// xPower returns x^n modulo the polynomial, in the reflected representation.
 func xPower(n uint64) uint32 {
 	p, square := uint32(1)<<31, uint32(1)<<30
 	for ; n > 0; n >>= 1 {

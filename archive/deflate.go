@@ -14,7 +14,7 @@ func crcOf(b []byte) uint32 { return crc32.ChecksumIEEE(b) }
 
 const maxStored = 1<<16 - 1 // bytes in one stored block
 
-// storedBlock puts up to maxStored bytes into a block as they are.
+// storedBlock returns a block that holds up to maxStored bytes uncompressed.
 func storedBlock(b []byte, final bool) []byte {
 	out := make([]byte, 1, 5+len(b))
 	if final {
@@ -28,7 +28,7 @@ func storedBlock(b []byte, final bool) []byte {
 // compressor makes runs of open blocks: none is final, and the last ends on a byte boundary.
 type compressor struct {
 	deflate *flate.Writer
-	out     bytes.Buffer // what blocks has made
+	out     bytes.Buffer // the result of blocks
 }
 
 func newCompressor(level int) (*compressor, error) {
@@ -39,7 +39,7 @@ func newCompressor(level int) (*compressor, error) {
 	return &compressor{deflate: w}, nil
 }
 
-// blocks gives the run for data in memory. It holds until the next call.
+// blocks returns the run for data in memory. It is valid until the next call.
 func (c *compressor) blocks(data []byte) []byte {
 	c.out.Reset()
 	w := c.run(&c.out, false)
@@ -60,14 +60,15 @@ func (c *compressor) headRun(dst, head []byte, cell *Cell) []byte {
 	return append(dst, c.blocks(head)...)
 }
 
-// blockRun is a run of blocks being written. Flush hands on all that was written; more may follow.
+// blockRun is a run of blocks that is being written. Flush writes what was passed so far; more may
+// follow.
 type blockRun interface {
 	io.WriteCloser
 	Flush() error
 }
 
-// run begins a run that goes to dst; Close ends it. An empty run has no bytes.
-// How the data is divided among calls of Write has no influence on the bytes.
+// run begins a run that is written to dst; Close ends it. An empty run has no bytes. How the data
+// is divided among calls of Write does not change the bytes.
 func (c *compressor) run(dst io.Writer, stored bool) blockRun {
 	if stored {
 		return &storedRun{dst: dst}

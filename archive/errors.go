@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/wire"
 )
 
-// FormatError says where stored bytes depart from the format, and how.
+// FormatError says where stored bytes violate the format, and how.
 type FormatError struct {
 	Offset int64       // from the start of what was read: the member, or the very byte, that is wrong
 	Cell   int         // the cell's number, from 0; -1 outside of cells
@@ -52,6 +52,6 @@ func corrupt(format string, args ...any) *FormatError {
 	return &FormatError{Code: codeCorrupt, Cell: -1, Msg: fmt.Sprintf(format, args...)}
 }
 
-// ErrRefused says that a record cannot be kept in a segment: its URL is too
-// long or not a valid one, or it belongs to another host. The next record may well be appended.
+// ErrRefused says that a record cannot be kept in a segment: its URL is too long or invalid, or it
+// belongs to another host. The next record can still be appended.
 var ErrRefused = errors.New("record refused")

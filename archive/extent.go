@@ -10,23 +10,23 @@ import (
 	"sheaf/internal/extent"
 )
 
-// FileOpener is a Source that may be a stretch of a local file.
+// FileOpener is a Source that may be a range of a local file.
 type FileOpener interface {
-	// OpenFile opens the file in which the source begins at base. The file is nil
-	// where the source is none. The caller closes it, and may move its position.
+	// OpenFile opens the file in which the source begins at base. It returns nil if the source is
+	// not a file. The caller closes the file, and may move its position.
 	OpenFile() (f *os.File, base int64, err error)
 }
 
 const (
-	// sendable is the least number of stored bytes that are left to the kernel: for
-	// fewer, a call of its own costs more than copying them.
+	// sendable is the least number of stored bytes that are left to the kernel: for fewer, a call
+	// of their own costs more than copying them.
 	sendable = 32 << 10
-	// extentBuffer is how many bytes are at most put together in an extent of shorter pieces.
+	// extentBuffer limits the size of an extent that is put together from shorter pieces, in bytes.
 	extentBuffer = 128 << 10
 )
 
-// Extents gives n bytes of the view from off on as extents of local files, where
-// all that the view is made of lies in such: else nil.
+// Extents returns n bytes of the view from off as extents of local files. If not everything that
+// the view consists of is in local files, it returns nil.
 func (v *View) Extents(off, n int64) (extent.Reader, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
@@ -47,17 +47,17 @@ func (v *View) Extents(off, n int64) (extent.Reader, error) {
 	return nil, errors.Join(err, x.Close())
 }
 
-// extents implements extent.Reader. Stored pieces of some length become extents of
-// their file; what lies between them is read and put together.
+// extents implements extent.Reader. Long stored pieces become extents of their file; what is
+// between them is read and put together.
 type extents struct {
 	walk
-	part int // whose file is open
+	part int // the part whose file is open
 	file *os.File
-	base int64 // of the part, in file
+	base int64 // offset of the part in file
 
-	buf    []byte // what is put together
+	buf    []byte // the extent that is being put together
 	window []byte // stored bytes that were read ahead
-	at     int64  // where they begin in the part
+	at     int64  // offset of window in the part
 }
 
 // open opens a part's file, and reports whether it is one.
@@ -109,8 +109,8 @@ func (x *extents) Next(ctx context.Context) (extent.Extent, error) {
 	return extent.Extent{Bytes: x.buf}, nil
 }
 
-// take gives the first n bytes of a piece as an extent or, where they are few, puts
-// them behind the others.
+// take returns the first n bytes of a piece as an extent. If they are few, it appends them to the
+// buffer instead.
 func (x *extents) take(p piece, n int64) (extent.Extent, error) {
 	if p.given != nil {
 		if n >= sendable {
@@ -130,7 +130,7 @@ func (x *extents) take(p piece, n int64) (extent.Extent, error) {
 	return extent.Extent{}, x.read(span{p.stored.off, n})
 }
 
-// join makes one piece of cells that are wanted whole and lie behind one another.
+// join makes one piece of cells that are wanted whole and follow one another.
 func (x *extents) join() {
 	if x.v.kind != Members || len(x.pieces) != 1 || x.pieces[0].given != nil {
 		return
@@ -146,8 +146,8 @@ func (x *extents) join() {
 	}
 }
 
-// read appends a short span of the open part to what is put together. Of a small
-// cell the cells after it are read with it, as far as they are small, too.
+// read appends a short span of the open part to the buffer. If the cell is small, it also reads the
+// small cells after it.
 func (x *extents) read(s span) error {
 	if s.off < x.at || s.end() > x.at+int64(len(x.window)) {
 		ahead := s
@@ -171,7 +171,7 @@ func (x *extents) read(s span) error {
 	return nil
 }
 
-// ahead is a cell with the small ones behind it that are wanted.
+// ahead returns a cell together with the wanted small ones behind it.
 func (x *extents) ahead(s span) span {
 	for i := x.next; i < len(x.v.refs) && x.v.ends[i-1] < x.end; i++ {
 		ref := x.v.refs[i]

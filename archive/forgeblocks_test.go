@@ -29,7 +29,7 @@ func bodyForgeries() []forgery {
 		{"body other, with digests", 0, "Record-ID", other(true, false)},
 		{"body longer", 0, "", func(f *forge) { f.cells[0].body = []byte("<p>first and more"); f.cells[0].renew(true, true) }},
 		{"body shorter", 0, "", func(f *forge) { f.cells[0].body = []byte("<p>"); f.cells[0].renew(true, true) }},
-		{"body begins in WP", 0, "belong into the blocks", func(f *forge) { f.cells[0].cut, f.cells[0].body = []byte("<p>"), []byte("first") }},
+		{"body begins in WP", 0, "must be in the blocks", func(f *forge) { f.cells[0].cut, f.cells[0].body = []byte("<p>"), []byte("first") }},
 		{"HTTP header ends in the body", 0, "HTTP header has no end", func(f *forge) {
 			c := f.cells[0]
 			c.http, c.body = c.http[:len(c.http)-2], append([]byte("\r\n"), c.body...)

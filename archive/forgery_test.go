@@ -232,7 +232,7 @@ func indexForgeries() (out []forgery) {
 	lines("line missing", "3 lines for 4 cells", func(l []string) []string { return l[:3] })
 	lines("line too many", "only 4 cells", func(l []string) []string { return append(l, l[3]) })
 	lines("without lines", "0 lines", func([]string) []string { return nil })
-	lines("line without end", "no end", func(l []string) []string { return append(l, "x") })
+	lines("line without end", "does not end with a newline", func(l []string) []string { return append(l, "x") })
 	lines("line over the limit", "longer than", func(l []string) []string { return append(l, strings.Repeat("x", maxLine+1)) })
 	for name, at := range map[string]string{
 		"of another host": "other.test/_meta/forged.cdxj", "elsewhere": testHost + "/forged.cdxj", "with a bad ID": testHost + "/_meta/.x.cdxj", "as a page": testHost + "/a.html",

@@ -6,26 +6,26 @@ import (
 	"io"
 )
 
-// maxGap is how many stored bytes are read and dropped rather than opening a new range.
+// maxGap is the number of stored bytes that are read and dropped rather than opening a new range.
 const maxGap = 64 << 10
 
-// gatherReader reads stored bytes, in order, of runs of cells: one open range for each run.
+// gatherReader reads the stored bytes of runs of cells, in order, with one open range for each run.
 type gatherReader struct {
 	ctx  context.Context
 	src  Source
 	part int
-	run  span // the stored bytes that the cells lie in
+	run  span // the stored bytes of the cells
 	rc   io.ReadCloser
 	buf  *bufio.Reader
 	at   int64 // offset of buf's next byte
 }
 
-// holds tells whether the cell lies ahead in the run.
+// holds reports whether the run has the cell, at or after the current offset.
 func (g *gatherReader) holds(ref cellRef) bool {
 	return g.src != nil && g.part == ref.part && ref.cell.Offset >= g.at && ref.cell.Offset+ref.cell.Len() <= g.run.end()
 }
 
-// begin chooses a run; its range is opened when the first byte is read.
+// begin begins a run. Its range is opened when the first byte is read.
 func (g *gatherReader) begin(src Source, part int, run span) {
 	g.close()
 	g.src, g.part, g.run, g.at = src, part, run, run.off
@@ -40,7 +40,7 @@ func (g *gatherReader) close() error {
 	return rc.Close()
 }
 
-// read reads at least one byte of those at off.
+// read reads at least one byte at off.
 func (g *gatherReader) read(p []byte, off int64) (int, error) {
 	if err := g.ctx.Err(); err != nil {
 		return 0, err
@@ -76,7 +76,7 @@ func (g *gatherReader) seek(off int64) error {
 	return nil
 }
 
-// all reads the whole of a short span.
+// all reads a short span.
 func (g *gatherReader) all(s span) ([]byte, error) {
 	b := make([]byte, s.n)
 	for n := 0; n < len(b); {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// MaxURL is the longest URL, in bytes, that a segment keeps.
+// MaxURL is the length of the longest URL that a segment keeps, in bytes.
 const MaxURL = 4096
 
-// HostOf gives the host that a URL belongs to: its authority in lower case,
-// without the scheme's default port. Only http and https URLs in printable ASCII without user and
-// fragment have one.
+// HostOf returns the host that a URL belongs to: its authority in lower case, without the scheme's
+// default port. Only http and https URLs in printable ASCII, without user and fragment, have a
+// host.
 func HostOf(rawURL string) (string, error) {
 	if len(rawURL) > MaxURL {
 		return "", fmt.Errorf("URL of %d bytes is longer than %d", len(rawURL), MaxURL)
@@ -38,8 +38,8 @@ func HostOf(rawURL string) (string, error) {
 	return host, checkHost(host)
 }
 
-// checkHost tells whether host may stand in paths: DNS letters (underscores
-// too), or an IP literal, and a port. What it accepts holds no separator and no "..".
+// checkHost checks that a host can be part of paths: it is a DNS name (underscores are allowed) or
+// an IP literal, with an optional port. So it contains neither a separator nor "..".
 func checkHost(host string) error {
 	name, port := splitPort(host)
 	bad := name == "" || len(host) > 255 || strings.HasSuffix(host, ":") || strings.Trim(port, "0123456789") != "" || len(port) > 5
@@ -61,7 +61,7 @@ func notHostRune(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// splitPort divides "name:port"; the name may be a bracketed IPv6 literal.
+// splitPort splits "name:port". The name may be a bracketed IPv6 literal.
 func splitPort(host string) (name, port string) {
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		return host[:i], host[i+1:]
@@ -69,8 +69,9 @@ func splitPort(host string) (name, port string) {
 	return host, ""
 }
 
-// HostDir gives the host's directory in a tar: "www.example.jp", "www.example.jp_8080",
-// "[2001-db8--1]_8080". A name that could be taken for another's, or for a reserved directory, gets an underscore after it.
+// HostDir returns the host's directory in a tar: "www.example.jp", "www.example.jp_8080",
+// "[2001-db8--1]_8080". A name that could be taken for another host's or for a reserved directory
+// gets an underscore at its end.
 func HostDir(host string) string {
 	name, port := splitPort(host)
 	if strings.HasPrefix(name, "[") {
@@ -99,10 +100,10 @@ func cutPort(s string) (name, port string) {
 	return s, ""
 }
 
-// addressRoot holds, in the tree of reversed names, the hosts that are IP addresses.
+// addressRoot is the directory, in the tree of reversed names, of hosts that are IP addresses.
 const addressRoot = "_ip"
 
-// HostPath gives the host's path in the tree of reversed names: "jp/ac/waseda/www",
+// HostPath returns the host's path in the tree of reversed names: "jp/ac/waseda/www",
 // "jp/ac/waseda/www_8080", "_ip/192.0.2.1", "_ip/[2001-db8--1]_8080".
 func HostPath(host string) string {
 	name, port := splitPort(host)
@@ -116,7 +117,7 @@ func HostPath(host string) string {
 	return strings.Join(labels, "/")
 }
 
-// HostFromPath undoes HostPath.
+// HostFromPath is the inverse of HostPath.
 func HostFromPath(path string) (string, error) {
 	labels := strings.Split(path, "/")
 	last := len(labels) - 1
@@ -145,8 +146,8 @@ func isAddress(name string) bool {
 	return err == nil
 }
 
-// HostSURT gives the host's sort key, exact: "jp,ac,waseda,www", with ":8080" after it where it has a port.
-// IP addresses are not reversed.
+// HostSURT returns the host's exact sort key: "jp,ac,waseda,www", with ":8080" after it if it has a
+// port. IP addresses are not reversed.
 func HostSURT(host string) string {
 	name, port := splitPort(host)
 	if !isAddress(name) {
@@ -160,7 +161,7 @@ func HostSURT(host string) string {
 	return name
 }
 
-// pathAndQuery divides a URL that HostOf has accepted.
+// pathAndQuery splits a URL that HostOf has accepted.
 func pathAndQuery(rawURL string) (path, query string, hasQuery bool) {
 	_, rest, _ := strings.Cut(rawURL, "://")
 	_, rest, _ = strings.Cut(rest, "/")
@@ -168,7 +169,7 @@ func pathAndQuery(rawURL string) (path, query string, hasQuery bool) {
 	return "/" + path, query, hasQuery
 }
 
-// unescape decodes percent-encoding leniently: what is not a valid escape stays.
+// unescape decodes percent-encoding leniently: invalid escapes stay.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

@@ -9,18 +9,19 @@ import (
 const (
 	maxCode   = 15
 	firstBits = 10
-	longCode  = 0xfff // in first: the code is longer than firstBits
+	longCode  = 0xfff // symbol in first for codes longer than firstBits
 )
 
-// huffman is a decoding table: by the next firstBits bits, symbol<<4 | length.
+// huffman is a decoding table. first is indexed by the next firstBits bits; its entries are
+// symbol<<4 | length of the code.
 type huffman struct {
 	first   [1 << firstBits]uint16
 	count   [maxCode + 1]uint16 // codes of each length
 	symbols [288]uint16         // in order of their codes
 }
 
-// build makes the table for codes of the given lengths. It refuses sets that are
-// over-subscribed, or incomplete but for a single code of one bit.
+// build makes the table for codes of the given lengths. It returns an error if they are
+// over-subscribed, or incomplete and not a single code of one bit.
 func (h *huffman) build(lengths []byte) error {
 	clear(h.count[:])
 	for _, n := range lengths {
@@ -78,7 +79,7 @@ func (f *inflater) symbol(h *huffman) (int, error) {
 	return int(e >> 4), nil
 }
 
-// longSymbol decodes a code bit by bit, canonically: codes over firstBits are rare.
+// longSymbol decodes a code bit by bit, in canonical order. Codes longer than firstBits are rare.
 func (f *inflater) longSymbol(h *huffman) (int, error) {
 	code, first, index := 0, 0, 0
 	for n := 1; n <= maxCode; n++ {
@@ -106,7 +107,7 @@ func (f *inflater) noSymbol() error {
 	return fmt.Errorf("%w: a code that stands for no symbol", errBlocks)
 }
 
-// readCodes reads a dynamic block's codes (RFC 1951, 3.2.7).
+// readCodes reads the codes of a dynamic block (RFC 1951, 3.2.7).
 func (f *inflater) readCodes() error {
 	v, err := f.take(14)
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 	"strings"
 )
 
-// Index is what a segment's index cell says: every cell, in stored order.
+// Index is the content of a segment's index cell: every cell, in stored order.
 type Index struct {
 	Segment     string // the ID that the robot gave
 	Host        string
 	Cells       []Cell
-	CellsEnd    int64 // where the cells end, the links cell included, and the index cell begins
-	IndexLength int64 // of the index cell; 0 where the segment has none
+	CellsEnd    int64 // end of the cells, including the links cell; the index cell begins here
+	IndexLength int64 // of the index cell; 0 if the segment has none
 
-	links *Cell // the links cell's places; nil: there is none
+	links *Cell // the places of the links cell's parts; nil: there is none
 	self  Cell  // the index cell's own, for the tar views
 }
 
 // HasLinks reports whether the segment has a links cell.
 func (x *Index) HasLinks() bool { return x.links != nil }
 
-// CDXJ writes the standard index lines of the segment's WARC view, sorted by
-// key and time, with filename as the view's name.
+// CDXJ writes the standard index lines of the segment's WARC view, sorted by key and time. filename
+// is the name of that file.
 func (x *Index) CDXJ(w io.Writer, filename string) error {
 	return x.CDXJAt(w, filename, int64(len(warcInfo())))
 }
 
-// CDXJAt is CDXJ for a file in which the segment's first record stands at offset first.
+// CDXJAt is like CDXJ, for a file in which the segment's first record is at offset first.
 func (x *Index) CDXJAt(w io.Writer, filename string, first int64) error {
 	lines := make([]string, len(x.Cells))
 	for i := range x.Cells {
@@ -47,8 +47,8 @@ func (x *Index) CDXJAt(w io.Writer, filename string, first int64) error {
 	return bw.Flush()
 }
 
-// ReadIndex reads a segment's index, by the end member where that names one and by going
-// through all cells otherwise. size is the segment's.
+// ReadIndex reads a segment's index: where the end member says, or from the cells themselves if it
+// does not say. size is the segment's.
 func ReadIndex(ctx context.Context, src Source, size int64) (*Index, error) {
 	if size >= endMemberSize {
 		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
@@ -110,7 +110,7 @@ func ReadIndexAt(ctx context.Context, src Source, indexOff, indexLen int64) (*In
 	return x, nil
 }
 
-// scan makes an index from the cells themselves.
+// scan makes an index by reading all cells.
 func scan(ctx context.Context, src Source, size int64) (*Index, error) {
 	rc, err := src.OpenRange(ctx, 0, size)
 	if err != nil {
@@ -157,15 +157,15 @@ func readRange(ctx context.Context, src Source, off, n int64) ([]byte, error) {
 	return b, err
 }
 
-// indexName is the tar name of a segment's index cell.
+// indexName returns the tar name of a segment's index cell.
 func indexName(host, segment string) string { return metaName(host, segment, ".cdxj") }
 
-// metaName is the tar name of what a segment says of itself.
+// metaName returns the tar name of a file that describes a segment.
 func metaName(host, segment, ext string) string {
 	return HostDir(host) + "/" + metaDir + "/" + segment + ext
 }
 
-// parseMetaName undoes metaName.
+// parseMetaName is the inverse of metaName.
 func parseMetaName(name, ext string) (host, segment string, ok bool) {
 	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
 	segment, ok = strings.CutSuffix(file, ext)
@@ -179,7 +179,7 @@ func parseMetaName(name, ext string) (host, segment string, ok bool) {
 	return host, segment, ok && checkHost(host) == nil && HostDir(host) == dir && checkSegment(segment) == nil
 }
 
-// checkSegment tells whether the ID may stand in a file name.
+// checkSegment checks that a segment's ID can be part of a file name.
 func checkSegment(id string) error {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	bad := func(r rune) bool { return !strings.ContainsRune(letters, r) }

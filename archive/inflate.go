@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// inflater decodes a run of DEFLATE blocks. Unlike the library's it says where the blocks
-// end, which the format depends on: every run lies on byte boundaries and has no final block.
+// inflater decodes a run of DEFLATE blocks. Unlike the library's, it tells where the blocks end.
+// The format depends on that: every run begins and ends on byte boundaries and has no final block.
 type inflater struct {
 	in    *bufio.Reader
-	ahead []byte // what in has buffered, until settle
-	taken int    // how much of ahead is used up
-	acc   uint64 // bits read ahead, the next one lowest
+	ahead []byte // what in has buffered; valid until settle
+	taken int    // number of bytes used of ahead
+	acc   uint64 // bits read ahead; the next one is the lowest
 	n     uint   // how many
 
 	out  io.Writer
-	win  []byte // up to end: the last 32 KiB given out, then what is decoded and not yet given out
+	win  []byte // up to end: the last 32 KiB written to out, then what is decoded and not yet written
 	end  int
-	done int // how much of win was given out
+	done int // end of what was written of win
 
 	literals, distances huffman
 	fixedLit, fixedDist huffman
@@ -30,7 +30,7 @@ const (
 	window    = 32 << 10
 	winBuffer = window + 128<<10
 	maxMatch  = 258
-	overhang  = 64 + maxMatch // the most that is decoded between two looks at the room there is: a literal a bit, a match
+	overhang  = 64 + maxMatch // bytes decoded between two calls of room, at most: one literal for each bit, and a match
 )
 
 var errBlocks = errors.New("blocks are not valid DEFLATE")
@@ -58,8 +58,8 @@ func newInflater() *inflater {
 	return f
 }
 
-// run decodes the blocks that in holds, to its end, into out. It fails where a block is final,
-// the last ends within a byte, or a match reaches before the run.
+// run decodes the blocks in in, to its end, and writes the result to out. It returns an error if a
+// block is final, if the last block ends within a byte, or if a match reaches before the run.
 func (f *inflater) run(in *bufio.Reader, out io.Writer) error {
 	f.in, f.ahead, f.taken, f.out, f.acc, f.n, f.end, f.done = in, nil, 0, out, 0, 0, 0, 0
 	defer f.settle()
@@ -101,13 +101,13 @@ func (f *inflater) block() error {
 	return fmt.Errorf("%w: block type 3", errBlocks)
 }
 
-// settle gives in's buffer back what was taken of it.
+// settle discards what was used of in's buffer.
 func (f *inflater) settle() {
 	f.in.Discard(f.taken) // cannot fail: it is buffered
 	f.ahead, f.taken = nil, 0
 }
 
-// fill reads ahead until there are at least 56 bits, or as many as the run has.
+// fill reads ahead until there are at least 56 bits, or all that the run has.
 func (f *inflater) fill() error {
 	if len(f.ahead)-f.taken < 8 {
 		f.settle()
@@ -191,7 +191,7 @@ func (f *inflater) stored() error {
 	return nil
 }
 
-// room makes sure that one more match fits, giving out what is decoded.
+// room makes room for one more match, by writing what is decoded.
 func (f *inflater) room() error {
 	if f.end < winBuffer {
 		return nil
@@ -223,7 +223,7 @@ func (f *inflater) compressed(lit, dist *huffman) error {
 		if err := f.room(); err != nil {
 			return err
 		}
-		if f.n < 48 { // the most that a literal or a match takes: 15+5+15+13
+		if f.n < 48 { // the longest literal or match: 15+5+15+13 bits
 			if err := f.fill(); err != nil {
 				return err
 			}
@@ -286,8 +286,8 @@ func (f *inflater) match(length, distance int) error {
 	return nil
 }
 
-// literalsOf decodes the literals that come next, as long as their codes are short and the bits at hand
-// suffice: most of what there is to decode, in a loop without calls.
+// literalsOf decodes literals while their codes are short and there are enough bits. That is most
+// of the work, in a loop without calls.
 func (f *inflater) literalsOf(lit *huffman) {
 	acc, n, win, end := f.acc, f.n, f.win, f.end
 	for n >= firstBits {

@@ -12,22 +12,22 @@ import (
 	"strings"
 )
 
-// Link is one reference of a page to another resource, as its robot has read it.
+// Link is one reference of a page to another resource, as the robot read it.
 type Link struct {
 	URL  string // absolute, http or https, printable ASCII, at most 4,096 bytes
 	Kind string // what refers: an element's name, "redirect" and so on; words of small letters, digits and hyphens
 }
 
-// Bounds of a line of links, in bytes.
+// Limits for a line of links, in bytes.
 const (
 	maxLinkURL  = 4096
 	maxLinkKind = 60
 )
 
-// linksPrefix begins the index line of the links cell. CDXJ readers pass over lines that begin so.
+// linksPrefix is the prefix of the index line of the links cell. CDXJ readers skip lines with it.
 const linksPrefix = "!links "
 
-// linksName is the tar name of a segment's links cell.
+// linksName returns the tar name of a segment's links cell.
 func linksName(host, segment string) string { return metaName(host, segment, ".links") }
 
 func (l *Link) fits() bool { return fitsURL(l.URL) && fitsKind(l.Kind) }
@@ -53,7 +53,7 @@ func fitsKind(kind string) bool {
 // linkChecker checks the lines of a links cell.
 type linkChecker struct {
 	host   string
-	source string // of the last line, which is right
+	source string // of the last line, which was checked
 }
 
 func (k *linkChecker) line(line string) error {
@@ -85,7 +85,7 @@ func (c *Cell) appendLinksLine(b []byte) []byte {
 	return fmt.Appendf(b, "%s{\"cell\":%s}\n", linksPrefix, bytes.ReplaceAll(fmt.Appendf(nil, "%d", c.Numbers()[:]), []byte(" "), []byte(",")))
 }
 
-// parseLinksLine reads what appendLinksLine wrote.
+// parseLinksLine parses the line that appendLinksLine made.
 func parseLinksLine(line, host, segment string) (*Cell, error) {
 	var l struct {
 		Cell *[9]int64 `json:"cell"`
@@ -107,24 +107,24 @@ func parseLinksLine(line, host, segment string) (*Cell, error) {
 	return c, nil
 }
 
-// linkLog is the file beside an open segment that holds the links of its pages until the
-// segment is sealed. A group of lines for each cell that has some:
+// linkLog is the path of the file beside an open segment that holds the links of its pages until
+// the segment is sealed. It has a group of lines for each cell with links:
 //
 //	<offset of the cell> SP <bytes that follow> LF
 //	source LF
-//	<bytes that begin the target as they do the one before, or the source> SP rest of the target TAB kind LF …
+//	<length of the common prefix with the target before, or with the source> SP rest of the target TAB kind LF …
 //
-// Links of a page are much alike, so that this takes a third of their length.
+// The links of a page have much in common, so this form takes a third of their length.
 //
-// A group is written before its cell, so that the process's end loses none; what a loss of
-// power leaves of it is cut at the last whole group, as links are in the pages too.
+// A group is written before its cell, so the end of the process loses none. After a loss of power,
+// the log is cut after the last whole group, as the segment is after the last whole cell.
 type linkLog string
 
 func linkLogOf(segment string) linkLog { return linkLog(segment + ".links") }
 
-// add appends the links of the cell that is to stand at an offset; undo takes them back.
+// add appends the links of the cell that will be at an offset. undo removes them again.
 func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []byte, err error) {
-	const room = 48 // for the head, which only what follows it tells
+	const room = 48 // for the head, which has the length of what follows it
 	group := append(append(append(buf[:0], make([]byte, room)...), r.URL...), '\n')
 	n, before := 0, r.URL
 	for i := range r.Links {
@@ -156,11 +156,11 @@ func (l linkLog) add(at int64, r *Record, buf []byte) (undo func() error, _ []by
 	return undo, group, nil
 }
 
-// maxLinkGroup is more than any group has.
+// maxLinkGroup limits the size of a group, in bytes.
 const maxLinkGroup = 1 << 30
 
-// each calls fn for every whole group, whose offsets grow, and returns where the last ends.
-// There may be no log.
+// each calls fn for every whole group, in ascending order of offsets, and returns where the last
+// one ends. It does nothing if there is no log.
 func (l linkLog) each(fn func(at int64, source string, links []string) error) (whole int64, err error) {
 	f, err := os.Open(string(l))
 	if errors.Is(err, os.ErrNotExist) {
@@ -202,7 +202,7 @@ func (l linkLog) each(fn func(at int64, source string, links []string) error) (w
 	}
 }
 
-// unpackLinks reads a group: its source, and of each link "target TAB kind".
+// unpackLinks parses a group. It returns its source, and for each link "target TAB kind".
 func unpackLinks(group string) (source string, links []string, ok bool) {
 	lines := strings.Split(group, "\n")
 	last := len(lines) - 1
@@ -225,7 +225,7 @@ func unpackLinks(group string) (source string, links []string, ok bool) {
 
 var errEnoughLinks = errors.New("no more links are wanted")
 
-// cut drops torn groups and those of cells from the offset on.
+// cut drops torn groups, and those of cells at or after the offset.
 func (l linkLog) cut(size int64) error {
 	whole, err := l.each(func(at int64, _ string, _ []string) error {
 		if at >= size {
@@ -242,8 +242,8 @@ func (l linkLog) cut(size int64) error {
 	return nil
 }
 
-// writeTo writes the links of the cells as a links cell has them, and counts the lines. Those for
-// which there is no room, in bytes, are left out.
+// writeTo writes the links of the cells in the form of a links cell, and returns the number of
+// lines. It leaves out those that do not fit into room bytes.
 func (l linkLog) writeTo(out io.Writer, cells []Cell, room int64) (lines int64, err error) {
 	check := linkChecker{}
 	next := 0

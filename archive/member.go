@@ -5,23 +5,23 @@ import (
 	"hash/crc32"
 )
 
-// Sizes, in bytes, of the fixed parts of a gzip member as segments have it.
+// Sizes of the fixed parts of a segment's gzip member, in bytes.
 const (
 	blockSize   = 512 // tar's
 	gzipHeader  = 10
-	memberHead  = gzipHeader + 2 + fieldHead + 8 // with XLEN and WL: where the blocks or further fields begin
+	memberHead  = gzipHeader + 2 + fieldHead + 8 // including XLEN and WL; the blocks or further fields follow
 	fieldHead   = 4
 	trailerSize = 8
 	wsSize      = 9 + trailerSize                             // WS's data: a stored block of CRLFCRLF and the record's trailer
-	bodyHead    = memberHead + fieldHead + wsSize + fieldHead // where WP's data begins in B
+	bodyHead    = memberHead + fieldHead + wsSize + fieldHead // offset of WP's data in B
 	emptyMember = memberHead + 2 + trailerSize
 	wiSize      = fieldHead + 16
 
-	maxXLEN = 16000   // busybox loses its place behind more than 16 KiB
+	maxXLEN = 16000   // busybox fails on more than 16 KiB
 	maxWP   = 31 << 9 // so that B's fields surely fit
 )
 
-// zeros is what padding and the end of a tar are made of.
+// zeros are the bytes of padding and of the end of a tar.
 var zeros [2 * blockSize]byte
 
 // The records' last block: final, stored, CRLFCRLF.
@@ -44,7 +44,8 @@ func appendTrailer(b []byte, crc uint32, size int64) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(size))
 }
 
-// appendMemberHead begins a member of length bytes whose FEXTRA is WL and then extra.
+// appendMemberHead appends the head of a member of length bytes. Its FEXTRA is WL followed by
+// extra.
 func appendMemberHead(b []byte, length int64, extra []byte) []byte {
 	b = append(b, gzipStart...)
 	b = binary.LittleEndian.AppendUint16(b, uint16(fieldHead+8+len(extra)))
@@ -62,9 +63,9 @@ func appendMember(b, extra, blocks, final []byte, crc uint32, size int64) []byte
 	return appendTrailer(b, crc, size)
 }
 
-// EndMember is the member of two zero blocks that ends a tar.gz. With indexLen
-// over zero it carries WI, the place of the index cell from the segment's start;
-// batches and views end with EndMember(0, 0).
+// EndMember returns the member of two zero blocks that ends a tar.gz. If indexLen is not 0, it has
+// a WI field with the place of the index cell, from the segment's start. Batches and views end with
+// EndMember(0, 0).
 func EndMember(indexOff, indexLen int64) []byte {
 	var extra []byte
 	if indexLen > 0 {
@@ -77,15 +78,15 @@ func EndMember(indexOff, indexLen int64) []byte {
 // endMemberSize is the length of EndMember's result with WI.
 const endMemberSize = memberHead + wiSize + 10 + trailerSize
 
-// padding is how many zero bytes follow a body of n bytes in the tar.
+// padding returns the number of zero bytes that follow a body of n bytes in the tar.
 func padding(n int64) int { return int(-n & (blockSize - 1)) }
 
-// padBlock gives PAD, the final block that ends every B: the body's padding.
+// padBlock returns PAD, the final block of every B: the body's padding.
 func padBlock(bodyLen int64) []byte { return zeroBlock(padding(bodyLen), true) }
 
-// zeroBlock gives one fixed-Huffman block that yields n zero bytes: a literal,
-// then matches at distance 1 as long as can be, then up to two literals more. A block that is not final is
-// brought to a byte boundary by an empty stored block.
+// zeroBlock returns one fixed-Huffman block that decodes to n zero bytes: a literal, then the
+// longest possible matches at distance 1, then up to two more literals. If the block is not final,
+// an empty stored block follows, so that it ends on a byte boundary.
 func zeroBlock(n int, final bool) []byte {
 	if n == 0 && !final {
 		return nil

@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Limits of a tar name, in bytes. Windows allows 260 for a whole path, file systems 255 for one name.
+// Limits for a tar name, in bytes. Windows allows 260 for a whole path, file systems 255 for one name.
 const (
 	maxName     = 220
 	maxNamePart = 80
 )
 
-// metaDir and batchDir are the reserved directories: the index cell's, below
-// the host's, and the manifest's, beside the hosts'.
+// metaDir and batchDir are the reserved directories: that of the index cell, below the host's,
+// and that of the manifest, beside the hosts'.
 const (
 	metaDir  = "_meta"
 	batchDir = "_batch"
 )
 
-// FileName gives the tar entry's name for a page of the host. It depends on the URL alone and
-// no two URLs share one, on file systems that ignore case as well.
+// FileName returns the name of the tar entry for a page of the host. It depends on the URL alone.
+// No two URLs have the same name, not even on file systems that ignore case.
 //
-// Where a URL's path is harmless in every respect it is the name, and a path ending in
-// a slash gets index.html. Every other URL gets a marked name: its parts made harmless, and
-// "~" with 80 bits of the URL's SHA-256 before the file's extension. Plain files have an
-// extension and no "~"; directories have no extension and no "~" but at their beginning; so neither a marked
+// If a URL's path is harmless in every respect, it is the name; a path that ends in a slash gets
+// index.html. Every other URL gets a marked name: its parts are made harmless, and "~" with 80 bits
+// of the URL's SHA-256 is inserted before the file's extension. Plain files have an extension and
+// no "~". Directories have no extension, and no "~" except at the beginning. So neither a marked
 // name nor a directory can be equal to a plain one.
 func FileName(host, url string) string {
 	path, _, hasQuery := pathAndQuery(url)
@@ -71,7 +71,7 @@ func shortHash(url string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
 }
 
-// isPlain tells whether every byte may stand in a file name as it is.
+// isPlain reports whether every byte can be in a file name as it is.
 func isPlain(part string) bool {
 	for i := range len(part) {
 		if !plainByte(part[i]) {
@@ -85,7 +85,8 @@ func plainByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+,=@", c) >= 0
 }
 
-// cutExtension divides "page.html" before the point. An extension is a letter and up to seven letters or digits.
+// cutExtension splits "page.html" before the point. An extension is a letter and up to seven
+// letters or digits.
 func cutExtension(part string) (stem, ext string) {
 	i := strings.LastIndexByte(part, '.')
 	if i <= 0 || len(part)-i < 2 || len(part)-i > 9 {
@@ -100,7 +101,7 @@ func cutExtension(part string) (stem, ext string) {
 	return part[:i], part[i:]
 }
 
-// directoryName makes a path's part fit to be a directory; a part that is fit stays as it is.
+// directoryName makes a part of a path usable as a directory. Parts that are usable do not change.
 func directoryName(part string) string {
 	s := safePart(part)
 	if i := strings.LastIndexByte(s, '~'); i > 0 {
@@ -115,7 +116,7 @@ func directoryName(part string) string {
 	return s
 }
 
-// safePart replaces what file systems or shells take amiss and keeps letters of both cases.
+// safePart replaces bytes that file systems or shells do not accept. Letters keep their case.
 func safePart(part string) string {
 	part = part[:min(len(part), maxNamePart)]
 	s := []byte(part)
@@ -130,7 +131,7 @@ func safePart(part string) string {
 	return string(s)
 }
 
-// windowsReserved tells whether Windows takes the name, up to its first point, for a device.
+// windowsReserved reports whether Windows takes the name, up to its first point, for a device.
 func windowsReserved(name string) bool {
 	base, _, _ := strings.Cut(strings.ToLower(name), ".")
 	switch base {

@@ -2,7 +2,7 @@ package archive
 
 import "sort"
 
-// piece is a stretch of a view: stored bytes, or given ones.
+// piece is a section of a view: stored bytes, or given ones.
 type piece struct {
 	stored span
 	given  []byte
@@ -10,7 +10,7 @@ type piece struct {
 
 func (p *piece) len() int64 { return int64(len(p.given)) + p.stored.n }
 
-// skip takes n bytes off the beginning.
+// skip removes n bytes at the beginning.
 func (p *piece) skip(n int64) {
 	if p.given != nil {
 		p.given = p.given[n:]
@@ -22,10 +22,10 @@ func (p *piece) skip(n int64) {
 // walk goes through the pieces of a range of a view.
 type walk struct {
 	v        *View
-	off, end int64 // of the view
+	off, end int64 // offsets in the view
 	next     int   // the cell whose pieces come next
 	cell     cellRef
-	pieces   []piece // what comes at off: of the view's start, of cell, or of the end
+	pieces   []piece // the pieces from off: of the view's start, of cell, or of the end
 }
 
 func (v *View) walk(off, n int64) walk {
@@ -34,7 +34,7 @@ func (v *View) walk(off, n int64) walk {
 	return w
 }
 
-// advance goes n bytes on, within the first piece.
+// advance moves n bytes forward, within the first piece.
 func (w *walk) advance(n int64) {
 	w.pieces[0].skip(n)
 	w.off += n
@@ -47,8 +47,8 @@ func (w *walk) dropEmpty() {
 	}
 }
 
-// refill sets the pieces of what comes next: the view's start, a cell or the
-// end, without what lies before off.
+// refill sets the next pieces: those of the view's start, of a cell or of the end, without the
+// bytes before off.
 func (w *walk) refill() {
 	v := w.v
 	begin := int64(len(v.start))
@@ -80,7 +80,7 @@ func (w *walk) refill() {
 	w.dropEmpty()
 }
 
-// appendCell appends what a cell is in the view.
+// appendCell appends the pieces of a cell in the view.
 func (v *View) appendCell(pieces []piece, c *Cell) []piece {
 	switch v.kind {
 	case Members:

@@ -26,13 +26,13 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// The profiles of a revisit: why the page counts as unchanged.
+// The profiles of a revisit: why the page is taken to be unchanged.
 const (
 	IdenticalPayload  = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 	ServerNotModified = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Record is what a robot hands to a Writer: one exchange with a server.
+// Record is what a robot passes to a Writer: one exchange with a server.
 type Record struct {
 	Kind Kind
 	URL  string    // absolute, as a URL parser serialises it: printable ASCII, no fragment
@@ -40,24 +40,25 @@ type Record struct {
 	IP   string    // the server's address; may be empty
 	HTTP []byte    // status line and headers as stored, ended by an empty line (CRLFCRLF)
 
-	// Body is the transfer- and content-decoded body. It is read to its end
-	// for a Page, only as far as it fits for a Response, and nil for a Revisit.
+	// Body is the body after decoding the transfer and content codings. It is read to its end for a
+	// Page, as far as it fits for a Response, and nil for a Revisit.
 	Body io.Reader
 
-	// Truncated says why the body is not whole: "length", "time",
-	// "disconnect", "unspecified", or empty when it is.
+	// Truncated says why the body is not complete: "length", "time", "disconnect" or "unspecified".
+	// It is empty if the body is complete.
 	Truncated string
 
-	// PayloadDigest, RefersDate and Profile describe what a Revisit refers to:
-	// an earlier Page of the same URL. PayloadDigest has the form of Cell.Digest; an empty
-	// Profile is IdenticalPayload. RefersTo may repeat the URL, and nothing else. Of a Page,
-	// PayloadDigest is that of Body, where the caller has it already: it is believed. Empty: Append takes it.
+	// PayloadDigest, RefersDate and Profile describe what a Revisit refers to: an earlier Page of
+	// the same URL. PayloadDigest has the form of Cell.Digest. An empty Profile means
+	// IdenticalPayload. RefersTo may repeat the URL, and nothing else. For a Page, PayloadDigest is
+	// the digest of Body if the caller knows it already, and is not checked; if it is empty, Append
+	// computes it.
 	RefersTo      string
 	RefersDate    time.Time
 	PayloadDigest string
 	Profile       string
 
-	// Links are what a Page refers to, or where a redirect leads. They go into the segment's
-	// links cell; those that the format cannot hold are left out.
+	// Links are the references of a Page, or the target of a redirect. They go into the segment's
+	// links cell. Those that the format cannot hold are left out.
 	Links []Link
 }

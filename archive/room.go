@@ -6,11 +6,11 @@ import (
 	"sheaf/internal/limits"
 )
 
-// cellOverhead is more than the headers of a record decode to, but for records that are refused
-// anyway where there is no room for them.
+// cellOverhead is an upper limit for what a record's headers decode to, in bytes. Records with more
+// are refused if there is no room for them.
 const cellOverhead = 256 << 10
 
-// leastRoom is how many bytes of a body must fit for more of it to be taken.
+// leastRoom is the number of further bytes of a body that must fit, or the body is cut.
 const leastRoom = 64 << 10
 
 // room returns how many bytes of a record's body surely fit into the segment by the rule of

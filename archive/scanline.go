@@ -6,9 +6,9 @@ import (
 	"sheaf/internal/jsontext"
 )
 
-// scanLine reads the JSON of an index line that is just as appendLine writes it, in a
-// fraction of the time of encoding/json, which was most of what reading an index took.
-// Any other text it leaves to that: ok is false, and says nothing of whether it is good.
+// scanLine parses the JSON of an index line that is written exactly as appendLine writes it, much
+// faster than encoding/json, which took most of the time of reading an index. For any other text ok
+// is false, which does not mean that the text is invalid: the caller then uses encoding/json.
 func scanLine(text string) (l indexLine, ok bool) {
 	s := jsontext.Scanner{Rest: strings.TrimSuffix(text, "\n")}
 	ok = s.Text(`{"url":`, &l.URL) && s.Text(`,"mime":`, &l.MIME) && s.Text(`,"status":`, &l.Status) &&
@@ -16,7 +16,7 @@ func scanLine(text string) (l indexLine, ok bool) {
 	if !ok {
 		return l, false
 	}
-	s.Text(`,"truncated":`, &l.Truncated) // what is not there stays in the way of what follows
+	s.Text(`,"truncated":`, &l.Truncated) // a missing field is skipped
 	if s.Skip(`,"ns":`) {
 		var n int64
 		if !s.Number(&n) {
@@ -40,7 +40,7 @@ func scanLine(text string) (l indexLine, ok bool) {
 	if s.Rest != "]}" {
 		return l, false
 	}
-	// What a cell keeps must not keep the whole line.
+	// Copies, so that a cell does not keep the whole line in memory.
 	l.URL, l.MIME, l.Digest, l.Truncated = strings.Clone(l.URL), strings.Clone(l.MIME), strings.Clone(l.Digest), strings.Clone(l.Truncated)
 	return l, true
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Seal reads all cells back, writes the index cell and the end member, makes all of it
-// durable and closes the file. The same records give the same bytes. After an error, Reopen and Seal may be tried again.
+// Seal reads all cells back, writes the index cell and the end member, makes everything durable and
+// closes the file. The same records give the same bytes. After an error, Reopen and Seal may be
+// tried again.
 func (w *Writer) Seal() (*Index, error) {
 	cells, err := w.cells()
 	if err != nil {
@@ -19,8 +20,9 @@ func (w *Writer) Seal() (*Index, error) {
 	return w.sealWith(cells)
 }
 
-// SealFile seals the segment that a crash or Close left at path: it is Reopen and Seal with
-// the cells read once. One that holds no whole cell is left without index, and the Index has no cells.
+// SealFile seals the segment that a crash or Close left at path. It does the same as Reopen and
+// Seal, but reads the cells once. If the segment has no whole cell, it gets no index, and the Index
+// has no cells.
 func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 	w, cells, err := Reopen(path, host, segmentID, opt)
 	if err != nil {
@@ -81,7 +83,7 @@ func (w *Writer) cells() (cells []Cell, err error) {
 			return nil, err
 		}
 		if it.kind != cellItem {
-			return nil, corrupt("offset %d: what was written as a cell is none", at)
+			return nil, corrupt("offset %d: what was written as a cell is not one", at)
 		}
 		cells = append(cells, it.cell)
 		at += it.cell.Len()
@@ -109,7 +111,7 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	if _, err := w.file.WriteAt(end, at); err != nil {
 		return nil, err
 	}
-	if err := w.file.Truncate(at + int64(len(end))); err != nil { // what a failed Append may have left
+	if err := w.file.Truncate(at + int64(len(end))); err != nil { // drops what a failed Append may have left
 		return nil, err
 	}
 	if !w.opt.NoSync {
@@ -120,7 +122,7 @@ func (w *Writer) seal(cells []Cell) (*Index, error) {
 	return &Index{Segment: w.segment, Host: w.host, Cells: cells, CellsEnd: self.Offset, IndexLength: self.Len(), links: links, self: self}, nil
 }
 
-// links writes the links cell; nil: there are no links.
+// links writes the links cell. It returns nil if there are no links.
 func (w *Writer) links(cells []Cell, modified time.Time) (*Cell, error) {
 	log := linkLogOf(w.file.Name())
 	if _, err := os.Stat(string(log)); errors.Is(err, os.ErrNotExist) {

@@ -5,13 +5,13 @@ import (
 	"io"
 )
 
-// Source gives ranges of a segment's stored bytes: a file, an object, a slice of
-// a batch. OpenRange may be called at once by many; the caller closes what it returns.
+// Source reads ranges of a segment's stored bytes: of a file, an object, or a section of a batch.
+// OpenRange may be called concurrently. The caller closes what it returns.
 type Source interface {
 	OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error)
 }
 
-// FileSource is the Source of a segment that begins at base in f.
+// FileSource returns the Source of a segment that begins at base in f.
 func FileSource(f io.ReaderAt, base int64) Source { return fileSource{f, base} }
 
 type fileSource struct {

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// spoolMemory is how much a spool keeps in memory, in bytes.
+// spoolMemory limits what a spool keeps in memory, in bytes.
 const spoolMemory = 256 << 10
 
-// spool keeps what is written to it, in memory and beyond spoolMemory in a
-// temporary file, until it is reset.
+// spool keeps what is written to it until it is reset: up to spoolMemory in memory, the rest in a
+// temporary file.
 type spool struct {
 	dir  string
 	mem  bytes.Buffer
@@ -29,7 +29,7 @@ func (s *spool) Write(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		os.Remove(f.Name()) // it lives as long as it is open
+		os.Remove(f.Name()) // the file remains until it is closed
 		s.file = f
 	}
 	n, err := s.file.Write(p)
@@ -37,7 +37,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copyTo writes all that is kept to w.
+// copyTo writes everything to w.
 func (s *spool) copyTo(w io.Writer) error {
 	if _, err := w.Write(s.mem.Bytes()); err != nil {
 		return err
@@ -49,10 +49,10 @@ func (s *spool) copyTo(w io.Writer) error {
 	return err
 }
 
-// inFile reads what is kept beyond the memory.
+// inFile returns what is in the file.
 func (s *spool) inFile() io.Reader { return io.NewSectionReader(s.file, 0, s.n-int64(s.mem.Len())) }
 
-// decodeTo writes what the blocks that are kept decode to.
+// decodeTo decodes the blocks that are kept, and writes the result to w.
 func (s *spool) decodeTo(w io.Writer) error {
 	var blocks io.Reader = bytes.NewReader(s.mem.Bytes())
 	if s.file != nil {

@@ -2,17 +2,17 @@ package archive
 
 import "fmt"
 
-// Stretch is what chosen cells of one segment are in a view, without the view's
-// start and end. Of a file over many segments these sums are all that has to be
-// kept: each segment's part of it can be made again when its bytes are wanted.
+// Stretch describes the bytes of selected cells of one segment in a view, without the view's start
+// and end. For a file of many segments these sums are all that must be kept: each segment's part
+// can be made again when its bytes are wanted.
 type Stretch struct {
 	Size int64  // bytes
-	CRC  uint32 // Single only: of what it decodes to
-	Raw  int64  // Single only: how long that is
+	CRC  uint32 // Single only: of the decoded bytes
+	Raw  int64  // Single only: number of decoded bytes
 }
 
-// NewStretch gives the bytes that a choice of a segment's cells has in a view, as a
-// view without start and end, and their sums.
+// NewStretch returns the bytes of selected cells in a view, as a view without start and end, and
+// their sums.
 func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 	if part.Cells == nil {
 		return nil, Stretch{}, fmt.Errorf("stretch of %s: no cells are chosen", part.Index.Host)
@@ -31,12 +31,12 @@ func NewStretch(kind ViewKind, part Part) (*View, Stretch, error) {
 	return v, s, nil
 }
 
-// Join is s with next behind it.
+// Join returns the sums of s followed by next.
 func (s Stretch) Join(next Stretch) Stretch {
 	return Stretch{Size: s.Size + next.Size, CRC: crcJoin(s.CRC, next.CRC, next.Raw), Raw: s.Raw + next.Raw}
 }
 
-// Frame gives what stands before and behind all stretches of a view, joined.
+// Frame returns what is in a view before and after all stretches. s is their join.
 func (s Stretch) Frame(kind ViewKind) (start, end []byte) {
 	switch kind {
 	case Members:

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// SURT gives a URL's key in an index, "jp,ac,waseda)/path?query", as the Internet Archive
-// and pywb write it: lower case, without www, default port, session IDs and a
-// trailing slash, with the query's parameters in order. Many URLs may share a key.
+// SURT returns a URL's key in an index, "jp,ac,waseda)/path?query", as the Internet Archive and
+// pywb write it: in lower case, without www, default port, session IDs and a trailing slash, with
+// the query's parameters sorted. Several URLs may have the same key.
 func SURT(rawURL string) string {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {

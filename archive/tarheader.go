@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// tarEntry is what the tar headers of one file say. The headers' bytes follow
-// from it, so that a reader checks them by building them again.
+// tarEntry is the content of one file's tar headers. The headers' bytes follow from it, so a reader
+// checks them by building them again.
 type tarEntry struct {
 	name      string
 	size      int64
@@ -25,14 +25,14 @@ const (
 )
 
 const (
-	maxTarName = 100  // of the ustar header; a longer name goes into a PAX record
-	maxAttrURL = 2048 // a longer URL is no attribute: ext4 has 4 KiB for all of a file's, and bsdtar fails over that
+	maxTarName = 100  // in the ustar header; a longer name is in a PAX record
+	maxAttrURL = 2048 // a longer URL is not an attribute: ext4 has 4 KiB for all of a file's, and bsdtar fails if they are longer
 )
 
-// headers gives the blocks before the file's data: a PAX header where needed, then the file's own.
+// headers returns the blocks before the file's data: a PAX header if needed, then the file's own.
 func (e *tarEntry) headers() []byte { return e.appendTo(nil) }
 
-// appendTo appends what headers gives.
+// appendTo appends what headers returns.
 func (e *tarEntry) appendTo(out []byte) []byte {
 	var pax []byte
 	if e.url != "" { // a page
@@ -56,7 +56,7 @@ func (e *tarEntry) appendTo(out []byte) []byte {
 	return appendTarHeader(out, e.name[:min(len(e.name), maxTarName)], '0', e.size, e.modified)
 }
 
-// paxKeys is more than the keys and lengths of a page's PAX records take.
+// paxKeys is an upper limit for the length of a page's PAX records without their values.
 const paxKeys = 128
 
 func appendTarHeader(out []byte, name string, kind byte, size int64, modified time.Time) []byte {
@@ -78,7 +78,7 @@ func appendTarHeader(out []byte, name string, kind byte, size int64, modified ti
 	return append(out, h[:]...)
 }
 
-// octal writes a number in so many digits at least, and a zero byte.
+// octal writes a number with at least the given number of digits, and a zero byte.
 func octal(to []byte, digits int, n int64) {
 	for ; digits < 21 && n>>(3*digits) != 0; digits++ { // a time after the year 2242
 	}
@@ -89,7 +89,7 @@ func octal(to []byte, digits int, n int64) {
 	}
 }
 
-// appendPAX appends a record "<length> <key>=<value>\n"; the length counts its own digits.
+// appendPAX appends a record "<length> <key>=<value>\n". The length includes its own digits.
 func appendPAX(b []byte, key, value string) []byte {
 	rest := len(key) + len(value) + 3
 	n := rest + len(strconv.Itoa(rest))
@@ -98,8 +98,8 @@ func appendPAX(b []byte, key, value string) []byte {
 	return append(append(append(append(append(b, ' '), key...), '='), value...), '\n')
 }
 
-// parseTarHeaders reads what T decodes to. It accepts exactly one regular file,
-// with a PAX header before it or without, and names what else it finds.
+// parseTarHeaders parses the decoded T. It accepts exactly one regular file, with or without a PAX
+// header before it.
 func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 	e := new(tarEntry)
 	if len(b) >= blockSize && b[156] == 'x' {
@@ -137,7 +137,8 @@ func parseTarHeaders(b []byte) (*tarEntry, *FormatError) {
 	return e, nil
 }
 
-// parseTarBlock checks a header block's sum and reads its name, unless e has one, its time and its size.
+// parseTarBlock checks a header block's sum. It parses its time and its size, and its name unless e
+// has one.
 func parseTarBlock(b []byte, e *tarEntry) (size int64, ferr *FormatError) {
 	sum := 8 * int(' ')
 	for i, c := range b[:blockSize] {

@@ -16,12 +16,12 @@ import (
 
 // VerifyOptions sets what a verifier expects and allows.
 type VerifyOptions struct {
-	Host     string     // whose cells they must be; empty takes the first cell's
-	MaxRatio int64      // decoded to stored bytes, beyond Grace; 0 is limits.MaxRatio
-	Grace    int64      // bytes that may be decoded in any case; 0 is limits.Grace
-	MaxBody  int64      // one body, decoded; 0 is limits.MaxBody
-	Latest   time.Time  // that a record may be dated; zero is any
-	Views    []ViewKind // of the sealed segment, to be measured and hashed in the same pass; Links only if it has some
+	Host     string     // the host of the cells; empty: that of the first cell
+	MaxRatio int64      // of decoded to stored bytes, beyond Grace; 0: limits.MaxRatio
+	Grace    int64      // bytes that may be decoded in any case; 0: limits.Grace
+	MaxBody  int64      // limit for a decoded body; 0: limits.MaxBody
+	Latest   time.Time  // the latest date that a record may have; zero: no limit
+	Views    []ViewKind // views of the sealed segment that are measured and hashed in the same pass; Links only if it has a links cell
 }
 
 // ViewInfo describes a view as a file.
@@ -31,25 +31,25 @@ type ViewInfo struct {
 	ETag   string // quoted
 }
 
-// Summary is what a verifier has found a segment to be.
+// Summary describes a verified segment.
 type Summary struct {
 	Host, Segment            string
 	Records, Revisits, Files int64
-	First, Last              time.Time // of the records; zero where there are none
+	First, Last              time.Time // of the records; zero if there are none
 	IndexOffset, IndexLength int64
-	RangeSize                int64  // of the cells with the index cell
-	RangeSHA256              string // of the same, as a batch's manifest has it
-	Size                     int64  // of the sealed segment, with its end member
-	SHA256                   string // of the same: its identity
+	RangeSize                int64  // of the cells, including the index cell
+	RangeSHA256              string // of these, as in a batch's manifest
+	Size                     int64  // of the sealed segment, including its end member
+	SHA256                   string // of the sealed segment: its identity
 	Views                    map[ViewKind]ViewInfo
 }
 
-// EndMember gives the end member that makes a segment of the verified range.
+// EndMember returns the end member that turns the verified range into a segment.
 func (s *Summary) EndMember() []byte { return EndMember(s.IndexOffset, s.IndexLength) }
 
-// VerifyRange reads one host's cells with their index cell, the form in which they lie in a
-// batch, to the end of r. It inflates everything and checks it in one pass, in memory that does not grow
-// with bodies (8 bytes a record remain), so the caller can copy r elsewhere while it is verified.
+// VerifyRange reads one host's cells with their index cell, the form in which they are in a batch,
+// to the end of r. It decodes and checks everything in one pass. Its memory does not grow with
+// bodies, only by 8 bytes for each record. So the caller can copy r elsewhere while it is verified.
 // Errors are *FormatError.
 func VerifyRange(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	w := newWalker(r, opt)
@@ -82,8 +82,8 @@ func VerifySegment(r io.Reader, opt VerifyOptions) (*Summary, error) {
 	return s, w.atEnd("the end member")
 }
 
-// VerifyBatch verifies a whole batch file, calling each for every host's
-// segment, and returns the copy of the manifest inside.
+// VerifyBatch verifies a whole batch file. It calls each for every host's segment, and returns the
+// copy of the manifest in the batch.
 func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (manifest []byte, err error) {
 	w := newWalker(r, opt)
 	for {
@@ -108,8 +108,8 @@ func VerifyBatch(r io.Reader, opt VerifyOptions, each func(*Summary) error) (man
 	}
 }
 
-// VerifyBatchTail verifies what follows the last host in a batch: the manifest's cell and
-// the end member. It returns the copy of the manifest.
+// VerifyBatchTail verifies what follows the last host in a batch: the manifest's cell and the end
+// member. It returns the copy of the manifest.
 func VerifyBatchTail(r io.Reader) (manifest []byte, err error) {
 	w := newWalker(r, VerifyOptions{})
 	if _, err := w.segment(); !errors.Is(err, errManifest) {
@@ -130,7 +130,7 @@ func (w *walker) batchEnd() error {
 	case err != nil:
 		return err
 	case it.kind != endItem || it.indexLen != 0:
-		return w.fail(corrupt("after the manifest stands no end member without WI"), start)
+		return w.fail(corrupt("the manifest is not followed by an end member without WI"), start)
 	}
 	return w.atEnd("the end member")
 }
@@ -145,7 +145,7 @@ func (w *walker) atEnd(what string) error {
 	return nil
 }
 
-// errManifest says that a batch's manifest stands where a segment could.
+// errManifest says that a batch's manifest is in the place of a segment.
 var errManifest = errors.New("the manifest's cell")
 
 // indexLines compares the lines of an index with those that the cells before it ask for.
@@ -168,7 +168,7 @@ func (l *indexLines) check(line string) error {
 	return nil
 }
 
-// segment reads cells up to the index cell and checks its lines against them.
+// segment reads cells up to the index cell, and compares the index's lines with them.
 func (w *walker) segment() (*Summary, error) {
 	w.raw = sha256.New()
 	w.views = newViewHashes(w.opt.Views)
@@ -254,7 +254,7 @@ func (s *Summary) count(c *Cell) {
 	}
 }
 
-// summarise sets sizes and digests, all input of the range being consumed.
+// summarise sets sizes and digests, after all input of the range was read.
 func (w *walker) summarise(s *Summary) {
 	end := s.EndMember()
 	s.RangeSize, s.RangeSHA256 = w.off, hex.EncodeToString(w.raw.Sum(nil))
@@ -265,11 +265,12 @@ func (w *walker) summarise(s *Summary) {
 	w.views = nil
 }
 
-// viewHashes makes views' digests from the stored bytes as they go by. A nil one does nothing.
+// viewHashes computes the digests of views from the stored bytes as they are read. Methods of a nil
+// viewHashes do nothing.
 type viewHashes struct {
 	kinds        []ViewKind
 	single, warc fileHash
-	crc          uint32 // of what the single-member view decodes to
+	crc          uint32 // of the decoded single-member view
 	decoded      int64
 	links        *fileHash // nil: there is no links cell
 }
@@ -294,7 +295,7 @@ func newViewHashes(kinds []ViewKind) *viewHashes {
 	return v
 }
 
-// tarTap is given the blocks of tar headers and of files.
+// tarTap returns the writers for the blocks of tar headers and files.
 func (v *viewHashes) tarTap() []io.Writer {
 	if v == nil {
 		return nil
@@ -302,7 +303,7 @@ func (v *viewHashes) tarTap() []io.Writer {
 	return []io.Writer{&v.single}
 }
 
-// linksTap is given the blocks of the links cell's file.
+// linksTap returns the writers for the blocks of the links cell's file.
 func (v *viewHashes) linksTap() []io.Writer {
 	if v == nil {
 		return nil
@@ -312,21 +313,21 @@ func (v *viewHashes) linksTap() []io.Writer {
 	return []io.Writer{v.links}
 }
 
-// linksFile notes what the links cell's file is.
+// linksFile ends the links cell's file.
 func (v *viewHashes) linksFile(c *Cell) {
 	if v != nil {
 		v.links.Write(linksEnd(c.BodyCRC, c.BodyLen))
 	}
 }
 
-// tarPiece notes what a run of those blocks decodes to.
+// tarPiece adds what blocks passed to tarTap decode to.
 func (v *viewHashes) tarPiece(crc uint32, n int64) {
 	if v != nil {
 		v.crc, v.decoded = crcJoin(v.crc, crc, n), v.decoded+n
 	}
 }
 
-// tarFile notes a file and pads it.
+// tarFile adds a file and its padding.
 func (v *viewHashes) tarFile(c *Cell) {
 	if v != nil {
 		pad := padding(c.BodyLen)
@@ -335,7 +336,7 @@ func (v *viewHashes) tarFile(c *Cell) {
 	}
 }
 
-// warcTap takes a record's head and is given the blocks of its body.
+// warcTap adds a record's head, and returns the writers for the blocks of its body.
 func (v *viewHashes) warcTap(wp []byte) []io.Writer {
 	if v == nil {
 		return nil
@@ -375,10 +376,11 @@ func (v *viewHashes) infos(s *Summary) map[ViewKind]ViewInfo {
 	return infos
 }
 
-// linksEnd ends a links view that decodes to n bytes with the given CRC.
+// linksEnd returns the end of a links view that decodes to n bytes with the given CRC.
 func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
 
-// singleEnd ends a single-member view whose entries decode to n bytes with the given CRC.
+// singleEnd returns the end of a single-member view whose entries decode to n bytes with the given
+// CRC.
 func singleEnd(crc uint32, n int64) []byte {
 	end := int64(len(zeros))
 	return appendTrailer(bytes.Clone(zeroBlock(len(zeros), true)), crcJoin(crc, crcOf(zeros[:]), end), n+end)

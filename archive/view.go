@@ -9,39 +9,39 @@ import (
 	"io"
 )
 
-// ViewKind names a file that is put together from stored ranges.
+// ViewKind names a form of file that is put together from stored ranges.
 type ViewKind string
 
 const (
-	Members ViewKind = "members" // tar.gz, the members as they are stored
+	Members ViewKind = "members" // tar.gz of the members as they are stored
 	Single  ViewKind = "single"  // tar.gz in one gzip member, for readers that stop after the first
-	WARC    ViewKind = "warc"    // warc.gz, one member a record
-	Links   ViewKind = "links"   // gzip of the links cells' lines; of whole segments alone
+	WARC    ViewKind = "warc"    // warc.gz, one member for each record
+	Links   ViewKind = "links"   // gzip of the links cells' lines; for whole segments only
 )
 
-// viewVersion is part of every ETag: it changes when the same segments give other bytes.
+// viewVersion is part of every ETag. It changes when the same segments give other bytes.
 const viewVersion = "1"
 
-// Part is what a view takes from one segment. A whole segment brings its index
-// cell into the tar views; a choice of cells does not.
+// Part is what a view takes from one segment. If all cells are taken, tar views include the index
+// cell; otherwise they do not.
 type Part struct {
 	Source Source
 	Index  *Index
 	Digest string // SHA-256 of the stored segment, hexadecimal
-	Cells  []int  // numbers of the cells wanted, in the order wanted; nil is all
+	Cells  []int  // numbers of the wanted cells, in the wanted order; nil: all
 }
 
-// View is a file computed from indexes: its size and any range of it are known
-// without reading what comes before. It may be read by many at once.
+// View is a file that is computed from indexes: its size and any range of it are known without
+// reading what is before. It may be used concurrently.
 type View struct {
 	kind  ViewKind
 	parts []Part
 	etag  string
-	whole bool // the stored bytes of one segment, end member and all
+	whole bool // the stored bytes of one segment, including the end member
 
 	start []byte // before the first cell
 	refs  []cellRef
-	ends  []int64 // where each cell's bytes end in the view
+	ends  []int64 // end of each cell's bytes in the view
 	end   []byte  // after the last cell
 	size  int64
 }
@@ -51,7 +51,7 @@ type cellRef struct {
 	cell *Cell
 }
 
-// NewView puts a view together. A members view of one whole segment is the stored segment itself.
+// NewView makes a view. A members view of one whole segment is the stored segment itself.
 func NewView(kind ViewKind, parts []Part) (*View, error) {
 	v := &View{kind: kind, parts: parts, etag: viewETag(kind, parts)}
 	switch kind {
@@ -141,7 +141,7 @@ func (v *View) addCell(part int, c *Cell) {
 
 func (v *View) singleEnd() []byte { return singleEnd(v.tarSum()) }
 
-// tarSum gives the CRC and the length of what a single-member view decodes to, without the tar's end.
+// tarSum returns the CRC and the length of the decoded single-member view, without the tar's end.
 func (v *View) tarSum() (crc uint32, n int64) {
 	for _, r := range v.refs {
 		c, pad := r.cell, padding(r.cell.BodyLen)
@@ -152,7 +152,8 @@ func (v *View) tarSum() (crc uint32, n int64) {
 	return crc, n
 }
 
-// viewETag names a view's bytes: version, kind, and a digest of the segments in order and the cells chosen.
+// viewETag identifies a view's bytes: by version, kind, and a digest of the segments, in order, and
+// the selected cells.
 func viewETag(kind ViewKind, parts []Part) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -164,16 +165,16 @@ func viewETag(kind ViewKind, parts []Part) string {
 	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// Size is the view's length in bytes.
+// Size returns the view's length in bytes.
 func (v *View) Size() int64 { return v.size }
 
-// WARCStart is where the first record begins in every WARC view, in bytes.
+// WARCStart returns the offset of the first record in every WARC view, in bytes.
 func WARCStart() int64 { return int64(len(warcInfo())) }
 
-// ETag is a strong entity tag, quoted.
+// ETag returns a strong entity tag, quoted.
 func (v *View) ETag() string { return v.etag }
 
-// OpenRange gives n bytes of the view from off on.
+// OpenRange returns n bytes of the view from off.
 func (v *View) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, error) {
 	if err := checkRange(off, n, v.size); err != nil {
 		return nil, err
@@ -223,7 +224,7 @@ func (r *viewReader) fromPiece(p []byte) (n int, err error) {
 	return n, err
 }
 
-// nextCell sets the pieces of what comes next, and chooses what to read for it.
+// nextCell sets the next pieces, and chooses the run of stored bytes to read for them.
 func (r *viewReader) nextCell() error {
 	next := r.next
 	r.refill()
@@ -236,14 +237,14 @@ func (r *viewReader) nextCell() error {
 	if r.v.kind != WARC {
 		return nil
 	}
-	tail := &r.pieces[len(r.pieces)-1] // stored before the record, given after it
+	tail := &r.pieces[len(r.pieces)-1] // stored before the record; in the view it is after it
 	given, err := r.src.all(tail.stored)
 	*tail = piece{given: given}
 	return err
 }
 
-// run gives the stored range of the cell and of those after it that are
-// wanted and lie behind one another, near enough.
+// run returns the stored range of the cell and of those after it that are wanted and follow one
+// another, with small gaps at most.
 func (r *viewReader) run() span {
 	v, first := r.v, r.cell
 	s := span{first.cell.Offset, first.cell.Len()}
@@ -258,7 +259,7 @@ func (r *viewReader) run() span {
 	return s
 }
 
-// Close closes what is open of the sources.
+// Close closes the open range.
 func (r *viewReader) Close() error {
 	if r.err == nil {
 		r.err = io.ErrClosedPipe

@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/extent"
 )
 
-// The names in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
+// The names of the files in a WACZ (https://specs.webrecorder.net/wacz/1.1.1/).
 const (
 	waczData    = "archive/data.warc.gz"
 	waczIndex   = "indexes/index.cdx.gz"
@@ -26,31 +26,30 @@ const (
 	waczPackage = "datapackage.json"
 )
 
-// waczBlockLines is how many index lines a compressed block holds: a player
-// fetches one block, some 20 KB, for a page that it has not seen yet.
+// waczBlockLines is the number of index lines in a compressed block. A player fetches one block,
+// some 20 KB, for a page that it has not seen yet.
 const waczBlockLines = 300
 
-// WACZOptions says what the parts do not.
+// WACZOptions are what a WACZ needs besides the parts.
 type WACZOptions struct {
 	Title   string    // of the collection
-	Created time.Time // also the entries' time
+	Created time.Time // also the time of the entries
 
-	// WARCSHA256 is the SHA-256 of the parts' WARC view, hexadecimal. Where it is empty the
-	// package gives no hash for the data, which the records' own digests cover.
+	// WARCSHA256 is the SHA-256 of the parts' WARC view, in hexadecimal. If it is empty, the
+	// package has no hash of the data, which the records' own digests cover.
 	WARCSHA256 string
 }
 
-// WACZ is a zip of stored files around a WARC view: its index in compressed
-// blocks (ZipNum), its pages, and a description. A player reads what it needs of
-// it by ranges. Nothing is compressed again but the index, which is held in
-// memory: some 60 bytes a record.
+// WACZ is a zip file of stored files around a WARC view: its index in compressed blocks (ZipNum),
+// its pages, and a description. A player reads what it needs by ranges. Nothing is compressed again
+// except for the index, which is in memory: some 60 bytes for each record.
 type WACZ struct {
 	frame // of the data: its local header, and what follows it
 	warc  *View
 	etag  string
 }
 
-// NewWACZ puts the file together.
+// NewWACZ makes a WACZ.
 func NewWACZ(parts []Part, opt WACZOptions) (*WACZ, error) {
 	warc, err := NewView(WARC, parts)
 	if err != nil {
@@ -83,10 +82,10 @@ func NewWACZ(parts []Part, opt WACZOptions) (*WACZ, error) {
 	return z, nil
 }
 
-// ETag is a strong entity tag, quoted.
+// ETag returns a strong entity tag, quoted.
 func (z *WACZ) ETag() string { return z.etag }
 
-// Held is how many bytes of the file are in memory.
+// Held returns the number of bytes of the file that are in memory.
 func (z *WACZ) Held() int64 { return int64(len(z.start) + len(z.end)) }
 
 // OpenRange returns n bytes of the file from off.
@@ -94,8 +93,8 @@ func (z *WACZ) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	return z.open(off, n, func(off, n int64) (io.ReadCloser, error) { return z.warc.OpenRange(ctx, off, n) })
 }
 
-// Extents gives n bytes of the file from off on as extents, where its records lie in
-// local files: else nil.
+// Extents returns n bytes of the file from off as extents, or nil if its records are not in local
+// files.
 func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
 	head, from, to, tail, err := z.divide(off, n)
 	if err != nil {
@@ -108,7 +107,7 @@ func (z *WACZ) Extents(off, n int64) (extent.Reader, error) {
 	return &waczExtents{data, head, tail}, nil
 }
 
-// waczExtents gives the records' extents between what was made here.
+// waczExtents returns the extents of the records between bytes from memory.
 type waczExtents struct {
 	extent.Reader
 	head, tail []byte
@@ -127,7 +126,7 @@ func (x *waczExtents) Next(ctx context.Context) (extent.Extent, error) {
 	return e, err
 }
 
-// crc is the CRC-32 of a WARC view, from its records'.
+// crc returns the CRC-32 of a WARC view, computed from those of its records.
 func (v *View) crc() uint32 {
 	crc := crc32.ChecksumIEEE(v.start)
 	for _, r := range v.refs {
@@ -136,15 +135,14 @@ func (v *View) crc() uint32 {
 	return crc
 }
 
-// waczFile is a file that is made here.
+// waczFile is a file in memory.
 type waczFile struct {
 	name string
 	body []byte
 }
 
-// waczIndexes gives the sorted CDXJ lines of a WARC view as gzip members of
-// waczBlockLines lines each, and the list of these blocks: the first key of
-// each, its place and its SHA-256.
+// waczIndexes returns the sorted CDXJ lines of a WARC view in gzip members of waczBlockLines lines
+// each, and the list of these blocks: each block's first key, place and SHA-256.
 func waczIndexes(warc *View) (index, blocks []byte, err error) {
 	lines := make([]string, len(warc.refs))
 	at := int64(len(warc.start))
@@ -184,7 +182,7 @@ type waczPage struct {
 	Title string `json:"title,omitempty"`
 }
 
-// waczPageList lists the HTML pages: what a reader would open, not what they load.
+// waczPageList lists the HTML pages: what a reader opens, not what these load.
 func waczPageList(warc *View) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/limits"
 )
 
-// Limits of what is held in memory while a cell is read, in bytes decoded.
+// Limits for what is held in memory while a cell is read, in decoded bytes.
 const (
 	maxTarHeaders = 64 << 10
 	maxHead       = 1 << 20
@@ -19,25 +19,25 @@ const (
 	maxManifest   = 64 << 20
 )
 
-// walker reads a run of cells in one pass and checks everything in them. It
-// holds one cell's headers in memory, never a body.
+// walker reads and checks cells one after another, in one pass. It holds one cell's headers in
+// memory, never a body.
 type walker struct {
 	in        *bufio.Reader
 	off       int64 // of the next byte
 	cell      int   // number of the current cell
 	host      string
-	mixed     bool // the cells may be of several hosts, and an index cell that of the last of them only
+	mixed     bool // cells may be of several hosts; an index cell is that of the last of these
 	opt       VerifyOptions
 	inflate   *inflater
-	section   *bufio.Reader // a run of blocks, for inflate
-	taps      []io.Writer   // see the stored bytes as they are consumed
-	raw       hash.Hash     // of all that was consumed; may be nil
+	section   *bufio.Reader // buffer for inflate, over one run of blocks
+	taps      []io.Writer   // get the stored bytes as they are read
+	raw       hash.Hash     // of all bytes that were read; may be nil
 	decoded   int64         // bytes inflated so far
 	views     *viewHashes   // may be nil
 	onLine    func(line string) error
-	segmentID string    // of the links or index cell being read
-	last      time.Time // the latest record's
-	manifest  []byte    // of the batch, once read
+	segmentID string    // of the links or index cell that is being read
+	last      time.Time // time of the latest record
+	manifest  []byte    // the batch's, after it was read
 }
 
 func newWalker(r io.Reader, opt VerifyOptions) *walker {
@@ -73,7 +73,7 @@ type item struct {
 	cell     Cell
 	segment  string // linksItem, indexItem: the segment's ID
 	manifest []byte // manifestItem
-	indexOff int64  // endItem: what WI says
+	indexOff int64  // endItem: from WI
 	indexLen int64
 }
 
@@ -82,7 +82,7 @@ func (w *walker) fail(e *FormatError, off int64) error {
 	return e
 }
 
-// Read consumes stored bytes.
+// Read reads stored bytes.
 func (w *walker) Read(p []byte) (int, error) {
 	n, err := w.in.Read(p)
 	w.off += int64(n)
@@ -111,7 +111,7 @@ func (w *walker) readError(err error, start int64, what string) error {
 	return w.fail(&FormatError{Code: codeTruncated, Msg: "reading " + what, Err: err}, start)
 }
 
-// next reads one cell. At the end of the input, between cells, it returns io.EOF.
+// next reads one cell, or the end member. It returns io.EOF if the input ends between cells.
 func (w *walker) next() (item, error) {
 	if _, err := w.in.Peek(1); err == io.EOF {
 		return item{}, io.EOF

@@ -11,7 +11,8 @@ import (
 	"sheaf/internal/limits"
 )
 
-// blocks decodes a run of n stored bytes of the member m into out, at most most bytes.
+// blocks decodes a run of n stored bytes of the member m into out. It may decode to at most most
+// bytes.
 func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, taps ...io.Writer) error {
 	start := w.off
 	limited := &io.LimitedReader{R: w, N: n}
@@ -41,15 +42,15 @@ func (w *walker) blocks(m *member, n, most int64, out io.Writer, what string, ta
 	return nil
 }
 
-// meter counts what is decoded, and stops where it breaks the rule of expansion or is more than the
-// run may have.
+// meter counts decoded bytes. It returns an error if they exceed the rule of expansion or the
+// length that the run may have.
 type meter struct {
 	w      *walker
 	out    io.Writer
 	what   string
-	most   int64 // that the run may decode to
-	stored int64 // where the cell ends, as its head says; 0: the rule does not hold within the run
-	n      int64 // decoded of this run
+	most   int64 // limit for the run, in decoded bytes
+	stored int64 // end of the cell, as its head says; 0: the rule is not checked within the run
+	n      int64 // decoded bytes of this run
 }
 
 func (m *meter) Write(p []byte) (int, error) {
@@ -65,7 +66,7 @@ func (m *meter) Write(p []byte) (int, error) {
 	return m.out.Write(p)
 }
 
-// limitedBuffer keeps up to max bytes and refuses more.
+// limitedBuffer keeps up to max bytes, and returns an error for more.
 type limitedBuffer struct {
 	bytes.Buffer
 	max int
@@ -81,7 +82,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 // tarHeaders reads the rest of T.
 func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	buf := limitedBuffer{max: maxTarHeaders}
-	within := &member{} // the rule of expansion holds at the cell's end, which is not known yet
+	within := &member{} // the rule of expansion applies at the cell's end, which is not known yet
 	if err := w.blocks(within, t.length-emptyMember, math.MaxInt64, &buf, "the tar header", w.views.tarTap()...); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (w *walker) tarHeaders(t *member, c *Cell) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// finish reads a member's final block and its trailer, whose values are known.
+// finish reads a member's final block and its trailer, and compares them with the expected ones.
 func (w *walker) finish(final []byte, crc uint32, size int64, what string) error {
 	start := w.off
 	got := make([]byte, len(final)+trailerSize)

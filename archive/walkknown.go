@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// knownCells reads back what this process has written, whose sum it knows. Of that nothing need be
-// inflated but the records' heads: lengths and sums stand in the members. It is false where the
-// file is not what was written, or cannot be read.
+// knownCells reads back what this process has written and whose sum it knows. It decodes nothing
+// but the records' heads: lengths and sums are in the members. It returns false if the file is not
+// what was written, or cannot be read.
 func (w *Writer) knownCells() (cells []Cell, ok bool) {
 	giveBack, err := w.borrow()
 	if err != nil {
@@ -31,14 +31,14 @@ func (w *Writer) knownCells() (cells []Cell, ok bool) {
 	return cells, walk.off == w.size && all.Sum32() == w.sum
 }
 
-// unchanged reports whether the file begins with the very bytes that this process has written.
+// unchanged reports whether the file begins with exactly the bytes that this process has written.
 func (w *Writer) unchanged() bool {
 	sum := crc32.NewIEEE()
 	n, err := io.Copy(sum, io.NewSectionReader(w.file, 0, w.size))
 	return err == nil && n == w.size && sum.Sum32() == w.sum
 }
 
-// known reads one cell that Append has made.
+// known reads one cell that Append has written.
 func (w *walker) known() (*Cell, error) {
 	t, err := w.member("a cell's first member")
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *walker) known() (*Cell, error) {
 	return c, w.pass(b.start+b.length-w.off, nil)
 }
 
-// pass goes on by n stored bytes, which to sees; nil: nobody.
+// pass skips n stored bytes and writes them to to, if that is not nil.
 func (w *walker) pass(n int64, to io.Writer) error {
 	if n < 0 {
 		return corrupt("a cell's parts are longer than the cell")

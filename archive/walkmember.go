@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// member is a gzip member's head.
+// member is the head of a gzip member.
 type member struct {
 	start, length int64
 	ws, wp, wi    []byte
 	wpOff         int64
-	fields        int // how many besides WL
+	fields        int // number of extra fields, without WL
 }
 
 // commonPrefix returns the number of bytes in which a and b begin alike.
@@ -26,7 +26,7 @@ func commonPrefix[T string | []byte](a, b T) int {
 // firstDifference is commonPrefix as an offset.
 func firstDifference(a, b []byte) int64 { return int64(commonPrefix(a, b)) }
 
-// blocksStart is where the member's blocks begin.
+// blocksStart returns the offset of the member's blocks.
 func (m *member) blocksStart() int64 {
 	n := m.start + memberHead
 	for _, f := range [][]byte{m.ws, m.wp, m.wi} {
@@ -37,7 +37,7 @@ func (m *member) blocksStart() int64 {
 	return n
 }
 
-// member reads a member's head, its extra fields included.
+// member reads the head of a member, including its extra fields.
 func (w *walker) member(what string) (*member, error) {
 	m := &member{start: w.off}
 	var head [gzipHeader + 2]byte
@@ -91,7 +91,7 @@ func (w *walker) member(what string) (*member, error) {
 	return m, nil
 }
 
-// end recognises the end member and checks it, whose bytes follow from WI.
+// end recognises the end member and checks it. Its bytes follow from WI.
 func (w *walker) end(m *member) (it item, ok bool, err error) {
 	it.kind = endItem
 	if m.wi != nil {
@@ -129,7 +129,7 @@ func (w *walker) end(m *member) (it item, ok bool, err error) {
 	return it, true, nil
 }
 
-// parseEndMember reads an end member with WI.
+// parseEndMember parses an end member with WI.
 func parseEndMember(b []byte) (indexOff, indexLen int64, ok bool) {
 	at := memberHead + fieldHead
 	if len(b) != endMemberSize || string(b[memberHead:at]) != "WI\x10\x00" {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// record reads the rest of a B that has a record and checks it against headers, T's data.
+// record reads the rest of a B that has a record. It compares the record with headers, the decoded
+// T.
 func (w *walker) record(b *member, c *Cell, headers []byte) error {
 	entry := ""
 	if len(headers) > 0 {
@@ -44,7 +45,7 @@ func (w *walker) record(b *member, c *Cell, headers []byte) error {
 		h.kind = Page
 		c.BodyLen = h.length - int64(httpEnd)
 		if len(cutBody) > 0 || c.BodyLen < 0 {
-			return w.fail(corrupt("WP holds %d bytes of body, which belong into the blocks after it", len(cutBody)), b.wpOff)
+			return w.fail(corrupt("WP holds %d bytes of body, which must be in the blocks after it", len(cutBody)), b.wpOff)
 		}
 	} else if h.length != int64(len(block)) {
 		return w.fail(corrupt("Content-Length is %d, but WP holds %d bytes", h.length, len(block)), b.wpOff)
@@ -80,7 +81,7 @@ func (w *walker) head(b *member) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// identity checks the record's header and says in c what it is.
+// identity checks the record's header and sets what it says in c.
 func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) error {
 	host, err := HostOf(h.url)
 	if err == nil {
@@ -104,7 +105,7 @@ func (w *walker) identity(b *member, c *Cell, h *warcHead, head, http []byte) er
 	return nil
 }
 
-// difference shows the first line in which two headers are not the same.
+// difference describes the first line in which two headers differ.
 func difference(got, want []byte) string {
 	g, v := strings.SplitAfter(string(got), "\n"), strings.SplitAfter(string(want), "\n")
 	for i := range min(len(g), len(v)) {
@@ -115,7 +116,7 @@ func difference(got, want []byte) string {
 	return fmt.Sprintf("%d lines, want %d", len(g), len(v))
 }
 
-// sameEntry checks that T is the very tar header that the record asks for.
+// sameEntry checks that T is exactly the tar header of the record.
 func (w *walker) sameEntry(c *Cell, entry string, headers []byte) error {
 	want := c.tarEntry().headers()
 	if bytes.Equal(headers, want) {
@@ -188,13 +189,13 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	return nil
 }
 
-// bodySum takes the digests and sums of a record's block, the HTTP header first.
+// bodySum computes the digests and sums of a record's block. The HTTP header comes first.
 type bodySum struct {
-	payload, block hash.Hash // payload: nil where it is known
+	payload, block hash.Hash // payload is nil if its digest is known
 	file           fileSum
 }
 
-// fileSum sums what is the file in the tar and passes it on.
+// fileSum computes the sum of the file in the tar, and passes its bytes on.
 type fileSum struct {
 	to  *bodySum
 	crc uint32
@@ -208,7 +209,7 @@ func newBodySum(http []byte) *bodySum {
 	return s
 }
 
-// Write adds to the digests alone: the body that a WARC-only record has in its head.
+// Write adds to the digests only: for a body that a WARC-only record has in its head.
 func (s *bodySum) Write(p []byte) (int, error) {
 	if s.payload != nil {
 		s.payload.Write(p)

@@ -62,7 +62,7 @@ func (w *walker) metaEntry(e *tarEntry) (it item, out tarOnlyBody, modified time
 	if it.kind == linksItem {
 		out = &lineWriter{what: "line", emit: (&linkChecker{host: w.host}).line}
 	}
-	if w.cell == 0 || w.mixed { // only the index is read, or cells before that it does not name
+	if w.cell == 0 || w.mixed { // only the index is read, or also cells that it does not have
 		return it, out, e.modified, nil
 	}
 	return it, out, w.last, nil
@@ -83,7 +83,7 @@ func (w *walker) tarOnlyBody(b *member, c *Cell, kind itemKind, out tarOnlyBody)
 	}
 	place := b
 	if kind == indexItem && w.cell > 0 && w.onLine != nil && !w.mixed {
-		place = &member{} // each line is compared with what was read: the rule of expansion need not hold
+		place = &member{} // each line is compared with the cells, so the rule of expansion is not needed
 	}
 	if err := w.blocks(place, n, c.BodyLen, io.MultiWriter(sum, count, out), c.Name, taps...); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lineWriter divides what is written into lines.
+// lineWriter splits what is written into lines.
 type lineWriter struct {
 	what string
 	emit func(line string) error // may be nil
@@ -155,7 +155,7 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 func (l *lineWriter) Close() error {
 	if len(l.part) > 0 {
-		return errors.New("the last line has no end")
+		return errors.New("the last line does not end with a newline")
 	}
 	return nil
 }

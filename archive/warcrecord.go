@@ -18,7 +18,7 @@ const (
 	crlf2       = "\r\n\r\n"
 )
 
-// warcHead is a WARC record's header. Its bytes follow from it, as a tar header's do.
+// warcHead is the header of a WARC record. Its bytes follow from it, like those of a tar header.
 type warcHead struct {
 	kind                       Kind
 	url, ip, truncated         string
@@ -31,7 +31,7 @@ type warcHead struct {
 
 func (h *warcHead) bytes() []byte { return h.appendTo(nil) }
 
-// appendTo appends what bytes gives, which is less than warcHeadRest and twice the URL.
+// appendTo appends what bytes returns. Its length is less than warcHeadRest and twice the URL's.
 func (h *warcHead) appendTo(b []byte) []byte {
 	line := func(name, value string) {
 		if value != "" {
@@ -67,10 +67,10 @@ func (h *warcHead) appendTo(b []byte) []byte {
 	return append(b, "\r\n"...)
 }
 
-// warcHeadRest is more than all of a record's head but for its URLs.
+// warcHeadRest is an upper limit for the length of a record's header without its URLs.
 const warcHeadRest = 1 << 10
 
-// recordID derives a UUID (version 8) from what makes the record what it is.
+// recordID derives a UUID (version 8) from what identifies the record.
 func recordID(typ, url string, t time.Time, digest string) string {
 	u := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", typ, url, t.UnixNano(), digest))
 	u[6] = u[6]&0x0f | 0x80
@@ -78,8 +78,8 @@ func recordID(typ, url string, t time.Time, digest string) string {
 	return fmt.Sprintf("<urn:uuid:%x-%x-%x-%x-%x>", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
-// parseWARC reads a header that bytes made, up to its empty line. It does not
-// judge: who reads compares bytes' result with what was read.
+// parseWARC parses a header that bytes made, up to its empty line. It does not check it: the caller
+// compares the result of bytes with what was read.
 func parseWARC(head []byte) (*warcHead, error) {
 	text, ok := strings.CutPrefix(string(head), "WARC/1.1\r\n")
 	if !ok {
@@ -98,7 +98,7 @@ func parseWARC(head []byte) (*warcHead, error) {
 		case "WARC-Date":
 			h.time, err = time.Parse(time.RFC3339Nano, value)
 		case "WARC-Target-URI":
-			h.url = strings.Clone(value) // a cell keeps it, and must not keep the whole header
+			h.url = strings.Clone(value) // so that a cell does not keep the whole header in memory
 		case "WARC-IP-Address":
 			h.ip = value
 		case "WARC-Payload-Digest":
@@ -121,7 +121,7 @@ func parseWARC(head []byte) (*warcHead, error) {
 	return h, nil
 }
 
-// check reports what in the header no record may have.
+// check returns an error if the header has something that no record may have.
 func (h *warcHead) check() error {
 	switch h.truncated {
 	case "", "length", "time", "disconnect", "unspecified":
@@ -143,7 +143,8 @@ func (h *warcHead) check() error {
 	return nil
 }
 
-// isBase32 tells whether s is a SHA-256, written as digestString does: the decoder alone would let unused bits pass.
+// isBase32 reports whether s is a SHA-256 in the form of digestString. The decoder alone would
+// accept unused bits.
 func isBase32(s string) bool {
 	b, err := base32.StdEncoding.DecodeString(s)
 	return err == nil && len(b) == sha256.Size && base32.StdEncoding.EncodeToString(b) == s
@@ -151,7 +152,7 @@ func isBase32(s string) bool {
 
 func digestString(sum []byte) string { return "sha256:" + base32.StdEncoding.EncodeToString(sum) }
 
-// parseHTTP reads status and media type from a response's head.
+// parseHTTP parses status and media type from the head of a response.
 func parseHTTP(head []byte) (status int, mimeType string, err error) {
 	if !bytes.HasSuffix(head, []byte(crlf2)) || bytes.Index(head, []byte(crlf2)) != len(head)-4 {
 		return 0, "", fmt.Errorf("HTTP header does not end with its first empty line")
@@ -177,10 +178,11 @@ func mediaType(value string) string {
 	if t, _, err := mime.ParseMediaType(value); err != nil || t != value || len(t) > 100 || !strings.Contains(t, "/") || t == revisitMIME {
 		return unknownMIME
 	}
-	return strings.Clone(value) // a cell keeps it, and must not keep the whole header
+	return strings.Clone(value) // so that a cell does not keep the whole header in memory
 }
 
-// isCompressed tells whether deflating bodies of the type again is in vain.
+// isCompressed reports whether bodies of the type are compressed already, so that deflating them is
+// useless.
 func isCompressed(mimeType string) bool {
 	family, kind, _ := strings.Cut(mimeType, "/")
 	switch family {
@@ -217,7 +219,7 @@ func (h *warcHead) fillCell(c *Cell, host string, http []byte) error {
 	return nil
 }
 
-// tarEntry gives the tar headers that a page's record asks for.
+// tarEntry returns the tar headers of a page.
 func (c *Cell) tarEntry() *tarEntry {
 	e := &tarEntry{name: c.Name, size: c.BodyLen, modified: c.Time, url: c.URL, mime: c.MIME}
 	if c.MIME == unknownMIME {
@@ -229,8 +231,8 @@ func (c *Cell) tarEntry() *tarEntry {
 	return e
 }
 
-// warcInfo is the constant record that begins every WARC view, in a stored block so that no
-// compressor has a say in it.
+// warcInfo returns the constant record that begins every WARC view. It is in a stored block, so
+// that it does not depend on a compressor.
 func warcInfo() []byte {
 	const fields = "software: sheaf\r\nformat: WARC File Format 1.1\r\n" +
 		"conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"

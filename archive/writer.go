@@ -14,41 +14,41 @@ import (
 	"sheaf/internal/limits"
 )
 
-// WriterOptions sets how records are stored. The zero value is the default.
+// WriterOptions says how records are stored. The zero value is valid.
 type WriterOptions struct {
-	Level   int    // of deflate, 1 to 9; 0 is 6
-	MaxBody int64  // longer bodies are cut and marked; 0 is limits.PageBytes
-	TempDir string // for bodies over 256 KiB; empty is the system's
-	NoSync  bool   // Seal does not wait for the disk: the segment need not outlast the machine
+	Level   int    // compression level of deflate, 1 to 9; 0: 6
+	MaxBody int64  // longer bodies are cut and marked; 0: limits.PageBytes
+	TempDir string // for bodies over 256 KiB; the system's if empty
+	NoSync  bool   // Seal does not sync the file: the segment need not survive a loss of power
 
-	Pool *WriterPool // shared by many writers; nil: the writer has its own
+	Pool *WriterPool // shared by many writers; nil: the writer has its own buffers
 }
 
-// Writer makes a segment: one host's records, one cell after another. It is not
-// safe for use by several goroutines at once.
+// Writer writes a segment: one host's records, one cell after another. It must not be used
+// concurrently.
 //
-// It remembers nothing of what it has written but its length, so that a robot can
-// have ten thousand segments open: Seal reads the cells back, and verifies them by
-// that, before the index is made.
+// It keeps nothing of what it has written but the length, so that a robot can have ten thousand
+// open segments. Seal reads the cells back, which also verifies them, to make the index.
 //
-// A crash leaves a prefix of what was written; Reopen cuts it back to its last
-// whole cell. What was appended before Sync returned stays. Records' links lie in a file beside
-// the segment, <path>.links, until Seal; who moves or removes the one does so with the other.
+// A crash leaves a prefix of what was written; Reopen cuts it after its last whole cell. What was
+// appended before Sync returned is kept. Until Seal, the records' links are in a file beside the
+// segment, <path>.links: move or remove both together.
 //
-// The segment keeps the rule of expansion of package limits, so that every verifier takes it.
+// The segment obeys the rule of expansion of package limits, so that every verifier accepts it.
 type Writer struct {
 	file     *os.File
 	host     string
 	segment  string
 	opt      WriterOptions
 	size     int64
-	decoded  int64  // what those bytes decode to
-	sum      uint32 // of those bytes, where summed
+	decoded  int64  // number of bytes that these decode to
+	sum      uint32 // CRC-32 of these bytes, if summed
 	summed   bool   // this process has written all of them
-	*scratch        // nil between calls where it is borrowed
+	*scratch        // nil between calls if the writer uses a pool
 }
 
-// Create begins a segment of the host at path, which must not exist. The ID names the index cell.
+// Create begins a segment of the host at path, which must not exist. segmentID names the index
+// cell.
 func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
 	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
@@ -59,9 +59,9 @@ func Create(path, host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, err
 }
 
-// Reopen carries on with a segment that a crash or Close left behind, sealed or not. It verifies the cells,
-// returns the whole ones and cuts off what follows them: a torn cell, an index cell, an end
-// member. A failure to read is an error and cuts nothing.
+// Reopen continues a segment that a crash or Close left behind, sealed or not. It verifies the
+// cells, returns the whole ones, and cuts off what follows them: a torn cell, an index cell, an end
+// member. If reading fails, it returns an error and cuts nothing.
 func Reopen(path, host, segmentID string, opt WriterOptions) (*Writer, []Cell, error) {
 	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
@@ -97,8 +97,8 @@ func newWriter(host, segmentID string, opt WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
-// Written says what a Writer has written: that much, and, where the process that asks wrote all of it,
-// its sum, by which it knows it again.
+// Written is a Writer's progress: the number of bytes and, if this process wrote all of them, their
+// CRC-32. SealWritten uses it to check that the file is still the same.
 type Written struct {
 	Size    int64
 	decoded int64
@@ -106,10 +106,10 @@ type Written struct {
 	summed  bool
 }
 
-// Written tells what was written so far.
+// Written returns the Writer's progress.
 func (w *Writer) Written() Written { return Written{w.size, w.decoded, w.sum, w.summed} }
 
-// Resume carries on with a segment that this process has closed. Nothing of it is looked at.
+// Resume continues a segment that this process has closed. It does not read the file.
 func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writer, error) {
 	w, err := newWriter(host, segmentID, opt)
 	if err != nil {
@@ -120,7 +120,7 @@ func Resume(path, host, segmentID string, was Written, opt WriterOptions) (*Writ
 	return w, err
 }
 
-// recover cuts the segment back to its whole cells, and returns them.
+// recover cuts the segment after its whole cells, and returns them.
 func (w *Writer) recover() (cells []Cell, err error) {
 	walk := newWalker(w.file, w.verify())
 	for {
@@ -142,11 +142,11 @@ func (w *Writer) verify() VerifyOptions {
 	return VerifyOptions{Host: w.host, MaxBody: w.opt.MaxBody, MaxRatio: 1 << 20}
 }
 
-// Size is how long the segment is, in bytes, without index cell and end member.
+// Size returns the length of the segment in bytes, without index cell and end member.
 func (w *Writer) Size() int64 { return w.size }
 
-// Append stores a record as one cell. An error that is ErrRefused concerns the
-// record alone; after any error the segment is as it was before.
+// Append stores a record as one cell. An error that is ErrRefused concerns this record only. After
+// any error the segment is as it was before.
 func (w *Writer) Append(r *Record) (Cell, error) {
 	giveBack, err := w.borrow()
 	if err != nil {
@@ -199,14 +199,15 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	return cell.cell, nil
 }
 
-// cellBytes is a cell about to be written: what stands before and after the file's blocks, which are in w.body.
+// cellBytes is a cell that is about to be written: what is before and after the file's blocks,
+// which are in w.body.
 type cellBytes struct {
 	cell          Cell
-	decoded       int64 // what the cell decodes to
+	decoded       int64 // number of bytes that the cell decodes to
 	before, after []byte
 }
 
-// write puts the cell at the segment's end, in order of offsets.
+// write writes the cell at the segment's end, in order of offsets.
 func (w *Writer) write(c *cellBytes) error {
 	out := &summedWriter{io.NewOffsetWriter(w.file, w.size), w.sum}
 	if w.body.file == nil { // small: one write
@@ -230,7 +231,7 @@ func (w *Writer) write(c *cellBytes) error {
 	return nil
 }
 
-// summedWriter goes on with a CRC-32.
+// summedWriter continues a CRC-32.
 type summedWriter struct {
 	io.Writer
 	sum uint32
@@ -241,11 +242,11 @@ func (w *summedWriter) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// trimHTTP drops header lines from the end until the head surely fits into WP.
+// trimHTTP drops header lines at the end until the head certainly fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
-	const slack = 256 // digests are not known yet; they hardly deflate
+	const slack = 256 // for the digests, which are not known yet and hardly deflate
 	if warcHeadRest+2*len(h.url)+len(http)+slack <= maxWP {
-		return http, nil // as nearly all
+		return http, nil // nearly always
 	}
 	trial := *h
 	sum := sha256.Sum256(http)
@@ -266,7 +267,7 @@ func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	}
 }
 
-// page stores a record with a file. The body goes once through digests, sums and compressor.
+// page stores a record with a file. The body passes once through digests, sums and compressor.
 func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
 	_, mimeType, _ := parseHTTP(http) // checked
 	sum := newBodySum(http)
@@ -286,7 +287,7 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 	}
 	if cut {
 		h.truncated = "length"
-		if sum.payload == nil { // the digest that was given is that of the whole body
+		if sum.payload == nil { // the given digest is that of the whole body
 			sum.payload = sha256.New()
 			if err := w.body.decodeTo(sum.payload); err != nil {
 				return nil, fmt.Errorf("body of %.100q: %w", h.url, err)
@@ -301,8 +302,8 @@ func (w *Writer) page(h *warcHead, http []byte, body io.Reader) (*cellBytes, err
 	return w.assemble(h, http, &sum.file)
 }
 
-// maxCutBody is the most of an error page's body that is considered, about what text that
-// deflates well may have to fit into WP; of other bodies less fits.
+// maxCutBody limits how much of an error page's body is considered, in bytes. It is about as much
+// as may fit into WP of text that deflates well.
 const maxCutBody = 128 << 10
 
 func (w *Writer) response(h *warcHead, http []byte, body io.Reader) (*cellBytes, error) {
@@ -342,7 +343,7 @@ func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error
 	return w.assemble(h, http, new(fileSum))
 }
 
-// assemble builds the cell around the file's blocks; block is what stands in WP after the WARC header.
+// assemble makes the cell around the file's blocks. block is what follows the WARC header in WP.
 func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
 	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
@@ -385,7 +386,7 @@ func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes,
 	return out, nil
 }
 
-// frame makes the two members around the file's blocks and notes their lengths in c.
+// frame makes the two members around the file's blocks, and sets their lengths in c.
 func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcOf(headers)
 	w.run = w.compress.headRun(w.run[:0], headers, c)
@@ -402,7 +403,7 @@ func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
 	}
 }
 
-// tarOnly writes a cell without a record: a file of the service's own.
+// tarOnly writes a cell without a record: a links or index cell.
 func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer) error) (Cell, error) {
 	giveBack, err := w.borrow()
 	if err != nil {
@@ -425,5 +426,5 @@ func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer
 // Sync makes what was appended durable.
 func (w *Writer) Sync() error { return w.file.Sync() }
 
-// Close leaves the segment as it is, for Reopen.
+// Close closes the file and leaves the segment as it is, for Reopen.
 func (w *Writer) Close() error { return w.file.Close() }

@@ -58,7 +58,7 @@ func newScratch(opt WriterOptions) (*scratch, error) {
 	return &scratch{compress: c, body: spool{dir: opt.TempDir}, copying: make([]byte, 32<<10)}, nil
 }
 
-// borrow gives the writer a set of buffers until the returned function is called.
+// borrow assigns a set of buffers to the writer until the returned function is called.
 func (w *Writer) borrow() (giveBack func(), err error) {
 	pool := w.opt.Pool
 	if pool == nil {

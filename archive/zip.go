@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A zip of stored entries, laid out before any of their bytes is read (PKWARE's
-// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and
-// gives no way to leave a hole for ranges that are copied later.
+// A zip file of stored entries, whose layout is made before any of their bytes is read (PKWARE's
+// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and cannot leave a gap for
+// ranges that are copied later.
 
 const (
-	zipVersion   = 45 // of what is needed to extract: zip64
+	zipVersion   = 45 // needed to extract: zip64
 	zipUTF8      = 1 << 11
 	zip64Extra   = 0x0001
 	zip32Most    = 1<<32 - 1
@@ -27,7 +27,7 @@ type zipEntry struct {
 	offset int64 // of its local header
 }
 
-// zipTime gives a time as MS-DOS does: two-second steps, since 1980, here in UTC.
+// zipTime returns a time as MS-DOS has it: in steps of two seconds, since 1980, here in UTC.
 func zipTime(t time.Time) (date, clock uint16) {
 	t = t.UTC()
 	if t.Year() < zipEpochYear {
@@ -38,8 +38,8 @@ func zipTime(t time.Time) (date, clock uint16) {
 	return date, clock
 }
 
-// common appends what both headers of the entry have, up to the lengths of its name and of the
-// extra fields behind it.
+// common appends what both headers of the entry have, up to the lengths of the name and of the
+// extra fields.
 func (e *zipEntry) common(b []byte, modified time.Time, size uint32, extra int) []byte {
 	le := binary.LittleEndian
 	date, clock := zipTime(modified)
@@ -55,8 +55,8 @@ func (e *zipEntry) common(b []byte, modified time.Time, size uint32, extra int) 
 	return le.AppendUint16(b, uint16(extra))
 }
 
-// localHeader is what stands before the entry's bytes. Sizes stand in the zip64
-// field where they do not fit.
+// localHeader returns what is before the entry's bytes. Sizes that do not fit are in the zip64
+// field.
 func (e *zipEntry) localHeader(modified time.Time) []byte {
 	le := binary.LittleEndian
 	size, extra := uint32(e.size), []byte(nil)
@@ -72,7 +72,7 @@ func (e *zipEntry) localHeader(modified time.Time) []byte {
 	return append(b, extra...)
 }
 
-// directoryHeader is the entry's line in the central directory.
+// directoryHeader returns the entry of the central directory.
 func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	le := binary.LittleEndian
 	size, offset := uint32(e.size), uint32(e.offset)
@@ -101,8 +101,8 @@ func (e *zipEntry) directoryHeader(modified time.Time) []byte {
 	return append(b, extra...)
 }
 
-// zipDirectory is what follows the last entry: the central directory of entries, which
-// begins at offset at, and its end records.
+// zipDirectory returns what follows the last entry: the central directory, which begins at offset
+// at, and its end records.
 func zipDirectory(entries []zipEntry, at int64, modified time.Time) []byte {
 	le := binary.LittleEndian
 	var b []byte
