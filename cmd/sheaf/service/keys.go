@@ -25,14 +25,14 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Names of the service's secrets below its data directory. Only their owner can read them.
+// Files in the data directory with the service's secrets. Only their owner can read them.
 const (
 	receiptKeyFile = "receipt.key"
 	tokenFile      = "operator.token"
 )
 
-// secret reads n hexadecimal bytes from a file, which it makes, durably, of
-// random ones where there is none yet.
+// secret reads n hexadecimal bytes from a file. If there is no such file, it makes one, durably,
+// with random bytes.
 func secret(file string, n int) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -47,14 +47,13 @@ func secret(file string, n int) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	rand.Read(b)
-	// Lost after it was used, it would be another at the next start.
+	// Durably: if it were lost after its first use, the next start would make another one.
 	return b, durable.WriteSecret(file, []byte(hex.EncodeToString(b)+"\n"))
 }
 
-// receiptKey is the key that signs receipts. Robots learn its public half when they join, so it
-// must outlive the machine: it belongs in the backup. Every process of the service signs with the
-// same one, whose public half the first to come writes into the database. A new key is made only
-// where the database knows none yet.
+// receiptKey returns the key that signs receipts. All processes of a service use the same one.
+// Robots learn its public half when they join, so it must be in the backup. The first process
+// writes the public half into the database. A new key is only made if the database has none.
 func receiptKey(ctx context.Context, control *sql.DB, data string) (_ ed25519.PrivateKey, err error) {
 	lock, err := lockKeys(data)
 	if err != nil {
@@ -111,7 +110,7 @@ func lockKeys(data string) (io.Closer, error) {
 	return f, nil
 }
 
-// knownKey gives the public half of the key that the database knows; nil: it knows none.
+// knownKey returns the public half of the key in the database, or nil if there is none.
 func knownKey(ctx context.Context, control *sql.DB) (public []byte, err error) {
 	err = control.QueryRowContext(ctx, `SELECT public FROM service_key`).Scan(&public)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -120,8 +119,8 @@ func knownKey(ctx context.Context, control *sql.DB) (public []byte, err error) {
 	return public, nil
 }
 
-// Token gives the operators' token of the service in a data directory, and makes it at the first
-// start.
+// Token returns the operators' token of the service in a data directory. If there is none, it
+// makes one.
 func Token(data string) (_ string, err error) {
 	lock, err := lockKeys(data)
 	if err != nil {
@@ -132,8 +131,8 @@ func Token(data string) (_ string, err error) {
 	return hex.EncodeToString(b), err
 }
 
-// operatorsOnly lets requests through that carry the operators' token
-// (Authorization: Bearer), and answers 401 to all others, 429 to those who guess.
+// operatorsOnly returns a middleware that lets requests with the operators' token through
+// (Authorization: Bearer). It answers 401 to others, and 429 to clients that guess.
 func operatorsOnly(token string, limit *guesses.Limiter, sameOrigin func(http.Handler) http.Handler) func(http.Handler) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	return func(next http.Handler) http.Handler {
@@ -165,7 +164,7 @@ func operatorsOnly(token string, limit *guesses.Limiter, sameOrigin func(http.Ha
 	}
 }
 
-// ReadToken gives the operators' token of a service that has been started before.
+// ReadToken returns the operators' token of a service that has been started before.
 func ReadToken(data string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(data, tokenFile))
 	return strings.TrimSpace(string(b)), err

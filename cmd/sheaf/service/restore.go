@@ -16,17 +16,17 @@ import (
 	"sheaf/internal/durable"
 )
 
-// Restored tells what Restore did.
+// Restored is the result of Restore.
 type Restored struct {
 	Backup
 	Tables  int   `json:"tables"`
-	Dropped int64 `json:"dropped"` // batches under way, which their robots bring again
+	Dropped int64 `json:"dropped"` // unpublished batches, which their robots upload again
 }
 
-// Restore puts a backup into an installation that is new: its database is empty, and its data
-// directory has no other keys. Batches that were under way are left out: their files lie in no
-// backup, and a robot keeps each batch until it is published. What the catalog has published
-// since is found there when a robot brings it again.
+// Restore restores a backup into a new installation: its database must be empty, and its data
+// directory must not have other keys. Unpublished batches are left out. Their files are not in the
+// backup, and their robots keep them until they are published. If a batch has been published since
+// the backup, the service finds it in the catalog when the robot uploads it again.
 func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	for _, name := range []string{receiptKeyFile, tokenFile} { // first: they may be put there again, the tables not
+	for _, name := range []string{receiptKeyFile, tokenFile} { // first: this may be repeated, filling the tables may not
 		if err := putKey(cfg.Data, dir, name); err != nil {
 			return nil, fmt.Errorf("restore: settings: data: %q: %w", cfg.Data, err)
 		}
@@ -69,7 +69,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (_ *Restored, err err
 	return restored, nil
 }
 
-// putKey copies a key out of the backup, unless another one is there.
+// putKey copies a key from the backup. It fails if there is another one.
 func putKey(data, backup, name string) error {
 	want, err := os.ReadFile(filepath.Join(backup, name))
 	if err != nil {
@@ -82,13 +82,12 @@ func putKey(data, backup, name string) error {
 	case err != nil:
 		return err
 	case !bytes.Equal(have, want):
-		return fmt.Errorf("%s is there already and is another: a backup goes into a new data directory", name)
+		return fmt.Errorf("%s is there already, and is another one: a backup goes into a new data directory", name)
 	}
 	return nil
 }
 
-// dropUnderWay deletes the rows of batches that were not published, and what their splits had
-// staged.
+// dropUnderWay deletes the rows of unpublished batches, and the lines that their splits had staged.
 func (r *Restored) dropUnderWay(ctx context.Context, tx *sql.Tx) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM ingest_lines`); err != nil {
 		return err
