@@ -11,134 +11,124 @@ import (
 	"sheaf/internal/extent"
 )
 
-// Handler decides who may log in. One Handler serves all connections of a
-// server; its method may be called from many goroutines at once.
+// Handler decides who may log in. Its method may be called concurrently.
 type Handler interface {
-	// Login checks a user's password and opens what that user may see.
-	// A wrong name or password is an *Error with code 530; a user who may not
-	// come now (outside the window, over a quota) gets one with code 421 and
-	// the connection is closed. After three that fail with a 5xx or with an error of
-	// another type it is closed too. How often somebody may guess, from one
-	// connection or many, is the handler's to bound (package guesses).
+	// Login checks a user's password and returns the user's session. If name or password are wrong it
+	// returns an *Error with code 530. If the user may not come now (outside the window, over a
+	// quota) it returns one with code 421, and the connection is closed. The connection is also closed
+	// after three logins that fail otherwise. The handler limits how often somebody may guess, over
+	// one connection or many (package guesses).
 	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
 }
 
-// Session is what one logged-in connection sees: a tree of slash-separated
-// absolute paths, already cleaned of "." and "..". Its methods are called one
-// at a time, except that the context may be cancelled at any moment.
+// Session is what one logged-in client may see and do. Paths are absolute, with slashes, and without
+// "." and "..". The methods are called one at a time. The context ends when the client goes.
 //
-// Errors of type *Error reach the client word for word. All others are logged
-// and become "451 Local error", so that nothing of the inside leaks.
+// An *Error is sent to the client word for word. Any other error is logged, and the client is told
+// "451 Local error", so that nothing from inside leaks.
 type Session interface {
 	// Stat describes the file or directory at path.
 	Stat(ctx context.Context, path string) (Entry, error)
-	// List yields the entries of a directory, in the order in which the client
-	// shall see them. The engine holds one entry at a time.
+	// List yields the entries of a directory in the order in which the client shall see them.
 	List(ctx context.Context, path string) iter.Seq2[Entry, error]
-	// Open gives the bytes of a file from offset on. The engine has called Stat
-	// before: path is a file and offset does not lie beyond its end.
+	// Open opens a file at offset. Stat has been called before: path is a file, and offset is not
+	// beyond its end.
 	Open(ctx context.Context, path string, offset int64) (File, error)
-	// Create begins an upload at offset: 0 starts afresh, more resumes what an
-	// aborted upload has kept, Append goes on at the end of it. Sessions that
-	// may not write return an *Error with code 550; one without room, 452.
+	// Create begins an upload at offset. 0 starts afresh, a higher offset resumes what an aborted
+	// upload has kept, and Append continues at the end of it. Sessions that may not write return an
+	// *Error with code 550, and sessions without room one with code 452.
 	Create(ctx context.Context, path string, offset int64) (Upload, error)
-	// Transferred is told of every RETR, STOR and APPE that got as far as 150. A download
-	// that the client has been told 226 of may still be on its way: then Transferred is called
-	// later, from a goroutine of its own, once its last byte is acknowledged or never will be.
-	// That may be after Close, and before Run returns.
+	// Transferred is told of every RETR, STOR and APPE that was answered 150. If the client has not
+	// acknowledged all of a download, it is called later, from another goroutine: when the client has
+	// done so or will not do so any more. That may be after Close, but it is before Run returns.
 	Transferred(t Transfer)
-	// Close ends the session; the connection is gone.
+	// Close ends the session when the connection is closed.
 	Close() error
 }
 
-// Allocator is a Session that is told of ALLO: how many bytes the next upload
-// will have. An error, such as an *Error with code 452, refuses it.
+// Allocator is a Session that is told by ALLO how many bytes the next upload will have. An error, such
+// as an *Error with code 452, refuses the upload.
 type Allocator interface {
 	Allocate(ctx context.Context, bytes int64) error
 }
 
 // Revocable is a Session that its handler may end at any time.
 type Revocable interface {
-	// Revoke is called once, after the login. The session calls hangUp, from any
-	// goroutine, when the client may stay no longer: an idle one is told the
-	// error and disconnected, another after its command. Transfers that should
-	// not finish are the session's own to fail.
+	// Revoke is called once, after the login. The session calls hangUp, from any goroutine, when the
+	// client may not stay: the client is told the error and disconnected, at once if it is idle or
+	// else after its command. A transfer that should not finish must be ended by the session.
 	Revoke(hangUp func(*Error))
 }
 
-// Watched is a Session that is told of transfers that are under way.
+// Watched is a Session that is told of transfers under way.
 type Watched interface {
-	// Begun is told of a transfer whose data connection has opened, of which nothing has been
-	// moved yet. Moved returns how many bytes have been, and may be called at any time; ended is
-	// called after Transferred.
+	// Begun is called when the data connection of a transfer has opened. moved returns how many bytes
+	// have been moved so far, and may be called at any time. ended is called after Transferred.
 	Begun(t Transfer, moved func() int64) (ended func())
 }
 
-// Transfer is one RETR, STOR or APPE, whole or broken off.
+// Transfer is one RETR, STOR or APPE.
 type Transfer struct {
 	Direction Direction
 	Path      string
 	Bytes     int64
 	Took      time.Duration
-	Err       error // nil: it is whole
+	Err       error // nil: it is complete
 
-	// Acknowledged says that Bytes and Took are by what the client has acknowledged. Otherwise
-	// they are by what the engine wrote to the system or read.
+	// Acknowledged says that Bytes and Took are of the bytes that the client has acknowledged.
+	// Otherwise they are of the bytes that were written to the system or read.
 	Acknowledged bool
 }
 
 // Append is the offset that Create gets for APPE.
 const Append = -1
 
-// Direction tells downloads from uploads.
+// Direction is the direction of a transfer.
 type Direction string
 
-// The two directions, as the log of transfers writes them.
+// The directions.
 const (
 	Downloaded Direction = "download"
 	Uploaded   Direction = "upload"
 )
 
-// File is an open file, read from the offset that Open was given.
-// It may also be a Local or a Sized.
+// File is an open file, read from the offset at which it was opened. It may also be Local, Paced and
+// Sized.
 type File = io.ReadCloser
 
-// Local is a File that is put together of stretches of local files. On an unencrypted
-// data channel they leave by sendfile(2) and are never read through the process.
+// Local is a File that consists of parts of local files. Over an unencrypted data connection they are
+// sent by sendfile(2).
 type Local interface {
-	// Extents gives what Read would give; nil where that does not lie in local
-	// files. It is called at most once, instead of Read, and closed before the File is.
+	// Extents returns what Read would return, or nil if that is not in local files. It is called at
+	// most once, and then Read is not. The Reader is closed before the File.
 	Extents() (extent.Reader, error)
 }
 
-// Paced is a File that says when its bytes may be moved. A File that is Local is
-// asked before each piece that the kernel sends; in Read it asks itself.
+// Paced is a Local File that limits its rate. In Read it does so itself.
 type Paced interface {
-	// Pace waits until some of the next n bytes may go, and returns how many: at
-	// least one. The wait does not count as one in which no data moved.
+	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one. The
+	// time that it waits does not count for the data timeout.
 	Pace(ctx context.Context, n int64) (int64, error)
 }
 
-// Sized is a File that knows how many bytes are left to read; a transfer that
-// ends before them is reported to the client as failed.
+// Sized is a File that knows how many bytes are left to read. If a transfer ends earlier, the client
+// is told that it has failed.
 type Sized interface{ Remaining() int64 }
 
-// Upload takes the bytes of one STOR or APPE. Exactly one of Commit and Abort
-// is called, once, and nothing after it.
+// Upload receives the bytes of one STOR or APPE. Then either Commit or Abort is called, once.
 type Upload interface {
 	io.Writer
-	// Commit makes the upload durable and complete: when it returns nil the
-	// client is told 226. It is only called after a clean end of the data, with
-	// the control connection still there.
+	// Commit makes the upload durable and complete. If it returns nil the client is told 226. It is
+	// called only after a clean end of the data, with the control connection still there.
 	Commit() error
-	// Abort ends an upload that did not complete, because of cause. What was
-	// written may be kept for a later resume, never shown as complete.
+	// Abort ends an incomplete upload. What was written may be kept for a resume, but must never be
+	// shown as complete.
 	Abort(cause error)
 }
 
-// SelfProving is an Upload whose content proves that it is whole, later or in
-// Commit. The engine then takes a clean end of the data for one, and does not wait to see
-// whether the client was killed, which costs each upload a moment.
+// SelfProving is an Upload whose content proves that it is complete, in Commit or later. After a clean
+// end of the data the server does not wait to see whether the client was killed, which would cost each
+// upload a moment.
 type SelfProving interface{ SelfProving() }
 
 // Entry describes a file or directory.
@@ -146,13 +136,13 @@ type Entry struct {
 	Name     string // last element of the path; ignored from Stat
 	Dir      bool
 	Size     int64     // bytes, of files
-	Modified time.Time // zero where unknown
-	Writable bool      // may be stored to (a directory: into), for listings
-	Unique   string    // MLSD's "unique" fact: equal only for the same content; "" where unknown
-	SHA256   string    // lower-case hex, where it is stored; never computed in line
+	Modified time.Time // zero: unknown
+	Writable bool      // may be stored to, or if it is a directory into
+	Unique   string    // MLSD's "unique" fact: equal only for the same content; "": unknown
+	SHA256   string    // lower-case hexadecimal, if it is stored; it is not computed for a client
 }
 
-// Error is an answer to the client: an FTP reply code and its text.
+// Error is a reply to the client: an FTP reply code and its text.
 type Error struct {
 	Code int // 400 to 599
 	Msg  string

@@ -1,13 +1,10 @@
-// Package ftpd serves the Library over FTP: it is the handler of an internal/ftp
-// server. The tree is the one that HTTP has under /pub/, with the same names,
-// sizes and times. Nothing can be stored.
+// Package ftpd serves the Library over FTP: it is a handler for internal/ftp. The tree has the same
+// names, sizes and times as over HTTP under /pub/. It cannot be written.
 package ftpd
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"net"
@@ -15,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"sheaf/internal/extent"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/transfers"
@@ -50,7 +46,7 @@ type handler struct {
 	resumes *resumes
 }
 
-// Login implements ftp.Handler. "ftp" is another name of "anonymous", as usual.
+// Login implements ftp.Handler. As usual, "ftp" is another name for "anonymous".
 func (h handler) Login(ctx context.Context, user, password string, remote net.Addr) (ftp.Session, error) {
 	if user == "ftp" {
 		user = account.Anonymous
@@ -74,7 +70,7 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 	return &session{handler: h, name: a.Name, account: h.Accounts.Follow(a.From(remote.String())), remote: remote.String()}, nil
 }
 
-// session is one account's connection.
+// session is one connection of an account.
 type session struct {
 	handler
 	name    string
@@ -82,7 +78,7 @@ type session struct {
 	remote  string
 }
 
-// goneText is what those are told whose account is no more.
+// goneText is told to clients whose account was deleted.
 const goneText = "This account has been taken away"
 
 // Revoke implements ftp.Revocable.
@@ -165,7 +161,7 @@ func (s *session) Begun(begun ftp.Transfer, moved func() int64) (ended func()) {
 	return s.Running.Begin(t, moved)
 }
 
-// download is a note of a file that began to be sent.
+// download returns the record of a download that began at the given time.
 func (s *session) download(name string, at time.Time) transfers.Transfer {
 	return transfers.Transfer{
 		At: at, Direction: transfers.Download, Protocol: "ftp", Who: s.name, Name: path.Clean(name),
@@ -178,7 +174,7 @@ func (s *session) Close() error {
 	return nil
 }
 
-// answer turns the library's errors into FTP replies.
+// answer returns the FTP reply for an error of the library. Other errors are returned as they are.
 func answer(name string, err error) error {
 	var closed *account.ClosedError
 	var quota *bandwidth.QuotaError
@@ -197,7 +193,7 @@ func answer(name string, err error) error {
 	return err
 }
 
-// midway is answer for a file that is being sent, where 450 is no reply (RFC 959, section 5.4).
+// midway is answer during a transfer, when 450 is not allowed (RFC 959, section 5.4).
 func midway(name string, err error) error {
 	err = answer(name, err)
 	if e, ok := err.(*ftp.Error); ok && e.Code == 450 {
@@ -206,56 +202,8 @@ func midway(name string, err error) error {
 	return err
 }
 
-// sentence is an error as a reply's text.
+// sentence returns an error's text for a reply.
 func sentence(err error) string {
 	text := err.Error()
 	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// file is a download from an offset to the end.
-type file struct {
-	of   *content.File
-	ctx  context.Context
-	left int64
-	body io.ReadCloser // nil until the first Read
-}
-
-func open(ctx context.Context, f *content.File, offset int64) (ftp.File, error) {
-	if offset < 0 || offset > f.Size {
-		return nil, &ftp.Error{Code: 554, Msg: fmt.Sprintf("Restart at %d is beyond the file's %d bytes", offset, f.Size)}
-	}
-	return &file{of: f, ctx: ctx, left: f.Size - offset}, nil
-}
-
-func (d *file) Read(p []byte) (n int, err error) {
-	if d.body == nil {
-		if d.body, err = d.of.OpenRange(d.ctx, d.of.Size-d.left, d.left); err != nil {
-			d.body = nil
-			return 0, midway(d.of.Name, err)
-		}
-	}
-	n, err = d.body.Read(p)
-	d.left -= int64(n)
-	return n, midway(d.of.Name, err)
-}
-
-// Extents implements ftp.Local.
-func (d *file) Extents() (extent.Reader, error) {
-	return d.of.Extents(d.of.Size-d.left, d.left)
-}
-
-// Pace implements ftp.Paced.
-func (d *file) Pace(ctx context.Context, n int64) (int64, error) {
-	n, err := d.of.Pace(ctx, n)
-	return n, midway(d.of.Name, err)
-}
-
-// Remaining implements ftp.Sized.
-func (d *file) Remaining() int64 { return d.left }
-
-func (d *file) Close() error {
-	if d.body == nil {
-		return d.of.Close()
-	}
-	return errors.Join(d.body.Close(), d.of.Close())
 }

@@ -7,32 +7,30 @@ import (
 	"sheaf/serve/content"
 )
 
-// FTP has no way for a client to say of which version of a file it has the first
-// bytes: REST and RETR would join the beginning of one archive to the end of
-// another. So the service remembers which version it sent to whom last, and a
-// client that wants to go on in another is told so.
+// maxRemembered is how many downloads are remembered. They take some 20 MB.
+const maxRemembered = 1 << 17
+
+// resumes remembers which version of a file was sent to which account last. FTP has no way for a
+// client to say of which version it has the first bytes: REST and RETR could join the beginning of one
+// archive to the end of another.
 //
-// What is remembered does not outlast the process. Of a file that changes with
-// editions and of which nothing is known, a resume is therefore refused too.
-
-// remembered is how many files, each of one account, are kept in mind: some 20 MB.
-const remembered = 1 << 17
-
+// It forgets all when the process ends. So it also refuses to resume a file that changes with editions
+// if it does not know which version was sent.
 type resumes struct {
-	sent *lru.Cache[fetched, string] // → ETag
+	sent *lru.Cache[download, string] // ETags
 }
 
-// fetched is a file that an account has had bytes of.
-type fetched struct{ account, path string }
+// download is a file of which an account has received bytes.
+type download struct{ account, path string }
 
 func newResumes() *resumes {
-	sent, _ := lru.New[fetched, string](remembered) // fails only for sizes below one
+	sent, _ := lru.New[download, string](maxRemembered) // fails only for sizes below one
 	return &resumes{sent}
 }
 
-// allow notes that an account reads a file from offset on, or says why it may not.
+// allow notes that an account downloads a file from offset on, or returns why it may not.
 func (r *resumes) allow(account, path string, n content.Node, offset int64) error {
-	what := fetched{account, path}
+	what := download{account, path}
 	if offset > 0 {
 		switch etag, known := r.sent.Get(what); {
 		case known && etag != n.ETag:
