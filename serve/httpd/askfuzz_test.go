@@ -39,8 +39,8 @@ func asked(f *testing.F) http.Handler {
 	return router
 }
 
-// FuzzRange asks for parts of a file, on conditions: the answer is the file, a part that is where it
-// says, parts that are not much more than the file, or none.
+// FuzzRange asks for ranges of a file, with conditions. The answer must be the file, a range with
+// the bytes of that place, ranges that are together not much larger than the file, or nothing.
 func FuzzRange(f *testing.F) {
 	router := asked(f)
 	ask := func(header http.Header) *httptest.ResponseRecorder {
@@ -97,7 +97,8 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzQueries asks what takes parameters: it is answered or refused, soon, and tells nobody what is not theirs.
+// FuzzQueries sends arbitrary parameters. Each query must be answered or refused soon, and no
+// answer may show what is outside the account's scope.
 func FuzzQueries(f *testing.F) {
 	router := asked(f)
 	paths := []string{"/v1/changes", "/v1/hosts", "/v1/editions", "/v1/coverage", "/v1/cdx", "/v1/pages.warc.gz", "/v1/jobs", "/v1/version"}

@@ -31,8 +31,9 @@ func (s site) ask(t *testing.T, method, path, account, password, body string, he
 	return resp, string(text)
 }
 
-// Of 120 wrong passwords at once few are looked at, the others learn when to come again, and both
-// another account and the same one, where it has logged in before, come through from the same address.
+// Of 120 wrong passwords at once only a few are checked. The others are told when to come again.
+// Another account can still log in from the same address, and so can the same account if it has
+// logged in before.
 func TestParallelGuesses(t *testing.T) {
 	s := newSite(t)
 	s.ask(t, "GET", "/v1/version", "jp", "jp", "")
@@ -50,7 +51,7 @@ func TestParallelGuesses(t *testing.T) {
 	for range 120 {
 		count[testkit.Receive(t, "an answer", statuses)]++
 	}
-	// One more may become free meanwhile, on a machine that is busy.
+	// While the test runs, another guess may become free.
 	if looked := count[401]; looked < guesses.Burst || looked > guesses.Burst+5 || looked+count[429] != 120 {
 		t.Errorf("answers: %v, want %d of 401 and else 429", count, guesses.Burst)
 	}
@@ -61,7 +62,8 @@ func TestParallelGuesses(t *testing.T) {
 	}
 }
 
-// A page of another site changes nothing with the password that its visitor has typed in here.
+// A page of another site cannot change anything with the password that its visitor has typed into
+// this site.
 func TestCrossSiteRequests(t *testing.T) {
 	s, watches := watchSite(t)
 	const wish = `{"host": "www.keio.ac.jp"}`
@@ -98,7 +100,7 @@ func TestCrossSiteRequests(t *testing.T) {
 	}
 }
 
-// One account cannot keep any number of requests waiting for changes.
+// One account cannot hold any number of requests that wait for changes.
 func TestPollsAreBounded(t *testing.T) {
 	s := newSite(t)
 	page, _ := s.changes(t, "jp", api.PathChanges)

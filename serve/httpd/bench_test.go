@@ -20,7 +20,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// benchSegments is of each host; benchEach is how many records a host has in all of them.
+// benchSegments is the number of segments of each host, benchEach that of its records.
 const benchSegments, benchEach = 30, 9990
 
 // BenchmarkCDX asks for one page by its URL among SHEAF_BENCH_RECORDS records

@@ -20,7 +20,7 @@ import (
 	"sheaf/serve/query"
 )
 
-// do asks the service as a client would.
+// do sends a request as a client would.
 func (c *crawl) do(t *testing.T, method, account, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
@@ -46,7 +46,7 @@ func (c *crawl) do(t *testing.T, method, account, path, body string, header ...s
 	return resp, string(data)
 }
 
-// follow asks a question a part at a time, until there is no more.
+// follow fetches the parts of an answer until there are no more.
 func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []string) {
 	t.Helper()
 	cursor := ""
@@ -83,8 +83,8 @@ func (c *crawl) follow(t *testing.T, q question, limit func() string) (lines []s
 	return nil
 }
 
-// Whatever is asked, in whatever parts, must be what a straightforward search over
-// the same records gives. SHEAF_TEST_QUERIES is how many random questions; 150 by default.
+// Every query, in parts of any size, must give what a plain search over the same records gives.
+// SHEAF_TEST_QUERIES is the number of random queries, 150 by default.
 func TestQueriesAgainstReference(t *testing.T) {
 	testkit.Slow(t)
 	c := newCrawl(t, 4, 400, query.Budget{Records: 1200})
@@ -170,7 +170,7 @@ func TestOutputs(t *testing.T) {
 		if err := json.Unmarshal([]byte(object), &f); err != nil {
 			t.Fatal(err)
 		}
-		// The place must hold that very record.
+		// There must be that record at the place.
 		n, _ := strconv.Atoi(f.Length)
 		from, _ := strconv.Atoi(f.Offset)
 		resp, data := c.do(t, "GET", "all", "/pub/"+f.Filename, "", "Range", fmt.Sprintf("bytes=%d-%d", from, from+n-1))
@@ -211,7 +211,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// What is asked wrongly is said by name.
+// An error names the wrong parameter.
 func TestWrongQueries(t *testing.T) {
 	c := newCrawl(t, 1, 50, query.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/cdx?url=*.jp&output=json&limit=1&showResumeKey=true&fl=url", "")

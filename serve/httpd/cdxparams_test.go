@@ -53,8 +53,7 @@ func newKnown(t *testing.T, budget query.Budget) *crawl {
 	return c
 }
 
-// The parameters of the Internet Archive's server and of pywb's, as their
-// documents describe them: what a client of theirs asks, it must get here.
+// The parameters of the Internet Archive's server and of pywb work as their documents describe.
 func TestOthersParameters(t *testing.T) {
 	c := newKnown(t, query.Budget{})
 	const ts = "&output=text&fl=timestamp"
@@ -79,7 +78,7 @@ func TestOthersParameters(t *testing.T) {
 		"url=example.jp/a&sort=reverse&limit=1" + ts:                    "20261102120000",
 		"url=example.jp/a&gzip=false&allowFuzzy=false&limit=1" + ts:     "20261101000000",
 
-		// Internet Archive: the counters are columns behind the fields.
+		// Internet Archive: the counters are columns after the fields.
 		"url=example.jp/a&showDupeCount=true" + ts:                                             "20261101000000 0|20261101060000 1|20261101120000 0|20261102000000 2|20261102060000 0|20261102120000 1",
 		"url=example.jp/a&showDupeCount=true&filter=statuscode:200" + ts:                       "20261101000000 0|20261101120000 0|20261102000000 1|20261102120000 1",
 		"url=example.jp/a&showDupeCount=true&limit=1&offset=3" + ts:                            "20261102000000 2",
@@ -117,7 +116,7 @@ func TestOthersParameters(t *testing.T) {
 	}
 }
 
-// A page that a revisit refers to is told of with its own place.
+// The line of a revisit can have the place of the page that it refers to.
 func TestResolveRevisits(t *testing.T) {
 	c := newKnown(t, query.Budget{})
 	_, body := c.do(t, "GET", "all", "/v1/cdx?url=example.jp/*&resolveRevisits=true&output=ndjson", "")
@@ -157,8 +156,8 @@ func TestResolveRevisits(t *testing.T) {
 	}
 }
 
-// Counted or passed over, an answer is the same in parts of any size as at once:
-// Link leads on, and so does the resumption key.
+// With counters and with skipped records, an answer fetched in parts of any size is the same as the
+// whole one. The Link header and the resumption key both lead on.
 func TestCountersInParts(t *testing.T) {
 	for _, budget := range []query.Budget{{}, {Records: 1}} {
 		c := newKnown(t, budget)
@@ -191,7 +190,7 @@ func TestCountersInParts(t *testing.T) {
 	}
 }
 
-// Who takes gzip is given a long answer in it, under another tag.
+// A client that takes gzip gets a long answer in it, with another ETag.
 func TestCompressedAnswer(t *testing.T) {
 	c := newCrawl(t, 2, 200, query.Budget{})
 	const path = "/v1/cdx?url=*.example.jp"
@@ -212,8 +211,8 @@ func TestCompressedAnswer(t *testing.T) {
 	}
 }
 
-// Pages hold together what the whole answer holds, in its order, whatever the size of a page, and
-// whether or not the URL index covers them; showNumPages tells how many there are.
+// The pages of an answer, of any size, have together what the whole answer has, in its order, with
+// and without the URL index. showNumPages gives their number.
 func TestPagesOfAnswers(t *testing.T) {
 	testkit.Slow(t)
 	c := newKnown(t, query.Budget{})

@@ -24,7 +24,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// told is what the reference knows of a record.
+// told is what the reference knows about a record.
 type told struct {
 	host, url, edition string
 	time               time.Time
@@ -36,12 +36,12 @@ type told struct {
 
 func (r told) key() string { return archive.SURT(r.url) }
 
-// line is how the tests ask for a record.
+// line is a record of an answer.
 func (r told) line() string {
 	return fmt.Sprintf("%s %s %d %s", r.url, r.time.UTC().Format(time.RFC3339Nano), r.status, r.edition)
 }
 
-// crawl is a site with several editions of many hosts, and all that the reference knows of it.
+// crawl is a site with several editions of many hosts, and the records that the reference knows.
 type crawl struct {
 	*servetest.Site
 	url     string
@@ -53,7 +53,7 @@ var crawled = []string{
 	"examplex.jp", "example-x.jp", "sub.a.example.jp", "www.sub.a.example.jp", "ac.jp", "other.org", "192.0.2.7", "192.0.2.7:81",
 }
 
-// newCrawl publishes editions of random records. Budget bounds the service's answers.
+// newCrawl publishes editions of random records. Budget limits the answers of the service.
 func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 	t.Helper()
 	c := &crawl{Site: servetest.New(t, nil)}
@@ -107,7 +107,7 @@ func newCrawl(t *testing.T, editions, records int, budget query.Budget) *crawl {
 	return c
 }
 
-// takeDown removes from the service, and from what the reference knows.
+// takeDown removes records from the service and from the reference.
 func (c *crawl) takeDown(t *testing.T, stone catalog.Tombstone) {
 	t.Helper()
 	if _, err := c.Catalog.Remove(t.Context(), stone); err != nil {
@@ -118,7 +118,7 @@ func (c *crawl) takeDown(t *testing.T, stone catalog.Tombstone) {
 	})
 }
 
-// question is one query, as parameters and as what the reference does for it.
+// question is one query: its parameters, and what the reference does for it.
 type question struct {
 	params  map[string][]string
 	list    string // body of a POST
@@ -131,7 +131,7 @@ type question struct {
 	reverse bool
 }
 
-// answer is the straightforward way to the same records.
+// answer finds the records by a plain search.
 func (c *crawl) answer(q question) []string {
 	var found []told
 	for _, r := range c.records {
@@ -187,7 +187,7 @@ func keyed(of func(key string) bool) func(told) bool {
 	return func(r told) bool { return of(r.key()) }
 }
 
-// ask makes up a question.
+// ask returns a random question.
 func ask(r *rand.Rand) question {
 	q := question{params: map[string][]string{}, account: "all"}
 	set := func(name, value string) { q.params[name] = append(q.params[name], value) }
@@ -229,7 +229,7 @@ func ask(r *rand.Rand) question {
 		}
 		q.match, q.tree, site = func(told) bool { return true }, true, false
 	case 7:
-		// The targets of a list come in the order of the tree of their sites.
+		// The targets of a list are in the order of the tree of their hosts.
 		q.list = "# a list\nhttp://example.jp/a\nexample.jp/b*\n\nwww.example.jp/b/c.png\n"
 		q.match = keyed(func(k string) bool { return k == "jp,example)/a" || strings.HasPrefix(k, "jp,example)/b") })
 		site = false
@@ -288,7 +288,7 @@ var conditions = []struct {
 	{"kind:revisit", func(r told) bool { return r.kind == archive.Revisit }},
 }
 
-// gunzip gives what one gzip member holds.
+// gunzip returns the content of a gzip member.
 func gunzip(t *testing.T, data string) string {
 	t.Helper()
 	zr, err := gzip.NewReader(strings.NewReader(data))

@@ -23,7 +23,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// changes asks for changes and gives the page and where the Link leads.
+// changes fetches a page of changes. It returns the page and the target of its Link.
 func (s site) changes(t *testing.T, account, path string) (page feed.Page, next string) {
 	t.Helper()
 	resp, body := s.do(t, "GET", account, path)
@@ -98,8 +98,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestChangesAreWaitedFor holds that who waits is answered when there is something, when it has
-// waited for long enough, and when the service stops; not at once.
+// TestChangesAreWaitedFor: a request that waits is answered when there is a change, when its time
+// is over, and when the service stops, but not at once.
 func TestChangesAreWaitedFor(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)

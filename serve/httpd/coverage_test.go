@@ -19,7 +19,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// tell puts the manifest of a batch beside its segments, as ingest does.
+// tell stores the manifest of a batch beside its segments, as ingest does.
 func (c *crawl) tell(t *testing.T, batch string, created time.Time, coverage ...wire.Coverage) {
 	t.Helper()
 	m := wire.Manifest{
@@ -35,7 +35,7 @@ func (c *crawl) tell(t *testing.T, batch string, created time.Time, coverage ...
 	}
 }
 
-// covered asks, and follows to the end; it tells each line as "host day refused URLs".
+// covered fetches all parts of an answer. It returns each line as "host day refused URLs".
 func (c *crawl) covered(t *testing.T, account, parameters, limit string) (lines []string) {
 	t.Helper()
 	path := "/v1/coverage?" + parameters + "&limit=" + limit
@@ -79,7 +79,7 @@ func TestCoverage(t *testing.T) {
 			wire.Coverage{Host: "never.org:81", Left: 5, LeftWhy: "window"}, // of which no page is published
 		)
 	}
-	// A batch without a manifest, as there are old ones, says nothing.
+	// An old batch without a manifest has no coverage.
 	c.Publish("20261103", map[string][]*archive.Record{"new.jp": {servetest.Page("http://new.jp/", "new", day)}})
 	every := []string{
 		"www.example.jp 1 1 /a=failed timeout /b=refused", "a.example.jp 1 3", "other.org 1 4", "never.org:81 1 0",

@@ -26,8 +26,8 @@ import (
 // flips is how many damaged bits TestDamageIsNeverShown tries.
 const flips = 48
 
-// Whatever bit of a stored segment is wrong, no door to its pages gives a wrong body that ends as it
-// should: a small page is refused before its first byte, a large one is cut off before its last.
+// Whichever bit of a stored segment is wrong, no path shows a wrong body that looks complete. A
+// small page is refused before its first byte, a large one is cut off before its last.
 func TestDamageIsNeverShown(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 	index, err := archive.ReadIndex(t.Context(), archive.FileSource(bytes.NewReader(whole), 0), int64(len(whole)))
 	testkit.Must(t, err)
 
-	// ask asks at a service that has seen nothing yet: what was in memory would be right.
+	// ask sends the request to a new service, which has nothing in memory yet.
 	var log bytes.Buffer
 	var library *serve.Library
 	newServer := func() *httptest.Server {
@@ -91,7 +91,7 @@ func TestDamageIsNeverShown(t *testing.T) {
 
 	refused := 0
 	for range flips {
-		// Each cell has its turn, whatever its size, and the index as well.
+		// Every cell is damaged once, whatever its size, and so is the index.
 		from, n, asked := index.CellsEnd, int64(len(whole))-index.CellsEnd, index.Cells
 		if i := random.IntN(len(index.Cells) + 1); i < len(index.Cells) {
 			from, n, asked = index.Cells[i].Offset, index.Cells[i].Len(), index.Cells[i:i+1]
@@ -129,7 +129,8 @@ type request struct {
 	rang string
 }
 
-// ask returns status, address and body of the answer; ok is false where it did not end as it should.
+// ask returns status, headers and body of the answer. ok is false if the answer did not end
+// properly.
 func (q request) ask(t *testing.T, url string) (got string, ok bool) {
 	t.Helper()
 	req, err := http.NewRequest("GET", url+q.path, nil)
@@ -162,7 +163,7 @@ func (q request) ask(t *testing.T, url string) (got string, ok bool) {
 	return strings.ReplaceAll(resp.Status+" "+resp.Header.Get("Location")+" "+string(text), url, ""), true
 }
 
-// damage writes one byte of a file.
+// damage changes one byte of a file.
 func damage(t *testing.T, name string, at int64, b byte) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)

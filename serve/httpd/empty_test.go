@@ -6,7 +6,7 @@ import (
 	"sheaf/archive/catalog"
 )
 
-// TestEmptyFile fetches a file that has nothing in it: the digests of an edition whose hosts are taken down.
+// TestEmptyFile fetches an empty file: the digests of an edition whose hosts are all taken down.
 func TestEmptyFile(t *testing.T) {
 	s := newSite(t)
 	for _, stone := range []catalog.Tombstone{{Host: "www.keio.ac.jp"}, {Host: host}} {

@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// raw sends a request of jp's as it is written; net/http's client would mend it.
+// raw sends a request of the account jp byte by byte. net/http's client would correct it.
 func (s site) raw(t *testing.T, request string, header ...string) (*http.Response, []byte) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -42,7 +42,7 @@ func (s site) raw(t *testing.T, request string, header ...string) (*http.Respons
 	return resp, body
 }
 
-// TestPathTricks: no path, however it is written, leads out of the tree or to another site.
+// TestPathTricks: no path leads out of the tree or to another site.
 func TestPathTricks(t *testing.T) {
 	s := newSite(t)
 	const secret = "the operators' token"
@@ -80,8 +80,8 @@ func TestPathTricks(t *testing.T) {
 	}
 }
 
-// TestHeaderInjection: what a request or a stored page says cannot become a header of
-// the answer, nor a link or a file name other than what it is.
+// TestHeaderInjection: text of a request or of a stored page cannot add a header to the answer, or
+// change a link or a file name.
 func TestHeaderInjection(t *testing.T) {
 	s := newSite(t)
 	s.Account("all", "always", "*")
@@ -128,8 +128,8 @@ func TestHeaderInjection(t *testing.T) {
 	}
 }
 
-// TestRangeLists: whatever list of ranges is asked for, the answer costs no more than the
-// file and some headers, and HEAD says the same as GET.
+// TestRangeLists: an answer to any list of ranges is at most as long as the file and some headers,
+// and HEAD says the same as GET.
 func TestRangeLists(t *testing.T) {
 	s := newSite(t)
 	_, whole := s.do(t, "GET", "jp", edition+".tar.gz")

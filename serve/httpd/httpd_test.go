@@ -32,7 +32,7 @@ var day = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
 const host = "www.waseda.ac.jp"
 
-// site is a served site with the accounts jp (all of jp), keio and shut, whose window never opens.
+// site is a service with the accounts jp (all of jp), keio and shut, whose window is never open.
 type site struct {
 	*servetest.Site
 	url string
@@ -146,7 +146,7 @@ func TestGet(t *testing.T) {
 		t.Errorf("range past the end: %s", resp.Status)
 	}
 
-	// the stored segment itself leaves as a local file; ranges of it too
+	// The stored segment is sent as a local file, and so are ranges of it.
 	_, members := s.do(t, "GET", "jp", edition+".members.tar.gz")
 	if _, part := s.do(t, "GET", "jp", edition+".members.tar.gz", "Range", "bytes=300-400099"); !bytes.Equal(part, members[300:400_100]) {
 		t.Error("range of the members view")
@@ -193,7 +193,8 @@ func TestShortAddresses(t *testing.T) {
 	}
 }
 
-// TestOtherSitesMayRead: a player's script asks first, then fetches a range with a password of its own.
+// TestOtherSitesMayRead: the browser asks whether a player's script may read; then the script
+// fetches a range with a password of its own.
 func TestOtherSitesMayRead(t *testing.T) {
 	s := newSite(t)
 	resp, _ := s.do(t, "OPTIONS", "", "/a/"+host+".wacz", "Origin", "https://player.test",
@@ -361,7 +362,7 @@ func TestDownloadsAreRecorded(t *testing.T) {
 	}
 }
 
-// A publish while a client reads must not change what it gets.
+// A publication while a client reads does not change what the client gets.
 func TestPublishDuringDownload(t *testing.T) {
 	s := newSite(t)
 	_, want := s.do(t, "GET", "jp", "/a/"+host+"/all.tar.gz")

@@ -18,7 +18,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// work begins to work on jobs; the end of the test, or the function that it returns, ends it.
+// work works on jobs until the test ends or the returned function is called.
 func (c *crawl) work(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -65,8 +65,8 @@ func (c *crawl) post(t *testing.T, account, path, list string) string {
 	return resp.Header.Get("Location")
 }
 
-// What is too much for one answer is gathered in the background: all of it, and the
-// same file however much is published meanwhile.
+// A query whose answer is too large is answered by a job. Its result is complete, and does not
+// change when something is published.
 func TestJob(t *testing.T) {
 	c := newCrawl(t, 3, 800, query.Budget{Records: 1024})
 	if resp, _ := c.do(t, "GET", "all", "/v1/pages.warc.gz?filter=status:200", ""); resp.StatusCode != http.StatusUnprocessableEntity {
@@ -144,8 +144,8 @@ func TestJobOfAList(t *testing.T) {
 	}
 }
 
-// A job that its process left behind is taken up again; too many are refused; one
-// that is cancelled leaves nothing.
+// A job that its process left behind is taken up again. Too many jobs are refused. A cancelled job
+// leaves nothing.
 func TestJobsAreTakenUpAgain(t *testing.T) {
 	c := newCrawl(t, 2, 100, query.Budget{})
 	ended, cancel := context.WithCancel(t.Context())
@@ -175,7 +175,7 @@ func TestJobsAreTakenUpAgain(t *testing.T) {
 	}
 }
 
-// A job that kills who works on it is given up, and does not kill for ever.
+// A job that kills its process several times is given up.
 func TestDeadlyJob(t *testing.T) {
 	testkit.Slow(t)
 	c := newCrawl(t, 1, 50, query.Budget{})

@@ -15,7 +15,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// longList names as many pages as one query may, of a thousand hosts.
+// longList returns a list with as many pages as one query may have, of a thousand hosts.
 func longList() string {
 	var list strings.Builder
 	for i := range 100_000 {
@@ -24,7 +24,7 @@ func longList() string {
 	return list.String()
 }
 
-// used is the CPU time of this process.
+// used returns the CPU time of this process.
 func used(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -32,8 +32,8 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The longest list that one query may have costs a second of CPU at the most, and thirty at once
-// do not take thirty times the memory of one: most are turned away before they are read.
+// The longest list of one query costs at most a second of CPU time. Thirty at once do not need
+// thirty times the memory of one: most are refused before they are read.
 func TestLongLists(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)
@@ -81,7 +81,7 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// A list that is one too many is refused before any of it is read.
+// A list beyond the limit is refused before it is read.
 func TestListsAreRefusedUnread(t *testing.T) {
 	s, _ := watchSite(t)
 	const header = "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic anA6anA=\r\nContent-Length: 1000000\r\n\r\nhttp://"

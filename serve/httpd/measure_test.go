@@ -22,7 +22,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// Downloads are measured by what their clients acknowledge. All has one site: making it takes long.
+// Downloads are measured by what their clients acknowledge. The tests share one site, because
+// publishing it takes long.
 func TestDownloadsAreMeasured(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -39,7 +40,7 @@ func TestDownloadsAreMeasured(t *testing.T) {
 	}
 }
 
-// serveMeasured serves a site to everybody, as the service does.
+// serveMeasured serves a site to everybody, with connections like those of the service.
 func serveMeasured(t *testing.T, s *servetest.Site, proxies peer.Proxies) (addr string) {
 	router := mux.NewRouter()
 	testkit.Must(t, httpd.Register(router, httpd.Options{
@@ -54,7 +55,8 @@ func serveMeasured(t *testing.T, s *servetest.Site, proxies peer.Proxies) (addr 
 	return l.Addr().String()
 }
 
-// begin asks for a file on a connection with a small receive buffer, and reads the answer's header.
+// begin requests a file on a connection with a small receive buffer, and reads the header of the
+// answer.
 func begin(t *testing.T, addr, request string) (net.Conn, *http.Response) {
 	t.Helper()
 	c := testkit.DialSmall(t, addr)
@@ -72,8 +74,8 @@ const (
 	again       = "GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n"
 )
 
-// A download has taken the time until its client has the last byte. That holds no other request of
-// the connection up, and is so too where the server closes the connection first.
+// The time of a download ends when its client has the last byte, also if the server closes the
+// connection first. Other requests of the connection do not wait for that.
 func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
 	for name, request := range map[string]string{
 		"keep-alive": "GET " + membersFile + " HTTP/1.1\r\nHost: x\r\n\r\n" + again,
@@ -102,8 +104,8 @@ func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
 	}
 }
 
-// Of a download that is broken off counts what the client has acknowledged, also where the
-// service had written all of it.
+// Of an aborted download only the bytes count that the client has acknowledged, even if the service
+// had written all of them.
 func testBrokenOff(t *testing.T, s *servetest.Site) {
 	addr := serveMeasured(t, s, nil)
 	for name, ranges := range map[string]string{"while it is written": "", "when all is written": "Range: bytes=0-1299999\r\n"} {
@@ -123,7 +125,8 @@ func testBrokenOff(t *testing.T, s *servetest.Site) {
 	}
 }
 
-// What comes through a proxy is measured on our side, and the note says so, with the client's address.
+// A download through a proxy is measured by what the service writes. Its record says so, and has
+// the client's address.
 func testProxied(t *testing.T, s *servetest.Site) {
 	proxies, err := peer.ParseProxies([]string{"127.0.0.1"})
 	testkit.Must(t, err)

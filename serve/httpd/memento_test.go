@@ -10,8 +10,8 @@ import (
 	"sheaf/internal/api"
 )
 
-// A remote TimeGate that redirects (RFC 7089, 4.2.1 and its examples), and what it does of times before the first version,
-// after the last, of none and of one that is no time (4.5.3).
+// A TimeGate that redirects (RFC 7089, 4.2.1 with its examples); and its answers for times before
+// the first version, after the last one, for no time and for a wrong one (4.5.3).
 func TestTimeGate(t *testing.T) {
 	s := newPages(t)
 	for when, day := range map[string]int{
@@ -79,7 +79,7 @@ func TestTimeMap(t *testing.T) {
 	if err := json.Unmarshal(body, &m); err != nil || m.Original != page || m.Mementos == nil || m.Index != nil || len(m.Mementos.List) != 4 || m.Mementos.Last.URI != s.url+ofDay(25, "", "https://waseda.ac.jp/d/p.html") || !m.Mementos.First.Datetime.Equal(at(22, 1)) {
 		t.Errorf("%v %s", err, body)
 	}
-	// Every memento that is named is there, and says that it is.
+	// Every memento of the list exists, and says that it is one.
 	for _, line := range m.Mementos.List {
 		resp, _ := s.do(t, "GET", "jp", strings.TrimPrefix(line.URI, s.url))
 		if resp.StatusCode != 200 || resp.Header.Get("Memento-Datetime") != line.Datetime.Format(http.TimeFormat) {
@@ -88,8 +88,8 @@ func TestTimeMap(t *testing.T) {
 	}
 }
 
-// What RFC 7089 asks of answers about versions, with the links of its examples: of a version (4.2.1), of one that is alone
-// (4.4), of one that is a redirect (4.5.4) or an error (4.5.5).
+// The headers of versions after RFC 7089, with the links of its examples: a version (4.2.1), the
+// only one (4.4), a redirect (4.5.4) and an error (4.5.5).
 func TestMementoPatterns(t *testing.T) {
 	s := newPages(t)
 	for path, want := range map[string]struct {
@@ -134,7 +134,7 @@ func TestMementoPatterns(t *testing.T) {
 			}
 		}
 	}
-	// What leads to a version is none itself, and says only where it leads.
+	// An answer that redirects to a version is not a memento.
 	for _, path := range []string{"/timegate/" + page, "/web/2026/" + page} {
 		if resp, _ := s.do(t, "HEAD", "jp", path); resp.StatusCode != 302 || resp.Header.Get("Memento-Datetime") != "" || resp.Header.Get("Location") == "" {
 			t.Errorf("%s: %s %v", path, resp.Status, resp.Header)

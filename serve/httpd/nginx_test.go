@@ -15,16 +15,14 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx, in
-// turn, over 1, 8 and 64 connections. It gives MB/s, the server's CPU seconds per GiB
-// (user and system, of /proc) and, of the speeds, the ratio to nginx; for an archive
-// that is one stretch of a stored file (members) and for one that is put together of
-// stretches as it is sent (tar.gz):
+// BenchmarkAgainstNginx fetches the same file from `sheaf serve` and from nginx in turn, over 1, 8 and
+// 64 connections. It reports MB/s, the server's CPU seconds per GiB (user and system, of /proc) and
+// the ratio of the speeds. One file is a stretch of a stored file (members), the other is put together
+// of stretches while it is sent (tar.gz):
 //
 //	go test -run '^$' -bench AgainstNginx -benchtime 1x ./serve/httpd
 //
-// SHEAF_BENCH_MIB (16) is about the file's size, and SHEAF_BENCH_ROUNDS (2) how often
-// the pairs are repeated.
+// SHEAF_BENCH_MIB (16) is roughly the file's size, SHEAF_BENCH_ROUNDS (2) the number of repetitions.
 func BenchmarkAgainstNginx(b *testing.B) {
 	s := servetest.New(b, nil)
 	records := make([]*archive.Record, 8*servetest.Number("SHEAF_BENCH_MIB", 16))
@@ -84,7 +82,7 @@ func BenchmarkThirtySegments(b *testing.B) {
 	}
 }
 
-// compare measures servers in turn, each with some connections, and reports them beside nginx.
+// compare measures servers in turn, with each number of connections, and reports them beside nginx.
 func compare(b *testing.B, servers map[string]*servetest.Process, what, file string, size int64, connections ...int) {
 	names := []string{"sheaf", "sheaf over S3", "nginx"}
 	names = slices.DeleteFunc(names, func(name string) bool { return servers[name] == nil })
@@ -110,7 +108,7 @@ func compare(b *testing.B, servers map[string]*servetest.Process, what, file str
 	}
 }
 
-// copyStore gives a bucket what a store holds.
+// copyStore copies all objects of a store to a bucket.
 func copyStore(b *testing.B, from store.Store, to store.S3Options) {
 	st, err := store.OpenS3(b.Context(), to)
 	if err != nil {
@@ -132,7 +130,7 @@ func copyStore(b *testing.B, from store.Store, to store.S3Options) {
 	}
 }
 
-// hex is n hexadecimal digits, another text for each seed; about half of it is left when compressed.
+// hex returns n hexadecimal digits, which differ by seed. Compression halves them.
 func hex(seed uint64, n int) string {
 	r, b := rand.New(rand.NewPCG(seed, 0)), make([]byte, n)
 	for i := range b {

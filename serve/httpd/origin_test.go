@@ -21,7 +21,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// named is a service with a page that everybody may read, as it answers requests for any host name.
+// named returns a service with a page for everybody. It answers requests for any host name.
 func named(t *testing.T, opt httpd.Options) http.Handler {
 	t.Helper()
 	s := servetest.New(t, &account.Account{Name: account.Anonymous, Domains: []string{"jp"}})
@@ -33,7 +33,7 @@ func named(t *testing.T, opt httpd.Options) http.Handler {
 	return player.Only(opt.ReplayOrigin, router)
 }
 
-// askAs asks a service by a host name.
+// askAs sends a request with a host name.
 func askAs(t *testing.T, url, name, path string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequest("GET", url+path, nil)
@@ -47,7 +47,7 @@ func askAs(t *testing.T, url, name, path string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// A name that the client makes up is in no redirect and no link.
+// A host name that a client invents is in no redirect and in no link.
 func TestHostHeaderIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{"": "", "https://archive.example.jp/": "https://archive.example.jp"} {
@@ -63,7 +63,7 @@ func TestHostHeaderIsNotBelieved(t *testing.T) {
 				t.Errorf("public %q: %s leads to %s", public, path, to)
 			}
 		}
-		// The address that the client has connected to is its own word for the service.
+		// The client may use the address to which it has connected.
 		local := strings.TrimPrefix(server.URL, "http://")
 		for _, name := range []string{local, strings.Replace(local, "127.0.0.1", "localhost", 1)} {
 			origin := want
@@ -77,7 +77,7 @@ func TestHostHeaderIsNotBelieved(t *testing.T) {
 	}
 }
 
-// All HTML of the tree tells browsers to run nothing and to take it for nothing else.
+// The headers of all HTML of the tree forbid scripts and guessing of types.
 func TestListingsAreGuarded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(named(t, httpd.Options{}))
@@ -93,7 +93,7 @@ func TestListingsAreGuarded(t *testing.T) {
 	}
 }
 
-// Stored scripts run at an origin of their own, where there is nothing but what they need, or nowhere.
+// Stored scripts run only at an origin of their own, which has nothing but what they need.
 func TestReplayHasItsOwnOrigin(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ var (
 	recordTime = regexp.MustCompile(`(?m)^WARC-Date: (.*)\r$`)
 )
 
-// recordsOf tells the records of a warc.gz as "URL time", in order of text.
+// recordsOf returns the records of a warc.gz as "URL time", sorted.
 func recordsOf(t *testing.T, data string) (records []string) {
 	t.Helper()
 	r := strings.NewReader(data)
@@ -50,7 +50,7 @@ func recordsOf(t *testing.T, data string) (records []string) {
 	return records
 }
 
-// filesIn counts the files of a tar.gz.
+// filesIn returns the number of files in a tar.gz.
 func filesIn(t *testing.T, data string) (n int) {
 	t.Helper()
 	zr, err := gzip.NewReader(strings.NewReader(data))
@@ -110,8 +110,8 @@ func (c *crawl) files(lines []string) (files, alone int) {
 	return len(pages), alone
 }
 
-// The file must hold exactly the records that the index lines of the same query
-// tell of, in each form, and be the same in whatever ranges it is fetched.
+// In each form the file has exactly the records of the index lines of the same query, and is the
+// same in whatever ranges it is fetched.
 func TestGatheredPages(t *testing.T) {
 	c := newCrawl(t, 4, 300, query.Budget{})
 	c.takeDown(t, catalog.Tombstone{Host: "www.example.jp", URLPrefix: "http://www.example.jp/a/"})
@@ -163,7 +163,7 @@ func TestGatheredPages(t *testing.T) {
 	}
 }
 
-// What is published or taken down changes the file at once, and its tag with it.
+// A publication or a take-down changes the file and its ETag at once.
 func TestGatheredPagesChange(t *testing.T) {
 	c := newCrawl(t, 2, 100, query.Budget{})
 	const path = "/v1/pages.warc.gz?url=*.example.jp"
@@ -178,7 +178,7 @@ func TestGatheredPagesChange(t *testing.T) {
 	}
 }
 
-// A file that is too much for an answer says what to do.
+// The error for a query that is too large says what to do.
 func TestTooMuchForAnAnswer(t *testing.T) {
 	c := newCrawl(t, 2, 2000, query.Budget{Records: 1024})
 	resp, body := c.do(t, "GET", "all", "/v1/pages.warc.gz", "")
@@ -187,7 +187,7 @@ func TestTooMuchForAnAnswer(t *testing.T) {
 	}
 }
 
-// While an account's window is closed it may look, and may not fetch.
+// While its window is closed, an account may search but not download.
 func TestGatheredPagesObeyTheWindow(t *testing.T) {
 	c := newCrawl(t, 1, 50, query.Budget{})
 	c.Account("shut", "never", "*")
@@ -199,7 +199,7 @@ func TestGatheredPagesObeyTheWindow(t *testing.T) {
 	}
 }
 
-// GNU tar must take the files without a word.
+// GNU tar reads the files without a message.
 func TestGatheredPagesInTar(t *testing.T) {
 	tarPath := testkit.Tool(t, "tar")
 	c := newCrawl(t, 3, 200, query.Budget{})

@@ -20,7 +20,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// startServer runs a program until the test's end, and waits until it is ready.
+// startServer runs a program until the test ends. It returns when the program is ready.
 func startServer(t testing.TB, ready func(log string) bool, program string, args ...string) (pid int) {
 	t.Helper()
 	p := testkit.Start(t, "", exec.Command(program, args...))
@@ -35,7 +35,7 @@ func startServer(t testing.TB, ready func(log string) bool, program string, args
 	return p.Cmd.Process.Pid
 }
 
-// serveSheaf runs `sheaf serve` over a data directory; everybody may fetch what is of jp.
+// serveSheaf runs `sheaf serve` over a data directory. Everybody may fetch the hosts of jp.
 func serveSheaf(t testing.TB, program, data string, settings ...string) *servetest.Process {
 	t.Helper()
 	args := []string{"serve", "--data", data, "--set", "database.fresh=true"}
@@ -53,8 +53,8 @@ func serveSheaf(t testing.TB, program, data string, settings ...string) *servete
 	return &servetest.Process{Addr: addr, PIDs: []int{pid}}
 }
 
-// serveNginx runs nginx over a directory, with as many workers as there are processors and
-// what Debian's configuration sets for files: sendfile and tcp_nopush.
+// serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings for
+// files: sendfile and tcp_nopush.
 func serveNginx(t testing.TB, root string) *servetest.Process {
 	t.Helper()
 	program := testkit.Tool(t, "nginx")
@@ -104,7 +104,7 @@ func serveNginx(t testing.TB, root string) *servetest.Process {
 	return p
 }
 
-// fetchAll gets a file times over on each of some connections.
+// fetchAll fetches a file several times on each of some connections.
 func fetchAll(t testing.TB, p *servetest.Process, file string, connections, times int, size int64) servetest.Measured {
 	t.Helper()
 	before, start := p.CPU(t), time.Now()
@@ -121,7 +121,7 @@ func fetchAll(t testing.TB, p *servetest.Process, file string, connections, time
 	return servetest.Measured{N: int64(connections) * int64(times) * size, Took: took, CPU: p.CPU(t) - before}
 }
 
-// fetch is a client that costs as little as one can: it keeps its connection and looks at no byte.
+// fetch is a cheap client: it keeps its connection and does not look at the bytes.
 func fetch(addr, file string, times int, size int64) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -145,7 +145,7 @@ func fetch(addr, file string, times int, size int64) error {
 	return nil
 }
 
-// mirrorFile fetches a file to where it lies below root, and gives its size.
+// mirrorFile fetches a file to its place below root, and returns its size.
 func mirrorFile(t testing.TB, p *servetest.Process, file, root string) int64 {
 	t.Helper()
 	resp, err := http.Get("http://" + p.Addr + file)

@@ -22,7 +22,7 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// The program as operators run it, over archives that are there already.
+// The program runs as operators run it, over archives that exist already.
 func TestProgram(t *testing.T) {
 	testkit.Slow(t)
 	program := testkit.Build(t, "sheaf/cmd/sheaf")
@@ -30,8 +30,8 @@ func TestProgram(t *testing.T) {
 	t.Run("with the URL index", func(t *testing.T) { testServiceAnswersByTheIndex(t, program) })
 }
 
-// `sheaf serve`, killed in the middle of a job, gathers the right file in its next life,
-// and leaves nothing in the store that is not the job's.
+// `sheaf serve`, killed during a job, gathers the right file after its restart, and leaves no other
+// objects of jobs in the store.
 func testJobOutlivesTheService(t *testing.T, program string) {
 	const pages = 6000
 	s := servetest.New(t, nil)
@@ -57,7 +57,7 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	dead := longDead(t, filepath.Join(data, "sheaf.db"), id)
-	// The worker may have died between writing its result and saying so.
+	// The worker may have been killed between writing the result and recording it.
 	key := jobs.Prefix + id + "/" + dead
 	if err := s.Store.Put(t.Context(), key, strings.NewReader("half"), 4); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func testServiceAnswersByTheIndex(t *testing.T, program string) {
 	}
 }
 
-// longDead waits for no worker's death to be believed: it makes the one that was at work on
-// the job silent for long enough, and gives its name.
+// longDead spares the test the time until a worker counts as dead: it makes the worker of the job
+// silent for long enough, and returns its name.
 func longDead(t *testing.T, file, id string) (worker string) {
 	t.Helper()
 	database, err := db.Open(t.Context(), file)

@@ -9,7 +9,8 @@ import (
 	"sheaf/serve/account"
 )
 
-// Who has used up the day's bytes is told when to come again, in words and in Retry-After.
+// An account that has used up the bytes of the day is told when to come again, in words and by
+// Retry-After.
 func TestQuotaIsTold(t *testing.T) {
 	s := newSite(t)
 	const file = "/pub/jp/ac/waseda/www/20261121.tar.gz"

@@ -29,8 +29,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// Archives, stored as they are or put together as they are sent, and one range of
-// them, leave by sendfile: strace sees their bytes pass no write.
+// Archives, stored or put together while they are sent, and ranges of them are sent by sendfile:
+// strace sees none of their bytes in a write.
 func TestArchivesLeaveBySendfile(t *testing.T) {
 	testkit.Slow(t)
 	s := servetest.New(t, nil)
@@ -68,7 +68,8 @@ func checkSendfile(t *testing.T, p *servetest.Process, file string) {
 			if n, err := io.Copy(io.Discard, resp.Body); err != nil || n != int64(c.want) {
 				t.Errorf("%s, %s: %d bytes, want %d, %v", file, name, n, c.want, err)
 			}
-			// An answer to the same connection's next request says that the last call has returned.
+			// The answer to the next request of the connection shows that the last call has
+			// returned.
 			next, err := http.Head("http://" + p.Addr + file)
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func checkSendfile(t *testing.T, p *servetest.Process, file string) {
 
 const serveStore = "SHEAF_TEST_HTTP_STORE"
 
-// serveInProcess starts a process that serves what lies in a store to everybody, as far as it is of jp.
+// serveInProcess starts a process that serves the hosts of jp in a store to everybody.
 func serveInProcess(t testing.TB, dir string) *servetest.Process {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -103,7 +104,7 @@ func serveInProcess(t testing.TB, dir string) *servetest.Process {
 	return &servetest.Process{Addr: strings.TrimSpace(line), PIDs: []int{cmd.Process.Pid}}
 }
 
-// TestServeProcess is the process; it does nothing of itself.
+// TestServeProcess is that process. It is no test of its own.
 func TestServeProcess(t *testing.T) {
 	dir := os.Getenv(serveStore)
 	if dir == "" {

@@ -23,8 +23,8 @@ import (
 
 const often = "http://" + host + "/often"
 
-// newOften is a site with a page of n versions, in groups of three in the same second under three addresses
-// that count as one.
+// newOften returns a site with a page of n versions. Three each are of the same second, under three
+// URLs that count as one.
 func newOften(t testing.TB, s *servetest.Site, n int) {
 	var bare, www []*archive.Record
 	for i := range n {
@@ -41,7 +41,7 @@ func newOften(t testing.TB, s *servetest.Site, n int) {
 	s.Publish("20261122", map[string][]*archive.Record{host: www, strings.TrimPrefix(host, "www."): bare})
 }
 
-// link is one of a TimeMap.
+// link is a link of a TimeMap.
 type link struct {
 	uri   string
 	attrs map[string]string
@@ -75,8 +75,8 @@ func (l link) is(rel string) bool {
 	return false
 }
 
-// A page of very many versions has an index of TimeMaps (RFC 7089, 5.1.1); in these, followed as a client does,
-// each version stands once, in order, within the times that are told of its TimeMap.
+// A page of very many versions has an index of TimeMaps (RFC 7089, 5.1.1). A client that follows it
+// finds each version once, in order, within the times of its TimeMap.
 func TestPagedTimeMap(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)
@@ -157,8 +157,8 @@ func TestPagedTimeMap(t *testing.T) {
 		t.Errorf("%d versions, want %d", all, count)
 	}
 
-	// A page that is asked for later shows what was published of its time meanwhile; one of a time without
-	// versions is not there.
+	// A TimeMap that is fetched later also has what was published meanwhile of its time. There is
+	// no TimeMap of a time without versions.
 	s.Publish("20261123", map[string][]*archive.Record{host: {servetest.Page(often, "one more", at(22, 1).Add(100*time.Second+time.Millisecond))}})
 	again := 0
 	for _, l := range links(t, get(strings.TrimPrefix(pages[0].uri, s.url))) {
@@ -179,8 +179,8 @@ func TestPagedTimeMap(t *testing.T) {
 	}
 }
 
-// BenchmarkTimeMap reads one TimeMap of all of 10^5 versions (SHEAF_BENCH_MEMENTOS: of so many), and tells by how much
-// the heap grows meanwhile: it holds the versions' captures, and no text.
+// BenchmarkTimeMap reads one TimeMap of all of 10^5 versions (or SHEAF_BENCH_MEMENTOS), and reports
+// by how much the heap grows: it has the captures of the versions, and no text.
 func BenchmarkTimeMap(b *testing.B) {
 	n, _ := strconv.Atoi(os.Getenv("SHEAF_BENCH_MEMENTOS"))
 	if n == 0 {
@@ -213,7 +213,7 @@ func BenchmarkTimeMap(b *testing.B) {
 	}
 }
 
-// growth notes how the heap grows while an answer is written.
+// growth measures how the heap grows while an answer is written.
 type growth struct {
 	http.ResponseWriter
 	start  runtime.MemStats

@@ -13,8 +13,8 @@ import (
 	"sheaf/serve/httpd"
 )
 
-// What cannot leave by sendfile, because it is encrypted, is the same bytes: with one
-// request on a connection (HTTP/1.1) and with many (HTTP/2), whole and in ranges.
+// Files over TLS, which sendfile cannot send, have the same bytes: with one request at a time on a
+// connection (HTTP/1.1) and with many (HTTP/2), whole and in ranges.
 func TestArchivesOverTLS(t *testing.T) {
 	s := newSite(t)
 	router := mux.NewRouter()

@@ -17,7 +17,7 @@ import (
 	"sheaf/serve/watch"
 )
 
-// watchSite is a site where accounts may watch.
+// watchSite is a site whose accounts may watch pages.
 func watchSite(t *testing.T) (site, *watch.Watches) {
 	s := newSite(t)
 	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(watch.Mail), Poll: time.Millisecond})
@@ -36,7 +36,7 @@ func watchSite(t *testing.T) (site, *watch.Watches) {
 	return s, watches
 }
 
-// TestWatches: an account begins, looks at and ends watches, and no other account does.
+// TestWatches: an account begins, sees and ends watches; no other account can see or end them.
 func TestWatches(t *testing.T) {
 	s, watches := watchSite(t)
 	post := func(account, body string) (*http.Response, string) {
@@ -105,7 +105,7 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// once is a context that ends when done says so.
+// once returns a context that ends when done returns true.
 func once(t *testing.T, done func() bool) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	go func() {

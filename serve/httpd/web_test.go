@@ -24,12 +24,12 @@ const (
 
 func at(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
 
-// answer is a record with a header of its own.
+// answer returns a record with the given header.
 func answer(kind archive.Kind, url, head, body string, at time.Time) *archive.Record {
 	return &archive.Record{Kind: kind, URL: url, Time: at, HTTP: []byte(strings.ReplaceAll(head, "\n", "\r\n") + "\r\n\r\n"), Body: strings.NewReader(body)}
 }
 
-// newPages is a site of which there are versions, of four days.
+// newPages returns a site with versions of four days.
 func newPages(t *testing.T) site {
 	s := newSite(t)
 	sjis, err := japanese.ShiftJIS.NewEncoder().String("<html><title>題</title><body><p>" + prose + "<a href='x?q=語'>表</a></body></html>")
@@ -101,7 +101,7 @@ func TestMemento(t *testing.T) {
 	}
 }
 
-// The bytes of id_ are the page's own, whatever its encoding.
+// The bytes of id_ are those of the page, whatever its encoding.
 func TestOriginalBytes(t *testing.T) {
 	s := newPages(t)
 	for _, url := range []string{"http://www.waseda.ac.jp/sjis.html", "http://www.waseda.ac.jp/d/i.gif"} {
@@ -119,7 +119,8 @@ func TestOriginalBytes(t *testing.T) {
 		!strings.Contains(text, `href="/web/20261122010000/http://www.waseda.ac.jp/x?q=%8C%EA"`) || strings.Contains(text, "すべての版") || !strings.Contains(text, "&#12377;&#12409;&#12390;&#12398;&#29256;") {
 		t.Errorf("%v %s %s", err, resp.Header.Get("Content-Type"), text)
 	}
-	// Its server's passing trouble is not the newest version, unless it is asked for.
+	// A version that shows a passing trouble of the server is not the newest one, but can be
+	// requested.
 	if resp, _ := s.do(t, "GET", "jp", "/web/http://www.waseda.ac.jp/sjis.html"); resp.Header.Get("Location") != s.url+ofDay(22, "", "http://www.waseda.ac.jp/sjis.html") {
 		t.Errorf("newest: %s", resp.Header.Get("Location"))
 	}
@@ -128,7 +129,7 @@ func TestOriginalBytes(t *testing.T) {
 	}
 }
 
-// fromArchive is a page's body as the host's archive has it.
+// fromArchive returns a page's body as it is in the host's archive.
 func fromArchive(t *testing.T, s site, url string) []byte {
 	t.Helper()
 	_, warc := s.do(t, "GET", "jp", "/a/"+host+".warc.gz")
@@ -232,8 +233,8 @@ func (s site) doText(t *testing.T, path string, header ...string) (*http.Respons
 	return resp, string(body)
 }
 
-// A server that sends its readers from http to https must not send them round in circles: for the
-// archive these are one page.
+// A stored redirect from http to https must not lead round in circles: for the archive these are
+// one page.
 func TestSelfRedirect(t *testing.T) {
 	s := newSite(t)
 	later := at(22, 1).Add(time.Second)
@@ -265,7 +266,7 @@ func TestSelfRedirect(t *testing.T) {
 	}
 }
 
-// Who takes gzip gets the stored blocks; what they decode to is the same.
+// A client that takes gzip gets the stored blocks, which decode to the same body.
 func TestStoredGzip(t *testing.T) {
 	s := newSite(t)
 	s.Publish("20261122", map[string][]*archive.Record{host: {servetest.Page("http://"+host+"/text.html", strings.Repeat(prose, 1000), at(22, 1))}})
@@ -286,7 +287,7 @@ func TestStoredGzip(t *testing.T) {
 	}
 }
 
-// Scopes, windows and take-downs hold for pages as for files.
+// Scopes, windows and take-downs apply to pages as they do to files.
 func TestPagesObey(t *testing.T) {
 	s := newPages(t)
 	diff := "/diff/20261122010000/20261124010000/" + page

@@ -18,7 +18,7 @@ import (
 
 const film = "http://" + host + "/film.mp4"
 
-// newFilm is a site with a body of the size, of which there is a revisit too.
+// newFilm returns a site with a body of the given size and a revisit of it.
 func newFilm(t *testing.T) (site, string) {
 	s := newSite(t)
 	body := noise(700_000)
@@ -32,8 +32,8 @@ func newFilm(t *testing.T) (site, string) {
 	return s, body
 }
 
-// Players ask for ranges of stored bodies, in either mode and of a revisit too; each is what it would
-// be of the whole (RFC 9110, 14).
+// Players can fetch ranges of stored bodies, in either mode and of revisits. Each is the same as in
+// the whole body (RFC 9110, 14).
 func TestStoredRanges(t *testing.T) {
 	s, whole := newFilm(t)
 	size := len(whole)
@@ -100,7 +100,7 @@ func TestStoredRanges(t *testing.T) {
 	}
 }
 
-// A range of what is sent in gzip is one of the gzip file, told from the other by its tag.
+// A range of an answer in gzip is one of the gzip file, whose ETag differs.
 func TestRangesOfGzip(t *testing.T) {
 	s, _ := newFilm(t)
 	path := ofDay(22, "id_", "http://"+host+"/text.html")
@@ -118,7 +118,7 @@ func TestRangesOfGzip(t *testing.T) {
 	if text, err := io.ReadAll(zr); err != nil || string(text) != strings.Repeat(prose, 20_000) {
 		t.Errorf("the ranges together: %d bytes, %v", len(text), err)
 	}
-	// Who began with the other representation begins anew.
+	// A client that began with the other representation starts again.
 	if resp, _ := s.do(t, "GET", "jp", path, "Accept-Encoding", "identity", "Range", "bytes=100-", "If-Range", etag); resp.StatusCode != 200 {
 		t.Errorf("a range of the plain text with the tag of gzip: %s", resp.Status)
 	}
@@ -127,7 +127,7 @@ func TestRangesOfGzip(t *testing.T) {
 	}
 }
 
-// What is written anew for its reader has no ranges, and what was no success no conditions.
+// Rewritten pages have no ranges, and errors no conditions.
 func TestNoRanges(t *testing.T) {
 	s, _ := newFilm(t)
 	for path, status := range map[string]int{
@@ -157,7 +157,8 @@ func TestNoRanges(t *testing.T) {
 	}
 }
 
-// A type that can be read in two ways is sent in one: what leaves without a policy is PDF for every browser.
+// A Content-Type that can be understood in two ways is sent in one: an answer without a policy is
+// PDF for every browser.
 func TestTypeReadTwice(t *testing.T) {
 	s := newSite(t)
 	url := func(n int) string { return fmt.Sprintf("http://%s/%d.pdf", host, n) }

@@ -15,8 +15,8 @@ import (
 	"sheaf/serve/servetest"
 )
 
-// Whatever is asked for: the service does not fail, no header holds a line end, nothing
-// leads out of the service, and what was taken down or is not in the account's scope stays unseen.
+// Whatever is requested: the service does not fail, no header has a line end, no link leads out of
+// the service, and nothing is shown that was taken down or is outside the scope.
 func FuzzPages(f *testing.F) {
 	s := servetest.New(f, &account.Account{Domains: []string{"jp"}})
 	s.Publish("20261122", map[string][]*archive.Record{

@@ -28,8 +28,8 @@ func (p pipes) Close() error { close(p); return nil }
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// TestBodiesThatStop: a body that stops or trickles is given up within minutes; a slow
-// one that goes on is read to its end, and what is answered after a while still arrives.
+// TestBodiesThatStop: reading a body that stops or trickles fails within minutes. A slow body that
+// goes on is read to its end, and an answer after a long search still arrives.
 func TestBodiesThatStop(t *testing.T) {
 	const size = 2 * stallChunk
 	for name, c := range map[string]struct {

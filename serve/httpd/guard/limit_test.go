@@ -11,8 +11,8 @@ import (
 	"sheaf/serve/account"
 )
 
-// One account cannot take all the room, and all together not more than there is; who
-// is turned away learns when to come again.
+// One account cannot use all the room, and all accounts together have a limit too. A refused client
+// is told when to come again.
 func TestLimits(t *testing.T) {
 	l := NewLimits()
 	status := func(name string) int {

@@ -23,3 +23,32 @@ func SameOrigin(public string) func(http.Handler) http.Handler {
 	}))
 	return check.Handler
 }
+
+// What a script of another site may send and see: a player of archives reads ranges of them from
+// wherever it runs. The script must give a name and password itself: because of the "*" browsers do
+// not add those that the user has typed into this site.
+const (
+	corsMethods = "GET, HEAD, OPTIONS"
+	corsAccepts = "Authorization, Range, If-Range, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, Accept-Datetime, Want-Repr-Digest"
+	corsExposes = "Accept-Ranges, Content-Length, Content-Range, Content-Disposition, ETag, Last-Modified, Link, Location, Memento-Datetime, Repr-Digest, Retry-After, Vary"
+	corsKept    = "86400" // seconds
+)
+
+// allowOrigins lets scripts of any site read (CORS protocol of the Fetch standard). It answers the
+// OPTIONS requests that browsers send first.
+func allowOrigins(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", "*")
+		h.Set("Access-Control-Expose-Headers", corsExposes)
+		if r.Method != http.MethodOptions {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Allow", corsMethods)
+		h.Set("Access-Control-Allow-Methods", corsMethods)
+		h.Set("Access-Control-Allow-Headers", corsAccepts)
+		h.Set("Access-Control-Max-Age", corsKept)
+		w.WriteHeader(http.StatusNoContent)
+	})
+}

@@ -14,8 +14,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// TestStandstill: who asks and then takes nothing is let go, whether the bytes come from
-// memory or are sent by the kernel; who goes on taking gets all, however long it takes.
+// TestStandstill: a client that reads nothing is disconnected, whether the bytes come from memory
+// or the kernel sends them. A client that goes on reading gets everything, however long it takes.
 func TestStandstill(t *testing.T) {
 	testkit.Slow(t)
 	const size = 64 << 20 // more than the kernel takes in for a reader

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -97,4 +99,32 @@ func TakesGzip(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// Origin returns the beginning of the service's own URLs, such as "https://archive.example.jp". It
+// is that of public, the service's URL from its settings. If public is empty it is the address to
+// which the client has connected, provided that the request names that address. Any other Host
+// header is the client's invention: then the origin is empty and URLs are relative.
+func Origin(public string, r *http.Request) string {
+	if u, err := url.Parse(public); err == nil && u.Host != "" {
+		return u.Scheme + "://" + u.Host
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || !names(r.Host, local.String()) {
+		return ""
+	}
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// names reports whether a Host header is the local end of a connection, by number or as localhost.
+func names(host, local string) bool {
+	if host == local {
+		return true
+	}
+	name, port, err := net.SplitHostPort(host)
+	at, err2 := netip.ParseAddrPort(local)
+	return err == nil && err2 == nil && name == "localhost" && at.Addr().Unmap().IsLoopback() && port == strconv.Itoa(int(at.Port()))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,13 +79,15 @@ func parseStretch(s string) (from, until time.Time, rest string, ok bool, err er
 
 // between returns the versions from one second to another, both inclusive.
 func (m mementos) between(from, until time.Time) mementos {
-	for len(m) > 0 && m[0].Time.Before(from) {
-		m = m[1:]
+	before := func(c *records.Capture, t time.Time) int {
+		if c.Time.Before(t) {
+			return -1
+		}
+		return 1
 	}
-	for len(m) > 0 && !m[len(m)-1].Time.Before(until.Add(time.Second)) {
-		m = m[:len(m)-1]
-	}
-	return m
+	first, _ := slices.BinarySearchFunc(m, from, before)
+	end, _ := slices.BinarySearchFunc(m, until.Add(time.Second), before)
+	return m[first:max(first, end)]
 }
 
 // timeMap serves /timemap/link/<URL>, /timemap/json/<URL> and the parts of an index,
