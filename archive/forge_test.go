@@ -115,7 +115,7 @@ func (f *forge) put(data []byte, s *forgedCell, c *Cell) []byte {
 	return data
 }
 
-// build gives the segment, and where its cells, its index cell and its end member begin.
+// build returns the segment, and where its cells, its index cell and its end member begin.
 func (f *forge) build() (data []byte, starts []int64) {
 	var lines []string
 	warcOff := int64(len(warcInfo()))

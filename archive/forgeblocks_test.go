@@ -60,7 +60,8 @@ func bodyForgeries() []forgery {
 	}
 }
 
-// badRuns gives blocks that decode to data, or would to one of the two readers of a cell, and are no run.
+// badRuns returns blocks that decode to data, or would to one of the two readers of a cell, and are
+// no run.
 func badRuns(data []byte) map[string][]byte {
 	half := len(data) / 2
 	fixed := func(final bool, match int) []byte {

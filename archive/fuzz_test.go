@@ -118,7 +118,8 @@ func FuzzIndexLine(f *testing.F) {
 	})
 }
 
-// FuzzReadIndex gives the reader files that are no segments: it must not panic, nor views of what it accepts.
+// FuzzReadIndex gives the reader files that are no segments: it must not panic, nor views of what
+// it accepts.
 func FuzzReadIndex(f *testing.F) {
 	data, x := smallSegment(f)
 	f.Add(data)

@@ -188,7 +188,8 @@ func FuzzForge(f *testing.F) {
 	})
 }
 
-// FuzzIndexCell gives the reader an index cell that holds any text: what it accepts gives views that can be read, or fail.
+// FuzzIndexCell gives the reader an index cell that holds any text: what it accepts gives views
+// that can be read, or fail.
 func FuzzIndexCell(f *testing.F) {
 	data, x := smallSegment(f)
 	var lines []byte

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// A file in the members form is one segment, several of them, cells chosen from segments of any
-// hosts, or a batch, which ends with its manifest's cell.
+// A file in the members form is one segment, several segments, cells chosen from segments of any
+// hosts, or a batch, which ends with the cell of its manifest.
 
-// Parts returns what a file in the members form holds, in stored order: each segment with its
-// index, and each run of one host's cells that have none. A file that ends before its end member
-// may be read as well.
+// Parts returns what a file in the members form contains, in stored order: each segment with its
+// index, and each run of one host's cells without an index. It also reads a file that ends before
+// its end member.
 func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 	if size >= endMemberSize {
 		tail, err := readRange(ctx, src, size-endMemberSize, endMemberSize)
@@ -33,9 +33,9 @@ func Parts(ctx context.Context, src Source, size int64) ([]Part, error) {
 	return parts, err
 }
 
-// VerifyFile checks all of a file in the members form, and calls each for every segment in it and
-// for every run of one host's cells that have no index. Their summaries lack what only a segment
-// has.
+// VerifyFile checks all of a file in the members form. It calls each for every segment in it and
+// for every run of one host's cells without an index. The summaries of the latter lack what only a
+// segment has.
 func VerifyFile(ctx context.Context, src Source, size int64, opt VerifyOptions, each func(*Summary) error) error {
 	parts, ended, err := scanParts(ctx, src, size)
 	if err != nil {
@@ -113,8 +113,8 @@ type partScan struct {
 	host  string // theirs
 }
 
-// scanParts goes through a whole file and checks every cell. It reports whether the end member ends
-// it.
+// scanParts reads a whole file and checks every cell. It reports whether the end member ends the
+// file.
 func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended bool, err error) {
 	rc, err := src.OpenRange(ctx, 0, size)
 	if err != nil {
@@ -179,7 +179,7 @@ func scanParts(ctx context.Context, src Source, size int64) (parts []Part, ended
 	}
 }
 
-// loose makes a part of the first n cells of the run.
+// loose makes a part of the first n cells of the run, which have no index.
 func (s *partScan) loose(n int) {
 	if n > 0 {
 		s.add(&Index{Host: s.host, Cells: s.run[:n:n]}, s.run[0].Offset)
@@ -188,7 +188,7 @@ func (s *partScan) loose(n int) {
 }
 
 // segment makes parts of the run: a segment of the index cell and as many cells as it has lines,
-// and a part without index of those before.
+// and a part without index of the cells before.
 func (s *partScan) segment(it *item, lines int, links *Cell) error {
 	if lines > len(s.run) {
 		return fmt.Errorf("the index has %d lines for %d cells", lines, len(s.run))
@@ -212,7 +212,7 @@ func (s *partScan) segment(it *item, lines int, links *Cell) error {
 	return nil
 }
 
-// add adds a part that begins at base, and makes its cells' offsets those from there.
+// add adds a part that begins at base, and makes its cells' offsets relative to base.
 func (s *partScan) add(x *Index, base int64) {
 	for i := range x.Cells {
 		x.Cells[i].Offset -= base

@@ -74,7 +74,7 @@ func (w *Writer) sealWith(cells []Cell) (*Index, error) {
 	return x, nil
 }
 
-// cells reads back what was appended.
+// cells reads the cells that were appended.
 func (w *Writer) cells() (cells []Cell, err error) {
 	walk := newWalker(io.NewSectionReader(w.file, 0, w.size), w.verify())
 	for at := int64(0); at < w.size; {

@@ -11,7 +11,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// pair gives both ends of a connection, of which the client's receive buffer is small.
+// pair returns both ends of a connection, of which the client's receive buffer is small.
 func pair(t *testing.T) (server *acked.Conn, client net.Conn) {
 	t.Helper()
 	raw, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,7 +17,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// dump gives the tables of a dump as text.
+// dump returns the tables of a dump as text.
 func dump(t *testing.T, d *sql.DB) (schema int64, all map[string]string) {
 	t.Helper()
 	files := map[string]*bytes.Buffer{}

@@ -15,7 +15,7 @@ func Lock(f *os.File) error { return call(f, unix.LOCK_EX) }
 // TryLock is Lock, but returns unix.EWOULDBLOCK if another has the lock.
 func TryLock(f *os.File) error { return call(f, unix.LOCK_EX|unix.LOCK_NB) }
 
-// Unlock gives the lock back without closing the file.
+// Unlock releases the lock without closing the file.
 func Unlock(f *os.File) error { return call(f, unix.LOCK_UN) }
 
 // call repeats the call if a signal interrupts it.

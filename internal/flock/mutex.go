@@ -23,7 +23,7 @@ func (m *Mutex) Lock() {
 	_ = Lock(m.file)
 }
 
-// Unlock gives the mutex back.
+// Unlock releases the mutex.
 func (m *Mutex) Unlock() {
 	_ = Unlock(m.file)
 	m.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Addresses gives host:port pairs that nobody listens on, for servers that are told where to listen.
-// They are on a loopback address drawn for them, so that nothing else takes a port before its
-// server listens there, or while that is dead.
+// Addresses returns host:port pairs that nobody listens on, for servers that are told where to
+// listen. They are on a loopback address drawn for them, so that nothing else takes a port before
+// its server listens there, or while that is dead.
 func Addresses(t testing.TB, n int) (list []string) {
 	t.Helper()
 	ip := fmt.Sprintf("127.%d.%d.%d", 128+rand.N(64), rand.N(256), 1+rand.N(254))

@@ -24,7 +24,7 @@ func Corpus(t testing.TB, args ...string) (dir string) {
 	return dir
 }
 
-// CorpusFiles gives the files of the shared corpus that wanted wants, by names such as
+// CorpusFiles returns the files of the shared corpus that wanted wants, by names such as
 // "sites/www.lv.jp.test/index.html", in the archive's order. It is for the test's own goroutine.
 func CorpusFiles(t testing.TB, wanted func(name string) bool) iter.Seq2[string, []byte] {
 	t.Helper()

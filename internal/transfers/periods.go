@@ -59,7 +59,7 @@ func (f *PeriodFilter) beginning(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, t.Location())
 }
 
-// Periods gives the periods that f picks, by time, uploads first, each by name. Periods without
+// Periods returns the periods that f picks, by time, uploads first, each by name. Periods without
 // transfers are left out.
 func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 	who := "''"

@@ -1,4 +1,4 @@
 package webpage
 
-// Japanese gives the dictionary.
+// Japanese returns the dictionary.
 func Japanese() map[string]string { return japanese }

@@ -71,7 +71,7 @@ func (p Page) Took(d time.Duration) string {
 	return p.T("%d s", int(d.Seconds()))
 }
 
-// Local gives a time in the service's zone.
+// Local returns a time in the service's zone.
 func (s *Site) Local(t time.Time) time.Time {
 	if s.Zone == nil {
 		return t.UTC()

@@ -68,7 +68,7 @@ func readDictionary(text string) map[string]string {
 	return d
 }
 
-// T gives an English text in the page's language, with values in place of its verbs as by
+// T returns an English text in the page's language, with values in place of its verbs as by
 // fmt.Sprintf.
 func (p Page) T(english string, values ...any) string {
 	text := english

@@ -33,7 +33,7 @@ const (
 	Engine = "SHEAF_TEST_DATABASE"
 )
 
-// Source gives an empty database's source for db.Open: a file, or where Engine says
+// Source returns an empty database's source for db.Open: a file, or where Engine says
 // so a PostgreSQL database.
 func Source(t testing.TB) string {
 	t.Helper()
@@ -43,10 +43,10 @@ func Source(t testing.TB) string {
 	return SQLite(t)
 }
 
-// SQLite gives the path of a file that is not there yet.
+// SQLite returns the path of a file that is not there yet.
 func SQLite(t testing.TB) string { return filepath.Join(t.TempDir(), "sheaf.db") }
 
-// Postgres gives an empty PostgreSQL database's URL.
+// Postgres returns an empty PostgreSQL database's URL.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Server)
@@ -210,7 +210,7 @@ func (c *Cluster) await(t testing.TB, log string) {
 	}
 }
 
-// programs gives the directory of PostgreSQL's programs, which Debian does not put
+// programs returns the directory of PostgreSQL's programs, which Debian does not put
 // where programs are looked for.
 func programs(t testing.TB) string {
 	t.Helper()
