@@ -51,7 +51,7 @@ type Meter struct {
 // that are not counted in the database yet.
 type account struct {
 	name string
-	gate
+	pacer
 
 	flows   int                      // guarded by Meter.mu, as the next two
 	origins map[netip.Prefix]*origin // by address, if known
@@ -97,7 +97,7 @@ func (m *Meter) BeginFrom(ctx context.Context, name string, from netip.Prefix, l
 	m.mu.Lock()
 	a := m.accounts[name]
 	if a == nil {
-		a = &account{name: name, gate: newGate()}
+		a = &account{name: name, pacer: newPacer()}
 		m.accounts[name] = a
 	}
 	a.flows++

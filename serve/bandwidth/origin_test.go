@@ -54,7 +54,7 @@ func TestAddressesShareTheirAccountsRate(t *testing.T) {
 				}
 				one := consumeFrom(t, ctx, &wg, m, "192.0.2.2/32", c.limits)
 				other := consumeFrom(t, ctx, &wg, m, "2001:db8:0:1::/64", c.limits)
-				time.Sleep(time.Second) // the first transfer has the burst of an idle gate
+				time.Sleep(time.Second) // the first transfer has the burst of an idle pacer
 				for _, n := range append(many[:], one, other) {
 					n.Store(0)
 				}

@@ -10,19 +10,19 @@ import (
 // burst is for how long a transfer may exceed the rate after being idle.
 const burst = 250 * time.Millisecond
 
-// gate lets pieces pass one after the other, at a rate.
-type gate struct {
-	turn chan struct{} // holds one element while a piece is at the gate
+// pacer lets pieces pass one after the other, at a rate.
+type pacer struct {
+	turn chan struct{} // holds one element while a piece is at the pacer
 
 	mu   sync.Mutex // guards what follows
 	free time.Time  // when the next piece may pass
 }
 
-func newGate() gate { return gate{turn: make(chan struct{}, 1)} }
+func newPacer() pacer { return pacer{turn: make(chan struct{}, 1)} }
 
 // enter waits for the caller's turn; leave must follow. Callers enter in the order in which they
 // came.
-func (g *gate) enter(ctx context.Context) error {
+func (g *pacer) enter(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
 		return nil
@@ -31,11 +31,11 @@ func (g *gate) enter(ctx context.Context) error {
 	}
 }
 
-func (g *gate) leave() { <-g.turn }
+func (g *pacer) leave() { <-g.turn }
 
 // pass waits until the caller, who has entered, may send n bytes at rate bytes a second. Only one
 // piece is timed in advance, so a change of the rate takes effect at once.
-func (g *gate) pass(ctx context.Context, n, rate int64) error {
+func (g *pacer) pass(ctx context.Context, n, rate int64) error {
 	now := time.Now()
 	g.mu.Lock()
 	if early := now.Add(-burst); g.free.Before(early) {
@@ -47,8 +47,8 @@ func (g *gate) pass(ctx context.Context, n, rate int64) error {
 	return sleep(ctx, at.Sub(now))
 }
 
-// idle reports whether the gate is like a new one.
-func (g *gate) idle(now time.Time) bool {
+// idle reports whether the pacer is like a new one.
+func (g *pacer) idle(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !now.Before(g.free.Add(burst))
@@ -56,7 +56,7 @@ func (g *gate) idle(now time.Time) bool {
 
 // origin is shared by the transfers from one address, for an account that many people use.
 type origin struct {
-	gate
+	pacer
 	flows int // guarded by Meter.mu
 }
 
@@ -80,7 +80,7 @@ func (a *account) origin(from netip.Prefix) *origin {
 	if a.origins == nil {
 		a.origins = make(map[netip.Prefix]*origin)
 	}
-	o = &origin{gate: newGate()}
+	o = &origin{pacer: newPacer()}
 	a.origins[from] = o
 	return o
 }
