@@ -11,13 +11,14 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// Process is a server under measurement, by its processes: one, or the workers of one.
+// Process is a server that is measured. It may consist of several processes.
 type Process struct {
 	Addr string // host:port
 	PIDs []int
 }
 
-// CPU is what the processes, and those of their children that have ended, have used in user and system mode.
+// CPU returns the time that the processes, and their children that have ended, have used in user and
+// system mode.
 func (p *Process) CPU(t testing.TB) time.Duration {
 	t.Helper()
 	time.Sleep(50 * time.Millisecond) // for children to end and be waited for
@@ -35,22 +36,22 @@ func (p *Process) CPU(t testing.TB) time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond // USER_HZ is 100
 }
 
-// Measured is what was moved, in which time, for how much of a server's CPU.
+// Measured says what a server has sent, and the time and CPU that it took.
 type Measured struct {
 	N         int64 // bytes, or files
 	Took, CPU time.Duration
 }
 
-// Add joins what was measured at another time.
+// Add adds another measurement.
 func (m *Measured) Add(o Measured) { m.N, m.Took, m.CPU = m.N+o.N, m.Took+o.Took, m.CPU+o.CPU }
 
-// Rate is bytes, or files, a second.
+// Rate returns bytes, or files, a second.
 func (m Measured) Rate() float64 { return float64(m.N) / m.Took.Seconds() }
 
-// PerGiB is the server's CPU seconds for 2³⁰ bytes.
+// PerGiB returns the server's CPU seconds for 2³⁰ bytes.
 func (m Measured) PerGiB() float64 { return m.CPU.Seconds() / (float64(m.N) / (1 << 30)) }
 
-// Number is a positive number out of the environment, or another where there is none.
+// Number returns a positive number from the environment, or otherwise if there is none.
 func Number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
 		return n

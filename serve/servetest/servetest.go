@@ -1,6 +1,6 @@
-// Package servetest makes, for tests, what the serving packages stand on: a store
-// and a catalog in a temporary directory with published segments, and accounts in
-// a database. Everything is real; nothing is a double.
+// Package servetest makes what tests of the serving packages need: a store and a catalog in a
+// temporary directory with published segments, and accounts in a database. All of it is real; there
+// are no mocks.
 package servetest
 
 import (
@@ -35,26 +35,26 @@ import (
 // Cheap is the least that argon2id can spend on a password.
 var Cheap = account.Cost{Memory: 8, Passes: 1}
 
-// Site is a service's archive with its readers.
+// Site is an archive with its readers.
 type Site struct {
-	Dir      string // the store's
+	Dir      string // of the store
 	Store    *store.FS
 	Catalog  *catalog.Catalog
 	Library  *serve.Library
 	Accounts *account.Accounts
 	Log      *transfers.Log
-	Jobs     *jobs.Jobs // nobody works on them; Run does
+	Jobs     *jobs.Jobs // nothing works on them before Run
 	DB       *sql.DB
-	Running  *transfers.Running // downloads under way, of servers that are given it
+	Running  *transfers.Running // downloads under way of the servers that get it
 
-	// Others are gzip members of records that lie beside the batches which Publish makes, by host.
+	// Others are the others (gzip members of records) of the batches that Publish makes, by host.
 	Others map[string]string
 
 	t       testing.TB
 	batches int
 }
 
-// New makes an empty site. Anonymous may be nil.
+// New returns an empty site. anonymous may be nil.
 func New(t testing.TB, anonymous *account.Account) *Site {
 	t.Helper()
 	ctx := context.Background()
@@ -76,7 +76,7 @@ func New(t testing.TB, anonymous *account.Account) *Site {
 	return &Site{Dir: dir, Store: st, Catalog: cat, Library: library, Accounts: accounts, Log: transfers.New(database), Jobs: jobs.New(database, st, library, accounts, slog.New(slog.DiscardHandler)), DB: database, Running: new(transfers.Running), t: t}
 }
 
-// Downloads gives what was downloaded, the newest first, once none is under way.
+// Downloads waits until no download is under way and returns the log, newest first.
 func (s *Site) Downloads(f transfers.Filter) []transfers.Transfer {
 	s.t.Helper()
 	testkit.Until(s.t, "no download is under way", func() bool { return len(s.Running.List(transfers.Filter{})) == 0 })
@@ -95,24 +95,24 @@ func (s *Site) Account(name, opening string, domains ...string) *account.Account
 	return &a
 }
 
-// Index brings the URL index to what is published now; before that it covers nothing.
+// Index updates the URL index to what is published now. Before that it covers nothing.
 func (s *Site) Index() {
 	s.t.Helper()
 	b := urlindex.NewBuilder(s.Catalog, s.Store, urlindex.Options{TempDir: s.t.TempDir(), Fanout: 3, Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(s.t, b.Update(context.Background()))
 }
 
-// Page is a full record of a page.
+// Page returns a full record of a page.
 func Page(url, body string, at time.Time) *archive.Record {
 	return record(archive.Page, url, 200, "text/html", body, at)
 }
 
-// Answer is a record of an answer that is no page.
+// Answer returns a record of an answer that is no page.
 func Answer(url string, status int, at time.Time) *archive.Record {
 	return record(archive.Response, url, status, "text/plain", "", at)
 }
 
-// Again is a revisit of what Page made of the same URL and body.
+// Again returns a revisit of the page that Page returns for the same URL and body.
 func Again(url, body string, first, at time.Time) *archive.Record {
 	r := record(archive.Revisit, url, 304, "text/html", "", at)
 	r.Body = nil
@@ -128,10 +128,9 @@ func record(kind archive.Kind, url string, status int, media, body string, at ti
 	}
 }
 
-// Publish seals the records by host, each host's as one segment of a batch, and
-// publishes them as an edition of the day. It returns the edition's name. The
-// batches lie in the store in turn as a pack, with other bytes before it, and
-// with an object for each host: what is served does not depend on that.
+// Publish seals the records of each host as one segment of a batch, publishes the batches as an
+// edition of the day, and returns the edition's name. Every other batch is stored as a pack, with
+// other bytes before it, and the rest with an object for each host. Readers see no difference.
 func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) string {
 	s.t.Helper()
 	p := catalog.Publication{Day: day}
@@ -146,7 +145,7 @@ func (s *Site) Publish(day string, batches ...map[string][]*archive.Record) stri
 	return v.Edition
 }
 
-// batch seals and stores one batch.
+// batch seals and stores a batch.
 func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Batch, []catalog.SegmentEntry) {
 	s.t.Helper()
 	ctx := context.Background()
@@ -172,7 +171,7 @@ func (s *Site) batch(day string, hosts map[string][]*archive.Record) (catalog.Ba
 	return batch, lines
 }
 
-// beside stores what lies beside the batch, as ingest does it.
+// beside stores the others of a batch, as ingest does.
 func (s *Site) beside(batch catalog.Batch, lines []catalog.SegmentEntry) {
 	s.t.Helper()
 	object := []byte("records of no host")
@@ -190,7 +189,7 @@ func (s *Site) beside(batch catalog.Batch, lines []catalog.SegmentEntry) {
 	}
 }
 
-// segment seals one host's records and describes them as an object of their own.
+// segment seals one host's records. Its entry says that they are an object of their own.
 func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Record) (catalog.SegmentEntry, []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "segment")
@@ -221,13 +220,13 @@ func (s *Site) segment(batch catalog.Batch, host string, records []*archive.Reco
 	return line, data
 }
 
-// Digest is a payload's digest as records carry it.
+// Digest returns the digest of a payload, in the form that records have.
 func Digest(body string) string {
 	sum := sha256.Sum256([]byte(body))
 	return "sha256:" + base32.StdEncoding.EncodeToString(sum[:])
 }
 
-// SHA256 is the lower-case hexadecimal SHA-256 of data.
+// SHA256 returns the SHA-256 of data in lower-case hexadecimal.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

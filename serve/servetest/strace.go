@@ -15,8 +15,8 @@ import (
 
 var returned = regexp.MustCompile(`(?m)^\d+ +(?:(\w+)\(|<\.\.\. (\w+) resumed).* = (\d+)$`)
 
-// Moved gives how many bytes each of some system calls of a process moved, by what
-// they returned, while f ran.
+// Moved runs f and returns how many bytes each of the given system calls of the process moved
+// meanwhile, by what they returned.
 func (p *Process) Moved(t testing.TB, calls []string, f func()) map[string]int {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "calls")
