@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -152,6 +153,23 @@ func (x *indexSource) next() (found, bool, error) {
 	}
 	p := row.Position()
 	return found{Position{Key: p.Key, Time: p.Time, Seq: p.Seq, Offset: p.Offset}, x.covered[row.Seq], &row.Cell, row.Before}, true, nil
+}
+
+// ofKey returns the records of one URL key, by time and publication.
+func (f *finder) ofKey(ctx context.Context, hosts []*visible.Host, key string) (captures []*Capture, err error) {
+	s := scan{finder: f, hosts: hosts, keys: keyRange{key, true}, wanted: func(*catalog.SegmentEntry) bool { return true }}
+	err = s.each(ctx, func(is *found) error {
+		if c := is.capture(f); c != nil {
+			captures = append(captures, c)
+		}
+		return nil
+	})
+	return captures, err
+}
+
+// byTime orders records of one URL key by time, then by publication.
+func byTime(a, b *Capture) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Segment.Seq, b.Segment.Seq), cmp.Compare(a.Offset, b.Offset))
 }
 
 // sourceQueue is a heap of sources, the one with the next record first.

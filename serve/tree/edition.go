@@ -5,22 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
+	"strconv"
 	"strings"
 
+	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/serve/account"
 	"sheaf/serve/archives"
 	"sheaf/serve/content"
+	"sheaf/serve/visible"
 )
 
 const dirEditions = "editions"
-
-// The names of the texts at the root and of the editions, besides those of package archives.
-const (
-	fileReadme  = "README"
-	fileLatest  = "LATEST"
-	fileHosts   = "HOSTS"
-	fileListing = "ls-lR.gz"
-)
 
 // findEdition finds a path below /editions. That is an edition's directory with its texts. If the
 // edition is large, its directory lists shards, each with texts of its own; the texts of the whole
@@ -140,37 +138,88 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 	return d.Entry(ctx, f.view.Archive.Memo)
 }
 
-// rootText returns a text at the root.
-func (f *finder) rootText(ctx context.Context, name string) (*content.Entry, error) {
-	const media = "text/plain; charset=utf-8"
-	if name == fileReadme {
-		a := f.view.Account
-		d := content.Document{Name: name, Type: media, Modified: readmeDate, Write: f.writeReadme,
-			Key: fmt.Sprintf("%q %v %v %d", f.view.Scope, a.Window, a.Rate, a.Quota)}
-		return always(d.Entry(ctx, f.view.Archive.Memo))
+// The texts of an edition with very many hosts are divided into shards of Options.Widest hosts each,
+// in the order of their keys: /editions/20261121/00001/HOSTS and so on. What an account sees of the
+// edition is divided, and not the whole edition.
+
+// span is the hosts of a shard: those with keys above from, up to to. An empty key is no bound.
+type span struct{ from, to string }
+
+// shards returns the shards of an edition; nil if it is not divided.
+func (f *finder) shards(ctx context.Context, ed catalog.Edition) ([]span, error) {
+	if ed.Hosts <= int64(f.tree.opt.Widest) {
+		return nil, nil
 	}
-	editions, err := f.view.Snap.Editions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(editions) == 0 {
-		return nil, content.ErrNotFound
-	}
-	if name == fileListing {
-		return f.listingOfAll(ctx)
-	}
-	newest := editions[len(editions)-1]
-	d := content.Document{Name: name, Type: media, Modified: newest.Published, Key: newest.Name, Write: func(_ context.Context, w io.Writer) error {
-		_, err := fmt.Fprintln(w, newest.Name)
-		return err
-	}}
-	return d.Entry(ctx, f.view.Archive.Memo)
+	// The bounds stay as they are while they are cached. Take-downs make the shards smaller.
+	key := fmt.Sprintf("shards %q %q", ed.Name, f.view.Scope)
+	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (spans []span, cost int64, err error) {
+		n, from, last := 0, "", ""
+		for h, err := range editionHosts(ctx, v, ed.Name, span{}) {
+			if err != nil {
+				return nil, 0, err
+			}
+			if n > 0 && n%f.tree.opt.Widest == 0 {
+				spans = append(spans, span{from, last})
+				from = last
+			}
+			n, last = n+1, catalog.Key(h.Name)
+		}
+		if len(spans) > 0 {
+			spans = append(spans, span{from: from})
+		}
+		return spans, int64(64 + 128*len(spans)), nil
+	})
 }
 
-// always lets an entry be read while the account's window is closed.
-func always(e *content.Entry, err error) (*content.Entry, error) {
-	if err == nil {
-		e.Always = true
+// shardNames returns the names of the first n shards of an edition.
+func shardNames(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("%05d", i+1))
 	}
-	return e, err
+	return names
+}
+
+// shard returns the shard of a name.
+func (f *finder) shard(ctx context.Context, ed catalog.Edition, name string) (span, error) {
+	spans, err := f.shards(ctx, ed)
+	if err != nil {
+		return span{}, err
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 1 && i <= len(spans) && fmt.Sprintf("%05d", i) == name {
+		return spans[i-1], nil
+	}
+	return span{}, content.ErrNotFound
+}
+
+// editionHosts yields the hosts of a part of an edition that the account sees, in the order of their
+// keys, each with what the edition brought of it.
+func editionHosts(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[*visible.Host, error] {
+	return v.HostsOf(editionSegments(ctx, v, edition, part))
+}
+
+func editionSegments(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[catalog.SegmentEntry, error] {
+	var prefixes []string // of the keys in the account's scope
+	for _, root := range v.Scope {
+		prefixes = append(prefixes, account.KeyPrefix(root))
+	}
+	slices.Sort(prefixes)
+	return func(yield func(catalog.SegmentEntry, error) bool) {
+		after := part.from
+		for _, prefix := range prefixes {
+			for seg, err := range v.Snap.EditionAfter(ctx, edition, max(after, before(prefix))) {
+				if err != nil {
+					yield(seg, err)
+					return
+				}
+				key := catalog.Key(seg.Host)
+				if part.to != "" && key > part.to || !strings.HasPrefix(key, prefix) {
+					break
+				}
+				after = key
+				if v.Scope.Holds(archive.HostPath(seg.Host)) && !yield(seg, nil) {
+					return
+				}
+			}
+		}
+	}
 }

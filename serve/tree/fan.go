@@ -117,26 +117,6 @@ func (f *finder) fan(ctx context.Context, place, letters string, emit func(conte
 	}
 }
 
-// fanDirectory returns a directory that stands for first letters, if any entry begins with them.
-func (f *finder) fanDirectory(ctx context.Context, place, letters string) (*content.Entry, error) {
-	stop := func(content.Node) error { return errStop }
-	var err error
-	if f.view.Scope.Holds(place) {
-		err = level(ctx, f.view, place, letters, stop)
-	} else {
-		err = f.waysDown(ctx, place, letters, stop)
-	}
-	switch {
-	case err == nil:
-		return nil, content.ErrNotFound
-	case !errors.Is(err, errStop):
-		return nil, err
-	}
-	return f.directory(letters+fanMark, func(ctx context.Context, emit func(content.Node) error) error {
-		return f.children(ctx, place, letters, emit)
-	}), nil
-}
-
 // shown returns the path under which listings show a place.
 func (f *finder) shown(ctx context.Context, place string) (string, error) {
 	parts := strings.Split(place, "/")

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -32,6 +33,26 @@ func (f *finder) levelDirectory(ctx context.Context, place string) (*content.Ent
 		e.Modified = content.Seconds(h.Modified())
 	}
 	return e, nil
+}
+
+// fanDirectory returns a directory that stands for first letters, if any entry begins with them.
+func (f *finder) fanDirectory(ctx context.Context, place, letters string) (*content.Entry, error) {
+	stop := func(content.Node) error { return errStop }
+	var err error
+	if f.view.Scope.Holds(place) {
+		err = level(ctx, f.view, place, letters, stop)
+	} else {
+		err = f.waysDown(ctx, place, letters, stop)
+	}
+	switch {
+	case err == nil:
+		return nil, content.ErrNotFound
+	case !errors.Is(err, errStop):
+		return nil, err
+	}
+	return f.directory(letters+fanMark, func(ctx context.Context, emit func(content.Node) error) error {
+		return f.children(ctx, place, letters, emit)
+	}), nil
 }
 
 // hostFile returns a file of the host at a place.

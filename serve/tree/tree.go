@@ -36,6 +36,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"path"
 	"strings"
@@ -91,9 +92,6 @@ func (t *Tree) Stat(ctx context.Context, a *account.Account, name string) (conte
 	}
 	return e.Node, nil
 }
-
-// errStop ends a listing of which no more is wanted.
-var errStop = errors.New("stop")
 
 // List yields the entries of a directory: the directories in it by name, then its files. It holds
 // none of them. An error ends it.
@@ -153,12 +151,6 @@ func pathError(op, name string, err error) error {
 	return fmt.Errorf("%s %s: %w", op, cleanPath(name), err)
 }
 
-// finder finds paths in one view.
-type finder struct {
-	tree *Tree
-	view *visible.AccountView
-}
-
 // find finds what is at a path.
 func (t *Tree) find(ctx context.Context, v *visible.AccountView, name string) (*content.Entry, error) {
 	return (&finder{t, v}).find(ctx, strings.TrimPrefix(cleanPath(name), "/"))
@@ -194,11 +186,6 @@ func (f *finder) find(ctx context.Context, name string) (*content.Entry, error) 
 	return f.levelDirectory(ctx, place)
 }
 
-// directory returns the entry of a directory that may have changed with the version.
-func (f *finder) directory(name string, list content.List) *content.Entry {
-	return content.Directory(name, f.view.Snap.Published(), list)
-}
-
 // root returns the root directory.
 func (f *finder) root() *content.Entry {
 	return f.directory("/", func(ctx context.Context, emit func(content.Node) error) error {
@@ -218,16 +205,29 @@ func (f *finder) root() *content.Entry {
 	})
 }
 
-// listNames lists names that find finds. It ends with the first error.
-func listNames(ctx context.Context, names []string, emit func(content.Node) error, find func(context.Context, string) (*content.Entry, error)) error {
-	for _, name := range names {
-		e, err := find(ctx, name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if err := emit(e.Node); err != nil {
-			return err
-		}
+// rootText returns a text at the root.
+func (f *finder) rootText(ctx context.Context, name string) (*content.Entry, error) {
+	const media = "text/plain; charset=utf-8"
+	if name == fileReadme {
+		a := f.view.Account
+		d := content.Document{Name: name, Type: media, Modified: readmeDate, Write: f.writeReadme,
+			Key: fmt.Sprintf("%q %v %v %d", f.view.Scope, a.Window, a.Rate, a.Quota)}
+		return always(d.Entry(ctx, f.view.Archive.Memo))
 	}
-	return nil
+	editions, err := f.view.Snap.Editions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(editions) == 0 {
+		return nil, content.ErrNotFound
+	}
+	if name == fileListing {
+		return f.listingOfAll(ctx)
+	}
+	newest := editions[len(editions)-1]
+	d := content.Document{Name: name, Type: media, Modified: newest.Published, Key: newest.Name, Write: func(_ context.Context, w io.Writer) error {
+		_, err := fmt.Fprintln(w, newest.Name)
+		return err
+	}}
+	return d.Entry(ctx, f.view.Archive.Memo)
 }

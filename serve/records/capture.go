@@ -1,0 +1,66 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"sheaf/archive"
+	"sheaf/archive/catalog"
+	"sheaf/serve/archives"
+	"sheaf/serve/content"
+	"sheaf/serve/visible"
+)
+
+// Capture is one record, as one account sees it in one version of the catalog. It can be read for
+// hours after the call that returned it, because it does not need the catalog any more.
+type Capture struct {
+	*archive.Cell                      // must not be changed
+	Segment       catalog.SegmentEntry // that has the record
+	// Original is the page that a Revisit refers to; nil if that is not here, or not any more. Only
+	// Captures sets it.
+	Original *Capture
+
+	host   *visible.Host
+	finder *finder
+	before int64 // length of the segment's records before it in a WARC view, in bytes
+}
+
+// Host returns the host of the record, as the account sees it.
+func (c *Capture) Host() *visible.Host { return c.host }
+
+// Body opens the page's body; for a Revisit that of its Original. It fails with content.ErrNotFound
+// if the record has none.
+func (c *Capture) Body() (*archive.PageView, error) {
+	if c.Original != nil {
+		return c.Original.Body()
+	}
+	if c.Kind != archive.Page {
+		return nil, fmt.Errorf("body of a %v: %w", c.Kind, content.ErrNotFound)
+	}
+	return archive.PageBodyOf(c.source(), c.Cell)
+}
+
+func (c *Capture) source() archive.Source { return c.finder.records.archive.Segments.Source(c.Segment) }
+
+// Record opens the record itself as a WARC file has it, compressed: one gzip member of the WARC
+// header, the stored HTTP header and the body.
+func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
+	alone := &archive.Index{Host: c.Segment.Host, Cells: []archive.Cell{*c.Cell}}
+	view, err := archive.NewView(archive.WARC, []archive.Part{{Source: c.source(), Index: alone, Digest: c.Segment.SHA256}})
+	if err != nil {
+		return nil, fmt.Errorf("record of %.200s: %w", c.URL, err)
+	}
+	n := c.WARCLength()
+	return view.OpenRange(ctx, view.Size()-n, n)
+}
+
+// Place says where the record lies in a WARC file: the path in the tree, without the slash before it,
+// of the file that its edition brought of the host, and the offset there. Its length is WARCLength.
+func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
+	file, offset, err = archives.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
+	if err != nil {
+		err = fmt.Errorf("place of %.200s: %w", c.URL, err)
+	}
+	return file, offset, err
+}

@@ -1,0 +1,59 @@
+package records
+
+import (
+	"context"
+	"strings"
+
+	"sheaf/archive"
+	"sheaf/serve/visible"
+)
+
+// siteHosts returns the hosts whose URLs have the same keys as those of a host: the host itself and
+// its namesakes with and without www.
+func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*visible.Host, error) {
+	names, err := namesakes(ctx, v, name)
+	if err != nil {
+		return nil, err
+	}
+	var hosts []*visible.Host
+	for _, name := range names {
+		h, err := v.Host(ctx, archive.HostPath(name))
+		if err != nil {
+			return nil, err
+		}
+		if h != nil {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts, nil
+}
+
+// namesakes returns the names that a host may have with and without www. It leaves out names such as
+// www3 of which nothing is published.
+func namesakes(ctx context.Context, v *visible.AccountView, name string) ([]string, error) {
+	surt := archive.HostSURT(name)
+	if key, _, _ := strings.Cut(archive.SURT("http://"+name+"/"), ")"); key != surt {
+		_, name, _ = strings.Cut(name, ".") // the key has no www, and the name has
+	}
+	names := []string{name, "www." + name}
+	if strings.HasPrefix(archive.HostPath(name), "_ip/") {
+		return names[:1], nil
+	}
+	// www1 and the like lie beside one another: '/' sorts before the digits, ':' behind them.
+	bare, port, hasPort := strings.Cut(name, ":")
+	beside, err := v.Snap.Children(ctx, archive.HostPath(bare), "www/", visible.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range beside {
+		digits, ok := strings.CutPrefix(c.Name, "www")
+		if !ok || digits >= ":" {
+			break
+		}
+		digits, of, ported := strings.Cut(digits, "_")
+		if c.Leaf && strings.Trim(digits, "0123456789") == "" && of == port && ported == hasPort {
+			names = append(names, "www"+digits+"."+name)
+		}
+	}
+	return names, nil
+}
