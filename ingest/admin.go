@@ -41,6 +41,16 @@ func (i *Ingest) Register(r *mux.Router, operator func(http.Handler) http.Handle
 	handle("GET", api.PathAdminBatches+"/{id}/others", i.serveOthers)
 }
 
+// Buffers returns the sums of all states, in the order in which a batch passes through them.
+func (i *Ingest) Buffers(ctx context.Context) ([]ledger.Buffer, error) {
+	return i.env.Ledger.Buffers(ctx, i.opt.Now())
+}
+
+// Batches returns batches, the latest received first.
+func (i *Ingest) Batches(ctx context.Context, f ledger.Filter) ([]*ledger.Batch, error) {
+	return i.env.Ledger.List(ctx, f)
+}
+
 const defaultListed = 100
 
 func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {
@@ -53,11 +63,11 @@ func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {
 		}
 		f.Limit = n
 	}
-	buffers, err := i.env.Ledger.Buffers(r.Context(), i.opt.Now())
+	buffers, err := i.Buffers(r.Context())
 	if err != nil {
 		return err
 	}
-	list, err := i.env.Ledger.List(r.Context(), f)
+	list, err := i.Batches(r.Context(), f)
 	if err != nil {
 		return err
 	}

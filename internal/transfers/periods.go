@@ -46,8 +46,19 @@ type PeriodFilter struct {
 	Each      bool      // robots and accounts apart; otherwise together
 }
 
-// beginning is when the period began in which t lies.
-func (f *PeriodFilter) beginning(t time.Time) time.Time {
+// Next is when the period after the one that begins at t begins.
+func (f *PeriodFilter) Next(t time.Time) time.Time {
+	switch f.By {
+	case Hour:
+		return t.Add(time.Hour)
+	case Month:
+		return t.AddDate(0, 1, 0)
+	}
+	return t.AddDate(0, 0, 1)
+}
+
+// Beginning is when the period began in which t lies.
+func (f *PeriodFilter) Beginning(t time.Time) time.Time {
 	t = t.In(f.Since.Location())
 	y, m, d := t.Date()
 	switch f.By {
@@ -66,7 +77,7 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 	if f.Each {
 		who = "who"
 	}
-	terms, args := "begin >= ?", []any{db.Millis(f.beginning(f.Since))}
+	terms, args := "begin >= ?", []any{db.Millis(f.Beginning(f.Since))}
 	add := func(term string, arg any) { terms, args = terms+" AND "+term, append(args, arg) }
 	if !f.Until.IsZero() {
 		add("begin < ?", db.Millis(f.Until))
@@ -88,7 +99,7 @@ func (l *Log) Periods(ctx context.Context, f PeriodFilter) ([]Period, error) {
 		if err := rows.Scan(&begin, &p.Who, &p.Direction, &p.Count, &p.Aborted, &p.Bytes, &took); err != nil {
 			return err
 		}
-		p.Begin, p.Took = f.beginning(db.Time(begin)), time.Duration(took)*time.Microsecond
+		p.Begin, p.Took = f.Beginning(db.Time(begin)), time.Duration(took)*time.Microsecond
 		k := key{p.Begin.Unix(), p.Who, p.Direction}
 		if sums[k] == nil {
 			sums[k] = &p
@@ -203,7 +214,7 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 		}
 	}
 	days := PeriodFilter{By: Day, Since: now.Add(-keepHours).In(k.Zone)}
-	before := db.Millis(days.beginning(days.Since))
+	before := db.Millis(days.Beginning(days.Since))
 	err := db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
 		sums := make(map[sumKey]*Period)
 		// What becomes days is what has been deleted, so it is counted once where two processes do this.
@@ -215,7 +226,7 @@ func (l *Log) trim(ctx context.Context, k Keeping, now time.Time) error {
 				return err
 			}
 			p.Took = time.Duration(took) * time.Microsecond
-			k.begin = db.Millis(days.beginning(db.Time(k.begin)))
+			k.begin = db.Millis(days.Beginning(db.Time(k.begin)))
 			if sums[k] == nil {
 				sums[k] = new(Period)
 			}

@@ -1,0 +1,138 @@
+// Package board has the pages for operators: what is wrong now, the buffers, the robots, hosts that
+// wait for a decision, and transfer rates. What operators do daily can be done here; for the rest the
+// pages name the command.
+package board
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest"
+	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
+	"sheaf/internal/window"
+	"sheaf/manager"
+)
+
+// Options say what the board shows. Site, Operator and Transfers are needed.
+type Options struct {
+	Site      *webpage.Site
+	Operator  func(http.Handler) http.Handler // passes requests of operators on and refuses all others
+	Transfers *transfers.Log
+	Running   *transfers.Running // transfers of this process
+
+	Ingest  *ingest.Ingest   // nil: another process has the buffers
+	Manager *manager.Manager // nil: another process looks after robots
+
+	Publish *window.Schedule                // when editions are published; nil: at any time
+	Failing func(context.Context) []Failure // what does not work now
+	Log     *slog.Logger
+}
+
+// Failure is something that is wrong now.
+type Failure struct {
+	What string
+	Why  string
+	Path string // of the page that shows more; may be empty
+}
+
+// board serves the pages.
+type board struct{ Options }
+
+// Paths of the board.
+const (
+	Path          = "/board"
+	pathTransfers = Path + "/transfers"
+	pathBatches   = Path + "/batches"
+	pathHosts     = Path + "/hosts"
+	pathPublish   = Path + "/publish"
+)
+
+// Register mounts the pages.
+func Register(r *mux.Router, opt Options) error {
+	if opt.Site == nil || opt.Operator == nil || opt.Transfers == nil || opt.Failing == nil {
+		return errors.New("board: options lack a site, an operator middleware, transfers or checks")
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	b := &board{opt}
+	handle := func(method, path string, h func(http.ResponseWriter, *http.Request) error) {
+		r.Handle(path, opt.Operator(problem.Handler(opt.Log, h))).Methods(method)
+	}
+	handle(http.MethodGet, Path, b.overview)
+	handle(http.MethodGet, pathTransfers, b.transfers)
+	if b.Ingest != nil {
+		handle(http.MethodGet, pathBatches, b.batches)
+		handle(http.MethodPost, pathBatches, b.decideBatch)
+		handle(http.MethodPost, pathPublish, b.publish)
+	}
+	if b.Manager != nil {
+		handle(http.MethodGet, pathHosts, b.hosts)
+		handle(http.MethodPost, pathHosts, b.decideHosts)
+	}
+	return nil
+}
+
+//go:embed *.html
+var pages embed.FS
+
+// parse reads one page's template.
+func parse(name string) *template.Template {
+	text, err := pages.ReadFile(name + ".html")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	return webpage.Parse(string(text))
+}
+
+// page makes the page of an operator's request.
+func (b *board) page(r *http.Request) webpage.Page {
+	p := b.Site.For(r)
+	p.User, _, _ = r.BasicAuth()
+	return p
+}
+
+// by names the operator of a request, for the record.
+func by(r *http.Request) string {
+	if name, _, ok := r.BasicAuth(); ok && name != "" {
+		return name
+	}
+	return "operator at " + r.RemoteAddr
+}
+
+// maxForm is the largest form that is read, in bytes.
+const maxForm = 1 << 20
+
+// readForm reads a form.
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
+	}
+	return r.PostForm, nil
+}
+
+// back leads to a page after an act.
+func back(w http.ResponseWriter, to string) error {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// ago is the time since t; 0 for the zero time.
+func ago(t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return time.Since(t)
+}
