@@ -50,11 +50,11 @@ type board struct{ Options }
 
 // Paths of the board.
 const (
-	Path          = "/board"
-	pathTransfers = Path + "/transfers"
-	pathBatches   = Path + "/batches"
-	pathHosts     = Path + "/hosts"
-	pathPublish   = Path + "/publish"
+	Path          = "/board/" // with the slash, so that browsers send operators' credentials nowhere else
+	pathTransfers = Path + "transfers"
+	pathBatches   = Path + "batches"
+	pathHosts     = Path + "hosts"
+	pathPublish   = Path + "publish"
 )
 
 // Register mounts the pages.
@@ -69,6 +69,7 @@ func Register(r *mux.Router, opt Options) error {
 	handle := func(method, path string, h func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, opt.Operator(problem.Handler(opt.Log, h))).Methods(method)
 	}
+	r.HandleFunc("/board", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
 	handle(http.MethodGet, Path, b.overview)
 	handle(http.MethodGet, pathTransfers, b.transfers)
 	if b.Ingest != nil {

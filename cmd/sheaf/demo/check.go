@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -97,4 +99,38 @@ func changed(w *web) ([]string, error) {
 		}
 	}
 	return urls, nil
+}
+
+// checkPages looks at the front page as the reader, and at the board as an operator.
+func (d *day) checkPages(ctx context.Context) error {
+	at := d.service.Addresses().HTTP
+	for _, look := range []struct {
+		path, name, password string
+		words                []string
+	}{
+		{"/", d.account.name, d.account.password, d.web.Hosts()[:1]},
+		{"/board/", "demo", d.service.OperatorToken(), []string{"Nothing is wrong.", "jaist"}},
+	} {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+look.path, nil)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Accept", "text/html")
+		r.SetBasicAuth(look.name, look.password)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		page, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		for _, word := range look.words {
+			if resp.StatusCode != http.StatusOK || !bytes.Contains(page, []byte(word)) {
+				return fmt.Errorf("%s answers %s, and does not show %q", look.path, resp.Status, word)
+			}
+		}
+	}
+	return nil
 }

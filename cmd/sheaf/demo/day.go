@@ -217,7 +217,7 @@ func (d *day) report(ctx context.Context) error {
 	}
 	at := d.service.Addresses()
 	d.to.Report(Report{
-		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password,
+		HTTP: at.HTTP, FTP: at.Download, Account: d.account.name, Password: d.account.password, Operator: d.service.OperatorToken(),
 		Transfers: moved.Totals, Editions: list.Editions, Data: d.dir,
 	})
 	return nil

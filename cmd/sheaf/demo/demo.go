@@ -120,7 +120,7 @@ func (d *day) play(ctx context.Context, once bool) error {
 		return err
 	}
 	if once {
-		return nil
+		return d.checkPages(ctx)
 	}
 	<-ctx.Done()
 	return nil

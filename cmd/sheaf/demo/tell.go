@@ -31,6 +31,7 @@ type Report struct {
 	FTP       string                `json:"ftp"`
 	Account   string                `json:"account"`
 	Password  string                `json:"password"`
+	Operator  string                `json:"operator"` // password of the board, with any name
 	Data      string                `json:"data"`
 	Transfers []transfers.TotalLine `json:"transfers"`
 	Editions  []api.Edition         `json:"editions"`
@@ -58,6 +59,8 @@ type textTeller struct{ w io.Writer }
 func (t textTeller) Tell(e Event) { fmt.Fprintln(t.w, e.Text) }
 
 func (t textTeller) Report(r Report) {
+	fmt.Fprintf(t.w, "\nLook at it\n\n  %s/\n  as %s with password %s: log in there\n\n  %s/board/\n  the operators' board; any name, password %s\n",
+		r.HTTP, r.Account, r.Password, r.HTTP, r.Operator)
 	fmt.Fprint(t.w, "\nTransfer rates\n\n")
 	transfers.WriteTable(t.w, r.Transfers)
 	fmt.Fprint(t.w, "\nPublished\n\n")

@@ -43,6 +43,7 @@ import (
 	"sheaf/serve/jobs"
 	"sheaf/serve/watch"
 	"sheaf/ui"
+	"sheaf/ui/board"
 )
 
 // build makes the rooms of the process's roles and connects them.
@@ -97,6 +98,9 @@ func (s *Service) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := b.board(robots, s.health); err != nil {
+		return err
+	}
 	s.work = append(b.work, func(ctx context.Context) error {
 		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, h, s.cfg.Stop, s.log)
@@ -136,7 +140,8 @@ type builder struct {
 	guesses  *guesses.Limiter
 	operator func(http.Handler) http.Handler // lets only operators through
 
-	work []func(context.Context) error // of the rooms made so far
+	batches *ingest.Ingest                // nil: another process has the buffers
+	work    []func(context.Context) error // of the rooms made so far
 }
 
 // archives are what is published, and what accounts may have of it.
@@ -235,6 +240,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 		Merge: b.cfg.Poll, Every: b.cfg.Ingest.Collect.Every, Delay: b.cfg.Ingest.Collect.Delay, Keep: b.cfg.Ingest.Collect.Keep,
 	})
 	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
+	b.batches = in
 	in.Register(b.router, b.operator)
 	collector.Register(b.router, b.operator)
 	indexer.Register(b.router, b.operator)
@@ -308,4 +314,23 @@ func (b *builder) watches(a *archives) (*watch.Watches, error) {
 		}
 	}
 	return watch.New(opt)
+}
+
+// board makes the operators' pages. robots may be nil. Every process trims the log of transfers, as each may
+// be the only one.
+func (b *builder) board(robots *manager.Manager, h *health) error {
+	window, err := b.cfg.publishWindow()
+	if err != nil {
+		return err
+	}
+	b.work = append(b.work, func(ctx context.Context) error {
+		return b.moved.Run(ctx, transfers.Keeping{Single: b.cfg.Transfers.Keep, Zone: b.zone}, func(err error) { b.log.Error("transfers: not trimmed", "err", err) })
+	})
+	if !b.cfg.has(roleManager) {
+		robots = nil
+	}
+	return board.Register(b.router, board.Options{
+		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
+		Publish: window, Failing: h.failing, Log: b.log,
+	})
 }

@@ -42,6 +42,10 @@ type Config struct {
 	Manager Manager `mapstructure:",squash"`
 	Serve   Serve   `mapstructure:",squash"`
 
+	Transfers struct {
+		Keep time.Duration `mapstructure:"keep"` // how long single transfers, with their addresses, are kept; 0: for ever
+	} `mapstructure:"transfers"`
+
 	Poll time.Duration `mapstructure:"poll"` // between two looks for work
 	Stop time.Duration `mapstructure:"stop"` // how long running transfers may take at a stop
 }
@@ -114,6 +118,7 @@ func defaults() Config {
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Transfers.Keep = 400 * 24 * time.Hour
 	c.Serve.Site.Name = "Web archive"
 	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
 	return c
@@ -171,6 +176,7 @@ func (c *Config) check() error {
 	_, err = c.publishWindow()
 	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
 	is.Require(c.Manager.Hosts.PerDomain >= 0, "hosts.per_domain", c.Manager.Hosts.PerDomain, wantNatural)
+	is.Require(c.Transfers.Keep >= 0, "transfers.keep", c.Transfers.Keep, wantNatural)
 	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
 	c.checkReplayOrigin(&is)
 	c.checkRoles(&is)

@@ -20,6 +20,7 @@ import (
 	"sheaf/ingest/space"
 	"sheaf/internal/api"
 	"sheaf/serve"
+	"sheaf/ui/board"
 )
 
 // Health is the body of GET /healthz.
@@ -261,6 +262,16 @@ func (h *health) look() Health {
 	}
 	if h.damaged != nil {
 		all.DamagedRecords = h.damaged()
+	}
+	return all
+}
+
+// failing lists what does not work now, for the board.
+func (h *health) failing(context.Context) (all []board.Failure) {
+	for _, c := range h.look().Checks {
+		if c.Status != healthOK {
+			all = append(all, board.Failure{What: c.Name, Why: c.Detail, Path: api.PathHealth})
+		}
 	}
 	return all
 }

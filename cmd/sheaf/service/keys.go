@@ -22,6 +22,7 @@ import (
 	"sheaf/internal/flock"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 )
 
@@ -138,6 +139,9 @@ func operatorsOnly(token string, limit *guesses.Limiter, sameOrigin func(http.Ha
 	return func(next http.Handler) http.Handler {
 		return sameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if _, password, basic := r.BasicAuth(); basic { // a browser, whose user gives a name of their own
+				given, ok = password, true
+			}
 			if ok {
 				var err error
 				ok, err = limit.Check(r.Context(), guesses.Try{Realm: guesses.Operator, Secret: given, Remote: r.RemoteAddr}, func(context.Context) (bool, error) {
@@ -152,7 +156,10 @@ func operatorsOnly(token string, limit *guesses.Limiter, sameOrigin func(http.Ha
 			}
 			if !ok {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="sheaf operators"`)
-				detail := "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer"
+				if webpage.Wanted(r) {
+					w.Header().Set("WWW-Authenticate", `Basic realm="sheaf operators", charset="UTF-8"`)
+				}
+				detail := "send the token in the service's data directory, " + tokenFile + ", as Authorization: Bearer, or as a password with any name"
 				if given != "" {
 					detail = "the token is wrong; it stands in the service's data directory, " + tokenFile
 				}
