@@ -10,9 +10,9 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// BenchmarkMirror mirrors 2,000 archives of some kilobytes, four at once, and compares with lftp, which
-// gets the same files of the same service by FTP. Figures above 1 say that sheaf mirror is faster.
-// With news it is the second run: one host of the 2,000 has something new.
+// BenchmarkMirror mirrors 2,000 archives of some kilobytes, four at once, and compares with lftp,
+// which gets the same files of the same service by FTP. Figures above 1 say that sheaf mirror is
+// faster. With news it is the second run: one host of the 2,000 has something new.
 func BenchmarkMirror(b *testing.B) {
 	lftp := testkit.Tool(b, "lftp")
 	s := newSite(b)

@@ -52,7 +52,8 @@ func TestChanging(t *testing.T) {
 }
 
 // TestReplacesAtOnce looks at a file that changes while it is being mirrored: at every moment it
-// has its name, with the old content or the new one, and no MANIFEST says of one that it is the other.
+// has its name, with the old content or the new one, and no MANIFEST says of one that it is the
+// other.
 func TestReplacesAtOnce(t *testing.T) {
 	s := newSite(t)
 	s.publish(day, 2, 100_000, "www.waseda.ac.jp")
@@ -122,8 +123,8 @@ func TestChangingIsResumed(t *testing.T) {
 	})
 }
 
-// TestChangesOnTheWayByFTP publishes between the MANIFEST that tells of a file and the file, which FTP
-// does not show until too much or too little has come.
+// TestChangesOnTheWayByFTP publishes between the MANIFEST that tells of a file and the file, which
+// FTP does not show until too much or too little has come.
 func TestChangesOnTheWayByFTP(t *testing.T) {
 	for name, next := range map[string]func(s *site){
 		"longer": func(s *site) { s.publish(day.AddDate(0, 0, 1), 2, 1000, "www.waseda.ac.jp") },
@@ -155,8 +156,8 @@ func (b began) Begin(path string, _, _ int64) Bar { b(path); return silent{} }
 func (began) Feed(int64, int64)                   {}
 func (began) Note(Note)                           {}
 
-// TestTakeDownOfAPageDoesNotWait holds that what holds a page that is taken down while files are refused goes
-// at once, and that what is only out of date stays.
+// TestTakeDownOfAPageDoesNotWait holds that what holds a page that is taken down while files are
+// refused goes at once, and that what is only out of date stays.
 func TestTakeDownOfAPageDoesNotWait(t *testing.T) {
 	testkit.Slow(t)
 	s := newSite(t)

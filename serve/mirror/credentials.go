@@ -11,8 +11,9 @@ import (
 	"github.com/jdx/go-netrc"
 )
 
-// Credentials finds a consumer's account: in the service's URL, as it is given beside, or in the netrc file
-// ($NETRC, or ~/.netrc), in this order. A name without a password is looked up there too.
+// Credentials returns the account for a service: that in the URL, the given one, or that in the
+// netrc file ($NETRC, or ~/.netrc), in this order. If there is a name without a password, the
+// password may be in the netrc file.
 func Credentials(to *url.URL, givenUser, givenPassword string) (user, password string, err error) {
 	user = to.User.Username()
 	password, known := to.User.Password()

@@ -23,15 +23,15 @@ var (
 	errShort   = fmt.Errorf("ends early: %w", io.ErrUnexpectedEOF)
 )
 
-// damages is how often a file may arrive damaged before others have their turn.
+// damages is how often a file may arrive damaged before the mirror goes on with other files.
 const damages = 3
 
-// chunk is how much is read at once, in bytes.
+// chunk is how many bytes are read at once.
 const chunk = 64 << 10
 
-// fetch brings one file in hand: verified, durable but for its name, and under its
-// name last. What was fetched of it before is gone on with. Where another stands under
-// the name, replace is called before it takes its place.
+// fetch fetches and verifies one file, and gives it its name at the end. It continues an earlier
+// download of the file. Before the file may replace another one, replace is called. The name is not
+// durable yet; see place.settle.
 func (m *mirror) fetch(ctx context.Context, dir string, want file, replace func() error) error {
 	name := m.place.at(dir + want.Path)
 	ok, err := verify(name, want)
@@ -69,7 +69,7 @@ func (m *mirror) fetch(ctx context.Context, dir string, want file, replace func(
 	return nil
 }
 
-// finish gives a file that is whole its time and its name.
+// finish gives a complete file its time and its name.
 func finish(partial, name string, want file) error {
 	f, err := os.Open(partial)
 	if err != nil {
@@ -85,13 +85,13 @@ func finish(partial, name string, want file) error {
 	return os.Rename(partial, name)
 }
 
-// partialName names what is fetched of a file by the file and its ETag: another
-// content never goes on where this one was.
+// partialName returns the name of a file while it is downloaded. It contains a digest of the ETag,
+// so that a download of other content does not continue this one.
 func partialName(dir string, want file) string {
 	return partialPrefix(dir) + want.Path + "." + short(want.ETag+" "+want.SHA256)
 }
 
-// partialPrefix begins the names of what is fetched of a host.
+// partialPrefix returns the prefix of the partial names of a host.
 func partialPrefix(dir string) string { return short(dir) + "." }
 
 func short(s string) string {
@@ -99,8 +99,8 @@ func short(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// download fetches what is missing of a file and verifies the whole of it. What
-// has come stays where it fails, but for what is damaged.
+// download fetches what is missing of a file and verifies the whole. If it fails, what has arrived
+// is kept, unless it is damaged.
 func (m *mirror) download(ctx context.Context, dir string, want file, partial string) (err error) {
 	select {
 	case m.slots <- struct{}{}:
@@ -140,7 +140,7 @@ func (m *mirror) download(ctx context.Context, dir string, want file, partial st
 	return whole(out, sum, want)
 }
 
-// transfer copies a file from a byte on, or from its beginning where the service does not go on.
+// transfer copies a file from a byte on, or from its beginning if the service does not continue it.
 func (m *mirror) transfer(ctx context.Context, dir string, want file, out *os.File, sum hash.Hash, from int64, bar Bar) error {
 	f, err := m.remote.open(ctx, dir+want.Path, from, want.ETag)
 	if err != nil {
@@ -151,7 +151,7 @@ func (m *mirror) transfer(ctx context.Context, dir string, want file, out *os.Fi
 	switch {
 	case err == nil:
 		err = closed
-	case err == errShort && closed == nil: // the service says that it has sent everything
+	case err == errShort && closed == nil: // the service says that this was everything
 		err = errChanged
 	}
 	return err
@@ -168,7 +168,7 @@ func (m *mirror) receive(ctx context.Context, f *client.File, want file, out *os
 		if _, err := out.Seek(f.From, io.SeekStart); err != nil {
 			return err
 		}
-		sum.Reset() // it is the beginning: a service may not choose another place
+		sum.Reset() // at the beginning: a service may not choose another place
 		bar.Add(f.From - from)
 	}
 	at := f.From
@@ -204,8 +204,8 @@ func (m *mirror) receive(ctx context.Context, f *client.File, want file, out *os
 	}
 }
 
-// whole verifies a file that has all its bytes: by its digest or, where the service
-// has taken none, by those that gzip keeps of its content.
+// whole verifies a file that has all its bytes: by its digest or, if the service has none, by the
+// checksums in the gzip file.
 func whole(f *os.File, sum hash.Hash, want file) error {
 	if want.SHA256 != "" {
 		if got := hex.EncodeToString(sum.Sum(nil)); got != strings.ToLower(want.SHA256) {
@@ -227,7 +227,7 @@ func whole(f *os.File, sum hash.Hash, want file) error {
 	return err
 }
 
-// verify reports whether a file is there as it should be.
+// verify reports whether the wanted file is there.
 func verify(name string, want file) (bool, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || info.Size() != want.Size) {
@@ -237,7 +237,7 @@ func verify(name string, want file) (bool, error) {
 		return false, err
 	}
 	if want.SHA256 == "" {
-		return false, nil // it may be sound and yet another
+		return false, nil // it may be undamaged, but another file
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -251,7 +251,7 @@ func verify(name string, want file) (bool, error) {
 	return hex.EncodeToString(sum.Sum(nil)) == strings.ToLower(want.SHA256), nil
 }
 
-// sound reports whether what is in hand is what was fetched.
+// sound reports whether a file is still as it was fetched.
 func sound(name string, f file) (bool, error) {
 	in, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -273,7 +273,7 @@ func sound(name string, f file) (bool, error) {
 	return err == nil, err
 }
 
-// check reads again what is in hand; what is damaged goes, and its host is looked at again.
+// check reads all files again. It deletes damaged ones, and marks their hosts as pending.
 func (m *mirror) check(ctx context.Context) error {
 	dirs, err := m.place.hosts()
 	if err != nil {
@@ -304,7 +304,7 @@ func (m *mirror) check(ctx context.Context) error {
 		}
 		if len(have) < before {
 			m.state.Pending[dir] = "was damaged here"
-			if err := m.place.save(m.state); err != nil { // before what says that it was here
+			if err := m.place.save(m.state); err != nil { // before the MANIFEST loses the file
 				return err
 			}
 			if err := m.place.settle(dir, have); err != nil {

@@ -25,7 +25,7 @@ import (
 	"sheaf/serve/feed"
 )
 
-// ftpRemote speaks FTP, over as many connections as there are files open.
+// ftpRemote is a remote over FTP, with one connection for each open file.
 type ftpRemote struct {
 	life           context.Context // of the connections
 	addr, dir      string
@@ -46,15 +46,14 @@ func newFTP(ctx context.Context, to *url.URL, user, password string, trusted *x5
 	}
 	r := &ftpRemote{life: ctx, addr: net.JoinHostPort(to.Hostname(), port), dir: to.Path, user: user, password: password}
 	if to.Scheme == "ftpes" {
-		// some services take a data channel only with the session of the control channel
+		// some services require the TLS session of the control connection for data connections
 		r.tls = &tls.Config{ServerName: to.Hostname(), RootCAs: trusted, ClientSessionCache: tls.NewLRUClientSessionCache(0), MinVersion: tls.VersionTLS12}
 	}
 	return r
 }
 
-// dial opens a control channel, and with it all its data channels. These go to the
-// host of the control channel, whatever a reply to PASV says: a service behind an
-// address translation may name an address that is good only on its own side.
+// dial opens a control connection. Its data connections go to the same host, whatever the reply to
+// PASV says: a service behind NAT may name an address that only works on its own side.
 func (r *ftpRemote) dial() (*ftp.ServerConn, error) {
 	var control net.Conn
 	options := []ftp.DialOption{ftp.DialWithDialFunc(func(network, addr string) (net.Conn, error) {
@@ -75,7 +74,7 @@ func (r *ftpRemote) dial() (*ftp.ServerConn, error) {
 		if err != nil || r.tls == nil {
 			return data, err
 		}
-		return tls.Client(data, r.tls), nil // the library makes only control channels of its own secure
+		return tls.Client(data, r.tls), nil // with its own dial function, the library only secures the control connection
 	})}
 	if r.tls != nil {
 		options = append(options, ftp.DialWithExplicitTLS(r.tls))
@@ -92,7 +91,7 @@ func (r *ftpRemote) connection(network, addr string) (net.Conn, error) {
 	return &timely{Conn: c, stop: context.AfterFunc(r.life, func() { c.Close() })}, nil
 }
 
-// timely is a connection on which something has to come from time to time.
+// timely is a connection whose reads and writes must each make progress within the time stall.
 type timely struct {
 	net.Conn
 	stop func() bool
@@ -113,7 +112,7 @@ func (c *timely) Close() error {
 	return c.Conn.Close()
 }
 
-// changes reads the files below /feed. A tile is a page.
+// changes reads the files below /feed. A tile of the feed makes a page.
 func (r *ftpRemote) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
 	for deadline := time.Now().Add(wait); ; {
 		latest, err := r.latest(ctx)
@@ -153,7 +152,7 @@ func (r *ftpRemote) latest(ctx context.Context) (l feed.Latest, err error) {
 
 const maxLatest = 64 << 10 // bytes
 
-// page gives the first tile behind a cursor, once it is sure that the cursor is of this feed.
+// page returns the first tile after a cursor. It checks that the cursor is of this feed.
 func (r *ftpRemote) page(ctx context.Context, at feed.Cursor, latest feed.Latest) (feed.Page, error) {
 	if at.Since > 0 {
 		_, before, err := r.tile(ctx, feed.Tile{From: at.Since, To: at.Since})

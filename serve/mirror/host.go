@@ -18,7 +18,7 @@ import (
 	"sheaf/internal/durable"
 )
 
-// hosts does the tasks, several at once. What is gone goes first: that needs no service.
+// hosts does tasks concurrently. It first deletes what is gone, which does not need the service.
 func (m *mirror) hosts(ctx context.Context, tasks []*task) error {
 	err := m.every(ctx, tasks, func(_ context.Context, t *task) error { return m.forget(t) })
 	if err == nil {
@@ -27,7 +27,7 @@ func (m *mirror) hosts(ctx context.Context, tasks []*task) error {
 	return errors.Join(err, m.place.prune())
 }
 
-// every does something for each task, several at once.
+// every calls do with each task, concurrently.
 func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Context, *task) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(2 * m.Parallel) // some settle while others are being fetched
@@ -40,7 +40,7 @@ func (m *mirror) every(ctx context.Context, tasks []*task, do func(context.Conte
 	return g.Wait()
 }
 
-// forget deletes what events say is gone.
+// forget deletes the files that are gone according to events.
 func (m *mirror) forget(t *task) error {
 	if !t.all && len(t.gone) == 0 && !t.withdrawn {
 		return nil
@@ -57,7 +57,7 @@ func (m *mirror) forget(t *task) error {
 	return errors.Join(m.drop(t, have, gone), m.place.abandon(t.dir, parts, ""))
 }
 
-// drop deletes those files in hand that gone names, for good before it returns.
+// drop deletes the files that gone names, durably.
 func (m *mirror) drop(t *task, have map[string]file, gone func(name string) bool) error {
 	before := len(have)
 	for name := range have {
@@ -79,8 +79,8 @@ func (m *mirror) drop(t *task, have map[string]file, gone func(name string) bool
 	return m.place.settle(t.dir, have)
 }
 
-// host does one task. Where a file turns out to be another than was told, the
-// host's MANIFEST tells more; what cannot be had by that either is pending.
+// host does one task. If a file has changed since its event, host continues by the service's
+// MANIFEST of the host. If a file cannot be fetched by that either, the host becomes pending.
 func (m *mirror) host(ctx context.Context, t *task) error {
 	err := m.attempt(ctx, t)
 	if isOther(err) {
@@ -103,10 +103,10 @@ func (m *mirror) host(ctx context.Context, t *task) error {
 
 func isOther(err error) bool { return errors.Is(err, errGone) || errors.Is(err, errChanged) }
 
-// attempt brings a host's directory to where it should be, as far as it can. Where an
-// edition's file is another by now, the old one goes before the new one is fetched: that
-// comes of a take-down. What changes with every edition stays until another takes its
-// place, but for a pass from the beginning, in which no event tells of all take-downs.
+// attempt brings a host's directory up to date, as far as possible. If a file of an edition has
+// changed, there was a take-down, so the old file is deleted before the new one is fetched. A file
+// that changes with every edition stays until the new one takes its place, except in a pass from
+// the beginning of the feed, because its events do not tell of all take-downs.
 func (m *mirror) attempt(ctx context.Context, t *task) error {
 	have, err := m.place.inHand(t.dir)
 	if err != nil {
@@ -139,7 +139,7 @@ func (m *mirror) attempt(ctx context.Context, t *task) error {
 	return err
 }
 
-// look asks the service what there is of the host.
+// look asks the service for its MANIFEST of the host.
 func (m *mirror) look(ctx context.Context, t *task) error {
 	t.wanted = map[string]file{}
 	var data []byte
@@ -178,8 +178,8 @@ func (m *mirror) look(ctx context.Context, t *task) error {
 	return nil
 }
 
-// fetchAll brings the wanted files in hand, which have then also tells. Each goes
-// as far as it can, whatever becomes of the others.
+// fetchAll fetches the wanted files and adds them to have. If one fails, it goes on with the
+// others.
 func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (changed bool, err error) {
 	var missing []file
 	for name, want := range t.wanted {
@@ -241,7 +241,7 @@ func (m *mirror) fetchAll(ctx context.Context, t *task, have map[string]file) (c
 	return changed, nil
 }
 
-// remember notes, during a pass from the beginning, what was told of.
+// remember records the files of a task during a pass from the beginning of the feed.
 func (m *mirror) remember(t *task) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,7 +259,7 @@ func mark(path string) uint64 {
 	return h.Sum64()
 }
 
-// sweep deletes what the feed, from its beginning to its end, has not told of.
+// sweep deletes the files of which the feed, from its beginning to its end, has said nothing.
 func (m *mirror) sweep() error {
 	dirs, err := m.place.hosts()
 	if err != nil {

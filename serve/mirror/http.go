@@ -25,8 +25,8 @@ type httpRemote struct {
 // pageEvents is how many events are asked for at once.
 const pageEvents = 2000
 
-// maxAsked is how many hosts and domains the service takes in one request; of
-// more, the mirror chooses itself.
+// maxAsked is how many hosts and domains the service accepts in one request. If there are more, the
+// mirror asks for all changes and selects itself.
 const maxAsked = 100
 
 func newHTTP(to *url.URL, user, password string, trusted *x509.CertPool, opt Options) *httpRemote {
@@ -65,7 +65,7 @@ func (r *httpRemote) close() { r.transport.CloseIdleConnections() }
 
 var errStalled = fmt.Errorf("nothing has come for %v", stall)
 
-// watched is a body of which something has to come from time to time.
+// watched is a body whose reads must each make progress within the time stall.
 type watched struct {
 	io.ReadCloser
 	timer  *time.Timer
@@ -89,7 +89,7 @@ func (w *watched) Close() error {
 	return err
 }
 
-// sort makes of an answer what it means to a mirror.
+// sort converts an error of the client to the errors of a remote.
 func sort(err error) error {
 	status := client.Status(err)
 	if status == 0 {

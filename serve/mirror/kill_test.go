@@ -53,9 +53,9 @@ func child(t *testing.T, opt Options, out io.Writer) *exec.Cmd {
 	return cmd
 }
 
-// TestKill kills the mirror's process 10 times (in its long form, 30 times), at any moment, while the archive
-// goes on living. No file has
-// its name before it is whole, no take-down is missed, and in the end all is as the tree is.
+// TestKill kills the mirror's process 10 times (in its long form, 30 times), at any moment, while
+// the archive goes on living. No file has its name before it is whole, no take-down is missed, and
+// in the end all is as the tree is.
 func TestKill(t *testing.T) {
 	testkit.Slow(t)
 	kills := testkit.Size(10, 30)

@@ -1,16 +1,15 @@
-// Package mirror keeps a copy of a service's archives in a directory and follows
-// the change feed with it, over HTTP or FTP.
+// Package mirror keeps a copy of a service's archives in a directory, over HTTP or FTP, and follows
+// the change feed to keep it up to date.
 //
-// The directory is laid out as the service's tree: hosts by their reversed names,
-// editions' files, and in each host's directory a MANIFEST of what is in hand and
-// its SHA256SUMS. A file has its name only once it is whole and verified; what is
-// under way, and the place in the feed, lie in .sheaf-mirror. The place moves on
-// when all before it is in hand and on disk, and doing a thing again is harmless, so
-// a mirror that was killed at any moment goes on where it was.
+// The directory has the layout of the service's tree: hosts by their reversed names, the files of
+// editions, and in each host's directory a MANIFEST and SHA256SUMS of the files that are there. A
+// file only gets its name when it is complete and verified. Partial files, and the position in the
+// feed, are in .sheaf-mirror. The position advances when everything before it is on disk, and every
+// step can be repeated. So a mirror that was killed at any moment continues where it was.
 //
-// What an event told and could not be had (it is something else by now, or arrives
-// damaged again and again) does not hold up the rest: the host is looked at again, by
-// its MANIFEST, each time the end of the feed is reached.
+// A file may be impossible to fetch: it has changed since its event, or arrives damaged several
+// times. Then its host becomes pending, and the mirror goes on. Pending hosts are compared with the
+// service's MANIFEST each time the end of the feed is reached.
 package mirror
 
 import (
@@ -35,14 +34,14 @@ type Options struct {
 	Dir       string
 	User      string // where the URL has none
 	Password  string
-	CAFile    string // PEM: the authorities that the service's certificate may be of; default the system's
+	CAFile    string // PEM file with the authorities for the service's certificate; default the system's
 	Selection client.Selection
 	Forms     []string // what to keep: of editions by suffix, current and all by name; default .tar.gz
 
 	Parallel int           // downloads at once; default 4
 	Limit    int64         // bytes a second, of all downloads together; 0: none
-	Once     bool          // end when all is in hand, instead of following
-	Check    bool          // first read what is in hand again, and fetch anew what is damaged
+	Once     bool          // end when everything is fetched, instead of following the feed
+	Check    bool          // first read all files again, and fetch damaged ones
 	Poll     time.Duration // how long to wait for news, at most; default 1 minute
 	Patience time.Duration // with Once: how long a service may not answer; default 5 minutes
 	MaxWait  time.Duration // with Once: how long to wait for the account's window; default 24 hours
@@ -50,19 +49,19 @@ type Options struct {
 
 	Reporter Reporter // default: reports nothing
 
-	aside time.Duration // how long files may be refused before take-downs are looked for meanwhile; default 1 minute
+	aside time.Duration // if files are refused for longer, look for take-downs meanwhile; default 1 minute
 }
 
-// Summary says what a mirror has done.
+// Summary is the result of a run.
 type Summary struct {
 	Fetched int64 `json:"fetched"` // files
 	Bytes   int64 `json:"bytes"`   // of downloads
 	Deleted int64 `json:"deleted"` // files
-	Since   int64 `json:"since"`   // place in the feed
-	Pending int   `json:"pending"` // hosts that are not as the service has them
+	Since   int64 `json:"since"`   // position in the feed
+	Pending int   `json:"pending"` // hosts that differ from the service's
 }
 
-// PendingError says that not all could be had.
+// PendingError says that not everything could be fetched.
 type PendingError struct {
 	Hosts int
 	First string // one of them
@@ -70,7 +69,7 @@ type PendingError struct {
 }
 
 func (e *PendingError) Error() string {
-	return fmt.Sprintf("%d hosts are not as the service has them, such as %s: %s; the next run looks at them again", e.Hosts, e.First, e.Why)
+	return fmt.Sprintf("%d hosts differ from the service's, such as %s: %s; the next run tries them again", e.Hosts, e.First, e.Why)
 }
 
 // mirror is one run.
@@ -78,24 +77,24 @@ type mirror struct {
 	Options
 	remote remote
 	place  *place
-	news   gate          // of requests for changes, which a closed window allows
+	news   gate          // of requests for changes, which are also allowed outside the account's window
 	files  gate          // of requests for files
 	limit  *rate.Limiter // nil: none
 	slots  chan struct{} // one for each download at once
 
-	changing bool // files are wanted that change with every edition
+	changing bool // some wanted files change with every edition
 
-	progress atomic.Int64 // when the service last gave something; Unix nanoseconds
+	progress atomic.Int64 // when the service last sent something; Unix nanoseconds
 	fetched  atomic.Int64
 	bytes    atomic.Int64
 	deleted  atomic.Int64
 
 	mu    sync.Mutex // guards what follows
 	state state
-	seen  map[uint64]struct{} // what a pass from the beginning was told of; nil: no such pass
+	seen  map[uint64]struct{} // files in the feed during a pass from its beginning; nil: no such pass
 }
 
-// Run mirrors until ctx ends or, with Once, until all is in hand.
+// Run mirrors until ctx ends or, with Once, until everything is fetched.
 func Run(ctx context.Context, opt Options) (sum Summary, err error) {
 	if err := opt.complete(); err != nil {
 		return sum, err
@@ -160,7 +159,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// begin takes up the state that is there.
+// begin loads the state of an earlier run.
 func (m *mirror) begin() error {
 	s, fresh, err := m.place.load()
 	if err != nil {
@@ -222,7 +221,7 @@ func (m *mirror) follow(ctx context.Context) error {
 	}
 }
 
-// changes asks for what follows a cursor, as long as it takes.
+// changes returns what follows a cursor. It repeats the request as long as that may help.
 func (m *mirror) changes(ctx context.Context, at feed.Cursor, wait time.Duration) (page feed.Page, err error) {
 	err = m.insist(ctx, &m.news, func() error {
 		page, err = m.remote.changes(ctx, at, wait)
@@ -231,8 +230,8 @@ func (m *mirror) changes(ctx context.Context, at feed.Cursor, wait time.Duration
 	return page, err
 }
 
-// meanwhile looks ahead in the feed while files are refused, and deletes what is
-// gone: a take-down does not wait for the account's window. The place in the feed stays.
+// meanwhile reads ahead in the feed until a time, while files are refused, and deletes what is
+// taken down: that must not wait for the account's window. The position in the feed stays.
 func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 	for at := m.state.Cursor; ; {
 		left := time.Until(until)
@@ -250,7 +249,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 		if err := errors.Join(err, m.place.prune()); err != nil {
 			return err
 		}
-		if page.Next == at { // a service may not wait for as long as it is asked to
+		if page.Next == at { // a service may answer sooner than asked
 			if err := sleep(ctx, min(m.Backoff, time.Until(until))); err != nil {
 				return err
 			}
@@ -259,7 +258,7 @@ func (m *mirror) meanwhile(ctx context.Context, until time.Time) error {
 	}
 }
 
-// page brings everything into hand that a page tells of, and then moves the place in the feed.
+// page does everything that a page of events asks for, and then advances the position in the feed.
 func (m *mirror) page(ctx context.Context, page feed.Page) error {
 	m.Reporter.Feed(m.state.Cursor.Since, page.Last)
 	if err := m.hosts(ctx, m.plan(page.Events)); err != nil {
@@ -275,7 +274,8 @@ func (m *mirror) page(ctx context.Context, page feed.Page) error {
 	return m.place.save(m.state)
 }
 
-// restart begins anew at the beginning of the feed; what it does not tell of goes in the end.
+// restart goes back to the beginning of the feed. At its end, files of which it said nothing are
+// deleted.
 func (m *mirror) restart() error {
 	m.Reporter.Note(Note{Event: "anew", Why: "the service's feed is not the one that was followed; what is in hand and still there stays"})
 	if m.state.Cursor.Since == 0 {
@@ -286,7 +286,7 @@ func (m *mirror) restart() error {
 	return m.place.save(m.state)
 }
 
-// caughtUp does what is to be done at the end of the feed.
+// caughtUp does the work at the end of the feed.
 func (m *mirror) caughtUp(ctx context.Context) error {
 	if m.seen != nil {
 		if err := m.sweep(); err != nil {
@@ -315,7 +315,7 @@ func (m *mirror) caughtUp(ctx context.Context) error {
 	return nil
 }
 
-// pending is the error of a run that ends without all in hand.
+// pending returns the error of a run that ends although hosts are pending.
 func (m *mirror) pending() error {
 	for path, why := range m.state.Pending {
 		return &PendingError{Hosts: len(m.state.Pending), First: path, Why: why}

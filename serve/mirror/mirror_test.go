@@ -109,7 +109,8 @@ func TestOneMirrorADirectory(t *testing.T) {
 	s.mirror(opt)
 }
 
-// TestTakesOver begins in a directory that another program has mirrored into: what fits is not fetched again.
+// TestTakesOver begins in a directory that another program has mirrored into: what fits is not
+// fetched again.
 func TestTakesOver(t *testing.T) {
 	s := newSite(t)
 	s.publish(day, 1, 50, "www.waseda.ac.jp", "www.keio.ac.jp")

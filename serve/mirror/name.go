@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// The names of archives in a host's directory: nothing else is taken from a service, or deleted.
+// The names of archives in a host's directory. The mirror fetches and deletes no other files.
 //
-// An edition's files stay what they are until they go. Those of current and all change with
-// every edition: the feed says that something of the host is new, its MANIFEST what they are by now.
+// The files of an edition never change. Those of current and all change with every edition: the
+// feed says that the host has something new, and the host's MANIFEST says what these files are now.
 var (
 	editionFile  = regexp.MustCompile(`^[0-9]{8}(-[0-9]+)?\.(tar|warc|links)\.gz$`)
 	changingFile = regexp.MustCompile(`^((current|all)\.(tar|warc)|all\.links)\.gz$`)
@@ -27,8 +27,8 @@ func editionOf(name string) string {
 	return edition
 }
 
-// form brings what a user calls a form into the shape in which it is kept: of editions'
-// files the suffix, such as ".tar.gz", of others the whole name, such as "current.tar.gz".
+// form converts a form as users write it: to a suffix such as ".tar.gz" for files of editions, and
+// to a whole name such as "current.tar.gz" for others.
 func form(text string) (string, error) {
 	if isChanging(text) {
 		return text, nil
@@ -42,11 +42,11 @@ func form(text string) (string, error) {
 	return "", fmt.Errorf("form %q: give some of tar.gz, warc.gz and links.gz, of editions, and of current.tar.gz, current.warc.gz, all.tar.gz, all.warc.gz and all.links.gz", text)
 }
 
-// kept reports whether files of a name are of these forms.
+// kept reports whether a file of this name is of one of the forms.
 func kept(forms []string, name string) bool {
 	return slices.Contains(forms, name) ||
 		isEditionFile(name) && slices.ContainsFunc(forms, func(f string) bool { return strings.HasPrefix(f, ".") && strings.HasSuffix(name, f) })
 }
 
-// takes reports whether the mirror keeps files of this name.
+// takes reports whether the mirror keeps a file of this name.
 func (m *mirror) takes(name string) bool { return kept(m.Forms, name) }

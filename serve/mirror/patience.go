@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// gate keeps requests of one kind back until the service wants them again.
+// gate holds back requests of one kind until the service wants them again.
 type gate struct {
-	most  time.Duration // longest wait; 0: any
-	aside time.Duration // a longer wait is a laterError; 0: none is
+	most  time.Duration // longest wait; 0: unlimited
+	aside time.Duration // a longer wait is a laterError; 0: never
 	note  func(until time.Time, why string)
 
 	mu    sync.Mutex // guards what follows
@@ -22,7 +22,7 @@ type gate struct {
 	why   string
 }
 
-// shut closes the gate. It fails where it would be closed for too long.
+// shut closes the gate until a time. It fails if that is longer than most.
 func (g *gate) shut(until time.Time, why string) error {
 	if g.most > 0 && time.Until(until) > g.most {
 		return &refusedError{fmt.Sprintf("%s (not waiting for longer than %v)", why, g.most)}
@@ -38,7 +38,8 @@ func (g *gate) shut(until time.Time, why string) error {
 	return nil
 }
 
-// wait returns when the gate is open, or at once where there is time to do other things.
+// wait waits until the gate is open. If that takes longer than aside, it returns a laterError at
+// once.
 func (g *gate) wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -66,15 +67,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// touch notes that the service gives something.
+// touch records that the service has sent something.
 func (m *mirror) touch() { m.progress.Store(time.Now().UnixNano()) }
 
-// maxBackoff is the longest pause between two tries.
+// maxBackoff is the longest pause between two attempts.
 const maxBackoff = 30 * time.Second
 
-// insist does something with the service until it succeeds, or fails for good: as
-// long as it takes or, with Once, as long as the service gives anything at all
-// within Patience. It stays away for as long as the service asks it to.
+// insist repeats do until it succeeds, or fails with an error for which a repetition is useless.
+// With Once, it gives up if the service sends nothing for the time Patience. It sends no requests
+// while the service wants none.
 func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 	for pause := m.Backoff; ; {
 		if err := g.wait(ctx); err != nil {
@@ -117,7 +118,7 @@ func (m *mirror) insist(ctx context.Context, g *gate, do func() error) error {
 	}
 }
 
-// forGood reports whether it is of no use to do the same again.
+// forGood reports whether a repetition is useless after an error.
 func forGood(err error) bool {
 	var refused *refusedError
 	var local *fs.PathError

@@ -25,7 +25,7 @@ import (
 	"sheaf/serve/feed"
 )
 
-// The names in the mirror's own directory.
+// Names in the mirror's own directory.
 const (
 	ownDir     = ".sheaf-mirror"
 	lockFile   = "lock"
@@ -33,10 +33,10 @@ const (
 	partialDir = "partial"
 )
 
-// stateFormat is the format number that this version writes and reads.
+// stateFormat is the format number of the state file that this version reads and writes.
 const stateFormat = 1
 
-// wants is what a mirror is of.
+// wants is what a mirror keeps.
 type wants struct {
 	client.Selection
 	Forms []string `json:"forms"`
@@ -48,19 +48,20 @@ func (w wants) equal(o wants) bool {
 	return bytes.Equal(a, b)
 }
 
-// state says how far a mirror is. All before Cursor is in hand, but for Pending.
+// state is the progress of a mirror. Everything before Cursor is on disk, except the hosts in
+// Pending.
 type state struct {
 	Format int         `json:"format"`
 	Wants  wants       `json:"wants"`
 	Cursor feed.Cursor `json:"cursor"`
-	// Sweep says that the feed is gone through from its beginning, and that in the
-	// end what it has not told of is deleted.
+	// Sweep says that the mirror reads the feed from its beginning. At its end, files of which it
+	// said nothing are deleted.
 	Sweep   bool              `json:"sweep,omitempty"`
 	Pending map[string]string `json:"pending,omitempty"` // directories of hosts that are to be looked at again, and why
 }
 
-// place is the directory of a mirror, which nobody else writes to. Different hosts'
-// directories may be worked on at once.
+// place is the directory of a mirror. Nobody else may write to it. Methods may be called
+// concurrently for different hosts.
 type place struct {
 	dir  string
 	lock *os.File
@@ -69,7 +70,7 @@ type place struct {
 	bared []string   // hosts' directories that nothing is in hand of any more
 }
 
-// openPlace makes the directory where there is none, and locks it.
+// openPlace opens and locks a directory, and makes it if there is none.
 func openPlace(dir string) (*place, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -104,12 +105,12 @@ func (p *place) own(name string) string { return filepath.Join(p.dir, ownDir, na
 
 func (p *place) close() error { return p.lock.Close() }
 
-// load reads the state; fresh says that nothing was ever mirrored here.
+// load loads the state. fresh says that there is none.
 func (p *place) load() (s state, fresh bool, err error) {
 	data, err := os.ReadFile(p.own(stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		entries, err := os.ReadDir(p.dir)
-		// what another program has fetched is taken over where it fits
+		// files that another program has fetched are kept if they match
 		return state{Format: stateFormat, Pending: map[string]string{}, Sweep: len(entries) > 1}, len(entries) <= 1, err
 	}
 	if err != nil {
@@ -132,7 +133,7 @@ func (p *place) save(s state) error {
 	return durable.WriteFile(p.own(stateFile), append(data, '\n'))
 }
 
-// tidy deletes what no download goes on with.
+// tidy deletes partial files that no download continues.
 func (p *place) tidy() error {
 	entries, err := os.ReadDir(p.own(partialDir))
 	for _, e := range entries {
@@ -141,8 +142,8 @@ func (p *place) tidy() error {
 	return err
 }
 
-// abandon deletes what was fetched of a host's files that gone names, but for what is
-// called keep: nothing goes on with it, and on a full disk it would be in the way.
+// abandon deletes the partial files of a host's files that gone names, except the one called keep.
+// No download continues them, and on a full disk they would need room.
 func (p *place) abandon(dir string, gone func(name string) bool, keep string) error {
 	entries, err := os.ReadDir(p.own(partialDir))
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *place) abandon(dir string, gone func(name string) bool, keep string) er
 	return nil
 }
 
-// file is one file of a host, as a MANIFEST has it.
+// file is one file of a host, as in a MANIFEST.
 type file struct {
 	Path     string    `json:"path"` // its name
 	Host     string    `json:"host"`
@@ -171,7 +172,7 @@ type file struct {
 	Modified time.Time `json:"modified"`
 }
 
-// same reports whether a file has the content of another.
+// same reports whether two files have the same content.
 func (f file) same(o file) bool { return f.ETag == o.ETag && f.Size == o.Size }
 
 const (
@@ -179,12 +180,12 @@ const (
 	sumsFile     = "SHA256SUMS"
 )
 
-// at is where a path of the service's tree lies here.
+// at returns the local name for a path of the service's tree.
 func (p *place) at(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 
-// inHand gives what is in hand of a host, by name. What lies there and is not in the
-// MANIFEST, or in one that cannot be read, has no ETag: a run was killed after it
-// had fetched it. It is read again before it counts.
+// inHand returns the files of a host that are here, by name. A file that is not in the MANIFEST has
+// no ETag: an earlier run was killed after it had fetched it. Such a file is verified before it is
+// used.
 func (p *place) inHand(dir string) (map[string]file, error) {
 	files := map[string]file{}
 	entries, err := os.ReadDir(p.at(dir))
@@ -210,7 +211,7 @@ func (p *place) inHand(dir string) (map[string]file, error) {
 	return files, nil
 }
 
-// settle makes durable what was done in a host's directory, and then writes down what is in hand.
+// settle makes the changes in a host's directory durable, and then writes its MANIFEST.
 func (p *place) settle(dir string, files map[string]file) error {
 	at := p.at(dir)
 	known := slices.SortedFunc(maps.Values(files), func(a, b file) int { return strings.Compare(a.Path, b.Path) })
@@ -247,7 +248,7 @@ func (p *place) settle(dir string, files map[string]file) error {
 	return durable.SyncDir(at)
 }
 
-// writeText replaces a file that everybody may read; its name is not durable yet.
+// writeText replaces a file that everybody may read. Its name is not durable yet.
 func (p *place) writeText(name string, data []byte) error {
 	sum := sha256.Sum256([]byte(name))
 	temp := p.own(filepath.Join(partialDir, hex.EncodeToString(sum[:16])+durable.TempSuffix))
@@ -266,15 +267,15 @@ func (p *place) writeText(name string, data []byte) error {
 	return os.Rename(temp, name)
 }
 
-// bare notes that nothing is in hand of a host.
+// bare records that a host has no files here any more.
 func (p *place) bare(dir string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bared = append(p.bared, p.at(dir))
 }
 
-// prune deletes the directories that were bared, and those above, where they are
-// empty. Nobody may be at work on a host meanwhile.
+// prune deletes the recorded directories, and those above them, if they are empty. It must not run
+// while hosts are worked on.
 func (p *place) prune() error {
 	for _, at := range p.bared {
 		for ; at != p.dir; at = filepath.Dir(at) {
@@ -292,8 +293,8 @@ func (p *place) prune() error {
 	return nil
 }
 
-// hosts gives the directories of all hosts that something is in hand of. A file that is
-// called all.tar.gz says nothing alone: it may be anybody's.
+// hosts returns the directories of all hosts that have files here. A single file all.tar.gz is not
+// counted: it may be somebody else's.
 func (p *place) hosts() (dirs []string, err error) {
 	err = filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -314,10 +315,10 @@ func (p *place) hosts() (dirs []string, err error) {
 	return slices.Compact(dirs), err
 }
 
-// isFull reports whether there is no room, or no more for this user.
+// isFull reports whether the disk, or this user's quota, is full.
 func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// explain says what a full disk means.
+// explain adds advice to the error of a full disk.
 func (m *mirror) explain(err error) error {
 	if err == nil || !isFull(err) {
 		return err

@@ -14,21 +14,21 @@ import (
 	"sheaf/serve/feed"
 )
 
-// task is what is to be done for one host.
+// task is the work for one host.
 type task struct {
 	dir  string // in the tree, with slashes around it
 	host string
-	// look says to do as the host's MANIFEST says; what is wanted else does not matter.
+	// look says to follow the service's MANIFEST of the host, and nothing else.
 	look bool
 	all  bool            // delete everything first
 	gone map[string]bool // editions to delete
-	// withdrawn says that something is taken down, which what changes may hold: it goes
-	// at once, whether or not the service can be asked for what is to stand there now.
+	// withdrawn says that something was taken down, which files that change with every edition may
+	// contain. They are deleted at once, even if the service cannot give the new ones.
 	withdrawn bool
 	wanted    map[string]file // to have, by name
 }
 
-// chosen reports whether the mirror is of a host.
+// chosen reports whether the mirror keeps a host.
 func (m *mirror) chosen(host string) bool {
 	q := m.Selection
 	if len(q.SURT)+len(q.Domains)+len(q.Hosts) == 0 || slices.Contains(q.Hosts, host) {
@@ -43,8 +43,8 @@ func (m *mirror) chosen(host string) bool {
 		slices.ContainsFunc(q.Domains, func(d string) bool { return d == host || d == name || strings.HasSuffix(name, "."+d) })
 }
 
-// plan sums up, host by host, what events ask for. What is not as a service tells
-// it is passed over: no event leads out of the directory.
+// plan returns the tasks for events, one for each host. It ignores events with paths that a service
+// does not have, so that none leads out of the directory.
 func (m *mirror) plan(events []feed.Event) []*task {
 	var tasks []*task
 	byDir := map[string]*task{}
@@ -64,13 +64,13 @@ func (m *mirror) plan(events []feed.Event) []*task {
 	return tasks
 }
 
-// isHostDir reports whether a directory is where a host's files lie.
+// isHostDir reports whether a path is the directory of a host's files.
 func isHostDir(dir, host string) bool {
 	place := strings.Trim(dir, "/")
 	return dir == "/"+archive.HostPath(host)+"/" && path.Clean(dir)+"/" == dir && filepath.IsLocal(place) && !strings.Contains(dir, "/.")
 }
 
-// takenDown is why something is gone, or other than before, that must not be kept.
+// takenDown is the reason of events for files that must not be kept.
 const takenDown = "takedown"
 
 func (t *task) take(m *mirror, e feed.Event) {
@@ -97,7 +97,7 @@ func (t *task) take(m *mirror, e feed.Event) {
 	}
 }
 
-// again gives the tasks of what is pending.
+// again returns the tasks of the pending hosts.
 func (m *mirror) again() (tasks []*task) {
 	for dir := range m.state.Pending {
 		host, err := archive.HostFromPath(strings.Trim(dir, "/"))

@@ -13,24 +13,24 @@ import (
 	"sheaf/serve/feed"
 )
 
-// remote is a service as a mirror needs it, by whatever protocol. Any number of
-// calls may run at once.
+// remote is a service, by one of the protocols. Its methods may be called concurrently.
 type remote interface {
-	// changes gives what follows a cursor, and waits for some where there is nothing.
+	// changes returns what follows a cursor. If there is nothing, it waits for it.
 	changes(ctx context.Context, at feed.Cursor, wait time.Duration) (feed.Page, error)
-	// open opens a file of the tree from a byte on; from its beginning where it does
-	// not have the ETag any more, and the protocol tells.
+	// open opens a file of the tree from a byte on. If the protocol knows ETags and the file has
+	// another one now, open opens it from its beginning.
 	open(ctx context.Context, path string, from int64, etag string) (*client.File, error)
 	close()
 }
 
-// Errors of a remote, beside laterError and refusedError. All others may pass.
+// Errors of a remote, besides laterError and refusedError. After any other error a repetition may
+// help.
 var (
 	errGone    = errors.New("is not there")
 	errExpired = errors.New("the feed is another than the one that was followed")
 )
 
-// laterError says that the service asks to come back later.
+// laterError says that the service wants no requests until some time.
 type laterError struct {
 	until time.Time
 	why   string
@@ -38,21 +38,21 @@ type laterError struct {
 
 func (e *laterError) Error() string { return e.why }
 
-// refusedError says that it is of no use to ask again.
+// refusedError says that a repetition cannot help.
 type refusedError struct{ why string }
 
 func (e *refusedError) Error() string { return e.why }
 
-// stall is how long a connection may give nothing.
+// stall is how long a connection may make no progress.
 const stall = time.Minute
 
-// maxText bounds what is read of a MANIFEST, and of a part of the feed, in bytes.
+// maxText is the limit for a MANIFEST and for a part of the feed, in bytes.
 const maxText = 256 << 20
 
-// busyPause is how long to stay away from a service that is busy and does not say for how long.
+// busyPause is the pause if a busy service does not say how long it will be busy.
 const busyPause = 30 * time.Second
 
-// dial makes the remote of a URL. It does not speak to it yet.
+// dial returns the remote for a URL. It does not connect yet.
 func dial(ctx context.Context, opt Options) (remote, error) {
 	to, err := url.Parse(opt.URL)
 	if err != nil {
@@ -78,7 +78,8 @@ func dial(ctx context.Context, opt Options) (remote, error) {
 	return nil, fmt.Errorf("%q: want http, https, ftp or ftpes", to.Redacted())
 }
 
-// authorities reads the certificate authorities that a service's certificate may be of; of no file, nil: the system's.
+// authorities reads a PEM file of certificate authorities. Without a file, it returns nil, for the
+// system's.
 func authorities(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil

@@ -15,23 +15,22 @@ import (
 	"sheaf/internal/terminal"
 )
 
-// Reporter is told how a mirror gets on. Its methods may be called from many
-// goroutines at once.
+// Reporter is told of a mirror's progress. Its methods may be called concurrently.
 type Reporter interface {
 	Begin(path string, size, from int64) Bar // a download begins, or goes on
 	Feed(since, last int64)                  // place in the feed, and its end
 	Note(n Note)
 }
 
-// Bar is told of one download.
+// Bar is told of the progress of one download.
 type Bar interface {
 	Add(n int64) // bytes; less than none where it begins anew
 	End(err error)
 }
 
-// Note is something that happened: "fetched", "deleted" or "damaged" to a file,
-// "pending" to a host; "waiting" until some time, "again" after an error, "anew"
-// from the feed's beginning, "current" at its end, with totals.
+// Note is an event: a file was "fetched", "deleted" or "damaged"; a host is "pending"; the mirror
+// is "waiting" until some time, tries "again" after an error, begins "anew" at the feed's
+// beginning, or is "current", at the feed's end, with totals.
 type Note struct {
 	Event   string        `json:"event"`
 	Path    string        `json:"path,omitempty"`
@@ -83,7 +82,7 @@ type Lines struct {
 	write func(io.Writer, Note) error
 }
 
-// NewLines reports lines for people.
+// NewLines returns a Reporter that writes lines for people.
 func NewLines(out io.Writer) *Lines {
 	return &Lines{out: out, write: func(w io.Writer, n Note) error {
 		_, err := fmt.Fprintln(w, n)
@@ -91,7 +90,7 @@ func NewLines(out io.Writer) *Lines {
 	}}
 }
 
-// NewJSON reports a JSON object a line.
+// NewJSON returns a Reporter that writes a JSON object on each line.
 func NewJSON(out io.Writer) *Lines {
 	return &Lines{out: out, write: func(w io.Writer, n Note) error { return json.NewEncoder(w).Encode(n) }}
 }
@@ -132,7 +131,7 @@ type Bars struct {
 	feed     *mpb.Bar
 }
 
-// NewBars draws on a terminal. Wait must be called in the end.
+// NewBars returns Bars on a terminal. The caller must call Wait at the end.
 func NewBars(out io.Writer) *Bars {
 	p := mpb.New(mpb.WithOutput(out), mpb.WithWidth(32), mpb.WithRefreshRate(200*time.Millisecond))
 	feed := p.AddBar(0, mpb.BarPriority(1<<30), // below the downloads
@@ -159,14 +158,14 @@ func (b *Bars) Feed(since, last int64) {
 	b.feed.SetCurrent(since)
 }
 
-// Note implements Reporter. What is fetched has its bar.
+// Note implements Reporter. It ignores fetched files, which have bars.
 func (b *Bars) Note(n Note) {
 	if n.Event != "fetched" {
 		fmt.Fprintln(b.progress, n)
 	}
 }
 
-// Wait draws for the last time.
+// Wait draws the bars for the last time.
 func (b *Bars) Wait() {
 	b.feed.Abort(false)
 	b.progress.Wait()

@@ -145,7 +145,8 @@ func records(at time.Time, pages, noise int, hosts ...string) map[string][]*arch
 	return of
 }
 
-// tree gives the edition files that an account sees, of these forms, as "path size time" to content.
+// tree gives the edition files that an account sees, of these forms, as "path size time" to
+// content.
 func (s *site) tree(a *account.Account, forms ...string) map[string][]byte {
 	s.Helper()
 	files := map[string][]byte{}
