@@ -49,7 +49,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func fewRounds() cycle.Rounds {
 	return cycle.Rounds{
 		Status: time.Hour, Size: time.Minute, Room: 10 * time.Minute,
-		Express: 10 * time.Second, ComeBack: 10 * time.Second, Checkpoint: 10 * time.Minute,
+		Express: 10 * time.Second, QueueDue: 10 * time.Second, Checkpoint: 10 * time.Minute,
 	}
 }
 

@@ -125,14 +125,14 @@ func (r *Crawler) Describe(s *status.Status, hosts int) {
 // page is due or a visit was ordered.
 func (r *Crawler) Wanted() <-chan struct{} { return r.wanted }
 
-// Looks reports whether ComeBack may find something to do.
-func (r *Crawler) Looks() bool {
+// MayBeDue reports whether QueueDue may find something to do.
+func (r *Crawler) MayBeDue() bool {
 	return r.opt.Records.Watched.Active() || len(r.opt.Orders.Waiting()) > 0
 }
 
-// ComeBack queues the watched pages that are due, before all other pages of their hosts, in the
+// QueueDue queues the watched pages that are due, before all other pages of their hosts, in the
 // current crawl. If there is none, it asks for one.
-func (r *Crawler) ComeBack(ctx context.Context) error {
+func (r *Crawler) QueueDue(ctx context.Context) error {
 	now := time.Now()
 	if !r.opt.Manners.Admission.MayVisit(now) {
 		return nil

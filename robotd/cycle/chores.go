@@ -13,7 +13,7 @@ type Rounds struct {
 	Size       time.Duration // a batch that has reached its size is sealed
 	Room       time.Duration // disk and spool are measured
 	Express    time.Duration // changes of watched pages are handed in
-	ComeBack   time.Duration // watched pages that are due are queued
+	QueueDue   time.Duration // watched pages that are due are queued
 	Checkpoint time.Duration // what was collected is made durable
 }
 
@@ -21,7 +21,7 @@ type Rounds struct {
 func UsualRounds() Rounds {
 	return Rounds{
 		Status: time.Minute, Size: 2 * time.Second, Room: 2 * time.Second,
-		Express: 2 * time.Second, ComeBack: 2 * time.Second, Checkpoint: 30 * time.Second,
+		Express: 2 * time.Second, QueueDue: 2 * time.Second, Checkpoint: 30 * time.Second,
 	}
 }
 
@@ -66,9 +66,9 @@ type chore struct {
 
 func (c *Course) chores() []chore {
 	cfg, rounds := c.opt.Settings, &c.opt.Rounds
-	comeBack := rounds.ComeBack
+	queueDue := rounds.QueueDue
 	if c.opt.Records.Watched.Active() {
-		comeBack = min(comeBack, cfg.Watch.Every)
+		queueDue = min(queueDue, cfg.Watch.Every)
 	}
 	all := []chore{
 		{c.opt.Session.NextAsk, c.opt.Session.Ask},
@@ -82,9 +82,9 @@ func (c *Course) chores() []chore {
 	every(cfg.Heartbeat, c.opt.Session.Beat)
 	every(cfg.Heartbeat, c.opt.Session.AskWatches)
 	every(min(rounds.Express, cfg.Express), func(ctx context.Context) error { return c.opt.Sealer.sealExpress(ctx, cfg.Express) })
-	every(comeBack, func(ctx context.Context) error {
-		if c.opt.Crawler.Looks() {
-			return c.opt.Crawler.ComeBack(ctx)
+	every(queueDue, func(ctx context.Context) error {
+		if c.opt.Crawler.MayBeDue() {
+			return c.opt.Crawler.QueueDue(ctx)
 		}
 		return nil
 	})

@@ -170,11 +170,16 @@ func (c *collector) ownAttributes(tag atom.Atom, name string, attrs attributes) 
 	switch name {
 	case "layer", "ilayer":
 		take(page, "src")
-	case "use": // of SVG; a reference that begins with # is within the page
-		for _, key := range []string{"href", "xlink:href"} {
-			if ref := strings.TrimSpace(attrs.get(key)); ref != "" && ref[0] != '#' {
-				c.add(ref, part)
-			}
+	case "use":
+		c.use(attrs, part)
+	}
+}
+
+// use adds the reference of SVG's use element, unless it begins with # and so is within the page.
+func (c *collector) use(attrs attributes, part Link) {
+	for _, key := range []string{"href", "xlink:href"} {
+		if ref := strings.TrimSpace(attrs.get(key)); ref != "" && ref[0] != '#' {
+			c.add(ref, part)
 		}
 	}
 }

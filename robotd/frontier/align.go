@@ -1,13 +1,5 @@
 package frontier
 
-// Cell is a complete cell in a host's open segment.
-type Cell struct {
-	URL   string
-	End   int64 // offset after it
-	Visit Visit // of a page whose cell is a full copy; for Rebuild
-	Again bool  // the page linked to others, which may be lost: Rebuild queues it again
-}
-
 // Align makes the queue agree with the host's open segment after a start. segment is the segment's
 // name, empty if there is none; cells are its cells in order. Align reports whether pages turned
 // out to be finished that the journal does not have: the page in hand when the process ended, or

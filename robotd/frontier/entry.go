@@ -121,3 +121,11 @@ func checkURL(url string) error {
 	}
 	return nil
 }
+
+// Cell is a complete cell in a host's open segment.
+type Cell struct {
+	URL   string
+	End   int64 // offset after it
+	Visit Visit // of a page whose cell is a full copy; for Rebuild
+	Again bool  // the page linked to others, which may be lost: Rebuild queues it again
+}

@@ -146,7 +146,7 @@ func (s *Session) obey(ctx context.Context, orders wire.Orders) error {
 		if err := s.opt.Orders.Add(orders.Visits); err != nil {
 			return err
 		}
-		return s.opt.Crawler.ComeBack(ctx)
+		return s.opt.Crawler.QueueDue(ctx)
 	}
 	return nil
 }

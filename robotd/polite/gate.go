@@ -269,20 +269,6 @@ func (g *Gate) Len() int {
 	return len(g.hosts)
 }
 
-// NextTime returns when the next run may start, or false if no host waits.
-func (g *Gate) NextTime() (time.Time, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.due) == 0 {
-		return time.Time{}, false
-	}
-	at := g.due[0].at()
-	if at.Before(g.from) {
-		at = g.from
-	}
-	return at, true
-}
-
 // Slot returns the address that represents the group of addr.
 func (g *Gate) Slot(addr netip.Addr) netip.Addr { return g.group(addr) }
 
