@@ -7,7 +7,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// A transaction that has entered many rows can have the statements that follow planned by them.
+// After Analyze in a transaction that has inserted many rows, its further statements are planned by
+// them.
 func TestAnalyzeSeesTheTransactionsRows(t *testing.T) {
 	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {

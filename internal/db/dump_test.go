@@ -41,7 +41,7 @@ func fill(ctx context.Context, source string, schema int64, all map[string]strin
 	}, nil)
 }
 
-// What one kind of database dumps, either takes, value for value: a dump of the copy is the same.
+// A dump of either kind of database can be put into either kind. A dump of the copy is the same.
 func TestDumpAndFill(t *testing.T) {
 	testkit.Slow(t)
 	kinds := map[string]func(testing.TB) string{"sqlite": dbtest.SQLite, "postgres": dbtest.Postgres}
@@ -94,14 +94,14 @@ func TestDumpAndFill(t *testing.T) {
 	}
 }
 
-// sorted is a text by its lines.
+// sorted returns a text with its lines sorted.
 func sorted(text string) string {
 	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
 
-// A dump that is damaged changes nothing; one of an older schema is brought up to this one.
+// A damaged dump changes nothing. A dump of an older schema is brought up to date.
 func TestFillRefusesAndBringsUp(t *testing.T) {
 	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {

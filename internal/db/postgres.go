@@ -140,7 +140,7 @@ func numbered(query string) string {
 			end++
 		}
 		number, err := strconv.Atoi(query[n+1 : end])
-		if err != nil { // there is none
+		if err != nil { // a ? without a number
 			number = highest + 1
 		}
 		highest = max(highest, number)

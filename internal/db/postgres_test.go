@@ -34,14 +34,14 @@ func open(t *testing.T, source string) *sql.DB {
 	return d
 }
 
-// What the rooms' SQL relies on is the same in both.
+// Both databases behave in the same way where the rooms' SQL relies on it.
 func TestBothSpeakTheSameSQL(t *testing.T) {
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
 		if _, err := d.Exec(`CREATE TABLE things (a BIGINT NOT NULL, b BIGINT NOT NULL, c TEXT NOT NULL)`); err != nil {
 			t.Fatal(err)
 		}
-		// Numbers that repeat, a ? in a string, truth as a number, text with a NUL.
+		// Repeated numbers, a ? in a string, a boolean as a number, text with a NUL.
 		_, err := d.Exec(`INSERT INTO things (a, b, c) VALUES (?2, ?1, 'why?' || ?3)`, true, 7, "\x00")
 		if err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestBothSpeakTheSameSQL(t *testing.T) {
 	})
 }
 
-// Text is ordered by its bytes in every table, whatever the server's language is.
+// Text is ordered by its bytes in every table, whatever the locale of the server.
 func TestBothOrderText(t *testing.T) {
 	both(t, func(t *testing.T, source string) {
 		d := open(t, source)
@@ -86,8 +86,8 @@ func TestBothOrderText(t *testing.T) {
 	})
 }
 
-// A writing transaction that reads first loses nothing to others that do the same:
-// each waits for its turn. A reading one sees one state from its beginning to its end.
+// A writing transaction that reads first waits until it is the only writer, so none overwrites what
+// another has written. A read-only one sees one state from its beginning to its end.
 func TestBothTakeTurns(t *testing.T) {
 	both(t, func(t *testing.T, source string) {
 		var writers sync.WaitGroup
@@ -147,7 +147,7 @@ func generation(t *testing.T, q interface {
 	return n
 }
 
-// Several processes that start on one empty database bring its schema up once.
+// Several processes that start with one empty database migrate its schema once.
 func TestBothOpenAtOnce(t *testing.T) {
 	testkit.Slow(t)
 	both(t, func(t *testing.T, source string) {
@@ -180,7 +180,7 @@ func TestPostgresRefusesNewerSchema(t *testing.T) {
 	}
 }
 
-// A password does not come to be logged with an error.
+// No error has the password of the database.
 func TestPostgresErrorHidesPassword(t *testing.T) {
 	for _, source := range []string{"postgres://me:hunter2@127.0.0.1:1/sheaf?sslmode=disable", "postgres://me:hunter2@127.0.0.1:x/sheaf"} {
 		_, err := db.Open(t.Context(), source)
@@ -190,7 +190,7 @@ func TestPostgresErrorHidesPassword(t *testing.T) {
 	}
 }
 
-// The migrations keep to the words that are translated.
+// The migrations use only words that are the same in both databases or are translated.
 func TestMigrationsKeepToWords(t *testing.T) {
 	foreign := regexp.MustCompile(`(?i)\b(AUTOINCREMENT|DATETIME|REPLACE INTO|INSERT OR|PRAGMA|strftime|unixepoch|json_each|rowid_|COLLATE)\b`)
 	err := filepath.WalkDir("migrations", func(path string, e fs.DirEntry, err error) error {

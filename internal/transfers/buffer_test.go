@@ -16,7 +16,7 @@ import (
 	"sheaf/internal/transfers"
 )
 
-// book takes batches, unless it is away.
+// book records batches, unless it is made to fail.
 type book struct {
 	mu      sync.Mutex // guards what follows
 	away    bool
@@ -58,7 +58,7 @@ func note(t *testing.T, b *transfers.Buffer, from, n int) {
 	}
 }
 
-// Notes are written within Delay, many in one commit, a full batch at once.
+// Downloads are written within Delay, many in one commit, and a full batch at once.
 func TestBufferWritesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -92,7 +92,8 @@ func TestBufferWritesTogether(t *testing.T) {
 	})
 }
 
-// While the database is away notes wait, as many as there is room for, and are written when it is back.
+// While the database fails, as many downloads wait as there is room for. They are written when it
+// works again.
 func TestBufferOutlastsTheDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -120,7 +121,7 @@ func TestBufferOutlastsTheDatabase(t *testing.T) {
 	})
 }
 
-// A batch stands in the log as its notes were given.
+// A batch is in the log as it was recorded.
 func TestRecordAll(t *testing.T) {
 	d, err := db.Open(t.Context(), dbtest.Source(t))
 	if err != nil {

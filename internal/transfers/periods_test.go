@@ -40,8 +40,8 @@ func TestPeriodsAreOfTheZone(t *testing.T) {
 	}
 }
 
-// Old hours become days, twice at once too, and nothing is lost or counted twice; single transfers
-// are dropped after their time.
+// Old hours become days, also if two processes do that at once. Nothing is lost or counted twice.
+// Single transfers are dropped after their time.
 func TestOldHoursBecomeDays(t *testing.T) {
 	log := table10(t)
 	tokyo := time.FixedZone("JST", 9*3600)

@@ -36,7 +36,7 @@ func (p Period) Line() PeriodLine {
 	return PeriodLine{p.Begin, p.Who, p.Direction, p.Count, p.Aborted, p.Bytes, p.Took.Seconds(), p.Rate()}
 }
 
-// servePeriods answers with JSON, or with CSV where the query says format=csv.
+// servePeriods answers with JSON or, with format=csv, with CSV.
 func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
 	q := r.URL.Query()
 	f, err := ParsePeriods(q, zone, time.Now())
@@ -60,8 +60,9 @@ func (l *Log) servePeriods(w http.ResponseWriter, r *http.Request, zone *time.Lo
 	return json.NewEncoder(w).Encode(doc)
 }
 
-// ParsePeriods reads what a query asks for: by, since and until (a day, or RFC 3339), who, direction,
-// each. Without since it is the last two days by the hour, 31 days by the day, or 13 months.
+// ParsePeriods parses a query for periods: by, since and until (a day, or RFC 3339), who,
+// direction, each. The default of since is two days ago by hour, 30 days by day, and a year by
+// month.
 func ParsePeriods(q url.Values, zone *time.Location, now time.Time) (f PeriodFilter, err error) {
 	f = PeriodFilter{By: q.Get("by"), Who: q.Get("who"), Direction: q.Get("direction"), Each: q.Get("each") == "1" || q.Get("each") == "true"}
 	if f.Direction != "" && f.Direction != Upload && f.Direction != Download {

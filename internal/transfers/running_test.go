@@ -16,7 +16,7 @@ import (
 	"sheaf/internal/transfers"
 )
 
-// Transfers under way are listed until they end, with what they have come to.
+// Transfers under way are listed with their bytes and time so far, until they end.
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	var running transfers.Running

@@ -19,7 +19,7 @@ import (
 
 var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-// table10 is what the paper's table 10 reports, and one download that broke off.
+// table10 returns a log with the transfers of table 10 of the paper, and one aborted download.
 func table10(t *testing.T) *transfers.Log {
 	t.Helper()
 	d, err := db.Open(t.Context(), dbtest.Source(t))

@@ -48,7 +48,7 @@ func parseFilter(text string) (Filter, error) {
 		f.text, f.exact = expr, true
 		return f, nil
 	}
-	_, err := regexp.Compile(expr) // as it was given: its errors are to show that, and "a)|(b" is none
+	_, err := regexp.Compile(expr) // without brackets: its error shows what was given, and "a)|(b" fails
 	if err == nil {
 		f.match, err = regexp.Compile(`\A(?:` + expr + `)\z`)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// An expression that is none is shown as it was given, and what is none by itself is none here.
+// The error for a wrong expression shows it as it was given. An expression that is wrong by itself
+// is not made right by the brackets around it.
 func TestWrongFilterShowsItself(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{"a)(b", "a)|(b", "[", "*"} {

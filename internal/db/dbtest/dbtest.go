@@ -26,15 +26,15 @@ import (
 
 // Environment of the tests.
 const (
-	// Server is the URL of a PostgreSQL server that tests may make databases in;
-	// without it the tests of a package start one.
+	// Server is the URL of a PostgreSQL server for the tests, which create databases there. Without
+	// it the tests of each package start a server.
 	Server = "SHEAF_TEST_POSTGRES"
-	// Engine set to postgres lets the rooms' tests run on PostgreSQL.
+	// Engine, set to postgres, makes the tests of the rooms use PostgreSQL.
 	Engine = "SHEAF_TEST_DATABASE"
 )
 
-// Source returns an empty database's source for db.Open: a file, or where Engine says
-// so a PostgreSQL database.
+// Source returns the source of an empty database for db.Open: a file or, if Engine says so, a
+// PostgreSQL database.
 func Source(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(Engine) == "postgres" {
@@ -43,10 +43,10 @@ func Source(t testing.TB) string {
 	return SQLite(t)
 }
 
-// SQLite returns the path of a file that is not there yet.
+// SQLite returns the path of a file that does not exist yet.
 func SQLite(t testing.TB) string { return filepath.Join(t.TempDir(), "sheaf.db") }
 
-// Postgres returns an empty PostgreSQL database's URL.
+// Postgres returns the URL of an empty PostgreSQL database.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Server)
@@ -79,7 +79,7 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-// shared is the server of this process's tests, once there is one.
+// shared is the server of the tests of this process, if one was started.
 var shared struct {
 	sync.Mutex // guards what follows
 	*Cluster
@@ -122,7 +122,7 @@ func Start(t testing.TB) *Cluster {
 	return c
 }
 
-// newCluster makes a folder for a server that is not started.
+// newCluster makes a folder for a server and does not start it.
 func newCluster(t testing.TB) *Cluster {
 	t.Helper()
 	at := testkit.Addresses(t, 1)[0]
@@ -176,7 +176,7 @@ func (c *Cluster) Start(t testing.TB) {
 	c.await(t, log.Name())
 }
 
-// Stop has the server cut all connections and end; what is committed stays.
+// Stop ends the server and all its connections. What is committed stays.
 func (c *Cluster) Stop() { c.end(syscall.SIGINT) }
 
 func (c *Cluster) end(how syscall.Signal) {
@@ -210,8 +210,7 @@ func (c *Cluster) await(t testing.TB, log string) {
 	}
 }
 
-// programs returns the directory of PostgreSQL's programs, which Debian does not put
-// where programs are looked for.
+// programs returns the directory of PostgreSQL's programs. Debian puts it outside PATH.
 func programs(t testing.TB) string {
 	t.Helper()
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -226,7 +225,8 @@ func programs(t testing.TB) string {
 	return filepath.Dir(found[len(found)-1])
 }
 
-// account lets what is started run as postgres, and own dir, where the test is root.
+// account returns attributes by which programs run as the user postgres if the test runs as root.
+// The user then owns dir.
 func account(t testing.TB, dir string) *syscall.SysProcAttr {
 	t.Helper()
 	attr := &syscall.SysProcAttr{}
