@@ -26,8 +26,8 @@ type Options struct {
 	MaxBody int64  // longer bodies are cut and marked; 0: the default of archive.Writer
 	Limits  Limits // of the file
 
-	// Others gets the records that no segment can hold, a gzip member each, in the order of the file.
-	// If it is nil they are only counted.
+	// Others gets the records that no segment can hold, a gzip member each, in the order of the
+	// file. If it is nil they are only counted.
 	Others io.Writer
 
 	inflate inflater // nil: newGunzip; a benchmark compares others with it
@@ -46,7 +46,8 @@ type Result struct {
 	OthersOf  []Stretch // what was written to Options.Others, from its beginning to its end
 }
 
-// Is returns the kind of a file that Convert can convert. It is empty for other files, such as batches.
+// Is returns the kind of a file that Convert can convert. It is empty for other files, such as
+// batches.
 func Is(ctx context.Context, file *os.File) (Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -171,7 +172,8 @@ func (c *conversion) append(r *archive.Record) (archive.Cell, error) {
 	return cell, nil
 }
 
-// refused is reading for errors of storing a record. One that cannot be stored is a fault of the file.
+// refused is reading for errors of storing a record. One that cannot be stored is a fault of the
+// file.
 func (s *stream) refused(err error, at int64, entry string) error {
 	if errors.Is(err, archive.ErrRefused) {
 		return wrong(at, entry, wire.ReasonCorruptMember, "%v", err)
@@ -179,8 +181,8 @@ func (s *stream) refused(err error, at int64, entry string) error {
 	return s.reading(err, entry)
 }
 
-// finish joins the segments to a batch. Its number comes from the file's digest and its time from the
-// newest record.
+// finish joins the segments to a batch. Its number comes from the file's digest and its time from
+// the newest record.
 func (c *conversion) finish(in *stream, out io.Writer, sum []byte) error {
 	const most = 1_000_000_000 // a batch ID's number has at most nine digits
 	buffered := bufio.NewWriterSize(out, 256<<10)

@@ -1,18 +1,18 @@
 // Package foreign converts what others have collected to a batch: WARC files (versions 1.0 and 1.1;
-// plain, in one gzip member, or with a member for each record) and tar.gz trees of page files, as the
-// robots of 1999 sent them.
+// plain, in one gzip member, or with a member for each record) and tar.gz trees of page files, as
+// the robots of 1999 sent them.
 //
-// An import is treated as one more robot. The result is a whole batch, with hosts, index and manifest,
-// and every later step treats it as any batch: it is verified to its last byte, can be quarantined,
-// and is published once however often the same file comes. For that the conversion depends on nothing
-// but the file: the same bytes give the same batch.
+// An import is treated as one more robot. The result is a whole batch, with hosts, index and
+// manifest, and every later step treats it as any batch: it is verified to its last byte, can be
+// quarantined, and is published once however often the same file comes. For that the conversion
+// depends on nothing but the file: the same bytes give the same batch.
 //
 // HTTP responses and resources become pages and error pages. A revisit refers to an earlier page of
 // the same file, or to a digest of Sheaf's. All other records (requests, metadata, warcinfo,
-// conversions, DNS, what a segment cannot hold) are the file's others. They are returned as they are,
-// a gzip member each, in the order of the file, to be kept beside the batch. A response whose body is
-// too long for a record is also returned whole.
+// conversions, DNS, what a segment cannot hold) are the file's others. They are returned as they
+// are, a gzip member each, in the order of the file, to be kept beside the batch. A response whose
+// body is too long for a record is also returned whole.
 //
-// What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing of
-// the file is used then.
+// What is wrong with a file is an *Error with the place and a reason code of internal/wire. Nothing
+// of the file is used then.
 package foreign

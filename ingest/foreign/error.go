@@ -49,8 +49,8 @@ func (s *stream) reading(err error, entry string) error {
 	return wrong(s.n, entry, wire.ReasonCorruptMember, "%v", err)
 }
 
-// whole reads the rest of a file with a fault, and returns the fault. If the file turns out to be cut
-// off it returns that instead: the rest may still come.
+// whole reads the rest of a file with a fault, and returns the fault. If the file turns out to be
+// cut off it returns that instead: the rest may still come.
 func (s *stream) whole(fault *Error) error {
 	_, err := io.Copy(io.Discard, s)
 	var cut *Error

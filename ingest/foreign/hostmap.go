@@ -11,8 +11,8 @@ import (
 )
 
 // HostMap maps directories of a tree to their hosts. It is needed if the directories are not named
-// after the hosts: old robots hashed the names. A directory is a path in the tree, without slashes at
-// its ends.
+// after the hosts: old robots hashed the names. A directory is a path in the tree, without slashes
+// at its ends.
 type HostMap map[string]string
 
 // ReadHostMap reads a host map from a file; see ParseHostMap.
@@ -61,8 +61,8 @@ func ParseHostMap(r io.Reader) (HostMap, error) {
 const maxDepth = 4
 
 // find splits a file's path into its host and the path there. If a directory of the path is in the
-// map, the longest one tells the host. Otherwise the first directory that is named like a host does,
-// if only directories of hash digits are before it.
+// map, the longest one tells the host. Otherwise the first directory that is named like a host
+// does, if only directories of hash digits are before it.
 func (m HostMap) find(path string) (host, rest string, ok bool) {
 	parts := strings.SplitN(path, "/", maxDepth+2)
 	for n := len(parts) - 1; n > 0; n-- {
@@ -82,8 +82,8 @@ func (m HostMap) find(path string) (host, rest string, ok bool) {
 	return "", "", false
 }
 
-// hostLike returns the host after which a directory is named. Its name has a point, and perhaps a port
-// after a colon or an underscore.
+// hostLike returns the host after which a directory is named. Its name has a point, and perhaps a
+// port after a colon or an underscore.
 func hostLike(dir string) (string, bool) {
 	name := strings.ToLower(dir)
 	if i := strings.LastIndexAny(name, "_:"); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" && name[i+1:] != "" {

@@ -13,8 +13,8 @@ import (
 	"sheaf/internal/coding"
 )
 
-// response is an HTTP response as a segment stores it: without transfer and content codings, and with
-// a header that fits such a body.
+// response is an HTTP response as a segment stores it: without transfer and content codings, and
+// with a header that fits such a body.
 type response struct {
 	status  int
 	head    []byte
@@ -96,8 +96,8 @@ func measure(open func(bool) (io.Reader, func(), bool, error), decode bool, limi
 	return size, removed, err
 }
 
-// dechunks reports whether the body is in chunks to its end. Many writers keep the header field that
-// says so, but not the chunks.
+// dechunks reports whether the body is in chunks to its end. Many writers keep the header field
+// that says so, but not the chunks.
 func dechunks(b *block, at int64) bool {
 	in := bufio.NewReader(b.from(at))
 	_, err := io.Copy(io.Discard, httputil.NewChunkedReader(in))

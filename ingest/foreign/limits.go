@@ -56,7 +56,8 @@ func (m *meter) read(n int64) error {
 	return m.over()
 }
 
-// made counts bytes of content that the file need not have: holes of sparse files, and decoded bodies.
+// made counts bytes of content that the file need not have: holes of sparse files, and decoded
+// bodies.
 func (m *meter) made(n int64) error {
 	m.content += min(n, m.maxBytes+1) // the sum cannot overflow
 	return m.over()

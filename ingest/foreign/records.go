@@ -171,8 +171,8 @@ func printable(c rune) rune {
 	return c
 }
 
-// revisit stores a revisit if the SHA-256 of its page is known and both have the same URL: the format
-// wants that.
+// revisit stores a revisit if the SHA-256 of its page is known and both have the same URL: the
+// format wants that.
 func (c *conversion) revisit(r *warcRecord) error {
 	rec, err := c.base(r)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"sheaf/archive"
 )
 
-// maxOpen is how many segments are open at once. The pages of a crawl may come in any order of hosts.
+// maxOpen is how many segments are open at once. The pages of a crawl may come in any order of
+// hosts.
 const maxOpen = 128
 
 // maxCellBytes is how much memory the cells of all segments may take until they are sealed. What a

@@ -102,7 +102,8 @@ func (s *stream) count(n int, err error) error {
 	return err
 }
 
-// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC nor tar.
+// kind returns the kind of the file by its first bytes. It is empty if the file is neither WARC nor
+// tar.
 func (s *stream) kind() (Kind, error) {
 	const block = 512
 	head, err := s.r.Peek(block)

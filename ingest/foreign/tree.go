@@ -15,8 +15,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// tree converts a tar of page files, with one directory for each host. A page has its file's time. Its
-// URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
+// tree converts a tar of page files, with one directory for each host. A page has its file's time.
+// Its URL is the file's path, with bytes that a URL cannot have escaped; index.html stands for its
 // directory. Several tars may follow one another.
 func (c *conversion) tree(in *stream) error {
 	for {
@@ -51,8 +51,8 @@ func (c *conversion) oneTree(in *stream) error {
 	}
 }
 
-// nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else there is
-// an error.
+// nextTar skips the zeros after a tar, and reports whether another tar follows. Anything else there
+// is an error.
 func (s *stream) nextTar() (bool, error) {
 	const block = 512
 	for {
@@ -116,8 +116,8 @@ func (c *conversion) treeEntry(in *stream, at int64, h *tar.Header, body io.Read
 	return nil
 }
 
-// escapePath returns a file's path, whatever its encoding, as a URL's path and query. A question mark
-// begins the query: the file was named after its page.
+// escapePath returns a file's path, whatever its encoding, as a URL's path and query. A question
+// mark begins the query: the file was named after its page.
 func escapePath(p string) string {
 	if dir, file := path.Split(p); file == "index.html" {
 		p = dir

@@ -12,14 +12,14 @@ func (us *uploads) expire(before time.Time) {
 }
 
 // makeRoom deletes the upload that has not grown for longest, if that is longer than yieldAfter, so
-// that abandoned uploads cannot fill the disk. It spares the upload named except, and reports whether
-// it found one.
+// that abandoned uploads cannot fill the disk. It spares the upload named except, and reports
+// whether it found one.
 func (us *uploads) makeRoom(except string) bool {
 	return us.deleteOldest(time.Now().Add(-us.yieldAfter), except)
 }
 
-// deleteOldest deletes the upload that has not grown for longest, unless it has grown since before or
-// is being written.
+// deleteOldest deletes the upload that has not grown for longest, unless it has grown since before
+// or is being written.
 func (us *uploads) deleteOldest(before time.Time, except string) bool {
 	var oldest *upload
 	touched := before

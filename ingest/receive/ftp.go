@@ -55,8 +55,8 @@ type dropSession struct {
 	room   int64 // asked for by ALLO, for the next upload
 }
 
-// Allocate notes how large the next batch will be. Whether there is room is answered when its upload
-// begins.
+// Allocate notes how large the next batch will be. Whether there is room is answered when its
+// upload begins.
 func (s *dropSession) Allocate(_ context.Context, bytes int64) error {
 	s.room = bytes
 	return nil
@@ -254,7 +254,8 @@ func (b *batchUpload) Write(p []byte) (int, error) {
 	return n, b.s.r.ftpError(err)
 }
 
-// SelfProving implements ftp.SelfProving: the manifest's digest proves a batch, or else its own end.
+// SelfProving implements ftp.SelfProving: the manifest's digest proves a batch, or else its own
+// end.
 func (b *batchUpload) SelfProving() {}
 
 func (b *batchUpload) Commit() error { return b.s.r.ftpError(b.w.Close()) }

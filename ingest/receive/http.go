@@ -117,8 +117,8 @@ func (r *Receiver) authorise(next http.Handler, batch func(*http.Request) wire.B
 	})
 }
 
-// putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200 with
-// the receipt of a batch that was accepted before.
+// putManifest accepts a batch with its signed manifest. It answers 202 with the receipt, or 200
+// with the receipt of a batch that was accepted before.
 func (r *Receiver) putManifest(w http.ResponseWriter, req *http.Request) error {
 	signed, err := io.ReadAll(http.MaxBytesReader(w, req.Body, wire.MaxManifest))
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Old robots put a file by FTP and no manifest. Only the file itself says whether it is whole. When it
-// has not grown for Options.Quiet it is read to its end, and accepted if that is the end of a batch.
-// If a manifest comes later after all, it belongs to a batch with the same ID and digest.
+// Old robots put a file by FTP and no manifest. Only the file itself says whether it is whole. When
+// it has not grown for Options.Quiet it is read to its end, and accepted if that is the end of a
+// batch. If a manifest comes later after all, it belongs to a batch with the same ID and digest.
 
 // acceptQuiet looks at every upload that has not grown for long enough.
 func (r *Receiver) acceptQuiet(ctx context.Context) {
@@ -73,8 +73,8 @@ func (r *Receiver) acceptManifestless(ctx context.Context, u *upload) (err error
 }
 
 // quiet returns the status of an upload that came by FTP, that nobody writes and that has not grown
-// for the given time, and which state of it was read last. The status is nil for others. Bytes of the
-// file that do not count are cut off first.
+// for the given time, and which state of it was read last. The status is nil for others. Bytes of
+// the file that do not count are cut off first.
 func (u *upload) quiet(since time.Duration) (st *status, inferred time.Time, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package receive takes batches from robots: over HTTP by tus 1.0, and over FTP by STOR and APPE. Both
-// keep the bytes in one store of uploads, with the same promises:
+// Package receive takes batches from robots: over HTTP by tus 1.0, and over FTP by STOR and APPE.
+// Both keep the bytes in one store of uploads, with the same promises:
 //
 //   - An offset that a robot has been told is durable: the bytes below it survive a loss of power. The
 //     robot may continue from there after any break, however long.
@@ -29,8 +29,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong. Any other error means
-// that this cannot be known now.
+// Robots checks credentials. It returns wire.ErrUnauthorized if they are wrong. Any other error
+// means that this cannot be known now.
 type Robots interface {
 	Authenticate(ctx context.Context, robot, secret string) error
 }
@@ -58,13 +58,14 @@ type Options struct {
 	YieldAfter   time.Duration // the same, if room is short; 0 is 6 hours
 	Stall        time.Duration // an HTTP upload without progress is disconnected after that time; 0 is a minute
 
-	// If Quiet is set, files may come by FTP without a manifest and under any name. One that has not
-	// grown for Quiet is accepted if it is a whole batch. One that is incomplete is put into the
-	// quarantine after CutOff (0 is a day). If it has the name of a batch it is kept for its robot,
-	// as any upload is.
+	// If Quiet is set, files may come by FTP without a manifest and under any name. One that has
+	// not grown for Quiet is accepted if it is a whole batch. One that is incomplete is put into
+	// the quarantine after CutOff (0 is a day). If it has the name of a batch it is kept for its
+	// robot, as any upload is.
 	Quiet, CutOff time.Duration
 
-	// A sender that brings less than Least bytes a second, on an average of Window, is disconnected.
+	// A sender that brings less than Least bytes a second, on an average of Window, is
+	// disconnected.
 	Least  int64         // 0: any rate will do
 	Window time.Duration // 0 is 5 minutes
 
@@ -126,7 +127,8 @@ func New(ctx context.Context, opt Options) (*Receiver, error) {
 // Stopped returns why new uploads must wait for room on a disk. It is empty if they need not.
 func (r *Receiver) Stopped() (string, error) { return r.uploads.guard.Stopped() }
 
-// Run accepts batches without manifest, and deletes uploads that no robot continues, until ctx ends.
+// Run accepts batches without manifest, and deletes uploads that no robot continues, until ctx
+// ends.
 func (r *Receiver) Run(ctx context.Context) error {
 	hour := time.NewTicker(time.Hour)
 	defer hour.Stop()
@@ -149,8 +151,8 @@ func (r *Receiver) Run(ctx context.Context) error {
 	}
 }
 
-// login reports whether a robot's secret is right. It fails with *guesses.TooMany for those who guess
-// too often. Any other error means that it cannot be known now.
+// login reports whether a robot's secret is right. It fails with *guesses.TooMany for those who
+// guess too often. Any other error means that it cannot be known now.
 func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (bool, error) {
 	try := guesses.Try{Realm: guesses.Robot, Name: robot, Secret: secret, Remote: remote}
 	return r.opt.Guesses.Check(ctx, try, func(ctx context.Context) (bool, error) {
@@ -162,8 +164,8 @@ func (r *Receiver) login(ctx context.Context, robot, secret, remote string) (boo
 	})
 }
 
-// accept gives the upload with its manifest to the acceptor and returns the signed receipt. It deletes
-// the upload unless the robot can still do something with it.
+// accept gives the upload with its manifest to the acceptor and returns the signed receipt. It
+// deletes the upload unless the robot can still do something with it.
 func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.BatchID, signed []byte) (receipt []byte, fresh bool, err error) {
 	name := uploadName(id, protocol)
 	u, err := r.uploads.get(name)
@@ -193,8 +195,8 @@ func (r *Receiver) accept(ctx context.Context, robot, protocol string, id wire.B
 	return receipt, fresh, err
 }
 
-// receipt returns the signed receipt for the bytes with the given digest, or without a digest that of
-// the batch. It is nil if none has come whole.
+// receipt returns the signed receipt for the bytes with the given digest, or without a digest that
+// of the batch. It is nil if none has come whole.
 func (r *Receiver) receipt(ctx context.Context, id wire.BatchID, sha256 string) ([]byte, error) {
 	rec, err := r.opt.Batches.ReceiptFor(ctx, id, sha256)
 	if rec == nil || err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // ownDir returns the first of the directories receive, receive-1, … that no other process uses. The
-// lock holds it until the process ends. A process that starts after another has died finds that one's
-// uploads in it and continues them.
+// lock holds it until the process ends. A process that starts after another has died finds that
+// one's uploads in it and continues them.
 func ownDir(buffers string) (dir string, lock *os.File, err error) {
 	for n := 0; ; n++ {
 		dir = filepath.Join(buffers, "receive")

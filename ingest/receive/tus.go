@@ -21,8 +21,8 @@ import (
 // tusExtensions are the parts of tus 1.0 that are offered beside its core.
 const tusExtensions = "creation,termination"
 
-// newTus returns tusd's handler over the uploads. Before it comes authorise, which has put the robot
-// into the context and checked that the batch is the robot's.
+// newTus returns tusd's handler over the uploads. Before it comes authorise, which has put the
+// robot into the context and checked that the batch is the robot's.
 func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	composer := handler.NewStoreComposer()
 	ds := &dataStore{r}
@@ -39,8 +39,8 @@ func newTus(r *Receiver) (*handler.UnroutedHandler, error) {
 	})
 }
 
-// dataStore is where tusd keeps uploads. It needs no locker: an upload has one writer at a time, and
-// whoever asks for its offset stops the writer.
+// dataStore is where tusd keeps uploads. It needs no locker: an upload has one writer at a time,
+// and whoever asks for its offset stops the writer.
 type dataStore struct{ r *Receiver }
 
 type caller struct{ robot, remote string }
@@ -80,8 +80,8 @@ type tusUpload struct {
 	u *upload
 }
 
-// WriteChunk appends what src has. When it returns, the bytes that it counts are durable, whether src
-// ended well or not.
+// WriteChunk appends what src has. When it returns, the bytes that it counts are durable, whether
+// src ended well or not.
 func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	start := time.Now()
 	w, err := t.u.resume(offset)

@@ -105,8 +105,8 @@ func (u *upload) store() error {
 	return durable.WriteFile(u.path()+infoSuffix, data)
 }
 
-// settled stops the writer, if there is one, makes what it wrote durable and returns the status. Only
-// the caller moves its offset then.
+// settled stops the writer, if there is one, makes what it wrote durable and returns the status.
+// Only the caller moves its offset then.
 func (u *upload) settled() (status, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

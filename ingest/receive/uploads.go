@@ -18,8 +18,8 @@ import (
 	"sheaf/internal/durable"
 )
 
-// checkpoint is how many bytes are written before they are made durable: the most that an upload can
-// lose in a crash.
+// checkpoint is how many bytes are written before they are made durable: the most that an upload
+// can lose in a crash.
 const checkpoint = 16 << 20
 
 // Errors to which each protocol has its own answer.
@@ -56,8 +56,8 @@ type uploads struct {
 
 const infoSuffix = ".info"
 
-// prepare reads the uploads of earlier runs, cuts them back to the bytes that count, and deletes those
-// that are stale or were not created to the end.
+// prepare reads the uploads of earlier runs, cuts them back to the bytes that count, and deletes
+// those that are stale or were not created to the end.
 func (us *uploads) prepare(stale func(status) (bool, error)) error {
 	if err := durable.MkdirAll(us.dir, 0o750); err != nil {
 		return err
@@ -139,8 +139,8 @@ func (us *uploads) of(robot, protocol string) []*upload {
 	return all
 }
 
-// create starts an upload afresh; it replaces one of the same name. It fails with *space.Full if there
-// is no room for the declared size, even after abandoned uploads have been deleted.
+// create starts an upload afresh; it replaces one of the same name. It fails with *space.Full if
+// there is no room for the declared size, even after abandoned uploads have been deleted.
 func (us *uploads) create(st status) (*upload, error) {
 	name := st.upload()
 	for {
@@ -159,9 +159,9 @@ func (us *uploads) create(st status) (*upload, error) {
 	u.stop()
 	u.status = st
 	err := us.write(writeCreate, func() error {
-		// The next start deletes a file without status. So the file of a new upload comes first, and
-		// writing the status makes both durable. The status of an old upload comes before the file is
-		// emptied, because it lowers the offset.
+		// The next start deletes a file without status. So the file of a new upload comes first,
+		// and writing the status makes both durable. The status of an old upload comes before the
+		// file is emptied, because it lowers the offset.
 		if fresh {
 			return errors.Join(os.WriteFile(u.path(), nil, 0o640), u.store())
 		}

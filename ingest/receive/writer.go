@@ -10,8 +10,8 @@ import (
 // that comes late can so not undo what the robot has been told since on another.
 func (u *upload) resume(at int64) (*writer, error) { return u.takeOver(at, true) }
 
-// begin takes the upload over and continues at an offset no further than what is kept. What was kept
-// beyond it is given up.
+// begin takes the upload over and continues at an offset no further than what is kept. What was
+// kept beyond it is given up.
 func (u *upload) begin(at int64) (*writer, error) { return u.takeOver(at, false) }
 
 func (u *upload) takeOver(at int64, atEnd bool) (*writer, error) {

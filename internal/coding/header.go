@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// StoredFields yields the header fields, names and values, with which a response is stored. Its body
-// is stored without transfer coding, and if decoded is set without content coding. So fields that
-// describe how the body was sent are renamed X-Crawler-…, and Content-Length is size, the length in
-// bytes of the stored body. In a response with status 204 or 304, which has no body, the fields stay
-// as they are.
+// StoredFields yields the header fields, names and values, with which a response is stored. Its
+// body is stored without transfer coding, and if decoded is set without content coding. So fields
+// that describe how the body was sent are renamed X-Crawler-…, and Content-Length is size, the
+// length in bytes of the stored body. In a response with status 204 or 304, which has no body, the
+// fields stay as they are.
 func StoredFields(fields iter.Seq2[string, string], status int, decoded bool, size int64) iter.Seq2[string, string] {
 	if size == 0 && (status == http.StatusNotModified || status == http.StatusNoContent) {
 		return fields

@@ -3,15 +3,16 @@
 //
 // # What it promises
 //
-// An upload is complete only if everything says so: the data ended cleanly (by close_notify where it
-// is encrypted), the control connection was there throughout and a moment longer, no ABOR came, and
-// Commit succeeded. If a client is killed, its upload is aborted, whichever of its two connections
-// ends first. One case no FTP server can tell: a client that closes its data connection early and
-// waits for the reply. So the digest in a batch's manifest proves that it is complete, never a 226.
+// An upload is complete only if everything says so: the data ended cleanly (by close_notify where
+// it is encrypted), the control connection was there throughout and a moment longer, no ABOR came,
+// and Commit succeeded. If a client is killed, its upload is aborted, whichever of its two
+// connections ends first. One case no FTP server can tell: a client that closes its data connection
+// early and waits for the reply. So the digest in a batch's manifest proves that it is complete,
+// never a 226.
 //
-// A download is answered 226 only if all its bytes were sent. A download that fails ends in a reset,
-// so that the client cannot take the break for the file's end. What a handler says in an [Error]
-// reaches the client; no other error from inside does.
+// A download is answered 226 only if all its bytes were sent. A download that fails ends in a
+// reset, so that the client cannot take the break for the file's end. What a handler says in an
+// [Error] reaches the client; no other error from inside does.
 //
 // A download's size and time are those of the bytes that the client has acknowledged, if nothing
 // lies between the two (package acked). They are known after the 226, which does not wait for them.
@@ -31,19 +32,19 @@
 //   - The command table. Options.Commands is replaced; of goftp's own commands only NOOP and QUIT
 //     remain. A command finds its client through the session's RemoteAddr.
 //
-// goftp's data connections, drivers, notifiers and rate limit are not used: they take aborted uploads
-// for complete, connect wherever PORT says, and build listings in memory.
+// goftp's data connections, drivers, notifiers and rate limit are not used: they take aborted
+// uploads for complete, connect wherever PORT says, and build listings in memory.
 //
 // # Parts
 //
 // Package control has the control connection, package data the data connections. Here a client has
-// five parts, each with its commands: authenticator, ports, tree, transfers and info. They reply through a
-// dialogue. The registry counts connections and logins.
+// five parts, each with its commands: authenticator, ports, tree, transfers and info. They reply
+// through a dialogue. The registry counts connections and logins.
 //
 // # One transfer
 //
 // Open or Create; 150; the data connection, its bytes, its end; for uploads a second look at the
 // control connection, then Commit or Abort; Transferred and the reply. A stop of the service, the
-// loss of the client and ABOR all cancel the one context under which this happens. Abort is told its
-// cause.
+// loss of the client and ABOR all cancel the one context under which this happens. Abort is told
+// its cause.
 package ftp

@@ -13,16 +13,17 @@ import (
 
 // Handler decides who may log in. Its method may be called concurrently.
 type Handler interface {
-	// Login checks a user's password and returns the user's session. If name or password are wrong it
-	// returns an *Error with code 530. If the user may not come now (outside the window, over a
-	// quota) it returns one with code 421, and the connection is closed. The connection is also closed
-	// after three logins that fail otherwise. The handler limits how often somebody may guess, over
-	// one connection or many (package guesses).
+	// Login checks a user's password and returns the user's session. If name or password are wrong
+	// it returns an *Error with code 530. If the user may not come now (outside the window, over a
+	// quota) it returns one with code 421, and the connection is closed. The connection is also
+	// closed after three logins that fail otherwise. The handler limits how often somebody may
+	// guess, over one connection or many (package guesses).
 	Login(ctx context.Context, user, password string, remote net.Addr) (Session, error)
 }
 
-// Session is what one logged-in client may see and do. Paths are absolute, with slashes, and without
-// "." and "..". The methods are called one at a time. The context ends when the client goes.
+// Session is what one logged-in client may see and do. Paths are absolute, with slashes, and
+// without "." and "..". The methods are called one at a time. The context ends when the client
+// goes.
 //
 // An *Error is sent to the client word for word. Any other error is logged, and the client is told
 // "451 Local error", so that nothing from inside leaks.
@@ -39,31 +40,33 @@ type Session interface {
 	// *Error with code 550, and sessions without room one with code 452.
 	Create(ctx context.Context, path string, offset int64) (Upload, error)
 	// Transferred is told of every RETR, STOR and APPE that was answered 150. If the client has not
-	// acknowledged all of a download, it is called later, from another goroutine: when the client has
-	// done so or will not do so any more. That may be after Close, but it is before Run returns.
+	// acknowledged all of a download, it is called later, from another goroutine: when the client
+	// has done so or will not do so any more. That may be after Close, but it is before Run
+	// returns.
 	Transferred(t Transfer)
 	// Close ends the session when the connection is closed.
 	Close() error
 }
 
-// Allocator is a Session that is told by ALLO how many bytes the next upload will have. An error, such
-// as an *Error with code 452, refuses the upload.
+// Allocator is a Session that is told by ALLO how many bytes the next upload will have. An error,
+// such as an *Error with code 452, refuses the upload.
 type Allocator interface {
 	Allocate(ctx context.Context, bytes int64) error
 }
 
 // Revocable is a Session that its handler may end at any time.
 type Revocable interface {
-	// Revoke is called once, after the login. The session calls hangUp, from any goroutine, when the
-	// client may not stay: the client is told the error and disconnected, at once if it is idle or
-	// else after its command. A transfer that should not finish must be ended by the session.
+	// Revoke is called once, after the login. The session calls hangUp, from any goroutine, when
+	// the client may not stay: the client is told the error and disconnected, at once if it is idle
+	// or else after its command. A transfer that should not finish must be ended by the session.
 	Revoke(hangUp func(*Error))
 }
 
 // Watched is a Session that is told of transfers under way.
 type Watched interface {
-	// Begun is called when the data connection of a transfer has opened. moved returns how many bytes
-	// have been moved so far, and may be called at any time. ended is called after Transferred.
+	// Begun is called when the data connection of a transfer has opened. moved returns how many
+	// bytes have been moved so far, and may be called at any time. ended is called after
+	// Transferred.
 	Begun(t Transfer, moved func() int64) (ended func())
 }
 
@@ -92,12 +95,12 @@ const (
 	Uploaded   Direction = "upload"
 )
 
-// File is an open file, read from the offset at which it was opened. It may also be Local, Paced and
-// Sized.
+// File is an open file, read from the offset at which it was opened. It may also be Local, Paced
+// and Sized.
 type File = io.ReadCloser
 
-// Local is a File that consists of parts of local files. Over an unencrypted data connection they are
-// sent by sendfile(2).
+// Local is a File that consists of parts of local files. Over an unencrypted data connection they
+// are sent by sendfile(2).
 type Local interface {
 	// Extents returns what Read would return, or nil if that is not in local files. It is called at
 	// most once, and then Read is not. The Reader is closed before the File.
@@ -106,13 +109,13 @@ type Local interface {
 
 // Paced is a Local File that limits its rate. In Read it does so itself.
 type Paced interface {
-	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one. The
-	// time that it waits does not count for the data timeout.
+	// Pace waits until some of the next n bytes may be sent, and returns how many: at least one.
+	// The time that it waits does not count for the data timeout.
 	Pace(ctx context.Context, n int64) (int64, error)
 }
 
-// Sized is a File that knows how many bytes are left to read. If a transfer ends earlier, the client
-// is told that it has failed.
+// Sized is a File that knows how many bytes are left to read. If a transfer ends earlier, the
+// client is told that it has failed.
 type Sized interface{ Remaining() int64 }
 
 // Upload receives the bytes of one STOR or APPE. Then either Commit or Abort is called, once.
@@ -126,9 +129,9 @@ type Upload interface {
 	Abort(cause error)
 }
 
-// SelfProving is an Upload whose content proves that it is complete, in Commit or later. After a clean
-// end of the data the server does not wait to see whether the client was killed, which would cost each
-// upload a moment.
+// SelfProving is an Upload whose content proves that it is complete, in Commit or later. After a
+// clean end of the data the server does not wait to see whether the client was killed, which would
+// cost each upload a moment.
 type SelfProving interface{ SelfProving() }
 
 // Entry describes a file or directory.

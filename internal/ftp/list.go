@@ -65,7 +65,8 @@ func withoutFlags(arg string) string {
 
 func isPattern(name string) bool { return strings.ContainsAny(name, `*?[`) }
 
-// enumerate lists a directory, a file, or the entries that match a pattern in the path's last element.
+// enumerate lists a directory, a file, or the entries that match a pattern in the path's last
+// element.
 func (t *transfers) enumerate(arg string, line lineFormat) {
 	name, ok := t.path(arg)
 	if !ok {

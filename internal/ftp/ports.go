@@ -170,8 +170,8 @@ func (p *ports) ready() bool {
 	return false
 }
 
-// take returns the data connection that was chosen, for one use, and if it is to be encrypted the TLS
-// configuration.
+// take returns the data connection that was chosen, for one use, and if it is to be encrypted the
+// TLS configuration.
 func (p *ports) take() (channel data.Channel, tlsConfig *tls.Config) {
 	channel, p.channel = p.channel, nil
 	if p.private {

@@ -61,8 +61,8 @@ func (r *registry) refusal(format string, args ...any) *Error {
 
 func stopping() *Error { return &Error{421, "The service is stopping; come back later"} }
 
-// admit counts a new connection, or returns why it may not stay. If there is no room, the connection
-// that has been open longest without a login is sent away.
+// admit counts a new connection, or returns why it may not stay. If there is no room, the
+// connection that has been open longest without a login is sent away.
 func (r *registry) admit(p *place) *Error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"sheaf/internal/ftp/data"
 )
 
-// Run serves FTP until ctx is done. Then it accepts no more connections, sends idle clients 421, lets
-// running transfers finish within StopTimeout, cuts the rest, and returns nil.
+// Run serves FTP until ctx is done. Then it accepts no more connections, sends idle clients 421,
+// lets running transfers finish within StopTimeout, cuts the rest, and returns nil.
 func Run(ctx context.Context, cfg Config, h Handler) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

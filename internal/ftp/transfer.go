@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// secondLook is how long the control connection is watched after the end of an upload's data: the
-	// two connections of a killed client end in any order.
+	// secondLook is how long the control connection is watched after the end of an upload's data:
+	// the two connections of a killed client end in any order.
 	secondLook = 50 * time.Millisecond
 	// maxFollowed is how many downloads of one control connection may be unacknowledged at once. Of
 	// more it is not known when they arrive.
@@ -86,8 +86,8 @@ func (x *transfer) opened(c *data.Conn) {
 	}
 }
 
-// record tells the session what has become of the transfer: now, or when the client has acknowledged
-// the last byte.
+// record tells the session what has become of the transfer: now, or when the client has
+// acknowledged the last byte.
 func (x *transfer) record(bytes int64, took time.Duration, err error) {
 	c, session, followed := x.conn, x.of.tree.session, &x.of.followed
 	done := Transfer{Direction: x.direction, Path: x.path, Bytes: bytes, Took: took, Err: err}

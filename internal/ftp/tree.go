@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// tree is what a client sees of the handler since its login. It has the commands that describe single
-// files and directories and that change the working directory.
+// tree is what a client sees of the handler since its login. It has the commands that describe
+// single files and directories and that change the working directory.
 type tree struct {
 	d       *dialogue
 	session Session // nil before the login

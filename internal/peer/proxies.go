@@ -76,7 +76,8 @@ func (p Proxies) client(h http.Header) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// last goes through a header's hops from the nearest one on, and returns the first that is no proxy.
+// last goes through a header's hops from the nearest one on, and returns the first that is no
+// proxy.
 func (p Proxies) last(values []string, parse func(string) netip.AddrPort) (client netip.AddrPort) {
 	hops := strings.Split(strings.Join(values, ","), ",")
 	for _, hop := range slices.Backward(hops) {

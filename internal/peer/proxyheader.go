@@ -15,8 +15,8 @@ const headerTimeout = 5 * time.Second
 
 // Listener returns a listener over l for a protocol without headers of its own, such as FTP. Each
 // connection from a proxy must begin with a PROXY header (version 1 or 2), which tells the client's
-// address: RemoteAddr returns it. A connection from a proxy without the header is closed. Connections
-// from elsewhere are returned unread. Slow headers hold up no other connection.
+// address: RemoteAddr returns it. A connection from a proxy without the header is closed.
+// Connections from elsewhere are returned unread. Slow headers hold up no other connection.
 func (p Proxies) Listener(l net.Listener) net.Listener {
 	if len(p) == 0 {
 		return l

@@ -11,11 +11,11 @@ import (
 const maxRemembered = 1 << 17
 
 // resumes remembers which version of a file was sent to which account last. FTP has no way for a
-// client to say of which version it has the first bytes: REST and RETR could join the beginning of one
-// archive to the end of another.
+// client to say of which version it has the first bytes: REST and RETR could join the beginning of
+// one archive to the end of another.
 //
-// It forgets all when the process ends. So it also refuses to resume a file that changes with editions
-// if it does not know which version was sent.
+// It forgets all when the process ends. So it also refuses to resume a file that changes with
+// editions if it does not know which version was sent.
 type resumes struct {
 	sent *lru.Cache[download, string] // ETags
 }

@@ -1,6 +1,6 @@
 // Package control is the control connection of an FTP server: command lines come in, replies go
-// out, both over TLS if the client wishes, and a Watch follows the connection during a transfer. The
-// package knows no command but ABOR.
+// out, both over TLS if the client wishes, and a Watch follows the connection during a transfer.
+// The package knows no command but ABOR.
 package control
 
 import (
@@ -32,11 +32,12 @@ type Timeouts struct {
 	Idle  time.Duration // between two commands, after the login
 }
 
-// Conn is a control connection in the form in which goftp reads it: a net.Conn whose Read returns at
-// most one command. So nothing stays behind in goftp's buffer when TLS begins or a transfer starts.
+// Conn is a control connection in the form in which goftp reads it: a net.Conn whose Read returns
+// at most one command. So nothing stays behind in goftp's buffer when TLS begins or a transfer
+// starts.
 //
-// Its methods belong to the connection's goroutine, except Dismiss and Cut, which any may call. While
-// a Watch runs, only the Watch reads.
+// Its methods belong to the connection's goroutine, except Dismiss and Cut, which any may call.
+// While a Watch runs, only the Watch reads.
 type Conn struct {
 	net.Conn              // the TCP connection, below TLS; a PROXY header has been read from it
 	tcp      *net.TCPConn // the same connection without the reader of PROXY headers; nil in some tests

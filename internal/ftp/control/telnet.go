@@ -9,8 +9,8 @@ const (
 	telnetIAC  = 255
 )
 
-// telnet removes Telnet commands from the bytes of a control connection. A command may be spread over
-// several calls.
+// telnet removes Telnet commands from the bytes of a control connection. A command may be spread
+// over several calls.
 type telnet struct{ state telnetState }
 
 type telnetState int8

@@ -20,8 +20,8 @@ var (
 // longAgo is a deadline that ends a read at once.
 var longAgo = time.Unix(1, 0)
 
-// Watch follows the control connection while a transfer runs. Only the control connection shows that
-// a client was killed: the data connection of an upload ends with the same FIN either way.
+// Watch follows the control connection while a transfer runs. Only the control connection shows
+// that a client was killed: the data connection of an upload ends with the same FIN either way.
 type Watch struct {
 	conn  *Conn
 	ended chan struct{} // closed when err is final
@@ -109,8 +109,8 @@ func (w *Watch) Linger(d time.Duration) {
 	}
 }
 
-// Stop ends the watch and returns the error with which it raised the alarm, or nil. It may be called
-// again.
+// Stop ends the watch and returns the error with which it raised the alarm, or nil. It may be
+// called again.
 func (w *Watch) Stop() error {
 	w.once.Do(func() {
 		w.conn.Conn.SetReadDeadline(longAgo)

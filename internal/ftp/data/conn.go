@@ -72,8 +72,8 @@ func Handshake(ctx context.Context, c net.Conn, config *tls.Config) (*tls.Conn, 
 	return secure, secure.HandshakeContext(ctx)
 }
 
-// wholeTLS is a connection below TLS that fails when TCP ends. Only close_notify ends encrypted data,
-// but crypto/tls accepts the end of TCP too.
+// wholeTLS is a connection below TLS that fails when TCP ends. Only close_notify ends encrypted
+// data, but crypto/tls accepts the end of TCP too.
 type wholeTLS struct{ net.Conn }
 
 func (w wholeTLS) Read(p []byte) (int, error) {
