@@ -118,14 +118,20 @@ func (c *conversion) response(r *warcRecord) error {
 	body, done := answer.body()
 	defer done()
 	rec.Body = body
-	cell, err := c.append(rec)
+	cell, err := c.appendResponse(r, rec)
 	if err == nil && cell.Truncated != rec.Truncated {
 		err = c.beside(r) // which keeps it whole
 	}
+	return err
+}
+
+// appendResponse stores rec, made of r. If it is a page, revisits may refer to it.
+func (c *conversion) appendResponse(r *warcRecord, rec *archive.Record) (archive.Cell, error) {
+	cell, err := c.append(rec)
 	if err == nil && rec.Kind == archive.Page {
 		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
 	}
-	return err
+	return cell, err
 }
 
 // parse reads the HTTP response in the record's block.
@@ -157,10 +163,7 @@ func (c *conversion) resource(r *warcRecord) error {
 	rec.HTTP = fmt.Appendf(nil, "HTTP/1.0 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\nX-Crawler-Imported: resource\r\n\r\n",
 		strings.Map(printable, media), c.block.size)
 	rec.Body = c.block.from(0)
-	cell, err := c.append(rec)
-	if err == nil {
-		c.originals[original{rec.URL, r.payload()}] = page{cell.Digest, cell.Time}
-	}
+	_, err = c.appendResponse(r, rec)
 	return err
 }
 

@@ -115,7 +115,8 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 		if err != nil {
 			return ftp.Entry{}, absent(path)
 		}
-		return entryOf(u)
+		st, err := u.settled()
+		return entryOf(st), err
 	case receiptSuffix:
 		receipt, err := s.r.receipt(ctx, f.batch, f.sha256)
 		if err != nil {
@@ -129,9 +130,8 @@ func (s *dropSession) Stat(ctx context.Context, path string) (ftp.Entry, error) 
 }
 
 // entryOf returns the entry of an upload. A resume may begin at its size.
-func entryOf(u *upload) (ftp.Entry, error) {
-	st, err := u.settled()
-	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}, err
+func entryOf(st status) ftp.Entry {
+	return ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}
 }
 
 // List yields the uploads that are not complete. It does not stop their writers.
@@ -142,8 +142,7 @@ func (s *dropSession) List(_ context.Context, path string) iter.Seq2[ftp.Entry, 
 			return
 		}
 		for _, u := range s.r.uploads.of(s.robot, overFTP) {
-			st := u.get()
-			if !yield(ftp.Entry{Name: st.file(), Size: st.Offset, Modified: st.Touched, Writable: true}, nil) {
+			if !yield(entryOf(u.get()), nil) {
 				return
 			}
 		}
