@@ -187,3 +187,13 @@ func unescape(s string) string {
 	}
 	return b.String()
 }
+
+// windowsReserved reports whether Windows takes the name, up to its first point, for a device.
+func windowsReserved(name string) bool {
+	base, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch base {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && base[3] >= '0' && base[3] <= '9'
+}

@@ -156,35 +156,3 @@ func readRange(ctx context.Context, src Source, off, n int64) ([]byte, error) {
 	_, err = io.ReadFull(rc, b)
 	return b, err
 }
-
-// indexName returns the tar name of a segment's index cell.
-func indexName(host, segment string) string { return metaName(host, segment, ".cdxj") }
-
-// metaName returns the tar name of a file that describes a segment.
-func metaName(host, segment, ext string) string {
-	return HostDir(host) + "/" + metaDir + "/" + segment + ext
-}
-
-// parseMetaName is the inverse of metaName.
-func parseMetaName(name, ext string) (host, segment string, ok bool) {
-	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
-	segment, ok = strings.CutSuffix(file, ext)
-	host, port := cutPort(dir)
-	if strings.HasPrefix(host, "[") {
-		host = strings.ReplaceAll(host, "-", ":")
-	}
-	if port != "" {
-		host += ":" + port
-	}
-	return host, segment, ok && checkHost(host) == nil && HostDir(host) == dir && checkSegment(segment) == nil
-}
-
-// checkSegment checks that a segment's ID can be part of a file name.
-func checkSegment(id string) error {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	bad := func(r rune) bool { return !strings.ContainsRune(letters, r) }
-	if id == "" || len(id) > 120 || id[0] == '.' || strings.ContainsFunc(id, bad) {
-		return fmt.Errorf("segment ID %.150q is not made of letters, digits, points, hyphens and underscores", id)
-	}
-	return nil
-}

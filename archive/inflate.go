@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -99,52 +98,6 @@ func (f *inflater) block() error {
 		return f.compressed(&f.literals, &f.distances)
 	}
 	return fmt.Errorf("%w: block type 3", errBlocks)
-}
-
-// settle discards what was used of in's buffer.
-func (f *inflater) settle() {
-	f.in.Discard(f.taken) // cannot fail: it is buffered
-	f.ahead, f.taken = nil, 0
-}
-
-// fill reads ahead until there are at least 56 bits, or all that the run has.
-func (f *inflater) fill() error {
-	if len(f.ahead)-f.taken < 8 {
-		f.settle()
-		if _, err := f.in.Peek(8); err != nil && err != io.EOF {
-			return err
-		}
-		f.ahead, _ = f.in.Peek(f.in.Buffered())
-	}
-	if len(f.ahead)-f.taken >= 8 {
-		whole := (64 - f.n) / 8
-		f.acc |= binary.LittleEndian.Uint64(f.ahead[f.taken:]) << f.n
-		if f.n += 8 * whole; f.n < 64 {
-			f.acc &= 1<<f.n - 1
-		}
-		f.taken += int(whole)
-		return nil
-	}
-	for ; f.n <= 56 && f.taken < len(f.ahead); f.taken++ {
-		f.acc |= uint64(f.ahead[f.taken]) << f.n
-		f.n += 8
-	}
-	return nil
-}
-
-func (f *inflater) take(n uint) (uint32, error) {
-	if f.n < n {
-		if err := f.fill(); err != nil {
-			return 0, err
-		}
-		if f.n < n {
-			return 0, io.EOF
-		}
-	}
-	v := uint32(f.acc & (1<<n - 1))
-	f.acc >>= n
-	f.n -= n
-	return v, nil
 }
 
 func (f *inflater) stored() error {

@@ -27,9 +27,6 @@ const (
 // linksPrefix is the prefix of the index line of the links cell. CDXJ readers skip lines with it.
 const linksPrefix = "!links "
 
-// linksName returns the tar name of a segment's links cell.
-func linksName(host, segment string) string { return metaName(host, segment, ".links") }
-
 func (l *Link) fits() bool { return fitsURL(l.URL) && fitsKind(l.Kind) }
 
 func fitsURL(u string) bool {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -111,4 +112,14 @@ func zeroBlock(n int, final bool) []byte {
 	}
 	w.endBlock(final)
 	return w.out
+}
+
+// linksEnd returns the end of a links view that decodes to n bytes with the given CRC.
+func linksEnd(crc uint32, n int64) []byte { return appendTrailer([]byte{3, 0}, crc, n) }
+
+// singleEnd returns the end of a single-member view whose entries decode to n bytes with the given
+// CRC.
+func singleEnd(crc uint32, n int64) []byte {
+	end := int64(len(zeros))
+	return appendTrailer(bytes.Clone(zeroBlock(len(zeros), true)), crcJoin(crc, crcOf(zeros[:]), end), n+end)
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"strings"
 )
 
@@ -131,12 +132,37 @@ func safePart(part string) string {
 	return string(s)
 }
 
-// windowsReserved reports whether Windows takes the name, up to its first point, for a device.
-func windowsReserved(name string) bool {
-	base, _, _ := strings.Cut(strings.ToLower(name), ".")
-	switch base {
-	case "con", "prn", "aux", "nul":
-		return true
-	}
-	return len(base) == 4 && (base[:3] == "com" || base[:3] == "lpt") && base[3] >= '0' && base[3] <= '9'
+// indexName returns the tar name of a segment's index cell.
+func indexName(host, segment string) string { return metaName(host, segment, ".cdxj") }
+
+// metaName returns the tar name of a file that describes a segment.
+func metaName(host, segment, ext string) string {
+	return HostDir(host) + "/" + metaDir + "/" + segment + ext
 }
+
+// parseMetaName is the inverse of metaName.
+func parseMetaName(name, ext string) (host, segment string, ok bool) {
+	dir, file, _ := strings.Cut(name, "/"+metaDir+"/")
+	segment, ok = strings.CutSuffix(file, ext)
+	host, port := cutPort(dir)
+	if strings.HasPrefix(host, "[") {
+		host = strings.ReplaceAll(host, "-", ":")
+	}
+	if port != "" {
+		host += ":" + port
+	}
+	return host, segment, ok && checkHost(host) == nil && HostDir(host) == dir && checkSegment(segment) == nil
+}
+
+// checkSegment checks that a segment's ID can be part of a file name.
+func checkSegment(id string) error {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	bad := func(r rune) bool { return !strings.ContainsRune(letters, r) }
+	if id == "" || len(id) > 120 || id[0] == '.' || strings.ContainsFunc(id, bad) {
+		return fmt.Errorf("segment ID %.150q is not made of letters, digits, points, hyphens and underscores", id)
+	}
+	return nil
+}
+
+// linksName returns the tar name of a segment's links cell.
+func linksName(host, segment string) string { return metaName(host, segment, ".links") }

@@ -2,9 +2,6 @@ package archive
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"io"
 )
@@ -18,9 +15,6 @@ const (
 	WARC    ViewKind = "warc"    // warc.gz, one member for each record
 	Links   ViewKind = "links"   // gzip of the links cells' lines; for whole segments only
 )
-
-// viewVersion is part of every ETag. It changes when the same segments give other bytes.
-const viewVersion = "1"
 
 // Part is what a view takes from one segment. If all cells are taken, tar views include the index
 // cell; otherwise they do not.
@@ -150,19 +144,6 @@ func (v *View) tarSum() (crc uint32, n int64) {
 		n += c.HeaderLen + padded
 	}
 	return crc, n
-}
-
-// viewETag identifies a view's bytes: by version, kind, and a digest of the segments, in order, and
-// the selected cells.
-func viewETag(kind ViewKind, parts []Part) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%s %t %d\n", p.Digest, p.Cells == nil, len(p.Cells))
-		for _, n := range p.Cells {
-			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
-		}
-	}
-	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
 // Size returns the view's length in bytes.

@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -109,50 +108,4 @@ func (w *walker) readError(err error, start int64, what string) error {
 		return w.fail(&FormatError{Code: codeTruncated, Msg: fmt.Sprintf("ends at %d within %s", w.off, what)}, start)
 	}
 	return w.fail(&FormatError{Code: codeTruncated, Msg: "reading " + what, Err: err}, start)
-}
-
-// next reads one cell, or the end member. It returns io.EOF if the input ends between cells.
-func (w *walker) next() (item, error) {
-	if _, err := w.in.Peek(1); err == io.EOF {
-		return item{}, io.EOF
-	}
-	w.taps = nil
-	t, err := w.member("a cell's first member")
-	if err != nil {
-		return item{}, err
-	}
-	if it, ok, err := w.end(t); ok || err != nil {
-		return it, err
-	}
-	if t.fields != 0 {
-		return item{}, w.fail(corrupt("a tar header's member has extra fields besides WL"), t.start)
-	}
-	c := Cell{Offset: t.start, TLen: t.length}
-	headers, err := w.tarHeaders(t, &c)
-	if err != nil {
-		return item{}, err
-	}
-	b, err := w.member("a cell's second member")
-	if err != nil {
-		return item{}, err
-	}
-	c.BLen = b.length
-	if b.ws == nil && b.wp == nil {
-		return w.tarOnly(b, &c, headers)
-	}
-	if b.wp == nil || b.ws == nil || b.wi != nil {
-		return item{}, w.fail(corrupt("a body's member must have WL, WS and WP"), b.start)
-	}
-	if err := w.record(b, &c, headers); err != nil {
-		var ferr *FormatError
-		if errors.As(err, &ferr) && ferr.Entry == "" {
-			ferr.Entry = c.URL
-		}
-		return item{}, err
-	}
-	w.cell++
-	if c.Time.After(w.last) {
-		w.last = c.Time
-	}
-	return item{kind: cellItem, cell: c}, nil
 }

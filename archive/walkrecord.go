@@ -2,10 +2,8 @@ package archive
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"math"
 	"strings"
@@ -187,38 +185,4 @@ func (w *walker) body(b *member, c *Cell, h *warcHead, head, http, cutBody []byt
 	c.RecordCRC = record.Sum32()
 	w.views.warcEnd(b.ws)
 	return nil
-}
-
-// bodySum computes the digests and sums of a record's block. The HTTP header comes first.
-type bodySum struct {
-	payload, block hash.Hash // payload is nil if its digest is known
-	file           fileSum
-}
-
-// fileSum computes the sum of the file in the tar, and passes its bytes on.
-type fileSum struct {
-	to  *bodySum
-	crc uint32
-	n   int64
-}
-
-func newBodySum(http []byte) *bodySum {
-	s := &bodySum{payload: sha256.New(), block: sha256.New()}
-	s.file.to = s
-	s.block.Write(http)
-	return s
-}
-
-// Write adds to the digests only: for a body that a WARC-only record has in its head.
-func (s *bodySum) Write(p []byte) (int, error) {
-	if s.payload != nil {
-		s.payload.Write(p)
-	}
-	return s.block.Write(p)
-}
-
-func (f *fileSum) Write(p []byte) (int, error) {
-	f.crc = crc32.Update(f.crc, crc32.IEEETable, p)
-	f.n += int64(len(p))
-	return f.to.Write(p)
 }

@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
-	"time"
 
 	"sheaf/internal/limits"
 )
@@ -199,49 +197,6 @@ func (w *Writer) Append(r *Record) (Cell, error) {
 	return cell.cell, nil
 }
 
-// cellBytes is a cell that is about to be written: what is before and after the file's blocks,
-// which are in w.body.
-type cellBytes struct {
-	cell          Cell
-	decoded       int64 // number of bytes that the cell decodes to
-	before, after []byte
-}
-
-// write writes the cell at the segment's end, in order of offsets.
-func (w *Writer) write(c *cellBytes) error {
-	out := &summedWriter{io.NewOffsetWriter(w.file, w.size), w.sum}
-	if w.body.file == nil { // small: one write
-		w.whole = append(append(append(w.whole[:0], c.before...), w.body.mem.Bytes()...), c.after...)
-		if _, err := out.Write(w.whole); err != nil {
-			return err
-		}
-		w.sum = out.sum
-		return nil
-	}
-	if _, err := out.Write(c.before); err != nil {
-		return err
-	}
-	if err := w.body.copyTo(out); err != nil {
-		return err
-	}
-	if _, err := out.Write(c.after); err != nil {
-		return err
-	}
-	w.sum = out.sum
-	return nil
-}
-
-// summedWriter continues a CRC-32.
-type summedWriter struct {
-	io.Writer
-	sum uint32
-}
-
-func (w *summedWriter) Write(p []byte) (int, error) {
-	w.sum = crc32.Update(w.sum, crc32.IEEETable, p)
-	return w.Writer.Write(p)
-}
-
 // trimHTTP drops header lines at the end until the head certainly fits into WP.
 func (w *Writer) trimHTTP(h *warcHead, http []byte) ([]byte, error) {
 	const slack = 256 // for the digests, which are not known yet and hardly deflate
@@ -341,86 +296,6 @@ func (w *Writer) revisit(h *warcHead, http []byte, r *Record) (*cellBytes, error
 	h.blockDigest = digestString(sum.block.Sum(nil))
 	h.length = int64(len(http))
 	return w.assemble(h, http, new(fileSum))
-}
-
-// assemble makes the cell around the file's blocks. block is what follows the WARC header in WP.
-func (w *Writer) assemble(h *warcHead, block []byte, file *fileSum) (*cellBytes, error) {
-	if err := h.check(); err != nil {
-		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
-	}
-	c := Cell{Offset: w.size, BodyLen: file.n, BodyCRC: file.crc}
-	httpEnd := bytes.Index(block, []byte(crlf2)) + len(crlf2)
-	if err := h.fillCell(&c, w.host, block[:httpEnd]); err != nil {
-		return nil, fmt.Errorf("%w: %.100q: %w", ErrRefused, h.url, err)
-	}
-	w.head = append(h.appendTo(w.head[:0]), block...)
-	head := w.head
-	w.wp = w.compress.headRun(append(w.wp[:0], gzipPlainStart...), head, &c)
-	wp := w.wp
-	if len(wp) > maxWP {
-		return nil, fmt.Errorf("%w: the head of %.100q deflates to %d bytes, over %d", ErrRefused, h.url, len(wp), maxWP)
-	}
-	whole := crcJoin(crcJoin(crcOf(head), file.crc, file.n), crcOf([]byte(crlf2)), 4)
-	ws := appendTrailer([]byte(recordEnd), whole, int64(len(head))+file.n+4)
-	w.extra = appendField(appendField(w.extra[:0], "WS", ws), "WP", wp)
-	extra := w.extra
-	c.HeadLen = int64(len(wp))
-
-	var headers []byte
-	if h.kind == Page {
-		w.headers = c.tarEntry().appendTo(w.headers[:0])
-		headers = w.headers
-	}
-	out := w.frame(&c, headers, extra)
-	record := crc32.NewIEEE()
-	record.Write(wp)
-	if err := w.body.copyTo(record); err != nil {
-		return nil, err
-	}
-	record.Write(ws)
-	c.RecordCRC = record.Sum32()
-	out.cell, out.decoded = c, int64(len(headers)+len(head))+c.BodyLen
-	if limits.Room(w.decoded+out.decoded, w.size+c.Len()) < 0 {
-		return nil, fmt.Errorf("%w: the record of %.100q would decode to %d bytes from %d, for which the segment has no room", ErrRefused, h.url, out.decoded, c.Len())
-	}
-	return out, nil
-}
-
-// frame makes the two members around the file's blocks, and sets their lengths in c.
-func (w *Writer) frame(c *Cell, headers, extra []byte) *cellBytes {
-	c.HeaderLen, c.HeaderCRC = int64(len(headers)), crcOf(headers)
-	w.run = w.compress.headRun(w.run[:0], headers, c)
-	w.before = appendMember(w.before[:0], nil, w.run, []byte{3, 0}, c.HeaderCRC, c.HeaderLen)
-	c.TLen = int64(len(w.before))
-	pad := padBlock(c.BodyLen)
-	c.BLen = int64(memberHead+len(extra)+len(pad)+trailerSize) + w.body.n
-	padded := c.BodyLen + int64(padding(c.BodyLen))
-	w.before = appendMemberHead(w.before, c.BLen, extra)
-	return &cellBytes{
-		cell:   *c,
-		before: w.before,
-		after:  appendTrailer(pad, crcWithZeros(c.BodyCRC, padding(c.BodyLen)), padded),
-	}
-}
-
-// tarOnly writes a cell without a record: a links or index cell.
-func (w *Writer) tarOnly(name string, modified time.Time, content func(io.Writer) error) (Cell, error) {
-	giveBack, err := w.borrow()
-	if err != nil {
-		return Cell{}, err
-	}
-	defer giveBack()
-	run := w.compress.run(&w.body, false)
-	sum := fileSum{to: newBodySum(nil)}
-	if err := content(io.MultiWriter(run, &sum)); err != nil {
-		return Cell{}, err
-	}
-	if err := run.Close(); err != nil {
-		return Cell{}, err
-	}
-	c := Cell{Offset: w.size, Name: name, BodyLen: sum.n, BodyCRC: sum.crc}
-	out := w.frame(&c, (&tarEntry{name: name, size: sum.n, modified: modified}).headers(), nil)
-	return c, w.write(out)
 }
 
 // Sync makes what was appended durable.

@@ -1,0 +1,24 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// viewVersion is part of every ETag. It changes when the same segments give other bytes.
+const viewVersion = "1"
+
+// viewETag identifies a view's bytes: by version, kind, and a digest of the segments, in order, and
+// the selected cells.
+func viewETag(kind ViewKind, parts []Part) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%s %t %d\n", p.Digest, p.Cells == nil, len(p.Cells))
+		for _, n := range p.Cells {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+		}
+	}
+	return fmt.Sprintf(`"%s%s-%s"`, kind, viewVersion, hex.EncodeToString(h.Sum(nil)[:16]))
+}
