@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,9 @@ func (w *web) pages(t *testing.T) map[string]map[string][]byte {
 	return all
 }
 
+// listed matches what a robot logs when it has fetched a list that is not empty.
+var listed = regexp.MustCompile(`"list of hosts".* hosts=[1-9]`)
+
 // TestBinaries kills the installed programs, the service and two robots, while the robots crawl and
 // upload. In the end every page of every site is in the archives, once.
 func TestBinaries(t *testing.T) {
@@ -162,6 +166,15 @@ func TestBinaries(t *testing.T) {
 	testkit.Must(t, h.operate(http.MethodPost, api.PathAdminHosts, add, nil))
 	for _, p := range robots {
 		p.start()
+	}
+	// If the service was killed first, a robot that has fetched its empty list before would go on with
+	// that, and end.
+	for _, p := range robots {
+		testkit.Until(t, "the robot has its hosts", func() bool {
+			text, err := os.ReadFile(p.log)
+			testkit.Must(t, err)
+			return listed.Match(text)
+		})
 	}
 
 	kills := map[string]int{}
