@@ -214,7 +214,8 @@ func TestStoredAnswers(t *testing.T) {
 		t.Errorf("%s %v %s", resp.Status, resp.Header, body)
 	}
 	resp, body = s.doText(t, ofDay(22, "", "http://www.waseda.ac.jp/frames.html"))
-	if resp.StatusCode != 200 || !strings.Contains(body, `<iframe src="/web/20261122010000if_/http://www.waseda.ac.jp/frames.html"`) || strings.Contains(body, "<frameset") {
+	if resp.StatusCode != 200 || !strings.Contains(body, `<iframe src="/web/20261122010000if_/http://www.waseda.ac.jp/frames.html"`) || strings.Contains(body, "<frameset") ||
+		strings.Contains(resp.Header.Get("Content-Security-Policy"), "sandbox") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 	resp, body = s.doText(t, ofDay(22, "if_", "http://www.waseda.ac.jp/frames.html"))

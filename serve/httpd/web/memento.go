@@ -217,11 +217,13 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 	return nil
 }
 
-// framePolicy lets a page have a frame of the service's, and styles in itself.
+// framePolicy is the Content-Security-Policy of the page around a page of frames. It has no sandbox,
+// which would apply to all frames within: see replay.FramePolicy.
 const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; frame-ancestors 'self'"
 
 // framed shows a page of frames, which has no place for a banner, in a frame below one.
 func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *records.Capture, status int, banner []byte) error {
+	w.Header().Set("Content-Security-Policy", framePolicy)
 	return webpage.Show(w, r, status, frameTemplate, struct {
 		screen
 		Banner template.HTML
