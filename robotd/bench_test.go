@@ -13,7 +13,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// benchPages names how many pages each of the 100 hosts has that robot and peers crawl; default 200.
+// benchPages names how many pages each of the 100 hosts has that robot and peers crawl; default
+// 200.
 const benchPages = "SHEAF_BENCH_PAGES"
 
 func newBenchWeb(b *testing.B) *synthweb {
@@ -51,10 +52,10 @@ func BenchmarkCrawl(b *testing.B) {
 	}
 }
 
-// BenchmarkWidth visits 1,000 and 10,000 hosts at once, each on an address of its own, at the paper's
-// interval. It reports the peak of memory above that of a robot with one host, and
-// the requests as a share of what the interval allows: while every host is being visited, and over
-// the whole crawl, whose first interval goes by until the last host is begun.
+// BenchmarkWidth visits 1,000 and 10,000 hosts at once, each on an address of its own, at the
+// paper's interval. It reports the peak of memory above that of a robot with one host, and the
+// requests as a share of what the interval allows: while every host is being visited, and over the
+// whole crawl, whose first interval goes by until the last host is begun.
 //
 //	go test ./robotd -run - -bench Width -benchtime 1x -timeout 30m
 func BenchmarkWidth(b *testing.B) {

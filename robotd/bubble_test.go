@@ -58,7 +58,8 @@ type away struct{}
 
 func (away) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("away") }
 
-// inBubble opens a robot that collects the seeds' hosts in a network of pipes, and whose manager is away.
+// inBubble opens a robot that collects the seeds' hosts in a network of pipes, and whose manager is
+// away.
 func inBubble(t *testing.T, cfg config.Config, network *pipes, seeds []string) *Robot {
 	t.Helper()
 	r, err := newRobot(cfg, testLog(t), outside{dial: network.dial, web: &http.Client{Transport: away{}}, rounds: fewRounds()})

@@ -9,7 +9,8 @@ import (
 	"sheaf/internal/wire"
 )
 
-// spooledCoverage is what the manifests in the spool say of a host, and the last of them for levels.
+// spooledCoverage is what the manifests in the spool say of a host, and the last of them for
+// levels.
 func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 	t.Helper()
 	spool, err := r.records.Batches.Spool()
@@ -34,8 +35,9 @@ func spooledCoverage(t *testing.T, r *Robot, host string) (sum wire.Coverage) {
 	return sum
 }
 
-// TestEveryKnownPageIsAccountedFor: a night has room for some 60 of 201 pages. Each night, what was visited, what the window
-// closed before, and what was put off to another night are together all that is known.
+// TestEveryKnownPageIsAccountedFor: a night has room for some 60 of 201 pages. Each night, what was
+// visited, what the window closed before, and what was put off to another night are together all
+// that is known.
 func TestEveryKnownPageIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	const days, pages = 5, 201 // with the top page
@@ -62,7 +64,8 @@ func TestEveryKnownPageIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestPutOffOverRestart: a robot that starts anew in the middle of its night still knows what it had put off.
+// TestPutOffOverRestart: a robot that starts anew in the middle of its night still knows what it
+// had put off.
 func TestPutOffOverRestart(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

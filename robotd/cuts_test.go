@@ -10,8 +10,8 @@ import (
 	"sheaf/robotd/pipeline"
 )
 
-// TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive stand in the
-// batch's account, and a sitemap that is longer than a page may be is read to its end.
+// TestNoLinkIsLostSilently: links beyond what is taken of a page, a sitemap or for the archive
+// stand in the batch's account, and a sitemap that is longer than a page may be is read to its end.
 func TestNoLinkIsLostSilently(t *testing.T) {
 	t.Parallel()
 	const entries, tooMany = 15_000, 3

@@ -128,7 +128,8 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 	}
 }
 
-// A robot measures how far another's host is: a few files, within robots.txt, nothing of it in a batch.
+// A robot measures how far another's host is: a few files, within robots.txt, nothing of it in a
+// batch.
 func TestDistanceIsMeasured(t *testing.T) {
 	one, two := newSite(t, "127.0.0.45"), newSite(t, "127.0.0.46")
 	one.tree("www.a.test", 4000)

@@ -23,8 +23,8 @@ import (
 	"sheaf/robotd/upload"
 )
 
-// TestNextManager: with the first of two managers dead the robot collects, hands in and reports by the
-// second, and by the first again when the second dies.
+// TestNextManager: with the first of two managers dead the robot collects, hands in and reports by
+// the second, and by the first again when the second dies.
 func TestNextManager(t *testing.T) {
 	site := newSite(t, "127.0.0.1")
 	site.tree("www.a.test", 30)
@@ -69,8 +69,8 @@ func TestNextManager(t *testing.T) {
 	}
 }
 
-// TestNoManager: a robot that runs once and never had a list waits for the service for a bounded time, says
-// what to do where nothing comes, and not at all where waiting is vain.
+// TestNoManager: a robot that runs once and never had a list waits for the service for a bounded
+// time, says what to do where nothing comes, and not at all where waiting is vain.
 func TestNoManager(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(*http.Request) (int, error)
@@ -105,7 +105,8 @@ func TestNoManager(t *testing.T) {
 	}
 }
 
-// TestFirstStart: a daemon, and a robot that runs once, that start before their service begin when it comes.
+// TestFirstStart: a daemon, and a robot that runs once, that start before their service begin when
+// it comes.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	site := newSite(t, "127.0.0.1")
@@ -143,7 +144,8 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Body: http.NoBody, Request: req}, nil
 }
 
-// TestHeldOverRestart: the manager's order to pause holds over a restart with the manager away, until it is lifted.
+// TestHeldOverRestart: the manager's order to pause holds over a restart with the manager away,
+// until it is lifted.
 func TestHeldOverRestart(t *testing.T) {
 	s := newService(t)
 	cfg := testConfig(t, s, nil)
@@ -192,8 +194,8 @@ func TestHeldOverRestart(t *testing.T) {
 	})
 }
 
-// TestManagerAwayForDays: the robot goes on with its last list each night, keeps batches and logs, and hands in all
-// of it, each once and in order, when the manager is back.
+// TestManagerAwayForDays: the robot goes on with its last list each night, keeps batches and logs,
+// and hands in all of it, each once and in order, when the manager is back.
 func TestManagerAwayForDays(t *testing.T) {
 	const days = 4
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1"})
@@ -316,8 +318,9 @@ func (s *takesAll) Receipt(_ context.Context, id wire.BatchID, _ string) (*wire.
 	return &wire.Receipt{Batch: id, SHA256: s.sums[id], State: wire.StatePublished}, nil
 }
 
-// TestJoinByTheNext: joining goes on to the next URL where the first cannot be connected to. Where the first took
-// the request and died, the token may be used: the next is not asked, and the robot's owner is told.
+// TestJoinByTheNext: joining goes on to the next URL where the first cannot be connected to. Where
+// the first took the request and died, the token may be used: the next is not asked, and the
+// robot's owner is told.
 func TestJoinByTheNext(t *testing.T) {
 	s := newService(t)
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -12,8 +12,8 @@ import (
 	"sheaf/robotd/identity"
 )
 
-// TestReleaseKeyIsLearntOnce shows that a robot without a release key takes the one that its service
-// signed, keeps it over a restart, and takes no other.
+// TestReleaseKeyIsLearntOnce shows that a robot without a release key takes the one that its
+// service signed, keeps it over a restart, and takes no other.
 func TestReleaseKeyIsLearntOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -51,7 +51,8 @@ func (c *changing) version(page int, day float64) (n int) {
 	return n
 }
 
-// freshFor is for how long, from the day counting begins to another, the copy of some day was fresh.
+// freshFor is for how long, from the day counting begins to another, the copy of some day was
+// fresh.
 func (c *changing) freshFor(page int, copied, to float64) float64 {
 	end := to
 	if n := c.version(page, copied); n < len(c.changes[page]) {
@@ -98,7 +99,8 @@ func (c *changing) freshness(to float64) float64 {
 	return sum / float64(len(c.rates)) / (to - c.from)
 }
 
-// inTurn is the freshness that visits to one page after the other would have had, as many in each night.
+// inTurn is the freshness that visits to one page after the other would have had, as many in each
+// night.
 func (c *changing) inTurn(to float64) float64 {
 	next, fresh := 0, 0.0
 	copied := make([]float64, len(c.rates))
@@ -126,8 +128,8 @@ func tightConfig(t *testing.T) config.Config {
 	return cfg
 }
 
-// A night has room for some 60 of 200 pages. What the daemon learns makes its copies fresher than visits in turn
-// would be; pages that change often are visited more often, and none is forgotten.
+// A night has room for some 60 of 200 pages. What the daemon learns makes its copies fresher than
+// visits in turn would be; pages that change often are visited more often, and none is forgotten.
 func TestRevisitsFollowChanges(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -192,7 +194,8 @@ func TestSmallHostsAreVisitedWhole(t *testing.T) {
 	}
 }
 
-// Pages that nobody came to in one night come first in the next, though nothing leads to them again.
+// Pages that nobody came to in one night come first in the next, though nothing leads to them
+// again.
 func TestNewPagesOutlastTheNight(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
@@ -211,7 +214,8 @@ func TestNewPagesOutlastTheNight(t *testing.T) {
 	})
 }
 
-// hourly is a server that is quickest at one hour, 05:00 for the first host and 03:00 for the second.
+// hourly is a server that is quickest at one hour, 05:00 for the first host and 03:00 for the
+// second.
 type hourly struct {
 	mu    sync.Mutex
 	hours map[string]map[int]int // visits by host and hour, since counting began

@@ -47,7 +47,8 @@ func (s *restless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// delays is how long each change after from waited to be seen; one that was never seen waits until the end.
+// delays is how long each change after from waited to be seen; one that was never seen waits until
+// the end.
 func (s *restless) delays(path string, from, end time.Duration) (list []time.Duration) {
 	for _, at := range s.changes[path] {
 		if at < from {
@@ -73,8 +74,8 @@ func (s *restless) count(path string, from, to time.Duration) (n int) {
 	return n
 }
 
-// days lets the daemon's cycles run for a time in a bubble, as nights does, with its chores between cycles
-// too. It is stopped at each of the given times, as by a kill, and begun anew.
+// days lets the daemon's cycles run for a time in a bubble, as nights does, with its chores between
+// cycles too. It is stopped at each of the given times, as by a kill, and begun anew.
 func days(t *testing.T, cfg config.Config, long time.Duration, kills []time.Duration, orders []wire.WatchOrder, site *restless) {
 	t.Helper()
 	cfg.Once = false
@@ -122,8 +123,9 @@ func restlessConfig(t *testing.T) config.Config {
 	return cfg
 }
 
-// TestWatchedPagesComeAtTheirPace: pages that are watched come within the day, as often as they change and no oftener than
-// the setting lets them, across kills of the daemon; others come once a day. Each change makes an express batch within minutes.
+// TestWatchedPagesComeAtTheirPace: pages that are watched come within the day, as often as they
+// change and no oftener than the setting lets them, across kills of the daemon; others come once a
+// day. Each change makes an express batch within minutes.
 func TestWatchedPagesComeAtTheirPace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")

@@ -10,6 +10,7 @@ package fetch
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -66,12 +67,12 @@ func New(opt Options) *Fetcher {
 	if opt.Resolver == nil {
 		opt.Resolver = net.DefaultResolver
 	}
-	setDefault(&opt.MaxBody, limits.PageBytes)
-	setDefault(&opt.MaxHeader, 64<<10)
-	setDefault(&opt.MaxRatio, limits.MaxRatio)
-	setDefault(&opt.MinRate, 10)
-	setDefault(&opt.RateWindow, time.Minute)
-	setDefault(&opt.Timeout, 10*time.Minute)
+	opt.MaxBody = cmp.Or(opt.MaxBody, limits.PageBytes)
+	opt.MaxHeader = cmp.Or(opt.MaxHeader, 64<<10)
+	opt.MaxRatio = cmp.Or(opt.MaxRatio, limits.MaxRatio)
+	opt.MinRate = cmp.Or(opt.MinRate, 10)
+	opt.RateWindow = cmp.Or(opt.RateWindow, time.Minute)
+	opt.Timeout = cmp.Or(opt.Timeout, 10*time.Minute)
 	f := &Fetcher{opt: opt, memory: new(atomic.Int64)}
 	f.copying.New = func() any {
 		b := make([]byte, 16<<10)
@@ -79,12 +80,6 @@ func New(opt Options) *Fetcher {
 	}
 	f.readers.New = func() any { return bufio.NewReaderSize(nil, 4<<10) }
 	return f
-}
-
-func setDefault[T int | int64 | time.Duration](v *T, value T) {
-	if *v <= 0 {
-		*v = value
-	}
 }
 
 // Request asks for one page.

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +101,9 @@ type retry struct {
 
 // New returns an uploader.
 func New(opt Options) *Uploader {
-	setDefault(&opt.Poll, time.Minute)
-	setDefault(&opt.BackOff, 10*time.Second)
-	setDefault(&opt.BackOffMax, time.Hour)
+	opt.Poll = cmp.Or(opt.Poll, time.Minute)
+	opt.BackOff = cmp.Or(opt.BackOff, 10*time.Second)
+	opt.BackOffMax = cmp.Or(opt.BackOffMax, time.Hour)
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
@@ -115,12 +116,6 @@ func New(opt Options) *Uploader {
 		u.seen.s.Targets = append(u.seen.s.Targets, TargetState{Name: t.Name()})
 	}
 	return u
-}
-
-func setDefault(d *time.Duration, value time.Duration) {
-	if *d <= 0 {
-		*d = value
-	}
 }
 
 // Wake makes Run look into the spool at once.
