@@ -10,8 +10,8 @@
 //	bundle     files of records that a query has found
 //	coverage   what robots did not collect, and why
 //
-// Over them are query, the language in which consumers ask for records; jobs, which gathers bundles in
-// the background; replay, which makes a stored page readable; watch, which tells consumers of
+// Over them are query, the language in which consumers ask for records; jobs, which gathers bundles
+// in the background; replay, which makes a stored page readable; watch, which tells consumers of
 // changes; and the protocols, ftpd and httpd.
 package serve
 

@@ -12,7 +12,8 @@ type Group[T any] struct{ calls singleflight.Group }
 
 // Do returns the result of compute. A caller that comes while another one's compute with the same
 // key is running waits for that result. compute runs to its end even when its caller has gone,
-// because others may wait for it, so its context is never cancelled. Do itself returns when ctx ends.
+// because others may wait for it, so its context is never cancelled. Do itself returns when ctx
+// ends.
 func (g *Group[T]) Do(ctx context.Context, key string, compute func(context.Context) (T, error)) (T, error) {
 	result := g.calls.DoChan(key, func() (any, error) { return compute(context.WithoutCancel(ctx)) })
 	select {

@@ -55,8 +55,8 @@ func (x *Access) Begin(ctx context.Context, a *Account) (*Permit, error) {
 }
 
 // Permit allows an account to read one file or other answer. It applies the account's window, rate
-// and quota as they are now, even if they have changed since Begin. It is used by one goroutine at a
-// time.
+// and quota as they are now, even if they have changed since Begin. It is used by one goroutine at
+// a time.
 type Permit struct {
 	account *Following
 	flow    *bandwidth.Flow
@@ -76,8 +76,8 @@ func (p *Permit) Close() error {
 
 // Take waits until some of the next n bytes may be read, and returns how many. It is a
 // bandwidth.Taker. It fails with a *ClosedError if the account's window has been closed for longer
-// than the grace, with a *bandwidth.QuotaError if the day's bytes are used up, and with ErrNoAccount
-// if the account was deleted.
+// than the grace, with a *bandwidth.QuotaError if the day's bytes are used up, and with
+// ErrNoAccount if the account was deleted.
 func (p *Permit) Take(ctx context.Context, n int64) (int64, error) {
 	a, err := p.account.Account()
 	if err != nil {

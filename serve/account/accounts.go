@@ -29,8 +29,8 @@ var (
 	ErrInvalid     = errors.New("account cannot be as given")
 )
 
-// Accounts keeps accounts in the database. Passwords are stored as argon2id PHC strings. All methods
-// may be called concurrently. What a method has changed is durable when it returns nil.
+// Accounts keeps accounts in the database. Passwords are stored as argon2id PHC strings. All
+// methods may be called concurrently. What a method has changed is durable when it returns nil.
 type Accounts struct {
 	db        *sql.DB
 	anonymous *Account
@@ -49,9 +49,9 @@ type Accounts struct {
 	Guesses *guesses.Limiter
 }
 
-// NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil, is
-// what clients without credentials may see; its name is set. cost is spent on hashing new passwords:
-// DefaultCost, except in tests.
+// NewAccounts keeps accounts in a database, whose migrations must have run. anonymous, if not nil,
+// is what clients without credentials may see; its name is set. cost is spent on hashing new
+// passwords: DefaultCost, except in tests.
 func NewAccounts(database *sql.DB, anonymous *Account, cost Cost) (*Accounts, error) {
 	verified, err := lru.New[[sha256.Size]byte, time.Time](credentialCache)
 	if err != nil {

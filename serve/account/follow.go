@@ -21,8 +21,8 @@ type followers struct {
 	byAccount map[string][]*Following
 }
 
-// Following is an account in use. It gives the account as it is now, and not as it was at the login.
-// Its methods may be called concurrently.
+// Following is an account in use. It gives the account as it is now, and not as it was at the
+// login. Its methods may be called concurrently.
 type Following struct {
 	all       *followers // nil: the account never changes
 	account   *Account
@@ -46,8 +46,8 @@ func (a *Accounts) Follow(account *Account) *Following {
 	return f
 }
 
-// Notify has f called once, when the account is deleted, or now if it is deleted already. f must not
-// block.
+// Notify has onDeleted called once: when the account is deleted, or now if it is deleted already.
+// onDeleted must not block.
 func (f *Following) Notify(onDeleted func()) {
 	if f.all == nil {
 		return

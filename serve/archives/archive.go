@@ -220,8 +220,8 @@ func (a Archive) assemble(ctx context.Context, kind archive.ViewKind) (*archive.
 	})
 }
 
-// key names what is computed of an archive. It stays the same as long as the host's own segments and
-// take-downs do.
+// key names what is computed of an archive. It stays the same as long as the host's own segments
+// and take-downs do.
 func (a Archive) key(what ...string) string {
 	d := sha256.New()
 	fmt.Fprintf(d, "%q %q %v", what, a.host.Name, a.latest)

@@ -14,16 +14,16 @@ type spot struct {
 	time       time.Time
 }
 
-// latest chooses, from parts in the order of publication, the record that stands for each URL now. It
-// goes through a URL's records in the order of fetching. Of two that were fetched in the same
+// latest chooses, from parts in the order of publication, the record that stands for each URL now.
+// It goes through a URL's records in the order of fetching. Of two that were fetched in the same
 // instant, the one published later counts as later.
 //
 //   - A full record stands for the URL from then on.
 //   - A revisit confirms the full record that it refers to, and is not itself chosen.
 //   - An answer that the page is gone (404, 410) or has moved for good (301, 308) takes its place:
 //     the page belongs to the past. In a tar such a record is no file.
-//   - Any other answer without a file (a temporary redirect, a refusal, a server's error) says nothing
-//     about the page, which stays. It stands for the URL only if there is no page.
+//   - Any other answer without a file (a temporary redirect, a refusal, a server's error) says
+//     nothing about the page, which stays. It stands for the URL only if there is no page.
 //
 // The chosen records stay in order of publication, in the Cells of the same parts.
 func latest(parts []archive.Part) []archive.Part {
@@ -42,8 +42,8 @@ func latest(parts []archive.Part) []archive.Part {
 	return current
 }
 
-// spots returns the records of parts by URL. Those of one URL are in the order of their time, then of
-// publication.
+// spots returns the records of parts by URL. Those of one URL are in the order of their time, then
+// of publication.
 func spots(parts []archive.Part) map[string][]spot {
 	urls := make(map[string][]spot)
 	for p, part := range parts {

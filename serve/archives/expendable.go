@@ -55,9 +55,9 @@ type keeping struct {
 
 func (k *keeping) cell(s spot) *archive.Cell { return &k.parts[s.part].Index.Cells[s.cell] }
 
-// keepCurrent keeps what makes current what it is. For each URL these are the record that stands for
-// it, the revisit that confirms that record, and, if a temporary failure stands for the URL, the
-// answer that the page is gone.
+// keepCurrent keeps what makes current what it is. For each URL these are the record that stands
+// for it, the revisit that confirms that record, and, if a temporary failure stands for the URL,
+// the answer that the page is gone.
 func (k *keeping) keepCurrent() {
 	for _, records := range k.urls {
 		for _, s := range decisive(k.parts, records) {
@@ -66,8 +66,9 @@ func (k *keeping) keepCurrent() {
 	}
 }
 
-// keepOriginals keeps the pages that revisits in the other kept segments refer to. A segment that is
-// kept for one of them may contain revisits itself, so it repeats this until no segment is added.
+// keepOriginals keeps the pages that revisits in the other kept segments refer to. A segment that
+// is kept for one of them may contain revisits itself, so it repeats this until no segment is
+// added.
 func (k *keeping) keepOriginals() {
 	for added := true; added; {
 		added = false

@@ -66,8 +66,8 @@ func BundleForm(suffix string) (Form, bool) {
 	return Form{}, false
 }
 
-// ListedFiles returns what the catalog knows of the files that directories list of a segment, if that
-// is all that its edition has of the host.
+// ListedFiles returns what the catalog knows of the files that directories list of a segment, if
+// that is all that its edition has of the host.
 func ListedFiles(seg catalog.SegmentEntry) (files []feed.File) {
 	for _, f := range forms {
 		if v, known := seg.Views[string(f.Kind)]; known && f.listed {
@@ -78,7 +78,8 @@ func ListedFiles(seg catalog.SegmentEntry) (files []feed.File) {
 }
 
 // IsName reports whether a name is that of a file in a host's directory. No host's label looks like
-// one: labels have no dots and no capitals, and the directories of IP addresses have no such suffix.
+// one: labels have no dots and no capitals, and the directories of IP addresses have no such
+// suffix.
 func IsName(name string) bool {
 	_, _, ok := cutForm(name)
 	return ok || name == Manifest || name == Sums

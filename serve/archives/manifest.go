@@ -43,8 +43,8 @@ type Segment struct {
 	Files       int64     `json:"files"`
 }
 
-// WriteManifest writes the archive's lines of a MANIFEST. prefix leads from the MANIFEST's directory
-// to the host's.
+// WriteManifest writes the archive's lines of a MANIFEST. prefix leads from the MANIFEST's
+// directory to the host's.
 func (a Archive) WriteManifest(ctx context.Context, w io.Writer, prefix string) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
@@ -100,8 +100,8 @@ func (a Archive) provenance(ctx context.Context, seg catalog.SegmentEntry) (Segm
 	return of, nil
 }
 
-// WriteSums writes the known digests of the archive's files, as sha256sum -c reads them. prefix is as
-// in WriteManifest.
+// WriteSums writes the known digests of the archive's files, as sha256sum -c reads them. prefix is
+// as in WriteManifest.
 func (a Archive) WriteSums(ctx context.Context, w io.Writer, prefix string) error {
 	return a.files(ctx, func(e *content.Entry, f Form) error {
 		sum, err := a.digest(ctx, e, f)

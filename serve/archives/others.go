@@ -149,8 +149,8 @@ func (h Host) writeOther(out *gzip.Writer, w io.Writer, record io.Reader, seg ca
 }
 
 // leavesOther reports whether one of the others is left if some URLs are taken down. A record that
-// does not name the page that it is about, such as a crawler's log, may tell about those URLs, so it
-// is not left.
+// does not name the page that it is about, such as a crawler's log, may tell about those URLs, so
+// it is not left.
 func (h Host) leavesOther(seg catalog.SegmentEntry, target string) bool {
 	if strings.HasPrefix(strings.ToLower(target), "dns:") {
 		return true

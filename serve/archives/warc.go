@@ -13,8 +13,8 @@ import (
 	"sheaf/serve/content"
 )
 
-// writeCDXJ writes the index of the archive's .warc.gz: standard lines, sorted, whose filename is the
-// file's path in the tree.
+// writeCDXJ writes the index of the archive's .warc.gz: standard lines, sorted, whose filename is
+// the file's path in the tree.
 func (a Archive) writeCDXJ(ctx context.Context, w io.Writer) error {
 	parts, _, err := a.parts(ctx)
 	if err != nil {
@@ -61,9 +61,9 @@ func warcLength(x *archive.Index) int64 {
 	return n
 }
 
-// WARCOffset says where a record lies in its edition's .warc.gz: the file's path in the tree, without
-// the slash before it, and the offset in bytes. The record is the cell at cellOffset in the segment,
-// and before is the length of the segment's records before it in a WARC view.
+// WARCOffset says where a record lies in its edition's .warc.gz: the file's path in the tree,
+// without the slash before it, and the offset in bytes. The record is the cell at cellOffset in the
+// segment, and before is the length of the segment's records before it in a WARC view.
 func (h Host) WARCOffset(ctx context.Context, seg catalog.SegmentEntry, cellOffset, before int64) (file string, offset int64, err error) {
 	file = h.Place + "/" + seg.Edition + formWARC
 	edition := h.Named(seg.Edition)

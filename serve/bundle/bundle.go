@@ -1,6 +1,6 @@
-// Package bundle puts chosen records of many segments together as one file, a bundle. A bundle holds
-// no pages, only which records of which segments it consists of: a few bytes a record and some
-// hundred a segment. Its bytes are copies of stored ranges, any of which can be read at once.
+// Package bundle puts chosen records of many segments together as one file, a bundle. A bundle
+// holds no pages, only which records of which segments it consists of: a few bytes a record and
+// some hundred a segment. Its bytes are copies of stored ranges, any of which can be read at once.
 package bundle
 
 import (
@@ -22,8 +22,8 @@ import (
 	"sheaf/serve/visible"
 )
 
-// ErrChanged says that a record of a bundle was taken down since, or that the account may not see it
-// any more.
+// ErrChanged says that a record of a bundle was taken down since, or that the account may not see
+// it any more.
 var ErrChanged = errors.New("what was gathered may not be given out any more; gather it anew")
 
 // Bundle is a finished bundle. It does not change.

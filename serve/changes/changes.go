@@ -160,9 +160,9 @@ func hostOfChange(c catalog.Change) string {
 }
 
 // describeSegment describes the publication of a segment. It gives the edition's files with their
-// digests, if the segment is all that the edition has of the host. The numbers of one host's segments
-// in one edition follow one another, so the neighbours tell. At both ends of what was read the
-// catalog tells.
+// digests, if the segment is all that the edition has of the host. The numbers of one host's
+// segments in one edition follow one another, so the neighbours tell. At both ends of what was read
+// the catalog tells.
 func (r *Reader) describeSegment(ctx context.Context, e *feed.Event, changes []catalog.Change, i int) error {
 	seg := changes[i].Entry
 	e.Op, e.Edition = feed.Put, seg.Edition
@@ -197,8 +197,8 @@ func (r *Reader) describeExpiry(ctx context.Context, e *feed.Event, x *catalog.E
 	return err
 }
 
-// describeTombstone describes a take-down, and reports whether readers see a difference. It does not
-// say who decided it, and why.
+// describeTombstone describes a take-down, and reports whether readers see a difference. It does
+// not say who decided it, and why.
 func describeTombstone(e *feed.Event, t *catalog.Tombstone) bool {
 	e.Edition, e.URLPrefix = t.Edition, t.URLPrefix
 	switch {
@@ -224,8 +224,8 @@ func Cursor(ctx context.Context, v *visible.AccountView, seq int64) (feed.Cursor
 	return feed.Cursor{Since: seq, Mark: hex.EncodeToString(sum[:8])}, nil
 }
 
-// check fails if a cursor leads nowhere in the feed. A cursor without a mark is accepted if its number
-// has been given.
+// check fails if a cursor leads nowhere in the feed. A cursor without a mark is accepted if its
+// number has been given.
 func check(ctx context.Context, v *visible.AccountView, at feed.Cursor) error {
 	now, err := Cursor(ctx, v, at.Since)
 	switch {
@@ -245,8 +245,8 @@ type Feed struct{ Archive *visible.Archive }
 // pollEvery is the interval at which Wait looks for changes.
 const pollEvery = 500 * time.Millisecond
 
-// Wait returns up to limit events of selected hosts of the account's scope behind a cursor. If there
-// are none it waits for some, up to wait or until stop is closed. It fails with ErrFuture or
+// Wait returns up to limit events of selected hosts of the account's scope behind a cursor. If
+// there are none it waits for some, up to wait or until stop is closed. It fails with ErrFuture or
 // ErrOtherFeed if the cursor leads nowhere.
 func (f *Feed) Wait(ctx context.Context, a *account.Account, q Selection, at feed.Cursor, limit int, wait time.Duration, stop <-chan struct{}) (feed.Page, error) {
 	deadline := time.Now().Add(wait)

@@ -129,8 +129,8 @@ func (f *File) OpenRange(ctx context.Context, off, n int64) (io.ReadCloser, erro
 	}{bandwidth.Reader(ctx, r, n, f.Pace), r}, nil
 }
 
-// Extents returns n bytes from off on as extents of local files. The caller must call Pace before it
-// sends them. It returns nil if the bytes do not lie in local files.
+// Extents returns n bytes from off on as extents of local files. The caller must call Pace before
+// it sends them. It returns nil if the bytes do not lie in local files.
 func (f *File) Extents(off, n int64) (extent.Reader, error) {
 	if ranges, ok := f.ranges.(Extents); ok {
 		return ranges.Extents(off, n)
@@ -138,8 +138,8 @@ func (f *File) Extents(off, n int64) (extent.Reader, error) {
 	return nil, nil
 }
 
-// Pace waits until the account may send some of the next n bytes, and returns how many. Callers that
-// send extents must call it; readers from OpenRange call it themselves. For errors see
+// Pace waits until the account may send some of the next n bytes, and returns how many. Callers
+// that send extents must call it; readers from OpenRange call it themselves. For errors see
 // account.Permit.Take.
 func (f *File) Pace(ctx context.Context, n int64) (int64, error) {
 	if f.permit == nil {

@@ -14,7 +14,8 @@ import (
 type Joined struct {
 	Local bool // whether all parts are Extents whose bytes lie in local files
 
-	// Part returns the part that holds the byte at off, and where the part begins and ends in the file.
+	// Part returns the part that holds the byte at off, and where the part begins and ends in the
+	// file.
 	Part func(ctx context.Context, off int64) (part Ranges, begin, end int64, err error)
 }
 

@@ -23,8 +23,8 @@ import (
 	"sheaf/serve/visible"
 )
 
-// Coverage is what a robot's manifest says about one host's pages, and where it says so. What a batch
-// did bring, errors and truncated pages included, are records.
+// Coverage is what a robot's manifest says about one host's pages, and where it says so. What a
+// batch did bring, errors and truncated pages included, are records.
 type Coverage struct {
 	wire.Coverage
 	Batch     string    `json:"batch"`

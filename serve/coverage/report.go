@@ -21,7 +21,8 @@ type HostReport struct {
 	TakenDown []catalog.Tombstone // in force
 }
 
-// Report tells what is published of a host. The report is empty if the account does not see the host.
+// Report tells what is published of a host. The report is empty if the account does not see the
+// host.
 func Report(ctx context.Context, from *visible.Archive, a *account.Account, host string) (r HostReport, err error) {
 	v, err := from.View(ctx, a)
 	if err != nil {

@@ -55,8 +55,9 @@ func (c *Capture) Record(ctx context.Context) (io.ReadCloser, error) {
 	return view.OpenRange(ctx, view.Size()-n, n)
 }
 
-// Place says where the record lies in a WARC file: the path in the tree, without the slash before it,
-// of the file that its edition brought of the host, and the offset there. Its length is WARCLength.
+// Place says where the record lies in a WARC file: the path in the tree, without the slash before
+// it, of the file that its edition brought of the host, and the offset there. Its length is
+// WARCLength.
 func (c *Capture) Place(ctx context.Context) (file string, offset int64, err error) {
 	file, offset, err = archives.Of(c.host, c.finder.records.archive).WARCOffset(ctx, c.Segment, c.Offset, c.before)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"sheaf/serve/account"
 )
 
-// Captures returns the records of a URL by time and, for one instant, by publication. As in other web
-// archives, records are found by the URL key (see archive.SURT): http and https, and the host with
-// and without www, count as one URL, and Cell.URL tells them apart. Looking is allowed outside the
-// account's window, too; bodies need a permit (see account.Access).
+// Captures returns the records of a URL by time and, for one instant, by publication. As in other
+// web archives, records are found by the URL key (see archive.SURT): http and https, and the host
+// with and without www, count as one URL, and Cell.URL tells them apart. Looking is allowed outside
+// the account's window, too; bodies need a permit (see account.Access).
 func (r *Records) Captures(ctx context.Context, a *account.Account, url string) ([]*Capture, error) {
 	name, err := archive.HostOf(url)
 	if err != nil {

@@ -33,8 +33,8 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // wholeFirst is the size, in bytes, up to which Response checks a body before it returns.
 const wholeFirst = 1 << 20
 
-// damage logs and counts a damaged record, and returns the error for it. If the store itself failed,
-// that is the error, and the bytes may be good.
+// damage logs and counts a damaged record, and returns the error for it. If the store itself
+// failed, that is the error, and the bytes may be good.
 func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) error {
 	if from.err != nil {
 		return fmt.Errorf("read record of %.200s: %w", c.URL, from.err)
@@ -46,8 +46,8 @@ func (c *Capture) damage(ctx context.Context, from *storedRecord, err error) err
 	return e
 }
 
-// storedRecord reads a record from the store. It keeps the store's own error, and computes the CRC-32
-// of what was read.
+// storedRecord reads a record from the store. It keeps the store's own error, and computes the
+// CRC-32 of what was read.
 type storedRecord struct {
 	io.ReadCloser
 	crc uint32
@@ -63,8 +63,8 @@ func (s *storedRecord) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkedBody reads a record's body. It returns the last bytes only after the whole record was found
-// to be what the index says, so nobody gets a damaged body completely.
+// checkedBody reads a record's body. It returns the last bytes only after the whole record was
+// found to be what the index says, so nobody gets a damaged body completely.
 type checkedBody struct {
 	ctx     context.Context
 	capture *Capture
@@ -163,9 +163,9 @@ func (b *checkedBody) check() error {
 // Close closes the stored record.
 func (b *checkedBody) Close() error { return b.from.Close() }
 
-// OpenGzip reads the page's whole body as Body's view has it: as it is stored, with gzip. It returns
-// the last bytes only after the stored record was found to be what the index says; otherwise it fails
-// with a *DamageError.
+// OpenGzip reads the page's whole body as Body's view has it: as it is stored, with gzip. It
+// returns the last bytes only after the stored record was found to be what the index says;
+// otherwise it fails with a *DamageError.
 func (c *Capture) OpenGzip(ctx context.Context) (io.ReadCloser, error) {
 	if c.Original != nil {
 		return c.Original.OpenGzip(ctx)

@@ -1,10 +1,10 @@
-// Package records finds single records: the answers that robots stored of a URL, a host, a domain or
-// everything, in an order in which a place stays what it is.
+// Package records finds single records: the answers that robots stored of a URL, a host, a domain
+// or everything, in an order in which a place stays what it is.
 //
 // The URL index (archive/urlindex) finds them in the segments that it covers, and the segments' own
 // indexes find them in the others. That makes no difference to what is found, nor to its order. A
-// Capture is one record. It opens the answer as the server gave it, and checks that the stored bytes
-// are those that were published.
+// Capture is one record. It opens the answer as the server gave it, and checks that the stored
+// bytes are those that were published.
 package records
 
 import (
@@ -90,8 +90,8 @@ func (r *Records) Published(ctx context.Context, since int64, limit int) (segmen
 	return segments, last, nil
 }
 
-// Each calls f with each record of a published segment that the account sees, until f returns false.
-// f must not change the cells.
+// Each calls f with each record of a published segment that the account sees, until f returns
+// false. f must not change the cells.
 func (r *Records) Each(ctx context.Context, a *account.Account, seg catalog.SegmentEntry, f func(*archive.Cell) bool) error {
 	if !a.Covers(seg.Host) {
 		return nil

@@ -22,8 +22,9 @@ func (c *Capture) Resolve(ctx context.Context) (*Capture, error) {
 	return pages.of(c), nil
 }
 
-// lastPages are the pages of one URL key of one host, as pagesOf returned them last. A search reaches
-// the revisits of a URL one after another, and each is not to read all records of the URL again.
+// lastPages are the pages of one URL key of one host, as pagesOf returned them last. A search
+// reaches the revisits of a URL one after another, and each is not to read all records of the URL
+// again.
 type lastPages struct {
 	mu    sync.Mutex // guards what follows
 	host  *visible.Host
@@ -47,8 +48,8 @@ func (f *finder) pagesOf(ctx context.Context, h *visible.Host, key string) (*ori
 	return last.pages, nil
 }
 
-// setOriginals sets the Original of revisits among the records of one URL key, which are in the order
-// of time.
+// setOriginals sets the Original of revisits among the records of one URL key, which are in the
+// order of time.
 func setOriginals(captures []*Capture) {
 	pages := originalsOf(captures)
 	for _, c := range captures {
@@ -86,8 +87,8 @@ func originalsOf(captures []*Capture) *originals {
 	return o
 }
 
-// of returns the page of the instant that a revisit names, or else the latest before the revisit; nil
-// if there is none.
+// of returns the page of the instant that a revisit names, or else the latest before the revisit;
+// nil if there is none.
 func (o *originals) of(c *Capture) *Capture {
 	id := version{c.URL, c.Digest}
 	if page := o.at[fetch{id, c.RefersDate.Unix(), c.RefersDate.Nanosecond()}]; page != nil {

@@ -46,8 +46,9 @@ func (r *Response) Check() error {
 
 // Response opens the server's answer; for a Revisit the one to the fetch of the Original. It fails
 // with content.ErrNotFound if that is not here, and with a *DamageError if the stored bytes are not
-// those that were published. A body of up to 1 MiB is checked at once. A longer one is checked before
-// its last bytes are returned, so read it to its end before you trust it. The caller closes the body.
+// those that were published. A body of up to 1 MiB is checked at once. A longer one is checked
+// before its last bytes are returned, so read it to its end before you trust it. The caller closes
+// the body.
 func (c *Capture) Response(ctx context.Context) (*Response, error) {
 	if c.Original != nil {
 		return c.Original.Response(ctx)

@@ -14,7 +14,8 @@ import (
 )
 
 // scan is a walk over the records of hosts of one site, in the order of key, time and publication.
-// The URL index has the records of the segments that it covers; the others' own indexes have theirs.
+// The URL index has the records of the segments that it covers; the others' own indexes have
+// theirs.
 type scan struct {
 	finder  *finder
 	hosts   []*visible.Host

@@ -28,8 +28,8 @@ func siteHosts(ctx context.Context, v *visible.AccountView, name string) ([]*vis
 	return hosts, nil
 }
 
-// namesakes returns the names that a host may have with and without www. It leaves out names such as
-// www3 of which nothing is published.
+// namesakes returns the names that a host may have with and without www. It leaves out names such
+// as www3 of which nothing is published.
 func namesakes(ctx context.Context, v *visible.AccountView, name string) ([]string, error) {
 	surt := archive.HostSURT(name)
 	if key, _, _ := strings.Cut(archive.SURT("http://"+name+"/"), ")"); key != surt {

@@ -17,8 +17,8 @@ type Process struct {
 	PIDs []int
 }
 
-// CPU returns the time that the processes, and their children that have ended, have used in user and
-// system mode.
+// CPU returns the time that the processes, and their children that have ended, have used in user
+// and system mode.
 func (p *Process) CPU(t testing.TB) time.Duration {
 	t.Helper()
 	time.Sleep(50 * time.Millisecond) // for children to end and be waited for

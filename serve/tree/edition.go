@@ -82,7 +82,8 @@ func (f *finder) listEditions(ctx context.Context, emit func(content.Node) error
 }
 
 // editionText returns a text about the part of an edition. up leads from its directory to the root.
-// The text may be long: it is measured once for each version and scope, and written when it is read.
+// The text may be long: it is measured once for each version and scope, and written when it is
+// read.
 func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span, name, up string) (*content.Entry, error) {
 	d := content.Document{
 		Name: name, Type: "text/plain; charset=utf-8", Modified: ed.Published,
@@ -138,9 +139,9 @@ func (f *finder) editionText(ctx context.Context, ed catalog.Edition, part span,
 	return d.Entry(ctx, f.view.Archive.Memo)
 }
 
-// The texts of an edition with very many hosts are divided into shards of Options.Widest hosts each,
-// in the order of their keys: /editions/20261121/00001/HOSTS and so on. What an account sees of the
-// edition is divided, and not the whole edition.
+// The texts of an edition with very many hosts are divided into shards of Options.Widest hosts
+// each, in the order of their keys: /editions/20261121/00001/HOSTS and so on. What an account sees
+// of the edition is divided, and not the whole edition.
 
 // span is the hosts of a shard: those with keys above from, up to to. An empty key is no bound.
 type span struct{ from, to string }
@@ -191,8 +192,8 @@ func (f *finder) shard(ctx context.Context, ed catalog.Edition, name string) (sp
 	return span{}, content.ErrNotFound
 }
 
-// editionHosts yields the hosts of a part of an edition that the account sees, in the order of their
-// keys, each with what the edition brought of it.
+// editionHosts yields the hosts of a part of an edition that the account sees, in the order of
+// their keys, each with what the edition brought of it.
 func editionHosts(ctx context.Context, v *visible.AccountView, edition string, part span) iter.Seq2[*visible.Host, error] {
 	return v.HostsOf(editionSegments(ctx, v, edition, part))
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A level of the tree with very many entries, such as the hosts of a blog service, is divided by
-// first letters. /jp/ne/blog then lists a+, b+ and so on. a+ lists the entries that begin with a or,
-// if these are too many, aa+, ab+ and so on.
+// first letters. /jp/ne/blog then lists a+, b+ and so on. a+ lists the entries that begin with a
+// or, if these are too many, aa+, ab+ and so on.
 //
 // So a directory has at most Options.Widest entries, and the entries of each are found by a few
 // seeks. The plain path /jp/ne/blog/aki/20261121.tar.gz means the same as
@@ -23,8 +23,8 @@ import (
 // fanMark ends the name of a directory that stands for first letters.
 const fanMark = "+"
 
-// unfan removes the directories that stand for first letters from a path. If the last element is such
-// a directory, letters are those with which the names in it begin.
+// unfan removes the directories that stand for first letters from a path. If the last element is
+// such a directory, letters are those with which the names in it begin.
 func unfan(name string) (place, letters string, ok bool) {
 	var plain []string
 	for part := range strings.SplitSeq(name, "/") {

@@ -14,8 +14,8 @@ import (
 	"sheaf/serve/visible"
 )
 
-// The files below /feed may always be read, as directories may: who follows them learns what to fetch
-// when the account's window opens.
+// The files below /feed may always be read, as directories may: who follows them learns what to
+// fetch when the account's window opens.
 
 // findFeed finds a path below /feed.
 func (f *finder) findFeed(ctx context.Context, name string) (*content.Entry, error) {
@@ -55,8 +55,8 @@ func (f *finder) findFeed(ctx context.Context, name string) (*content.Entry, err
 	}), err
 }
 
-// checkpoint returns the catalog's checkpoint of a number, which never changes. To find it the log is
-// read.
+// checkpoint returns the catalog's checkpoint of a number, which never changes. To find it the log
+// is read.
 func (f *finder) checkpoint(ctx context.Context, seq int64) (catalog.Checkpoint, error) {
 	key := fmt.Sprintf("checkpoint %d", seq)
 	return visible.Shared(ctx, f.view, f.view.Archive.Memo, key, func(ctx context.Context, v *visible.AccountView) (catalog.Checkpoint, int64, error) {

@@ -13,8 +13,8 @@ import (
 )
 
 // Hosts returns up to limit hosts of the account's scope whose keys begin with prefix, such as
-// "jp,ac,", in the order of the tree. It begins at cursor; an empty one is the beginning. next is the
-// cursor of the rest, empty at the end.
+// "jp,ac,", in the order of the tree. It begins at cursor; an empty one is the beginning. next is
+// the cursor of the rest, empty at the end.
 func (t *Tree) Hosts(ctx context.Context, a *account.Account, prefix, cursor string, limit int) (hosts []catalog.HostInfo, next string, err error) {
 	at, err := parseHostCursor(cursor)
 	if err != nil {

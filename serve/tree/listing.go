@@ -31,22 +31,22 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 	return errors.Join(write(z), z.Close())
 }
 
-// listing is a spool of /ls-lR.gz.
+// listing is a /ls-lR.gz in a temporary file.
 type listing struct {
-	*content.Spool
+	*content.TempFile
 	published time.Time
 }
 
-// listingOfAll returns /ls-lR.gz: the editions' files of every host. It is made when it is asked for,
-// once for each version of the catalog and scope, in one pass over the catalog. It lies in a
-// temporary file. Files that change with every edition (current, all, MANIFEST) are not in it, since
-// all segments' indexes would have to be read for their sizes.
+// listingOfAll returns /ls-lR.gz: the editions' files of every host. It is made when it is asked
+// for, once for each version of the catalog and scope, in one pass over the catalog. It lies in a
+// temporary file. Files that change with every edition (current, all, MANIFEST) are not in it,
+// since all segments' indexes would have to be read for their sizes.
 func (f *finder) listingOfAll(ctx context.Context) (*content.Entry, error) {
 	key := fmt.Sprintf("%d %q", f.view.Snap.Version(), f.view.Scope)
-	s, err := visible.Shared(ctx, f.view, f.tree.spools, key, func(ctx context.Context, v *visible.AccountView) (listing, int64, error) {
-		f.tree.spooling <- struct{}{}
-		defer func() { <-f.tree.spooling }()
-		s, err := content.NewSpool(func(w io.Writer) error {
+	s, err := visible.Shared(ctx, f.view, f.tree.texts, key, func(ctx context.Context, v *visible.AccountView) (listing, int64, error) {
+		f.tree.writing <- struct{}{}
+		defer func() { <-f.tree.writing }()
+		s, err := content.NewTempFile(func(w io.Writer) error {
 			return zipped(w, func(w io.Writer) error { return (&finder{f.tree, v}).writeListingOfAll(ctx, w) })
 		})
 		if err != nil {

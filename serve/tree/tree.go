@@ -5,7 +5,7 @@
 //	/LATEST                          name of the newest edition
 //	/ls-lR.gz                        files of all editions of all hosts; not listed
 //	/editions/20261121/HOSTS         hosts of which the edition brought something
-//	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; one JSON object a line
+//	/editions/20261121/MANIFEST      its files: size, digest, ETag, provenance; JSON lines
 //	/editions/20261121/SHA256SUMS    digests of its files, for sha256sum -c
 //	/editions/20261121/ls-lR.gz      its files, as ls -lR lists them
 //	/editions/20261121/00001/…       the same in shards, if the edition has very many hosts
@@ -15,8 +15,8 @@
 //	    20261121.warc.gz
 //	    current.tar.gz, .warc.gz     the latest version of every page
 //	    all.tar.gz, .warc.gz         everything, in order of publication
-//	    20261121.links.gz, all.…     links of its pages: source, target, kind; if robots wrote them down
-//	    20261121.others.warc.gz, all.…   records of imported files that are no answers
+//	    20261121.links.gz, all.…     links of its pages: source, target, kind, if known
+//	    20261121.others.warc.gz, all.…   imported records that are no answers
 //	    MANIFEST, SHA256SUMS
 //
 // Some files are there but not listed, so that a mirror does not fetch everything five times. These
@@ -28,8 +28,8 @@
 // A directory that would list more than ten thousand hosts is divided by first letters, such as
 // /jp/ne/blog/a+/aki/: see fan.go. The plain path is always valid, too.
 //
-// Every call sees one version of the catalog, which is pinned for as long as the call, the listing or
-// the open file lasts. A publication meanwhile changes nothing that is being read.
+// Every call sees one version of the catalog, which is pinned for as long as the call, the listing
+// or the open file lasts. A publication meanwhile changes nothing that is being read.
 package tree
 
 import (
@@ -57,18 +57,18 @@ type Options struct {
 	Widest  int    // limit for the entries of a directory, above which it is divided; default 10,000
 }
 
-// Tree is the tree, read-only. All methods may be called concurrently. Paths are separated by slashes
-// and begin at the root; a slash at the end means nothing. A path at which there is nothing for the
-// account gives content.ErrNotFound.
+// Tree is the tree, read-only. All methods may be called concurrently. Paths are separated by
+// slashes and begin at the root; a slash at the end means nothing. A path at which there is nothing
+// for the account gives content.ErrNotFound.
 type Tree struct {
-	opt      Options
-	spools   *bytecache.Memo // texts in temporary files
-	spooling chan struct{}   // holds an element for each spool that is being written
+	opt     Options
+	texts   *bytecache.Memo // texts in temporary files
+	writing chan struct{}   // holds an element for each text that is being written
 }
 
 const (
 	defaultWidest = 10_000
-	spoolBytes    = 1 << 30 // limit for temporary files
+	textBytes     = 1 << 30 // limit for temporary files
 )
 
 // New returns the tree of an archive.
@@ -76,7 +76,7 @@ func New(opt Options) *Tree {
 	if opt.Widest == 0 {
 		opt.Widest = defaultWidest
 	}
-	return &Tree{opt: opt, spools: bytecache.NewMemo(spoolBytes), spooling: make(chan struct{}, 1)}
+	return &Tree{opt: opt, texts: bytecache.NewMemo(textBytes), writing: make(chan struct{}, 1)}
 }
 
 // Stat describes the file or directory at a path.
@@ -125,9 +125,9 @@ func (t *Tree) list(ctx context.Context, a *account.Account, name string, emit f
 	return e.List(ctx, emit)
 }
 
-// Open opens the file at a path. Outside the account's window it fails with an *account.ClosedError,
-// and if the day's bytes are used up with a *bandwidth.QuotaError; but /README and what is below
-// /feed may always be read.
+// Open opens the file at a path. Outside the account's window it fails with an
+// *account.ClosedError, and if the day's bytes are used up with a *bandwidth.QuotaError; but
+// /README and what is below /feed may always be read.
 func (t *Tree) Open(ctx context.Context, a *account.Account, name string) (*content.File, error) {
 	v, err := t.opt.Archive.View(ctx, a)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package visible says which published hosts an account sees, and what it sees of each.
 //
 // An AccountView is one account's view of one version of the catalog. All answers to a call come
-// from one view, so a publication in between changes nothing for the call. A Host is what a view has
-// of one host: its segments, and which of their URLs are taken down. A Host does not refer to the
-// view, so it may be used after the view is released.
+// from one view, so a publication in between changes nothing for the call. A Host is what a view
+// has of one host: its segments, and which of their URLs are taken down. A Host does not refer to
+// the view, so it may be used after the view is released.
 package visible
 
 import (
@@ -59,7 +59,8 @@ func (s *Segments) Source(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, seg.Object, seg.Offset)
 }
 
-// Others returns the stored records that belong to a segment and are no answers: see archives.Others.
+// Others returns the stored records that belong to a segment and are no answers: see
+// archives.Others.
 func (s *Segments) Others(seg catalog.SegmentEntry) archive.Source {
 	return store.Source(s.Store, wire.OthersKey(wire.BatchID(seg.Batch)), seg.Views[wire.ViewOthers].Offset)
 }

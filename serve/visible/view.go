@@ -29,8 +29,8 @@ const PageSize = 1000
 func (v *AccountView) Release() { v.Snap.Release() }
 
 // Shared returns what compute makes of an account's view, and keeps it in memo under a key.
-// Concurrent callers share one computation. It may run on when its caller has gone, so it gets a view
-// of its own, which may be of a newer version.
+// Concurrent callers share one computation. It may run on when its caller has gone, so it gets a
+// view of its own, which may be of a newer version.
 func Shared[T any](ctx context.Context, v *AccountView, memo *bytecache.Memo, key string, compute func(context.Context, *AccountView) (T, int64, error)) (T, error) {
 	return bytecache.GetOrCompute(ctx, memo, key, func(ctx context.Context) (t T, cost int64, err error) {
 		own, err := v.Archive.View(ctx, v.Account)

@@ -172,8 +172,8 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	return mine, nil
 }
 
-// settle notes how a delivery ended. If it failed it is tried again at the time given; the zero time
-// means after its own pause. If noting fails, it is sent again when its claim ends.
+// settle notes how a delivery ended. If it failed it is tried again at the time given; the zero
+// time means after its own pause. If noting fails, it is sent again when its claim ends.
 func (s *deliverer) settle(ctx context.Context, d delivery, cause error, again time.Time) {
 	now := s.table.now()
 	if again.IsZero() {

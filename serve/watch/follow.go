@@ -25,8 +25,8 @@ const (
 
 const placeName = "changes"
 
-// follower makes notices of what is published. Several may follow at once, in many processes: one of
-// them makes progress, and the others learn of it.
+// follower makes notices of what is published. Several may follow at once, in many processes: one
+// of them makes progress, and the others learn of it.
 type follower struct {
 	table   *table
 	records *records.Records
@@ -178,8 +178,8 @@ func (f *follower) deliveries(n *found) (list []delivery) {
 	return list
 }
 
-// nextMail returns when a change found at a time is mailed: at once, at the next full hour, or in the
-// next morning.
+// nextMail returns when a change found at a time is mailed: at once, at the next full hour, or in
+// the next morning.
 func (f *follower) nextMail(every Cadence, at time.Time) time.Time {
 	const morning = 7
 	local := at.In(f.zone)

@@ -31,8 +31,9 @@ type hooks struct {
 	client *http.Client
 }
 
-// hookClient returns the client of webhooks. It goes where consumers say. So, unless private is set,
-// it goes only to addresses that everybody can reach; it follows no redirects, and reads little.
+// hookClient returns the client of webhooks. It goes where consumers say. So, unless private is
+// set, it goes only to addresses that everybody can reach; it follows no redirects, and reads
+// little.
 func hookClient(private bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTime}
 	if !private {
@@ -68,8 +69,8 @@ func checkHook(webhook string) error {
 	return nil
 }
 
-// hookFailure is why a call failed. Consumers are told says. err is for the operator's log: it may be
-// about machines that the consumer cannot reach, or quote an answer.
+// hookFailure is why a call failed. Consumers are told says. err is for the operator's log: it may
+// be about machines that the consumer cannot reach, or quote an answer.
 type hookFailure struct {
 	says string
 	err  error
@@ -108,8 +109,8 @@ func noAnswer(err error) error {
 	return &hookFailure{"no HTTP answer", err}
 }
 
-// sign returns the header webhook-signature: the HMAC-SHA256 of ID, time and body, joined by dots. See
-// standardwebhooks.com.
+// sign returns the header webhook-signature: the HMAC-SHA256 of ID, time and body, joined by dots.
+// See standardwebhooks.com.
 func sign(secret, id string, at time.Time, body []byte) string {
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretMark)) // as Add made it
 	m := hmac.New(sha256.New, key)

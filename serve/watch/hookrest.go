@@ -9,15 +9,15 @@ import (
 	"sheaf/internal/db"
 )
 
-// A webhook that fails rests, twice as long after each failure, and then gets one call at a time. The
-// rest belongs to the account's URL and not to a delivery, so a thousand changes that wait for a dead
-// URL make no more calls than one. The first call that is answered ends the rest.
+// A webhook that fails rests, twice as long after each failure, and then gets one call at a time.
+// The rest belongs to the account's URL and not to a delivery, so a thousand changes that wait for
+// a dead URL make no more calls than one. The first call that is answered ends the rest.
 
 // hookPatience is how long a notice waits for a failing webhook before it is given up.
 const hookPatience = 3 * 24 * time.Hour
 
-// notResting is an SQL condition: delivery d does not wait for a webhook that rests at the time given
-// by its parameter.
+// notResting is an SQL condition: delivery d does not wait for a webhook that rests at the time
+// given by its parameter.
 const notResting = `NOT EXISTS (SELECT 1 FROM watches w JOIN watch_hooks h ON h.account = w.account AND h.webhook = w.webhook
 	WHERE w.id = d.watch AND d.channel = 'webhook' AND h.resume > ?)`
 
@@ -27,8 +27,8 @@ type turn struct {
 	failed int   // number of failures in a row
 }
 
-// take takes the turn to call a webhook. There is none while the webhook rests, and while another call
-// tries whether it answers again.
+// take takes the turn to call a webhook. There is none while the webhook rests, and while another
+// call tries whether it answers again.
 func (h *hooks) take(ctx context.Context, w *Watch) (t turn, ok bool, err error) {
 	var resume int64
 	err = h.table.db.QueryRowContext(ctx, `SELECT failures, resume FROM watch_hooks WHERE account = ? AND webhook = ?`, w.Account, w.Webhook).Scan(&t.failed, &resume)
@@ -50,8 +50,8 @@ func (h *hooks) answered(ctx context.Context, w *Watch) error {
 	return err
 }
 
-// rest notes that a call failed, and returns when the next one may be made. Of several calls that were
-// under way at once only the first counts. It gives up notices that have waited too long.
+// rest notes that a call failed, and returns when the next one may be made. Of several calls that
+// were under way at once only the first counts. It gives up notices that have waited too long.
 func (h *hooks) rest(ctx context.Context, w *Watch, t turn, why string) (time.Time, error) {
 	now := h.table.now()
 	next := now.Add(pause(t.failed + 1))

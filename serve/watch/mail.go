@@ -227,8 +227,9 @@ func (s *mails) send(ctx context.Context, l *letter) error {
 	return err
 }
 
-// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) is about this letter.
-// A refusal of an earlier step, the login or the sender, is for the operator to mend: letters wait.
+// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) is about this
+// letter. A refusal of an earlier step, the login or the sender, is for the operator to mend:
+// letters wait.
 var lettersFault = []mail.SendErrReason{mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose}
 
 func (m *Mail) patience() time.Duration {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run follows the change feed and delivers notices until ctx ends. It may run in several processes on
-// one database at once.
+// Run follows the change feed and delivers notices until ctx ends. It may run in several processes
+// on one database at once.
 func (s *Watches) Run(ctx context.Context) error {
 	const sweepEvery = 6 * time.Hour
 	g, ctx := errgroup.WithContext(ctx)

@@ -176,9 +176,9 @@ func (w *Wish) watch() (*Watch, error) {
 	return out, nil
 }
 
-// FormURL returns the URL under which the answer to a form is kept: the form's own with the method and
-// the fields behind it, as in pywb's index ("url?__wb_method=POST&name=value"). If the fields are not
-// of a form's media type, they have no names, and their digest is used instead.
+// FormURL returns the URL under which the answer to a form is kept: the form's own with the method
+// and the fields behind it, as in pywb's index ("url?__wb_method=POST&name=value"). If the fields
+// are not of a form's media type, they have no names, and their digest is used instead.
 func FormURL(address, media, body string) string {
 	fields := body
 	if kind, _, _ := strings.Cut(media, ";"); !strings.EqualFold(strings.TrimSpace(kind), formMedia) || strings.ContainsFunc(body, notInQuery) {

@@ -11,16 +11,16 @@ import (
 	"sheaf/internal/scratch"
 )
 
-// Spool is a text that takes long to write, in a temporary file without a name. The file is deleted
-// when nobody refers to the spool any more.
-type Spool struct {
+// TempFile is a text that takes long to write, in a temporary file without a name. The file is
+// deleted when nobody refers to it any more.
+type TempFile struct {
 	Size   int64  // bytes
 	SHA256 string // lower-case hexadecimal
 	file   *os.File
 }
 
-// NewSpool writes a text to a temporary file.
-func NewSpool(write func(io.Writer) error) (_ *Spool, err error) {
+// NewTempFile writes a text to a temporary file.
+func NewTempFile(write func(io.Writer) error) (_ *TempFile, err error) {
 	f, err := scratch.File("")
 	if err != nil {
 		return nil, err
@@ -38,11 +38,11 @@ func NewSpool(write func(io.Writer) error) (_ *Spool, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Spool{Size: size, SHA256: hex.EncodeToString(digest.Sum(nil)), file: f}, nil
+	return &TempFile{Size: size, SHA256: hex.EncodeToString(digest.Sum(nil)), file: f}, nil
 }
 
 // OpenRange implements Ranges.
-func (s *Spool) OpenRange(_ context.Context, off, n int64) (io.ReadCloser, error) {
+func (s *TempFile) OpenRange(_ context.Context, off, n int64) (io.ReadCloser, error) {
 	if off < 0 || n < 0 || off > s.Size-n {
 		return nil, fmt.Errorf("range of %d bytes at %d is outside %d", n, off, s.Size)
 	}
