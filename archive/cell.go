@@ -137,7 +137,8 @@ func (c *Cell) SetKind(host, refers string) (err error) {
 
 const cdxTime = "20060102150405"
 
-// appendLine appends the cell's index line; warcOff is the record's offset in the segment's WARC view.
+// appendLine appends the cell's index line; warcOff is the record's offset in the segment's WARC
+// view.
 func (c *Cell) appendLine(b []byte, warcOff int64) []byte {
 	line := c.standardLine(warcOff, "")
 	line.Nanos = c.Time.Nanosecond()

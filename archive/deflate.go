@@ -48,8 +48,8 @@ func (c *compressor) blocks(data []byte) []byte {
 	return c.out.Bytes()
 }
 
-// tinyBody is the longest body, in bytes, for whose page headRun prefers speed to size. Nearly all of
-// such a record is its heads, and an import may bring millions.
+// tinyBody is the longest body, in bytes, for whose page headRun prefers speed to size. Nearly all
+// of such a record is its heads, and an import may bring millions.
 const tinyBody = 256
 
 // headRun appends to dst the run for one of c's two heads: the tar headers, or what WP has.

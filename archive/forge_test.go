@@ -40,8 +40,8 @@ type forgedCell struct {
 	headerSize, headSize, size int64 // added to ISIZE of T, of WS and of B
 }
 
-// newForge takes three kinds of cells apart: a page with every tar header, a page in stored blocks, an error page
-// and a revisit.
+// newForge takes three kinds of cells apart: a page with every tar header, a page in stored blocks,
+// an error page and a revisit.
 func newForge(t testing.TB) *forge {
 	first := page("/long/"+strings.Repeat("n", 80)+".html", "text/html", []byte("<p>first"), 0)
 	first.Truncated = "length"

@@ -18,8 +18,8 @@ type forgery struct {
 	spoil  func(f *forge)
 }
 
-// TestForgeries breaks one rule after another in a segment whose sums, lengths and offsets are all right:
-// what no checksum can notice, the verifier must.
+// TestForgeries breaks one rule after another in a segment whose sums, lengths and offsets are all
+// right: what no checksum can notice, the verifier must.
 func TestForgeries(t *testing.T) {
 	var all []forgery
 	for _, group := range []func() []forgery{tarForgeries, paxForgeries, warcForgeries, bodyForgeries, runForgeries, fieldForgeries, indexForgeries, lineForgeries, endForgeries} {

@@ -56,7 +56,8 @@ func TestInflate(t *testing.T) {
 	}
 }
 
-// FuzzFixed deflates by fixed codes: both inflaters must find the same data, also behind other bytes.
+// FuzzFixed deflates by fixed codes: both inflaters must find the same data, also behind other
+// bytes.
 func FuzzFixed(f *testing.F) {
 	all := make([]byte, 256)
 	for i := range all {
@@ -118,7 +119,7 @@ func FuzzIndexLine(f *testing.F) {
 	})
 }
 
-// FuzzReadIndex gives the reader files that are no segments: it must not panic, nor views of what
+// FuzzReadIndex passes files that are not segments to the reader: it must not panic, nor views of what
 // it accepts.
 func FuzzReadIndex(f *testing.F) {
 	data, x := smallSegment(f)

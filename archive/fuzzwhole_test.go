@@ -16,8 +16,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// bounded runs f on n bytes from a stranger and fails where it allocates out of proportion: readers hold one
-// cell's headers (1 MiB at most, out of 1 KiB stored), and nothing of a body.
+// bounded runs f on n bytes from a stranger and fails if it allocates out of proportion: readers
+// hold one cell's headers (1 MiB at most, out of 1 KiB stored), and nothing of a body.
 func bounded(t *testing.T, n int, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -29,7 +29,8 @@ func bounded(t *testing.T, n int, f func()) {
 	}
 }
 
-// FuzzRoundTrip writes a record that a server may have made us keep, after one of ours, and reads it back in every way.
+// FuzzRoundTrip writes a record that a server may have made us keep, after one of ours, and reads
+// it back in every way.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add(byte(1), "/a.html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", []byte("<p>"), uint16(0))
 	f.Add(byte(1), "/%E3%81%82?x=1", "HTTP/1.0 200\r\nCONTENT-TYPE:image/JPEG;x\r\nX: \r\n\r\n", noise(600, 1), uint16(600))
@@ -125,7 +126,7 @@ func agree(t *testing.T, data []byte, x *Index, files map[string][]byte) {
 	}
 }
 
-// FuzzVerify gives garbage to the verifiers: an error, not a panic, and little memory.
+// FuzzVerify passes garbage to the verifiers: an error, not a panic, and little memory.
 func FuzzVerify(f *testing.F) {
 	data, x := smallSegment(f)
 	f.Add(data)
@@ -142,8 +143,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// FuzzForge puts strange parts together with sums and offsets that fit, which garbage never has. What the verifier accepts, others
-// must be able to read.
+// FuzzForge puts strange parts together with sums and offsets that fit, which garbage never has.
+// What the verifier accepts, others must be able to read.
 func FuzzForge(f *testing.F) {
 	base := newForge(f)
 	for _, c := range base.cells {
@@ -188,7 +189,7 @@ func FuzzForge(f *testing.F) {
 	})
 }
 
-// FuzzIndexCell gives the reader an index cell that holds any text: what it accepts gives views
+// FuzzIndexCell passes an index cell with any text to the reader: what it accepts has views
 // that can be read, or fail.
 func FuzzIndexCell(f *testing.F) {
 	data, x := smallSegment(f)
@@ -230,7 +231,7 @@ func FuzzIndexCell(f *testing.F) {
 	})
 }
 
-// FuzzEnd gives the reader whole cells and another end: the footer is what it trusts first.
+// FuzzEnd passes whole cells with another end to the reader: the footer is what it trusts first.
 func FuzzEnd(f *testing.F) {
 	data, x := smallSegment(f)
 	f.Add(data[x.CellsEnd+x.IndexLength:])
@@ -251,7 +252,7 @@ func FuzzEnd(f *testing.F) {
 	})
 }
 
-// FuzzBatchTail gives a manifest and its entry's name any bytes.
+// FuzzBatchTail tries any bytes as a manifest and as its entry's name.
 func FuzzBatchTail(f *testing.F) {
 	base := newForge(f)
 	f.Add([]byte(`{"format":1}`), manifestName, []byte{})

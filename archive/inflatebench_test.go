@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// BenchmarkInflate decodes pages one after another, by the walker's inflater and by the library's, which says
-// less about where blocks end.
+// BenchmarkInflate decodes pages one after another, by the walker's inflater and by the library's,
+// which says less about where blocks end.
 func BenchmarkInflate(b *testing.B) {
 	c, err := newCompressor(6)
 	if err != nil {

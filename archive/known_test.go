@@ -11,8 +11,8 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// What a process has written itself it seals without another look at every page, with the result that the
-// look has; what was spoilt meanwhile it looks at.
+// What a process has written itself it seals without another look at every page, with the result
+// that the look has; what was spoilt meanwhile it looks at.
 func TestSealWritten(t *testing.T) {
 	testkit.Slow(t)
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func TestSealWritten(t *testing.T) {
 		}
 	}
 
-	// Any bit that is not as it was written leaves the pages before it, as SealFile does. Few bits may be otherwise and
-	// mean the same, such as a distance back within zeros.
+	// Any bit that is not as it was written leaves the pages before it, as SealFile does. Few bits
+	// may be otherwise and mean the same, such as a distance back within zeros.
 	lost := 0
 	for at := 5; at < len(written); at += len(written) / 40 {
 		spoilt := bytes.Clone(written)

@@ -35,8 +35,9 @@ func linkLines(source string, links []Link) (text string) {
 	return text
 }
 
-// TestLinksView: the links of a segment are a file of lines, the same from the view, from the tar and from what
-// a verifier has hashed; those of more segments follow one another in one gzip member.
+// TestLinksView: the links of a segment are a file of lines, the same from the view, from the tar
+// and from what a verifier has hashed; those of more segments follow one another in one gzip
+// member.
 func TestLinksView(t *testing.T) {
 	data, x, _ := testSegment(t)
 	other, y := smallSegment(t)
@@ -84,8 +85,8 @@ func TestNoLinksNoCell(t *testing.T) {
 	}
 }
 
-// TestLinksAfterACrash cuts the log of links at every byte, and the segment at a cell: the links of whole
-// cells whose groups are whole are there, once, and no others.
+// TestLinksAfterACrash cuts the log of links at every byte, and the segment at a cell: the links of
+// whole cells whose groups are whole are there, once, and no others.
 func TestLinksAfterACrash(t *testing.T) {
 	testkit.Slow(t)
 	records := func() (all []*Record) {
@@ -241,8 +242,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// BenchmarkLinks: what a page's links cost to write down and to seal, and what they take, against the
-// page itself: 60 links of a site's own, as the median page of the corpus has about.
+// BenchmarkLinks: what a page's links cost to write down and to seal, and what they take, against
+// the page itself: 60 links of a site's own, as the median page of the corpus has about.
 func BenchmarkLinks(b *testing.B) {
 	for _, n := range []int{0, 60} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// BenchmarkMemory reports what a writer and an index hold of one host's cells, in bytes a cell. There are
-// SHEAF_BENCH_CELLS cells, 100,000 where that is not set.
+// BenchmarkMemory reports what a writer and an index hold of one host's cells, in bytes a cell.
+// There are SHEAF_BENCH_CELLS cells, 100,000 where that is not set.
 func BenchmarkMemory(b *testing.B) {
 	cells := 100_000
 	if text := os.Getenv("SHEAF_BENCH_CELLS"); text != "" {

@@ -83,8 +83,8 @@ func storedFields(data []byte, x *Index) (out []storedField) {
 	return out
 }
 
-// TestEveryStoredField changes every byte of every field of every member, in three ways each: the verifier must
-// fail, and the offset that it names must lie in that member.
+// TestEveryStoredField changes every byte of every field of every member, in three ways each: the
+// verifier must fail, and the offset that it names must lie in that member.
 func TestEveryStoredField(t *testing.T) {
 	f := newForge(t)
 	data, _ := f.build()

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Limits for a tar name, in bytes. Windows allows 260 for a whole path, file systems 255 for one name.
+// Limits for a tar name, in bytes. Windows allows 260 for a whole path, file systems 255 for one
+// name.
 const (
 	maxName     = 220
 	maxNamePart = 80

@@ -45,7 +45,8 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// FuzzFileName checks two URLs at once: their names are harmless and do not get into each other's way.
+// FuzzFileName checks two URLs at once: their names are harmless and do not get into each other's
+// way.
 func FuzzFileName(f *testing.F) {
 	f.Add("a", "a/b")
 	f.Add("Index.HTML", "index.html")

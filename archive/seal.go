@@ -35,8 +35,8 @@ func SealFile(path, host, segmentID string, opt WriterOptions) (*Index, error) {
 }
 
 // SealWritten seals the segment that a Writer of this process has written and closed at path. If
-// the file still has the CRC-32 of what was written, its pages are not inflated again. Any other file
-// is sealed as SealFile does.
+// the file still has the CRC-32 of what was written, its pages are not inflated again. Any other
+// file is sealed as SealFile does.
 //
 // Cells are those that Append returned for the segment, all of them and in order, if the caller has
 // kept them. If it is nil, they are read back from the file.

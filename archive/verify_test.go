@@ -22,8 +22,8 @@ func smallSegment(t testing.TB) ([]byte, *Index) {
 	}, "small")
 }
 
-// TestVerifyFindsEveryFlippedBit flips one bit in every byte. Only one that leaves a tar header, the
-// links or the index deflated in another way, and equal when decoded, may pass.
+// TestVerifyFindsEveryFlippedBit flips one bit in every byte. Only one that leaves a tar header,
+// the links or the index deflated in another way, and equal when decoded, may pass.
 func TestVerifyFindsEveryFlippedBit(t *testing.T) {
 	data, x := smallSegment(t)
 	want := untar(t, bytes.NewReader(data))

@@ -54,7 +54,8 @@ func TestViewRanges(t *testing.T) {
 	}
 }
 
-// TestViewOfMoreKeepsItsPrefix: what a client has of a host's history stays good when a segment is added.
+// TestViewOfMoreKeepsItsPrefix: what a client has of a host's history stays good when a segment is
+// added.
 func TestViewOfMoreKeepsItsPrefix(t *testing.T) {
 	data, x, _ := testSegment(t)
 	other, y := smallSegment(t)

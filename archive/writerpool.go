@@ -10,8 +10,8 @@ import (
 // while it appends. Writers that share a pool need one set for each append in progress, not one for
 // each open segment. All of them must have the same compression level.
 //
-// It is not a sync.Pool, which drops idle objects at every second garbage collection. A robot with a
-// low memory limit collects many times a second.
+// It is not a sync.Pool, which drops idle objects at every second garbage collection. A robot with
+// a low memory limit collects many times a second.
 type WriterPool struct {
 	mu   sync.Mutex // guards idle
 	idle []*scratch

@@ -6,8 +6,8 @@ import (
 )
 
 // A zip file of stored entries, whose layout is made before any of their bytes is read (PKWARE's
-// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and cannot leave a gap for
-// ranges that are copied later.
+// APPNOTE, 4.3 and 4.5.3). archive/zip writes only what passes through it, and cannot leave a gap
+// for ranges that are copied later.
 
 const (
 	zipVersion   = 45 // needed to extract: zip64

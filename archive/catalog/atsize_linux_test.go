@@ -34,7 +34,8 @@ import (
 //
 //	SHEAF_BENCH_HOSTS=1000000 SHEAF_BENCH_EDITIONS=30 go test -run '^$' -bench CatalogAtSize -benchtime 1x -timeout 3h ./archive/catalog
 //
-// A reader makes 100,000 look-ups, or SHEAF_BENCH_LOOKUPS. What was built is kept, and used again, where SHEAF_BENCH_STORE names a directory for it.
+// A reader makes 100,000 look-ups, or SHEAF_BENCH_LOOKUPS. What was built is kept, and used again,
+// where SHEAF_BENCH_STORE names a directory for it.
 func BenchmarkCatalogAtSize(b *testing.B) {
 	for range b.N {
 		size := sizeFromEnv()
@@ -183,7 +184,8 @@ func TestReaderAtSize(t *testing.T) {
 	}
 }
 
-// measureReader opens the catalog, reads it in the ways that serving does, and publishes a little more.
+// measureReader opens the catalog, reads it in the ways that serving does, and publishes a little
+// more.
 func measureReader(ctx context.Context, dir string, size atSize, lookups int, temp string) (figures, error) {
 	f := figures{}
 	if err := forget(dir); err != nil {

@@ -37,8 +37,8 @@ func (s *Snapshot) Checkpoint(ctx context.Context, seq int64) (Checkpoint, error
 	return Checkpoint{Version: e.N, At: e.At, Digest: e.digest}, nil
 }
 
-// Withdrawals counts the version's take-downs, lifts, erasures and expiries. None is ever removed. So
-// if two versions have the same count, nothing was withdrawn or came back between them.
+// Withdrawals counts the version's take-downs, lifts, erasures and expiries. None is ever removed.
+// So if two versions have the same count, nothing was withdrawn or came back between them.
 func (s *Snapshot) Withdrawals() int64 {
 	n := int64(0)
 	for _, r := range s.state.Runs {

@@ -16,13 +16,14 @@ const MinDelay = 2 * pinLife
 
 // CollectOptions are the settings of one collection.
 type CollectOptions struct {
-	// Delay is how long an object is marked before it is deleted, and how old an object must be to be
-	// marked; 24 h if zero. It must be at least twice the PinLife of every process that reads the
-	// store: a snapshot that was pinned before may still read what nothing refers to now.
+	// Delay is how long an object is marked before it is deleted, and how old an object must be to
+	// be marked; 24 h if zero. It must be at least twice the PinLife of every process that reads
+	// the store: a snapshot that was pinned before may still read what nothing refers to now.
 	Delay time.Duration
 	// Claims, if set, returns a function that reports whether an object belongs to a batch that may
-	// still be published. It is called before the catalog is read, so that a batch that is published
-	// meanwhile is seen by one or the other. Without Claims, objects of unpublished batches are kept.
+	// still be published. It is called before the catalog is read, so that a batch that is
+	// published meanwhile is seen by one or the other. Without Claims, objects of unpublished
+	// batches are kept.
 	Claims func(context.Context) (func(key string) bool, error)
 	// Retention lets old editions expire. The zero value keeps everything for ever.
 	Retention Retention
@@ -40,14 +41,14 @@ type Collection struct {
 	Condemned Tally `json:"condemned"` // marked now, to be deleted after the delay
 	Waiting   Tally `json:"waiting"`   // marked before, for less than the delay
 	Deleted   Tally `json:"deleted"`
-	// Claimed and Young count objects that nothing refers to and that were kept, because their batch
-	// may still be published.
+	// Claimed and Young count objects that nothing refers to and that were kept, because their
+	// batch may still be published.
 	Claimed int64 `json:"claimed"`
 	Young   int64 `json:"young"`
 	// Shared counts packs that hold segments that are taken down and others. They are kept.
 	Shared int64 `json:"shared"`
-	// URLs counts take-downs of single URLs. Their records are kept in their segments, and left out of
-	// everything that is read.
+	// URLs counts take-downs of single URLs. Their records are kept in their segments, and left out
+	// of everything that is read.
 	URLs int64 `json:"urls"`
 	// Retained is nil if everything is kept for ever.
 	Retained *Retained `json:"retained,omitempty"`
@@ -59,12 +60,12 @@ type Collection struct {
 //
 // Needed is what the newest version refers to and is neither taken down nor expired, every run with
 // which an edition was published, and what a snapshot of this process reads. Before an object of a
-// host that is taken down is deleted, the catalog records the erasure, so that lifting the take-down
-// does not promise what is gone.
+// host that is taken down is deleted, the catalog records the erasure, so that lifting the
+// take-down does not promise what is gone.
 //
 // Collect may be interrupted at any point, repeated, and run in several processes at once: keys of
-// objects are used once, so what nothing needs will never be needed. After an error, what was marked
-// stays marked.
+// objects are used once, so what nothing needs will never be needed. After an error, what was
+// marked stays marked.
 func (c *Catalog) Collect(ctx context.Context, opt CollectOptions) (*Collection, error) {
 	if opt.Delay == 0 {
 		opt.Delay = MinDelay

@@ -33,7 +33,7 @@ func (l *later) wait(d time.Duration) {
 	l.ahead += d
 }
 
-// claims gives claims to the objects whose keys end with one of the batches.
+// claims claims the objects whose keys end with one of the batches.
 func claims(batches ...string) func(context.Context) (func(string) bool, error) {
 	return func(context.Context) (func(string) bool, error) {
 		return func(key string) bool {

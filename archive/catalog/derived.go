@@ -7,8 +7,8 @@ import "context"
 type DerivedIndex interface {
 	// Prefix returns the prefix of the keys of all its objects. It ends with a slash.
 	Prefix() string
-	// Needs returns a function that reports whether the index needs an object. An object that it does
-	// not need must never be needed later, unless it is younger than CollectOptions.Delay.
+	// Needs returns a function that reports whether the index needs an object. An object that it
+	// does not need must never be needed later, unless it is younger than CollectOptions.Delay.
 	Needs(ctx context.Context) (func(key string) bool, error)
 }
 

@@ -103,8 +103,9 @@ func (d *draft) write(ctx context.Context, w *runWriter, batches []Batch, v Vers
 	return next, err
 }
 
-// writeEntries adds the entries. It puts the fields that depend on the version in front of the others
-// as they are: an entry is encoded once, and decoded only if some of the batches are left out.
+// writeEntries adds the entries. It puts the fields that depend on the version in front of the
+// others as they are: an entry is encoded once, and decoded only if some of the batches are left
+// out.
 func (d *draft) writeEntries(ctx context.Context, w *runWriter, wanted map[string]bool, v Version, seq int64) (int64, error) {
 	published, err := json.Marshal(v.Published)
 	if err != nil {

@@ -51,7 +51,7 @@ func pin(t testing.TB, c *catalog.Catalog) *catalog.Snapshot {
 	return s
 }
 
-// putSegment stores an object that stands for a host's segment, and gives its line.
+// putSegment stores an object in place of a host's segment, and returns its entry.
 func putSegment(t testing.TB, st store.Store, host, batch string) catalog.SegmentEntry {
 	t.Helper()
 	l := segment(host, batch)
@@ -101,7 +101,7 @@ func collect(t testing.TB, lines iter.Seq2[catalog.SegmentEntry, error]) []catal
 	return all
 }
 
-// batches gives the batches of lines, in their order.
+// batches returns the batches of entries, in their order.
 func batches(lines []catalog.SegmentEntry) string {
 	var ids []string
 	for _, l := range lines {

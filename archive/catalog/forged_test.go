@@ -12,7 +12,8 @@ import (
 	"sheaf/archive/store"
 )
 
-// forge publishes one line with the rows that are given beside it, as only a program with a fault could.
+// forge publishes one line with the rows that are given beside it, as only a program with a fault
+// could.
 func forge(t *testing.T, c *Catalog, l SegmentEntry, fill func(w *runWriter) error) {
 	t.Helper()
 	b := batchRow{Batch: Batch{ID: l.Batch, SHA256: l.BatchSHA256}, Segments: 1, Records: l.Records, Bytes: l.Length}

@@ -99,8 +99,8 @@ func (f *fsck) checkLog(ctx context.Context) error {
 	return f.checkLive(ctx, last)
 }
 
-// lastVersion finds the last version by listing, so that gaps do not hide it. It returns nil if there
-// is none or it cannot be read.
+// lastVersion finds the last version by listing, so that gaps do not hide it. It returns nil if
+// there is none or it cannot be read.
 func (f *fsck) lastVersion(ctx context.Context) (*logEntry, error) {
 	last := ""
 	for info, err := range f.log.Store.List(ctx, logPrefix, "") {
@@ -175,8 +175,8 @@ func checkChain(report *Report, prev, e *logEntry) {
 	}
 }
 
-// checkAdded reads the run that a version added. It skips merges, whose runs may have been collected
-// since; checkLive reads those that are live.
+// checkAdded reads the run that a version added. It skips merges, whose runs may have been
+// collected since; checkLive reads those that are live.
 func (f *fsck) checkAdded(ctx context.Context, e *logEntry) error {
 	if e.Kind == kindMerge {
 		return nil

@@ -116,7 +116,8 @@ func TestFsckFindsDamage(t *testing.T) {
 			switch {
 			case takenDown && report.OK():
 			case newest && report.Found == 0 && (damage == nil || strings.HasPrefix(name, "byte")):
-				// Without the newest entry the log ends one earlier; and nothing is chained to it yet.
+				// Without the newest entry the log ends one earlier; and nothing is chained to it
+				// yet.
 			case report.OK():
 				t.Errorf("%s %s: fsck finds nothing", info.Key, name)
 			}

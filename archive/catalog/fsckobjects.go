@@ -18,8 +18,9 @@ type objectCheck struct {
 	sorter  *sortedrun.Sorter // rows "<key> <end> <start>": the ranges that are needed
 }
 
-// need notes that bytes start to end of an object are needed. Ranges of one object must not overlap,
-// except for empty ones; in a pack they do not. An object that may be missing has start and end -1.
+// need notes that bytes start to end of an object are needed. Ranges of one object must not
+// overlap, except for empty ones; in a pack they do not. An object that may be missing has start
+// and end -1.
 func (o *objectCheck) need(key string, start, end int64) error {
 	if err := store.CheckKey(key); err != nil {
 		o.report.problem(key, "%v", err)

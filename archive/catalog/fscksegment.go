@@ -61,8 +61,8 @@ func compareDigest(st store.Store) func(context.Context, SegmentEntry) error {
 	}
 }
 
-// manifest checks that a batch's manifest is there. A deep check compares its digest. If the catalog
-// does not have the digest, a deep check compares what the manifest says of the batch.
+// manifest checks that a batch's manifest is there. A deep check compares its digest. If the
+// catalog does not have the digest, a deep check compares what the manifest says of the batch.
 func (c *segmentCheck) manifest(ctx context.Context, b Batch) error {
 	key := wire.ManifestKey(wire.BatchID(b.ID))
 	if b.Manifest != "" {

@@ -96,8 +96,8 @@ func (j *judge) readEntries(ctx context.Context) error {
 }
 
 // of returns why nothing needs an object, or an empty reason if something needs it, or may. If the
-// reason is ReasonTakenDown, of also returns the entries in the object. Objects must be asked for in
-// the order of their keys.
+// reason is ReasonTakenDown, of also returns the entries in the object. Objects must be asked for
+// in the order of their keys.
 func (j *judge) of(ctx context.Context, info store.Info) (Reason, []SegmentEntry, error) {
 	refs, err := takeKey(ctx, j.rows, info.Key)
 	if err != nil {

@@ -52,8 +52,8 @@ type marks struct {
 	fresh  []Candidate       // to go into the next list
 }
 
-// read reads the lists. A list is due if it was made before the given time by its writer's clock and
-// by the store's. check fails if the catalog cannot have the version that a list names.
+// read reads the lists. A list is due if it was made before the given time by its writer's clock
+// and by the store's. check fails if the catalog cannot have the version that a list names.
 func (m *marks) read(ctx context.Context, before time.Time, check func(version int64) error) (err error) {
 	for info, err := range m.store.List(ctx, listPrefix, "") {
 		if err != nil {
@@ -125,8 +125,8 @@ func (m *marks) put(ctx context.Context) error {
 	})
 }
 
-// drop deletes the lists that are due. Call it when each of their objects is deleted, or was found to
-// be needed.
+// drop deletes the lists that are due. Call it when each of their objects is deleted, or was found
+// to be needed.
 func (m *marks) drop(ctx context.Context) error {
 	if m.dryRun {
 		return nil
@@ -139,8 +139,8 @@ func (m *marks) drop(ctx context.Context) error {
 	return nil
 }
 
-// takeKey skips all rows "<key> <text>" up to the last one of a key, and returns the different texts
-// of that key, in order.
+// takeKey skips all rows "<key> <text>" up to the last one of a key, and returns the different
+// texts of that key, in order.
 func takeKey(ctx context.Context, r *sortedrun.Merged, key string) (texts []string, err error) {
 	for r.Row() != nil {
 		at, text, _ := strings.Cut(string(r.Row()), " ")

@@ -38,8 +38,8 @@ type Report struct {
 	Found    int64     `json:"found"`    // problems
 	Problems []Problem `json:"problems"` // the first thousand
 
-	// Orphans are objects that nothing published refers to: of batches that are on their way, and of
-	// attempts that failed. They are not a problem.
+	// Orphans are objects that nothing published refers to: of batches that are on their way, and
+	// of attempts that failed. They are not a problem.
 	Orphans     int64    `json:"orphans"`
 	OrphanBytes int64    `json:"orphan_bytes"`
 	OrphanKeys  []string `json:"orphan_keys,omitempty"` // the first thousand

@@ -12,16 +12,16 @@ import (
 
 // Retention says how long editions are kept.
 type Retention struct {
-	// Keep is how long an entry is kept in any case, from its publication; 0 means for ever. An older
-	// entry expires if Expendable says so.
+	// Keep is how long an entry is kept in any case, from its publication; 0 means for ever. An
+	// older entry expires if Expendable says so.
 	Keep time.Duration
 	// Expendable gets all entries of one host in the order of publication, of which the first n are
-	// old enough. It returns for each of these n whether nothing needs it. Later collections ask again
-	// about those that are left. If Expendable fails, nothing of the host expires.
+	// old enough. It returns for each of these n whether nothing needs it. Later collections ask
+	// again about those that are left. If Expendable fails, nothing of the host expires.
 	Expendable func(ctx context.Context, entries []SegmentEntry, n int) (expendable []bool, err error)
 	// Since, if set, is the Retained.Before of an earlier collection: hosts of which no entry has
-	// become old enough since then are skipped. Nothing is forgotten: a newer entry, which makes an old
-	// one expendable, becomes old enough itself, and then the host is looked at again.
+	// become old enough since then are skipped. Nothing is forgotten: a newer entry, which makes an
+	// old one expendable, becomes old enough itself, and then the host is looked at again.
 	Since time.Time
 }
 
@@ -38,9 +38,9 @@ type Retained struct {
 // maxFailed limits Retained.Failed.
 const maxFailed = 100
 
-// retain records as expired the entries that are old enough and that nothing needs. The version that
-// it appends does not show them to readers. Their objects are then collected like all that nothing
-// refers to.
+// retain records as expired the entries that are old enough and that nothing needs. The version
+// that it appends does not show them to readers. Their objects are then collected like all that
+// nothing refers to.
 func (c *Catalog) retain(ctx context.Context, opt Retention, now time.Time, dryRun bool) (_ *Retained, err error) {
 	s, err := c.Pin(ctx)
 	if err != nil {

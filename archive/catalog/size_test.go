@@ -9,7 +9,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-// many gives a batch's lines for n hosts in a scrambled order, without their objects.
+// many returns a batch's entries for n hosts in a scrambled order, without their objects.
 func many(n int, batch string) iter.Seq2[catalog.SegmentEntry, error] {
 	return func(yield func(catalog.SegmentEntry, error) bool) {
 		for i := range n {

@@ -23,8 +23,8 @@ type Block struct {
 	ends []int32 // end of each row in data, including its newline
 }
 
-// NewBlock returns the rows in data. There must be at least one, and the last must end with a newline,
-// too. rows is the expected number of rows.
+// NewBlock returns the rows in data. There must be at least one, and the last must end with a
+// newline, too. rows is the expected number of rows.
 func NewBlock(data []byte, rows int) (*Block, error) {
 	if len(data) == 0 || data[len(data)-1] != '\n' {
 		return nil, errors.New("does not end with a row")

@@ -1,11 +1,12 @@
-// Package sortedrun is what the catalog and the URL index have in common: rows in order, in immutable
-// runs that are merged level by level (the log-structured merge tree of O'Neil et al., 1996).
+// Package sortedrun is what the catalog and the URL index have in common: rows in order, in
+// immutable runs that are merged level by level (the log-structured merge tree of O'Neil et al.,
+// 1996).
 //
 // A row is a line of text. A run is a sequence of rows in ascending order, stored in compressed
 // blocks of whole rows. This package sorts rows with bounded memory (Sorter), merges sequences of
-// rows (Merge), walks a run forwards and backwards and seeks in it (Cursor), and says which runs are
-// to be merged (FullLevel). It does not know how a run is stored: its users encode blocks, and find
-// and read them for a Cursor (Run), each in a format of its own.
+// rows (Merge), walks a run forwards and backwards and seeks in it (Cursor), and says which runs
+// are to be merged (FullLevel). It does not know how a run is stored: its users encode blocks, and
+// find and read them for a Cursor (Run), each in a format of its own.
 package sortedrun
 
 import "context"
@@ -16,8 +17,8 @@ type Order func(a, b []byte) int
 // Rows is a sequence of rows in ascending order; a Cursor that goes backwards is in descending
 // order. It must not be used concurrently.
 type Rows interface {
-	// Row returns the current row without its newline, or nil behind the last one. It is valid until
-	// the next call of Next, and must not be changed.
+	// Row returns the current row without its newline, or nil behind the last one. It is valid
+	// until the next call of Next, and must not be changed.
 	Row() []byte
 	// Next moves to the next row. Behind the last row it does nothing.
 	Next(ctx context.Context) error

@@ -12,9 +12,9 @@ import (
 	"sheaf/internal/scratch"
 )
 
-// Sorter sorts any number of rows with bounded memory: rows that do not fit are sorted in parts, which
-// are spilled to one unnamed temporary file and merged (an external merge sort). A Sorter must not be
-// used concurrently, and must be closed.
+// Sorter sorts any number of rows with bounded memory: rows that do not fit are sorted in parts,
+// which are spilled to one unnamed temporary file and merged (an external merge sort). A Sorter
+// must not be used concurrently, and must be closed.
 type Sorter struct {
 	dir   string
 	limit int

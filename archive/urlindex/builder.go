@@ -61,9 +61,9 @@ func NewBuilder(c *catalog.Catalog, st store.Store, opt Options) *Builder {
 	return &Builder{opt: opt, catalog: c, store: st, states: states{store.Log{Store: st, Key: stateKey}, opt.Now, opt.Boundary}}
 }
 
-// Update brings the index up to date with the catalog: it adds new entries, rewrites runs with erased
-// records, and merges. It may be interrupted at any point and repeated. If the index is damaged, or
-// of another catalog, Update discards it and builds it again.
+// Update brings the index up to date with the catalog: it adds new entries, rewrites runs with
+// erased records, and merges. It may be interrupted at any point and repeated. If the index is
+// damaged, or of another catalog, Update discards it and builds it again.
 func (b *Builder) Update(ctx context.Context) error {
 	b.updating.Lock()
 	defer b.updating.Unlock()

@@ -3,15 +3,15 @@
 //
 // The structure is like the catalog's. Rows, one for each record, are in immutable sorted runs. A
 // numbered log of states, appended by put-if-absent, says which runs are live and that they hold
-// every segment entry of the catalog up to the sequence number Through. A Builder follows the catalog,
-// stores new rows as a run, and merges runs in levels. A Reader holds little more than a list of
-// the runs in memory.
+// every segment entry of the catalog up to the sequence number Through. A Builder follows the
+// catalog, stores new rows as a run, and merges runs in levels. A Reader holds little more than a
+// list of the runs in memory.
 //
 // All of it is derived data. It can be built again from the segments at any time, no answer depends
 // on it, and no publication waits for it: what it does not cover yet is read from the segments' own
 // indexes. Nor does it decide what may be seen. It has the entries that are taken down, because a
-// take-down may be lifted; readers must join its rows, by Row.Seq, with the entries that the catalog
-// shows. Rows of erased and expired records are removed.
+// take-down may be lifted; readers must join its rows, by Row.Seq, with the entries that the
+// catalog shows. Rows of erased and expired records are removed.
 //
 // A run is a ZipNum cluster of CDXJ, which pywb and others can read. URLINDEX.md describes the
 // bytes.

@@ -39,8 +39,8 @@ type newRows struct {
 	holes  []int64
 }
 
-// collect reads the indexes of new entries. Entries of one host and edition are read one after another.
-// It returns the last sequence number that it has covered, and the erasures up to there.
+// collect reads the indexes of new entries. Entries of one host and edition are read one after
+// another. It returns the last sequence number that it has covered, and the erasures up to there.
 func (c *newRows) collect(ctx context.Context) (through int64, erased []catalog.Tombstone, err error) {
 	load, loadCtx := errgroup.WithContext(ctx)
 	load.SetLimit(parallel)
@@ -125,7 +125,8 @@ func (c *newRows) retry(ctx context.Context, dispatch func(entries []catalog.Seg
 	return nil
 }
 
-// recordBytes returns the size of an entry's records in the WARC view, or 0 if the entry does not say.
+// recordBytes returns the size of an entry's records in the WARC view, or 0 if the entry does not
+// say.
 func recordBytes(e catalog.SegmentEntry) int64 {
 	if v, ok := e.Views[string(archive.WARC)]; ok {
 		return v.Size - archive.WARCStart()
@@ -133,8 +134,8 @@ func recordBytes(e catalog.SegmentEntry) int64 {
 	return 0
 }
 
-// read adds the rows of some entries of one host and edition. first is the offset of the first record
-// in the edition's file.
+// read adds the rows of some entries of one host and edition. first is the offset of the first
+// record in the edition's file.
 func (c *newRows) read(ctx context.Context, entries []catalog.SegmentEntry, first int64) error {
 	for _, e := range entries {
 		n, err := c.readEntry(ctx, e, first)

@@ -39,8 +39,8 @@ func (j *job) merge(ctx context.Context, runs []runRef) error {
 	return err
 }
 
-// follow adds what is new in the catalog. New entries, up to a limit, become a run; runs with erased
-// records are rewritten. Each of the two is a state of its own.
+// follow adds what is new in the catalog. New entries, up to a limit, become a run; runs with
+// erased records are rewritten. Each of the two is a state of its own.
 func (j *job) follow(ctx context.Context) (err error) {
 	c := &newRows{
 		snap: j.snap, prev: &j.prev.state, store: j.states.Store, limit: j.opt.RunRows, log: j.opt.Log,

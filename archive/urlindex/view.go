@@ -18,8 +18,8 @@ type View struct {
 	runs  []*run
 }
 
-// Through returns the sequence number up to which all entries of the catalog are covered, except for
-// a few: see Covers.
+// Through returns the sequence number up to which all entries of the catalog are covered, except
+// for a few: see Covers.
 func (v *View) Through() int64 { return v.state.Through }
 
 // Covers reports whether the records of the entry with this sequence number are in the index. The
