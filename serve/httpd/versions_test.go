@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -59,5 +60,21 @@ func TestDiff(t *testing.T) {
 	}
 	if _, body := s.doText(t, path, "Accept-Language", "ja"); !strings.Contains(body, "変更箇所") {
 		t.Errorf("in Japanese: %s", body)
+	}
+}
+
+// Without an address, /web/ asks people for one, and leads to its versions.
+func TestWebAsksForAnAddress(t *testing.T) {
+	s := newPages(t)
+	if resp, body := s.doText(t, "/web/", "Accept", "text/html"); resp.StatusCode != 200 || !strings.Contains(body, `<form class="find" action="/web/"`) {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	if resp, _ := s.doText(t, "/web/?url=www.waseda.ac.jp%2Fd%2Fp.html", "Accept", "text/html"); resp.StatusCode != 302 || !strings.HasSuffix(resp.Header.Get("Location"), "/web/*/http://www.waseda.ac.jp/d/p.html") {
+		t.Errorf("%s %v", resp.Status, resp.Header)
+	}
+	for _, bad := range []string{"javascript:alert(1)//", "http://a%0d%0aSet-Cookie:%20b/"} {
+		if resp, _ := s.doText(t, "/web/?url="+url.QueryEscape(bad), "Accept", "text/html"); resp.StatusCode == 302 && !strings.Contains(resp.Header.Get("Location"), "/web/*/http") || resp.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %s %v", bad, resp.Status, resp.Header)
+		}
 	}
 }

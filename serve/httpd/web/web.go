@@ -86,6 +86,9 @@ func allVersions(url string) string { return replay.Root + "*/" + url }
 // web serves one version of a page or the list of its versions, or redirects to the version nearest
 // to the time in the path.
 func (p *Pages) web(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	if r.URL.EscapedPath() == replay.Root && (reply.WantsHTML(r) || r.URL.Query().Has("url")) {
+		return p.ask(w, r)
+	}
 	address, err := replay.ParseAddress(target(r, replay.Root))
 	if err != nil {
 		return err
@@ -124,6 +127,28 @@ type screen struct {
 
 func (p *Pages) screen(r *http.Request, url string) screen {
 	return screen{p.Site.For(r), url, allVersions(url)}
+}
+
+//go:embed ask.html
+var askText string
+
+var askTemplate = webpage.Parse(askText)
+
+// ask asks for a page's address, and leads to the list of its versions.
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request) error {
+	url := strings.TrimSpace(r.URL.Query().Get("url"))
+	if url == "" {
+		return webpage.Show(w, r, http.StatusOK, askTemplate, p.Site.For(r))
+	}
+	if !strings.Contains(url, "://") {
+		url = "http://" + url
+	}
+	address, err := replay.ParseAddress("*/" + url)
+	if err != nil {
+		return err
+	}
+	reply.Found(w, p.origin(r)+allVersions(address.URL))
+	return nil
 }
 
 // place is a link.
