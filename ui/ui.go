@@ -1,7 +1,7 @@
 // Package ui is the service's face, for people with a browser:
 //
 //	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
-//	/login               asks for an account, and leads back to the front page
+//	/account             logs a reader in, and shows what the account may fetch
 //	/find?q=             leads to the page, host or domain that was asked for
 //	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and what is below it
 //	/webmasters          who visits, and how to be left out
@@ -23,7 +23,6 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve"
-	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 )
 
@@ -62,7 +61,7 @@ func Register(r *mux.Router, opt Options) error {
 	get("/robots.txt", http.HandlerFunc(robotsTxt))
 	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))
 	get("/find", opt.Guard.Consumer(f.find))
-	get("/login", opt.Guard.Named(login))
+	get("/account", opt.Guard.Named(f.account))
 	get("/browse/{place:.*}", opt.Guard.Consumer(f.place))
 	return nil
 }
@@ -77,13 +76,6 @@ func page(name string) *template.Template {
 		panic(err) // it is in the program
 	}
 	return webpage.Parse(string(text))
-}
-
-// login leads somebody who has given an account to the front page. It lies at the root, so that browsers
-// send the account to all pages.
-func login(w http.ResponseWriter, r *http.Request, _ *account.Account) error {
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-	return nil
 }
 
 // base is the service's URL as the reader of the request writes it.

@@ -10,7 +10,8 @@ type Chart struct {
 	From  string // what stands below the first bar, and below the last
 	To    string
 	Bars  []Bar
-	Width int // of the drawing; set by NewChart
+	Width int  // of the drawing
+	Few   bool // the bars do not reach its end
 }
 
 // Bar is one bar: its place in a drawing of chartHeight units.
@@ -51,6 +52,7 @@ func NewChart(name string, values []Value, write func(float64) string) Chart {
 		c.Most, c.From, c.To = write(most), values[0].Below, values[len(values)-1].Below
 	}
 	step := math.Min(widestBar, float64(chartWidth)/float64(max(1, len(values))))
+	c.Few = step*float64(len(values)) < 0.9*chartWidth
 	for i, v := range values {
 		height := 0.0
 		if most > 0 {
