@@ -25,9 +25,10 @@ import (
 // not have begun one by then.
 type Handler func(w http.ResponseWriter, r *http.Request, a *account.Account) error
 
-// Reading are the methods of handlers that change nothing. OPTIONS is what browsers send before a
-// script of another site may read; the guard answers it.
-var Reading = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+// Reading returns the methods of handlers that change nothing. OPTIONS is what browsers send before a
+// script of another site may read; the guard answers it. Each call returns another slice, because
+// mux.Route.Methods writes to its arguments.
+func Reading() []string { return []string{http.MethodGet, http.MethodHead, http.MethodOptions} }
 
 // Guard wraps handlers. It may be used by many goroutines at once.
 type Guard struct {

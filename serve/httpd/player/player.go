@@ -85,7 +85,7 @@ func Register(r *mux.Router, g *guard.Guard, dir, origin string, log *slog.Logge
 			w.Header().Set("Content-Type", contentType+"; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			return serveIt(w, r)
-		})).Methods(guard.Reading...)
+		})).Methods(guard.Reading()...)
 	}
 	for _, name := range files {
 		file := filepath.Join(dir, name)

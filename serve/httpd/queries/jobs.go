@@ -41,10 +41,10 @@ func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
 		})).Methods(methods...)
 	}
 	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
-	handle(api.PathJobs, j.list, guard.Reading...)
-	handle(api.PathJobs+"/{id}", j.status, guard.Reading...)
+	handle(api.PathJobs, j.list, guard.Reading()...)
+	handle(api.PathJobs+"/{id}", j.status, guard.Reading()...)
 	handle(api.PathJobs+"/{id}", j.delete, http.MethodDelete)
-	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading...)
+	handle(api.PathJobs+"/{id}/"+resultName+archiveForm, j.result, guard.Reading()...)
 }
 
 // jobProblem returns the problem to answer for an error of package jobs, and other errors as they

@@ -48,7 +48,7 @@ func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 		api.PathHosts: q.hosts, api.PathEditions: q.editions, api.PathVersion: q.version, api.PathChanges: q.changes,
 		api.PathCDX: q.cdx, api.PathCoverage: q.coverage, api.PathPages + archiveForm: q.pages,
 	} {
-		r.Handle(path, g.Consumer(h)).Methods(guard.Reading...)
+		r.Handle(path, g.Consumer(h)).Methods(guard.Reading()...)
 	}
 	r.Handle(api.PathCDX, g.Consumer(q.cdx)).Methods(http.MethodPost)
 	r.Handle(api.PathCoverage, g.Consumer(q.coverage)).Methods(http.MethodPost)
