@@ -316,8 +316,8 @@ func (b *builder) watches(a *archives) (*watch.Watches, error) {
 	return watch.New(opt)
 }
 
-// board makes the operators' pages. robots may be nil. Every process trims the log of transfers, as each may
-// be the only one.
+// board makes the operators' pages. robots may be nil. Every process trims the log of transfers, as
+// each may be the only one.
 func (b *builder) board(robots *manager.Manager, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {
