@@ -118,13 +118,15 @@ func (c *Cursor) Advance(ctx context.Context, bound string) error {
 	if c.row == nil || string(c.row) >= bound {
 		return nil
 	}
+	for n := 0; n < 4 && c.i+1 < c.block.Len(); n++ {
+		c.i++
+		if row := c.block.Row(c.i); string(row) >= bound {
+			c.row = row
+			return nil
+		}
+	}
 	if string(c.block.Row(c.block.Len()-1)) < bound {
 		return c.Seek(ctx, bound)
-	}
-	for range 4 {
-		if c.i++; string(c.block.Row(c.i)) >= bound {
-			return c.stand(ctx, c.i)
-		}
 	}
 	return c.stand(ctx, c.block.search(c.i, bound))
 }
