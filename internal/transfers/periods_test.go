@@ -79,11 +79,16 @@ func TestParsePeriods(t *testing.T) {
 		"since=yesterday":          `since "yesterday" is neither a day like 2026-11-21 nor a time`,
 		"direction=up":             `direction "up" is neither upload nor download`,
 		"by=hour&since=2020-01-01": "ask by day",
+		"since=0001-01-01":         "nothing is kept from before 1999",
 	} {
 		q, err := url.ParseQuery(query)
 		testkit.Must(t, err)
 		if _, err := transfers.ParsePeriods(q, time.UTC, start); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, err, want)
 		}
+	}
+	f, err := transfers.ParsePeriods(url.Values{"by": {"hour"}, "until": {"9999-12-31"}}, time.UTC, start)
+	if err != nil || !f.Until.IsZero() {
+		t.Errorf("until the year 9999: %+v, %v; want up to now", f, err)
 	}
 }

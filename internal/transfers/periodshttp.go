@@ -93,6 +93,13 @@ func ParsePeriods(q url.Values, zone *time.Location, now time.Time) (f PeriodFil
 		}
 		*t = at.In(zone)
 	}
+	// Who draws the periods draws all of them, so their number has to be bounded.
+	if f.Until.After(now) {
+		f.Until = time.Time{}
+	}
+	if f.Since.Year() < 1999 {
+		return f, fmt.Errorf("since %s: nothing is kept from before 1999", f.Since.Format(time.DateOnly))
+	}
 	if f.By == Hour && now.Sub(f.Since) > keepHours {
 		return f, fmt.Errorf("since %s: single hours are kept for %d days; ask by day", f.Since.Format(time.DateOnly), int(keepHours.Hours()/24))
 	}
