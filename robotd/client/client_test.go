@@ -62,8 +62,8 @@ func (d dated) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{"Date": {at}}, Body: http.NoBody, Request: req}, nil
 }
 
-// TestEndpoints: the URL that answered last is asked first, one that fails is passed over for longer and longer,
-// and where all fail one is tried all the same.
+// TestEndpoints: the URL that answered last is asked first, one that fails is passed over for
+// longer and longer, and where all fail one is tried all the same.
 func TestEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEndpoints([]string{"a/", "b", "c"})
