@@ -49,6 +49,9 @@ func (d *day) prepare(ctx context.Context) error {
 			return fmt.Errorf("robot %s: %w", name, err)
 		}
 	}
+	if err := d.operator.Do(ctx, http.MethodPost, api.PathAdminRobots, manager.AdmitRequest{Name: notJoined}, nil); err != nil {
+		return err
+	}
 	addresses := map[string][]string{}
 	for host, at := range d.web.hosts() {
 		ip, _, err := net.SplitHostPort(at)

@@ -32,6 +32,9 @@ type Options struct {
 // robots are the demo's robots, named after three sites of paper 001 (docs/papers.md).
 var robots = []string{"waseda", "etl", "jaist"}
 
+// notJoined is a robot that is admitted, and whose site has not installed it yet.
+const notJoined = "kyushu"
+
 // consumerName is the account that the demo makes.
 const consumerName = "demo"
 

@@ -31,6 +31,7 @@ import (
 type source struct {
 	host, dir string
 	seeds     []string
+	home      string   // its home page, where the corpus has none
 	keep      []string // path prefixes
 	days      []string // overlays that make the second day, in order
 	licence   string
@@ -42,12 +43,21 @@ var sources = []source{
 			"/mailing-lists.html", "/study_meeting.html", "/the-team.html", "/tips.html", "/used_project.html", "/static/", "/rss.xml",
 			"/tips/iterator", "/tips/s", "/document/version/1_9", "/archive/boost_docs/libs/pool/", "/archive/boost_docs/libs/smart_ptr/"},
 		days: []string{"0015", "0022", "0023", "0024", "0028", "0041"}},
-	{host: "jlha.example.jp", dir: "jlha.jp.test", seeds: []string{"/api/index.html"}, keep: []string{"/api/"}, licence: "jlha.jp.test.copyright"},
-	{host: "mecab.example.jp", dir: "mecab.jp.test", seeds: []string{"/index.html"}, keep: []string{"/"}, licence: "mecab.jp.test.copyright"},
-	{host: "w3m.example.ac.jp", dir: "w3m.jp.test", seeds: []string{"/ja/"}, keep: []string{"/ja/"}, licence: "w3m.jp.test.copyright"},
+	{host: "jlha.example.jp", dir: "jlha.jp.test", seeds: []string{"/", "/api/index.html"}, keep: []string{"/api/"}, licence: "jlha.jp.test.copyright",
+		home: home("ja", "LHA Library for Java", "Java で LZH 形式の書庫を読み書きするライブラリです。", "/api/index.html", "API 仕様")},
+	{host: "mecab.example.jp", dir: "mecab.jp.test", seeds: []string{"/", "/index.html"}, keep: []string{"/"}, licence: "mecab.jp.test.copyright"},
+	{host: "w3m.example.ac.jp", dir: "w3m.jp.test", seeds: []string{"/", "/ja/"}, keep: []string{"/ja/"}, licence: "w3m.jp.test.copyright",
+		home: home("ja", "w3m", "端末で動くテキストブラウザです。", "/ja/", "日本語の文書")},
 	{host: "im.example.ac.jp", dir: "im.jp.test", seeds: []string{"/"}, keep: []string{"/html/", "/manual/", "/00"}, licence: "im.jp.test.copyright"},
 	{host: "charset.example.org", dir: "charset.test", seeds: []string{"/"}, keep: []string{"/html/", "/text/"}, licence: "charset.test.BSD"},
-	{host: "httpd.example.com", dir: "httpd.test", seeds: []string{"/manual/ko/"}, keep: []string{"/manual/ko/", "/manual/style/"}, licence: "httpd.test.copyright"},
+	{host: "httpd.example.com", dir: "httpd.test", seeds: []string{"/", "/manual/ko/"}, keep: []string{"/manual/ko/", "/manual/style/"}, licence: "httpd.test.copyright",
+		home: home("ko", "Apache HTTP Server", "웹 서버의 설명서입니다.", "/manual/ko/", "한국어 설명서")},
+}
+
+// home returns a home page, which leads to the part of the site that the corpus has.
+func home(lang, title, about, path, name string) string {
+	return fmt.Sprintf("<!DOCTYPE html>\n<html lang=%q>\n<meta charset=\"utf-8\">\n<title>%[2]s</title>\n<h1>%[2]s</h1>\n<p>%s\n<ul>\n<li><a href=%q>%s</a>\n</ul>\n",
+		lang, title, about, path, name)
 }
 
 func main() {
@@ -83,6 +93,9 @@ func main() {
 			tree[url], err = os.ReadFile(p)
 			return err
 		}))
+		if s.home != "" {
+			tree["/index.html"] = []byte(s.home)
+		}
 		for round := 0; ; round++ { // pruning changes directory listings, so until nothing more falls away
 			urls, files := reach(s, 1, tree)
 			before := len(tree)
