@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer"
 	"sheaf/serve/httpd"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -20,7 +21,7 @@ import (
 // watchSite is a site whose accounts may watch pages.
 func watchSite(t *testing.T) (site, *watch.Watches) {
 	s := newSite(t)
-	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(watch.Mail), Poll: time.Millisecond})
+	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(mailer.Server), Poll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

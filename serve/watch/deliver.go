@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/internal/db"
+	"sheaf/internal/mailer"
 )
 
 // channel is a way in which a notice is delivered.
@@ -54,15 +55,7 @@ const (
 	sendAtOnce = 8
 	// claimAtOnce is how many deliveries are claimed at once.
 	claimAtOnce = 100
-	// maxAttempts is how often a delivery is tried: with the pauses below, over some three days.
-	maxAttempts = 16
 )
-
-// pause returns how long to wait after the n-th failure: 30 seconds, doubled up to 8 hours.
-func pause(n int) time.Duration {
-	const first, most = 30 * time.Second, 8 * time.Hour
-	return min(first<<min(n-1, 20), most)
-}
 
 // deliverer sends what is due. Several may work at once, in many processes: each claims deliveries
 // before it sends them.
@@ -114,7 +107,7 @@ func (s *deliverer) deliverDue(ctx context.Context) (more bool, err error) {
 	}
 	for _, l := range letters {
 		sending.Go(func() error {
-			mine, err := s.hold(ctx, s.mails.server.patience(), l.of...)
+			mine, err := s.hold(ctx, s.mails.server.WaitTime(), l.of...)
 			if !mine {
 				return err
 			}
@@ -157,7 +150,7 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 	if err != nil {
 		return nil, err
 	}
-	until := db.Millis(now.Add(max(hookTime, s.mails.server.patience()) + claimFor))
+	until := db.Millis(now.Add(max(hookTime, s.mails.server.WaitTime()) + claimFor))
 	for _, d := range list {
 		n, err := db.Changed(s.table.db.ExecContext(ctx, `UPDATE watch_deliveries SET due = ?, attempts = attempts + 1 WHERE id = ? AND state = ? AND attempts = ?`,
 			until, d.id, waiting, d.attempts))
@@ -177,17 +170,17 @@ func (s *deliverer) claim(ctx context.Context) (mine []delivery, err error) {
 func (s *deliverer) settle(ctx context.Context, d delivery, cause error, again time.Time) {
 	now := s.table.now()
 	if again.IsZero() {
-		again = now.Add(pause(d.attempts))
+		again = now.Add(mailer.Pause(d.attempts))
 	}
 	to, due, text := sent, now, ""
 	var final *refusal
 	switch {
 	case cause == nil:
-	case errors.As(cause, &final) || d.attempts >= maxAttempts:
-		to, text = dead, oneLine(told(cause))
+	case errors.As(cause, &final) || d.attempts >= mailer.MaxAttempts:
+		to, text = dead, mailer.OneLine(told(cause))
 		s.log.WarnContext(ctx, "watch: a notice could not be delivered and is given up", "watch", d.watch, "channel", d.channel, "attempts", d.attempts, "err", cause)
 	default:
-		to, due, text = waiting, again, oneLine(told(cause))
+		to, due, text = waiting, again, mailer.OneLine(told(cause))
 		s.log.InfoContext(ctx, "watch: a notice could not be delivered and will be tried again", "watch", d.watch, "channel", d.channel, "at", due, "err", cause)
 	}
 	_, err := s.table.db.ExecContext(context.WithoutCancel(ctx), `UPDATE watch_deliveries SET state = ?, due = ?, error = ? WHERE id = ? AND state = ?`,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/mailer"
 )
 
 // A webhook that fails rests, twice as long after each failure, and then gets one call at a time.
@@ -54,7 +55,7 @@ func (h *hooks) answered(ctx context.Context, w *Watch) error {
 // were under way at once only the first counts. It gives up notices that have waited too long.
 func (h *hooks) rest(ctx context.Context, w *Watch, t turn, why string) (time.Time, error) {
 	now := h.table.now()
-	next := now.Add(pause(t.failed + 1))
+	next := now.Add(mailer.Pause(t.failed + 1))
 	var err error
 	if t.until == 0 {
 		_, err = h.table.db.ExecContext(ctx, `INSERT INTO watch_hooks (account, webhook, failures, resume) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,

@@ -25,6 +25,7 @@ import (
 	"mime/quotedprintable"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer"
 	"sheaf/internal/testkit"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
@@ -34,7 +35,7 @@ import (
 type postOffice struct {
 	t    *testing.T
 	dir  string
-	mail *watch.Mail
+	mail *mailer.Server
 }
 
 func newPostOffice(t *testing.T) *postOffice {
@@ -74,9 +75,9 @@ func newPostOffice(t *testing.T) *postOffice {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("the mail server says %q, %v", line, err)
 	}
-	return &postOffice{t, mails, &watch.Mail{
-		Server: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), From: "archive@sheaf.example.jp",
-		User: "sheaf", Password: "geheim", TLS: watch.StartTLS, Roots: cert,
+	return &postOffice{t, mails, &mailer.Server{
+		Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), From: "archive@sheaf.example.jp",
+		User: "sheaf", Password: "geheim", TLS: mailer.StartTLS, Roots: cert,
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer"
 	"sheaf/serve/records"
 	"sheaf/serve/replay"
 )
@@ -69,7 +70,7 @@ func titleOf(ctx context.Context, cell *archive.Cell, captures []*records.Captur
 	if err != nil || answer.Check() != nil {
 		return ""
 	}
-	return oneLine(content.Title)
+	return mailer.OneLine(content.Title)
 }
 
 // link sets the links.

@@ -1,7 +1,6 @@
 package watch_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -10,111 +9,20 @@ import (
 	"net"
 	"net/mail"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/text/encoding/japanese"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer/mailtest"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 )
 
-// scripted is a mail server that answers as a test says: to "greeting", to each command by its first word, and to
-// "message", a letter's end. No answer is silence.
-type scripted struct {
-	*watch.Mail
-
-	mu      sync.Mutex
-	answer  func(verb, line string) string
-	letters []string
-	lines   []string // that were sent as commands
-}
-
-func newScripted(t *testing.T) *scripted {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	s := &scripted{Mail: &watch.Mail{Server: l.Addr().String(), From: "archive@example.jp", TLS: watch.NoTLS, Patience: 10 * time.Second}}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go s.serve(conn)
-		}
-	}()
-	return s
-}
-
-func (s *scripted) set(answer func(verb, line string) string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
-}
-
-// say answers a command, and returns what it said.
-func (s *scripted) say(conn net.Conn, verb, line string) (text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text = map[string]string{"greeting": "220 mail", "DATA": "354 go on"}[verb]
-	if text == "" {
-		text = "250 fine"
-	}
-	if s.answer != nil {
-		if other := s.answer(verb, line); other != "" {
-			text = other
-		}
-	}
-	if text != silence {
-		fmt.Fprintf(conn, "%s\r\n", text)
-	}
-	return text
-}
-
-const silence = "silence"
-
-func (s *scripted) serve(conn net.Conn) {
-	defer conn.Close()
-	s.say(conn, "greeting", "")
-	for in := bufio.NewReader(conn); ; {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		line = strings.TrimRight(line, "\r\n")
-		verb, _, _ := strings.Cut(strings.ToUpper(line), " ")
-		s.mu.Lock()
-		s.lines = append(s.lines, line)
-		s.mu.Unlock()
-		if said := s.say(conn, verb, line); verb != "DATA" || !strings.HasPrefix(said, "354") {
-			continue
-		}
-		var letter strings.Builder
-		for {
-			line, err := in.ReadString('\n')
-			if err != nil {
-				return
-			}
-			if line == ".\r\n" {
-				break
-			}
-			letter.WriteString(line)
-		}
-		s.mu.Lock()
-		s.letters = append(s.letters, letter.String())
-		s.mu.Unlock()
-		s.say(conn, "message", "")
-	}
-}
-
 // mailed is a bench whose watch of a page tells by mail, with a change that is due.
-func mailed(t *testing.T, s *scripted) (*bench, *watch.Watch) {
-	b := newBench(t, func(o *watch.Options) { o.Mail = s.Mail })
+func mailed(t *testing.T, s *mailtest.Server) (*bench, *watch.Watch) {
+	b := newBench(t, func(o *watch.Options) { o.Mail = s.Server })
 	b.look()
 	w := b.add(watch.Wish{URL: page, Email: "reader@example.jp", Webhook: b.hook})
 	b.changes(1)
@@ -156,9 +64,9 @@ func TestMailServerHangs(t *testing.T) {
 	for _, at := range []string{"greeting", "EHLO", "RCPT", "DATA", "message", "QUIT"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			s := newScripted(t)
+			s := mailtest.New(t)
 			s.Patience = 2 * time.Second
-			s.set(func(verb, _ string) string { return map[bool]string{true: silence}[verb == at] })
+			s.Set(func(verb, _ string) string { return map[bool]string{true: mailtest.Silence}[verb == at] })
 			b, w := mailed(t, s)
 			began := time.Now()
 			b.deliver()
@@ -171,15 +79,15 @@ func TestMailServerHangs(t *testing.T) {
 			if at == "QUIT" { // it has the letter
 				b.now = b.now.Add(time.Hour)
 				b.deliver()
-				if _, f := b.failing(w.ID); len(s.letters) != 1 || f.Error != "" {
-					t.Errorf("%d letters came, and the list says %+v", len(s.letters), f)
+				if _, f := b.failing(w.ID); len(s.Letters()) != 1 || f.Error != "" {
+					t.Errorf("%d letters came, and the list says %+v", len(s.Letters()), f)
 				}
 				return
 			}
 			if _, f := b.failing(w.ID); f.Waiting != 1 || f.Error == "" || !f.Next.After(b.now) {
 				t.Errorf("the list says %+v", f)
 			}
-			s.set(nil)
+			s.Set(nil)
 			s.Patience = 10 * time.Second
 			b.now = b.now.Add(time.Hour)
 			b.deliver()
@@ -193,9 +101,9 @@ func TestMailServerHangs(t *testing.T) {
 // TestMailIsGivenUp: what a server refuses for now (4xx) is tried again with longer and longer pauses, and given up after
 // some three days; the list says why. The watch goes on.
 func TestMailIsGivenUp(t *testing.T) {
-	s := newScripted(t)
+	s := mailtest.New(t)
 	tries := 0
-	s.set(func(verb, _ string) string {
+	s.Set(func(verb, _ string) string {
 		if verb == "RCPT" {
 			tries++
 			return "451 4.7.1 greylisted, come again"
@@ -231,11 +139,11 @@ func TestMailIsGivenUp(t *testing.T) {
 	if got.MailStopped != "" {
 		t.Errorf("the watch's mails were stopped: %s", got.MailStopped)
 	}
-	s.set(nil)
+	s.Set(nil)
 	b.changes(2)
 	b.deliver()
-	if len(s.letters) != 1 {
-		t.Errorf("%d letters came of the next change, want 1", len(s.letters))
+	if len(s.Letters()) != 1 {
+		t.Errorf("%d letters came of the next change, want 1", len(s.Letters()))
 	}
 }
 
@@ -244,29 +152,29 @@ func TestMailIsGivenUp(t *testing.T) {
 func TestMailIsStopped(t *testing.T) {
 	for at, says := range map[string]string{"RCPT": "550 5.1.1 no such mailbox", "message": "554 5.7.1 we take no such letters", "DATA": "552 5.2.2 mailbox full"} {
 		t.Run(at, func(t *testing.T) {
-			s := newScripted(t)
-			s.set(func(verb, _ string) string { return map[bool]string{true: says}[verb == at] })
+			s := mailtest.New(t)
+			s.Set(func(verb, _ string) string { return map[bool]string{true: says}[verb == at] })
 			b, w := mailed(t, s)
 			b.deliver()
 			got, f := b.failing(w.ID)
 			if f.GivenUp != 1 || f.Waiting != 0 || !strings.Contains(got.MailStopped, says[4:]) {
 				t.Fatalf("the list says %+v, stopped because %q", f, got.MailStopped)
 			}
-			sent := len(s.lines)
+			sent := len(s.Lines())
 			b.changes(2)
 			b.deliver()
 			b.now = b.now.Add(24 * time.Hour)
 			b.deliver()
-			if len(s.lines) != sent {
-				t.Errorf("the server was asked again: %q", s.lines[sent:])
+			if len(s.Lines()) != sent {
+				t.Errorf("the server was asked again: %q", s.Lines()[sent:])
 			}
 			if len(b.calls) != 2 {
 				t.Errorf("%d calls of the webhook, want 2", len(b.calls))
 			}
 		})
 	}
-	s := newScripted(t)
-	s.set(func(verb, _ string) string {
+	s := mailtest.New(t)
+	s.Set(func(verb, _ string) string {
 		return map[bool]string{true: "553 5.7.1 not your address"}[verb == "MAIL"]
 	})
 	b, w := mailed(t, s)
@@ -278,8 +186,8 @@ func TestMailIsStopped(t *testing.T) {
 
 // TestNothingIsInjected: no address and no text of a consumer's becomes a line of the dialogue, or of the letter's header.
 func TestNothingIsInjected(t *testing.T) {
-	s := newScripted(t)
-	b := newBench(t, func(o *watch.Options) { o.Mail, o.Unconfirmed = s.Mail, false })
+	s := mailtest.New(t)
+	b := newBench(t, func(o *watch.Options) { o.Mail, o.Unconfirmed = s.Server, false })
 	b.look()
 	for _, email := range []string{
 		"a@example.jp\r\nRCPT TO:<b@example.jp>", "a@example.jp\nBcc: b@example.jp", "a@example.jp, b@example.jp", "<a@example.jp>", "a@example.jp>\r\nDATA",
@@ -291,16 +199,16 @@ func TestNothingIsInjected(t *testing.T) {
 	}
 	b.add(watch.Wish{URL: page + "search", Body: "q=1\r\nBcc: b@example.jp\r\n.\r\nMAIL FROM:<c@example.jp>\r\n", Email: "reader@example.jp"})
 	b.deliver()
-	if len(s.letters) != 1 {
-		t.Fatalf("%d letters, want the one that asks to confirm", len(s.letters))
+	if len(s.Letters()) != 1 {
+		t.Fatalf("%d letters, want the one that asks to confirm", len(s.Letters()))
 	}
-	head, _, _ := strings.Cut(s.letters[0], "\r\n\r\n")
+	head, _, _ := strings.Cut(s.Letters()[0], "\r\n\r\n")
 	for _, line := range strings.Split(head, "\r\n") {
 		if name, _, _ := strings.Cut(line, ":"); strings.EqualFold(name, "Bcc") {
 			t.Errorf("the header has %q", line)
 		}
 	}
-	for _, line := range s.lines {
+	for _, line := range s.Lines() {
 		if strings.Contains(line, "b@example.jp") || strings.Contains(line, "c@example.jp") {
 			t.Errorf("the server was told %q", line)
 		}
@@ -310,8 +218,8 @@ func TestNothingIsInjected(t *testing.T) {
 // TestJapaneseMail: a page's title, in whatever encoding, is the subject; the letter is UTF-8, and links to the page as it was
 // and to what is different.
 func TestJapaneseMail(t *testing.T) {
-	s := newScripted(t)
-	b := newBench(t, func(o *watch.Options) { o.Mail = s.Mail })
+	s := mailtest.New(t)
+	b := newBench(t, func(o *watch.Options) { o.Mail = s.Server })
 	b.look()
 	b.add(watch.Wish{URL: page, Email: "reader@example.jp"})
 	for n, words := range []string{"休館", "開館"} {
@@ -323,10 +231,10 @@ func TestJapaneseMail(t *testing.T) {
 		b.look()
 		b.deliver()
 	}
-	if len(s.letters) != 2 {
-		t.Fatalf("%d letters", len(s.letters))
+	if len(s.Letters()) != 2 {
+		t.Fatalf("%d letters", len(s.Letters()))
 	}
-	m, err := mail.ReadMessage(strings.NewReader(s.letters[1]))
+	m, err := mail.ReadMessage(strings.NewReader(s.Letters()[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +242,7 @@ func TestJapaneseMail(t *testing.T) {
 	if err != nil || !strings.HasPrefix(subject, "changed: 早稲田大学 図書館だより") || !strings.HasSuffix(subject, "新着のお知らせ") {
 		t.Errorf("subject %q, %v", subject, err)
 	}
-	for _, line := range strings.Split(strings.SplitN(s.letters[1], "\r\n\r\n", 2)[0], "\r\n") {
+	for _, line := range strings.Split(strings.SplitN(s.Letters()[1], "\r\n\r\n", 2)[0], "\r\n") {
 		if len(line) > 998 || strings.ContainsFunc(line, func(c rune) bool { return c > '~' }) {
 			t.Errorf("the header has %q", line)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/mailer"
 	"sheaf/serve/account"
 	"sheaf/serve/records"
 )
@@ -32,9 +33,9 @@ type Options struct {
 	Base  string // the service's URL for consumers, without a slash at the end
 	Limit int    // limit for an account's watches; default 1,000
 
-	Mail         *Mail // nil: no mails are sent
-	Unconfirmed  bool  // addresses need not be confirmed: the operator knows all consumers
-	PrivateHooks bool  // webhooks may have private and loopback addresses
+	Mail         *mailer.Server // nil: no mails are sent
+	Unconfirmed  bool           // addresses need not be confirmed: the operator knows all consumers
+	PrivateHooks bool           // webhooks may have private and loopback addresses
 
 	Zone *time.Location // for the hours and days of mails; default UTC
 	Poll time.Duration  // interval of looking for publications and for what is due; default MaxPoll
@@ -83,7 +84,7 @@ func New(opt Options) (*Watches, error) {
 		deliverer: &deliverer{
 			table: t, log: opt.Log,
 			hooks: &hooks{table: t, client: hookClient(opt.PrivateHooks)},
-			mails: &mails{table: t, server: opt.Mail, zone: opt.Zone, log: opt.Log},
+			mails: &mails{table: t, server: opt.Mail, zone: opt.Zone},
 		},
 	}, nil
 }

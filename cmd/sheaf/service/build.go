@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -297,23 +296,16 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 // watches makes the part that tells consumers of changes.
 func (b *builder) watches(a *archives) (*watch.Watches, error) {
 	w := &b.cfg.Serve.Watch
-	opt := watch.Options{
+	server, err := w.Mail.mailServer()
+	if err != nil {
+		return nil, err
+	}
+	return watch.New(watch.Options{
 		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find,
 		Base:  cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP),
 		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
-		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Log: b.log,
-	}
-	if w.Mail.Server != "" {
-		opt.Mail = &watch.Mail{Server: w.Mail.Server, From: w.Mail.From, User: w.Mail.User, Roots: w.Mail.Roots, TLS: watch.TLS(w.Mail.TLS)}
-		if w.Mail.PasswordFile != "" {
-			text, err := os.ReadFile(w.Mail.PasswordFile)
-			if err != nil {
-				return nil, fmt.Errorf("settings: watch.mail.password_file: %w", err)
-			}
-			opt.Mail.Password = strings.TrimSpace(string(text))
-		}
-	}
-	return watch.New(opt)
+		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Mail: server, Log: b.log,
+	})
 }
 
 // board makes the operators' pages. robots may be nil. Every process trims the log of transfers, as

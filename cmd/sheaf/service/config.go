@@ -15,9 +15,9 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/ingest/foreign"
 	"sheaf/internal/db"
+	"sheaf/internal/mailer"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
-	"sheaf/serve/watch"
 )
 
 // Config is the service's settings. deploy/sheaf.yaml says what each does.
@@ -109,7 +109,7 @@ func defaults() Config {
 		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
 		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
 		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 6 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
-		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(watch.StartTLS)}}},
+		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
 		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}
 	c.Database.Wait = 5 * time.Minute

@@ -18,6 +18,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/api"
+	"sheaf/internal/mailer"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/serve/httpd"
@@ -114,7 +115,7 @@ func TestJobsAndWatchesAreAnsweredAsDescribed(t *testing.T) {
 	s.Account("alice", "always", "jp")
 	day := time.Date(2026, 11, 20, 3, 0, 0, 0, time.UTC)
 	s.Publish("20261120", map[string][]*archive.Record{"www.example.jp": {servetest.Page("http://www.example.jp/", "<p>a page", day)}})
-	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(watch.Mail)})
+	watches, err := watch.New(watch.Options{DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.test", Unconfirmed: true, Mail: new(mailer.Server)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/serve/httpd"
@@ -29,7 +30,7 @@ func TestWatchesAreAnsweredAsDescribed(t *testing.T) {
 	defer hook.Close()
 	watches, err := watch.New(watch.Options{
 		DB: s.DB, Records: s.Library.Records, Account: s.Accounts.Find, Base: "https://archive.example.jp", PrivateHooks: true, Limit: 3,
-		Mail: &watch.Mail{Server: "127.0.0.1:1", From: "archive@example.jp", TLS: watch.NoTLS, Patience: time.Second},
+		Mail: &mailer.Server{Address: "127.0.0.1:1", From: "archive@example.jp", TLS: mailer.NoTLS, Patience: time.Second},
 	})
 	if err != nil {
 		t.Fatal(err)

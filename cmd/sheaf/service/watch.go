@@ -1,11 +1,14 @@
 package service
 
 import (
+	"fmt"
 	"net/mail"
+	"os"
 	"slices"
+	"strings"
 
+	"sheaf/internal/mailer"
 	"sheaf/internal/settings"
-	"sheaf/serve/watch"
 )
 
 // Watch is the settings of how consumers are told of changes.
@@ -20,7 +23,7 @@ type Watch struct {
 type Mail struct {
 	Server       string `mapstructure:"server"` // SMTP, host:port; empty: no mails are sent
 	From         string `mapstructure:"from"`   // bare address
-	TLS          string `mapstructure:"tls"`    // a watch.TLS
+	TLS          string `mapstructure:"tls"`    // a mailer.TLS
 	User         string `mapstructure:"user"`   // empty: no login
 	PasswordFile string `mapstructure:"password_file"`
 	Roots        string `mapstructure:"roots"` // PEM file with the server's authorities; empty: the system's
@@ -29,7 +32,7 @@ type Mail struct {
 func (w *Watch) check(is *settings.Checks) {
 	is.Require(w.Limit > 0, "watch.limit", w.Limit, wantPositive)
 	m := &w.Mail
-	is.Require(slices.Contains([]watch.TLS{watch.StartTLS, watch.Implicit, watch.NoTLS}, watch.TLS(m.TLS)), "watch.mail.tls", m.TLS,
+	is.Require(slices.Contains([]mailer.TLS{mailer.StartTLS, mailer.Implicit, mailer.NoTLS}, mailer.TLS(m.TLS)), "watch.mail.tls", m.TLS,
 		"want starttls, tls or none")
 	if m.Server == "" {
 		return
@@ -37,4 +40,20 @@ func (w *Watch) check(is *settings.Checks) {
 	is.Require(isAddress(m.Server), "watch.mail.server", m.Server, "want host:port, such as mail.example.jp:587")
 	a, err := mail.ParseAddress(m.From)
 	is.Require(err == nil && a.Address == m.From, "watch.mail.from", m.From, "want a bare address, such as archive@example.jp")
+}
+
+// mailServer returns where mails are sent; nil: nowhere.
+func (m *Mail) mailServer() (*mailer.Server, error) {
+	if m.Server == "" {
+		return nil, nil
+	}
+	s := &mailer.Server{Address: m.Server, From: m.From, User: m.User, Roots: m.Roots, TLS: mailer.TLS(m.TLS)}
+	if m.PasswordFile != "" {
+		text, err := os.ReadFile(m.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("settings: watch.mail.password_file: %w", err)
+		}
+		s.Password = strings.TrimSpace(string(text))
+	}
+	return s, nil
 }

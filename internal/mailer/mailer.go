@@ -1,0 +1,168 @@
+// Package mailer sends mails by an SMTP server, at once or from an outbox in the control database.
+// Letters in the outbox are tried again for some three days.
+package mailer
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/wneessen/go-mail"
+)
+
+// Server says how mails are sent.
+type Server struct {
+	Address  string // host and port of the SMTP server
+	From     string // sender address
+	User     string // for the login; empty: no login
+	Password string
+	TLS      TLS           // default StartTLS
+	Patience time.Duration // limit for sending one mail; default a minute
+	Roots    string        // file with the root certificates for the server; empty: the system's
+}
+
+// TLS is how the connection to the mail server is encrypted.
+type TLS string
+
+const (
+	StartTLS TLS = "starttls" // must be offered
+	Implicit TLS = "tls"      // from the first byte, port 465
+	NoTLS    TLS = "none"     // a server on this machine
+)
+
+const defaultPatience = time.Minute
+
+// MaxAttempts is how often a mail is tried: with the pauses of Pause, over some three days.
+const MaxAttempts = 16
+
+// Pause returns how long to wait after the n-th failure: 30 seconds, doubled up to 8 hours.
+func Pause(n int) time.Duration {
+	const first, most = 30 * time.Second, 8 * time.Hour
+	return min(first<<min(n-1, 20), most)
+}
+
+// Refused is a failure that would be the same next time: the server has refused the recipient or
+// the mail itself for good.
+type Refused struct{ Err error }
+
+func (r *Refused) Error() string { return r.Err.Error() }
+func (r *Refused) Unwrap() error { return r.Err }
+
+// WaitTime returns the limit for sending one mail. It is 0 without a server.
+func (s *Server) WaitTime() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return cmp.Or(s.Patience, defaultPatience)
+}
+
+// New returns a mail without a body that the service sends by itself (RFC 3834). The ID makes its
+// Message-ID. A recipient that is no address is a *Refused.
+func (s *Server) New(id, to, subject string) (*mail.Msg, error) {
+	m := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
+	if err := m.From(s.From); err != nil {
+		return nil, err
+	}
+	if err := m.To(to); err != nil {
+		return nil, &Refused{err}
+	}
+	m.SetDate()
+	m.SetGenHeader("Auto-Submitted", "auto-generated")
+	m.SetMessageIDWithValue(id + "@" + s.From[strings.LastIndexByte(s.From, '@')+1:])
+	m.Subject(OneLine(subject))
+	return m, nil
+}
+
+// Send gives a mail to the server.
+func (s *Server) Send(ctx context.Context, m *mail.Msg) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.WaitTime())
+	defer cancel()
+	if err := client.DialWithContext(ctx); err != nil {
+		return err
+	}
+	err = client.Send(m)
+	_ = client.Close()   // whatever the server answers to QUIT
+	if m.IsDelivered() { // the server has accepted it
+		return nil
+	}
+	var failed *mail.SendError
+	if errors.As(err, &failed) && failed.ErrorCode()/100 == 5 && slices.Contains(lettersFault, failed.Reason) {
+		return &Refused{err}
+	}
+	return err
+}
+
+// lettersFault are the steps at which a permanent refusal (5xx, RFC 5321 4.2.1) is about this
+// letter. A refusal of an earlier step, the login or the sender, is for the operator to mend:
+// letters wait.
+var lettersFault = []mail.SendErrReason{mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose}
+
+func (s *Server) client() (*mail.Client, error) {
+	host, port, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	options := []mail.Option{mail.WithPort(n), mail.WithTimeout(s.WaitTime())}
+	if s.Roots != "" {
+		roots, err := os.ReadFile(s.Roots)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(roots) {
+			return nil, fmt.Errorf("%s holds no certificate", s.Roots)
+		}
+		options = append(options, mail.WithTLSConfig(&tls.Config{RootCAs: pool, ServerName: host, MinVersion: tls.VersionTLS12}))
+	}
+	switch s.TLS {
+	case NoTLS:
+		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+	case Implicit:
+		options = append(options, mail.WithSSL())
+	default:
+		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if s.User != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(s.User), mail.WithPassword(s.Password))
+		if s.TLS == NoTLS {
+			options = append(options, mail.WithSMTPAuth(mail.SMTPAuthPlainNoEnc))
+		}
+	}
+	return mail.NewClient(host, options...)
+}
+
+// OneLine returns a text as one short line of whole characters, without control characters.
+func OneLine(s string) string {
+	const most = 200
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	for i := range s {
+		if i > most {
+			s = s[:i] + "…"
+			break
+		}
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
