@@ -62,6 +62,11 @@ type DecideResponse struct {
 	Hosts int `json:"hosts"` // how many were accepted or refused
 }
 
+// DomainsResponse answers GET /v1/admin/hosts/domains.
+type DomainsResponse struct {
+	Domains []hosts.RefusedDomain `json:"domains"`
+}
+
 // RestartResponse answers POST /v1/admin/robots/{name}/restart.
 type RestartResponse struct {
 	Generation int64 `json:"generation"`
@@ -131,6 +136,9 @@ func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 		{http.MethodPost, api.PathAdminHosts + "/decide", a.decide},
 		{http.MethodPost, api.PathAdminHosts + "/visit", a.visit},
 		{http.MethodDelete, api.PathAdminHosts + "/{host}", a.removeHost},
+		{http.MethodGet, api.PathAdminDomains, a.domains},
+		{http.MethodPost, api.PathAdminDomains, a.refuseDomain},
+		{http.MethodDelete, api.PathAdminDomains + "/{domain}", a.allowDomain},
 	} {
 		r.Handle(route.path, wrap(route.handler)).Methods(route.method)
 	}
@@ -240,6 +248,23 @@ func (a *operatorAPI) visit(w http.ResponseWriter, r *http.Request) error {
 
 func (a *operatorAPI) removeHost(w http.ResponseWriter, r *http.Request) error {
 	return noContent(w, adminError(a.hosts.RemoveHost(r.Context(), mux.Vars(r)["host"])))
+}
+
+func (a *operatorAPI) domains(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.hosts.RefusedDomains(r.Context())
+	return answer(w, http.StatusOK, DomainsResponse{list}, err)
+}
+
+func (a *operatorAPI) refuseDomain(w http.ResponseWriter, r *http.Request) error {
+	var req hosts.RefusedDomain
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	return noContent(w, adminError(a.hosts.RefuseDomain(r.Context(), req)))
+}
+
+func (a *operatorAPI) allowDomain(w http.ResponseWriter, r *http.Request) error {
+	return noContent(w, adminError(a.hosts.AllowDomain(r.Context(), mux.Vars(r)["domain"])))
 }
 
 func (a *operatorAPI) hostCosts(w http.ResponseWriter, r *http.Request) error {

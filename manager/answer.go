@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
+	"sheaf/manager/hosts"
 	"sheaf/manager/rollout"
 	"sheaf/manager/roster"
 )
@@ -82,6 +83,8 @@ func adminError(err error) error {
 		return problem.New(http.StatusNotFound, "unknown_robot", err.Error())
 	case errors.Is(err, assign.ErrUnknownHost):
 		return problem.New(http.StatusNotFound, "unknown_host", err.Error())
+	case errors.Is(err, hosts.ErrNotRefused):
+		return problem.New(http.StatusNotFound, "not_refused", err.Error())
 	default:
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func hostCommand() *cobra.Command {
 	cmd.AddCommand(hostAddCommand(), hostListCommand(), hostRemoveCommand(), hostCrawlCommand(),
 		hostDecideCommand("accept", "Accept hosts that robots found and that wait for a decision", hosts.Accepted),
 		hostDecideCommand("refuse", "Refuse hosts that robots found and that wait for a decision", hosts.Refused),
-		hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
+		hostDomainCommand(), hostTakedownCommand(), hostRestoreCommand(), hostTakedownsCommand())
 	return cmd
 }
 
@@ -90,6 +91,38 @@ func hostDecideCommand(verb, short string, state hosts.State) *cobra.Command {
 	cmd.Flags().BoolVar(&decision.All, "all", false, "all hosts that wait")
 	cmd.Flags().StringVar(&decision.Domain, "domain", "", "the hosts of this domain, such as ac.jp")
 	cmd.Flags().StringVar(&decision.FoundBy, "found-by", "", "the hosts that this robot found")
+	return cmd
+}
+
+func hostDomainCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "domain", Short: "Domains whose hosts robots leave out, also those that they find later"}
+	var d hosts.RefusedDomain
+	list := &cobra.Command{
+		Use: "ls", Short: "List the domains that are refused", Args: cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, api.PathAdminDomains, nil, func(w io.Writer, answer manager.DomainsResponse) {
+				table(w, "domain\tsince\tby\treason", answer.Domains, func(d hosts.RefusedDomain) []any {
+					return []any{d.Domain, moment(d.Since), d.By, d.Reason}
+				})
+			})
+		}),
+	}
+	refuse := &cobra.Command{
+		Use: "refuse DOMAIN", Short: "Have robots leave out all hosts of a domain; what is archived of them stays", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			d.Domain = args[0]
+			return c.Do(cmd.Context(), http.MethodPost, api.PathAdminDomains, d, nil)
+		}),
+	}
+	refuse.Flags().StringVar(&d.Reason, "reason", "", "why")
+	refuse.Flags().StringVar(&d.By, "by", os.Getenv("USER"), "who decides (USER)")
+	allow := &cobra.Command{
+		Use: "allow DOMAIN", Short: "End that; hosts that are refused already stay so until sheaf host add", Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, below(api.PathAdminDomains, args[0]), nil, nil)
+		}),
+	}
+	cmd.AddCommand(list, refuse, allow)
 	return cmd
 }
 

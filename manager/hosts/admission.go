@@ -49,6 +49,11 @@ func (r *Registry) admit(ctx context.Context, lines []wire.HostLine, how rules) 
 	var report Report
 	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
 		a := &admission{tx: t, rules: how, full: map[string]int{}, now: db.Millis(time.Now())}
+		if how.source != "" {
+			if a.refused, err = refusedNames(ctx, t); err != nil {
+				return err
+			}
+		}
 		if err := a.enterAll(ctx, names, seeds, at); err != nil {
 			return err
 		}
@@ -105,11 +110,12 @@ func knownHosts(ctx context.Context, q db.Queryer, names []string) (map[string]b
 // inserted together at the end. Nothing can come between: no robot has the hosts yet, and only
 // one transaction writes at a time.
 type admission struct {
-	tx     *assign.Tx
-	rules  rules
-	full   map[string]int // by registered domain: the number of its accepted hosts
-	now    int64          // Unix ms
-	report Report
+	tx      *assign.Tx
+	rules   rules
+	refused []string       // domains that robots are to leave out; of robots' lists only
+	full    map[string]int // by registered domain: the number of its accepted hosts
+	now     int64          // Unix ms
+	report  Report
 
 	hosts, seeds [][]any // rows to insert
 }
@@ -137,10 +143,18 @@ func (a *admission) enterAll(ctx context.Context, names []string, seeds map[stri
 	return nil
 }
 
+// judge returns the state of a new host.
+func (a *admission) judge(host string) State {
+	if within(withoutPort(host), a.refused) {
+		return Refused
+	}
+	return a.rules.judge(host)
+}
+
 func (a *admission) enterNew(ctx context.Context, host string, lines []wire.HostLine, at addresses) error {
-	state, domain := a.rules.judge(host), ""
+	state, domain := a.judge(host), ""
 	if a.rules.source != "" {
-		domain = registered(host)
+		domain = Registered(host)
 	}
 	if state == Accepted {
 		full, err := a.isFull(ctx, domain)

@@ -14,7 +14,7 @@ type State string
 const (
 	Accepted State = "accepted" // it is collected
 	Pending  State = "pending"  // a robot found it; an operator has to decide
-	Refused  State = "refused"  // a robot found it outside the policy, or an operator removed it
+	Refused  State = "refused"  // a robot found it outside the policy, or an operator removed or refused it
 )
 
 // Policy says what becomes of a host that a robot finds. A domain in a list stands for itself and
@@ -27,10 +27,10 @@ type Policy struct {
 	PerDomain int
 }
 
-// registered returns the domain by which the host's owner is registered, as the public suffix
+// Registered returns the domain by which the host's owner is registered, as the public suffix
 // list has it: waseda.ac.jp for www.waseda.ac.jp. For an IP address or a public suffix it returns
 // the name.
-func registered(host string) string {
+func Registered(host string) string {
 	name := withoutPort(host)
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
 		return name

@@ -1,0 +1,101 @@
+package hosts
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+)
+
+// ErrNotRefused says that a domain is not refused.
+var ErrNotRefused = errors.New("this domain is not refused; sheaf host domain ls lists those that are")
+
+// RefusedDomain is a domain whose hosts robots leave out, also those that they find later. A host
+// that an operator adds afterwards is collected.
+type RefusedDomain struct {
+	Domain string    `json:"domain"`
+	Since  time.Time `json:"since,omitzero"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason"`
+}
+
+// RefuseHost keeps robots away from a host, also from one that nobody has found yet. AddHosts ends
+// that.
+func (r *Registry) RefuseHost(ctx context.Context, host string) error {
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		_, err := t.Exec(ctx, `INSERT INTO hosts (name, state, source, created, addresses, grp, resolved, waiting, domain)
+			VALUES (?, ?, '', ?, '', ?, 0, 0, '') ON CONFLICT (name) DO UPDATE SET state = excluded.state, waiting = 0`,
+			host, Refused, db.Millis(time.Now()), withoutPort(host))
+		if err != nil {
+			return fmt.Errorf("refuse host %s: %w", host, err)
+		}
+		return t.Unassign(ctx, host)
+	})
+}
+
+// RefuseDomain keeps robots away from all hosts of a domain. It may be called again.
+func (r *Registry) RefuseDomain(ctx context.Context, d RefusedDomain) error {
+	normal, name, err := wire.NormalizeURL("http://" + d.Domain + "/")
+	if _, ip := netip.ParseAddr(strings.Trim(name, "[]")); err != nil || normal != "http://"+name+"/" || name != withoutPort(name) || ip == nil {
+		return assign.Invalid{Err: fmt.Errorf("%q is not a domain, such as example.jp", d.Domain)}
+	}
+	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
+		_, err := t.Exec(ctx, `INSERT INTO refused_domains (domain, created, by_whom, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			name, db.Millis(time.Now()), d.By, d.Reason)
+		if err != nil {
+			return err
+		}
+		hosts, err := db.Column[string](ctx, t, `SELECT name FROM hosts WHERE state <> ? AND name LIKE ?`, Refused, "%"+name+"%")
+		if err != nil {
+			return err
+		}
+		for _, host := range hosts {
+			if !within(withoutPort(host), []string{name}) {
+				continue
+			}
+			if _, err := t.Exec(ctx, `UPDATE hosts SET state = ?, waiting = 0 WHERE name = ?`, Refused, host); err != nil {
+				return err
+			}
+			if err := t.Unassign(ctx, host); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("refuse domain %s: %w", name, err)
+	}
+	return nil
+}
+
+// AllowDomain ends the refusal of a domain. Its hosts that are refused stay so until an operator
+// adds them; hosts that robots find from now on become what the policy says.
+func (r *Registry) AllowDomain(ctx context.Context, domain string) error {
+	n, err := db.Exec(ctx, r.db, `DELETE FROM refused_domains WHERE domain = ?`, domain)
+	if err == nil && n == 0 {
+		err = ErrNotRefused
+	}
+	if err != nil {
+		return fmt.Errorf("allow domain %s: %w", domain, err)
+	}
+	return nil
+}
+
+// RefusedDomains returns the domains that are refused.
+func (r *Registry) RefusedDomains(ctx context.Context) ([]RefusedDomain, error) {
+	return db.List(ctx, r.db, func(rows *sql.Rows, d *RefusedDomain) error {
+		return rows.Scan(&d.Domain, db.At(&d.Since), &d.By, &d.Reason)
+	}, `SELECT domain, created, by_whom, reason FROM refused_domains ORDER BY domain`)
+}
+
+// refusedNames returns the names of the domains that are refused.
+func refusedNames(ctx context.Context, q db.Queryer) ([]string, error) {
+	return db.Column[string](ctx, q, `SELECT domain FROM refused_domains`)
+}
