@@ -13,6 +13,7 @@ import (
 
 	"sheaf/archive"
 	"sheaf/archive/catalog"
+	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/content"
@@ -35,6 +36,7 @@ type placePage struct {
 	Entries []entry
 	More    string // path of the next entries; empty at the end
 	Host    *hostPart
+	Watch   string // path of the form that watches the host; empty: there is none
 }
 
 type link struct{ Name, Path string }
@@ -112,6 +114,9 @@ func (f *face) host(r *http.Request, a *account.Account, p *placePage, files []c
 		return nil
 	}
 	h := &hostPart{HostInfo: info[0], Files: files, Dir: "/pub/" + p.Place + "/", Commands: commands{f.base(r), f.FTP, p.Place, p.Name}}
+	if f.Watches != nil {
+		p.Watch = api.PathWatching + "?" + url.Values{"host": {p.Name}}.Encode()
+	}
 	slices.Reverse(h.Files)
 	if len(h.Files) > shown {
 		h.Older, h.Files = len(h.Files)-shown, h.Files[:shown]

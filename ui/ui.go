@@ -2,6 +2,7 @@
 //
 //	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
 //	/account             logs a reader in, and shows what the account may fetch
+//	/watches             the account's watches; with url or host a form that watches it
 //	/find?q=             leads to the page, host or domain that was asked for
 //	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and what is below it
 //	/webmasters          who visits, and how to be left out
@@ -20,10 +21,12 @@ import (
 
 	"github.com/gorilla/mux"
 
+	"sheaf/internal/api"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve"
 	"sheaf/serve/httpd/guard"
+	"sheaf/serve/watch"
 )
 
 // Options say what the pages show. Site, Library and Guard are needed.
@@ -33,6 +36,7 @@ type Options struct {
 	Guard   *guard.Guard // finds out whose request it is
 	About   string       // whose archive it is and what for, in a sentence or two; may be empty
 
+	Watches *watch.Watches   // nil: consumers cannot watch
 	Publish *window.Schedule // when editions are published; nil: at any time
 	Public  string           // the service's own URL; empty: what the reader's browser has
 	FTP     string           // address of the FTP server, as host:port; empty: there is none
@@ -60,7 +64,11 @@ func Register(r *mux.Router, opt Options) error {
 	get("/webmasters", opt.Guard.Public(f.webmasters))
 	get("/robots.txt", http.HandlerFunc(robotsTxt))
 	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))
-	get("/find", opt.Guard.Consumer(f.find))
+	get(api.PathFind, opt.Guard.Consumer(f.find))
+	if f.Watches != nil {
+		get(api.PathWatching, opt.Guard.Named(f.watching))
+		r.Handle(api.PathWatching, opt.Guard.Named(f.changeWatches)).Methods(http.MethodPost)
+	}
 	get("/account", opt.Guard.Named(f.account))
 	get("/browse/{place:.*}", opt.Guard.Consumer(f.place))
 	return nil

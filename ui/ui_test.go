@@ -20,6 +20,7 @@ import (
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/servetest"
+	"sheaf/serve/watch"
 	"sheaf/ui"
 )
 
@@ -52,9 +53,14 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	testkit.Must(t, err)
 	tokyo, err := time.LoadLocation("Asia/Tokyo")
 	testkit.Must(t, err)
+	_, _, err = accounts.Create(t.Context(), account.Account{Name: "reader", Domains: []string{"jp"}}, "reader's password")
+	testkit.Must(t, err)
+	watches, err := watch.New(watch.Options{DB: site.DB, Records: site.Library.Records, Account: accounts.Find})
+	testkit.Must(t, err)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
 		Site:    &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
+		Watches: watches,
 		Library: site.Library, Guard: guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)), About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
 	server := httptest.NewServer(router)

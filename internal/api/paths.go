@@ -26,6 +26,9 @@ const (
 	PathDiff     = "/diff/"     // with two timestamps and a URL: HTML, or DiffDocument
 	PathReplay   = "/replay/"   // ReplayWeb.page
 
+	PathFind     = "/find"    // with q: leads to a page's versions, or to a host or domain
+	PathWatching = "/watches" // HTML: the account's watches; with url or host a form that watches it
+
 	PathOpenAPI = "/v1/openapi.yaml" // the description of the API
 )
 

@@ -3,6 +3,7 @@ package httpd_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
@@ -225,6 +226,40 @@ func TestStoredAnswers(t *testing.T) {
 	resp, body = s.doText(t, ofDay(22, "", "http://www.waseda.ac.jp/d/i.gif"))
 	if resp.Header.Get("Content-Type") != "image/gif" || body != "\xff\xfeGIF89a" {
 		t.Errorf("%s %q", resp.Header.Get("Content-Type"), body)
+	}
+}
+
+// The banner draws the versions over time, is XML where the page is, and has an address box whose
+// form is the only one that the page may send.
+func TestBanner(t *testing.T) {
+	s := newPages(t)
+	const xhtml = "http://www.waseda.ac.jp/x.xhtml"
+	for day, name := range map[int]string{26: "20261126", 27: "20261127"} {
+		s.Publish(name, map[string][]*archive.Record{host: {answer(archive.Page, xhtml, "HTTP/1.1 200 OK\nContent-Type: application/xhtml+xml",
+			`<html xmlns="http://www.w3.org/1999/xhtml"><head><title>X</title></head><body><p>x</p></body></html>`, at(day, 1))}})
+	}
+	resp, body := s.doText(t, ofDay(24, "", page))
+	for _, part := range []string{`href="` + ofDay(22, "", page) + `" target="_top" aria-label="2026-11-22 01:00:00 UTC"`, `href="` + ofDay(25, "", "https://waseda.ac.jp/d/p.html") + `" target="_top" aria-label`,
+		`<title>2026-11-24 01:00:00 UTC</title>`, `action="` + s.url + `/find"`, "/diff/20261123010000/20261124010000/"} {
+		if !strings.Contains(body, part) {
+			t.Errorf("%s is not in %s", part, body)
+		}
+	}
+	if policy := resp.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "sandbox ") || !strings.Contains(policy, "; form-action "+s.url+"/find;") || strings.Count(policy, "form") != 2 {
+		t.Errorf("policy %s", policy)
+	}
+	resp, body = s.doText(t, ofDay(26, "", xhtml))
+	if resp.StatusCode != 200 || !strings.Contains(body, "<svg") {
+		t.Fatalf("%s %s", resp.Status, body)
+	}
+	for d := xml.NewDecoder(strings.NewReader(body)); ; {
+		_, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("no XML: %v in %s", err, body)
+		}
 	}
 }
 

@@ -12,11 +12,19 @@
 // makes links work.
 package replay
 
+import "strings"
+
 // Policy is the Content-Security-Policy of every stored page, rewritten or not. In the sandbox no
 // script runs, no form is sent, and no page redirects by itself. The page keeps its origin;
 // otherwise browsers would load its parts without the reader's credentials. Without scripts a page
 // can do nothing else with it.
 const Policy = "sandbox allow-same-origin allow-popups allow-top-navigation-by-user-activation; " + FramePolicy
+
+// PolicyWithForm is Policy for a page below a banner that has a form. Forms may be sent to that one
+// address, which is to answer GET alone: then a form of the page itself can do what a link can do.
+func PolicyWithForm(action string) string {
+	return strings.NewReplacer("sandbox ", "sandbox allow-forms ", "form-action 'none'", "form-action "+action).Replace(Policy)
+}
 
 // FramePolicy is the Content-Security-Policy of rewritten pages in frames. They are not in a
 // sandbox, since a page in a sandbox cannot navigate other frames, which the menus of old pages do.

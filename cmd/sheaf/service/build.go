@@ -278,7 +278,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	}
 	err = ui.Register(b.router, ui.Options{
 		Site: b.site, Library: a.library, Guard: guard.New(a.accounts, b.operator, b.cfg.HTTP.Public, b.log), About: b.cfg.Serve.Site.About,
-		Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
+		Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -50,7 +50,7 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	const all, one = api.PathWatches, api.PathWatches + "/{id:[a-z0-9]+}"
 	handle := func(method, path string, f guard.Handler) {
 		r.Handle(path, g.Named(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-			return watchProblem(f(w, r, a))
+			return Problem(f(w, r, a))
 		})).Methods(method)
 	}
 	handle(http.MethodPost, all, h.add)
@@ -68,16 +68,15 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 		})).Methods(http.MethodGet, http.MethodHead)
 		r.Handle(path, g.Public(func(w http.ResponseWriter, r *http.Request) error {
 			if _, err := do(r.Context(), mux.Vars(r)["id"], mux.Vars(r)["token"]); err != nil {
-				return watchProblem(err)
+				return Problem(err)
 			}
 			return h.button(w, r, verb, true)
 		})).Methods(http.MethodPost)
 	}
 }
 
-// watchProblem returns the problem to answer for an error of package watch, and other errors as they
-// are.
-func watchProblem(err error) error {
+// Problem returns the problem to answer for an error of package watch, and other errors as they are.
+func Problem(err error) error {
 	switch {
 	case errors.Is(err, watch.ErrWish):
 		return problem.New(http.StatusBadRequest, "wish", err.Error())

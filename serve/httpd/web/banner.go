@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
 	"sheaf/archive"
+	"sheaf/internal/api"
 	"sheaf/serve/replay"
 )
 
@@ -20,7 +22,10 @@ type banner struct {
 	Number, Count int
 	First, Prev   string // paths; empty if there is none
 	Next, Last    string
+	Timeline      *timeline // nil: there is one version
 	Diff, Bytes   string
+	Watch         string // path of the form that watches the page; empty: there is none
+	Find          string // where the address box is sent; empty: there is none
 	Truncated     string
 	Since         time.Time // zero unless the version is a revisit
 	Status        int       // 0: 200
@@ -40,8 +45,12 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 	c := all[i]
 	b := banner{
 		screen: p.screen(r, c.URL), Now: c.Time, Number: i + 1, Count: len(all), Truncated: truncated(c),
-		Bytes: replay.Path(c.Time, replay.Bytes, c.URL),
+		Bytes: replay.Path(c.Time, replay.Bytes, c.URL), Find: p.find(r),
 	}
+	if p.Watching {
+		b.Watch = api.PathWatching + "?" + url.Values{"url": {c.URL}}.Encode()
+	}
+	b.Timeline = newTimeline(b.Page, all, i)
 	if i > 0 {
 		b.First, b.Prev = path(all[0]), path(all[i-1])
 		if all[i-1].Digest != c.Digest {
@@ -65,6 +74,15 @@ func (p *Pages) banner(r *http.Request, all mementos, i int, doc *replay.Documen
 		return nil, err
 	}
 	return ascii(out.Bytes()), nil
+}
+
+// find returns where the banner's address box is sent, as an absolute URL, or "" if the service does
+// not know its own: the page's policy has to name it.
+func (p *Pages) find(r *http.Request) string {
+	if origin := p.origin(r); origin != "" {
+		return origin + api.PathFind
+	}
+	return ""
 }
 
 // ascii returns markup with character references instead of non-ASCII characters, for pages in any

@@ -18,10 +18,10 @@ import (
 )
 
 // rewriteVersion is part of the ETags. Raise it when rewriting changes.
-const rewriteVersion = "2"
+const rewriteVersion = "3"
 
 // etagOf returns the strong ETag of what is sent of version i. The ETag of a page with a banner also
-// depends on the banner, which is about the neighbouring versions and in the reader's language.
+// depends on the banner, which is about all versions and in the reader's language.
 func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 	c := all[i]
 	id := fmt.Sprintf("%s %s %s", c.Digest, replay.Path(c.Time, mode, c.URL), rewriteVersion)
@@ -31,6 +31,9 @@ func etagOf(r *http.Request, all mementos, i int, mode replay.Mode) string {
 			if j >= 0 && j < len(all) {
 				id += fmt.Sprintf(" %s %s", all[j].Digest, replay.Path(all[j].Time, mode, all[j].URL))
 			}
+		}
+		for _, one := range all {
+			id += replay.Timestamp(one.Time)
 		}
 	}
 	sum := sha256.Sum256([]byte(id))

@@ -202,6 +202,9 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 		if doc.Frameset {
 			return p.framed(w, r, c, shownStatus(answer.Status), banner)
 		}
+		if find := p.find(r); find != "" {
+			h.Set("Content-Security-Policy", replay.PolicyWithForm(find))
+		}
 	}
 	w.WriteHeader(shownStatus(answer.Status))
 	if r.Method == http.MethodHead {
@@ -219,7 +222,7 @@ func (p *Pages) page(w *send.Answer, r *http.Request, all mementos, i int, answe
 
 // framePolicy is the Content-Security-Policy of the page around a page of frames. It has no sandbox,
 // which would apply to all frames within: see replay.FramePolicy.
-const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; frame-ancestors 'self'"
+const framePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
 
 // framed shows a page of frames, which has no place for a banner, in a frame below one.
 func (p *Pages) framed(w http.ResponseWriter, r *http.Request, c *records.Capture, status int, banner []byte) error {

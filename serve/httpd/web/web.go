@@ -38,6 +38,8 @@ type Pages struct {
 	Player  string // origin of ReplayWeb.page; empty: it is not offered
 	Log     *slog.Logger
 
+	Watching bool // readers can watch pages
+
 	comparing chan struct{} // bounds how many comparisons run at once
 }
 

@@ -1,0 +1,77 @@
+package ui
+
+import (
+	"net/http"
+
+	"sheaf/internal/api"
+	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/watches"
+	"sheaf/serve/watch"
+)
+
+// watchesPage lists an account's watches, below a form for another one.
+type watchesPage struct {
+	webpage.Page
+	URL, Host string // what the form watches; both empty: there is no form
+	Watches   []*watch.Watch
+}
+
+var watchesTemplate = page("watches")
+
+// watching shows the account's watches. With url or host it also asks how that is to be watched.
+func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	list, err := f.Watches.List(r.Context(), a.Name)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	return webpage.Show(w, r, http.StatusOK, watchesTemplate, watchesPage{f.Site.For(r), q.Get("url"), q.Get("host"), list})
+}
+
+// maxForm is the largest form that is read, in bytes.
+const maxForm = 64 << 10
+
+// changeWatches begins a watch or ends one.
+func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	if err != nil {
+		return problem.New(http.StatusBadRequest, "bad_form", err.Error())
+	}
+	form := r.PostForm
+	switch form.Get("act") {
+	case "add":
+		wish := watch.Wish{Email: form.Get("email")}
+		switch watch.Kind(form.Get("kind")) {
+		case watch.Prefix:
+			wish.Prefix = form.Get("target")
+		case watch.Host:
+			wish.Host = form.Get("target")
+		default:
+			wish.URL = form.Get("target")
+		}
+		if wish.Email != "" {
+			wish.Every = watch.Cadence(form.Get("every"))
+		}
+		_, err = f.Watches.Add(r.Context(), a, wish)
+	case "remove":
+		err = f.Watches.Remove(r.Context(), a.Name, form.Get("watch"))
+	default:
+		return problem.New(http.StatusBadRequest, "bad_form", "act is neither add nor remove")
+	}
+	if err != nil {
+		return watches.Problem(err)
+	}
+	http.Redirect(w, r, api.PathWatching, http.StatusSeeOther)
+	return nil
+}
+
+// WatchPath leads to the versions of a watched page, or to the page of a watched host.
+func (watchesPage) WatchPath(w *watch.Watch) string {
+	if w.Kind == watch.Host {
+		return browsePath(w.Host)
+	}
+	return "/web/*/" + w.URL
+}
