@@ -2,7 +2,6 @@ package ui
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -52,11 +51,7 @@ type change struct {
 
 var frontTemplate = page("front")
 
-func (f *face) front(w http.ResponseWriter, r *http.Request) error {
-	reader, err := f.Guard.Account(r)
-	if err != nil && !errors.Is(err, account.ErrCredentials) {
-		f.Log.Warn("front page: the account cannot be told", "err", err)
-	}
+func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Account) error {
 	p := frontPage{Page: f.Site.For(r), Account: reader, Base: f.base(r), FTP: f.FTP}
 	p.Front = Front{
 		Name: f.Site.Title(), About: f.About, Contact: f.Site.Contact, Program: f.Site.Version, Next: f.nextPublication(time.Now()),

@@ -60,7 +60,7 @@ func Register(r *mux.Router, opt Options) error {
 	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
 	webpage.Register(r)
 	get := func(path string, h http.Handler) { r.Handle(path, h).Methods(http.MethodGet, http.MethodHead) }
-	get("/", opt.Guard.Public(f.front))
+	get("/", opt.Guard.Anybody(f.front))
 	get("/webmasters", opt.Guard.Public(f.webmasters))
 	get("/robots.txt", http.HandlerFunc(robotsTxt))
 	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))

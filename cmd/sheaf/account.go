@@ -42,6 +42,8 @@ func accountCommand() *cobra.Command {
 type accountFlags struct {
 	domains                       []string
 	window, rate, quota, password string
+	email                         string
+	suspended                     bool
 }
 
 func (f *accountFlags) register(cmd *cobra.Command, domains []string, password string) {
@@ -50,6 +52,8 @@ func (f *accountFlags) register(cmd *cobra.Command, domains []string, password s
 	cmd.Flags().StringVar(&f.rate, "rate", "", "bytes a second, such as 10MiB, '1MiB Mon-Fri 09:00-18:00 Asia/Tokyo | 10MiB' or unlimited")
 	cmd.Flags().StringVar(&f.quota, "quota", "", "bytes a day, such as 50GiB; 0: no limit")
 	cmd.Flags().StringVar(&f.password, "password", "", password)
+	cmd.Flags().StringVar(&f.email, "email", "", "mail address to which a link goes by which the password is set anew")
+	cmd.Flags().BoolVar(&f.suspended, "suspended", false, "keep everybody out of the account, until --suspended=false")
 }
 
 // change returns what the given flags change.
@@ -78,6 +82,12 @@ func (f *accountFlags) change(cmd *cobra.Command) (c account.Change, err error) 
 	if given("password") {
 		c.Password = &f.password
 	}
+	if given("email") {
+		c.Email = &f.email
+	}
+	if given("suspended") {
+		c.Suspended = &f.suspended
+	}
 	return c, nil
 }
 
@@ -105,7 +115,7 @@ func accountAddCommand() *cobra.Command {
 				return err
 			}
 			wanted := account.NewAccount{Account: account.Account{
-				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate,
+				Name: args[0], Domains: flags.domains, Window: change.Window, Rate: change.Rate, Email: flags.email, Suspended: flags.suspended,
 			}, Password: flags.password}
 			if change.Quota != nil {
 				wanted.Quota = *change.Quota
@@ -145,6 +155,9 @@ func accountTable(w io.Writer, list ...account.AccountLine) {
 		quota := "none"
 		if a.Quota > 0 {
 			quota = bytesize.Format(a.Quota)
+		}
+		if a.Suspended {
+			quota += ", suspended"
 		}
 		return []any{a.Name, strings.Join(a.Domains, " "), a.Window, a.Rate, quota, a.Today}
 	})

@@ -21,15 +21,21 @@ const (
 
 // choose keeps the reader's choice of a language, and leads back.
 func choose(w http.ResponseWriter, r *http.Request) {
-	back, err := url.ParseRequestURI(r.URL.Query().Get("back"))
-	if err != nil || back.Host != "" || back.Scheme != "" || strings.HasPrefix(back.Path, "//") || strings.Contains(back.Path, "\\") {
-		back = &url.URL{Path: "/"} // nowhere else than within this service
-	}
 	http.SetCookie(w, &http.Cookie{Name: languageCookie, Value: mux.Vars(r)["lang"], Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil})
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Location", back.RequestURI())
+	w.Header().Set("Location", LocalPath(r.URL.Query().Get("back")))
 	w.WriteHeader(http.StatusSeeOther)
+}
+
+// LocalPath returns a path of this service, with its query, to which a request asks to be led back. It
+// is "/" if what the request has is anything else, such as the URL of another site.
+func LocalPath(asked string) string {
+	u, err := url.ParseRequestURI(asked)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.Contains(u.Path, "\\") {
+		return "/"
+	}
+	return u.RequestURI()
 }
 
 // Language chooses between English and Japanese, "en" and "ja": by the reader's earlier choice, or by

@@ -5,6 +5,7 @@ package webpage
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -28,12 +29,31 @@ type Page struct {
 	*Site
 	Lang string // en or ja
 	Path string // of the request, with its query
-	User string // account or operator that is logged in; empty: none
+	User User
+}
+
+// User is the account or operator who has logged in; the zero User is nobody.
+type User struct {
+	Name    string
+	Session bool // by a session, which can be ended
+}
+
+type userKey struct{}
+
+// WithUser returns a context for requests of somebody who has logged in.
+func WithUser(ctx context.Context, u User) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
+
+// UserOf returns who has logged in, as WithUser has noted it.
+func UserOf(ctx context.Context) User {
+	u, _ := ctx.Value(userKey{}).(User)
+	return u
 }
 
 // For makes the page of a request.
 func (s *Site) For(r *http.Request) Page {
-	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI()}
+	return Page{Site: s, Lang: Language(r), Path: r.URL.RequestURI(), User: UserOf(r.Context())}
 }
 
 // Title is the archive's name.

@@ -9,6 +9,7 @@ package account
 
 import (
 	"fmt"
+	"net/mail"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -26,7 +27,11 @@ type Account struct {
 	Window  *window.Schedule `json:"window"`           // when files may be fetched; nil: always
 	Rate    *bandwidth.Rates `json:"rate,omitempty"`   // bytes a second; nil: no limit
 	Quota   int64            `json:"quota,omitempty"`  // bytes a day; 0: no limit
+	Email   string           `json:"email,omitempty"`  // to which a link goes by which the password is set anew; may be empty
 	Created time.Time        `json:"created,omitzero"` // set by Accounts
+
+	// Suspended keeps everybody out: nobody logs in, and who has logged in is logged out.
+	Suspended bool `json:"suspended,omitempty"`
 
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
 	Each *bandwidth.Rates `json:"-"`
@@ -70,6 +75,9 @@ func (a *Account) check() error {
 	}
 	if a.Quota < 0 {
 		return fmt.Errorf("%w: %s: quota of %d bytes; want 0, for none, or more", ErrInvalid, a.Name, a.Quota)
+	}
+	if at, err := mail.ParseAddress(a.Email); a.Email != "" && (err != nil || at.Address != a.Email) {
+		return fmt.Errorf("%w: %s: mail address %.100q: want a bare one, such as alice@example.jp", ErrInvalid, a.Name, a.Email)
 	}
 	for _, d := range a.Domains {
 		if d != "*" && (len(d) > 253 || !validDomain.MatchString(d)) {

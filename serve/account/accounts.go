@@ -27,6 +27,7 @@ var (
 	ErrExists      = errors.New("account exists already; delete it first to give it anew")
 	ErrNoAccount   = errors.New("no such account")
 	ErrInvalid     = errors.New("account cannot be as given")
+	ErrSuspended   = errors.New("account is suspended; ask those who run the archive")
 )
 
 // Accounts keeps accounts in the database. Passwords are stored as argon2id PHC strings. All
@@ -86,10 +87,11 @@ func (a *Accounts) Account(ctx context.Context, name string) (*Account, error) {
 	return account, err
 }
 
-// Find returns the account of a name, from memory if the database is away; nil if there is none.
+// Find returns the account of a name, from memory if the database is away; nil if there is none, or
+// if it is suspended.
 func (a *Accounts) Find(ctx context.Context, name string) (*Account, error) {
 	account, _, err := a.known(ctx, name)
-	if errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && account.Suspended {
 		return nil, nil
 	}
 	return account, err
@@ -112,9 +114,9 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	}
 	account.Created = time.Now().UTC().Truncate(time.Second)
 	n, err := db.Changed(a.db.ExecContext(ctx,
-		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
+		`INSERT INTO accounts (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING`,
 		account.Name, a.cost.hash(password), strings.Join(account.Domains, " "), account.Window.String(),
-		storedRate(account.Rate), account.Quota, account.Created.Unix()))
+		storedRate(account.Rate), account.Quota, account.Created.Unix(), account.Email, account.Suspended))
 	if err == nil && n == 0 {
 		err = ErrExists
 	}
@@ -131,6 +133,9 @@ type Change struct {
 	Rate     *bandwidth.Rates `json:"rate,omitempty"`  // "unlimited" removes the limit
 	Quota    *int64           `json:"quota,omitempty"` // 0 removes it
 	Password *string          `json:"password,omitempty"`
+	Email    *string          `json:"email,omitempty"` // "" removes it
+
+	Suspended *bool `json:"suspended,omitempty"`
 }
 
 // Change changes an account and returns its new state. Transfers that are running continue under
@@ -145,6 +150,9 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 	}
 	if c.Quota != nil {
 		probe.Quota = *c.Quota
+	}
+	if c.Email != nil {
+		probe.Email = *c.Email
 	}
 	if err := probe.check(); err != nil {
 		return Account{}, err
@@ -162,8 +170,9 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 		password = new(a.cost.hash(*c.Password))
 	}
 	row := a.db.QueryRowContext(ctx, `UPDATE accounts SET domains = COALESCE(?, domains), opening = COALESCE(?, opening),
-		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password)
-		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, name)
+		rate = COALESCE(?, rate), quota = COALESCE(?, quota), password = COALESCE(?, password),
+		email = COALESCE(?, email), suspended = COALESCE(?, suspended)
+		WHERE name = ? RETURNING `+columns, domains, opening, rate, c.Quota, password, c.Email, c.Suspended, name)
 	now, phc, err := scan(row)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -223,7 +232,7 @@ func (a *Accounts) load(ctx context.Context, name string) (*Account, string, err
 	return account, phc, nil
 }
 
-const columns = "name, password, domains, opening, rate, quota, created"
+const columns = "name, password, domains, opening, rate, quota, created, email, suspended"
 
 // storedRate returns a rate as the database has it.
 func storedRate(r *bandwidth.Rates) string {
@@ -239,7 +248,7 @@ func scan(row interface{ Scan(...any) error }) (*Account, string, error) {
 		phc, domains, opening, rate string
 		created                     int64
 	)
-	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created); err != nil {
+	if err := row.Scan(&account.Name, &phc, &domains, &opening, &rate, &account.Quota, &created, &account.Email, &account.Suspended); err != nil {
 		return nil, "", err
 	}
 	schedule, err := window.Parse(opening)

@@ -87,13 +87,13 @@ func (f *Following) Close() {
 }
 
 // changed tells those who follow an account its new state. An account of the same name that was
-// created later is another account.
+// created later is another account, and a suspended one is as good as deleted.
 func (g *followers) changed(now *Account) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, f := range g.byAccount[now.Name] {
 		switch {
-		case !f.account.Created.Equal(now.Created):
+		case !f.account.Created.Equal(now.Created), now.Suspended:
 			f.delete()
 		case !f.account.same(now):
 			f.account = now

@@ -3,7 +3,10 @@ package account
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -21,32 +24,70 @@ const (
 )
 
 // Authenticate returns the account with these credentials. It fails with ErrCredentials, which does
-// not tell whether the name or the password is wrong. It does not bound guessing; Login does.
+// not tell whether the name or the password is wrong, or with ErrSuspended if both are right. It does
+// not bound guessing; Login does.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string) (*Account, error) {
-	return a.login(ctx, name, password, "")
+	account, _, err := a.login(ctx, name, password, "")
+	return account, err
 }
 
 // Login is Authenticate for a client at an address ("192.0.2.1:7"). It fails with *guesses.TooMany
 // if too many passwords from there were wrong. If the same credentials arrive several times at once
 // from one address, they are checked once.
 func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*Account, error) {
-	return a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	account, _, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	return account, err
 }
 
-func (a *Accounts) login(ctx context.Context, name, password, remote string) (*Account, error) {
-	if a.anonymous != nil && name == Anonymous {
-		return a.anonymous, nil
+// Enter is Login for a session that goes on without the password. It also returns the mark by which
+// Resume knows the session again.
+func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (account *Account, mark string, err error) {
+	account, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	if err != nil {
+		return nil, "", err
 	}
+	return account, markOf(account, phc), nil
+}
+
+// Resume returns the account of a session. It fails with ErrCredentials if the account has another
+// password than when the session began, if it was deleted, or if it is suspended.
+func (a *Accounts) Resume(ctx context.Context, name, mark string) (*Account, error) {
 	account, phc, err := a.known(ctx, name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, ErrCredentials
+	case err != nil:
+		return nil, err
+	case account.Suspended || subtle.ConstantTimeCompare([]byte(markOf(account, phc)), []byte(mark)) != 1:
+		return nil, ErrCredentials
+	}
+	return account, nil
+}
+
+// markOf returns the mark of an account's password. The password cannot be told from it.
+func markOf(account *Account, phc string) string {
+	if phc == "" {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", account.Name, account.Created.Unix(), phc))
+	return hex.EncodeToString(sum[:16])
+}
+
+// login returns the account with these credentials, and the hash of its password.
+func (a *Accounts) login(ctx context.Context, name, password, remote string) (account *Account, phc string, err error) {
+	if a.anonymous != nil && name == Anonymous {
+		return a.anonymous, "", nil
+	}
+	account, phc, err = a.known(ctx, name)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		account, phc = nil, a.decoy
 	case err != nil:
-		return nil, err
+		return nil, "", err
 	}
 	id := guesses.Digest(a.key[:], name, phc, password)
-	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) && account != nil {
-		return account, nil
+	if until, ok := a.verified.Get(id); ok && time.Now().Before(until) && account != nil && !account.Suspended {
+		return account, phc, nil
 	}
 	verify := func(ctx context.Context) (bool, error) {
 		done, err := a.turns.Wait(ctx, remote)
@@ -68,9 +109,11 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (*A
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("account %s: %w", name, err)
+		return nil, "", fmt.Errorf("account %s: %w", name, err)
 	case !ok:
-		return nil, ErrCredentials
+		return nil, "", ErrCredentials
+	case account.Suspended:
+		return nil, "", fmt.Errorf("account %s: %w", name, ErrSuspended)
 	}
-	return account, nil
+	return account, phc, nil
 }

@@ -63,6 +63,9 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		}
 		return nil, &ftp.Error{Code: 530, Msg: text}
 	}
+	if errors.Is(err, account.ErrSuspended) {
+		return nil, &ftp.Error{Code: 530, Msg: sentence(err)}
+	}
 	if err != nil {
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}

@@ -3,7 +3,7 @@
 // accounts and player (/replay). All of them stand behind guard, and make their answers with reply,
 // page and send.
 //
-// Accounts log in by HTTP Basic. Files have strong ETags and take Range (several too), If-Range and
+// Accounts log in by HTTP Basic, and browsers by a session. Files have strong ETags and take Range (several too), If-Range and
 // the other conditions; the kernel sends those that are local files (sendfile). Scripts of other
 // sites may read (CORS), as players of archives do. Errors are problem+json. The library decides
 // what exists and what an account may see.
@@ -19,6 +19,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/acked"
+	"sheaf/internal/session"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/serve"
@@ -43,6 +44,7 @@ type Options struct {
 	Recorder transfers.Recorder
 	Operator func(http.Handler) http.Handler // passes requests of operators on and refuses all others
 	Watches  *watch.Watches                  // nil: consumers cannot watch
+	Sessions *session.Sessions               // of browsers; nil: they log in by HTTP Basic
 	Jobs     *jobs.Jobs                      // takes queries whose answers are too much at once; nil: there are none
 
 	Site     *webpage.Site   // what all pages have in common, and the program's version; default: an archive in UTC
@@ -89,6 +91,7 @@ func Register(r *mux.Router, opt Options) error {
 		origin = ""
 	}
 	g := guard.New(opt.Accounts, opt.Operator, opt.Public, opt.Log)
+	g.Sessions = opt.Sessions
 	sender := &send.Sender{Recorder: opt.Recorder, Running: opt.Running, Measures: opt.Measures, Patience: guard.StallTime, Log: opt.Log}
 	(&files.Files{Library: opt.Library, Sender: sender, Log: opt.Log}).Register(r, g)
 	(&queries.Queries{Library: opt.Library, Limits: guard.NewLimits(), Sender: sender, Budget: opt.Budget, Program: opt.Site.Version,

@@ -4,6 +4,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -97,18 +98,11 @@ func parse(name string) *template.Template {
 }
 
 // page makes the page of an operator's request.
-func (b *board) page(r *http.Request) webpage.Page {
-	p := b.Site.For(r)
-	p.User, _, _ = r.BasicAuth()
-	return p
-}
+func (b *board) page(r *http.Request) webpage.Page { return b.Site.For(r) }
 
 // by names the operator of a request, for the record.
 func by(r *http.Request) string {
-	if name, _, ok := r.BasicAuth(); ok && name != "" {
-		return name
-	}
-	return "operator at " + r.RemoteAddr
+	return cmp.Or(webpage.UserOf(r.Context()).Name, "operator at "+r.RemoteAddr)
 }
 
 // maxForm is the largest form that is read, in bytes.

@@ -41,7 +41,13 @@ func TestBoardIsForOperators(t *testing.T) {
 	get := []string{"/board/", "/board/transfers", "/board/transfers?by=month", "/board/batches?state=quarantined", "/board/hosts"}
 	post := []string{"/board/publish", "/board/batches", "/board/hosts"}
 	for _, path := range get {
-		for who, want := range map[string]int{"": 401, "reader": 401, "operator": 200} {
+		if w := browse(s, http.MethodGet, path, "", "", nil); w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), "/login?next=%2Fboard%2F") {
+			t.Errorf("GET %s as nobody: %d %v", path, w.Code, w.Header())
+		}
+		if w := browse(s, http.MethodGet, path, "", "", nil, "Accept", "*/*"); w.Code != 401 || !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer ") {
+			t.Errorf("GET %s as a program without a token: %d %v", path, w.Code, w.Header())
+		}
+		for who, want := range map[string]int{"reader": 401, "operator": 200} {
 			secret := map[string]string{"reader": password, "operator": s.OperatorToken()}[who]
 			w := browse(s, http.MethodGet, path, who, secret, nil)
 			if w.Code != want || want == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Basic ") {

@@ -28,6 +28,7 @@ import (
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
 	"sheaf/internal/problem"
+	"sheaf/internal/session"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/manager"
@@ -43,6 +44,7 @@ import (
 	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/board"
+	"sheaf/ui/login"
 )
 
 // build makes the rooms of the process's roles and connects them.
@@ -51,7 +53,10 @@ func (s *Service) build(ctx context.Context) (err error) {
 		cfg: &s.cfg, log: s.log, state: &s.state, at: s.Addresses(), boundary: s.in, stopping: s.stopping,
 		moved: transfers.New(s.state.db), running: new(transfers.Running), guesses: guesses.New(s.log),
 	}
-	b.operator = operatorsOnly(s.state.token, b.guesses, guard.SameOrigin(s.cfg.HTTP.Public))
+	login := &s.cfg.Login
+	b.sessions = session.New(session.Options{DB: s.state.db, Idle: login.Idle, Life: login.Life, Public: s.cfg.HTTP.Public})
+	b.operators = &operators{s.state.token, b.guesses, b.sessions}
+	b.operator = b.operators.only(guard.SameOrigin(s.cfg.HTTP.Public), s.log)
 	b.objects = s.cfg.confined(s.state.objects)
 	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
@@ -97,7 +102,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := b.board(robots, s.health); err != nil {
+	if err := errors.Join(b.login(published), b.board(robots, s.health)); err != nil {
 		return err
 	}
 	s.work = append(b.work, func(ctx context.Context) error {
@@ -137,7 +142,10 @@ type builder struct {
 	moved    *transfers.Log
 	running  *transfers.Running
 	guesses  *guesses.Limiter
-	operator func(http.Handler) http.Handler // lets only operators through
+	sessions *session.Sessions
+
+	operators *operators
+	operator  func(http.Handler) http.Handler // lets only operators through
 
 	batches *ingest.Ingest                // nil: another process has the buffers
 	work    []func(context.Context) error // of the rooms made so far
@@ -267,7 +275,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Site: b.site,
 		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.running, Measures: measures,
 		Replay: b.cfg.Serve.Replay.Dir, ReplayOrigin: b.cfg.Serve.Replay.Origin,
-		Stopping: b.stopping, Watches: watches, Jobs: found,
+		Stopping: b.stopping, Watches: watches, Jobs: found, Sessions: b.sessions,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -277,7 +285,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	err = ui.Register(b.router, ui.Options{
-		Site: b.site, Library: a.library, Guard: guard.New(a.accounts, b.operator, b.cfg.HTTP.Public, b.log), About: b.cfg.Serve.Site.About,
+		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About,
 		Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {
@@ -291,6 +299,32 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	}
 	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.running, Log: b.log})
 	return download, settle, err
+}
+
+// guard makes the guard of pages for people. a may be nil.
+func (b *builder) guard(a *archives) *guard.Guard {
+	var accounts *account.Accounts
+	if a != nil {
+		accounts = a.accounts
+	}
+	g := guard.New(accounts, b.operator, b.cfg.HTTP.Public, b.log)
+	g.Sessions = b.sessions
+	return g
+}
+
+// login makes the pages by which people log in: operators in every process, accounts where archives
+// are handed out.
+func (b *builder) login(a *archives) error {
+	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.operators.login, Board: board.Path}
+	if b.cfg.has(roleServe) {
+		opt.Accounts = a.accounts
+	} else {
+		webpage.Register(b.router) // else ui has done so
+	}
+	b.work = append(b.work, func(ctx context.Context) error {
+		return b.sessions.Run(ctx, func(err error) { b.log.Error("sessions: not trimmed", "err", err) })
+	})
+	return login.Register(b.router, opt)
 }
 
 // watches makes the part that tells consumers of changes.

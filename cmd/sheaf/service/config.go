@@ -16,6 +16,7 @@ import (
 	"sheaf/ingest/foreign"
 	"sheaf/internal/db"
 	"sheaf/internal/mailer"
+	"sheaf/internal/session"
 	"sheaf/internal/settings"
 	"sheaf/internal/window"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	Ingest  Ingest  `mapstructure:",squash"`
 	Manager Manager `mapstructure:",squash"`
 	Serve   Serve   `mapstructure:",squash"`
+
+	Login Login `mapstructure:"login"`
 
 	Transfers struct {
 		Keep time.Duration `mapstructure:"keep"` // how long single transfers, with their addresses, are kept; 0: for ever
@@ -118,6 +121,7 @@ func defaults() Config {
 	c.Ingest.Publish.Window = "12:00-13:00"
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
+	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Transfers.Keep = 400 * 24 * time.Hour
 	c.Serve.Site.Name = "Web archive"
 	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
@@ -188,6 +192,7 @@ func (c *Config) check() error {
 	c.Drop.check(&is)
 	c.Serve.Access.check(&is)
 	c.Serve.Watch.check(&is)
+	c.Login.check(&is)
 	c.Manager.Balance.check(&is)
 	return is.Err()
 }

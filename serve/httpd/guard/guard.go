@@ -9,9 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
+	"sheaf/internal/api"
 	"sheaf/internal/problem"
+	"sheaf/internal/session"
+	"sheaf/internal/webpage"
 	"sheaf/serve/account"
 	"sheaf/serve/bandwidth"
 	"sheaf/serve/bundle"
@@ -32,6 +36,10 @@ func Reading() []string { return []string{http.MethodGet, http.MethodHead, http.
 
 // Guard wraps handlers. It may be used by many goroutines at once.
 type Guard struct {
+	// Sessions has who has logged in with a browser. It may be set before the first request; nil: none
+	// can.
+	Sessions *session.Sessions
+
 	accounts   *account.Accounts
 	operator   func(http.Handler) http.Handler
 	sameOrigin func(http.Handler) http.Handler
@@ -45,14 +53,31 @@ func New(accounts *account.Accounts, operator func(http.Handler) http.Handler, p
 }
 
 // Consumer passes requests on with the account whose credentials they carry, or with the anonymous
-// account. Caches may keep an answer only for the reader it was made for, unless next says
-// otherwise.
+// account. Browsers that have neither are sent to the log-in page. Caches may keep an answer only for
+// the reader it was made for, unless next says otherwise.
 func (g *Guard) Consumer(next Handler) http.Handler {
+	return g.Anybody(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+		if a == nil {
+			return account.ErrCredentials
+		}
+		return next(w, r, a)
+	})
+}
+
+// Anybody is Consumer for handlers that also have something for clients who have not logged in where
+// there is no anonymous account: the account is nil then.
+func (g *Guard) Anybody(next Handler) http.Handler {
 	return unstall(StallTime, allowOrigins(g.sameOrigin(problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
-		account, err := g.Account(r)
+		a, bySession, err := g.account(r)
+		if a != nil && a.Name != account.Anonymous {
+			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
+		}
 		if err == nil {
-			err = next(w, r, account)
+			err = next(w, r, a)
+		}
+		if errors.Is(err, account.ErrCredentials) && !strings.HasPrefix(r.URL.Path, api.PathReplay) && g.Sessions.Ask(w, r) {
+			return nil
 		}
 		return g.problem(w, r, err)
 	}))))
@@ -70,29 +95,45 @@ func (g *Guard) Named(next Handler) http.Handler {
 
 // Operator passes requests of operators on.
 func (g *Guard) Operator(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return g.sameOrigin(g.operator(g.Public(next)))
+	return g.operator(g.Public(next))
 }
 
-// Public passes all requests on.
+// Public passes all requests on, except what pages of other sites could change.
 func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return problem.Handler(g.log, next)
+	return g.sameOrigin(problem.Handler(g.log, next))
 }
 
-// Account returns whose request it is: the account whose credentials it carries or, where it has
-// none, the anonymous account. It fails with account.ErrCredentials if neither will do.
-func (g *Guard) Account(r *http.Request) (*account.Account, error) {
-	name, password, given := r.BasicAuth()
-	if !given {
-		if a := g.accounts.Anonymous(); a != nil {
-			return a.From(r.RemoteAddr), nil
-		}
-		return nil, account.ErrCredentials
+// account returns whose request it is: the account whose credentials it carries, the account that has
+// logged in with a session, or else the anonymous account; nil if there is none. Credentials that are
+// given come before a session. It fails with account.ErrCredentials if they are wrong.
+func (g *Guard) account(r *http.Request) (a *account.Account, bySession bool, err error) {
+	if name, password, given := r.BasicAuth(); given {
+		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
+	} else if a, err = g.sessionAccount(r); a != nil || err != nil {
+		bySession = true
+	} else {
+		a = g.accounts.Anonymous()
 	}
-	account, err := g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
+	if a == nil || err != nil {
+		return nil, false, err
+	}
+	return a.From(r.RemoteAddr), bySession, nil
+}
+
+// sessionAccount returns the account that has logged in with a session; nil if none has.
+func (g *Guard) sessionAccount(r *http.Request) (*account.Account, error) {
+	who, ok, err := g.Sessions.Who(r, session.Account)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", account.ErrAway, err)
 	}
-	return account.From(r.RemoteAddr), nil
+	if !ok {
+		return nil, nil
+	}
+	a, err := g.accounts.Resume(r.Context(), who.Name, who.Mark)
+	if errors.Is(err, account.ErrCredentials) { // it has another password, or is no more: the session is over
+		return nil, nil
+	}
+	return a, err
 }
 
 // problem returns the problem to answer for an error of the rooms below. Other errors it returns as
@@ -125,6 +166,8 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 			detail = "the account's name or password is wrong"
 		}
 		return problem.New(http.StatusUnauthorized, "credentials", detail)
+	case errors.Is(err, account.ErrSuspended):
+		return problem.New(http.StatusForbidden, "suspended", err.Error())
 	case errors.Is(err, account.ErrAway):
 		g.log.ErrorContext(r.Context(), "login failed", "err", err)
 		return later(http.StatusServiceUnavailable, "accounts_away", "accounts cannot be checked now; come again in a moment", time.Now().Add(time.Minute))

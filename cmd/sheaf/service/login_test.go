@@ -1,0 +1,169 @@
+package service
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"sheaf/internal/guesses"
+	"sheaf/internal/testkit"
+	"sheaf/serve/account"
+)
+
+// addAccount makes an account that sees every host.
+func addAccount(t *testing.T, s *Service, name, password string) *account.Accounts {
+	t.Helper()
+	accounts, err := account.NewAccounts(s.state.db, nil, account.Cost{Memory: 64, Passes: 1})
+	testkit.Must(t, err)
+	_, _, err = accounts.Create(t.Context(), account.Account{Name: name, Domains: []string{"*"}}, password)
+	testkit.Must(t, err)
+	return accounts
+}
+
+// logIn logs in by the page and returns the cookie for further requests.
+func logIn(t *testing.T, s *Service, name, password, next, leads string) (cookie string) {
+	t.Helper()
+	w := browse(s, http.MethodPost, "/login", "", "", url.Values{"name": {name}, "password": {password}, "next": {next}})
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != leads {
+		t.Fatalf("log-in of %s: %d %v %s", name, w.Code, w.Header(), w.Body)
+	}
+	return cookieOf(t, w)
+}
+
+func cookieOf(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	for _, c := range w.Result().Cookies() {
+		if c.Name == "sheaf_session" {
+			return c.Name + "=" + c.Value
+		}
+	}
+	t.Fatalf("no cookie: %v", w.Header())
+	return ""
+}
+
+// Somebody without a log-in is asked for it and led back, within this service only. Then account and
+// operator have their pages, and not each other's, until they log out.
+func TestLogin(t *testing.T) {
+	s := newTestService(t)
+	addAccount(t, s, "alice", "secret")
+	for path, kind := range map[string]string{"/account": "account", "/board/hosts?x=1": "operator"} {
+		w := browse(s, http.MethodGet, path, "", "", nil)
+		if asked := "/login?next=" + url.QueryEscape(path); w.Code != http.StatusSeeOther || w.Header().Get("Location") != asked {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		name, password := "alice", "secret"
+		if kind == "operator" {
+			name, password = "<b>ops", s.OperatorToken()
+		}
+		cookie := logIn(t, s, name, password, path, path)
+		page := browse(s, http.MethodGet, path, "", "", nil, "Cookie", cookie)
+		if page.Code != http.StatusOK || !strings.Contains(page.Body.String(), `action="/logout"`) || strings.Contains(page.Body.String(), "<b>ops") {
+			t.Errorf("%s: %d %s", path, page.Code, page.Body)
+		}
+		other := map[string]string{"account": "/board/", "operator": "/account"}[kind]
+		if w := browse(s, http.MethodGet, other, "", "", nil, "Cookie", cookie); w.Code != http.StatusSeeOther {
+			t.Errorf("%s of %s: %d", other, kind, w.Code)
+		}
+		if w := browse(s, http.MethodPost, "/logout", "", "", nil, "Cookie", cookie); w.Code != http.StatusSeeOther {
+			t.Errorf("log-out: %d %s", w.Code, w.Body)
+		}
+		if w := browse(s, http.MethodGet, path, "", "", nil, "Cookie", cookie); w.Code != http.StatusSeeOther {
+			t.Errorf("%s after log-out: %d", path, w.Code)
+		}
+	}
+	for next, want := range map[string]string{
+		"": "/account", "https://evil.example/": "/account", "//evil.example": "/account", `/\evil.example`: "/account", "javascript:alert(1)": "/account",
+		"/browse/?after=x": "/browse/?after=x",
+	} {
+		logIn(t, s, "alice", "secret", next, want)
+	}
+	logIn(t, s, "ops", s.OperatorToken(), "", "/board/")
+	if w := browse(s, http.MethodGet, "/login?next=//evil.example", "", "", nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `name="next" value="/"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Forms of other sites log nobody in or out, and change nothing in a session's name.
+func TestLoginFromOtherSites(t *testing.T) {
+	s := newTestService(t)
+	addAccount(t, s, "alice", "secret")
+	account, operator := logIn(t, s, "alice", "secret", "", "/account"), logIn(t, s, "ops", s.OperatorToken(), "", "/board/")
+	for path, cookie := range map[string]string{
+		"/login": "", "/logout": account, "/v1/watches": account, "/board/publish": operator, "/board/hosts": operator, "/v1/admin/accounts": operator,
+	} {
+		for name, header := range map[string][]string{
+			"browser": {"Sec-Fetch-Site", "cross-site"}, "other host of the domain": {"Sec-Fetch-Site", "same-site"}, "old browser": {"Origin", "https://evil.example"}, "sandbox": {"Origin", "null"},
+		} {
+			form := url.Values{"name": {"alice"}, "password": {"secret"}, "host": {"a.jp"}, "act": {"refused"}}
+			if w := browse(s, http.MethodPost, path, "", "", form, append(header, "Cookie", cookie)...); w.Code != http.StatusForbidden {
+				t.Errorf("%s from a %s: %d %s", path, name, w.Code, w.Body)
+			}
+		}
+	}
+	if w := browse(s, http.MethodGet, "/account", "", "", nil, "Cookie", account); w.Code != http.StatusOK {
+		t.Errorf("the account was logged out: %d", w.Code)
+	}
+}
+
+// Sessions of an account end when its password changes, when it is suspended and when it is removed;
+// a new account of the same name has none.
+func TestSessionsEndWithTheirAccount(t *testing.T) {
+	s := newTestService(t)
+	accounts := addAccount(t, s, "alice", "secret")
+	is := func(want int, what, cookie string) {
+		t.Helper()
+		if w := browse(s, http.MethodGet, "/account", "", "", nil, "Cookie", cookie); w.Code != want {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+	}
+	cookie := logIn(t, s, "alice", "secret", "", "/account")
+	change := func(c account.Change) {
+		t.Helper()
+		_, err := accounts.Change(t.Context(), "alice", c)
+		testkit.Must(t, err)
+	}
+	change(account.Change{Domains: []string{"jp"}})
+	is(200, "other domains", cookie)
+	change(account.Change{Password: new("other")})
+	is(303, "another password", cookie)
+	cookie = logIn(t, s, "alice", "other", "", "/account")
+	change(account.Change{Suspended: new(true)})
+	is(303, "suspended", cookie)
+	w := browse(s, http.MethodPost, "/login", "", "", url.Values{"name": {"alice"}, "password": {"other"}})
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "suspended") {
+		t.Errorf("log-in while suspended: %d %s", w.Code, w.Body)
+	}
+	if w := browse(s, http.MethodGet, "/account", "alice", "other", nil); w.Code != http.StatusForbidden {
+		t.Errorf("Basic while suspended: %d %s", w.Code, w.Body)
+	}
+	change(account.Change{Suspended: new(false)})
+	is(200, "no longer suspended", cookie)
+	testkit.Must(t, accounts.Delete(t.Context(), "alice"))
+	is(303, "removed", cookie)
+	addAccount(t, s, "alice", "other")
+	is(303, "a new account of the name", cookie)
+}
+
+// The log-in page lets nobody guess on and says so, and a wrong password is not told from a wrong name.
+func TestGuessesAtTheLoginPage(t *testing.T) {
+	s := newTestService(t)
+	addAccount(t, s, "alice", "secret")
+	try := func(name, password string) *httptest.ResponseRecorder {
+		return browse(s, http.MethodPost, "/login", "", "", url.Values{"name": {name}, "password": {password}})
+	}
+	wrong, nobody := try("alice", "x"), try("nobody", "x")
+	if wrong.Code != 403 || nobody.Code != 403 || strings.ReplaceAll(wrong.Body.String(), "alice", "nobody") != nobody.Body.String() {
+		t.Errorf("%d %s\n%d %s", wrong.Code, wrong.Body, nobody.Code, nobody.Body)
+	}
+	if w := try(account.Anonymous, "x"); w.Code != 403 {
+		t.Errorf("anonymous logs in: %d", w.Code)
+	}
+	for range guesses.Burst {
+		wrong = try("alice", "x")
+	}
+	if wrong.Code != http.StatusTooManyRequests || wrong.Header().Get("Retry-After") == "" {
+		t.Errorf("%d %v %s", wrong.Code, wrong.Header(), wrong.Body)
+	}
+}

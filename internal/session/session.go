@@ -1,0 +1,189 @@
+// Package session remembers who has logged in with a browser. The browser has a cookie with a random
+// token; the rest is in the database, so that all processes know all sessions.
+//
+// A session ends by log-out, when it has not been used for a while, and some time after the log-in
+// in any case. It also holds a mark of the credentials that were used. Its readers compare the mark
+// with that of the credentials as they are now: so a new password ends the sessions that began with
+// the old one.
+package session
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"sheaf/internal/webpage"
+)
+
+// Kind says whose names are meant.
+type Kind string
+
+const (
+	Account  Kind = "account"
+	Operator Kind = "operator"
+)
+
+// Who is somebody who has logged in. One session can have one of each kind.
+type Who struct {
+	Kind Kind
+	Name string
+	Mark string // of the credentials
+}
+
+// Default times of Options.
+const (
+	DefaultIdle = 12 * time.Hour
+	DefaultLife = 7 * 24 * time.Hour
+)
+
+// Paths of the log-in page, which Ask leads to, and of the form that logs out.
+const (
+	PathLogin  = "/login"
+	PathLogout = "/logout"
+)
+
+// cookieName is the name of the cookie with the session's token.
+const cookieName = "sheaf_session"
+
+// Options of Sessions. DB is needed.
+type Options struct {
+	DB     *sql.DB
+	Idle   time.Duration // after which a session ends that is not used; default DefaultIdle
+	Life   time.Duration // after which every session ends; default DefaultLife
+	Public string        // the service's own URL, if it is behind a proxy
+}
+
+// Sessions keeps sessions. Its methods may be called from many goroutines at once. A nil Sessions
+// has none.
+type Sessions struct {
+	manager *scs.SessionManager
+	store   *store
+	secure  bool // clients come by TLS, which ends at a proxy
+}
+
+// New keeps sessions in a database, whose migrations must have run.
+func New(opt Options) *Sessions {
+	s := &store{db: opt.DB, idle: cmp.Or(opt.Idle, DefaultIdle), life: cmp.Or(opt.Life, DefaultLife)}
+	// scs.New would also make a store in memory, with a goroutine.
+	m := &scs.SessionManager{IdleTimeout: min(s.idle, s.life), Lifetime: s.life, Store: s, HashTokenInStore: true, Codec: scs.GobCodec{}}
+	return &Sessions{manager: m, store: s, secure: strings.HasPrefix(opt.Public, "https:")}
+}
+
+// Given reports whether a request carries the cookie of a session, which may have ended.
+func (s *Sessions) Given(r *http.Request) bool { return s != nil && token(r) != "" }
+
+// Who returns who of a kind has logged in; ok is false if nobody has. It does not look at the mark.
+func (s *Sessions) Who(r *http.Request, kind Kind) (who Who, ok bool, err error) {
+	if !s.Given(r) {
+		return Who{}, false, nil
+	}
+	ctx, err := s.manager.Load(r.Context(), token(r))
+	if err != nil {
+		return Who{}, false, fmt.Errorf("session: %w", err)
+	}
+	who = Who{Kind: kind, Name: s.manager.GetString(ctx, nameOf(kind)), Mark: s.manager.GetString(ctx, markOf(kind))}
+	return who, who.Name != "", nil
+}
+
+// Ask sends a browser that has given no credentials to the log-in page, which leads back. It reports
+// whether it did: programs are to be answered otherwise.
+func (s *Sessions) Ask(w http.ResponseWriter, r *http.Request) bool {
+	if s == nil || r.Header.Get("Authorization") != "" || !webpage.Wanted(r) || r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", PathLogin+"?"+url.Values{"next": {r.URL.RequestURI()}}.Encode())
+	w.WriteHeader(http.StatusSeeOther)
+	return true
+}
+
+// Begin logs somebody in. The session has a new token from then on, so that a token that somebody
+// has planted in the browser before is worth nothing.
+func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, who Who) error {
+	if who.Name == "" || who.Mark == "" {
+		return errors.New("session: nobody logs in")
+	}
+	ctx, err := s.manager.Load(r.Context(), token(r))
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	if err := s.manager.RenewToken(ctx); err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	s.manager.Put(ctx, nameOf(who.Kind), who.Name)
+	s.manager.Put(ctx, markOf(who.Kind), who.Mark)
+	value, _, err := s.manager.Commit(ctx)
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	s.setCookie(w, r, value)
+	return nil
+}
+
+// End logs everybody of a request's session out.
+func (s *Sessions) End(w http.ResponseWriter, r *http.Request) error {
+	if !s.Given(r) {
+		return nil
+	}
+	ctx, err := s.manager.Load(r.Context(), token(r))
+	if err == nil {
+		err = s.manager.Destroy(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	s.setCookie(w, r, "")
+	return nil
+}
+
+// Run deletes sessions that have ended, at once and every hour, until ctx ends. Tell is told of
+// errors; they pass by themselves.
+func (s *Sessions) Run(ctx context.Context, tell func(error)) error {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		if err := s.store.trim(ctx); err != nil && ctx.Err() == nil {
+			tell(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// Secure reports whether the client of a request has come by TLS, so that its cookies can be kept to
+// TLS.
+func (s *Sessions) Secure(r *http.Request) bool { return r.TLS != nil || s.secure }
+
+// setCookie gives the browser a token, or takes it away if it is empty. The browser forgets it when
+// it is closed.
+func (s *Sessions) setCookie(w http.ResponseWriter, r *http.Request, value string) {
+	c := &http.Cookie{Name: cookieName, Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.Secure(r)}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(w, c)
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+// token returns the token of a request's session, which anybody can have made up.
+func token(r *http.Request) string {
+	c, err := r.Cookie(cookieName)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+func nameOf(k Kind) string { return string(k) + ".name" }
+func markOf(k Kind) string { return string(k) + ".mark" }

@@ -1,0 +1,182 @@
+package session_test
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/db/dbtest"
+	"sheaf/internal/session"
+	"sheaf/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.InMemory(m) }
+
+func open(t *testing.T, source string) *sql.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), source)
+	testkit.Must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// browser keeps a cookie.
+type browser struct{ cookie string }
+
+func (b *browser) request() *http.Request {
+	r := httptest.NewRequest("GET", "/account?x=1", nil)
+	if b.cookie != "" {
+		r.Header.Set("Cookie", "sheaf_session="+b.cookie)
+	}
+	return r
+}
+
+func (b *browser) take(t *testing.T, w *httptest.ResponseRecorder) *http.Cookie {
+	t.Helper()
+	cookies := w.Result().Cookies()
+	if len(cookies) != 1 {
+		t.Fatalf("%d cookies", len(cookies))
+	}
+	b.cookie = cookies[0].Value
+	return cookies[0]
+}
+
+func (b *browser) login(t *testing.T, s *session.Sessions, kind session.Kind, name string) *http.Cookie {
+	t.Helper()
+	w := httptest.NewRecorder()
+	testkit.Must(t, s.Begin(w, b.request(), session.Who{Kind: kind, Name: name, Mark: "m"}))
+	return b.take(t, w)
+}
+
+func (b *browser) who(t *testing.T, s *session.Sessions, kind session.Kind) string {
+	t.Helper()
+	who, _, err := s.Who(b.request(), kind)
+	testkit.Must(t, err)
+	return who.Name
+}
+
+// A session that begins in one process is known in another, in both databases. A token that was in the
+// browser before the log-in is worth nothing afterwards, and a copy of a token nothing after log-out.
+func TestSessions(t *testing.T) {
+	for engine, source := range map[string]func(testing.TB) string{"SQLite": dbtest.SQLite, "PostgreSQL": dbtest.Postgres} {
+		t.Run(engine, func(t *testing.T) {
+			d := open(t, source(t))
+			one, two := session.New(session.Options{DB: d}), session.New(session.Options{DB: d})
+			b := &browser{cookie: "planted"}
+			c := b.login(t, one, session.Account, "alice")
+			if b.cookie == "planted" || !c.HttpOnly || c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" {
+				t.Errorf("%+v", c)
+			}
+			if got := b.who(t, two, session.Account); got != "alice" {
+				t.Errorf("the other process knows %q", got)
+			}
+			if got := b.who(t, two, session.Operator); got != "" {
+				t.Errorf("an account is the operator %q", got)
+			}
+			before := *b
+			b.login(t, two, session.Operator, "ops")
+			if b.cookie == before.cookie || before.who(t, one, session.Account) != "" {
+				t.Error("the token from before the log-in is good after it")
+			}
+			if b.who(t, one, session.Account) != "alice" || b.who(t, one, session.Operator) != "ops" {
+				t.Error("one log-in ends the other")
+			}
+			var stored string
+			testkit.Must(t, d.QueryRow(`SELECT token FROM sessions`).Scan(&stored)) // there is one
+			if strings.Contains(stored, b.cookie) {
+				t.Error("the database has the token")
+			}
+			copied := *b
+			w := httptest.NewRecorder()
+			testkit.Must(t, one.End(w, b.request()))
+			if c := b.take(t, w); c.MaxAge >= 0 || copied.who(t, two, session.Account) != "" {
+				t.Errorf("after log-out: %+v, %q", c, copied.who(t, two, session.Account))
+			}
+		})
+	}
+}
+
+// A session that is used goes on, to the end of its life; one that is not used ends. Both are then
+// deleted.
+func TestSessionsEnd(t *testing.T) {
+	source := dbtest.SQLite(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, source)
+		s := session.New(session.Options{DB: d, Idle: time.Hour, Life: 5 * time.Hour})
+		used, idle := new(browser), new(browser)
+		used.login(t, s, session.Account, "used")
+		idle.login(t, s, session.Account, "idle")
+		for n := range 9 {
+			time.Sleep(30 * time.Minute)
+			if used.who(t, s, session.Account) != "used" {
+				t.Fatalf("a session that is used ends after %d half hours", n+1)
+			}
+		}
+		if idle.who(t, s, session.Account) != "" {
+			t.Error("an idle session does not end")
+		}
+		time.Sleep(31 * time.Minute)
+		if used.who(t, s, session.Account) != "" {
+			t.Error("a session has no end")
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go s.Run(ctx, func(err error) { t.Error(err) })
+		synctest.Wait()
+		stop()
+		synctest.Wait()
+		var left int
+		testkit.Must(t, d.QueryRow(`SELECT COUNT(*) FROM sessions`).Scan(&left))
+		if left != 0 {
+			t.Errorf("%d sessions are left", left)
+		}
+	})
+}
+
+// Cookies are kept to TLS where the client came by TLS, also if that ends at a proxy.
+func TestSecureCookies(t *testing.T) {
+	d := open(t, dbtest.SQLite(t))
+	for public, want := range map[string]bool{"": false, "http://archive.example.jp": false, "https://archive.example.jp": true} {
+		if c := new(browser).login(t, session.New(session.Options{DB: d, Public: public}), session.Account, "alice"); c.Secure != want {
+			t.Errorf("%q: %+v", public, c)
+		}
+	}
+	r := httptest.NewRequest("GET", "https://archive.example.jp/", nil)
+	w := httptest.NewRecorder()
+	testkit.Must(t, session.New(session.Options{DB: d}).Begin(w, r, session.Who{Kind: session.Account, Name: "alice", Mark: "m"}))
+	if c := w.Result().Cookies()[0]; !c.Secure {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Browsers without credentials are led to the log-in page and back; programs, forms, and browsers
+// that have given a password are not.
+func TestAsk(t *testing.T) {
+	s := session.New(session.Options{DB: open(t, dbtest.SQLite(t))})
+	for name, c := range map[string]struct {
+		method, accept, authorization string
+		want                          bool
+	}{
+		"browser": {"GET", "text/html,*/*", "", true},
+		"program": {"GET", "*/*", "", false},
+		"form":    {"POST", "text/html", "", false},
+		"wrong":   {"GET", "text/html", "Basic eDp5", false},
+	} {
+		r := httptest.NewRequest(c.method, "/board/hosts?state=pending", nil)
+		r.Header.Set("Accept", c.accept)
+		r.Header.Set("Authorization", c.authorization)
+		w := httptest.NewRecorder()
+		asked := s.Ask(w, r)
+		if asked != c.want || asked && w.Header().Get("Location") != "/login?next=%2Fboard%2Fhosts%3Fstate%3Dpending" {
+			t.Errorf("%s: %v %v", name, asked, w.Header())
+		}
+	}
+	if (*session.Sessions)(nil).Ask(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) {
+		t.Error("without sessions there is a log-in page")
+	}
+}

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// store is an scs.CtxStore in the control database.
+type store struct {
+	db         *sql.DB
+	idle, life time.Duration
+}
+
+// touchEvery is the part of the idle time after which the end of a session that is used moves. Each
+// move is a write.
+const touchEvery = 20
+
+// FindCtx returns a session's data. A session that is used goes on for the idle time from now.
+func (s *store) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
+	var begun, expires time.Time
+	err = s.db.QueryRowContext(ctx, `SELECT data, begun, expires FROM sessions WHERE token = ?`, token).Scan(&data, db.At(&begun), db.At(&expires))
+	now := time.Now()
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	case !now.Before(expires) || !now.Before(begun.Add(s.life)):
+		return nil, false, nil
+	}
+	end := now.Add(s.idle)
+	if last := begun.Add(s.life); last.Before(end) {
+		end = last
+	}
+	if end.Sub(expires) > s.idle/touchEvery {
+		// No insert: it could bring a session back that another request has just ended.
+		if _, err := s.db.ExecContext(ctx, `UPDATE sessions SET expires = ? WHERE token = ?`, db.Millis(end), token); err != nil {
+			return nil, false, err
+		}
+	}
+	return data, true, nil
+}
+
+// CommitCtx stores a session.
+func (s *store) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
+	_, err := s.db.ExecContext(ctx, `INSERT INTO sessions (token, data, begun, expires) VALUES (?, ?, ?, ?)
+		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires = excluded.expires`,
+		token, data, db.Millis(time.Now()), db.Millis(expires))
+	return err
+}
+
+// DeleteCtx ends a session.
+func (s *store) DeleteCtx(ctx context.Context, token string) error {
+	_, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE token = ?`, token)
+	return err
+}
+
+// trim deletes what has ended.
+func (s *store) trim(ctx context.Context) error {
+	now := time.Now()
+	_, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE expires <= ? OR begun <= ?`, db.Millis(now), db.Millis(now.Add(-s.life)))
+	return err
+}
+
+// Find, Commit and Delete are for scs.Store; scs calls the others.
+func (s *store) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+func (s *store) Commit(token string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expires)
+}
+
+func (s *store) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }

@@ -1,0 +1,187 @@
+// Package login has the pages by which people log in with a browser, as an account or as an operator,
+// and log out. The pages need no script.
+//
+//	GET, POST /login    asks for name and password; ?next= is where it leads then
+//	POST      /logout   ends the session
+package login
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/guesses"
+	"sheaf/internal/problem"
+	"sheaf/internal/session"
+	"sheaf/internal/webpage"
+	"sheaf/serve/account"
+	"sheaf/serve/httpd/guard"
+)
+
+// Options of the pages. Site, Guard, Sessions and Operator are needed.
+type Options struct {
+	Site     *webpage.Site
+	Guard    *guard.Guard
+	Sessions *session.Sessions
+	Accounts *account.Accounts // nil: only operators log in here
+
+	// Operator checks the name and password of an operator and returns the mark of the session, which
+	// is empty if they are wrong. It fails with *guesses.TooMany. Board is the path below which
+	// operators work.
+	Operator func(ctx context.Context, name, password, remote string) (mark string, err error)
+	Board    string
+}
+
+// pages serves the pages.
+type pages struct{ Options }
+
+// Register mounts the pages.
+func Register(r *mux.Router, opt Options) error {
+	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
+		return errors.New("login: options lack a site, a guard, sessions or a check of operators")
+	}
+	p := &pages{opt}
+	r.Handle(session.PathLogin, opt.Guard.Public(p.ask)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(session.PathLogin, opt.Guard.Public(p.login)).Methods(http.MethodPost)
+	r.Handle(session.PathLogout, opt.Guard.Public(p.logout)).Methods(http.MethodPost)
+	return nil
+}
+
+//go:embed *.html
+var texts embed.FS
+
+// parse reads one page's template.
+func parse(name string) *template.Template {
+	text, err := texts.ReadFile(name + ".html")
+	if err != nil {
+		panic(err) // it is in the program
+	}
+	return webpage.Parse(string(text))
+}
+
+// maxForm is the largest form that is read, in bytes.
+const maxForm = 64 << 10
+
+// readForm reads a form.
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
+	}
+	return r.PostForm, nil
+}
+
+// loginPage asks for a name and a password.
+type loginPage struct {
+	webpage.Page
+	Name, Next string
+	Wrong      bool          // what was given before was wrong
+	Suspended  bool          // and the account is suspended
+	Wait       time.Duration // before the next try is looked at
+}
+
+var loginTemplate = parse("login")
+
+func (p *pages) ask(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	return p.show(w, r, http.StatusOK, loginPage{Next: webpage.LocalPath(r.URL.Query().Get("next"))})
+}
+
+func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, data loginPage) error {
+	data.Page = p.Site.For(r)
+	return webpage.Show(w, r, status, loginTemplate, data)
+}
+
+func (p *pages) login(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	page := loginPage{Name: strings.TrimSpace(form.Get("name")), Next: webpage.LocalPath(form.Get("next"))}
+	who, err := p.who(r, page.Name, form.Get("password"), page.Next)
+	var tooMany *guesses.TooMany
+	switch {
+	case errors.As(err, &tooMany):
+		page.Wait = tooMany.Wait + time.Second
+		w.Header().Set("Retry-After", time.Now().Add(page.Wait).UTC().Format(http.TimeFormat))
+		return p.show(w, r, http.StatusTooManyRequests, page)
+	case errors.Is(err, account.ErrSuspended):
+		page.Suspended = true
+		return p.show(w, r, http.StatusForbidden, page)
+	case errors.Is(err, account.ErrCredentials):
+		page.Wrong = true
+		return p.show(w, r, http.StatusForbidden, page)
+	case err != nil:
+		return err
+	}
+	return p.begin(w, r, who, page.Next)
+}
+
+// begin logs somebody in and leads on.
+func (p *pages) begin(w http.ResponseWriter, r *http.Request, who session.Who, next string) error {
+	if next == "/" {
+		next = map[session.Kind]string{session.Account: "/account", session.Operator: p.Board}[who.Kind]
+	}
+	if err := p.Sessions.Begin(w, r, who); err != nil {
+		return err
+	}
+	return lead(w, next)
+}
+
+// who finds out who logs in: an operator or an account. The one for whom the page is where the log-in
+// leads comes first. It fails with account.ErrCredentials or account.ErrSuspended.
+func (p *pages) who(r *http.Request, name, password, next string) (session.Who, error) {
+	if name == account.Anonymous {
+		return session.Who{}, account.ErrCredentials
+	}
+	order := []func(*http.Request, string, string) (session.Who, error){p.account, p.operator}
+	if strings.HasPrefix(next, p.Board) || p.Accounts == nil {
+		order[0], order[1] = order[1], order[0]
+	}
+	who, err := order[0](r, name, password)
+	if errors.Is(err, account.ErrCredentials) {
+		return order[1](r, name, password)
+	}
+	return who, err
+}
+
+func (p *pages) account(r *http.Request, name, password string) (session.Who, error) {
+	if p.Accounts == nil {
+		return session.Who{}, account.ErrCredentials
+	}
+	a, mark, err := p.Accounts.Enter(r.Context(), name, password, r.RemoteAddr)
+	if err != nil {
+		return session.Who{}, err
+	}
+	return session.Who{Kind: session.Account, Name: a.Name, Mark: mark}, nil
+}
+
+func (p *pages) operator(r *http.Request, name, password string) (session.Who, error) {
+	mark, err := p.Operator(r.Context(), name, password, r.RemoteAddr)
+	if err == nil && mark == "" {
+		err = account.ErrCredentials
+	}
+	return session.Who{Kind: session.Operator, Name: name, Mark: mark}, err
+}
+
+func (p *pages) logout(w http.ResponseWriter, r *http.Request) error {
+	if err := p.Sessions.End(w, r); err != nil {
+		return err
+	}
+	return lead(w, "/")
+}
+
+// lead answers that a browser goes on to a path.
+func lead(w http.ResponseWriter, path string) error {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", path)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
