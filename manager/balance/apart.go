@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// layerEnough is enough for one layer of items: what one layer lacks, the next cannot make good.
+const layerEnough = 1.05
+
 // ReplanApart is Replan if some items, such as the shares or copies of one host, must go to
 // different robots. Each set in apart names such items. First it plans the first items of all
 // sets together and leaves the others where they are; then it plans the second items, and so on.
@@ -36,7 +39,7 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 			r.Prices = d.climb(120)
 			r.Bound = max(overAll(c, r.Prices, math.Inf(1))+apartBound(c, r.Prices, apart), longest(c), longestApart(c, apart))
 		}
-		if r.Makespan = p.Makespan(c); r.Makespan <= r.Bound*(enough+0.005) {
+		if r.Makespan = p.Makespan(c); r.Makespan <= r.Bound*(layerEnough+0.005) {
 			break
 		}
 	}
@@ -155,7 +158,7 @@ func replanSome(c *Costs, p Plan, items []int, sets map[int][][]int) error {
 	for i := range c.Robots {
 		start[len(items)+i] = i
 	}
-	r, err := replan(some, start, some.rounds()/32)
+	r, err := replan(some, start, layerEnough, some.rounds()/32, false)
 	if err != nil {
 		return err
 	}

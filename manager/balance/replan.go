@@ -8,25 +8,21 @@ import (
 	"slices"
 )
 
-// enough is the makespan, as a multiple of the bound, at which Replan stops. To come closer takes
+// enough is the makespan, as a multiple of the bound, that Replan aims at. To come closer takes
 // more moves than it saves time.
-const enough = 1.05
+const enough = 1.069
 
 // Replan goes on from a plan with new costs and moves few hosts, because the new robot of a host
 // fetches all of it. from may be for fewer hosts; the others are new, and placing them is no
 // move. It may name robots that are gone, by -1 or by an infinite cost. Replan fails if from has
 // more hosts than c.
 func Replan(c *Costs, from Plan) (Result, error) {
-	r, err := replan(c, from, c.rounds()/4)
-	if err == nil && c.Hosts > 0 {
-		r.Bound = c.tighten(r.Bound, r.Makespan, r.Prices)
-	}
-	return r, err
+	return replan(c, from, enough, c.rounds()/4, true)
 }
 
-// replan is Replan with a number of rounds of iterated search, which it uses if it misses the
-// target. It does not tighten the bound.
-func replan(c *Costs, from Plan, rounds int) (Result, error) {
+// replan is Replan with a target, as a multiple of the bound, and a number of rounds of iterated
+// search, which it uses if it misses the target. It tightens the bound only if tight is set.
+func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result, error) {
 	if len(from) > c.Hosts {
 		return Result{}, fmt.Errorf("the plan to go on from has %d hosts, the costs %d", len(from), c.Hosts)
 	}
@@ -35,31 +31,122 @@ func replan(c *Costs, from Plan, rounds int) (Result, error) {
 	}
 	d := newDual(c, math.Inf(1))
 	price := d.climb(120)
-	r := Result{Prices: price, Bound: max(overAll(c, price, math.Inf(1)), longest(c))}
+	bound := max(overAll(c, price, math.Inf(1)), longest(c))
 	start := d.plan()
 	for j, i := range from {
 		if i >= 0 && i < c.Robots && !math.IsInf(c.all(i, j), 1) {
 			start[j] = i
 		}
 	}
-	r.Makespan = math.Inf(1)
-	for _, slack := range []float64{1.045, 1.03, 1.015, 1.005} {
-		s := newSearch(c, price, start)
-		s.cheapen(r.Bound * slack)
-		s.repair(r.Bound * enough)
-		s.exchange(r.Bound*enough, math.MaxInt)
-		if c.small() && s.loads[s.top()] > r.Bound*enough {
-			s.iterate(r.Bound*enough, rounds, rand.New(rand.NewPCG(2, uint64(c.Hosts))))
-		}
-		s.goHome(start, r.Bound*enough)
-		if p, ms := s.result(); ms < r.Makespan*0.995 {
-			r.Plan, r.Makespan = p, ms
-		}
-		if r.Makespan <= r.Bound*(enough+0.005) {
-			break
+	r := &replanner{c: c, target: target, price: price, start: start, random: rand.New(rand.NewPCG(2, uint64(c.Hosts)))}
+	r.aim(bound)
+	r.easeOften(rounds)
+	r.repairAll(rounds)
+	if tight && (!r.reached() || r.moves > c.Hosts/10) { // a higher bound leaves more room
+		found := r.best.Plan
+		r.aim(c.tighten(bound, r.best.Makespan, price))
+		r.goBack(found, rounds)
+		r.easeOften(rounds)
+		r.repairAll(rounds)
+	}
+	if tight {
+		r.best.Bound = c.tighten(r.best.Bound, r.best.Makespan, price)
+	}
+	return r.best, nil
+}
+
+// replanner looks for a plan within a limit that moves few hosts.
+type replanner struct {
+	c      *Costs
+	target float64 // multiple of the bound
+	price  []float64
+	start  Plan
+	random *rand.Rand
+	limit  float64 // ms
+	best   Result
+	moves  int // of best
+}
+
+// aim sets the limit by a lower bound. What was found before has to be found again.
+func (r *replanner) aim(bound float64) {
+	r.limit, r.moves = bound*r.target, math.MaxInt
+	r.best = Result{Plan: r.start, Makespan: math.Inf(1), Bound: bound, Prices: r.price}
+}
+
+// reached reports whether the best plan is within the limit.
+func (r *replanner) reached() bool { return r.within(r.best.Makespan) }
+
+func (r *replanner) within(ms float64) bool { return ms <= r.limit*(1+1e-9) }
+
+// try improves the plan to go on from, and keeps the outcome if it is the best: within the limit
+// with the fewest moves, or else the shortest.
+func (r *replanner) try(improve func(s *search)) {
+	r.tryFrom(r.start, improve)
+}
+
+// tryFrom is try from another plan than the one to go on from.
+func (r *replanner) tryFrom(from Plan, improve func(s *search)) {
+	s := newSearch(r.c, r.price, from)
+	improve(s)
+	if r.c.small() {
+		s.fewer(r.start, r.limit)
+	} else {
+		s.goHome(r.start, r.limit)
+	}
+	plan, ms := s.result()
+	n := plan.Moved(r.start)
+	if !r.within(ms) && ms >= r.best.Makespan*0.995 || r.within(ms) && r.reached() && n >= r.moves {
+		return
+	}
+	r.best.Plan, r.best.Makespan, r.moves = plan, ms, n
+}
+
+// easeOften tries search.ease in different ways. It does so for small plans only, because each step
+// looks at every pair.
+func (r *replanner) easeOften(rounds int) {
+	if !r.c.small() {
+		return
+	}
+	for n := range max(40, min(rounds/10, 200)) {
+		r.try(func(s *search) {
+			if n%2 == 1 {
+				s.unseat(r.random)
+			}
+			s.ease(r.limit, powers[n/2%len(powers)], n/2/len(powers), r.random)
+		})
+		if r.moves == 0 {
+			return
 		}
 	}
-	return r, nil
+}
+
+// goBack takes moves of a plan back as far as the limit allows. From the best plan so far it sends
+// a few hosts home, lets others make room for them, and looks whether that takes fewer moves.
+func (r *replanner) goBack(found Plan, rounds int) {
+	if !r.c.small() {
+		return
+	}
+	r.tryFrom(found, func(*search) {})
+	for n := range max(100, min(rounds/4, 600)) {
+		r.tryFrom(r.best.Plan, func(s *search) {
+			var moved []int
+			for j, home := range r.start {
+				if s.plan[j] != home {
+					moved = append(moved, j)
+				}
+			}
+			r.random.Shuffle(len(moved), func(a, b int) { moved[a], moved[b] = moved[b], moved[a] })
+			home := moved[:min(len(moved), 1+r.random.IntN(4))]
+			for _, j := range home {
+				s.move(j, r.start[j])
+				s.fixed[j] = true
+			}
+			s.ease(r.limit, powers[n%len(powers)], 1, r.random)
+		})
+		if r.moves == 0 {
+			return
+		}
+	}
 }
 
 // cheapen moves the hosts that gain most to the robots where they are cheapest at the prices,
