@@ -2,53 +2,42 @@ package schedule
 
 import "math"
 
-// Freshness returns the share of time during which the copy of a page is up to date, if the page
-// changes rate times a day at random and is visited visits times a day at even intervals (Cho and
-// Garcia-Molina, "Synchronizing a database to improve freshness", 2000).
-func Freshness(rate, visits float64) float64 {
-	switch {
-	case rate <= 0:
-		return 1
-	case visits <= 0:
-		return 0
-	}
-	r := rate / visits
-	return -math.Expm1(-r) / r
+// Group is a number of pages that change equally often and count equally.
+type Group struct {
+	Rate   float64 // changes a day
+	Weight float64 // how much an up-to-date copy of such a page counts
+	Pages  float64
 }
 
-// Allocate divides a budget of visits a day among pages so that as many copies as possible are up
-// to date: the last visit to each page gains as much as that of any other. rates are the pages'
-// changes a day. Pages that change too fast to follow get no visits beyond floor, the least number
-// of visits a day for any page. most is the limit for a page; 0 means none. Pages with rate 0 get
-// floor. The visits add up to the budget, or to what the limits allow.
-func Allocate(rates []float64, budget, floor, most float64) []float64 {
-	return allocate(rates, nil, budget, floor, most)
-}
-
-// allocate is Allocate for groups of equal pages. many has the number of pages in each; nil means
-// one.
-func allocate(rates, many []float64, budget, floor, most float64) []float64 {
+// Allocate divides a budget of visits a day among pages so that the up-to-date copies count as much
+// as possible: the last visit to each page gains as much as that of any other. A page that changes
+// Rate times a day at random and is visited f times a day at even intervals is up to date for the
+// share (1−e^−r)/r of the time, with r = Rate/f (Cho and Garcia-Molina, "Synchronizing a database
+// to improve freshness", 2000). Allocate returns the visits a day to one page of each group. Pages
+// that change too fast to follow get no visits beyond floor, the least number of visits a day for
+// any page. most is the limit for a page; 0 means none. Pages with rate 0 get floor. The visits add
+// up to the budget, or to what the limits allow.
+func Allocate(groups []Group, budget, floor, most float64) []float64 {
 	if most <= 0 {
 		most = math.Inf(1)
 	}
-	visits := make([]float64, len(rates))
+	visits := make([]float64, len(groups))
 	spend := func(price float64) float64 {
 		total := 0.0
-		for i, rate := range rates {
-			visits[i] = min(max(bestVisits(rate, price), floor), most)
-			if many == nil {
-				total += visits[i]
-			} else {
-				total += many[i] * visits[i]
+		for i, g := range groups {
+			visits[i] = floor
+			if g.Weight > 0 {
+				visits[i] = min(max(bestVisits(g.Rate, price/g.Weight), floor), most)
 			}
+			total += g.Pages * visits[i]
 		}
 		return total
 	}
 	// price is what the last visit must gain. It falls until the budget is used up.
 	low, high := 0.0, 0.0
-	for _, rate := range rates {
-		if rate > 0 {
-			high = max(high, 1/rate)
+	for _, g := range groups {
+		if g.Rate > 0 {
+			high = max(high, g.Weight/g.Rate)
 		}
 	}
 	if high == 0 || spend(high) >= budget {

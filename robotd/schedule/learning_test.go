@@ -175,9 +175,30 @@ func randomRates(rng *rand.Rand, n int) []float64 {
 	return rates
 }
 
+// freshness is the share of time during which the copy of a page is up to date.
+func freshness(rate, visits float64) float64 {
+	switch {
+	case rate <= 0:
+		return 1
+	case visits <= 0:
+		return 0
+	}
+	r := rate / visits
+	return -math.Expm1(-r) / r
+}
+
+// single returns a group for each rate, with one page of weight 1.
+func single(rates []float64) []Group {
+	groups := make([]Group, len(rates))
+	for i, rate := range rates {
+		groups[i] = Group{Rate: rate, Weight: 1, Pages: 1}
+	}
+	return groups
+}
+
 func totalFreshness(rates, visits []float64) (f float64) {
 	for i := range rates {
-		f += Freshness(rates[i], visits[i])
+		f += freshness(rates[i], visits[i])
 	}
 	return f
 }
@@ -193,35 +214,49 @@ func sum(v []float64) (s float64) {
 // from the page where the last gains least to the page where one more gains most.
 func TestAllocateIsOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 20 {
-		rates := randomRates(rng, 40)
+	for n := range 20 {
+		groups := single(randomRates(rng, 40))
+		for i := range groups {
+			if n%2 == 1 {
+				groups[i].Weight = math.Exp(rng.NormFloat64())
+			}
+		}
+		fresh := func(visits []float64) (f float64) {
+			for i, g := range groups {
+				f += g.Weight * freshness(g.Rate, visits[i])
+			}
+			return f
+		}
 		budget := 40 * (0.1 + rng.Float64())
-		got := Allocate(rates, budget, 0, 0)
+		got := Allocate(groups, budget, 0, 0)
 		if math.Abs(sum(got)-budget) > 1e-6*budget {
 			t.Fatalf("%v visits of %v are given out", sum(got), budget)
 		}
 		steps := 4000
 		step := budget / float64(steps)
-		greedy := make([]float64, len(rates))
+		greedy := make([]float64, len(groups))
 		for range steps {
 			best, gain := 0, -1.0
-			for i, rate := range rates {
-				if g := Freshness(rate, greedy[i]+step) - Freshness(rate, greedy[i]); g > gain {
-					best, gain = i, g
+			for i, g := range groups {
+				if more := g.Weight * (freshness(g.Rate, greedy[i]+step) - freshness(g.Rate, greedy[i])); more > gain {
+					best, gain = i, more
 				}
 			}
 			greedy[best] += step
 		}
-		ours, other := totalFreshness(rates, got), totalFreshness(rates, greedy)
+		ours, other := fresh(got), fresh(greedy)
 		if ours < 0.999*other {
 			t.Errorf("freshness %v, by small steps %v", ours, other)
 		}
-		if even := totalFreshness(rates, slices.Repeat([]float64{budget / 40}, 40)); ours < even {
+		if even := fresh(slices.Repeat([]float64{budget / 40}, 40)); ours < even {
 			t.Errorf("freshness %v, with even visits %v", ours, even)
 		}
 	}
-	if got := Allocate([]float64{1, 100, 0}, 2, 0.1, 1.5); got[1] < 0.1 || got[2] != 0.1 || got[0] > 1.5 {
+	if got := Allocate(single([]float64{1, 100, 0}), 2, 0.1, 1.5); got[1] < 0.1 || got[2] != 0.1 || got[0] > 1.5 {
 		t.Errorf("bounds: %v", got)
+	}
+	if got := Allocate([]Group{{Rate: 1, Weight: 4, Pages: 1}, {Rate: 1, Weight: 1, Pages: 1}, {Rate: 1, Pages: 1}}, 2, 0, 0); got[0] <= got[1] || got[2] != 0 {
+		t.Errorf("by weight: %v", got)
 	}
 	if got := AllocateBySquareRoot([]float64{1, 4}, 3); got[0] != 1 || got[1] != 2 {
 		t.Errorf("by square root: %v", got)
@@ -247,9 +282,9 @@ func TestLearnedFreshness(t *testing.T) {
 				seen[i].Observe(every, rng.Float64() < -math.Expm1(-rates[i]*every))
 			}
 		}
-		visits = Allocate(EstimateRates(seen), budget, 1.0/30, 0)
+		visits = Allocate(single(EstimateRates(seen)), budget, 1.0/30, 0)
 	}
-	known := totalFreshness(rates, Allocate(rates, budget, 1.0/30, 0))
+	known := totalFreshness(rates, Allocate(single(rates), budget, 1.0/30, 0))
 	got := totalFreshness(rates, visits)
 	t.Logf("freshness %.4f learned, %.4f with known rates: %.4f", got/pages, known/pages, got/known)
 	if got < 0.99*known {

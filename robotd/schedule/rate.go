@@ -88,26 +88,22 @@ func (d *Daily) Observe(newDay, changed bool) {
 	}
 }
 
-// EstimateRates estimates the changes a day of every page. A page with few visits is partly treated
-// like the others: their mean counts like two visits.
+// EstimateRates estimates the changes a day of every page. How rates are spread over the pages is
+// learned from all of them, as weights of a grid of rates (Laird, "Nonparametric maximum
+// likelihood estimation of a mixing distribution", 1978, on a grid, smoothed). A page's rate is
+// its expectation given that and the page's own visits, so that pages with few visits are treated
+// like the others.
 func EstimateRates(pages []Changes) []float64 {
-	const prior = 2
-	var all Changes
-	for i := range pages {
-		all.Visits += pages[i].Visits
-		all.Changed += pages[i].Changed
-		all.TimeKept += pages[i].TimeKept
-		all.TimeMoved += pages[i].TimeMoved
-	}
-	mean, known := all.Rate()
-	if !known {
-		mean = 1
-	}
+	spread := learnSpread(pages)
 	rates := make([]float64, len(pages))
-	for i := range pages {
-		rate, _ := pages[i].Rate()
-		n := float64(pages[i].Visits)
-		rates[i] = (n*rate + prior*mean) / (n + prior)
+	known := map[Changes]float64{} // many pages of a host are visited together
+	for i, c := range pages {
+		rate, ok := known[c]
+		if !ok {
+			rate = spread.expect(&c)
+			known[c] = rate
+		}
+		rates[i] = rate
 	}
 	return rates
 }

@@ -30,7 +30,15 @@ type Page struct {
 	Changes
 	Age   float64 // days since the last visit
 	Times int     // visits a day by NextVisits
+	Depth int     // links from a seed
 }
+
+// weight returns how much an up-to-date copy of the page counts. Pages near the start of a host lead
+// to more of it, and are the ones that most readers ask for.
+func (p *Page) weight() float64 { return 1 / float64(1+min(max(p.Depth, 0), deepest)) }
+
+// deepest is the depth beyond which pages count the same.
+const deepest = 3
 
 // Urgency returns, for each page, the time since its last visit as a share of the interval that the
 // rule gives it. The pages with the highest urgency should be visited. budget is the visits a day
@@ -48,8 +56,7 @@ func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
 	for i := range pages {
 		changes[i] = pages[i].Changes
 	}
-	rates := EstimateRates(changes)
-	g := group(rates)
+	g := group(pages, EstimateRates(changes))
 	floor, most := 1/longest, 1/round
 	var visits []float64
 	if r == SquareRoot {
@@ -58,7 +65,7 @@ func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
 			visits[i] = min(max(visits[i], floor), most)
 		}
 	} else {
-		visits = allocate(g.rates, g.many, budget, floor, most)
+		visits = Allocate(g.list, budget, floor, most)
 	}
 	for i := range pages {
 		urgency[i] = pages[i].Age * visits[g.of[i]]
@@ -66,11 +73,11 @@ func (r Rule) Urgency(pages []Page, budget, round, longest float64) []float64 {
 	return urgency
 }
 
-// groups are pages with nearly equal rates. A host may have a million pages, and the computation
-// for each rate is slow.
+// groups are pages with nearly equal rates and equal weights. A host may have a million pages, and
+// the computation for each rate is slow.
 type groups struct {
-	of          []int // group of each page
-	rates, many []float64
+	of   []int // group of each page
+	list []Group
 }
 
 const (
@@ -78,31 +85,35 @@ const (
 	slowest   = 1e-5 // changes a day; slower pages are in one group
 )
 
-func group(rates []float64) groups {
+func group(pages []Page, rates []float64) groups {
+	type key struct {
+		step   int
+		weight float64
+	}
 	g := groups{of: make([]int, len(rates))}
-	index := make(map[int]int)
+	index := make(map[key]int)
 	for i, rate := range rates {
-		step := int(math.Round(perOctave * math.Log2(max(rate, slowest))))
-		n, known := index[step]
+		k := key{int(math.Round(perOctave * math.Log2(max(rate, slowest)))), pages[i].weight()}
+		n, known := index[k]
 		if !known {
-			n = len(g.rates)
-			index[step] = n
-			g.rates, g.many = append(g.rates, math.Exp2(float64(step)/perOctave)), append(g.many, 0)
+			n = len(g.list)
+			index[k] = n
+			g.list = append(g.list, Group{Rate: math.Exp2(float64(k.step) / perOctave), Weight: k.weight})
 		}
 		g.of[i] = n
-		g.many[n]++
+		g.list[n].Pages++
 	}
 	return g
 }
 
 func (g *groups) bySquareRoot(budget float64) []float64 {
 	sum := 0.0
-	for i, rate := range g.rates {
-		sum += g.many[i] * math.Sqrt(rate)
+	for _, group := range g.list {
+		sum += group.Pages * math.Sqrt(group.Rate)
 	}
-	visits := make([]float64, len(g.rates))
-	for i, rate := range g.rates {
-		visits[i] = budget * math.Sqrt(rate) / sum
+	visits := make([]float64, len(g.list))
+	for i, group := range g.list {
+		visits[i] = budget * math.Sqrt(group.Rate) / sum
 	}
 	return visits
 }
