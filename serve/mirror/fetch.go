@@ -108,6 +108,9 @@ func (m *mirror) download(ctx context.Context, dir string, want file, partial st
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if err := m.files.wait(ctx); err != nil { // it may have shut while this waited for a slot
+		return err
+	}
 	out, err := os.OpenFile(partial, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err

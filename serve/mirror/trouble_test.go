@@ -191,34 +191,45 @@ func TestComesBackLater(t *testing.T) {
 	s := newSite(t)
 	s.publish(day, 1, 100, "www.waseda.ac.jp", "www.keio.ac.jp", "other.jp")
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		var asked atomic.Pointer[time.Time]
-		var early atomic.Int64
-		var files atomic.Int64
+		var files, waits, early atomic.Int64
+		var until time.Time
+		shut := make(chan struct{}) // closed when the mirror waits until then
 		s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-			if isFile(r) && files.Add(1) == 2 {
-				now := time.Now()
-				asked.Store(&now)
+			n := int64(0)
+			if isFile(r) {
+				n = files.Add(1)
+			}
+			switch {
+			case n == 1: // this one is under way when the service wants no more
+				<-shut
+			case n == 2:
 				w.Header().Set("Retry-After", "1")
 				w.WriteHeader(status)
 				return
-			}
-			if at := asked.Load(); at != nil && time.Since(*at) > 300*time.Millisecond && time.Since(*at) < 900*time.Millisecond {
-				early.Add(1)
+			case n > 2:
+				<-shut
+				if time.Now().Before(until) {
+					early.Add(1)
+				}
 			}
 			next.ServeHTTP(w, r)
 		})
 		opt := s.options("http", t.TempDir())
 		opt.Parallel = 2
-		var notes bytes.Buffer
-		opt.Reporter = NewJSON(&notes)
+		opt.Reporter = notes(func(n Note) {
+			if n.Event == "waiting" && waits.Add(1) == 1 {
+				until = n.Until
+				close(shut)
+			}
+		})
 		s.mirror(opt)
 		s.equal(opt.Dir, japan)
-		if early.Load() > 0 || strings.Count(notes.String(), `"event":"waiting"`) != 1 {
-			t.Errorf("%d: %d requests while the service wanted none\n%s", status, early.Load(), &notes)
+		if early.Load() > 0 || waits.Load() != 1 {
+			t.Errorf("%d: %d waits, and %d requests while the service wanted none", status, waits.Load(), early.Load())
 		}
 	}
 	s.intercept(func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
-	tomorrow := time.Now().UTC().AddDate(0, 0, 1)
+	tomorrow := time.Now().UTC().Add(time.Minute).AddDate(0, 0, 1) // not today within a minute either
 	s.Account("shut", "never", "jp")
 	s.Account("later", tomorrow.Format("Mon")+" 00:00-24:00", "jp")
 	for _, scheme := range []string{"http", "ftp"} {
