@@ -85,14 +85,22 @@ func (p *Process) Ended() error {
 	return p.err
 }
 
+// HasEnded reports whether the process has ended.
+func (p *Process) HasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Ready waits until try returns nil, and fails the test at once if the process ends before that.
 func (p *Process) Ready(t testing.TB, try func() error) {
 	t.Helper()
 	Eventually(t, p.Path+" is ready", func() error {
-		select {
-		case <-p.ended:
+		if p.HasEnded() {
 			t.Fatalf("%s has ended: %v\n%s", p.Path, p.err, Tail(p.Log))
-		default:
 		}
 		return try()
 	})

@@ -83,22 +83,28 @@ func testUntilAcknowledged(t *testing.T, s *servetest.Site) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, before := serveMeasured(t, s, nil), len(s.Downloads(transfers.Filter{}))
-			begun := time.Now()
+			begun := time.Now().Truncate(time.Millisecond) // as a note's beginning
 			_, resp := begin(t, addr, request)
 			size := resp.ContentLength
-			read := testkit.ReadSlowly(t, resp.Body, size/2, 300*time.Millisecond)
-			running := s.Running.List(transfers.Filter{})
-			if len(running) != 1 || !running[0].Acknowledged || running[0].Bytes < read-testkit.SmallBuffer || running[0].Bytes > read+2*testkit.SmallBuffer {
-				t.Errorf("under way: %+v; the client has read %d", running, read)
-			}
-			read += testkit.ReadSlowly(t, resp.Body, size-size/2, 300*time.Millisecond)
-			took := time.Since(begun)
+			const last = 4 * testkit.SmallBuffer // more than can be acknowledged before it is read
+			read := testkit.ReadSlowly(t, resp.Body, size-last, 300*time.Millisecond)
+			testkit.Eventually(t, "as much is under way as the client has read", func() error {
+				running := s.Running.List(transfers.Filter{})
+				if len(running) != 1 || !running[0].Acknowledged || running[0].Bytes < read-testkit.SmallBuffer || running[0].Bytes > read+2*testkit.SmallBuffer {
+					return fmt.Errorf("%+v; the client has read %d", running, read)
+				}
+				return nil
+			})
+			unread := time.Now().Truncate(time.Millisecond)
+			read += testkit.ReadSlowly(t, resp.Body, last, 0)
 			list := s.Downloads(transfers.Filter{})
+			seen := time.Now()
 			if len(list) != before+1 || read != size {
 				t.Fatalf("%d downloads; the client read %d of %d", len(list)-before, read, size)
 			}
-			if n := list[0]; n.Bytes != size || n.Outcome != transfers.OK || !n.Acknowledged || n.Took < took*95/100-50*time.Millisecond || n.Took > took*105/100+50*time.Millisecond {
-				t.Errorf("noted %+v; the client read %d in %v", n, size, took)
+			n := list[0]
+			if end := n.At.Add(n.Took); n.Bytes != size || n.Outcome != transfers.OK || !n.Acknowledged || n.At.Before(begun) || end.Before(unread) || end.After(seen) {
+				t.Errorf("noted %+v; the client began at %v, read the last bytes from %v on, and the note was there at %v", n, begun, unread, seen)
 			}
 		})
 	}

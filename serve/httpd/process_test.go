@@ -21,7 +21,7 @@ import (
 )
 
 // startServer runs a program until the test ends. It returns when the program is ready.
-func startServer(t testing.TB, ready func(log string) bool, program string, args ...string) (pid int) {
+func startServer(t testing.TB, ready func(log string) bool, program string, args ...string) *testkit.Process {
 	t.Helper()
 	p := testkit.Start(t, "", exec.Command(program, args...))
 	t.Cleanup(func() { p.Stop() }) // so that it ends its own processes
@@ -32,7 +32,7 @@ func startServer(t testing.TB, ready func(log string) bool, program string, args
 		}
 		return err
 	})
-	return p.Cmd.Process.Pid
+	return p
 }
 
 // serveSheaf runs `sheaf serve` over a data directory. Everybody may fetch the hosts of jp.
@@ -43,14 +43,14 @@ func serveSheaf(t testing.TB, program, data string, settings ...string) *servete
 		args = append(args, "--set", s)
 	}
 	addr := ""
-	pid := startServer(t, func(log string) bool {
+	p := startServer(t, func(log string) bool {
 		_, after, ok := strings.Cut(log, "http=http://")
 		if ok {
 			addr, _, ok = strings.Cut(after, " ")
 		}
 		return ok
 	}, program, args...)
-	return &servetest.Process{Addr: addr, PIDs: []int{pid}}
+	return &servetest.Process{Addr: addr, PIDs: []int{p.Cmd.Process.Pid}, Kill: p.Kill}
 }
 
 // serveNginx runs nginx over a directory, with a worker for each processor and Debian's settings for
@@ -79,13 +79,14 @@ func serveNginx(t testing.TB, root string) *servetest.Process {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	pid := startServer(t, func(string) bool {
+	master := startServer(t, func(string) bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
 		}
 		return err == nil
 	}, program, "-c", file, "-p", dir, "-e", "stderr")
+	pid := master.Cmd.Process.Pid
 	p := &servetest.Process{Addr: addr}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {

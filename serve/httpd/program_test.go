@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -53,9 +52,7 @@ func testJobOutlivesTheService(t *testing.T, program string) {
 			t.Fatalf("%+v before it could be killed; the list is too short", st)
 		}
 	}
-	if err := syscall.Kill(p.PIDs[0], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	p.Kill()
 	dead := longDead(t, filepath.Join(data, "sheaf.db"), id)
 	// The worker may have been killed between writing the result and recording it.
 	key := jobs.Prefix + id + "/" + dead

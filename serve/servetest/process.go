@@ -15,6 +15,7 @@ import (
 type Process struct {
 	Addr string // host:port
 	PIDs []int
+	Kill func() // ends it as a power cut would, and waits for its end; nil: it cannot be
 }
 
 // CPU returns the time that the processes, and their children that have ended, have used in user
