@@ -25,6 +25,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/watch"
 )
@@ -60,17 +61,17 @@ func Register(r *mux.Router, opt Options) error {
 	f := &face{Options: opt, census: &census{library: opt.Library, log: opt.Log}}
 	webpage.Register(r)
 	get := func(path string, h http.Handler) { r.Handle(path, h).Methods(http.MethodGet, http.MethodHead) }
-	get("/", opt.Guard.Anybody(f.front))
+	get("/", opt.Guard.Anybody(f.front, account.Uses()...))
 	get("/webmasters", opt.Guard.Public(f.webmasters))
 	get("/robots.txt", http.HandlerFunc(robotsTxt))
 	get("/.well-known/security.txt", http.HandlerFunc(f.securityTxt))
-	get(api.PathFind, opt.Guard.Consumer(f.find))
+	get(api.PathFind, opt.Guard.Consumer(f.find, account.ForQueries))
 	if f.Watches != nil {
 		get(api.PathWatching, opt.Guard.Named(f.watching))
 		r.Handle(api.PathWatching, opt.Guard.Named(f.changeWatches)).Methods(http.MethodPost)
 	}
 	get("/account", opt.Guard.Named(f.account))
-	get("/browse/{place:.*}", opt.Guard.Consumer(f.place))
+	get("/browse/{place:.*}", opt.Guard.Consumer(f.place, account.ForQueries))
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 func accountCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "account", Short: "Add, change, list and remove consumers' accounts"})
-	cmd.AddCommand(accountAddCommand(), accountSetCommand(), &cobra.Command{
+	cmd.AddCommand(accountAddCommand(), accountSetCommand(), accountTokenCommand(), &cobra.Command{
 		Use:   "ls",
 		Short: "List the accounts",
 		Args:  cobra.NoArgs,

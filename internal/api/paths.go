@@ -19,6 +19,7 @@ const (
 	PathPages    = "/v1/pages"    // with a form such as ".warc.gz": GET: records as one file; POST: JobStatus
 	PathCoverage = "/v1/coverage" // GET, POST: CoverageList
 	PathJobs     = "/v1/jobs"     // GET: JobList; below it JobStatus and the result
+	PathTokens   = "/v1/tokens"   // GET: account.TokenList; POST: account.NewToken; below it DELETE
 	PathWatches  = "/v1/watches"  // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
 
 	PathTimeGate = "/timegate/" // with a URL (RFC 7089)
@@ -34,7 +35,7 @@ const (
 
 // Paths for operators.
 const (
-	PathAdminAccounts  = "/v1/admin/accounts"        // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE
+	PathAdminAccounts  = "/v1/admin/accounts"        // GET: account.AccountList; POST: account.NewAccount; below it PATCH, DELETE, and tokens as in PathTokens
 	PathAdminRobots    = "/v1/admin/robots"          // GET, POST; below it single robots
 	PathAdminHosts     = "/v1/admin/hosts"           // GET, POST
 	PathAdminDomains   = PathAdminHosts + "/domains" // GET: domains whose hosts robots leave out; POST: refuse one; below it DELETE

@@ -34,8 +34,9 @@ type Account struct {
 	Suspended bool `json:"suspended,omitempty"`
 
 	// Each is the highest rate that one address may have of Anonymous's rate; nil: no limit.
-	Each *bandwidth.Rates `json:"-"`
-	from netip.Prefix     // see From
+	Each  *bandwidth.Rates `json:"-"`
+	from  netip.Prefix     // see From
+	token *Token           // with which it has logged in; nil: with its password
 }
 
 // Anonymous is the name of the account of clients that give no name. There is one only if the

@@ -109,6 +109,9 @@ func (a *Accounts) Create(ctx context.Context, account Account, password string)
 	if password == "" {
 		password = newPassword()
 	}
+	if err := checkNew(account.Name, password); err != nil {
+		return Account{}, "", err
+	}
 	if account.Window == nil {
 		account.Window = window.Always()
 	}
@@ -164,8 +167,8 @@ func (a *Accounts) Change(ctx context.Context, name string, c Change) (Account, 
 		rate = new(c.Rate.String())
 	}
 	if c.Password != nil {
-		if *c.Password == "" {
-			return Account{}, fmt.Errorf("%w: %s: the password is empty", ErrInvalid, name)
+		if err := checkNew(name, *c.Password); err != nil {
+			return Account{}, err
 		}
 		password = new(a.cost.hash(*c.Password))
 	}

@@ -17,3 +17,15 @@ type AccountLine struct {
 	Account
 	Today int64 `json:"today"`
 }
+
+// NewToken is the body of POST /v1/tokens, with name, uses and expiry, and its answer, which is the
+// only place that ever shows the secret.
+type NewToken struct {
+	Token
+	Secret string `json:"secret,omitempty"`
+}
+
+// TokenList is the answer of GET /v1/tokens, oldest first.
+type TokenList struct {
+	Tokens []Token `json:"tokens"`
+}

@@ -26,13 +26,14 @@ type followers struct {
 type Following struct {
 	all       *followers // nil: the account never changes
 	account   *Account
+	token     *Token // with which it has logged in; nil: with its password
 	deleted   bool
 	onDeleted func()
 }
 
 // Follow keeps up with an account until Close.
 func (a *Accounts) Follow(account *Account) *Following {
-	f := &Following{account: account}
+	f := &Following{account: account, token: account.token}
 	if account.Name == Anonymous {
 		return f
 	}
@@ -110,6 +111,25 @@ func (g *followers) deleted(name string) {
 	}
 }
 
+// keepTokens tells those who follow an account by a token that this is gone, unless is reports that it
+// is still good.
+func (g *followers) keepTokens(name string, is func(id string) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.byAccount[name] {
+		if f.token != nil && !is(f.token.ID) {
+			f.delete()
+		}
+	}
+}
+
+// byToken reports whether somebody follows an account by a token.
+func (g *followers) byToken(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.byAccount[name], func(f *Following) bool { return f.token != nil })
+}
+
 // delete marks the account as deleted. The caller holds followers.mu.
 func (f *Following) delete() {
 	if !f.deleted && f.onDeleted != nil {
@@ -153,6 +173,16 @@ func (a *Accounts) look(ctx context.Context) error {
 		default:
 			a.followers.changed(now)
 		}
+		if !a.followers.byToken(name) {
+			continue
+		}
+		tokens, err := a.Tokens(ctx, name)
+		if err != nil {
+			return err
+		}
+		a.followers.keepTokens(name, func(id string) bool {
+			return slices.ContainsFunc(tokens, func(t Token) bool { return t.ID == id && !t.expired(time.Now()) })
+		})
 	}
 	return nil
 }

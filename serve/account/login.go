@@ -40,9 +40,12 @@ func (a *Accounts) Login(ctx context.Context, name, password, remote string) (*A
 }
 
 // Enter is Login for a session that goes on without the password. It also returns the mark by which
-// Resume knows the session again.
+// Resume knows the session again. Tokens are for programs: they begin no session.
 func (a *Accounts) Enter(ctx context.Context, name, password, remote string) (account *Account, mark string, err error) {
 	account, phc, err := a.login(ctx, name, password, cmp.Or(remote, "unknown"))
+	if err == nil && phc == "" { // a token, or Anonymous
+		err = ErrCredentials
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -66,9 +69,6 @@ func (a *Accounts) Resume(ctx context.Context, name, mark string) (*Account, err
 
 // markOf returns the mark of an account's password. The password cannot be told from it.
 func markOf(account *Account, phc string) string {
-	if phc == "" {
-		return ""
-	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", account.Name, account.Created.Unix(), phc))
 	return hex.EncodeToString(sum[:16])
 }
@@ -77,6 +77,10 @@ func markOf(account *Account, phc string) string {
 func (a *Accounts) login(ctx context.Context, name, password, remote string) (account *Account, phc string, err error) {
 	if a.anonymous != nil && name == Anonymous {
 		return a.anonymous, "", nil
+	}
+	if tokenForm.MatchString(password) {
+		account, err = a.byToken(ctx, name, password, remote)
+		return account, "", err
 	}
 	account, phc, err = a.known(ctx, name)
 	switch {

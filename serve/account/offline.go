@@ -2,10 +2,12 @@ package account
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
@@ -13,6 +15,8 @@ import (
 // ErrAway says that accounts cannot be checked: the database does not answer, and the accounts in
 // memory are too old or incomplete.
 var ErrAway = errors.New("accounts cannot be checked: the database is away")
+
+var errSilent = errors.New("it did not answer a moment ago")
 
 const (
 	queryTimeout = 3 * time.Second // for the database's answer about one account
@@ -26,10 +30,11 @@ type memory struct {
 	keep time.Duration // how long after the database's last answer it may be used
 	log  *slog.Logger
 
-	mu    sync.Mutex        // guards what follows
-	rows  map[string]stored // by name; nil: never read completely
-	heard time.Time         // when the database last answered
-	pause time.Time         // the database is not asked before
+	mu     sync.Mutex                   // guards what follows
+	rows   map[string]stored            // by name; nil: never read completely
+	tokens map[[sha256.Size]byte]*Token // by hash
+	heard  time.Time                    // when the database last answered
+	pause  time.Time                    // the database is not asked before
 }
 
 // stored is one account as it is in the database.
@@ -71,13 +76,17 @@ func (a *Accounts) Learn(ctx context.Context) error {
 	all := map[string]stored{}
 	asked := time.Now()
 	err := a.each(ctx, func(account *Account, phc string) { all[account.Name] = stored{account, phc} })
+	tokens := map[[sha256.Size]byte]*Token{}
+	if err == nil {
+		err = a.eachToken(ctx, func(t *Token, hash []byte) { tokens[[sha256.Size]byte(hash)] = t })
+	}
 	if err != nil {
 		return err
 	}
 	m := a.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rows, m.heard, m.pause = all, asked, time.Time{}
+	m.rows, m.tokens, m.heard, m.pause = all, tokens, asked, time.Time{}
 	return nil
 }
 
@@ -89,7 +98,7 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 		return a.load(ctx, name)
 	}
 	if m.paused() {
-		return m.get(name, errors.New("it did not answer a moment ago"))
+		return m.get(name, errSilent)
 	}
 	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -107,7 +116,64 @@ func (a *Accounts) known(ctx context.Context, name string) (*Account, string, er
 	return m.get(name, err)
 }
 
+// knownToken is known for the token with a hash; nil if there is none.
+func (a *Accounts) knownToken(ctx context.Context, hash [sha256.Size]byte) (*Token, error) {
+	m := a.memory
+	if m == nil {
+		return a.loadToken(ctx, hash)
+	}
+	if m.paused() {
+		return m.getToken(hash, errSilent)
+	}
+	bounded, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	t, err := a.loadToken(bounded, hash)
+	switch {
+	case err == nil:
+		m.noteToken(hash, t)
+		return t, nil
+	case ctx.Err() != nil: // the caller has gone, not the database
+		return nil, err
+	}
+	m.mu.Lock()
+	m.pause = time.Now().Add(askAgain)
+	m.mu.Unlock()
+	return m.getToken(hash, err)
+}
+
+func (m *memory) getToken(hash [sha256.Size]byte, why error) (*Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.tokens[hash], m.tooOldLocked(why)
+}
+
+// noteToken keeps what the database has just said of a token, which is nil if there is none.
+func (m *memory) noteToken(hash [sha256.Size]byte, t *Token) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case t == nil:
+		delete(m.tokens, hash)
+	case m.tokens != nil:
+		m.tokens[hash] = t
+	}
+}
+
+// forgetToken forgets a token that has been revoked. m may be nil.
+func (m *memory) forgetToken(id string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.tokens, func(_ [sha256.Size]byte, t *Token) bool { return t.ID == id })
+}
+
+// paused reports whether the database is not to be asked now. m may be nil.
 func (m *memory) paused() bool {
+	if m == nil {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Now().Before(m.pause)
@@ -131,15 +197,23 @@ func (m *memory) note(name string, account *Account, phc string) {
 func (m *memory) get(name string, why error) (*Account, string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.rows == nil {
-		return nil, "", fmt.Errorf("%w, and no account has been read yet: %w", ErrAway, why)
-	}
-	if silent := time.Since(m.heard); silent > m.keep {
-		return nil, "", fmt.Errorf("%w for %v, longer than known accounts stay valid: %w", ErrAway, silent.Round(time.Second), why)
+	if err := m.tooOldLocked(why); err != nil {
+		return nil, "", err
 	}
 	row, ok := m.rows[name]
 	if !ok {
 		return nil, "", sql.ErrNoRows
 	}
 	return row.account, row.phc, nil
+}
+
+// tooOldLocked returns an ErrAway if what is in memory cannot be used. The caller holds mu.
+func (m *memory) tooOldLocked(why error) error {
+	if m.rows == nil {
+		return fmt.Errorf("%w, and no account has been read yet: %w", ErrAway, why)
+	}
+	if silent := time.Since(m.heard); silent > m.keep {
+		return fmt.Errorf("%w for %v, longer than known accounts stay valid: %w", ErrAway, silent.Round(time.Second), why)
+	}
+	return nil
 }

@@ -77,3 +77,14 @@ func checkPassword(phc, password string) (bool, error) {
 
 // newPassword makes a password of 120 random bits, for an account that is given none.
 func newPassword() string { return strings.ToLower(rand.Text())[:24] }
+
+// checkNew returns an ErrInvalid if a text cannot be an account's password.
+func checkNew(account, password string) error {
+	switch {
+	case password == "":
+		return fmt.Errorf("%w: %s: the password is empty", ErrInvalid, account)
+	case tokenForm.MatchString(password):
+		return fmt.Errorf("%w: %s: the password has the form of a token", ErrInvalid, account)
+	}
+	return nil
+}

@@ -70,6 +70,9 @@ func (h handler) Login(ctx context.Context, user, password string, remote net.Ad
 		h.Log.ErrorContext(ctx, "ftp login failed", "user", user, "remote", remote.String(), "err", err)
 		return nil, &ftp.Error{Code: 421, Msg: "Accounts cannot be checked now; try again later"}
 	}
+	if !a.May(account.ForFiles) {
+		return nil, &ftp.Error{Code: 530, Msg: "This token is not good for files"}
+	}
 	return &session{handler: h, name: a.Name, account: h.Accounts.Follow(a.From(remote.String())), remote: remote.String()}, nil
 }
 

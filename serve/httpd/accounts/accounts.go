@@ -1,4 +1,5 @@
-// Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts.
+// Package accounts serves /v1/admin/accounts, by which operators keep consumers' accounts, and
+// /v1/tokens, by which these keep their tokens.
 package accounts
 
 import (
@@ -30,6 +31,7 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	handle(http.MethodPost, api.PathAdminAccounts, h.create)
 	handle(http.MethodPatch, api.PathAdminAccounts+"/{name}", h.change)
 	handle(http.MethodDelete, api.PathAdminAccounts+"/{name}", h.delete)
+	h.registerTokens(r, g)
 }
 
 // accountProblem returns the problem to answer for an error of account.Accounts, and other errors as
@@ -38,7 +40,9 @@ func accountProblem(err error) error {
 	switch {
 	case errors.Is(err, account.ErrExists):
 		return problem.New(http.StatusConflict, "exists", err.Error())
-	case errors.Is(err, account.ErrNoAccount):
+	case errors.Is(err, account.ErrManyTokens):
+		return problem.New(http.StatusConflict, "too_many_tokens", err.Error())
+	case errors.Is(err, account.ErrNoAccount), errors.Is(err, account.ErrNoToken):
 		return problem.New(http.StatusNotFound, "not_found", err.Error())
 	case errors.Is(err, account.ErrInvalid):
 		return problem.New(http.StatusUnprocessableEntity, "account", err.Error())

@@ -45,7 +45,7 @@ func (f *Files) Register(r *mux.Router, g *guard.Guard) {
 	for path, h := range map[string]guard.Handler{
 		api.PathTree + "{path:.*}": f.tree, api.PathArchives + "{file}": f.currentArchive, api.PathArchives + "{host}/{file}": f.archive,
 	} {
-		r.Handle(path, g.Consumer(h)).Methods(guard.Reading()...)
+		r.Handle(path, g.Consumer(h, account.ForFiles)).Methods(guard.Reading()...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,23 +56,28 @@ func New(accounts *account.Accounts, operator func(http.Handler) http.Handler, p
 // Consumer passes requests on with the account whose credentials they carry, or with the anonymous
 // account. Browsers that have neither are sent to the log-in page. Caches may keep an answer only for
 // the reader it was made for, unless next says otherwise.
-func (g *Guard) Consumer(next Handler) http.Handler {
+//
+// Uses are those of which a token needs one; all other credentials are good for everything.
+func (g *Guard) Consumer(next Handler, uses ...account.Use) http.Handler {
 	return g.Anybody(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		if a == nil {
 			return account.ErrCredentials
 		}
 		return next(w, r, a)
-	})
+	}, uses...)
 }
 
 // Anybody is Consumer for handlers that also have something for clients who have not logged in where
 // there is no anonymous account: the account is nil then.
-func (g *Guard) Anybody(next Handler) http.Handler {
+func (g *Guard) Anybody(next Handler, uses ...account.Use) http.Handler {
 	return unstall(StallTime, allowOrigins(g.sameOrigin(problem.Handler(g.log, func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Cache-Control", "private, no-cache")
 		a, bySession, err := g.account(r)
 		if a != nil && a.Name != account.Anonymous {
 			r = r.WithContext(webpage.WithUser(r.Context(), webpage.User{Name: a.Name, Session: bySession}))
+		}
+		if err == nil && a != nil && !a.May(uses...) {
+			err = problem.New(http.StatusForbidden, "token_use", fmt.Sprintf("this token is good for %s; here it would have to be good for %s", listed(a.Token().Uses), listed(append(slices.Clone(uses), account.ForAll))))
 		}
 		if err == nil {
 			err = next(w, r, a)
@@ -84,13 +90,32 @@ func (g *Guard) Anybody(next Handler) http.Handler {
 }
 
 // Named is Consumer for handlers that the anonymous account may not use.
-func (g *Guard) Named(next Handler) http.Handler {
+func (g *Guard) Named(next Handler, uses ...account.Use) http.Handler {
 	return g.Consumer(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 		if a.Name == account.Anonymous {
 			return account.ErrCredentials
 		}
 		return next(w, r, a)
+	}, uses...)
+}
+
+// Owner is Named for what no token is good for: the account's password and its tokens.
+func (g *Guard) Owner(next Handler) http.Handler {
+	return g.Named(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+		if a.Token() != nil {
+			return problem.New(http.StatusForbidden, "token_use", "this needs the account's password or a log-in with a browser; no token is good for it")
+		}
+		return next(w, r, a)
 	})
+}
+
+// listed writes uses as words.
+func listed(uses []account.Use) string {
+	var words []string
+	for _, u := range uses {
+		words = append(words, string(u))
+	}
+	return strings.Join(words, " or ")
 }
 
 // Operator passes requests of operators on.
@@ -109,6 +134,8 @@ func (g *Guard) Public(next func(http.ResponseWriter, *http.Request) error) http
 func (g *Guard) account(r *http.Request) (a *account.Account, bySession bool, err error) {
 	if name, password, given := r.BasicAuth(); given {
 		a, err = g.accounts.Login(r.Context(), name, password, r.RemoteAddr)
+	} else if token, given := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); given && strings.HasPrefix(token, account.TokenPrefix) {
+		a, err = g.accounts.LoginToken(r.Context(), token, r.RemoteAddr)
 	} else if a, err = g.sessionAccount(r); a != nil || err != nil {
 		bySession = true
 	} else {
@@ -161,9 +188,9 @@ func (g *Guard) problem(w http.ResponseWriter, r *http.Request, err error) error
 		return problem.New(http.StatusGone, "cursor_expired", err.Error())
 	case errors.Is(err, account.ErrCredentials):
 		w.Header().Set("WWW-Authenticate", `Basic realm="sheaf", charset="UTF-8"`)
-		detail := "give the name and password of an account, by HTTP Basic"
-		if _, _, given := r.BasicAuth(); given {
-			detail = "the account's name or password is wrong"
+		detail := "give the name and password of an account, by HTTP Basic, or a token as Authorization: Bearer"
+		if r.Header.Get("Authorization") != "" {
+			detail = "the account's name or password is wrong, or the token is"
 		}
 		return problem.New(http.StatusUnauthorized, "credentials", detail)
 	case errors.Is(err, account.ErrSuspended):

@@ -38,7 +38,7 @@ func (j *jobsHandler) register(r *mux.Router, g *guard.Guard) {
 	handle := func(path string, h guard.Handler, methods ...string) {
 		r.Handle(path, g.Consumer(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 			return jobProblem(h(w, r, a))
-		})).Methods(methods...)
+		}, account.ForQueries)).Methods(methods...)
 	}
 	handle(api.PathPages+archiveForm, j.create, http.MethodPost)
 	handle(api.PathJobs, j.list, guard.Reading()...)

@@ -21,6 +21,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
 	"sheaf/serve"
+	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/httpd/send"
 	"sheaf/serve/jobs"
@@ -46,12 +47,16 @@ const archiveForm = `{form:\.tar\.gz|\.warc\.gz|\.members\.tar\.gz}`
 func (q *Queries) Register(r *mux.Router, g *guard.Guard) {
 	for path, h := range map[string]guard.Handler{
 		api.PathHosts: q.hosts, api.PathEditions: q.editions, api.PathVersion: q.version, api.PathChanges: q.changes,
+	} {
+		r.Handle(path, g.Consumer(h, account.ForFiles, account.ForQueries)).Methods(guard.Reading()...)
+	}
+	for path, h := range map[string]guard.Handler{
 		api.PathCDX: q.cdx, api.PathCoverage: q.coverage, api.PathPages + archiveForm: q.pages,
 	} {
-		r.Handle(path, g.Consumer(h)).Methods(guard.Reading()...)
+		r.Handle(path, g.Consumer(h, account.ForQueries)).Methods(guard.Reading()...)
 	}
-	r.Handle(api.PathCDX, g.Consumer(q.cdx)).Methods(http.MethodPost)
-	r.Handle(api.PathCoverage, g.Consumer(q.coverage)).Methods(http.MethodPost)
+	r.Handle(api.PathCDX, g.Consumer(q.cdx, account.ForQueries)).Methods(http.MethodPost)
+	r.Handle(api.PathCoverage, g.Consumer(q.coverage, account.ForQueries)).Methods(http.MethodPost)
 	if q.Jobs != nil {
 		(&jobsHandler{q.Jobs, q.Library, q.Limits, q.Sender}).register(r, g)
 	}

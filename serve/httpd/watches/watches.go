@@ -51,7 +51,7 @@ func (h *Handler) Register(r *mux.Router, g *guard.Guard) {
 	handle := func(method, path string, f guard.Handler) {
 		r.Handle(path, g.Named(func(w http.ResponseWriter, r *http.Request, a *account.Account) error {
 			return Problem(f(w, r, a))
-		})).Methods(method)
+		}, account.ForWatches)).Methods(method)
 	}
 	handle(http.MethodPost, all, h.add)
 	handle(http.MethodGet, all, h.list)

@@ -50,9 +50,9 @@ func (p *Pages) Register(r *mux.Router, g *guard.Guard) {
 	for prefix, h := range map[string]guard.Handler{
 		replay.Root: p.web, api.PathTimeGate: p.timeGate, api.PathTimeMap: p.timeMap, api.PathDiff: p.diff,
 	} {
-		r.PathPrefix(prefix).Handler(g.Consumer(badAddress(h))).Methods(guard.Reading()...)
+		r.PathPrefix(prefix).Handler(g.Consumer(badAddress(h), account.ForQueries)).Methods(guard.Reading()...)
 	}
-	r.Handle(strings.TrimSuffix(api.PathDiff, "/"), g.Consumer(badAddress(p.diffForm))).Methods(guard.Reading()...)
+	r.Handle(strings.TrimSuffix(api.PathDiff, "/"), g.Consumer(badAddress(p.diffForm), account.ForQueries)).Methods(guard.Reading()...)
 }
 
 // badAddress makes problems of the errors of replay's parsers.

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/internal/api"
+	"sheaf/serve/account"
+	"sheaf/serve/client"
+)
+
+// tokensOf returns the path of an account's tokens.
+func tokensOf(account string) string { return below(api.PathAdminAccounts, account) + "/tokens" }
+
+func accountTokenCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "token", Short: "Make, list and revoke an account's tokens, which programs give instead of the password"}
+	cmd.AddCommand(accountTokenAddCommand(), &cobra.Command{
+		Use:   "ls NAME",
+		Short: "List an account's tokens",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return ask(cmd, c, http.MethodGet, tokensOf(args[0]), nil, func(w io.Writer, list account.TokenList) {
+				table(w, "id\tname\tgood for\tmade\texpires\tlast used", list.Tokens, func(t account.Token) []any {
+					return []any{t.ID, t.Name, t.Uses, moment(t.Created), moment(t.Expires), moment(t.Used)}
+				})
+			})
+		}),
+	}, &cobra.Command{
+		Use:   "rm NAME ID",
+		Short: "Revoke a token; what is under way with it ends",
+		Args:  cobra.ExactArgs(2),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodDelete, below(tokensOf(args[0]), args[1]), nil, nil)
+		}),
+	})
+	return cmd
+}
+
+func accountTokenAddCommand() *cobra.Command {
+	var (
+		wanted account.NewToken
+		uses   []string
+		days   int
+	)
+	cmd := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Make a token of an account, and print it",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			for _, u := range uses {
+				wanted.Uses = append(wanted.Uses, account.Use(u))
+			}
+			if days > 0 {
+				wanted.Expires = time.Now().AddDate(0, 0, days).UTC()
+			}
+			return ask(cmd, c, http.MethodPost, tokensOf(args[0]), wanted, func(w io.Writer, made account.NewToken) {
+				fmt.Fprintf(w, "account %s\nid      %s\nexpires %s\ntoken   %s\n", made.Account, made.ID, moment(made.Expires), made.Secret)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&wanted.Name, "name", "made by an operator", "what the token is called")
+	cmd.Flags().StringSliceVar(&uses, "use", []string{string(account.ForFiles)}, "what it is good for: all, files, queries, watches")
+	cmd.Flags().IntVar(&days, "days", 365, "after which it expires; 0: never")
+	return cmd
+}
