@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
+	"sheaf/ui/removal"
 )
 
 func TestMain(m *testing.M) { chromium.Main(m) }
@@ -53,7 +55,11 @@ func TestPagesAreAccessible(t *testing.T) {
 	script := axe(t)
 	base, ctx := newFace(t), chromium.New(t)
 	pictures := os.Getenv("SHEAF_TEST_SCREENSHOTS")
+	asked, err := http.PostForm(base+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
+	testkit.Must(t, err)
+	asked.Body.Close()
 	for name, path := range map[string]string{
+		"removal": removal.Path + "?host=www.waseda.ac.jp", "request": asked.Request.URL.Path,
 		"front": "/", "browse": "/browse/jp/ac/", "host": "/browse/jp/ac/waseda/", "webmasters": "/webmasters", "lost": "/find?q=nowhere.example",
 	} {
 		for _, lang := range []string{"en", "ja"} {

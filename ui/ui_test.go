@@ -14,6 +14,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/internal/mailer"
 	"sheaf/internal/testkit"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
@@ -22,6 +23,7 @@ import (
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/ui"
+	"sheaf/ui/removal"
 )
 
 // newFace serves the pages of a small archive of two editions to an account that sees all of it.
@@ -63,6 +65,9 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		Watches: watches,
 		Library: site.Library, Guard: guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)), About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
+	removal.New(removal.Options{
+		DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mailer.NewOutbox(site.DB, new(mailer.Server), nil),
+	}).Register(router, guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)))
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	return server.URL

@@ -34,6 +34,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(demoCommand(), serveCommand(), robotCommand(), releaseCommand(), hostCommand(), accountCommand(),
 		batchCommand(), transfersCommand(), archiveCommand(), fsckCommand(), indexCommand(), balanceCommand(), gcCommand(), backupCommand(), restoreCommand(),
-		mirrorCommand(), watchCommand())
+		mirrorCommand(), watchCommand(), removalCommand())
 	return commandline.Prepare(root, service.Version())
 }

@@ -58,6 +58,55 @@ func (t *Takedowns) Register(r *mux.Router, operator func(http.Handler) http.Han
 	}
 }
 
+// Take takes down hosts and pages, also those that the archive does not have yet, and returns the
+// version of the catalog from which on that holds. It may be repeated.
+func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (version int64, err error) {
+	for _, s := range stones {
+		if err := checkTakedown(s); err != nil {
+			return 0, err
+		}
+	}
+	v, err := t.catalog.Remove(ctx, stones...)
+	if err != nil {
+		return 0, err
+	}
+	t.log.WarnContext(ctx, "takes down what its owner asked for", "host", stones[0].Host, "url_prefix", stones[0].URLPrefix, "reason", stones[0].Reason, "by", stones[0].By, "version", v.N)
+	return v.N, nil
+}
+
+// TakeDomain takes down all hosts of a domain of which anything is shown, and returns how many these
+// are. It leaves out hosts whose take-down was lifted.
+func (t *Takedowns) TakeDomain(ctx context.Context, domain, reason, by string) (int, error) {
+	s, err := t.catalog.Pin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Release()
+	list, err := s.Hosts(ctx, catalog.Key(domain), "", 0)
+	if err != nil {
+		return 0, err
+	}
+	var stones []catalog.Tombstone
+	for _, h := range list {
+		name, _, _ := strings.Cut(h.Host, ":")
+		if name != domain && !strings.HasSuffix(name, "."+domain) {
+			continue
+		}
+		past, err := s.Takedowns(ctx, h.Host)
+		if err != nil {
+			return 0, err
+		}
+		if !slices.ContainsFunc(past, func(o catalog.Tombstone) bool { return o.Act == catalog.Lift && o.URLPrefix == "" && o.Edition == "" }) {
+			stones = append(stones, catalog.Tombstone{Host: h.Host, Reason: reason, By: by})
+		}
+	}
+	if len(stones) == 0 {
+		return 0, nil
+	}
+	_, err = t.Take(ctx, stones...)
+	return len(stones), err
+}
+
 func (t *Takedowns) serveList(w http.ResponseWriter, r *http.Request) error {
 	s, err := t.catalog.Pin(r.Context())
 	if err != nil {

@@ -32,7 +32,7 @@ type Service struct {
 
 // Start runs a service until the test ends, with a temporary directory and free ports unless
 // settings say otherwise.
-func Start(t testing.TB, settings map[string]any) *Service {
+func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
 	all := map[string]any{
 		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
@@ -40,7 +40,7 @@ func Start(t testing.TB, settings map[string]any) *Service {
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
 	testkit.Must(t, err)
-	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler), options...)
 	testkit.Must(t, err)
 	Run(t, "service", s.Run)
 	c, err := client.Operator(s.Addresses().HTTP, s.OperatorToken())

@@ -17,7 +17,7 @@ import (
 // may be lifted. An operator can have the whole index built again.
 func TestIndexFollows(t *testing.T) {
 	t.Parallel()
-	h := startWithdrawer(t)
+	h := startWithdrawer(t, nil)
 	h.bring(1)
 	objects, err := store.OpenFS(filepath.Join(h.admin.Data, "store"))
 	testkit.Must(t, err)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path"
@@ -48,8 +49,10 @@ type withdrawer struct {
 	withdrawn int // events of the feed that say that something was removed
 }
 
-func startWithdrawer(t *testing.T) *withdrawer {
-	s := servicetest.Start(t, map[string]any{"access.anonymous": "*", "poll": "50ms"})
+func startWithdrawer(t *testing.T, settings map[string]any, options ...service.Option) *withdrawer {
+	all := map[string]any{"access.anonymous": "*", "poll": "50ms"}
+	maps.Copy(all, settings)
+	s := servicetest.Start(t, all, options...)
 	h := &withdrawer{T: t, addr: s.At, admin: s, robot: batchtest.NewRobots(t)}
 	h.join()
 	return h
@@ -243,7 +246,7 @@ func holding(files map[string]string, word string) (names []string) {
 
 func TestTakedown(t *testing.T) {
 	t.Parallel()
-	h := startWithdrawer(t)
+	h := startWithdrawer(t, nil)
 	h.bring(1)
 	const badPath, page = "/jp/example/bad/", "http://" + good + "/1.html"
 	before := h.tree()

@@ -22,6 +22,7 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/manager"
+	"sheaf/ui/removal"
 )
 
 // Options say what the board shows. Site, Operator and Transfers are needed.
@@ -31,8 +32,9 @@ type Options struct {
 	Transfers *transfers.Log
 	Running   *transfers.Running // transfers of this process
 
-	Ingest  *ingest.Ingest   // nil: another process has the buffers
-	Manager *manager.Manager // nil: another process looks after robots
+	Ingest   *ingest.Ingest   // nil: another process has the buffers
+	Manager  *manager.Manager // nil: another process looks after robots
+	Removals *removal.Desk    // nil: another process decides about removals
 
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // what does not work now
@@ -56,6 +58,7 @@ const (
 	pathBatches   = Path + "batches"
 	pathHosts     = Path + "hosts"
 	pathPublish   = Path + "publish"
+	pathRemovals  = Path + "removals"
 )
 
 // Register mounts the pages.
@@ -77,6 +80,10 @@ func Register(r *mux.Router, opt Options) error {
 		handle(http.MethodGet, pathBatches, b.batches)
 		handle(http.MethodPost, pathBatches, b.decideBatch)
 		handle(http.MethodPost, pathPublish, b.publish)
+	}
+	if b.Removals != nil {
+		handle(http.MethodGet, pathRemovals, b.removals)
+		handle(http.MethodPost, pathRemovals, b.decideRemoval)
 	}
 	if b.Manager != nil {
 		handle(http.MethodGet, pathHosts, b.hosts)

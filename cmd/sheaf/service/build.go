@@ -27,6 +27,7 @@ import (
 	"sheaf/internal/api"
 	"sheaf/internal/ftp"
 	"sheaf/internal/guesses"
+	"sheaf/internal/mailer"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/transfers"
@@ -45,6 +46,7 @@ import (
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
+	"sheaf/ui/removal"
 )
 
 // build makes the rooms of the process's roles and connects them.
@@ -61,6 +63,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 	if b.zone, err = time.LoadLocation(s.cfg.Zone); err != nil {
 		return err
 	}
+	server, err := s.cfg.Serve.Watch.Mail.mailServer()
+	if err != nil {
+		return err
+	}
+	b.mails = mailer.NewOutbox(s.state.db, server, s.log)
+	b.work = append(b.work, b.mails.Run)
 	b.site = &webpage.Site{Name: s.cfg.Serve.Site.Name, Contact: s.cfg.Serve.Access.Contact, Version: Version(), Zone: b.zone}
 	s.router = mux.NewRouter()
 	s.router.NotFoundHandler = http.HandlerFunc(s.cfg.notFound)
@@ -102,7 +110,8 @@ func (s *Service) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := errors.Join(b.login(published), b.board(robots, s.health)); err != nil {
+	desk := b.removals(published, robots, s.sites)
+	if err := errors.Join(b.login(published), b.board(robots, desk, s.health)); err != nil {
 		return err
 	}
 	s.work = append(b.work, func(ctx context.Context) error {
@@ -147,7 +156,9 @@ type builder struct {
 	operators *operators
 	operator  func(http.Handler) http.Handler // lets only operators through
 
+	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
+	down    *upkeep.Takedowns             // nil: another process takes archives down
 	work    []func(context.Context) error // of the rooms made so far
 }
 
@@ -251,7 +262,8 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	in.Register(b.router, b.operator)
 	collector.Register(b.router, b.operator)
 	indexer.Register(b.router, b.operator)
-	upkeep.NewTakedowns(a.catalog, b.log).Register(b.router, b.operator)
+	b.down = upkeep.NewTakedowns(a.catalog, b.log)
+	b.down.Register(b.router, b.operator)
 	b.work = append(b.work, in.Run, collector.Run, indexer.Run, receiver.Run)
 	return receiver, receiver.Register(b.router)
 }
@@ -335,16 +347,43 @@ func (b *builder) watches(a *archives) (*watch.Watches, error) {
 		return nil, err
 	}
 	return watch.New(watch.Options{
-		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find,
-		Base:  cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP),
+		DB: b.state.db, Records: a.library.Records, Account: a.accounts.Find, Base: b.base(),
 		Limit: w.Limit, Unconfirmed: w.Confirmed, PrivateHooks: w.PrivateWebhooks,
 		Zone: b.zone, Poll: min(b.cfg.Poll, watch.MaxPoll), Mail: server, Log: b.log,
 	})
 }
 
-// board makes the operators' pages. robots may be nil. Every process trims the log of transfers, as
+// base returns the service's own URL, for links in mails.
+func (b *builder) base() string {
+	return cmp.Or(strings.TrimSuffix(b.cfg.HTTP.Public, "/"), b.at.HTTP)
+}
+
+// removals makes the desk for owners of sites, if this process takes their requests or decides about
+// them; otherwise it returns nil.
+func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.Network) *removal.Desk {
+	if !b.cfg.has(roleServe, roleIngest) {
+		return nil
+	}
+	opt := removal.Options{
+		DB: b.state.db, Site: b.site, Mails: b.mails, Base: b.base(), Network: sites, Poll: b.cfg.Poll, Log: b.log,
+	}
+	if b.cfg.has(roleIngest) {
+		opt.Takedowns, opt.Hosts = b.down, robots.Hosts
+	}
+	desk := removal.New(opt)
+	if b.cfg.has(roleServe) {
+		desk.Register(b.router, b.guard(a))
+	}
+	if desk.Decides() {
+		desk.RegisterAdmin(b.router, b.operator)
+	}
+	b.work = append(b.work, desk.Run)
+	return desk
+}
+
+// board makes the operators' pages. robots and desk may be nil. Every process trims the log of transfers, as
 // each may be the only one.
-func (b *builder) board(robots *manager.Manager, h *health) error {
+func (b *builder) board(robots *manager.Manager, desk *removal.Desk, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {
 		return err
@@ -355,8 +394,11 @@ func (b *builder) board(robots *manager.Manager, h *health) error {
 	if !b.cfg.has(roleManager) {
 		robots = nil
 	}
+	if desk != nil && !desk.Decides() {
+		desk = nil
+	}
 	return board.Register(b.router, board.Options{
-		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
+		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots, Removals: desk,
 		Publish: window, Failing: h.failing, Log: b.log,
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"sheaf/ingest/receive"
 	"sheaf/ingest/stage"
 	"sheaf/internal/durable"
+	"sheaf/ui/removal"
 )
 
 // Service is the rooms of one process.
@@ -30,6 +31,7 @@ type Service struct {
 	router    *mux.Router
 	health    *health
 	boundary  func(write, when string)
+	sites     removal.Network
 	stopping  chan struct{} // closed when Run begins to stop
 
 	// What the rooms do while the service runs, until ctx ends.
@@ -46,6 +48,12 @@ type Option func(*Service)
 // concurrently.
 func WithBoundary(f func(write, when string)) Option {
 	return func(s *Service) { s.boundary = f }
+}
+
+// WithSites has the service look through n for what proves that a site is somebody's. Tests keep it
+// on loopback with it.
+func WithSites(n removal.Network) Option {
+	return func(s *Service) { s.sites = n }
 }
 
 // Boundaries returns the durable writes of all rooms as "room/write", in the order in which a batch

@@ -4,6 +4,7 @@
 -- +goose Up
 CREATE TABLE removals (
     id      TEXT PRIMARY KEY,
+    secret  TEXT NOT NULL,              -- of the link to its page
     wish    TEXT NOT NULL,              -- removal or exclusion
     kind    TEXT NOT NULL,              -- host, prefix or domain
     target  TEXT NOT NULL,              -- the host, URL or domain

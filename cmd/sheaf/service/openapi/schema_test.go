@@ -31,6 +31,7 @@ import (
 	"sheaf/serve/feed"
 	"sheaf/serve/watch"
 	"sheaf/ui"
+	"sheaf/ui/removal"
 )
 
 var update = flag.Bool("update", false, "write schemas.yaml anew from the Go types")
@@ -46,7 +47,7 @@ var bodies = []any{
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},
-	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, ui.Front{}, service.Health{},
+	catalog.Tombstone{}, catalog.Collection{}, transfers.Document{}, transfers.PeriodDocument{}, ui.Front{}, removal.RequestList{}, removal.RequestDocument{}, removal.Decision{}, service.Health{},
 }
 
 // maker makes schemas of Go types as encoding/json writes them.

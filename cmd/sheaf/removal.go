@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sheaf/internal/api"
+	"sheaf/internal/terminal"
+	"sheaf/serve/client"
+	"sheaf/ui/removal"
+)
+
+func removalCommand() *cobra.Command {
+	cmd := operatorFlags(&cobra.Command{Use: "removal", Short: "List and decide what owners of sites ask to be removed"})
+	cmd.AddCommand(removalListCommand(), removalShowCommand(),
+		removalDecideCommand("grant ID", "Grant a request: take down what it names, have robots visit it no more, and tell the asker", true),
+		removalDecideCommand("refuse ID --reason TEXT", "Refuse a request, and tell the asker why", false))
+	return cmd
+}
+
+func removalListCommand() *cobra.Command {
+	var state string
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the requests, the latest first",
+		Args:  cobra.NoArgs,
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			return ask(cmd, c, http.MethodGet, withQuery(api.PathAdminRemovals, "state", state), nil, func(w io.Writer, list removal.RequestList) {
+				table(w, "id\tstate\twish\tkind\ttarget\tasked\tproof", list.Requests, func(r removal.Request) []any {
+					return []any{r.ID, r.State, r.Wish, r.Kind, r.Target, moment(r.Created), r.Proof}
+				})
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only requests in this state: open, proved, granted, refused or expired")
+	return cmd
+}
+
+func removalShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show one request, and its history",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return ask(cmd, c, http.MethodGet, below(api.PathAdminRemovals, args[0]), nil, showRemoval)
+		}),
+	}
+}
+
+func showRemoval(w io.Writer, r removal.RequestDocument) {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"request", r.ID}, {"state", string(r.State)}, {"wish", string(r.Wish)}, {string(r.Kind), r.Target}, {"asker", r.Email}, {"reason", r.Reason},
+		{"proof", r.Proof}, {"answer", r.Answer}, {"carried out", moment(r.Carried)},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(tw, "%s\t%s\n", line[0], terminal.Text(line[1]))
+		}
+	}
+	for _, e := range r.History {
+		fmt.Fprintf(tw, "%s\t%s: %s %s\n", moment(e.At), terminal.Text(e.By), e.Act, terminal.Text(e.Note))
+	}
+	tw.Flush()
+}
+
+func removalDecideCommand(use, short string, grant bool) *cobra.Command {
+	by := removal.Decision{Grant: grant}
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return ask(cmd, c, http.MethodPost, below(api.PathAdminRemovals, args[0]), by, showRemoval)
+		}),
+	}
+	cmd.Flags().StringVar(&by.Reason, "reason", "", "what the asker is told")
+	cmd.Flags().StringVar(&by.By, "by", os.Getenv("USER"), "who decides (USER)")
+	if grant {
+		cmd.Flags().BoolVar(&by.Unproved, "unproved", false, "grant it although nothing proves that the site is the asker's")
+	}
+	return cmd
+}

@@ -1,0 +1,76 @@
+package board
+
+import (
+	"net/http"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
+	"sheaf/ui/removal"
+)
+
+// removalsPage lists what owners of sites ask to be removed.
+type removalsPage struct {
+	webpage.Page
+	Groups []removalGroup
+}
+
+// removalGroup are the requests of one state, the latest first.
+type removalGroup struct {
+	Name      string
+	Decidable bool
+	Requests  []removalLine
+}
+
+type removalLine struct {
+	removal.Request
+	History []removal.Event
+}
+
+const removalsListed = 100 // requests of each state
+
+var removalsTemplate = parse("removals")
+
+func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
+	p := removalsPage{Page: b.page(r)}
+	names := map[removal.State]string{
+		removal.Proved: p.T("Proved"), removal.Open: p.T("Not proved"), removal.Granted: p.T("Granted"), removal.Refused: p.T("Refused"), removal.Expired: p.T("Expired"),
+	}
+	for _, state := range removal.States() {
+		list, err := b.Removals.List(r.Context(), removalsListed, state)
+		if err != nil {
+			return err
+		}
+		g := removalGroup{Name: names[state], Decidable: state == removal.Proved || state == removal.Open}
+		for _, one := range list {
+			history, err := b.Removals.History(r.Context(), one.ID)
+			if err != nil {
+				return err
+			}
+			g.Requests = append(g.Requests, removalLine{one, history})
+		}
+		if len(list) > 0 {
+			p.Groups = append(p.Groups, g)
+		}
+	}
+	return webpage.Show(w, r, http.StatusOK, removalsTemplate, p)
+}
+
+// decideRemoval grants or refuses a request.
+func (b *board) decideRemoval(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	decision := removal.Decision{Reason: form.Get("reason"), Unproved: form.Get("unproved") != "", By: by(r)}
+	switch form.Get("act") {
+	case "grant":
+		decision.Grant = true
+	case "refuse":
+	default:
+		return problem.New(http.StatusBadRequest, "bad_form", "act is neither grant nor refuse")
+	}
+	if _, err := b.Removals.Decide(r.Context(), form.Get("id"), decision); err != nil {
+		return removal.Problem(err)
+	}
+	return back(w, pathRemovals)
+}

@@ -1,0 +1,174 @@
+package removal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/manager/hosts"
+)
+
+// Decision is what an operator decides about a request. It is the body of POST
+// /v1/admin/removals/{id}.
+type Decision struct {
+	Grant    bool   `json:"grant"`
+	Reason   string `json:"reason,omitempty"`   // told to the asker; needed to refuse
+	Unproved bool   `json:"unproved,omitempty"` // grant it although nothing proves that the site is the asker's
+	By       string `json:"by,omitempty"`
+}
+
+// Decide grants or refuses a request. A grant is carried out before Decide returns, or else, if that
+// fails, by Run; the asker is told when it is.
+func (d *Desk) Decide(ctx context.Context, id string, by Decision) (*Request, error) {
+	reason := strings.TrimSpace(by.Reason)
+	if !by.Grant && reason == "" {
+		return nil, ErrReason
+	}
+	state, act := Refused, "refused"
+	if by.Grant {
+		state, act = Granted, "granted"
+	}
+	var r *Request
+	err := db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) (err error) {
+		if r, err = d.get(ctx, tx, id); err != nil {
+			return err
+		}
+		switch {
+		case r.State != Open && r.State != Proved:
+			return fmt.Errorf("request %s is %s: %w", id, r.State, ErrDecided)
+		case by.Grant && r.State == Open && !by.Unproved:
+			return ErrUnproved
+		}
+		r.State, r.Answer, r.Decided = state, reason, d.now()
+		if _, err := tx.ExecContext(ctx, `UPDATE removals SET state = ?, answer = ?, decided = ? WHERE id = ?`, state, reason, db.Millis(r.Decided), id); err != nil {
+			return err
+		}
+		if err := d.note(ctx, tx, id, by.By, act, reason); err != nil || by.Grant {
+			return err
+		}
+		return d.opt.Mails.Add(ctx, tx, d.refusedLetter(r))
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.opt.Mails.Hurry()
+	d.opt.Log.WarnContext(ctx, "operator decides about a removal", "id", id, "target", r.Target, "decision", act, "reason", reason, "by", by.By)
+	if !by.Grant {
+		return r, nil
+	}
+	if err := d.carryOut(ctx, r); err != nil {
+		return nil, fmt.Errorf("request %s is granted, and will be carried out later: %w", id, err)
+	}
+	return d.Get(ctx, id)
+}
+
+// carryOut does what was granted. It can be repeated.
+func (d *Desk) carryOut(ctx context.Context, r *Request) error {
+	by, err := d.granter(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	t, reason := r.target(), r.takedownReason()
+	switch r.Kind {
+	case Host:
+		err = d.opt.Hosts.RefuseHost(ctx, t.host)
+	case Domain:
+		err = d.opt.Hosts.RefuseDomain(ctx, hosts.RefusedDomain{Domain: t.host, By: by, Reason: reason})
+	}
+	if err == nil && r.Wish == Remove {
+		if r.Kind == Domain {
+			_, err = d.opt.Takedowns.TakeDomain(ctx, t.host, reason, by)
+		} else {
+			_, err = d.opt.Takedowns.Take(ctx, t.stones(reason, by)...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
+		n, err := db.Exec(ctx, tx, `UPDATE removals SET carried = ? WHERE id = ? AND carried = 0`, db.Millis(d.now()), r.ID)
+		if err != nil || n == 0 { // 0: another process was faster
+			return err
+		}
+		if err := d.note(ctx, tx, r.ID, byService, "carried out", ""); err != nil {
+			return err
+		}
+		return d.opt.Mails.Add(ctx, tx, d.grantedLetter(r))
+	})
+	d.opt.Mails.Hurry()
+	return err
+}
+
+// takedownReason is what readers see of why something is taken down: nothing that the asker wrote.
+func (r *Request) takedownReason() string { return "asked for by its owner (request " + r.ID + ")" }
+
+// granter returns who has granted a request.
+func (d *Desk) granter(ctx context.Context, id string) (by string, err error) {
+	err = d.opt.DB.QueryRowContext(ctx, `SELECT by_whom FROM removal_events WHERE removal = ? AND act = 'granted'`, id).Scan(&by)
+	return by, err
+}
+
+// Run carries out what was granted and could not be carried out, takes down hosts that are published
+// of a removed domain later, lets old requests expire, and forgets askers' networks.
+func (d *Desk) Run(ctx context.Context) error {
+	tick := time.NewTicker(d.opt.Poll)
+	defer tick.Stop()
+	for {
+		if err := d.tidy(ctx); err != nil && ctx.Err() == nil {
+			d.opt.Log.ErrorContext(ctx, "removals: some could not be looked after", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *Desk) tidy(ctx context.Context) error {
+	errs := []error{d.expire(ctx)}
+	_, err := d.opt.DB.ExecContext(ctx, `UPDATE removals SET network = '' WHERE network <> '' AND created < ?`, db.Millis(d.now().Add(-day)))
+	errs = append(errs, err)
+	if !d.Decides() {
+		return errors.Join(errs...)
+	}
+	granted, err := db.List(ctx, d.opt.DB, func(rows *sql.Rows, r *Request) error { return scan(rows, r) },
+		`SELECT `+columns+` FROM removals WHERE state = ? AND (carried = 0 OR kind = ? AND wish = ?)`, Granted, Domain, Remove)
+	errs = append(errs, err)
+	for _, r := range granted {
+		if r.Carried.IsZero() {
+			errs = append(errs, d.carryOut(ctx, &r))
+			continue
+		}
+		by, err := d.granter(ctx, r.ID)
+		if err == nil {
+			_, err = d.opt.Takedowns.TakeDomain(ctx, r.Target, r.takedownReason(), by)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// expire ends requests that were not proved in time.
+func (d *Desk) expire(ctx context.Context) error {
+	old, err := db.Column[string](ctx, d.opt.DB, `SELECT id FROM removals WHERE state = ? AND created < ?`, Open, db.Millis(d.now().Add(-life)))
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	return db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
+		for _, id := range old {
+			n, err := db.Exec(ctx, tx, `UPDATE removals SET state = ?, code_hash = NULL WHERE id = ? AND state = ?`, Expired, id, Open)
+			if err == nil && n > 0 {
+				err = d.note(ctx, tx, id, byService, "expired", "")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

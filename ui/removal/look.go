@@ -1,0 +1,165 @@
+package removal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"sheaf/internal/publicaddr"
+)
+
+// Network is where the desk looks for files and DNS records.
+type Network struct {
+	Resolver Resolver                                                             // nil: the system's
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error) // nil: the system's; it gets public addresses only
+}
+
+// Resolver looks names up. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+}
+
+const (
+	lookTime    = 15 * time.Second // for one look at a site
+	looksAtOnce = 4
+	maxFile     = 4 << 10 // bytes that are read of a file
+	maxHops     = 3       // redirects that are followed, within the host
+
+	wellKnown  = "/.well-known/sheaf-removal.txt"
+	recordName = "_sheaf-removal."
+)
+
+// missing is why a look found no proof, in words that the asker may see.
+type missing struct{ says string }
+
+func (m *missing) Error() string { return m.says }
+
+var (
+	errNoRecord = &missing{"no TXT record has the token"}
+	errNoToken  = &missing{"the file does not have the token"}
+	errPrivate  = &missing{"its address is not public"}
+	errNoAnswer = &missing{"the site does not answer"}
+	errLeaves   = &missing{"it redirects to another host"}
+)
+
+func (n Network) resolver() Resolver {
+	if n.Resolver == nil {
+		return net.DefaultResolver
+	}
+	return n.Resolver
+}
+
+// record looks for the token in the site's DNS. It returns the record's name.
+func (n Network) record(ctx context.Context, t target, token string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	name := recordName + t.name()
+	texts, err := n.resolver().LookupTXT(ctx, name+".")
+	if err != nil {
+		return "", errors.Join(errNoRecord, err)
+	}
+	for _, text := range texts {
+		if strings.TrimSpace(text) == token {
+			return name, nil
+		}
+	}
+	return "", errNoRecord
+}
+
+// file looks for the token in a file on the site. It returns the file's URL. Where http does not
+// answer it asks by https, whose certificate must verify.
+func (n Network) file(ctx context.Context, t target, token, contact string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	client := &http.Client{
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if r.URL.Hostname() != t.name() || r.URL.Port() != "" && r.URL.Port() != via[0].URL.Port() || len(via) > maxHops {
+				return errLeaves
+			}
+			return nil
+		},
+		Transport: &http.Transport{DialContext: n.dial, DisableKeepAlives: true, DisableCompression: true, TLSHandshakeTimeout: lookTime, MaxResponseHeaderBytes: 64 << 10},
+	}
+	var err error
+	for _, scheme := range []string{"http", "https"} {
+		where := scheme + "://" + t.host + wellKnown
+		if err = fetch(ctx, client, where, token, contact); err == nil {
+			return where, nil
+		}
+		if !errors.Is(err, errNoAnswer) {
+			break
+		}
+	}
+	return "", err
+}
+
+func fetch(ctx context.Context, client *http.Client, where, token, contact string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return errors.Join(errNoAnswer, err)
+	}
+	agent := "sheaf-removal"
+	if contact != "" {
+		agent += " (+" + contact + ")"
+	}
+	r.Header.Set("User-Agent", agent)
+	resp, err := client.Do(r)
+	var known *missing
+	switch {
+	case errors.As(err, &known):
+		return err
+	case err != nil:
+		return errors.Join(errNoAnswer, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errNoToken
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxFile))
+	if err != nil {
+		return errors.Join(errNoAnswer, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == token {
+			return nil
+		}
+	}
+	return errNoToken
+}
+
+// dial connects to a host at one of its public addresses.
+func (n Network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	var addrs []netip.Addr
+	if ip, err := netip.ParseAddr(host); err == nil {
+		addrs = []netip.Addr{ip}
+	} else if addrs, err = n.resolver().LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, err
+	}
+	dial := n.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	err = errPrivate
+	for _, ip := range addrs[:min(len(addrs), 4)] {
+		if !publicaddr.Is(ip) {
+			continue
+		}
+		conn, failed := dial(ctx, network, net.JoinHostPort(ip.Unmap().String(), port))
+		if failed == nil {
+			return conn, nil
+		}
+		err = fmt.Errorf("%s: %w", ip, failed)
+	}
+	return nil, err
+}

@@ -1,0 +1,216 @@
+package removal
+
+import (
+	"crypto/subtle"
+	_ "embed"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/webpage"
+	"sheaf/serve/httpd/guard"
+)
+
+// Path is that of the form.
+const Path = "/removal"
+
+const maxForm = 64 << 10 // bytes
+
+//go:embed form.html
+var formText string
+
+//go:embed request.html
+var requestText string
+
+var (
+	formTemplate    = webpage.Parse(formText)
+	requestTemplate = webpage.Parse(requestText)
+)
+
+// Register mounts the pages for askers.
+func (d *Desk) Register(r *mux.Router, g *guard.Guard) {
+	const one = Path + "/{id:[a-z0-9]+}/{secret:[a-z0-9]+}"
+	r.Handle(Path, g.Public(d.showForm)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(Path, g.Public(d.takeForm)).Methods(http.MethodPost)
+	r.Handle(one, g.Public(d.showRequest)).Methods(http.MethodGet, http.MethodHead)
+	r.Handle(one, g.Public(d.takeProof)).Methods(http.MethodPost)
+}
+
+// formPage is the form, as far as it is filled in.
+type formPage struct {
+	webpage.Page
+	form
+	Wrong string
+}
+
+func (d *Desk) showForm(w http.ResponseWriter, r *http.Request) error {
+	p := formPage{Page: d.opt.Site.For(r), form: form{Wish: Remove, Kind: Host, Target: r.URL.Query().Get("host")}}
+	return webpage.Show(w, r, http.StatusOK, formTemplate, p)
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
+	}
+	return r.PostForm, nil
+}
+
+func (d *Desk) takeForm(w http.ResponseWriter, r *http.Request) error {
+	values, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	p := formPage{Page: d.opt.Site.For(r)}
+	p.form = form{Wish: Wish(values.Get("wish")), Kind: Kind(values.Get("kind")), Target: values.Get("target"), Email: values.Get("email"),
+		Reason: values.Get("reason"), lang: p.Lang}
+	made, err := d.ask(r.Context(), p.form, r.RemoteAddr)
+	if err == nil {
+		return to(w, made.path())
+	}
+	status := http.StatusBadRequest
+	switch {
+	case errors.Is(err, errTarget):
+		p.Wrong = p.T("This is not a host, a URL or a domain: %s", p.Target)
+	case errors.Is(err, errPage):
+		p.Wrong = p.T("This is a page and not a host. Choose pages, or write the host alone.")
+	case errors.Is(err, errWhole):
+		p.Wrong = p.T("This is a whole host. Choose host, or write the address at which the pages begin.")
+	case errors.Is(err, errNotPublic):
+		p.Wrong = p.T("This is no name or address of the public Internet: %s", p.Target)
+	case errors.Is(err, errPrefix):
+		p.Wrong = p.T("Robots leave out a part of a host by its robots.txt: write Disallow and the path there. What is stored can be removed here.")
+	case errors.Is(err, errEmail):
+		p.Wrong = p.T("This is not a mail address: %s", p.Email)
+	case errors.Is(err, errWords):
+		p.Wrong = p.T("Write a reason of at most 2,000 bytes.")
+	case errors.Is(err, errMany):
+		status, p.Wrong = http.StatusTooManyRequests, p.T("There are too many requests from here or about this site today. Try again tomorrow, or write to the archive.")
+	default:
+		return err
+	}
+	return webpage.Show(w, r, status, formTemplate, p)
+}
+
+// to leads to a page after an act.
+func to(w http.ResponseWriter, path string) error {
+	w.Header().Set("Location", path)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// requestPage is the page of one request.
+type requestPage struct {
+	webpage.Page
+	Request   *Request
+	What      string
+	Addresses []string // to which codes can be sent
+	Token     string
+	FileURL   string
+	Record    string // name of the DNS record; empty: the target is an address
+	SentTo    string // where the last code was sent
+	Wrong     string
+}
+
+// linked returns the request of a link. Any other link is unknown.
+func (d *Desk) linked(r *http.Request) (*Request, error) {
+	found, err := d.Get(r.Context(), mux.Vars(r)["id"])
+	if err == nil && subtle.ConstantTimeCompare([]byte(found.secret), []byte(mux.Vars(r)["secret"])) != 1 {
+		err = ErrUnknown
+	}
+	if errors.Is(err, ErrUnknown) {
+		return nil, problem.New(http.StatusNotFound, "not_found", ErrUnknown.Error())
+	}
+	return found, err
+}
+
+func (d *Desk) showRequest(w http.ResponseWriter, r *http.Request) error {
+	found, err := d.linked(r)
+	if err != nil {
+		return err
+	}
+	return d.show(w, r, http.StatusOK, found, nil)
+}
+
+// show shows a request, with what went wrong.
+func (d *Desk) show(w http.ResponseWriter, r *http.Request, status int, found *Request, failed error) error {
+	p := requestPage{Page: d.opt.Site.For(r), Request: found, Token: found.token()}
+	p.What = what(p.Page, found)
+	t := found.target()
+	if d.opt.Mails.Sends() {
+		p.Addresses = t.addresses()
+	}
+	if d.now().Before(found.codeUntil) {
+		p.SentTo = found.codeTo
+	}
+	p.FileURL = "http://" + t.host + wellKnown
+	if !t.address().IsValid() {
+		p.Record = recordName + t.name()
+	}
+	p.Wrong = wrong(p.Page, failed)
+	if failed != nil && p.Wrong == "" {
+		return failed
+	}
+	w.Header().Set("X-Robots-Tag", "noindex")
+	return webpage.Show(w, r, status, requestTemplate, p)
+}
+
+// wrong says why a proof failed; empty if it is the service's fault.
+func wrong(p webpage.Page, err error) string {
+	switch {
+	case errors.Is(err, ErrDecided):
+		return p.T("The request is decided already, or has expired.")
+	case errors.Is(err, errCode):
+		return p.T("The code is wrong, older than 24 hours, or was used.")
+	case errors.Is(err, errAddress):
+		return p.T("Codes are sent to the addresses in the list only.")
+	case errors.Is(err, errCodes):
+		return p.T("No more codes are sent for this request or site today. Use the file or the DNS record.")
+	case errors.Is(err, errLooks):
+		return p.T("It was looked for a moment ago. Wait a little, then try again.")
+	case errors.Is(err, errNoRecord):
+		return p.T("No TXT record of this name has the token. New records may take an hour to be seen.")
+	case errors.Is(err, errNoToken):
+		return p.T("The file is not there, or no line of it is the token.")
+	case errors.Is(err, errPrivate):
+		return p.T("The site has no public address.")
+	case errors.Is(err, errLeaves):
+		return p.T("The site redirects to another host. Put the file on this one.")
+	case errors.Is(err, errNoAnswer):
+		return p.T("The site does not answer.")
+	case errors.Is(err, errNoMails):
+		return p.T("This service sends no mails. Use the file or the DNS record.")
+	}
+	return ""
+}
+
+// takeProof takes one step of a proof.
+func (d *Desk) takeProof(w http.ResponseWriter, r *http.Request) error {
+	found, err := d.linked(r)
+	if err != nil {
+		return err
+	}
+	values, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	switch values.Get("act") {
+	case "send":
+		err = d.sendCode(r.Context(), found.ID, values.Get("address"))
+	case "code":
+		err = d.enterCode(r.Context(), found.ID, values.Get("code"))
+	case "file":
+		err = d.lookForFile(r.Context(), found.ID)
+	case "dns":
+		err = d.lookForRecord(r.Context(), found.ID)
+	default:
+		return problem.New(http.StatusBadRequest, "bad_form", "act is none of send, code, file, dns")
+	}
+	if err == nil {
+		return to(w, found.path())
+	}
+	return d.show(w, r, http.StatusConflict, found, err)
+}

@@ -1,0 +1,162 @@
+package removal
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// Limits of proofs.
+const (
+	codeLife     = 24 * time.Hour
+	codeTries    = 10 // for one code
+	codesEach    = 3  // mails with codes, of one request
+	codesPerSite = 10 // a day, of all requests about one registered domain
+	looksEach    = 50 // at file or DNS, of one request
+	lookPause    = 5 * time.Second
+)
+
+// Errors of proofs.
+var (
+	errCode    = errors.New("the code is wrong, too old or used")
+	errAddress = errors.New("not an address at the site")
+	errCodes   = errors.New("no more codes are sent for this request")
+	errLooks   = errors.New("it was looked for a moment ago, or too often")
+	errNoMails = errors.New("this service sends no mails")
+)
+
+// sendCode sends a code to an address at the site. An earlier code is void.
+func (d *Desk) sendCode(ctx context.Context, id, address string) error {
+	if !d.opt.Mails.Sends() {
+		return errNoMails
+	}
+	code := rand.Text()[:10]
+	err := db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
+		r, err := d.open(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		t := r.target()
+		if !slices.Contains(t.addresses(), address) {
+			return errAddress
+		}
+		var today int
+		err = tx.QueryRowContext(ctx, `SELECT COALESCE(SUM(codes), 0) FROM removals WHERE site = ? AND created > ?`, t.site(), db.Millis(d.now().Add(-day))).Scan(&today)
+		if err != nil {
+			return err
+		}
+		if r.codes >= codesEach || today >= codesPerSite {
+			return errCodes
+		}
+		sum := sha256.Sum256([]byte(code))
+		_, err = tx.ExecContext(ctx, `UPDATE removals SET code_hash = ?, code_to = ?, code_until = ?, code_tries = 0, codes = codes + 1 WHERE id = ?`,
+			sum[:], address, db.Millis(d.now().Add(codeLife)), id)
+		if err != nil {
+			return err
+		}
+		if err := d.note(ctx, tx, id, byAsker, "code sent", address); err != nil {
+			return err
+		}
+		return d.opt.Mails.Add(ctx, tx, d.codeLetter(r, address, code[:5]+"-"+code[5:]))
+	})
+	if err != nil {
+		return fmt.Errorf("code for request %s: %w", id, err)
+	}
+	d.opt.Mails.Hurry()
+	return nil
+}
+
+// enterCode proves a request by the code of the last mail. Each code works once, and may be tried a
+// few times.
+func (d *Desk) enterCode(ctx context.Context, id, code string) error {
+	code = strings.NewReplacer("-", "", " ", "").Replace(strings.ToUpper(strings.TrimSpace(code)))
+	var right bool
+	err := db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
+		r, err := d.open(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		var want []byte
+		var tries int
+		if err := tx.QueryRowContext(ctx, `SELECT code_hash, code_tries FROM removals WHERE id = ?`, id).Scan(&want, &tries); err != nil {
+			return err
+		}
+		sum := sha256.Sum256([]byte(code))
+		right = subtle.ConstantTimeCompare(sum[:], want) == 1 && tries < codeTries && d.now().Before(r.codeUntil)
+		if !right { // committed, so that tries are counted
+			_, err := tx.ExecContext(ctx, `UPDATE removals SET code_tries = code_tries + 1 WHERE id = ?`, id)
+			return err
+		}
+		return d.prove(ctx, tx, r, "mail to "+r.codeTo)
+	})
+	if err == nil && !right {
+		err = errCode
+	}
+	return err
+}
+
+// look proves a request by a file or a DNS record of the site.
+func (d *Desk) look(ctx context.Context, id string, find func(context.Context, target, string) (string, error)) error {
+	r, err := d.open(ctx, d.opt.DB, id)
+	if err != nil {
+		return err
+	}
+	now := d.now()
+	n, err := db.Exec(ctx, d.opt.DB, `UPDATE removals SET checks = checks + 1, checked = ? WHERE id = ? AND checks < ? AND checked <= ?`,
+		db.Millis(now), id, looksEach, db.Millis(now.Add(-lookPause)))
+	if err == nil && n == 0 {
+		err = errLooks
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case d.looks <- struct{}{}:
+		defer func() { <-d.looks }()
+	default:
+		return errLooks
+	}
+	where, err := find(ctx, r.target(), r.token())
+	if err != nil {
+		d.opt.Log.InfoContext(ctx, "a removal is not proved", "id", id, "target", r.Target, "err", err)
+		return err
+	}
+	return db.Transact(ctx, d.opt.DB, nil, func(tx *sql.Tx) error {
+		if r, err = d.open(ctx, tx, id); err != nil {
+			return err
+		}
+		return d.prove(ctx, tx, r, where)
+	})
+}
+
+func (d *Desk) lookForFile(ctx context.Context, id string) error {
+	return d.look(ctx, id, func(ctx context.Context, t target, token string) (string, error) {
+		return d.opt.Network.file(ctx, t, token, d.opt.Site.Contact)
+	})
+}
+
+func (d *Desk) lookForRecord(ctx context.Context, id string) error {
+	return d.look(ctx, id, func(ctx context.Context, t target, token string) (string, error) {
+		name, err := d.opt.Network.record(ctx, t, token)
+		return "DNS " + name, err
+	})
+}
+
+// prove notes that a request is proved. The proofs that it had stay in its history.
+func (d *Desk) prove(ctx context.Context, tx *sql.Tx, r *Request, how string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE removals SET state = ?, proof = ?, code_hash = NULL, code_to = '', code_until = 0 WHERE id = ?`, Proved, how, r.ID)
+	if err != nil {
+		return err
+	}
+	d.opt.Log.InfoContext(ctx, "a removal is proved", "id", r.ID, "target", r.Target, "by", how)
+	return d.note(ctx, tx, r.ID, byAsker, "proved", how)
+}

@@ -1,0 +1,147 @@
+// Package removal is the desk at which the owners of sites ask that something of theirs is removed,
+// or that robots visit it no more:
+//
+//	/removal                   the form
+//	/removal/<id>/<secret>     one request, for its asker: how to prove it, and what became of it
+//	/v1/admin/removals         the requests, for operators
+//
+// A request is open, until its asker proves that the site is theirs. Then it is proved. Operators
+// grant or refuse it. What is granted becomes a take-down (see ingest/upkeep) and a refusal for the
+// robots (see manager/hosts). A request that is neither proved nor decided in two weeks expires.
+//
+// Proof is a code that was sent to an address at the site, a file on the site, or a DNS record. All
+// three lead to places that strangers name. Only public addresses are connected to.
+package removal
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/mailer"
+	"sheaf/internal/webpage"
+	"sheaf/manager/hosts"
+)
+
+// Wish is what an asker wants.
+type Wish string
+
+const (
+	Remove  Wish = "removal"   // what is stored goes, and robots come no more
+	Exclude Wish = "exclusion" // robots come no more
+)
+
+// State is how far a request is.
+type State string
+
+const (
+	Open    State = "open"
+	Proved  State = "proved"
+	Granted State = "granted"
+	Refused State = "refused"
+	Expired State = "expired" // neither proved nor decided in time
+)
+
+// Request is one request.
+type Request struct {
+	ID      string    `json:"id"`
+	Wish    Wish      `json:"wish"`
+	Kind    Kind      `json:"kind"`
+	Target  string    `json:"target"` // the host, URL or domain
+	Email   string    `json:"email"`  // of the asker
+	Reason  string    `json:"reason"`
+	Lang    string    `json:"lang"` // of the form: en or ja
+	Created time.Time `json:"created"`
+	State   State     `json:"state"`
+	Proof   string    `json:"proof,omitempty"`  // how it was proved
+	Answer  string    `json:"answer,omitempty"` // the operator's words to the asker
+	Decided time.Time `json:"decided,omitzero"`
+	Carried time.Time `json:"carried,omitzero"` // when a grant was carried out
+
+	secret    string // of the link to its page
+	codeTo    string // where the last code was sent; empty: there is none that is good
+	codeUntil time.Time
+	codes     int // mails with codes that were sent
+}
+
+// Event is one step of a request's history.
+type Event struct {
+	At   time.Time `json:"at"`
+	By   string    `json:"by"` // asker, service, or the operator's name
+	Act  string    `json:"act"`
+	Note string    `json:"note,omitempty"`
+}
+
+const (
+	byAsker   = "asker"
+	byService = "service"
+)
+
+// Errors of Desk.
+var (
+	ErrUnknown  = errors.New("there is no such request")
+	ErrDecided  = errors.New("the request is decided or has expired")
+	ErrUnproved = errors.New("nothing proves that the site is the asker's; sheaf removal grant --unproved grants it nevertheless")
+	ErrReason   = errors.New("no reason is given; the asker is told it")
+)
+
+// Takedowns takes archives down. *upkeep.Takedowns is one.
+type Takedowns interface {
+	Take(ctx context.Context, stones ...catalog.Tombstone) (version int64, err error)
+	TakeDomain(ctx context.Context, domain, reason, by string) (hosts int, err error)
+}
+
+// Options are a desk's settings. DB, Site and Mails are needed.
+type Options struct {
+	DB      *sql.DB
+	Site    *webpage.Site
+	Mails   *mailer.Outbox
+	Base    string  // the service's own URL, for links in mails
+	Network Network // where files and DNS records are looked for
+
+	// Those by which grants are carried out. nil: this process only takes requests.
+	Takedowns Takedowns
+	Hosts     *hosts.Registry
+
+	Poll time.Duration // between two looks for work; default a minute
+	Log  *slog.Logger  // nil: discards
+}
+
+// Desk keeps the requests in the control database. It may be used by many goroutines at once, and by
+// several processes.
+type Desk struct {
+	opt   Options
+	looks chan struct{} // one value for each look at a site that is under way
+	now   func() time.Time
+}
+
+// New returns a desk.
+func New(opt Options) *Desk {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Poll <= 0 {
+		opt.Poll = time.Minute
+	}
+	return &Desk{opt: opt, looks: make(chan struct{}, looksAtOnce), now: time.Now}
+}
+
+// Decides reports whether this process carries grants out.
+func (d *Desk) Decides() bool { return d.opt.Takedowns != nil && d.opt.Hosts != nil }
+
+// path returns the path of the request's page. Who knows it is the asker.
+func (r *Request) path() string { return Path + "/" + r.ID + "/" + r.secret }
+
+// token returns what proves the request in a file or a DNS record, where everybody may see it. It is
+// good for this request alone, and does not tell the link.
+func (r *Request) token() string {
+	mac := hmac.New(sha256.New, []byte(r.secret))
+	mac.Write([]byte("token of " + r.ID))
+	return "sheaf-removal-" + hex.EncodeToString(mac.Sum(nil)[:16])
+}
