@@ -43,6 +43,11 @@ type RobotsResponse struct {
 	Odd    []copies.Copies `json:"odd_copies"` // of robots whose pages differ from their peers' by more than time explains
 }
 
+// DeadRequest is the body of POST /v1/admin/robots/{name}/dead.
+type DeadRequest struct {
+	Reason string `json:"reason"` // why it is sure that the robot visits nothing any more
+}
+
 // HostsRequest is the body of POST /v1/admin/hosts.
 type HostsRequest struct {
 	Hosts     []string            `json:"hosts"`               // URLs
@@ -125,6 +130,7 @@ func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 		{http.MethodPost, api.PathAdminRobots + "/{name}/pause", a.pause(true)},
 		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", a.pause(false)},
 		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", a.upgrade},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/dead", a.dead},
 		{http.MethodGet, api.PathAdminBalance, a.balance},
 		{http.MethodGet, api.PathAdminBalance + "/rates", a.rates},
 		{http.MethodPost, api.PathAdminBalance + "/plan", a.plan(true)},
@@ -189,6 +195,14 @@ func (a *operatorAPI) pause(paused bool) handler {
 
 func (a *operatorAPI) upgrade(w http.ResponseWriter, r *http.Request) error {
 	return noContent(w, adminError(a.roster.Upgrade(r.Context(), mux.Vars(r)["name"])))
+}
+
+func (a *operatorAPI) dead(w http.ResponseWriter, r *http.Request) error {
+	var req DeadRequest
+	if err := readJSON(w, r, &req); err != nil {
+		return err
+	}
+	return noContent(w, adminError(a.roster.Dead(r.Context(), mux.Vars(r)["name"], req.Reason)))
 }
 
 func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {

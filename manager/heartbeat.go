@@ -9,6 +9,7 @@ import (
 
 	"sheaf/internal/problem"
 	"sheaf/internal/wire"
+	"sheaf/manager/assign"
 )
 
 // serveHeartbeat takes a robot's heartbeat and answers with orders, or with 204 if there are
@@ -25,6 +26,15 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 	orders, err := m.Heartbeat(r.Context(), robot, hb)
 	if err != nil {
 		return err
+	}
+	if generation, ok := assign.TagGeneration(robot, hb.List); ok && orders.List == hb.List { // else it gets a lease with its new list
+		lease, err := m.Assignments.Renew(r.Context(), robot, generation)
+		if err != nil {
+			return err
+		}
+		if lease.Renewed {
+			w.Header().Set(wire.HeaderLease, lease.String())
+		}
 	}
 	if len(orders.Directives) == 0 && len(orders.Probes) == 0 && len(orders.Visits) == 0 {
 		return noContent(w, nil)
@@ -59,6 +69,11 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 // Heartbeat notes how far the robot is and returns what it is to do. The same heartbeat may come
 // again.
 func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (orders wire.Orders, err error) {
+	if generation, ok := assign.TagGeneration(robot, hb.List); ok {
+		if err := m.Assignments.Confirm(ctx, robot, generation); err != nil {
+			return orders, err
+		}
+	}
 	unknown, err := m.Levelling.NoteHeartbeat(ctx, robot, hb)
 	if err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)

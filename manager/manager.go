@@ -57,7 +57,7 @@ type Balance struct {
 	At     time.Duration  // after midnight, when that is
 	Zone   *time.Location // of At, and of nights and hours in the costs; nil: UTC
 	During bool           // hand hosts on while the robots work
-	Lease  time.Duration  // of silence, after which a robot's hosts are handed on; 0: never
+	Lease  time.Duration  // how long a robot may go on without the manager; then its hosts are handed on; 0: without end
 	Probes int            // distances that each robot is asked to measure after a plan
 	Split  bool           // split hosts that do not fit into Window among several robots
 	Window time.Duration  // how long a night is, to tell which hosts are too large for one robot; 0: not known
@@ -88,7 +88,7 @@ func New(d *sql.DB, opt Options) *Manager {
 	if opt.Guesses == nil {
 		opt.Guesses = guesses.New(opt.Log)
 	}
-	assignments, releases := assign.New(d), rollout.New(d, opt.Store, opt.Log)
+	assignments, releases := assign.New(d, opt.Balance.Lease), rollout.New(d, opt.Store, opt.Log)
 	b := opt.Balance
 	return &Manager{
 		opt:         opt,
@@ -98,7 +98,7 @@ func New(d *sql.DB, opt Options) *Manager {
 		Costs:       costs.New(d, opt.Dir, b.Zone),
 		Copies:      copies.NewVerdicts(d, opt.Log),
 		Roster: roster.New(d, assignments, roster.Options{
-			Key: opt.Key, FTP: opt.FTP, TokenLife: opt.TokenLife, Lease: b.Lease, Releases: releases, Log: opt.Log,
+			Key: opt.Key, FTP: opt.FTP, TokenLife: opt.TokenLife, Releases: releases, Log: opt.Log,
 		}),
 		Levelling: levelling.New(d, assignments, levelling.Options{
 			Daily: b.Daily, At: b.At, Zone: b.Zone, During: b.During, Probes: b.Probes, Split: b.Split, Window: b.Window,

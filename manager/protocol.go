@@ -119,51 +119,80 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 
 // serveList answers P1: the robot's list, if it has changed.
 func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string) error {
-	shares := strings.Contains(r.Header.Get(wire.HeaderAccept), wire.AcceptShares)
+	accept := r.Header.Get(wire.HeaderAccept)
+	shares := strings.Contains(accept, wire.AcceptShares)
 	if err := m.Assignments.SetShares(r.Context(), robot, shares); err != nil {
 		return err
+	}
+	has := r.Header.Get("If-None-Match")
+	if generation, ok := assign.TagGeneration(robot, has); ok {
+		if err := m.Assignments.Confirm(r.Context(), robot, generation); err != nil {
+			return err
+		}
 	}
 	generation, err := m.Assignments.ListGeneration(r.Context(), robot)
 	if err != nil {
 		return err
 	}
-	if matches(r.Header.Get("If-None-Match"), assign.ListTag(robot, generation)) {
-		listHeader(w, robot, generation)
+	if matches(has, assign.ListTag(robot, generation)) {
+		lease, err := m.Assignments.Renew(r.Context(), robot, generation)
+		if err != nil {
+			return err
+		}
+		listHeader(w, robot, generation, lease)
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	generation, lines, err := m.Assignments.List(r.Context(), robot)
-	if err != nil {
-		return err
+	return m.sendList(w, r, robot, shares, strings.Contains(accept, wire.AcceptWaits))
+}
+
+// sendList sends the robot its list, in the form that its program understands.
+func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, shares, waits bool) error {
+	var generation int64
+	var lines []wire.HostLine
+	var lease wire.Lease
+	for !lease.Renewed { // it is not if the list has just changed
+		var err error
+		if generation, lines, err = m.Assignments.List(r.Context(), robot); err != nil {
+			return err
+		}
+		if lease, err = m.Assignments.Renew(r.Context(), robot, generation); err != nil {
+			return err
+		}
 	}
 	var body bytes.Buffer
-	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, shares))); err != nil {
+	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, shares, waits))); err != nil {
 		return err
 	}
-	listHeader(w, robot, generation)
+	listHeader(w, robot, generation, lease)
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	_, err = body.WriteTo(w)
-	if err != nil {
+	if _, err := body.WriteTo(w); err != nil {
 		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of its list", "robot", robot, "err", err)
 	}
 	return nil
 }
 
-func listHeader(w http.ResponseWriter, robot string, generation int64) {
+func listHeader(w http.ResponseWriter, robot string, generation int64, lease wire.Lease) {
+	if lease.Renewed {
+		w.Header().Set(wire.HeaderLease, lease.String())
+	}
 	w.Header().Set("ETag", assign.ListTag(robot, generation))
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Set(wire.HeaderGeneration, strconv.FormatInt(generation, 10))
 }
 
 // forProgram returns the lines as the robot's program understands them.
-func forProgram(lines []wire.HostLine, shares bool) []wire.HostLine {
+func forProgram(lines []wire.HostLine, shares, waits bool) []wire.HostLine {
+	if !waits {
+		lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait })
+	}
 	if shares {
 		return lines
 	}
 	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Share.Split && l.Share.Several() })
 	for i := range lines {
-		lines[i].Share, lines[i].Depth = wire.Share{}, 0
+		lines[i].Share, lines[i].Depth, lines[i].Wait = wire.Share{}, 0, false
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
 )
 
@@ -31,7 +32,11 @@ func (m *Manager) Run(ctx context.Context) error {
 		})
 	})
 	g.Go(func() error {
-		return every(ctx, sweepEvery, func(now time.Time) {
+		silence := sweepEvery
+		if lease := m.opt.Balance.Lease; lease > 0 {
+			silence = min(silence, max(wire.LeaseMargin(lease), time.Millisecond))
+		}
+		return every(ctx, silence, func(now time.Time) {
 			failed("looking for silent robots", m.Roster.Lapse(ctx, now))
 			if m.opt.Balance.During {
 				failed("levelling", m.Levelling.Level(ctx, now))

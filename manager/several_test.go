@@ -14,12 +14,13 @@ import (
 	"sheaf/manager/assign"
 )
 
-// fetch returns a robot's list, as a program gets it that can collect shares, or that cannot.
+// fetch returns a robot's list, as a program gets it that can collect shares, or that cannot. It
+// then works by the list, as the manager sees it.
 func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
 	s.t.Helper()
 	var header []string
 	if shares {
-		header = []string{wire.HeaderAccept, wire.AcceptShares}
+		header = []string{wire.HeaderAccept, wire.AcceptShares + ", " + wire.AcceptWaits}
 	}
 	resp, body := s.do("GET", "/v1/robots/"+robot+"/list", robot, secret, nil, header...)
 	if resp.StatusCode != http.StatusOK {
@@ -32,16 +33,20 @@ func (s *service) fetch(robot, secret string, shares bool) []wire.HostLine {
 		}
 		lines = append(lines, l)
 	}
+	s.do("GET", "/v1/robots/"+robot+"/list", robot, secret, nil, append(header, "If-None-Match", resp.Header.Get("ETag"))...)
 	return lines
 }
 
-// shares returns each robot's share of a host.
+// shares returns each robot's share of a host, once all robots work by their lists.
 func (s *service) shares(secrets map[string]string, url string) map[string]wire.Share {
 	s.t.Helper()
 	got := map[string]wire.Share{}
 	for robot, secret := range secrets {
+		s.fetch(robot, secret, true)
+	}
+	for robot, secret := range secrets {
 		for _, l := range s.fetch(robot, secret, true) {
-			if l.URL == url {
+			if l.URL == url && !l.Wait {
 				got[robot] = l.Share
 			}
 		}

@@ -25,7 +25,8 @@ func robotCommand() *cobra.Command {
 		robotAction("pause NAME", "Let a robot fetch no more pages; it goes on uploading", http.MethodPost, "/pause"),
 		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
 		robotAction("upgrade NAME", "Make a robot look for its release now, instead of at its next poll", http.MethodPost, "/upgrade"),
-		robotAction("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots", http.MethodDelete, ""),
+		robotDeadCommand(),
+		robotAction("revoke NAME", "Revoke a robot's credentials; its hosts go to other robots when its lease is over", http.MethodDelete, ""),
 		robotAction("rm NAME", "Remove a robot that was revoked, or never joined, from the list; what it collected stays", http.MethodDelete, "?forget"),
 	)
 	return cmd
@@ -108,8 +109,29 @@ func robotAction(use, short, method, suffix string) *cobra.Command {
 	}
 }
 
+func robotDeadCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "dead NAME --reason TEXT",
+		Short: "Say that a robot visits nothing any more; its hosts go to others at once",
+		Long: `Say that a robot visits nothing any more: its machine is switched off, or its disk is lost. Its
+hosts, and those that others wait for because it had them, then go to other robots at once, and not
+only when its lease is over. If it does run somewhere, two robots will visit the same servers.`,
+		Args: cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.Do(cmd.Context(), http.MethodPost, below(api.PathAdminRobots, args[0])+"/dead", manager.DeadRequest{Reason: reason}, nil)
+		}),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why that is sure (required)")
+	return cmd
+}
+
 func robotState(r roster.Robot) string {
 	switch {
+	case r.Dead != "":
+		return "dead: " + r.Dead
+	case !r.Revoked.IsZero() && r.Waits > 0:
+		return fmt.Sprintf("revoked, holds %d hosts until %s", r.Waits, moment(r.Leased))
 	case !r.Revoked.IsZero():
 		return "revoked"
 	case r.Joined.IsZero():
@@ -118,6 +140,8 @@ func robotState(r roster.Robot) string {
 		return "away"
 	case !r.Lapsed.IsZero():
 		return "silent"
+	case !r.Late.IsZero():
+		return "late since " + moment(r.Late)
 	case r.Paused:
 		return "paused"
 	}

@@ -26,6 +26,7 @@ type HostLine struct {
 	Referer string // page that links to URL; may be empty
 	Share   Share  // only in P1: this robot's share of the host
 	Depth   int    // links from the start URL of the host to this one
+	Wait    bool   // only in P1: the robot must not visit the host yet, because another may still do so
 }
 
 // Append appends the line with its LF.

@@ -9,11 +9,13 @@ import (
 )
 
 // HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
-// paper's form the robot understands: AcceptShares. Without it the lines have no third field, and
-// the robot gets no host that it must visit only in part.
+// paper's form the robot understands, separated by commas. Without AcceptShares the lines have no
+// third field, and the robot gets no host that it must visit only in part. Without AcceptWaits it
+// does not get hosts that it must not visit yet.
 const (
 	HeaderAccept = "Sheaf-Accept"
 	AcceptShares = "shares"
+	AcceptWaits  = "waits"
 )
 
 // Share is a robot's share of a host that several robots visit. The zero value is a host of one
@@ -51,8 +53,8 @@ func (s Share) word() string {
 	return "copy"
 }
 
-// extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF"
-// and "depth N", separated by spaces. Unknown words are ignored.
+// extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
+// "depth N" and "wait 1", separated by spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -60,6 +62,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Depth > 0 {
 		words = append(words, "depth "+strconv.Itoa(l.Depth))
+	}
+	if l.Wait {
+		words = append(words, "wait 1")
 	}
 	return strings.Join(words, " ")
 }
@@ -83,6 +88,11 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("depth %q is not a number of links", value)
 			}
 			l.Depth = n
+		case "wait":
+			if value != "1" {
+				return fmt.Errorf("wait %q must be 1", value)
+			}
+			l.Wait = true
 		}
 	}
 	return nil

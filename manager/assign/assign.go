@@ -9,6 +9,9 @@
 // known, so that no server is visited by two robots at once. Operators and the planner may give a
 // host to several robots on purpose (Replication); these share the host's interval.
 //
+// An assignment is a lease. A host that was taken from a robot goes into the others' lists when the
+// robot has surely stopped visiting it; see hold.
+//
 // A host that is accepted and has no robot waits. Every transaction ends by giving the waiting
 // hosts to the robots that are expected to finish them first. Without robots they go on waiting.
 package assign
@@ -19,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"sheaf/internal/db"
 )
@@ -38,11 +42,13 @@ func (e Invalid) Unwrap() error { return e.Err }
 // and by many processes at once. A change is durable when its method returns.
 type Assignments struct {
 	db    *sql.DB
+	lease time.Duration         // of robots; 0: without end
 	loads atomic.Pointer[loads] // as the last change left them; nil: not known
 }
 
-// New returns the assignments in d, which internal/db has opened.
-func New(d *sql.DB) *Assignments { return &Assignments{db: d} }
+// New returns the assignments in d, which internal/db has opened. lease is how long a robot may go
+// on without the manager; 0: without end.
+func New(d *sql.DB, lease time.Duration) *Assignments { return &Assignments{db: d, lease: lease} }
 
 // Change runs f in a transaction. Afterwards, in the same transaction, it gives hosts that wait
 // to robots, completes the hosts that several robots are to have, and stamps the lists that have
@@ -51,7 +57,7 @@ func (a *Assignments) Change(ctx context.Context, f func(*Tx) error) error {
 	var t *Tx
 	err := db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
 		t = &Tx{
-			db: a.db, tx: tx, touched: map[string]bool{}, loads: a.loads.Load(),
+			db: a.db, tx: tx, lease: a.lease, touched: map[string]bool{}, held: map[string]bool{}, loads: a.loads.Load(),
 			executed: map[string]int{}, prepared: map[string]*sql.Stmt{},
 		}
 		if err := f(t); err != nil {

@@ -31,23 +31,21 @@ func (t *Tx) Release(ctx context.Context, robot string) error {
 	if err != nil || n+replicated == 0 {
 		return err
 	}
-	if replicated > 0 { // the shares of the other robots grow
-		others, err := db.Column[string](ctx, t, `
-			SELECT DISTINCT o.robot FROM hosts h JOIN assignments a ON a.host = h.name AND a.robot = ? AND a.to_generation IS NULL
-				JOIN assignments o ON o.host = h.name AND o.to_generation IS NULL
-			WHERE h.copies > 1 OR h.parts > 1`, robot)
-		if err != nil {
-			return err
-		}
-		t.Touch(others...)
+	return t.take(ctx, `a.robot = ?`, robot)
+}
+
+// take ends the assignments a for which the condition is true. All that takes a host from a robot
+// goes through here.
+func (t *Tx) take(ctx context.Context, where string, args ...any) error {
+	if err := t.hold(ctx, where, args...); err != nil {
+		return err
 	}
 	g, err := t.Generation(ctx)
 	if err != nil {
 		return err
 	}
-	t.Touch(robot)
 	t.removed = true
-	_, err = t.Exec(ctx, `UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL`, g, robot)
+	_, err = t.Exec(ctx, `UPDATE assignments AS a SET to_generation = ? WHERE a.to_generation IS NULL AND `+where, append([]any{g}, args...)...)
 	return err
 }
 
@@ -57,13 +55,7 @@ func (t *Tx) Unassign(ctx context.Context, host string) error {
 	if err != nil || len(robots) == 0 {
 		return err
 	}
-	g, err := t.Generation(ctx)
-	if err != nil {
-		return err
-	}
-	t.Touch(robots...)
-	t.removed = true
-	if _, err = t.Exec(ctx, `UPDATE assignments SET to_generation = ? WHERE host = ? AND to_generation IS NULL`, g, host); err != nil {
+	if err := t.take(ctx, `a.host = ?`, host); err != nil {
 		return err
 	}
 	return t.review(ctx, host)
@@ -158,7 +150,7 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 			to = robots[i]
 		}
 		if group.replicated > 0 {
-			if err := t.clearOtherSlots(ctx, group.name, to.Robot, g); err != nil {
+			if err := t.clearOtherSlots(ctx, group.name, to.Robot); err != nil {
 				return err
 			}
 		}
@@ -182,11 +174,8 @@ func (t *Tx) assignWaiting(ctx context.Context) error {
 
 // clearOtherSlots ends a robot's copies and shares of a group's waiting hosts, because it is
 // about to have these hosts in slot 0.
-func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string, generation int64) error {
-	t.removed = true
-	_, err := t.Exec(ctx, `
-		UPDATE assignments SET to_generation = ? WHERE robot = ? AND to_generation IS NULL
-		AND host IN (SELECT name FROM hosts WHERE waiting = 1 AND grp = ?)`, generation, robot, group)
+func (t *Tx) clearOtherSlots(ctx context.Context, group, robot string) error {
+	err := t.take(ctx, `a.robot = ? AND a.host IN (SELECT name FROM hosts WHERE waiting = 1 AND grp = ?)`, robot, group)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"sheaf/internal/db"
 	"sheaf/internal/wire"
@@ -13,6 +15,16 @@ import (
 // ListTag returns the entity tag of a robot's list of a generation.
 func ListTag(robot string, generation int64) string {
 	return fmt.Sprintf(`"%s-%d"`, robot, generation)
+}
+
+// TagGeneration returns the generation in an entity tag of the robot's list.
+func TagGeneration(robot, tag string) (generation int64, ok bool) {
+	text, ok := strings.CutPrefix(strings.Trim(tag, `"`), robot+"-")
+	if !ok {
+		return 0, false
+	}
+	generation, err := strconv.ParseInt(text, 10, 64)
+	return generation, err == nil
 }
 
 // List returns the robot's list as it is now, ordered by host and URL, and the generation that
@@ -26,10 +38,14 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
+		waits, err := waitingFor(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
-			l.Share = shares[host]
+			l.Share, l.Wait = shares[host], waits[host]
 			return err
 		}, `
 			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host

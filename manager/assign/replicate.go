@@ -201,8 +201,11 @@ func (t *Tx) replicateHost(ctx context.Context, r replicated, robots []*Load) er
 	return err
 }
 
-// give assigns a host to one more robot.
+// give assigns a host to one more robot. The shares of the robots that have it change.
 func (t *Tx) give(ctx context.Context, host, robot string, slot int) error {
+	if err := t.hold(ctx, `a.host = ? AND a.robot <> ?`, host, robot); err != nil {
+		return err
+	}
 	g, err := t.Generation(ctx)
 	if err != nil {
 		return err
@@ -215,14 +218,7 @@ func (t *Tx) give(ctx context.Context, host, robot string, slot int) error {
 
 // end takes a host from one of its robots.
 func (t *Tx) end(ctx context.Context, host, robot string) error {
-	g, err := t.Generation(ctx)
-	if err != nil {
-		return err
-	}
-	t.Touch(robot)
-	t.removed = true
-	_, err = t.Exec(ctx, `UPDATE assignments SET to_generation = ? WHERE host = ? AND robot = ? AND to_generation IS NULL`, g, host, robot)
-	return err
+	return t.take(ctx, `a.host = ? AND a.robot = ?`, host, robot)
 }
 
 // MoveReplica gives a host's copy or share from one robot to another. It does nothing if the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
 	"sheaf/internal/db"
 )
@@ -15,6 +16,10 @@ type Tx struct {
 	tx         *sql.Tx
 	generation int64           // 0 before the first change
 	touched    map[string]bool // robots whose list this transaction changes
+
+	lease    time.Duration   // of robots; 0: without end
+	held     map[string]bool // robots with new holds
+	disowned []string        // robots whose holds are to be separated from their names
 
 	loads   *loads // as known before; once fresh is set, as of this transaction; nil: not known
 	fresh   bool   // loads is of this transaction
@@ -124,7 +129,7 @@ func (t *Tx) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return t.settleHolds(ctx)
 }
 
 // Load is the work of one robot.

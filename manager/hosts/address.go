@@ -128,25 +128,32 @@ func (r *Registry) resolve(ctx context.Context, hosts []string) map[string]addre
 func setAddresses(ctx context.Context, t *assign.Tx, host string, a addresses, now int64) error {
 	group := a.group(host)
 	var state State
-	err := t.QueryRowContext(ctx, `SELECT state FROM hosts WHERE name = ?`, host).Scan(&state)
+	var before string
+	err := t.QueryRowContext(ctx, `SELECT state, grp FROM hosts WHERE name = ?`, host).Scan(&state, &before)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", host, assign.ErrUnknownHost)
 	}
 	if err != nil {
 		return err
 	}
-	if _, err := t.Exec(ctx, `UPDATE hosts SET grp = '' WHERE name = ?`, host); err != nil { // so that Owner does not count it
-		return err
+	if group != before && state == Accepted {
+		if err := joinGroup(ctx, t, host, group); err != nil {
+			return err
+		}
 	}
+	_, err = t.Exec(ctx, `UPDATE hosts SET addresses = ?, grp = ?, resolved = ? WHERE name = ?`, a.String(), group, now, host)
+	return err
+}
+
+// joinGroup takes a host from its robot that is about to join a group of another robot. The host's
+// old group must still stand at the host: its robot may go on visiting the address for a while.
+func joinGroup(ctx context.Context, t *assign.Tx, host, group string) error {
 	owner, err := t.Owner(ctx, group)
-	if err != nil {
-		return err
-	}
-	if _, err := t.Exec(ctx, `UPDATE hosts SET addresses = ?, grp = ?, resolved = ? WHERE name = ?`, a.String(), group, now, host); err != nil {
+	if err != nil || owner == "" {
 		return err
 	}
 	first, assigned, err := t.FirstRobot(ctx, host)
-	if err != nil || state != Accepted || owner == "" || !assigned || first == owner {
+	if err != nil || !assigned || first == owner {
 		return err
 	}
 	return t.Reassign(ctx, host)

@@ -14,6 +14,10 @@ import (
 	"sheaf/manager/assign"
 )
 
+// beatsWithin is the time after a heartbeat within which the next is expected: robotd sends one
+// every five minutes.
+const beatsWithin = 10 * time.Minute
+
 // seenEvery is how precisely the time of a robot's last request is kept.
 const seenEvery = time.Minute
 
@@ -31,6 +35,10 @@ type Robot struct {
 	Generation   int64     `json:"generation"`      // that last changed its list
 	Restart      bool      `json:"restart_pending"` // ordered, and the robot was not told yet
 	Lapsed       time.Time `json:"lapsed,omitzero"` // when its hosts were handed on because of its silence
+	Late         time.Time `json:"late,omitzero"`   // since when its heartbeat is overdue
+	Leased       time.Time `json:"leased,omitzero"` // until when it may visit its hosts; zero: it was sent no list, or there is no end
+	Dead         string    `json:"dead,omitempty"`  // why an operator has said that it visits nothing any more
+	Waits        int64     `json:"waits,omitempty"` // hosts that others wait for until it has stopped visiting them
 	Paused       bool      `json:"paused"`
 	Shares       bool      `json:"shares"`           // its program can collect a share of a host's URLs
 	Look         time.Time `json:"look,omitzero"`    // when it was ordered to look for its release; zero once it has looked
@@ -141,6 +149,7 @@ func (r *Roster) Revoke(ctx context.Context, robot string) error {
 		if n == 0 {
 			return fmt.Errorf("robot %s: %w", robot, ErrUnknownRobot)
 		}
+		t.Disown(robot)
 		return t.Leave(ctx, robot)
 	})
 }
@@ -179,10 +188,12 @@ func (r *Roster) Subscribe(ctx context.Context, robot string) error {
 	})
 }
 
-// Unsubscribe hands the robot's hosts on. Its credentials stay valid, so that it can send what it
-// has collected and subscribe again.
+// Unsubscribe hands the hosts of a robot on that says that it has stopped. Its credentials stay
+// valid, so that it can send what it has collected and subscribe again.
 func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
-	return r.assignments.Change(ctx, func(t *assign.Tx) error { return t.Leave(ctx, robot) })
+	return r.assignments.Change(ctx, func(t *assign.Tx) error {
+		return errors.Join(t.Leave(ctx, robot), t.EndHolds(ctx, robot))
+	})
 }
 
 // Robots returns all robots by name.
@@ -191,9 +202,15 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}
+	now := time.Now()
 	robots, err := db.List(ctx, r.db, func(rows *sql.Rows, r *Robot) error {
+		var beat time.Time
 		err := rows.Scan(&r.Name, db.At(&r.Created), db.At(&r.TokenExpires), db.At(&r.Joined), db.At(&r.Seen), db.At(&r.Revoked),
-			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts)
+			&r.Version, &r.Subscribed, &r.Generation, &r.Restart, db.At(&r.Lapsed), &r.Paused, db.At(&r.Look), &r.Shares, &r.Release, &r.Hosts,
+			db.At(&r.Leased), &r.Dead, &r.Waits, db.At(&beat))
+		if due := beat.Add(beatsWithin); !beat.IsZero() && r.Subscribed && now.After(due) {
+			r.Late = due
+		}
 		if r.Release < due && !r.Joined.IsZero() && r.Revoked.IsZero() {
 			r.Behind = due
 		}
@@ -202,8 +219,11 @@ func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 		SELECT name, created, token_expires, joined, seen, revoked, version, subscribed, list_generation,
 			restart_generation > restart_answered, lapsed, paused, look, shares,
 			COALESCE((SELECT counter FROM release_reports p WHERE p.robot = robots.name), 0),
-			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL)
-		FROM robots ORDER BY name`)
+			(SELECT COUNT(*) FROM assignments a WHERE a.robot = robots.name AND a.to_generation IS NULL),
+			CASE WHEN leased > ? THEN 0 ELSE leased END, dead,
+			(SELECT COUNT(*) FROM holds b WHERE b.robot = robots.name OR b.robot LIKE robots.name || '!%'),
+			COALESCE((SELECT at FROM heartbeats b WHERE b.robot = robots.name), 0)
+		FROM robots ORDER BY name`, db.Millis(now.Add(wire.MaxLease)))
 	if err != nil {
 		return nil, fmt.Errorf("robots: %w", err)
 	}

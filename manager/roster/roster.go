@@ -47,7 +47,6 @@ type Options struct {
 	Key       ed25519.PrivateKey // the service's; robots get its public half when they join
 	FTP       string             // host:port of the FTP drop that robots are told of; empty: there is none
 	TokenLife time.Duration      // of a one-time token; 0: a week
-	Lease     time.Duration      // of silence, after which a robot's hosts are handed on; 0: never
 	Releases  *rollout.Releases  // of the robots' program
 	Log       *slog.Logger       // nil: discards
 }

@@ -2,9 +2,12 @@ package roster
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"sheaf/internal/db"
+	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 )
 
@@ -12,35 +15,51 @@ import (
 // listening.
 const maxPause = 5 * time.Minute
 
+// maxJump is how far this machine's clock may be set between two calls of Lapse. Clocks that are
+// kept right are moved by less.
+const maxJump = 10 * time.Second
+
 // listening says since when the manager has been listening without a break. A robot is silent
 // only if the manager could have heard it.
-type listening struct{ since, last time.Time }
+type listening struct {
+	since, last time.Time
+	steady      time.Time // since when the clock was not set
+}
 
 // note notes that the manager is listening now.
 func (l *listening) note(now time.Time) {
 	if l.since.IsZero() || now.Sub(l.last) > maxPause {
 		l.since = now
 	}
+	// Sub uses the monotonic clock, which is never set. Round(0) strips it.
+	if jump := now.Round(0).Sub(l.last.Round(0)) - now.Sub(l.last); !l.last.IsZero() && jump > maxJump {
+		l.steady, l.since = now, now
+	}
 	l.last = now
 }
 
-// Lapse hands on the hosts of robots that have been silent for the lease. Call it every minute: a
-// longer break means that the manager was not listening. The robots stay subscribed; a robot that
-// is heard of again takes part again, and its batches of the old list are taken. If no robot at
-// all is heard of, the fault is probably the service's, and nothing is done.
+// Lapse ends what robots hold whose leases are over, and hands on the hosts of robots that have been
+// silent for the lease. Call it every minute: a longer break means that the manager was not
+// listening. The robots stay subscribed; a robot that is heard of again takes part again, and its
+// batches of the old list are taken. If no robot at all is heard of, the fault is probably the
+// service's, and no hosts are handed on. If this machine's clock was put forward, leases only seem to
+// be over: for the time of a lease nothing is done.
 func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	r.mu.Lock()
 	r.listening.note(now)
-	since := r.listening.since
+	since, steady := r.listening.since, r.listening.steady
 	r.mu.Unlock()
-	lease := r.opt.Lease
-	if lease <= 0 || now.Sub(since) < lease {
+	lease := r.assignments.Lease()
+	if !steady.IsZero() && now.Sub(steady) < max(lease, time.Hour) {
 		return nil
 	}
-	limit := db.Millis(now.Add(-lease))
+	if err := r.assignments.EndOverdue(ctx, now); err != nil || lease <= 0 || now.Sub(since) < lease {
+		return err
+	}
+	limit, over := db.Millis(now.Add(-lease)), db.Millis(now.Add(-wire.LeaseMargin(lease)))
 	silent, err := db.Column[string](ctx, r.db, `
-		SELECT name FROM robots WHERE subscribed = 1 AND lapsed = 0 AND seen < ? AND
-			EXISTS (SELECT 1 FROM robots o WHERE o.subscribed = 1 AND o.lapsed = 0 AND o.seen >= ?)`, limit, limit)
+		SELECT name FROM robots WHERE subscribed = 1 AND lapsed = 0 AND seen < ? AND leased < ? AND
+			EXISTS (SELECT 1 FROM robots o WHERE o.subscribed = 1 AND o.lapsed = 0 AND (o.seen >= ? OR o.leased >= ?))`, limit, over, limit, db.Millis(now))
 	if err != nil || len(silent) == 0 {
 		return err
 	}
@@ -48,7 +67,7 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
 		lapsed = lapsed[:0]
 		for _, robot := range silent {
-			n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ? WHERE name = ? AND subscribed = 1 AND lapsed = 0 AND seen < ?`, db.Millis(now), robot, limit)
+			n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ? WHERE name = ? AND subscribed = 1 AND lapsed = 0 AND seen < ? AND leased < ?`, db.Millis(now), robot, limit, over)
 			if err != nil {
 				return err
 			}
@@ -71,10 +90,39 @@ func (r *Roster) Lapse(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// Dead notes an operator's word that a robot visits nothing any more, and why the operator is sure:
+// its machine is switched off, or its disk is gone. Its hosts go to other robots at once, without
+// waiting for the end of its lease. If the robot is heard of again, it takes part again.
+func (r *Roster) Dead(ctx context.Context, robot, reason string) error {
+	if strings.TrimSpace(reason) == "" || len(reason) > maxReason {
+		return assign.Invalid{Err: fmt.Errorf("say why it is sure that the robot visits nothing any more, in at most %d bytes", maxReason)}
+	}
+	err := r.assignments.Change(ctx, func(t *assign.Tx) error {
+		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = ?, leased = 0, dead = ? WHERE name = ?`, db.Millis(time.Now()), reason, robot)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("robot %s: %w", robot, ErrNoRobot)
+		}
+		if err := t.Release(ctx, robot); err != nil {
+			return err
+		}
+		return t.EndHolds(ctx, robot)
+	})
+	if err == nil {
+		r.opt.Log.WarnContext(ctx, "an operator says that the robot is dead; its hosts were handed on", "robot", robot, "reason", reason)
+	}
+	return err
+}
+
+// maxReason is the limit for an operator's reason, in bytes.
+const maxReason = 1000
+
 // resume lets a robot that had lapsed take part again.
 func (r *Roster) resume(ctx context.Context, robot string) error {
 	err := r.assignments.Change(ctx, func(t *assign.Tx) error {
-		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = 0 WHERE name = ? AND lapsed <> 0`, robot)
+		n, err := t.Exec(ctx, `UPDATE robots SET lapsed = 0, dead = '' WHERE name = ? AND lapsed <> 0`, robot)
 		if err != nil || n == 0 {
 			return err
 		}

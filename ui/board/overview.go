@@ -144,7 +144,7 @@ func (b *board) addRobots(ctx context.Context, p *overviewPage) error {
 			line.State = p.T("has not joined yet")
 		case !one.Lapsed.IsZero():
 			line.State, line.Wrong = p.T("silent: its hosts were handed on"), true
-		case line.Silent > silentFor:
+		case line.Silent > silentFor, !one.Late.IsZero():
 			line.State, line.Wrong = p.T("silent"), true
 		case one.Paused:
 			line.State = p.T("paused")

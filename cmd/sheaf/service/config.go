@@ -111,7 +111,7 @@ func defaults() Config {
 		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
 		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
 		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
-		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 6 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
+		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
 		Serve:    Serve{Access: Access{Offline: 12 * time.Hour, Grace: 10 * time.Minute}, Watch: Watch{Limit: 1000, Mail: Mail{TLS: string(mailer.StartTLS)}}},
 		Poll:     30 * time.Second, Stop: 20 * time.Second,
 	}

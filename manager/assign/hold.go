@@ -1,0 +1,180 @@
+package assign
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// A hold says that a robot has lost a host, or has another share of it now, and may still be
+// visiting it as before. While there is a hold, the host and the other hosts of its group wait in
+// the lists of all other robots. A hold ends when
+//
+//   - the robot says that it works by a list made since (Confirm), or takes part no more,
+//   - the robot's lease has been over for some time (EndOverdue), or
+//   - an operator says that the robot is dead (EndHolds).
+//
+// So no address is visited by two robots that do not know of each other, whatever moves a host.
+
+// endless is the end of a lease that has none, in Unix ms.
+const endless = int64(1) << 62
+
+// hold notes holds of the robots that have the assignments a of hosts h for which the condition is
+// true, before they lose them, and of the other robots that share such a host. These get another
+// share. publish removes the holds of robots that cannot be visiting the host.
+func (t *Tx) hold(ctx context.Context, where string, args ...any) error {
+	g, err := t.Generation(ctx)
+	if err != nil {
+		return err
+	}
+	const from = `
+		FROM assignments a JOIN hosts h ON h.name = a.host
+			JOIN assignments o ON o.host = a.host AND o.to_generation IS NULL AND (o.robot = a.robot OR h.copies > 1 OR h.parts > 1)
+		WHERE a.to_generation IS NULL AND `
+	robots, err := db.Column[string](ctx, t, `SELECT DISTINCT o.robot`+from+where, args...)
+	if err != nil || len(robots) == 0 {
+		return err
+	}
+	t.Touch(robots...)
+	for _, r := range robots {
+		t.held[r] = true
+	}
+	_, err = t.Exec(ctx, `
+		INSERT INTO holds (host, grp, robot, since, generation) SELECT DISTINCT o.host, h.grp, o.robot, o.from_generation, CAST(? AS BIGINT)`+from+where+`
+		ON CONFLICT (host, robot, grp) DO UPDATE SET generation = excluded.generation`, append([]any{g}, args...)...)
+	return err
+}
+
+// settleHolds completes the holds that this transaction has made: with the end of the robots'
+// leases, as far as they may be visiting the hosts. It comes after the robots' rows were changed,
+// so that no lease is renewed meanwhile.
+func (t *Tx) settleHolds(ctx context.Context) error {
+	over := db.Millis(time.Now().Add(-wire.LeaseMargin(t.lease)))
+	for robot := range t.held {
+		_, err := t.Exec(ctx, `
+			UPDATE holds SET until = (SELECT leased FROM robots WHERE name = ?) WHERE robot = ? AND generation = ?`, robot, robot, t.generation)
+		if err != nil {
+			return err
+		}
+		_, err = t.Exec(ctx, `
+			DELETE FROM holds WHERE robot = ? AND generation = ?
+			AND (until < ? OR since > (SELECT given FROM robots WHERE name = ?))`, robot, t.generation, over, robot)
+		if err != nil {
+			return err
+		}
+	}
+	for _, robot := range t.disowned {
+		if _, err := t.Exec(ctx, `UPDATE holds SET robot = ? WHERE robot = ?`, fmt.Sprintf("%s!%d", robot, t.generation), robot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endHolds ends the holds b for which the condition is true. The robots that had to wait for them get
+// new lists.
+func (t *Tx) endHolds(ctx context.Context, where string, args ...any) error {
+	const waiting = ` JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.robot <> b.robot WHERE `
+	robots, err := db.Column[string](ctx, t, `
+		SELECT a.robot FROM holds b JOIN hosts h ON h.grp = b.grp`+waiting+where+`
+		UNION SELECT a.robot FROM holds b JOIN hosts h ON h.name = b.host`+waiting+where, append(args, args...)...)
+	if err != nil {
+		return err
+	}
+	t.Touch(robots...)
+	_, err = t.Exec(ctx, `DELETE FROM holds AS b WHERE `+where, args...)
+	return err
+}
+
+// EndHolds notes that the robot visits none of the hosts that it has lost: it has stopped, or an
+// operator says so. Also a robot whose credentials were revoked may be meant.
+func (t *Tx) EndHolds(ctx context.Context, robot string) error {
+	delete(t.held, robot)
+	return t.endHolds(ctx, `(b.robot = ? OR b.robot LIKE ?)`, robot, robot+"!%")
+}
+
+// Disown separates the robot's holds from its name, at the end of the transaction: another machine
+// may join under the name. The holds' robot is then NAME!GENERATION.
+func (t *Tx) Disown(robot string) { t.disowned = append(t.disowned, robot) }
+
+// Confirm notes that a robot works by its list of a generation. It visits no host any more that it
+// has lost in that generation or before.
+func (a *Assignments) Confirm(ctx context.Context, robot string, generation int64) error {
+	const where = `b.robot = ? AND b.generation <= ?`
+	var held bool
+	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM holds b WHERE `+where+`)`, robot, generation).Scan(&held)
+	if err == nil && held {
+		err = a.Change(ctx, func(t *Tx) error { return t.endHolds(ctx, where, robot, generation) })
+	}
+	if err != nil {
+		return fmt.Errorf("robot %s works by generation %d: %w", robot, generation, err)
+	}
+	return nil
+}
+
+// EndOverdue ends the holds of robots whose leases have been over for the margin.
+func (a *Assignments) EndOverdue(ctx context.Context, now time.Time) error {
+	const where = `b.until < ?`
+	over := db.Millis(now.Add(-wire.LeaseMargin(a.lease)))
+	var held bool
+	err := a.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM holds b WHERE `+where+`)`, over).Scan(&held)
+	if err == nil && held {
+		err = a.Change(ctx, func(t *Tx) error { return t.endHolds(ctx, where, over) })
+	}
+	if err != nil {
+		return fmt.Errorf("leases that are over: %w", err)
+	}
+	return nil
+}
+
+// Lease returns how long a robot may go on without the manager; 0: without end.
+func (a *Assignments) Lease() time.Duration { return a.lease }
+
+// Renew renews the lease of a robot that works by its list of a generation, or is about to. If the
+// list has changed since, nothing is renewed. It is called before the answer is sent.
+func (a *Assignments) Renew(ctx context.Context, robot string, generation int64) (wire.Lease, error) {
+	now := time.Now()
+	var current, given, leased int64
+	err := a.db.QueryRowContext(ctx, `SELECT list_generation, given, leased FROM robots WHERE name = ?`, robot).Scan(&current, &given, &leased)
+	if err != nil || current != generation {
+		return wire.Lease{}, err
+	}
+	until := endless
+	if a.lease > 0 {
+		until = db.Millis(now.Add(a.lease))
+	}
+	// A lease that was longer, by an earlier setting, stays: the robot may not get the answer. That of
+	// a robot without an end does not.
+	const oftenEnough = 20 // parts of a lease
+	if sameKind := (leased == endless) == (until == endless); given == generation && sameKind && leased > until-max(a.lease.Milliseconds()/oftenEnough, 1) {
+		until = leased
+	} else {
+		if leased > until && leased < endless {
+			until = leased
+		}
+		n, err := db.Exec(ctx, a.db, `UPDATE robots SET given = ?, leased = ? WHERE name = ? AND list_generation = ?`, generation, until, robot, generation)
+		if err != nil || n == 0 {
+			return wire.Lease{}, err
+		}
+	}
+	if until == endless {
+		return wire.Lease{Renewed: true}, nil
+	}
+	return wire.Lease{Renewed: true, For: time.Duration(until-db.Millis(now)) * time.Millisecond}, nil
+}
+
+// waitingFor returns the hosts of a robot's list that it must not visit yet.
+func waitingFor(ctx context.Context, tx *sql.Tx, robot string) (map[string]bool, error) {
+	const held = `SELECT h.name FROM holds b CROSS JOIN hosts h CROSS JOIN assignments a
+		WHERE b.robot <> ? AND a.host = h.name AND a.robot = ? AND a.to_generation IS NULL AND `
+	hosts, err := db.Column[string](ctx, tx, held+`h.grp = b.grp UNION `+held+`h.name = b.host`, robot, robot, robot, robot)
+	waits := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		waits[h] = true
+	}
+	return waits, err
+}

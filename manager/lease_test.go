@@ -1,0 +1,278 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/internal/testkit"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/manager/assign"
+)
+
+// fleet is robots that fetch their lists from a manager, in a synctest bubble.
+type fleet struct {
+	*manager.Manager
+	t       *testing.T
+	secrets map[string]string
+	works   map[string]int64 // by robot: generation of the list that it works by
+}
+
+func newFleet(t *testing.T, lease time.Duration, robots ...string) *fleet {
+	m, _, secrets := bubble(t, manager.Balance{Lease: lease}, robots...)
+	return &fleet{m, t, secrets, map[string]int64{}}
+}
+
+func (f *fleet) add(want assign.Replication, hosts ...string) {
+	f.t.Helper()
+	at := map[string][]string{}
+	var urls []string
+	for _, h := range hosts {
+		urls, at[h+".test"] = append(urls, "http://"+h+".test/"), []string{"192.0.2.1"}
+	}
+	_, err := f.Hosts.AddHosts(f.t.Context(), urls, at, want)
+	testkit.Must(f.t, err)
+}
+
+// fetch has robots fetch their lists, and work by them.
+func (f *fleet) fetch(robots ...string) {
+	f.t.Helper()
+	for _, robot := range robots {
+		testkit.Must(f.t, f.Authenticate(f.t.Context(), robot, f.secrets[robot]))
+		generation, err := f.Assignments.ListGeneration(f.t.Context(), robot)
+		testkit.Must(f.t, err)
+		lease, err := f.Assignments.Renew(f.t.Context(), robot, generation)
+		testkit.Must(f.t, err)
+		if !lease.Renewed {
+			f.t.Fatalf("%s gets no lease with its list", robot)
+		}
+		f.works[robot] = generation
+		testkit.Must(f.t, f.Assignments.Confirm(f.t.Context(), robot, generation))
+	}
+}
+
+// may returns the robots whose lists let them visit a host now, as they are at the manager.
+func (f *fleet) may(host string) (robots []string) {
+	f.t.Helper()
+	for _, robot := range []string{"r1", "r2", "r3"} {
+		if f.secrets[robot] == "" {
+			continue
+		}
+		_, lines, err := f.Assignments.List(f.t.Context(), robot)
+		testkit.Must(f.t, err)
+		for _, l := range lines {
+			if l.URL == "http://"+host+".test/" && !l.Wait {
+				robots = append(robots, robot)
+			}
+		}
+	}
+	return robots
+}
+
+func (f *fleet) want(host string, robots ...string) {
+	f.t.Helper()
+	got := f.may(host)
+	if len(got) != len(robots) {
+		f.t.Fatalf("%s may be visited by %v, want %v", host, got, robots)
+	}
+	for i := range got {
+		if got[i] != robots[i] {
+			f.t.Fatalf("%s may be visited by %v, want %v", host, got, robots)
+		}
+	}
+}
+
+// run lets the manager do what is due, for so long.
+func (f *fleet) run(d time.Duration) {
+	ctx, stop := context.WithCancel(f.t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.Run(ctx) }()
+	time.Sleep(d)
+	stop()
+	<-ended
+}
+
+const lease = 4 * time.Hour
+
+// However a robot loses a host, no other may visit its address before the first has stopped: says so,
+// or cannot be visiting it any more.
+func TestAddressIsGivenOnWhenItsRobotHasStopped(t *testing.T) {
+	for name, stops := range map[string]func(*fleet){
+		"confirmed": func(f *fleet) { f.fetch("r1") },
+		"stopped":   func(f *fleet) { testkit.Must(f.t, f.Roster.Unsubscribe(f.t.Context(), "r1")) },
+		"lease over": func(f *fleet) {
+			f.run(lease)
+			f.want("a")
+			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
+		},
+		"dead": func(f *fleet) {
+			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "its disk is lost"))
+		},
+		"revoked, lease over": func(f *fleet) {
+			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
+			f.run(lease)
+			f.want("a")
+			f.run(wire.LeaseMargin(lease) + 2*time.Minute)
+		},
+		"revoked, dead": func(f *fleet) {
+			testkit.Must(f.t, f.Roster.Revoke(f.t.Context(), "r1"))
+			f.want("a")
+			testkit.Must(f.t, f.Roster.Dead(f.t.Context(), "r1", "it is switched off"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, lease, "r1", "r2")
+				f.add(assign.Replication{}, "a", "b")
+				if first := f.may("a"); len(first) != 1 || first[0] != "r1" {
+					t.Fatalf("at first a is with %v", first)
+				}
+				f.fetch("r1", "r2")
+				f.want("a", "r1")
+				moved := false
+				testkit.Must(t, f.Assignments.Change(t.Context(), func(tx *assign.Tx) (err error) {
+					moved, err = tx.Move(t.Context(), []string{"a.test"}, "r1", "r2")
+					return err
+				}))
+				if !moved {
+					t.Fatal("not moved")
+				}
+				f.want("a")
+				f.fetch("r2") // the taker's own word changes nothing
+				f.want("a")
+				stops(f)
+				f.want("a", "r2")
+			})
+		})
+	}
+}
+
+// What a robot has never been told of, it cannot be visiting.
+func TestUntoldRobotIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2")
+		f.add(assign.Replication{}, "a")
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		f.want("a", "r2")
+	})
+}
+
+// A machine that joins under the name of a revoked robot waits for that robot, too.
+func TestNamesakeWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1")
+		f.add(assign.Replication{}, "a")
+		f.fetch("r1")
+		testkit.Must(t, f.Roster.Revoke(t.Context(), "r1"))
+		token, _, err := f.Roster.Admit(t.Context(), "r1")
+		testkit.Must(t, err)
+		answer, err := f.Roster.Join(t.Context(), wire.JoinRequest{Token: token, PublicKey: make([]byte, 32)})
+		testkit.Must(t, err)
+		f.secrets["r1"] = answer.Secret
+		testkit.Must(t, f.Roster.Subscribe(t.Context(), "r1"))
+		f.fetch("r1")
+		f.want("a")
+		f.run(lease + wire.LeaseMargin(lease) + 2*time.Minute)
+		f.want("a", "r1")
+	})
+}
+
+// A host that moves to another robot's address waits until its robot has stopped; and so does a new
+// host at the old address.
+func TestChangedAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2")
+		_, err := f.Hosts.AddHosts(t.Context(), []string{"http://a.test/", "http://b.test/"},
+			map[string][]string{"a.test": {"192.0.2.1"}, "b.test": {"192.0.2.2"}}, assign.Replication{})
+		testkit.Must(t, err)
+		f.fetch("r1", "r2")
+		f.want("a", "r1")
+		f.want("b", "r2")
+		testkit.Must(t, f.Hosts.ReportAddresses(t.Context(), "r1", map[string][]string{"a.test": {"192.0.2.2"}}))
+		f.want("a")
+		f.want("b", "r2")                // it goes on
+		f.add(assign.Replication{}, "c") // at a's old address
+		if got := f.may("c"); len(got) > 1 || len(got) == 1 && got[0] != "r1" {
+			t.Errorf("c may be visited by %v, and r1 may still be there", got)
+		}
+		f.fetch("r2")
+		f.want("a")
+		f.fetch("r1")
+		f.want("a", "r2")
+		if got := f.may("c"); len(got) != 1 {
+			t.Errorf("c may be visited by %v", got)
+		}
+	})
+}
+
+// Robots that share a host change their shares one after another: none goes by a new share before
+// the others have left off the old ones.
+func TestSharesChangeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2", "r3")
+		for _, robot := range []string{"r1", "r2", "r3"} {
+			testkit.Must(t, f.Assignments.SetShares(t.Context(), robot, true))
+		}
+		f.add(assign.Replication{Parts: 2}, "a")
+		f.fetch("r1", "r2", "r3")
+		had := f.may("a")
+		if len(had) != 2 {
+			t.Fatalf("two robots were to share it, not %v", had)
+		}
+		f.add(assign.Replication{Parts: 3}, "a")
+		f.want("a")
+		f.fetch(had[0])
+		if got := f.may("a"); len(got) != 1 || got[0] != had[1] { // nobody but the one itself can be in its way
+			t.Fatalf("only %s has the new share, and %v may visit", had[0], got)
+		}
+		f.fetch(had[1])
+		f.want("a", "r1", "r2", "r3")
+	})
+}
+
+// A lease is renewed only for the list that the robot works by, and shown until when.
+func TestLeaseOfAnOldListIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1", "r2")
+		f.add(assign.Replication{}, "a")
+		f.fetch("r1")
+		end := time.Now().Add(lease)
+		time.Sleep(time.Hour)
+		testkit.Must(t, f.Hosts.RemoveHost(t.Context(), "a.test"))
+		if l, err := f.Assignments.Renew(t.Context(), "r1", f.works["r1"]); err != nil || l.Renewed {
+			t.Errorf("renewed %+v, %v", l, err)
+		}
+		robots, err := f.Roster.Robots(t.Context())
+		if err != nil || !robots[0].Leased.Equal(end.Truncate(time.Millisecond)) || robots[0].Waits != 1 {
+			t.Errorf("shown as %+v, %v, want a lease until %v", robots[0], err, end)
+		}
+		f.fetch("r1")
+		if l, err := f.Assignments.Renew(t.Context(), "r1", f.works["r1"]); err != nil || l.For != lease {
+			t.Errorf("renewed %+v, %v", l, err)
+		}
+	})
+}
+
+// A robot whose heartbeats stay away is shown as late soon.
+func TestHeartbeatsAreMissedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, lease, "r1")
+		_, err := f.Heartbeat(t.Context(), "r1", wire.Heartbeat{Phase: wire.PhaseIdle})
+		testkit.Must(t, err)
+		late := func() time.Time {
+			robots, err := f.Roster.Robots(t.Context())
+			testkit.Must(t, err)
+			return robots[0].Late
+		}
+		time.Sleep(9 * time.Minute)
+		if !late().IsZero() {
+			t.Error("late after nine minutes")
+		}
+		time.Sleep(2 * time.Minute)
+		if late().IsZero() {
+			t.Error("not late after eleven minutes")
+		}
+	})
+}
