@@ -136,7 +136,7 @@ func (c *checkup) askEach(ctx context.Context, urls []string, id *identity.Ident
 	for _, u := range urls {
 		m := client.New([]string{u}, id.Robot, id.Secret, http.DefaultClient)
 		asking, cancel := context.WithTimeout(ctx, checkTimeout)
-		l, err := m.List(asking, "")
+		l, _, err := m.List(asking, "")
 		cancel()
 		if err != nil {
 			if advice, needed := client.Advice(err); needed {

@@ -23,6 +23,7 @@
 //	robot.json, robot.key  credentials, and the key with which the robot signs (identity)
 //	robot.lock             held while a daemon runs (datadir)
 //	list.json              the last list of hosts from the manager (assignment)
+//	lease.json             for how long they may be visited without hearing from it (assignment)
 //	cycle.json             number and times of the last cycle (cycle)
 //	frontier/              package frontier
 //	restraints, robots/, servers  package hoststate

@@ -45,7 +45,7 @@ func DryRun(ctx context.Context, cfg config.Config) (*status.Plan, error) {
 		return nil, err
 	}
 	m := client.New(cfg.Manager, id.Robot, id.Secret, http.DefaultClient)
-	list, err := m.List(ctx, "")
+	list, _, err := m.List(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -115,6 +115,9 @@ func (r *Robot) open() error {
 	if r.list, err = assignment.Open(r.path("list.json")); err != nil {
 		return err
 	}
+	if r.manners.Lease, err = assignment.OpenLease(r.path("lease.json"), r.list.List().Leased); err != nil {
+		return err
+	}
 	if r.state, err = cycle.OpenState(r.path("cycle.json")); err != nil {
 		return err
 	}
@@ -209,7 +212,7 @@ func (r *Robot) openManners() error {
 	if err := guard.Look(); err != nil {
 		return err
 	}
-	man.Admission, err = admission.New(&r.cfg, man.Gate, guard, r.log)
+	man.Admission, err = admission.New(&r.cfg, man.Gate, guard, man.Lease, r.log)
 	return err
 }
 
@@ -246,9 +249,9 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	r.program = newProgram(&r.cfg, r.id, r.client, r.world.web, r.log)
 	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
 	r.session = managed.New(managed.Options{
-		Client: r.client, List: r.list, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
-		Servers: servers, Rules: r.manners.Rules, Prober: prober, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
-		Version: Version, Poll: r.cfg.Poll, Log: r.log,
+		Client: r.client, List: r.list, Lease: r.manners.Lease, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
+		Servers: servers, Rules: r.manners.Rules, Restraints: r.manners.Restraints, Prober: prober, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
+		Version: Version, Poll: r.cfg.Poll, Interval: r.cfg.Interval, Log: r.log,
 	})
 	r.course = cycle.New(cycle.Options{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,

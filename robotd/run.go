@@ -79,6 +79,9 @@ func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error)
 	if err := r.sealer.Seal(ctx); err != nil { // under the list by which it was collected
 		return err
 	}
+	if err := r.manners.Lease.End(); err != nil { // the hosts go to others with the next request
+		return err
+	}
 	if err := r.client.Unsubscribe(ctx); err != nil {
 		return err
 	}

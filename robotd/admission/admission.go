@@ -1,6 +1,6 @@
 // Package admission decides when hosts may be visited at all: in the window, while the bytes of the
-// day and the month last, while there is room on the disk, and unless the site or the manager has
-// paused the robot.
+// day and the month last, while there is room on the disk, while the lease of the hosts lasts, and
+// unless the site or the manager has paused the robot.
 package admission
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/internal/window"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/config"
 	"sheaf/robotd/datadir"
 	"sheaf/robotd/diskguard"
@@ -26,6 +27,9 @@ const (
 	usageFile = "usage.json"  // bytes used in the day and the month
 )
 
+// leaseOver says why nothing is visited.
+const leaseOver = "the manager has not answered for so long that the hosts may be other robots' by now; the robot goes on when it answers"
+
 // Never is long enough for a gate that is not to open.
 const Never = 365 * 24 * time.Hour
 
@@ -36,6 +40,7 @@ type Control struct {
 	site     *Pause
 	manager  *Pause
 	guard    *diskguard.Guard
+	lease    *assignment.Lease
 	gate     *polite.Gate
 	log      *slog.Logger
 	budget   *polite.Budget
@@ -48,13 +53,13 @@ type Control struct {
 }
 
 // New returns the control of a gate. guard watches the disk.
-func New(cfg *config.Config, gate *polite.Gate, guard *diskguard.Guard, log *slog.Logger) (*Control, error) {
+func New(cfg *config.Config, gate *polite.Gate, guard *diskguard.Guard, lease *assignment.Lease, log *slog.Logger) (*Control, error) {
 	plan, err := cfg.Plan()
 	if err != nil {
 		return nil, err
 	}
 	c := &Control{
-		plan: plan, rested: time.Now().Add(cfg.Interval), gate: gate, guard: guard, log: log,
+		plan: plan, rested: time.Now().Add(cfg.Interval), gate: gate, guard: guard, lease: lease, log: log,
 		budget: &polite.Budget{Daily: cfg.Limits.Daily, Monthly: cfg.Limits.Monthly, Zone: plan.Window.Location()},
 		spent:  make(chan struct{}, 1), usage: filepath.Join(cfg.DataDir, usageFile), notHours: make(map[string]*window.Schedule),
 	}
@@ -83,14 +88,19 @@ func SitePause(dir string) (*Pause, error) { return OpenPause(filepath.Join(dir,
 
 // Opening returns from when on hosts may be visited, and until when; zero: there is no end.
 func (c *Control) Opening(now time.Time) (from, until time.Time) {
-	if c.Paused() || c.guard.Short() != "" {
+	left, _, leased := c.lease.Left()
+	if c.Paused() || c.guard.Short() != "" || leased && left <= 0 {
 		from = now.Add(Never)
 		return from, from
 	}
-	return c.Planned(now)
+	from, until = c.Planned(now)
+	if end := now.Add(left); leased && (until.IsZero() || end.Before(until)) {
+		until = end
+	}
+	return from, until
 }
 
-// Planned is Opening as if the robot were not paused and had room.
+// Planned is Opening as if the robot were not paused, had room, and its lease had no end.
 func (c *Control) Planned(now time.Time) (from, until time.Time) {
 	from = now
 	for _, at := range []time.Time{c.rested, c.budget.Next(now)} {
@@ -159,6 +169,8 @@ func (c *Control) WhyClosed(now time.Time) string {
 		return "no room on the disk"
 	case c.budget.Next(now).After(now):
 		return "limit of bytes"
+	case !c.lease.MayVisit():
+		return "lease"
 	}
 	return "window"
 }
@@ -216,7 +228,12 @@ func (c *Control) wait(ctx context.Context, end <-chan time.Time) (closed bool) 
 			return true
 		}
 		c.log.Info("there is room again")
+	case <-c.lease.Changes():
 	case <-end:
+		if !c.lease.MayVisit() {
+			c.log.Warn("nothing is visited: " + leaseOver)
+			return true
+		}
 		c.log.Info("window closed")
 		return true
 	}
@@ -279,5 +296,8 @@ func (c *Control) Describe(s *status.Status) {
 	s.Paused, s.Held = c.site.Since(), c.manager.Since()
 	if why := c.Short(); why != "" {
 		s.Warnings = append(s.Warnings, "nothing is collected: "+why)
+	}
+	if !c.lease.MayVisit() {
+		s.Warnings = append(s.Warnings, "nothing is visited: "+leaseOver)
 	}
 }

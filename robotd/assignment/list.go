@@ -17,6 +17,9 @@ type List struct {
 
 	Shares map[string]wire.Share `json:"shares,omitempty"` // by host, of hosts that several robots collect
 	Depths map[string]int        `json:"depths,omitempty"` // by URL: distance in links from a seed, unless 0
+
+	Waits  map[string]bool `json:"waits,omitempty"`  // hosts that must not be visited yet: another robot may still do so
+	Leased bool            `json:"leased,omitempty"` // it came with a lease
 }
 
 // Add adds a line of the manager's answer.
@@ -27,6 +30,12 @@ func (l *List) Add(line wire.HostLine) {
 			l.Shares = make(map[string]wire.Share)
 		}
 		l.Shares[weburl.Host(line.URL)] = line.Share
+	}
+	if line.Wait {
+		if l.Waits == nil {
+			l.Waits = make(map[string]bool)
+		}
+		l.Waits[weburl.Host(line.URL)] = true
 	}
 	if line.Depth > 0 {
 		if l.Depths == nil {
@@ -71,14 +80,25 @@ func (l *List) New(host string, seeds, old []string) []frontier.Entry {
 	return l.Entries(host, slices.DeleteFunc(slices.Clone(seeds), func(s string) bool { return known[s] }))
 }
 
-// Gained reports whether the list has hosts that the old one does not have, or new URLs for this
-// robot on a host whose URLs several robots share.
+// Fresh returns the hosts that may be visited by this list and could not by the old one.
+func (l *List) Fresh(old *List) (names []string) {
+	before := old.Hosts()
+	for name := range l.Hosts() {
+		if !l.Waits[name] && (before[name] == nil || old.Waits[name]) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Gained reports whether the list has hosts to visit that the old one does not have, or new URLs for
+// this robot on a host whose URLs several robots share.
 func (l *List) Gained(old *List) bool {
+	if len(l.Fresh(old)) > 0 {
+		return true
+	}
 	before := old.Hosts()
 	for name, seeds := range l.Hosts() {
-		if before[name] == nil {
-			return true
-		}
 		if l.Shares[name].Split && len(l.New(name, seeds, before[name])) > 0 {
 			return true
 		}

@@ -63,29 +63,31 @@ func (c *Client) Offset() time.Duration {
 	return time.Duration(m.OffsetMS) * time.Millisecond
 }
 
-// List asks for the hosts (P1). It returns nil if the list with the given ETag still holds.
-func (c *Client) List(ctx context.Context, etag string) (*assignment.List, error) {
-	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptShares}}
+// List asks for the hosts (P1), and returns them with the lease that the manager grants for them. It
+// returns nil if the list with the given ETag still holds.
+func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.Lease, error) {
+	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptShares + ", " + wire.AcceptWaits}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)
 	if err != nil {
-		return nil, err
+		return nil, wire.Lease{}, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusNotModified {
-		return nil, nil
+	lease, err := wire.ParseLease(resp.Header.Get(wire.HeaderLease))
+	if err != nil || resp.StatusCode == http.StatusNotModified {
+		return nil, lease, err
 	}
-	list := &assignment.List{ETag: resp.Header.Get("ETag")}
+	list := &assignment.List{ETag: resp.Header.Get("ETag"), Leased: lease.Renewed && lease.For > 0}
 	list.Generation, err = strconv.ParseInt(resp.Header.Get(wire.HeaderGeneration), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("list: header %s: %w", wire.HeaderGeneration, err)
+		return nil, lease, fmt.Errorf("list: header %s: %w", wire.HeaderGeneration, err)
 	}
 	for line, err := range wire.ReadHostList(resp.Body, maxListSize) {
 		if err != nil {
-			return nil, fmt.Errorf("list: %w", err)
+			return nil, lease, fmt.Errorf("list: %w", err)
 		}
 		list.Add(line)
 	}
-	return list, nil
+	return list, lease, nil
 }
 
 // Watches asks for the pages that consumers watch, and returns them with their ETag. It returns nil
@@ -150,37 +152,41 @@ func (c *Client) Unsubscribe(ctx context.Context) error {
 	return c.tell(ctx, wire.PathUnsubscribe, nil)
 }
 
-// Heartbeat tells the manager how far the robot is, and returns its orders.
-func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.Orders, err error) {
-	err = c.exchange(ctx, wire.PathHeartbeat, hb, 1<<20, &orders)
-	return orders, err
+// Heartbeat tells the manager how far the robot is, and returns its orders, and the lease that it
+// grants.
+func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.Orders, lease wire.Lease, err error) {
+	header, err := c.exchange(ctx, wire.PathHeartbeat, hb, 1<<20, &orders)
+	if err == nil {
+		lease, err = wire.ParseLease(header.Get(wire.HeaderLease))
+	}
+	return orders, lease, err
 }
 
 // Report tells the manager which program the robot runs. The answer may offer a release.
 func (c *Client) Report(ctx context.Context, report wire.ReportRequest) (answer wire.ReportAnswer, err error) {
-	err = c.exchange(ctx, wire.PathReport, report, 4*release.MaxText, &answer)
+	_, err = c.exchange(ctx, wire.PathReport, report, 4*release.MaxText, &answer)
 	return answer, err
 }
 
 // exchange posts JSON and reads at most limit bytes of JSON. An answer without a body leaves answer
-// as it is.
-func (c *Client) exchange(ctx context.Context, path string, question any, limit int64, answer any) error {
+// as it is. It returns the answer's header.
+func (c *Client) exchange(ctx context.Context, path string, question any, limit int64, answer any) (http.Header, error) {
 	body, err := json.Marshal(question)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := c.do(ctx, http.MethodPost, path, http.Header{"Accept": {"application/json"}}, bytesOf(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent {
-		return nil
+		return resp.Header, nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, limit)).Decode(answer); err != nil {
-		return fmt.Errorf("%s: answer: %w", path, err)
+		return nil, fmt.Errorf("%s: answer: %w", path, err)
 	}
-	return nil
+	return resp.Header, nil
 }
 
 func (c *Client) tell(ctx context.Context, path string, body content) error {

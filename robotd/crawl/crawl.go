@@ -118,11 +118,17 @@ func (c *Crawl) endIfExhausted() {
 	}
 }
 
-// Drop removes hosts. When it returns, no page of them is stored any more.
+// Stop ends the visits to hosts, until Renew begins them again. When it returns, none of them is
+// being visited, and the pages in hand are stored. The error is that of ctx.
+func (c *Crawl) Stop(ctx context.Context, names []string) error {
+	c.started(1) // the crawl does not end meanwhile
+	defer c.started(-1)
+	return c.hosts.Stop(ctx, names)
+}
+
+// Drop removes hosts that were stopped. When it returns, no page of them is stored any more.
 func (c *Crawl) Drop(names []string) {
-	for _, name := range names {
-		c.hosts.Drop(name)
-	}
+	c.hosts.Drop(names)
 	c.endIfExhausted()
 }
 
@@ -136,9 +142,11 @@ func (c *Crawl) leave() {
 	}
 }
 
-// Renew changes the hosts of the crawl to the current list: their shares, and seeds that are not in
-// the old one.
+// Renew changes the hosts of the crawl to the current list: their shares, seeds that are not in the
+// old one, and whether they have to wait. Those that now wait must have been stopped.
 func (c *Crawl) Renew(ctx context.Context, old *assignment.List) error {
+	c.started(1) // the crawl does not end meanwhile
+	defer c.started(-1)
 	list, before := c.list.List(), old.Hosts()
 	for name, seeds := range list.Hosts() {
 		h := c.hosts.Get(name)
@@ -152,6 +160,11 @@ func (c *Crawl) Renew(ctx context.Context, old *assignment.List) error {
 		h.SetShare(share)
 		if err := c.push(h, entries); err != nil {
 			return err
+		}
+		if h.SetWaits(list.Waits[name]) && !h.Waits() {
+			if err := c.entrance.start(ctx, h); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

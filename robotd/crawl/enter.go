@@ -130,6 +130,7 @@ func (e *entrance) enter(ctx context.Context, name string, seeds []string, spool
 		return nil, false, err
 	}
 	h = pipeline.NewHost(front, share, e.admission.Quiet(name))
+	h.SetWaits(list.Waits[name])
 	if !e.short { // the cycle has counted them
 		h.Later = int64(later)
 	}
@@ -142,8 +143,11 @@ func inShare(entries []frontier.Entry, share wire.Share) []frontier.Entry {
 	return slices.DeleteFunc(entries, func(e frontier.Entry) bool { return !share.Has(e.URL) })
 }
 
-// start looks up a host's address and lets it be visited.
+// start looks up a host's address and lets it be visited, unless it has to wait for another robot.
 func (e *entrance) start(ctx context.Context, h *pipeline.Host) error {
+	if h.Waits() {
+		return nil
+	}
 	addr, err := e.fetcher.Resolve(ctx, h.Name)
 	if ctx.Err() != nil {
 		return nil

@@ -22,9 +22,12 @@ const (
 	TooSlow  Kind = "too_slow"        // slower than Options.MinRate before the end of the header
 	Protocol Kind = "protocol"        // the server does not speak HTTP, or hung up
 	Canceled Kind = "canceled"        // the caller gave up
-	Over     Kind = "over"            // the run's connection is closed; no request was sent
+	Over     Kind = "over"            // the run's connection is closed, or the caller has forbidden it; no request was sent
 	Local    Kind = "local"           // the fault is on this side: the URL, the settings, the disk
 )
+
+// errForbidden means that Request.Allowed has returned false.
+var errForbidden = errors.New("the request is not allowed any more")
 
 // Error is why a page was not fetched.
 type Error struct {
@@ -76,7 +79,7 @@ func classify(caller, limited context.Context, url string, err error) *Error {
 	case errors.Is(err, errRefused):
 		kind = Refused
 	case kind == Local:
-	case errors.Is(err, errRunOver):
+	case errors.Is(err, errRunOver), errors.Is(err, errForbidden):
 		kind = Over
 	case caller.Err() != nil:
 		kind, err = Canceled, context.Cause(caller)

@@ -92,6 +92,10 @@ type Request struct {
 	Addr         netip.AddrPort // where to connect, from Resolve; zero: Get resolves the host
 	MaxBody      int64          // bytes kept of the body, if less than Options.MaxBody
 	Progress     func()         // called when bytes have passed; may be nil
+
+	// Allowed is asked just before the connection is made, and again just before the request is
+	// sent. If it returns false, the error's kind is Over. May be nil.
+	Allowed func() bool
 }
 
 // Response is what came back.
@@ -163,9 +167,17 @@ func (f *Fetcher) get(ctx context.Context, req Request, run *Run) (*Response, er
 	if f.opt.UserAgent == "" {
 		return nil, &kindError{Local, errors.New("no user agent is set; set one with a contact")}
 	}
+	forbidden := func() bool { return req.Allowed != nil && !req.Allowed() }
+	if forbidden() {
+		return nil, errForbidden
+	}
 	c, used, err := run.connection(ctx, f, u, req)
 	if err != nil {
 		return nil, err
+	}
+	if forbidden() {
+		f.close(c)
+		return nil, errForbidden
 	}
 	c.wire.begin(ctx, req.Progress)
 	stop := context.AfterFunc(ctx, func() { c.wire.Close() })

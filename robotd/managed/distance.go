@@ -10,6 +10,7 @@ import (
 	"sheaf/internal/weburl"
 	"sheaf/internal/wire"
 	"sheaf/robotd/admission"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/crawl"
 	"sheaf/robotd/extract"
 	"sheaf/robotd/fetch"
@@ -26,6 +27,7 @@ type Prober struct {
 	agent     string
 	fetcher   *fetch.Fetcher
 	admission *admission.Control
+	lease     *assignment.Lease
 	crawler   *crawl.Crawler
 	journal   *reports.Log
 	progress  *progress
@@ -35,7 +37,7 @@ type Prober struct {
 // NewProber returns a prober. interval is that between two files.
 func NewProber(interval time.Duration, man *pipeline.Manners, fetcher *fetch.Fetcher, crawler *crawl.Crawler, journal *reports.Log) *Prober {
 	return &Prober{
-		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, crawler: crawler, journal: journal,
+		interval: interval, agent: man.Agent, fetcher: fetcher, admission: man.Admission, lease: man.Lease, crawler: crawler, journal: journal,
 		progress: newProgress(), asks: make(chan []wire.ProbeAsk, 1),
 	}
 }
@@ -84,7 +86,7 @@ func (p *Prober) measure(ctx context.Context, ask wire.ProbeAsk) (result wire.Pr
 		return failed("this robot has hosts at that address")
 	}
 	get := func(url string) (*fetch.Response, error) {
-		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr})
+		return p.fetcher.Get(ctx, fetch.Request{URL: url, Addr: addr, Allowed: p.lease.MayVisit})
 	}
 	scheme, _, _ := strings.Cut(ask.URL, "://")
 	rules, why := p.rulesAt(get, scheme+"://"+host+"/robots.txt")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/internal/wire"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/crawl"
 )
 
@@ -24,10 +25,14 @@ func (s *Session) Beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		orders, err := s.opt.Client.Heartbeat(ctx, hb)
+		sent := assignment.Sent()
+		orders, lease, err := s.opt.Client.Heartbeat(ctx, hb)
 		if err != nil {
 			s.missed(ctx, err)
 			return nil
+		}
+		if err := s.opt.Lease.Renew(sent, lease); err != nil {
+			return err
 		}
 		if s.away {
 			s.away = false

@@ -3,6 +3,8 @@ package managed
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/crawl"
@@ -40,28 +42,76 @@ func (s *Session) restart(ctx context.Context) error {
 	return s.Refresh(ctx)
 }
 
-// Refresh asks for the list and works by it if it has changed.
+// Refresh asks for the list and works by it if it has changed. If the robot has stopped visiting
+// hosts, it asks again with the new list at once: others wait to hear that it works by it.
 func (s *Session) Refresh(ctx context.Context) error {
-	old, c := s.opt.List.List(), s.opt.Crawler.Current()
-	list, err := s.opt.Client.List(ctx, old.ETag)
-	if err != nil || list == nil {
-		return err
+	for {
+		sent := assignment.Sent()
+		old := s.opt.List.List()
+		list, lease, err := s.opt.Client.List(ctx, old.ETag)
+		if err != nil {
+			return err
+		}
+		if list == nil {
+			return s.opt.Lease.Renew(sent, lease)
+		}
+		stopped, err := s.workBy(ctx, old, list)
+		if err == nil {
+			err = s.opt.Lease.Renew(sent, lease)
+		}
+		if err != nil || !stopped {
+			return err
+		}
 	}
+}
+
+// workBy changes over to a new list. It reports whether hosts are not visited any more because of it.
+func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopped bool, err error) {
+	c := s.opt.Crawler.Current()
 	hosts := list.Hosts()
-	var dropped []string
+	var dropped, waiting []string
 	for name := range old.Hosts() {
-		if hosts[name] == nil {
+		switch {
+		case hosts[name] == nil:
 			dropped = append(dropped, name)
+		case list.Waits[name] && !old.Waits[name]:
+			waiting = append(waiting, name)
+		}
+	}
+	if c != nil {
+		if err := c.Stop(ctx, slices.Concat(dropped, waiting)); err != nil {
+			return false, err
 		}
 	}
 	if err := s.drop(ctx, c, dropped); err != nil {
-		return err
+		return false, err
+	}
+	if list.Leased {
+		if err := s.rest(list.Fresh(old)); err != nil {
+			return false, err
+		}
 	}
 	if err := s.opt.List.Set(list); err != nil {
-		return err
+		return false, err
 	}
-	s.opt.Log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped))
-	return s.takeUp(ctx, c, old, list)
+	s.opt.Log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped), "waiting", len(list.Waits))
+	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
+}
+
+// rest keeps the interval at hosts that another robot may have visited a moment ago.
+func (s *Session) rest(names []string) error {
+	until := time.Now().Add(s.opt.Interval)
+	for _, name := range names {
+		r := s.opt.Restraints.Get(name)
+		if r.Until.After(until) {
+			continue
+		}
+		r.Until = until
+		if err := s.opt.Restraints.Set(name, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeUp brings the changes of the list into the current crawl. Without one that can take new hosts,

@@ -81,7 +81,7 @@ func (f *fetching) visit(ctx context.Context, t *turn) {
 	t.resp, t.err = f.requests.get(ctx, t, f.watched.Request(h.Name, fetch.Request{
 		URL: t.entry.URL, ETag: t.known.ETag, LastModified: t.known.LastModified, Addr: h.address(),
 	}))
-	if fetch.KindOf(t.err) == fetch.Over { // no request was sent: the page stays the next one
+	if fetch.KindOf(t.err) == fetch.Over { // the page stays the next one
 		t.fetched, t.out.More = false, true
 	}
 }

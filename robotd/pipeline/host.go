@@ -30,7 +30,8 @@ type Host struct {
 	memory memory
 	rest   rest
 	share  atomic.Pointer[wire.Share] // what of the host is this robot's
-	idle   atomic.Bool                // not to be visited: the host has no address yet, or was dropped
+	idle   atomic.Bool                // not to be visited: the host has no address yet, waits, or was dropped
+	waits  atomic.Bool                // not to be visited yet: another robot may still do so
 	dirty  atomic.Bool                // written to since the last checkpoint
 	pages  Meter
 	bytes  Meter
@@ -157,6 +158,9 @@ func (h *Host) Progress() wire.HostProgress {
 	p := wire.HostProgress{Pages: h.pages.Load(), Bytes: h.bytes.Load(), MS: h.ms.Load()}
 	begun := h.Front.Begun()
 	switch {
+	case h.waits.Load() && !begun: // it is not begun
+	case h.waits.Load():
+		p.State = wire.HostBegun
 	case h.idle.Load() || begun && h.Front.Empty():
 		p.State = wire.HostDone
 	case begun:
@@ -195,6 +199,12 @@ func (h *Host) Describe(p *polite.Place) status.Host {
 	}
 	return d
 }
+
+// SetWaits says whether another robot may still visit the host. It reports whether that has changed.
+func (h *Host) SetWaits(waits bool) (changed bool) { return h.waits.Swap(waits) != waits }
+
+// Waits reports whether another robot may still visit the host.
+func (h *Host) Waits() bool { return h.waits.Load() }
 
 // Idle reports whether the host is not to be visited.
 func (h *Host) Idle() bool { return h.idle.Load() }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -83,20 +84,46 @@ func (s *Hosts) setResting(h *Host, rests bool) {
 // for them.
 func (s *Hosts) Exhausted() bool { return int64(s.gate.Len()) <= s.resting.Load() }
 
-// Drop removes a host. When it returns, no page of the host is stored any more.
-func (s *Hosts) Drop(name string) {
-	h := s.Get(name)
-	if h == nil {
-		return
+// Stop ends the visits to hosts. When it returns, none is being visited and the pages in hand are
+// stored. The error is that of ctx.
+func (s *Hosts) Stop(ctx context.Context, names []string) error {
+	var running []<-chan struct{}
+	for _, name := range names {
+		h := s.Get(name)
+		if h == nil {
+			continue
+		}
+		h.idle.Store(true)
+		s.setResting(h, false)
+		if ended := s.gate.Remove(name); ended != nil {
+			running = append(running, ended)
+		}
 	}
-	h.mu.Lock()
-	h.gone = true
-	h.mu.Unlock()
-	h.idle.Store(true)
-	s.setResting(h, false)
-	s.gate.Remove(name)
-	s.turns.Remove(name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.hosts, name)
+	for _, ended := range running {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for _, name := range names {
+		s.turns.Remove(name)
+	}
+	return nil
+}
+
+// Drop removes hosts that were stopped. When it returns, no page of them is stored any more.
+func (s *Hosts) Drop(names []string) {
+	for _, name := range names {
+		h := s.Get(name)
+		if h == nil {
+			continue
+		}
+		h.mu.Lock()
+		h.gone = true
+		h.mu.Unlock()
+		s.mu.Lock()
+		delete(s.hosts, name)
+		s.mu.Unlock()
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sheaf/robotd/admission"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/batch"
 	"sheaf/robotd/config"
 	"sheaf/robotd/coverage"
@@ -34,6 +35,7 @@ type Manners struct {
 	Agent      string // the User-Agent
 	Gate       *polite.Gate
 	Admission  *admission.Control
+	Lease      *assignment.Lease // nil: there is no end
 	Restraints *hoststate.Restraints
 	Turns      *polite.SharedTurns
 	Rules      *hoststate.Rules
@@ -91,7 +93,7 @@ func New(opt Options) *Pipeline {
 	hosts := &Hosts{gate: man.Gate, restraints: man.Restraints, turns: man.Turns, interval: cfg.Interval, hosts: make(map[string]*Host)}
 	patience := &patience{interval: cfg.Interval, due: opt.Hours.Round.Due, hosts: hosts, restraints: man.Restraints}
 	judge := &judge{opt.Sketcher}
-	requests := &requests{fetcher: opt.Fetcher}
+	requests := &requests{fetcher: opt.Fetcher, lease: man.Lease}
 	p := &Pipeline{
 		hosts: hosts, began: time.Now(), patience: cfg.Page.Timeout + cfg.Page.Stall, stall: cfg.Page.Stall,
 		fetching:   newStage("fetch", cfg.Concurrency),

@@ -68,7 +68,7 @@ func (r *robots) fetch(ctx context.Context, t *turn, ru *rules) {
 	resp, err := r.requests.get(ctx, t, fetch.Request{
 		URL: way.at, Addr: netip.AddrPortFrom(t.addr, way.addr.Port()), MaxBody: polite.MaxRobots + 1,
 	})
-	if fetch.KindOf(err) == fetch.Canceled {
+	if kind := fetch.KindOf(err); kind == fetch.Canceled || kind == fetch.Over {
 		return
 	}
 	status, body := 0, []byte(nil)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"sheaf/archive"
+	"sheaf/robotd/assignment"
 	"sheaf/robotd/coverage"
 	"sheaf/robotd/fetch"
 	"sheaf/robotd/frontier"
@@ -67,13 +68,17 @@ func (t *turn) cut(host, reason, url string, n int) {
 // requests makes the requests of turns.
 type requests struct {
 	fetcher  *fetch.Fetcher
+	lease    *assignment.Lease
 	watchdog *watchdog
 }
 
-// get fetches for a turn. A fetch that the watchdog cancelled has failed for want of progress. A fetch
+// get fetches for a turn. If the lease is over, or ends before the answer is there, the error's kind
+// is fetch.Over: the page stays the next one. A fetch that the watchdog cancelled has failed for want of progress. A fetch
 // whose turn was taken off the worker is cancelled.
 func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *fetch.Response, err error) {
-	req.Progress = t.watch.progress
+	req.Progress, req.Allowed = t.watch.progress, r.lease.MayVisit
+	ctx, cancel := r.lease.Bound(ctx)
+	defer cancel()
 	if t.run != nil {
 		resp, err = t.run.Get(ctx, req)
 	} else {
@@ -85,8 +90,13 @@ func (r *requests) get(ctx context.Context, t *turn, req fetch.Request) (resp *f
 		}
 		return nil, &fetch.Error{Kind: fetch.Canceled, URL: req.URL, Err: errors.Join(errStalled, err)}
 	}
-	if fetch.KindOf(err) == fetch.Canceled && errors.Is(context.Cause(ctx), errStalled) {
-		err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
+	if cause := context.Cause(ctx); fetch.KindOf(err) == fetch.Canceled {
+		switch {
+		case errors.Is(cause, errStalled):
+			err = &fetch.Error{Kind: fetch.TooSlow, URL: req.URL, Err: errStalled}
+		case errors.Is(cause, assignment.ErrLeaseOver):
+			err = &fetch.Error{Kind: fetch.Over, URL: req.URL, Err: cause}
+		}
 	}
 	return resp, err
 }

@@ -43,6 +43,7 @@ type Gate struct {
 	slots map[netip.Addr]*slot
 	due   slotHeap // slots without a run
 	hosts map[string]*visit
+	ends  map[string]chan struct{} // by host that was removed during a run: closed when the run has ended
 }
 
 // slot is one address, or one group of addresses, with the hosts on it.
@@ -91,6 +92,7 @@ func NewGate(opt GateOptions) *Gate {
 		wake:   make(chan struct{}, 1),
 		slots:  make(map[netip.Addr]*slot),
 		hosts:  make(map[string]*visit),
+		ends:   make(map[string]chan struct{}),
 	}
 }
 
@@ -120,19 +122,25 @@ func (g *Gate) AddAt(addr netip.Addr, host string, t time.Time) {
 	}
 }
 
-// Remove removes a host from the gate. During a run, the run still has to end with Done.
-func (g *Gate) Remove(host string) {
+// Remove removes a host from the gate. During a run, the run still has to end with Done. The channel
+// is closed when there is no run of the host any more; nil: there is none.
+func (g *Gate) Remove(host string) (ended <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v, ok := g.hosts[host]
 	if !ok {
-		return
+		return g.ends[host]
 	}
 	delete(g.hosts, host)
 	if v.index >= 0 {
 		heap.Remove(&v.slot.waiting, v.index)
 		g.settle(v.slot)
+		return nil
 	}
+	if g.ends[host] == nil {
+		g.ends[host] = make(chan struct{})
+	}
+	return g.ends[host]
 }
 
 // Next waits until a host may be visited, and returns the host and the address to connect to.
@@ -220,6 +228,10 @@ func (g *Gate) Done(addr netip.Addr, host string, out Outcome) Standing {
 	s, ok := g.slots[g.group(addr)]
 	if !ok || s.index >= 0 {
 		panic(fmt.Sprintf("polite: Done for %s at %s, where no run is out", host, addr))
+	}
+	if ended := g.ends[host]; ended != nil {
+		close(ended)
+		delete(g.ends, host)
 	}
 	s.pace.observe(&g.opt, out.Wait, out.Trouble)
 	s.rest = now.Add(max(s.pace.current(&g.opt), out.Rest))
