@@ -34,12 +34,20 @@ type Service struct {
 // settings say otherwise.
 func Start(t testing.TB, settings map[string]any, options ...service.Option) *Service {
 	t.Helper()
+	return StartWith(t, settings, func(*service.Config) {}, options...)
+}
+
+// StartWith is Start for settings that operators cannot choose: change is called with the settings
+// after they were checked.
+func StartWith(t testing.TB, settings map[string]any, change func(*service.Config), options ...service.Option) *Service {
+	t.Helper()
 	all := map[string]any{
 		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)
 	testkit.Must(t, err)
+	change(&cfg)
 	s, err := service.New(t.Context(), cfg, slog.New(slog.DiscardHandler), options...)
 	testkit.Must(t, err)
 	Run(t, "service", s.Run)

@@ -1,0 +1,100 @@
+package handover
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"testing"
+	"time"
+
+	"sheaf/internal/api"
+	"sheaf/internal/testkit"
+	"sheaf/manager"
+)
+
+// Robots join, leave, are killed and started again, are stopped until their leases are over and go on
+// then, are declared dead, and hosts move between them: never two of them on one address. The web
+// itself says so: between any two requests at an address lies the interval.
+//
+// With SHEAF_TEST_FULL=1 it is 8 robots and 100 events.
+func TestNeverTwoRobotsOnOneAddress(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel() // it mostly waits for intervals
+	robots, events, lease, interval := 3, 8, 1500*time.Millisecond, 150*time.Millisecond
+	hosts, addresses := 12, 6
+	if testkit.Full() {
+		robots, events, lease, interval = 8, 100, 3*time.Second, 300*time.Millisecond
+		hosts, addresses = 48, 24
+	}
+	w := newWeb(t, "127.0.77.1", hosts, addresses, 30)
+	f := newFleet(t, w, lease, interval, nil)
+	f.add(w.hosts...)
+	for i := range robots {
+		f.join(fmt.Sprintf("r%d", i+1))
+	}
+	w.visited(10)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 1))
+	happened := map[string]int{}
+	for n := range events {
+		happened[f.happen(chance, n)]++
+		w.visited(5)
+	}
+	s := w.stats()
+	t.Logf("%v: %d requests at %d addresses, least gap %.3f s", happened, s.Requests, s.ByIP.N, s.ByIP.MinGap)
+	if s.ByIP.MinGap < interval.Seconds() || s.ByIP.MaxConcurrency > 1 {
+		t.Errorf("two requests at one address came %.3f s apart, and %d at once; the interval is %v", s.ByIP.MinGap, s.ByIP.MaxConcurrency, interval)
+	}
+}
+
+// happen lets one of the things happen that move hosts, and says which.
+func (f *fleet) happen(chance *rand.Rand, n int) string {
+	f.t.Helper()
+	awake := f.awake()
+	r := awake[chance.IntN(len(awake))]
+	event := n % 6 // each of them, in turn
+	if n >= 6 {
+		event = chance.IntN(6)
+	}
+	if len(awake) < 2 {
+		event = 5
+	}
+	switch event {
+	case 0:
+		f.freeze(r)
+		testkit.Until(f.t, r.name+"'s hosts are handed on", func() bool { return !f.known(r.name).Lapsed.IsZero() })
+		f.web.visited(3)
+		f.thaw(r)
+		return "stopped past the lease"
+	case 1:
+		f.kill(r)
+		f.web.visited(3)
+		f.start(r)
+		return "killed"
+	case 2:
+		f.leave(r)
+		f.web.visited(3)
+		f.start(r)
+		return "left and came back"
+	case 3:
+		f.kill(r)
+		f.Operate(http.MethodPost, api.PathAdminRobots+"/"+r.name+"/dead", manager.DeadRequest{Reason: "the test has killed it"}, nil)
+		f.web.visited(3)
+		f.start(r)
+		return "dead"
+	case 4:
+		for range 3 {
+			host := f.web.hosts[chance.IntN(len(f.web.hosts))]
+			f.Operate(http.MethodDelete, api.PathAdminHosts+"/"+host, nil, nil)
+			f.web.visited(2)
+			f.add(host)
+		}
+		return "hosts removed and added"
+	}
+	f.kill(r)
+	f.Operate(http.MethodDelete, api.PathAdminRobots+"/"+r.name, nil, nil)
+	r.name += " (revoked)"
+	f.join(fmt.Sprintf("n%d", n))
+	return "revoked, another joined"
+}
