@@ -1,33 +1,66 @@
 package ui
 
 import (
+	"context"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/serve/account"
+	"sheaf/serve/watch"
 )
 
-// accountPage shows what an account may fetch and when.
+const (
+	pathAccount = "/account"
+	lastShown   = 20 // downloads since yesterday
+	daysShown   = 30
+)
+
+// accountPage shows what an account may fetch and when, and what it has.
 type accountPage struct {
 	webpage.Page
 	Account *account.Account
 	Until   time.Time // when its window closes; zero: not known, or never
-	Opens   time.Time // when its window opens; zero: it is open
-	Used    int64     // bytes of today
+	Opens   time.Time // when its window opens next; zero: never, or it is always open
+	Open    bool
+	Used    int64 // bytes of today
 	Base    string
 	FTP     string
+
+	Running, Last []transfers.Transfer // downloads; Running of this process
+	Days          []transfers.Period   // the newest first
+	Watches       []*watch.Watch
+	Tokens        []account.Token
+
+	Owner bool   // may change password, address and tokens
+	Done  string // what has just been changed
+	Wrong problemAt
+	Made  account.NewToken // whose secret is shown this once
 }
+
+// problemAt says what is wrong with what was sent by one of the page's forms.
+type problemAt struct{ Act, Why string }
 
 var accountTemplate = page("account")
 
-// account shows the reader's account. It lies at the root, so that browsers send the account to all
-// pages once it was given here.
+// account shows the reader's account.
 func (f *face) account(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	p := accountPage{Page: f.Site.For(r), Account: a, Base: f.base(r), FTP: f.FTP}
+	done := r.URL.Query().Get("done")
+	return f.showAccount(w, r, a, http.StatusOK, accountPage{Done: done})
+}
+
+// showAccount fills in what the page shows at all times.
+func (f *face) showAccount(w http.ResponseWriter, r *http.Request, a *account.Account, status int, p accountPage) error {
+	p.Page, p.Account, p.Base, p.FTP = f.Site.For(r), a, f.base(r), f.FTP
+	p.Path = pathAccount // where the other language leads, also after a form
 	now := time.Now()
-	if a.Window.Open(now) {
-		p.Until = a.Window.Until(now)
+	if p.Open = a.Window.Open(now); p.Open {
+		if p.Until = a.Window.Until(now); !p.Until.IsZero() {
+			p.Opens, _ = a.Window.Next(p.Until)
+		}
 	} else {
 		p.Opens, _ = a.Window.Next(now)
 	}
@@ -36,8 +69,80 @@ func (f *face) account(w http.ResponseWriter, r *http.Request, a *account.Accoun
 		return err
 	}
 	p.Used = used[a.Name]
-	return webpage.Show(w, r, http.StatusOK, accountTemplate, p)
+	if err := f.addDownloads(r.Context(), &p, now); err != nil {
+		return err
+	}
+	if f.Watches != nil {
+		if p.Watches, err = f.Watches.List(r.Context(), a.Name); err != nil {
+			return err
+		}
+	}
+	if p.Owner = f.Accounts != nil && a.Token() == nil; p.Owner {
+		if p.Tokens, err = f.Accounts.Tokens(r.Context(), a.Name); err != nil {
+			return err
+		}
+	}
+	return webpage.Show(w, r, status, accountTemplate, p)
+}
+
+// addDownloads adds what the account fetches and has fetched.
+func (f *face) addDownloads(ctx context.Context, p *accountPage, now time.Time) (err error) {
+	downloads := transfers.Filter{Who: p.Account.Name, Direction: transfers.Download, Since: now.AddDate(0, 0, -1), Limit: lastShown}
+	p.Running = f.Running.List(downloads)
+	if f.Transfers == nil {
+		return nil
+	}
+	if p.Last, err = f.Transfers.List(ctx, downloads); err != nil {
+		return err
+	}
+	p.Days, err = f.Transfers.Periods(ctx, transfers.PeriodFilter{
+		By: transfers.Day, Since: f.Site.Local(now).AddDate(0, 0, 1-daysShown), Who: p.Account.Name, Direction: transfers.Download,
+	})
+	slices.Reverse(p.Days)
+	return err
 }
 
 // Left is what is left of today's quota.
 func (p accountPage) Left() int64 { return max(0, p.Account.Quota-p.Used) }
+
+// Uses are what a token can be good for, for the form.
+func (accountPage) Uses() []account.Use { return account.Uses() }
+
+// UseName says a use of tokens in the reader's words.
+func (p accountPage) UseName(u account.Use) string {
+	switch u {
+	case account.ForFiles:
+		return p.T("files, by HTTP and FTP")
+	case account.ForQueries:
+		return p.T("queries and stored pages")
+	case account.ForWatches:
+		return p.T("watches")
+	}
+	return p.T("everything but password and tokens")
+}
+
+// UseNames says what a token is good for.
+func (p accountPage) UseNames(t account.Token) string {
+	var names []string
+	for _, u := range t.Uses {
+		names = append(names, p.UseName(u))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Speed says how fast a download was.
+func (p accountPage) Speed(t transfers.Transfer) string {
+	if t.Took <= 0 {
+		return "–"
+	}
+	return p.Rate(float64(t.Bytes) / t.Took.Seconds())
+}
+
+// Least reports whether a use is the one that the form proposes.
+func (accountPage) Least(u account.Use) bool { return u == account.ForFiles }
+
+// DaysShown is over how many days the page sums up downloads.
+func (accountPage) DaysShown() int { return daysShown }
+
+// Aborted reports whether a download ended before its file did.
+func (accountPage) Aborted(t transfers.Transfer) bool { return t.Outcome == transfers.Aborted }

@@ -1,7 +1,7 @@
 // Package ui is the service's face, for people with a browser:
 //
 //	/                    what the archive is, how large, what is new, how to fetch it; JSON for programs
-//	/account             logs a reader in, and shows what the account may fetch
+//	/account             what the account may fetch and has fetched; its tokens and password
 //	/watches             the account's watches; with url or host a form that watches it
 //	/find?q=             leads to the page, host or domain that was asked for
 //	/browse/jp/ac/…/     one page for each place of the tree: a host's editions, and what is below it
@@ -22,6 +22,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/api"
+	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve"
@@ -36,6 +37,10 @@ type Options struct {
 	Library *serve.Library
 	Guard   *guard.Guard // finds out whose request it is
 	About   string       // whose archive it is and what for, in a sentence or two; may be empty
+
+	Accounts  *account.Accounts  // nil: accounts cannot be changed here
+	Transfers *transfers.Log     // nil: downloads are not listed
+	Running   *transfers.Running // transfers of this process; may be nil
 
 	Watches *watch.Watches   // nil: consumers cannot watch
 	Publish *window.Schedule // when editions are published; nil: at any time
@@ -70,7 +75,10 @@ func Register(r *mux.Router, opt Options) error {
 		get(api.PathWatching, opt.Guard.Named(f.watching))
 		r.Handle(api.PathWatching, opt.Guard.Named(f.changeWatches)).Methods(http.MethodPost)
 	}
-	get("/account", opt.Guard.Named(f.account))
+	get(pathAccount, opt.Guard.Named(f.account))
+	if f.Accounts != nil {
+		r.Handle(pathAccount, opt.Guard.Owner(f.changeAccount)).Methods(http.MethodPost)
+	}
 	get("/browse/{place:.*}", opt.Guard.Consumer(f.place, account.ForQueries))
 	return nil
 }

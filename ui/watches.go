@@ -2,6 +2,7 @@ package ui
 
 import (
 	"net/http"
+	"net/url"
 
 	"sheaf/internal/api"
 	"sheaf/internal/problem"
@@ -33,14 +34,21 @@ func (f *face) watching(w http.ResponseWriter, r *http.Request, a *account.Accou
 // maxForm is the largest form that is read, in bytes.
 const maxForm = 64 << 10
 
+// readForm reads a form.
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return nil, problem.New(http.StatusBadRequest, "bad_form", err.Error())
+	}
+	return r.PostForm, nil
+}
+
 // changeWatches begins a watch or ends one.
 func (f *face) changeWatches(w http.ResponseWriter, r *http.Request, a *account.Account) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	err := r.ParseForm()
+	form, err := readForm(w, r)
 	if err != nil {
-		return problem.New(http.StatusBadRequest, "bad_form", err.Error())
+		return err
 	}
-	form := r.PostForm
 	switch form.Get("act") {
 	case "add":
 		wish := watch.Wish{Email: form.Get("email")}

@@ -121,3 +121,20 @@ func (a *Accounts) login(ctx context.Context, name, password, remote string) (ac
 	}
 	return account, phc, nil
 }
+
+// ChangePassword gives an account the password that its owner, who knows the old one, has chosen. It
+// returns the mark of sessions that go on. It fails with ErrCredentials if the old password is wrong,
+// with ErrInvalid if the new one is too easy, and with *guesses.TooMany.
+func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote string) (mark string, err error) {
+	if _, _, err := a.Enter(ctx, name, old, remote); err != nil {
+		return "", err
+	}
+	if err := CheckChosen(name, chosen); err != nil {
+		return "", err
+	}
+	if _, err := a.Change(ctx, name, Change{Password: &chosen}); err != nil {
+		return "", err
+	}
+	_, mark, err = a.Enter(ctx, name, chosen, remote)
+	return mark, err
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/crypto/argon2"
 )
@@ -77,6 +78,26 @@ func checkPassword(phc, password string) (bool, error) {
 
 // newPassword makes a password of 120 random bits, for an account that is given none.
 func newPassword() string { return strings.ToLower(rand.Text())[:24] }
+
+// Lengths of passwords that people choose, in characters.
+const (
+	LeastPassword = 10
+	mostPassword  = 200
+)
+
+// CheckChosen returns an ErrInvalid that says why a password that somebody has chosen is too easy or
+// too long. What operators give is their own affair.
+func CheckChosen(account, password string) error {
+	switch n := utf8.RuneCountInString(password); {
+	case n < LeastPassword:
+		return fmt.Errorf("%w: a password needs at least %d characters", ErrInvalid, LeastPassword)
+	case n > mostPassword:
+		return fmt.Errorf("%w: a password has at most %d characters", ErrInvalid, mostPassword)
+	case strings.EqualFold(strings.Trim(password, "0123456789!. "), account), strings.Count(password, password[:1]) == len(password):
+		return fmt.Errorf("%w: this password is the first that somebody would guess", ErrInvalid)
+	}
+	return checkNew(account, password)
+}
 
 // checkNew returns an ErrInvalid if a text cannot be an account's password.
 func checkNew(account, password string) error {

@@ -298,6 +298,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	}
 	err = ui.Register(b.router, ui.Options{
 		Site: b.site, Library: a.library, Guard: b.guard(a), About: b.cfg.Serve.Site.About,
+		Accounts: a.accounts, Transfers: b.moved, Running: b.running,
 		Watches: watches, Publish: window, Public: strings.TrimRight(b.cfg.HTTP.Public, "/"), FTP: b.at.Download, Log: b.log,
 	})
 	if err != nil {

@@ -167,3 +167,19 @@ func TestGuessesAtTheLoginPage(t *testing.T) {
 		t.Errorf("%d %v %s", wrong.Code, wrong.Header(), wrong.Body)
 	}
 }
+
+// Who changes the password stays logged in, with another token; all others are logged out.
+func TestPasswordChangeEndsOtherSessions(t *testing.T) {
+	s := newTestService(t)
+	addAccount(t, s, "alice", "secret")
+	own, other := logIn(t, s, "alice", "secret", "", "/account"), logIn(t, s, "alice", "secret", "", "/account")
+	w := browse(s, http.MethodPost, "/account", "", "", url.Values{"act": {"password"}, "old": {"secret"}, "new": {"another secret"}}, "Cookie", own)
+	if w.Code != http.StatusSeeOther {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	for cookie, want := range map[string]int{cookieOf(t, w): 200, own: 303, other: 303} {
+		if w := browse(s, http.MethodGet, "/account", "", "", nil, "Cookie", cookie); w.Code != want {
+			t.Errorf("%d, want %d", w.Code, want)
+		}
+	}
+}

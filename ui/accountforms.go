@@ -1,0 +1,91 @@
+package ui
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"sheaf/internal/guesses"
+	"sheaf/internal/problem"
+	"sheaf/internal/session"
+	"sheaf/serve/account"
+)
+
+// changeAccount changes what an account's owner may change: password, mail address, tokens.
+func (f *face) changeAccount(w http.ResponseWriter, r *http.Request, a *account.Account) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	p := accountPage{Wrong: problemAt{Act: form.Get("act")}}
+	switch p.Wrong.Act {
+	case "password":
+		err = f.changePassword(w, r, a, form)
+	case "email":
+		err = f.changeEmail(r, a, form)
+	case "token":
+		if p.Made, err = f.makeToken(r, a, form); err == nil {
+			w.Header().Set("Cache-Control", "no-store")
+			return f.showAccount(w, r, a, http.StatusOK, p)
+		}
+	case "revoke":
+		err = f.Accounts.RevokeToken(r.Context(), a.Name, form.Get("token"))
+		if errors.Is(err, account.ErrNoToken) { // it is gone, as is wanted
+			err = nil
+		}
+	default:
+		return problem.New(http.StatusBadRequest, "bad_form", "act is none of password, email, token and revoke")
+	}
+	status := http.StatusUnprocessableEntity
+	var tooMany *guesses.TooMany
+	switch {
+	case err == nil:
+		http.Redirect(w, r, pathAccount+"?"+url.Values{"done": {p.Wrong.Act}}.Encode(), http.StatusSeeOther)
+		return nil
+	case errors.Is(err, account.ErrCredentials):
+		p.Wrong.Why = f.Site.For(r).T("The old password is wrong.")
+	case errors.As(err, &tooMany):
+		p.Wrong.Why, status = tooMany.Error(), http.StatusTooManyRequests
+	case errors.Is(err, account.ErrInvalid), errors.Is(err, account.ErrManyTokens):
+		p.Wrong.Why = strings.TrimPrefix(err.Error(), account.ErrInvalid.Error()+": ")
+	default:
+		return err
+	}
+	return f.showAccount(w, r, a, status, p)
+}
+
+// changePassword sets another password. The session of the request goes on; all others end.
+func (f *face) changePassword(w http.ResponseWriter, r *http.Request, a *account.Account, form url.Values) error {
+	mark, err := f.Accounts.ChangePassword(r.Context(), a.Name, form.Get("old"), form.Get("new"), r.RemoteAddr)
+	if err != nil || !f.Guard.Sessions.Given(r) {
+		return err
+	}
+	return f.Guard.Sessions.Begin(w, r, session.Who{Kind: session.Account, Name: a.Name, Mark: mark})
+}
+
+// changeEmail sets another mail address, of somebody who knows the password: whoever reads mails there
+// can set another one.
+func (f *face) changeEmail(r *http.Request, a *account.Account, form url.Values) error {
+	if _, _, err := f.Accounts.Enter(r.Context(), a.Name, form.Get("old"), r.RemoteAddr); err != nil {
+		return err
+	}
+	email := strings.TrimSpace(form.Get("email"))
+	_, err := f.Accounts.Change(r.Context(), a.Name, account.Change{Email: &email})
+	return err
+}
+
+// makeToken makes the token that a form asks for.
+func (f *face) makeToken(r *http.Request, a *account.Account, form url.Values) (account.NewToken, error) {
+	t := account.Token{Name: strings.TrimSpace(form.Get("name"))}
+	for _, u := range form["use"] {
+		t.Uses = append(t.Uses, account.Use(u))
+	}
+	if days, err := strconv.Atoi(form.Get("days")); err == nil && days > 0 {
+		t.Expires = time.Now().AddDate(0, 0, days)
+	}
+	made, secret, err := f.Accounts.CreateToken(r.Context(), a.Name, t)
+	return account.NewToken{Token: made, Secret: secret}, err
+}
