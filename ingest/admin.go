@@ -51,6 +51,11 @@ func (i *Ingest) Batches(ctx context.Context, f ledger.Filter) ([]*ledger.Batch,
 	return i.env.Ledger.List(ctx, f)
 }
 
+// Batch returns a batch, or nil if there is none.
+func (i *Ingest) Batch(ctx context.Context, id string) (*ledger.Batch, error) {
+	return i.env.Ledger.Get(ctx, id)
+}
+
 const defaultListed = 100
 
 func (i *Ingest) serveList(w http.ResponseWriter, r *http.Request) error {

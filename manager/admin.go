@@ -218,7 +218,7 @@ func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {
 	if state != "" && state != hosts.Accepted && state != hosts.Pending && state != hosts.Refused {
 		return problem.New(http.StatusBadRequest, "bad_query", fmt.Sprintf("state %q is none of accepted, pending, refused", state))
 	}
-	list, err := a.hosts.Hosts(r.Context(), state, q.Get("after"), limit+1)
+	list, err := a.hosts.Hosts(r.Context(), hosts.Filter{State: state}, q.Get("after"), limit+1)
 	page := HostsResponse{Hosts: list}
 	if len(list) > limit {
 		page.Hosts = list[:limit]

@@ -52,7 +52,7 @@ func TestManyHostsAtOnce(t *testing.T) {
 	if !slices.Equal(all, slices.Compact(want)) {
 		t.Errorf("the robots' lists have %d URLs, want %d", len(all), len(slices.Compact(want)))
 	}
-	list, err := s.Hosts(t.Context(), "", "", 2*many)
+	list, err := s.Hosts(t.Context(), hosts.Filter{}, "", 2*many)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestDecideInBulk(t *testing.T) {
 	}
 	waiting := func() (names string) {
 		t.Helper()
-		found, err := s.Hosts(t.Context(), hosts.Pending, "", 100)
+		found, err := s.Hosts(t.Context(), hosts.Filter{State: hosts.Pending}, "", 100)
 		testkit.Must(t, err)
 		for _, h := range found {
 			names += h.Name + " "
@@ -63,7 +63,7 @@ func TestDecideInBulk(t *testing.T) {
 	if got := waiting(); got != "www.c.example.org www.e.example.net:8080 " {
 		t.Errorf("%s wait", got)
 	}
-	a, err := s.Hosts(t.Context(), hosts.Accepted, "", 100)
+	a, err := s.Hosts(t.Context(), hosts.Filter{State: hosts.Accepted}, "", 100)
 	testkit.Must(t, err)
 	if len(a) != 2 || len(a[0].Robots) != 1 || a[0].Group != a[1].Group {
 		t.Errorf("accepted %+v; want two hosts of one address, at one robot", a)

@@ -13,7 +13,7 @@ import (
 // states returns the hosts by name.
 func (s *service) states() map[string]hosts.State {
 	s.t.Helper()
-	found, err := s.Hosts(s.t.Context(), "", "", 100)
+	found, err := s.Hosts(s.t.Context(), hosts.Filter{}, "", 100)
 	testkit.Must(s.t, err)
 	states := map[string]hosts.State{}
 	for _, h := range found {

@@ -12,6 +12,7 @@ import (
 	"sheaf/internal/wire"
 	"sheaf/manager"
 	"sheaf/manager/assign"
+	"sheaf/manager/hosts"
 )
 
 // fetch returns a robot's list, as a program gets it that can collect shares, or that cannot. It
@@ -93,7 +94,7 @@ func TestHostIsGivenToSeveralRobotsOnPurpose(t *testing.T) {
 	if len(got) != 2 || !parts(got, false) {
 		t.Fatalf("two copies are with %v", got)
 	}
-	hosts, err := s.Hosts(t.Context(), "", "bot", 1)
+	hosts, err := s.Hosts(t.Context(), hosts.Filter{}, "bot", 1)
 	if err != nil || len(hosts) != 1 || hosts[0].Copies != 2 || len(hosts[0].Robots) != 2 {
 		t.Errorf("shown as %+v, %v", hosts, err)
 	}

@@ -39,6 +39,7 @@ type frontPage struct {
 	FTP     string
 	Chart   webpage.Chart
 	Changes []change
+	Open    bool // the next edition appears as soon as there is something new
 }
 
 // change is one host of which the newest edition brought something.
@@ -58,6 +59,7 @@ func (f *face) front(w http.ResponseWriter, r *http.Request, reader *account.Acc
 		Links: map[string]string{"files": p.Base + "/pub/", "hosts": p.Base + "/v1/hosts", "editions": p.Base + "/v1/editions",
 			"changes": p.Base + "/v1/changes", "cdx": p.Base + "/v1/cdx", "openapi": p.Base + "/openapi.yaml"},
 	}
+	p.Open = f.Publish.Open(time.Now())
 	if reader != nil {
 		if err := f.figures(r, &p); err != nil {
 			return err

@@ -133,6 +133,7 @@ func (l *Ledger) first(ctx context.Context, where string, args ...any) (*Batch, 
 type Filter struct {
 	State wire.State
 	Robot string
+	After string // ID of the row after which the list begins, in its order
 	Limit int
 }
 
@@ -144,6 +145,9 @@ func (l *Ledger) List(ctx context.Context, f Filter) ([]*Batch, error) {
 	}
 	if f.Robot != "" {
 		where, args = where+` AND robot = ?`, append(args, f.Robot)
+	}
+	if f.After != "" {
+		where, args = where+` AND (received_at, id) < (SELECT received_at, id FROM ingest_batches WHERE id = ?)`, append(args, f.After)
 	}
 	where += ` ORDER BY received_at DESC, id DESC`
 	if f.Limit > 0 {

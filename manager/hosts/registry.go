@@ -135,12 +135,17 @@ func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	})
 }
 
+// Filter selects hosts. Empty fields select all.
+type Filter struct {
+	State State
+	Robot string // that has the host now
+}
+
 // Hosts returns at most limit hosts in the order of their names, beginning after the name after.
-// If state is not "", it returns hosts of that state only.
-func (r *Registry) Hosts(ctx context.Context, state State, after string, limit int) ([]Host, error) {
+func (r *Registry) Hosts(ctx context.Context, f Filter, after string, limit int) ([]Host, error) {
 	list := []Host{}
 	err := db.ReadOnly(ctx, r.db, func(tx *sql.Tx) error {
-		found, err := hostRows(ctx, tx, state, after, limit)
+		found, err := hostRows(ctx, tx, f, after, limit)
 		if err != nil {
 			return err
 		}
@@ -161,10 +166,13 @@ func (r *Registry) Hosts(ctx context.Context, state State, after string, limit i
 	return list, nil
 }
 
-func hostRows(ctx context.Context, tx *sql.Tx, state State, after string, limit int) ([]Host, error) {
+func hostRows(ctx context.Context, tx *sql.Tx, f Filter, after string, limit int) ([]Host, error) {
 	query, args := `SELECT name, state, source, created, addresses, grp, copies, parts FROM hosts WHERE name > ?`, []any{after}
-	if state != "" {
-		query, args = query+` AND state = ?`, append(args, state)
+	if f.State != "" {
+		query, args = query+` AND state = ?`, append(args, f.State)
+	}
+	if f.Robot != "" {
+		query, args = query+` AND name IN (SELECT host FROM assignments WHERE robot = ? AND to_generation IS NULL)`, append(args, f.Robot)
 	}
 	several := func(n int) int {
 		if n == 1 {

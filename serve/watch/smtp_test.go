@@ -87,12 +87,22 @@ func TestMailServerHangs(t *testing.T) {
 			if _, f := b.failing(w.ID); f.Waiting != 1 || f.Error == "" || !f.Next.After(b.now) {
 				t.Errorf("the list says %+v", f)
 			}
+			troubled, err := b.Troubled(t.Context(), "", 10)
+			if err != nil || len(troubled) != 1 || troubled[0].ID != w.ID || len(troubled[0].Failing) != 1 || troubled[0].Failing[0].Error == "" {
+				t.Errorf("operators see %+v, %v", troubled, err)
+			}
+			if more, err := b.Troubled(t.Context(), w.ID, 10); err != nil || len(more) != 0 {
+				t.Errorf("after it operators see %+v, %v", more, err)
+			}
 			s.Set(nil)
 			s.Patience = 10 * time.Second
 			b.now = b.now.Add(time.Hour)
 			b.deliver()
 			if _, f := b.failing(w.ID); f.Waiting+f.GivenUp != 0 {
 				t.Errorf("once the server answers the list says %+v", f)
+			}
+			if troubled, err := b.Troubled(t.Context(), "", 10); err != nil || len(troubled) != 0 {
+				t.Errorf("once the server answers operators see %+v, %v", troubled, err)
 			}
 		})
 	}

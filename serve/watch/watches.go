@@ -143,11 +143,22 @@ func (s *Watches) List(ctx context.Context, account string) ([]*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return list, s.addFailing(ctx, account, list)
+	return list, s.addFailing(ctx, list, `account = ?`, account)
 }
 
-// addFailing sets Watch.Failing.
-func (s *Watches) addFailing(ctx context.Context, account string, list []*Watch) error {
+// Troubled returns watches of all accounts of which something could not be delivered, or whose mails
+// or calls were stopped: at most limit, by ID, beginning after the ID after.
+func (s *Watches) Troubled(ctx context.Context, after string, limit int) ([]*Watch, error) {
+	list, err := s.table.watches(ctx, `id > ? AND (mail_stopped <> '' OR hook_stopped <> '' OR
+		id IN (SELECT watch FROM watch_deliveries WHERE error <> '' AND state <> ?)) ORDER BY id LIMIT ?`, after, sent, limit)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list, s.addFailing(ctx, list, `id >= ? AND id <= ?`, list[0].ID, list[len(list)-1].ID)
+}
+
+// addFailing sets Watch.Failing. where picks the listed watches, and may pick more.
+func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, args ...any) error {
 	byID := make(map[string]*Watch, len(list))
 	for _, w := range list {
 		byID[w.ID] = w
@@ -179,8 +190,8 @@ func (s *Watches) addFailing(ctx context.Context, account string, list []*Watch)
 			f.Next = db.Time(due)
 		}
 		return nil
-	}, `SELECT d.watch, d.channel, d.state, d.due, d.error FROM watch_deliveries d JOIN watches w ON w.id = d.watch
-		WHERE w.account = ? AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, account, sent)
+	}, `SELECT d.watch, d.channel, d.state, d.due, d.error FROM watch_deliveries d
+		WHERE d.watch IN (SELECT id FROM watches WHERE `+where+`) AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, append(args, sent)...)
 }
 
 // Notices returns an account's latest notices, newest first, or those of one watch if it is named.
@@ -196,7 +207,7 @@ func (s *Watches) Notices(ctx context.Context, account, watch string, limit int)
 func (s *Watches) Get(ctx context.Context, account, id string) (*Watch, error) {
 	list, err := s.table.watches(ctx, `account = ? AND id = ?`, account, id)
 	if err == nil {
-		err = s.addFailing(ctx, account, list)
+		err = s.addFailing(ctx, list, `account = ?`, account)
 	}
 	return one(list, err)
 }

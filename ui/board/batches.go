@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/gorilla/mux"
+
 	"sheaf/ingest/ledger"
 	"sheaf/ingest/quarantine"
 	"sheaf/internal/problem"
@@ -13,26 +15,53 @@ import (
 
 // batchesPage lists batches of a state, the latest received first.
 type batchesPage struct {
-	webpage.Page
+	page
 	State     wire.State
 	StateName string
-	Decidable bool // they are in the quarantine
+	Robot     string // whose they are; empty: of all
+	Decidable bool   // they are in the quarantine
 	Batches   []*ledger.Batch
+	Pager     pager
 }
-
-// listed is how many batches or hosts a page lists.
-const listed = 200
 
 var batchesTemplate = parse("batches")
 
 func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
-	state := wire.State(r.URL.Query().Get("state"))
-	list, err := b.Ingest.Batches(r.Context(), ledger.Filter{State: state, Robot: r.URL.Query().Get("robot"), Limit: listed})
+	q := r.URL.Query()
+	p := batchesPage{page: b.page(r), State: wire.State(q.Get("state")), Robot: q.Get("robot")}
+	list, err := b.Ingest.Batches(r.Context(), ledger.Filter{State: p.State, Robot: p.Robot, After: q.Get("after"), Limit: listed + 1})
 	if err != nil {
 		return err
 	}
-	p := b.page(r)
-	return webpage.Show(w, r, http.StatusOK, batchesTemplate, batchesPage{p, state, stateName(p, state), state == wire.StateQuarantined, list})
+	p.StateName, p.Decidable = stateName(p.Page, p.State), p.State == wire.StateQuarantined
+	p.Batches, p.Pager = after(r, list, func(b *ledger.Batch) string { return b.ID })
+	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
+}
+
+// StateOf says a batch's state in the reader's words.
+func (p batchesPage) StateOf(b *ledger.Batch) string { return stateName(p.Page, b.State) }
+
+// batchPage shows one batch.
+type batchPage struct {
+	page
+	One       *ledger.Batch
+	StateName string
+	Decidable bool
+}
+
+var batchTemplate = parse("batch")
+
+func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
+	one, err := b.Ingest.Batch(r.Context(), mux.Vars(r)["batch"])
+	if err != nil {
+		return err
+	}
+	if one == nil {
+		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
+	}
+	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != ledger.Discarded}
+	p.StateName = stateName(p.Page, one.State)
+	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
 }
 
 // decideBatch carries out what an operator has decided about a batch in the quarantine.
@@ -62,11 +91,10 @@ func (b *board) decideBatch(w http.ResponseWriter, r *http.Request) error {
 	return back(w, pathBatches+"?state="+string(wire.StateQuarantined))
 }
 
-// publish publishes now, also outside the window.
-func (b *board) publish(w http.ResponseWriter, r *http.Request) error {
-	b.Log.Warn("operator publishes now", "by", by(r), "remote", r.RemoteAddr, "window", b.Publish)
-	if _, _, err := b.Ingest.Publisher.Now(r.Context()); err != nil {
-		return err
-	}
-	return back(w, Path)
+// deciding is what the form that decides about a batch is made with.
+type deciding struct {
+	webpage.Page
+	Batch *ledger.Batch
 }
+
+func (p page) Deciding(b *ledger.Batch) deciding { return deciding{p.Page, b} }

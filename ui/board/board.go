@@ -1,6 +1,7 @@
-// Package board has the pages for operators: what is wrong now, the buffers, the robots, hosts that
-// wait for a decision, and transfer rates. What operators do daily can be done here; for the rest the
-// pages name the command.
+// Package board has the pages for operators: what is wrong now, the buffers, robots, hosts that wait
+// for a decision, levelling, releases, editions and store, watches that fail, and transfer rates. What
+// operators do daily can be done here; for the rest the pages name the command. Every number leads to
+// what it is made of, and every list is paged.
 package board
 
 import (
@@ -17,11 +18,14 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/ingest"
+	"sheaf/ingest/space"
 	"sheaf/internal/problem"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/manager"
+	"sheaf/serve"
+	"sheaf/serve/watch"
 	"sheaf/ui/removal"
 )
 
@@ -34,7 +38,11 @@ type Options struct {
 
 	Ingest   *ingest.Ingest   // nil: another process has the buffers
 	Manager  *manager.Manager // nil: another process looks after robots
+	Library  *serve.Library   // nil: another process has the archive
+	Watches  *watch.Watches   // nil: another process tells consumers of changes
 	Removals *removal.Desk    // nil: another process decides about removals
+	Disks    []space.Disk     // that batches pass through
+	Where    string           // the object store, for people
 
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // what does not work now
@@ -56,7 +64,12 @@ const (
 	Path          = "/board/" // with the slash, so that browsers send operators' credentials nowhere else
 	pathTransfers = Path + "transfers"
 	pathBatches   = Path + "batches"
+	pathRobots    = Path + "robots"
 	pathHosts     = Path + "hosts"
+	pathLevelling = Path + "levelling"
+	pathReleases  = Path + "releases"
+	pathStore     = Path + "store"
+	pathWatches   = Path + "watches"
 	pathPublish   = Path + "publish"
 	pathRemovals  = Path + "removals"
 )
@@ -79,6 +92,7 @@ func Register(r *mux.Router, opt Options) error {
 	if b.Ingest != nil {
 		handle(http.MethodGet, pathBatches, b.batches)
 		handle(http.MethodPost, pathBatches, b.decideBatch)
+		handle(http.MethodGet, pathBatches+"/{batch}", b.batch)
 		handle(http.MethodPost, pathPublish, b.publish)
 	}
 	if b.Removals != nil {
@@ -86,8 +100,20 @@ func Register(r *mux.Router, opt Options) error {
 		handle(http.MethodPost, pathRemovals, b.decideRemoval)
 	}
 	if b.Manager != nil {
+		handle(http.MethodGet, pathRobots, b.robots)
+		handle(http.MethodGet, pathRobots+"/{robot}", b.robot)
+		handle(http.MethodPost, pathRobots+"/{robot}", b.orderRobot)
 		handle(http.MethodGet, pathHosts, b.hosts)
 		handle(http.MethodPost, pathHosts, b.decideHosts)
+		handle(http.MethodGet, pathLevelling, b.levelling)
+		handle(http.MethodGet, pathReleases, b.releases)
+		handle(http.MethodPost, pathReleases, b.rollOut)
+	}
+	if b.Library != nil {
+		handle(http.MethodGet, pathStore, b.store)
+	}
+	if b.Watches != nil {
+		handle(http.MethodGet, pathWatches, b.watches)
 	}
 	return nil
 }
@@ -97,15 +123,50 @@ var pages embed.FS
 
 // parse reads one page's template.
 func parse(name string) *template.Template {
-	text, err := pages.ReadFile(name + ".html")
-	if err != nil {
-		panic(err) // it is in the program
+	var text []byte
+	for _, file := range []string{"common.html", name + ".html"} {
+		part, err := pages.ReadFile(file)
+		if err != nil {
+			panic(err) // it is in the program
+		}
+		text = append(text, part...)
 	}
 	return webpage.Parse(string(text))
 }
 
+// page is what all pages of the board have in common.
+type page struct {
+	webpage.Page
+	Sections              []section
+	HasIngest, HasManager bool
+}
+
+// section is a link to one of the board's pages.
+type section struct {
+	Name, Path string
+	Here       bool // it is the page that is shown
+}
+
 // page makes the page of an operator's request.
-func (b *board) page(r *http.Request) webpage.Page { return b.Site.For(r) }
+func (b *board) page(r *http.Request) page {
+	p := page{Page: b.Site.For(r), HasIngest: b.Ingest != nil, HasManager: b.Manager != nil}
+	add := func(there bool, name, path string) {
+		if there {
+			p.Sections = append(p.Sections, section{name, path, r.URL.Path == path})
+		}
+	}
+	add(true, p.T("Board"), Path)
+	add(b.Ingest != nil, p.T("Batches"), pathBatches)
+	add(b.Manager != nil, p.T("Robots"), pathRobots)
+	add(b.Manager != nil, p.T("Hosts"), pathHosts)
+	add(b.Manager != nil, p.T("Levelling"), pathLevelling)
+	add(b.Manager != nil, p.T("Releases"), pathReleases)
+	add(b.Library != nil, p.T("Editions and store"), pathStore)
+	add(b.Watches != nil, p.T("Watches that fail"), pathWatches)
+	add(b.Removals != nil, p.T("Removals"), pathRemovals)
+	add(true, p.T("Transfer rates"), pathTransfers)
+	return p
+}
 
 // by names the operator of a request, for the record.
 func by(r *http.Request) string {

@@ -10,21 +10,45 @@ import (
 	"sheaf/manager/hosts"
 )
 
-// hostsPage lists hosts that robots have found and that wait for a decision.
+// hostsPage lists hosts. Of those that wait for a decision it has a form.
 type hostsPage struct {
-	webpage.Page
-	Hosts []hosts.Host
-	More  bool
+	page
+	State  hosts.State // empty: all
+	Robot  string      // that has them; empty: any
+	Hosts  []hosts.Host
+	Pager  pager
+	States []hosts.State
+}
+
+// Decidable reports whether the hosts wait for a decision.
+func (p hostsPage) Decidable() bool { return p.State == hosts.Pending }
+
+// StateName says a state in the reader's words.
+func (p hostsPage) StateName(s hosts.State) string {
+	switch s {
+	case hosts.Accepted:
+		return p.T("accepted")
+	case hosts.Pending:
+		return p.T("waiting for a decision")
+	case hosts.Refused:
+		return p.T("refused")
+	}
+	return string(s)
 }
 
 var hostsTemplate = parse("hosts")
 
 func (b *board) hosts(w http.ResponseWriter, r *http.Request) error {
-	list, err := b.Manager.Hosts.Hosts(r.Context(), hosts.Pending, "", listed+1)
+	q := r.URL.Query()
+	p := hostsPage{page: b.page(r), State: hosts.State(q.Get("state")), Robot: q.Get("robot"), States: []hosts.State{hosts.Pending, hosts.Accepted, hosts.Refused}}
+	if p.State == "" && p.Robot == "" {
+		p.State = hosts.Pending
+	}
+	list, err := b.Manager.Hosts.Hosts(r.Context(), hosts.Filter{State: p.State, Robot: p.Robot}, q.Get("after"), listed+1)
 	if err != nil {
 		return err
 	}
-	p := hostsPage{Page: b.page(r), Hosts: list[:min(listed, len(list))], More: len(list) > listed}
+	p.Hosts, p.Pager = after(r, list, func(h hosts.Host) string { return h.Name })
 	return webpage.Show(w, r, http.StatusOK, hostsTemplate, p)
 }
 

@@ -10,21 +10,20 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
-	"sheaf/manager/levelling"
 )
 
 // overviewPage is the first page of the board.
 type overviewPage struct {
-	webpage.Page
+	page
 	Failures []Failure
-	Next     time.Time // of the publications; zero: at any moment
+	More     int    // failures that are not listed
+	Next     string // when the next edition appears
 	Buffers  []buffer
-	Robots   []robot
-	Waiting  int // hosts that wait for a decision; at most mostWaiting
+	Robots   []robot // the first, those with which something is wrong before the others
+	AllOf    int     // robots
+	Waiting  int     // hosts that wait for a decision; at most mostWaiting
 	Running  []transfers.Transfer
 	Rates    []webpage.Chart
-	Plan     *levelling.Plan // nil: none was made
-	HasRoom  struct{ Ingest, Manager bool }
 }
 
 // buffer is one buffer with the time since when its oldest batch has been there.
@@ -35,42 +34,32 @@ type buffer struct {
 	Path  string
 }
 
-// robot is one line of the list of robots.
-type robot struct {
-	Name, Version, State string
-	Wrong                bool
-	Hosts                int64
-	Silent               time.Duration // since its last request
-	Phase                string
-	Pages, Left, Spool   int64
-	Rate                 float64 // pages a second
-}
-
 const (
 	mostWaiting  = 1000
-	silentFor    = 2 * time.Hour // without a request a robot counts as silent
-	waitsTooLong = time.Hour     // in the buffers before post-split
+	mostFailures = 20
+	mostRobots   = 15
+	waitsTooLong = time.Hour      // in the buffers before post-split
+	unpublished  = 26 * time.Hour // in post-split: there is a window every day
 )
 
 var overviewTemplate = parse("overview")
 
 func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
-	p := overviewPage{Page: b.page(r), Failures: b.Failing(r.Context()), Running: b.Running.List(transfers.Filter{})}
+	p := overviewPage{page: b.page(r), Failures: b.Failing(r.Context()), Running: b.Running.List(transfers.Filter{})}
+	p.Next = b.nextPublication(p.Page)
+	for _, d := range b.disks(p.Page) {
+		if d.Wrong {
+			p.Failures = append(p.Failures, Failure{p.T("%s: %.0f %% full", d.Name, d.Full), p.T("uploads stop before it is full"), pathStore + "#disks"})
+		}
+	}
+	for _, add := range []func(context.Context, *overviewPage) error{b.addBuffers, b.addRobots, b.addReleases, b.addWatches} {
+		if err := add(r.Context(), &p); err != nil {
+			return err
+		}
+	}
+	p.More = max(0, len(p.Failures)-mostFailures)
+	p.Failures = p.Failures[:len(p.Failures)-p.More]
 	now := time.Now()
-	if !b.Publish.Open(now) {
-		p.Next, _ = b.Publish.Next(now)
-	}
-	p.HasRoom.Ingest, p.HasRoom.Manager = b.Ingest != nil, b.Manager != nil
-	if b.Ingest != nil {
-		if err := b.addBuffers(r.Context(), &p); err != nil {
-			return err
-		}
-	}
-	if b.Manager != nil {
-		if err := b.addRobots(r.Context(), &p); err != nil {
-			return err
-		}
-	}
 	filter := transfers.PeriodFilter{By: transfers.Hour, Since: b.Site.Local(now.Add(-48 * time.Hour))}
 	periods, err := b.Transfers.Periods(r.Context(), filter)
 	if err != nil {
@@ -81,19 +70,22 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
+	if b.Ingest == nil {
+		return nil
+	}
 	list, err := b.Ingest.Buffers(ctx)
 	if err != nil {
 		return err
 	}
 	for _, one := range list {
-		if one.State == wire.StatePublished {
-			continue
-		}
 		shown := buffer{Buffer: one, Name: stateName(p.Page, one.State), Since: time.Duration(one.Oldest * float64(time.Second)), Path: pathBatches + "?state=" + string(one.State)}
 		p.Buffers = append(p.Buffers, shown)
 		switch {
+		case one.State == wire.StatePublished:
 		case one.State == wire.StateQuarantined && one.Batches > 0:
 			p.Failures = append(p.Failures, Failure{p.T("%s batches are in the quarantine", p.Number(one.Batches)), p.T("release or discard them"), shown.Path})
+		case one.State == wire.StatePostSplit && shown.Since > unpublished:
+			p.Failures = append(p.Failures, Failure{p.T("a batch has waited for its publication for %s", p.Took(shown.Since)), p.T("look at the window, or publish now"), pathStore})
 		case one.State != wire.StatePostSplit && shown.Since > waitsTooLong:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has been in %q for %s", shown.Name, p.Took(shown.Since)), p.T("its page says why"), shown.Path})
 		}
@@ -119,46 +111,45 @@ func stateName(p webpage.Page, s wire.State) string {
 }
 
 func (b *board) addRobots(ctx context.Context, p *overviewPage) error {
-	robots, err := b.Manager.Roster.Robots(ctx)
+	if b.Manager == nil {
+		return nil
+	}
+	all, err := b.lines(ctx, p.Page)
 	if err != nil {
 		return err
 	}
-	status, err := b.Manager.Levelling.Status(ctx)
-	if err != nil {
-		return err
-	}
-	backlogs := make(map[string]levelling.Backlog)
-	for _, one := range status.Backlogs {
-		backlogs[one.Robot] = one
-	}
-	if !status.Plan.Made.IsZero() {
-		p.Plan = &status.Plan
-	}
-	for _, one := range robots {
-		l := backlogs[one.Name]
-		line := robot{Name: one.Name, Version: one.Version, Hosts: one.Hosts, Silent: ago(one.Seen), Phase: l.Phase, Pages: l.Pages, Left: l.Left, Spool: l.Spool, Rate: l.Rate}
-		switch {
-		case !one.Revoked.IsZero():
-			line.State = p.T("revoked")
-		case one.Joined.IsZero():
-			line.State = p.T("has not joined yet")
-		case !one.Lapsed.IsZero():
-			line.State, line.Wrong = p.T("silent: its hosts were handed on"), true
-		case line.Silent > silentFor, !one.Late.IsZero():
-			line.State, line.Wrong = p.T("silent"), true
-		case one.Paused:
-			line.State = p.T("paused")
-		case one.Behind > 0:
-			line.State, line.Wrong = p.T("runs an old release"), true
-		default:
-			line.State = p.T("at work")
+	for _, one := range all {
+		if one.Wrong {
+			p.Failures = append(p.Failures, Failure{p.T("robot %s: %s", one.Name, one.State), p.T("last seen %s", p.Clock(one.Seen)), one.Path})
 		}
-		if line.Wrong {
-			p.Failures = append(p.Failures, Failure{p.T("robot %s: %s", one.Name, line.State), p.T("last seen %s", p.Clock(one.Seen)), "#robots"})
-		}
-		p.Robots = append(p.Robots, line)
 	}
-	waiting, err := b.Manager.Hosts.Hosts(ctx, hosts.Pending, "", mostWaiting)
+	p.AllOf, p.Robots = len(all), all[:min(mostRobots, len(all))]
+	waiting, err := b.Manager.Hosts.Hosts(ctx, hosts.Filter{State: hosts.Pending}, "", mostWaiting)
 	p.Waiting = len(waiting)
 	return err
 }
+
+func (b *board) addReleases(ctx context.Context, p *overviewPage) error {
+	if b.Manager == nil {
+		return nil
+	}
+	all, err := b.Manager.Releases.List(ctx)
+	if err == nil && len(all) > 0 && all[0].Stopped != "" {
+		p.Failures = append(p.Failures, Failure{p.T("the roll-out of release %d is stopped", all[0].Counter), all[0].Stopped, pathReleases})
+	}
+	return err
+}
+
+func (b *board) addWatches(ctx context.Context, p *overviewPage) error {
+	if b.Watches == nil {
+		return nil
+	}
+	some, err := b.Watches.Troubled(ctx, "", listed)
+	if len(some) > 0 {
+		p.Failures = append(p.Failures, Failure{p.T("%s watches fail", p.Number(len(some))), p.T("mails or webhooks are not taken"), pathWatches})
+	}
+	return err
+}
+
+// Many reports whether more hosts wait than were counted.
+func (p overviewPage) Many() bool { return p.Waiting == mostWaiting }

@@ -14,10 +14,11 @@ import (
 
 // ratesPage shows transfer rates by hour, day or month.
 type ratesPage struct {
-	webpage.Page
+	page
 	Filter transfers.PeriodFilter
 	Charts []webpage.Chart
 	Lines  []transfers.Period // the newest first
+	Pager  pager
 	CSV    string
 	Others []other // the same by other periods
 }
@@ -42,17 +43,19 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := ratesPage{Page: b.page(r), Filter: filter}
+	p := ratesPage{page: b.page(r), Filter: filter}
 	until := now
 	if !filter.Until.IsZero() {
 		until = filter.Until
 	}
 	p.Charts = charts(p.Page, filter, sums, until)
 	filter.Each = true
-	if p.Lines, err = b.Transfers.Periods(r.Context(), filter); err != nil {
+	lines, err := b.Transfers.Periods(r.Context(), filter)
+	if err != nil {
 		return err
 	}
-	slices.Reverse(p.Lines)
+	slices.Reverse(lines)
+	p.Lines, p.Pager = paged(r, lines)
 	with := func(path, key, value string) string {
 		changed := url.Values{"by": {filter.By}}
 		for _, k := range []string{"who", "direction"} {
@@ -64,6 +67,7 @@ func (b *board) transfers(w http.ResponseWriter, r *http.Request) error {
 		return path + "?" + changed.Encode()
 	}
 	csv := q
+	csv.Del("from")
 	csv.Set("format", "csv")
 	csv.Set("each", "1")
 	p.CSV = api.PathPeriods + "?" + csv.Encode()

@@ -10,7 +10,7 @@ import (
 
 // removalsPage lists what owners of sites ask to be removed.
 type removalsPage struct {
-	webpage.Page
+	page
 	Groups []removalGroup
 }
 
@@ -31,7 +31,7 @@ const removalsListed = 100 // requests of each state
 var removalsTemplate = parse("removals")
 
 func (b *board) removals(w http.ResponseWriter, r *http.Request) error {
-	p := removalsPage{Page: b.page(r)}
+	p := removalsPage{page: b.page(r)}
 	names := map[removal.State]string{
 		removal.Proved: p.T("Proved"), removal.Open: p.T("Not proved"), removal.Granted: p.T("Granted"), removal.Refused: p.T("Refused"), removal.Expired: p.T("Expired"),
 	}

@@ -44,7 +44,7 @@ func TestFromRequestToLetter(t *testing.T) {
 	if !contains(b.downs.stones, catalog.Tombstone{Host: www}) || b.downs.stones[0].By != "ops" || strings.Contains(b.downs.stones[0].Reason, "private") {
 		t.Errorf("taken down: %+v", b.downs.stones)
 	}
-	found, err := b.hosts.Hosts(t.Context(), hosts.Refused, "", 10)
+	found, err := b.hosts.Hosts(t.Context(), hosts.Filter{State: hosts.Refused}, "", 10)
 	testkit.Must(t, err)
 	if len(found) != 1 || found[0].Name != www {
 		t.Errorf("refused: %+v", found)

@@ -114,7 +114,9 @@ func (d *day) checkPages(ctx context.Context) error {
 		{"/board/", operator, append([]string{"Nothing is wrong.", notJoined, "hosts wait for a decision"}, robots...)},
 		{"/board/transfers?by=day", operator, robots},
 		{"/board/batches?state=published", operator, robots},
-		{"/board/hosts", operator, []string{"www.apache.org"}},
+		{"/board/hosts", operator, []string{"accu.org"}},
+		{"/board/levelling", operator, robots},
+		{"/board/store", operator, []string{"/pub/editions/"}},
 	}
 	for _, home := range homes {
 		looks = append(looks, look{home, reader, []string{"sheaf-archive-banner"}})

@@ -2,19 +2,30 @@ package service
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"hash/crc32"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"sheaf/ingest/ledger"
+	"sheaf/internal/db"
 	"sheaf/internal/testkit"
+	"sheaf/internal/transfers"
+	"sheaf/internal/wire"
 	"sheaf/serve/account"
 )
 
 // browse sends what a browser sends of an operator, of an account, or of nobody.
 func browse(s *Service, method, path, user, password string, form url.Values, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+	r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", crc32.ChecksumIEEE([]byte(path))%250+1) // wrong passwords are counted by address
 	r.Header.Set("Accept", "text/html")
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -38,8 +49,9 @@ func TestBoardIsForOperators(t *testing.T) {
 	testkit.Must(t, err)
 	_, password, err := accounts.Create(t.Context(), account.Account{Name: "reader", Domains: []string{"*"}}, "")
 	testkit.Must(t, err)
-	get := []string{"/board/", "/board/transfers", "/board/transfers?by=month", "/board/batches?state=quarantined", "/board/hosts"}
-	post := []string{"/board/publish", "/board/batches", "/board/hosts"}
+	get := []string{"/board/", "/board/transfers", "/board/transfers?by=month", "/board/batches?state=quarantined", "/board/hosts", "/board/hosts?state=accepted",
+		"/board/robots", "/board/levelling", "/board/releases", "/board/store", "/board/watches"}
+	post := []string{"/board/publish", "/board/batches", "/board/hosts", "/board/robots/waseda", "/board/releases"}
 	for _, path := range get {
 		if w := browse(s, http.MethodGet, path, "", "", nil); w.Code != 303 || !strings.HasPrefix(w.Header().Get("Location"), "/login?next=%2Fboard%2F") {
 			t.Errorf("GET %s as nobody: %d %v", path, w.Code, w.Header())
@@ -90,5 +102,106 @@ func TestHostsAreDecidedOnTheBoard(t *testing.T) {
 	testkit.Must(t, s.state.db.QueryRowContext(context.Background(), `SELECT state FROM hosts WHERE name = 'www.example.jp'`).Scan(&state))
 	if state != "refused" {
 		t.Errorf("the host is %s", state)
+	}
+}
+
+// Every list of the board is paged: its pages together have each line once, and no more than a hundred
+// at a time.
+func TestBoardListsArePaged(t *testing.T) {
+	s := newTestService(t)
+	const lines = 250
+	batches, now := ledger.New(s.state.db), time.Now()
+	moved := transfers.New(s.state.db)
+	var all []transfers.Transfer
+	err := db.Transact(t.Context(), s.state.db, nil, func(tx *sql.Tx) error {
+		for i := range lines {
+			name := fmt.Sprintf("line%03d", i)
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO hosts (name, state, source, created, grp) VALUES (?, 'pending', 'waseda', 0, ?)`, name, name); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO robots (name, created) VALUES (?, 0)`, name); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(t.Context(), `INSERT INTO watches (id, account, kind, host, url, address, body, media, email, every, confirm, webhook, secret, created, mail_stopped, hook_stopped)
+				VALUES (?, ?, 'host', 'h', 'u', '', '', '', '', '', '', '', '', 0, 'no such mailbox', '')`, fmt.Sprint("w", i), name); err != nil {
+				return err
+			}
+			all = append(all, transfers.Transfer{Who: name, Direction: transfers.Upload, Protocol: "http", Name: "x", Bytes: 1, At: now.Add(-time.Minute), Took: time.Second, Outcome: transfers.OK})
+		}
+		return nil
+	})
+	testkit.Must(t, err)
+	testkit.Must(t, moved.RecordAll(t.Context(), all))
+	for i := range lines {
+		name := fmt.Sprintf("line%03d", i)
+		testkit.Must(t, batches.Enter(t.Context(), &ledger.Batch{ID: name, Batch: wire.BatchID(name), Robot: "waseda", State: wire.StateQuarantined, Received: now, Entered: now}))
+	}
+	line, next := regexp.MustCompile(`line\d{3}`), regexp.MustCompile(`<a href="([^"]+)" rel="next">`)
+	for _, path := range []string{"/board/hosts", "/board/robots", "/board/batches?state=quarantined", "/board/watches", "/board/transfers?by=day"} {
+		seen, pages := make(map[string]bool), 0
+		for at := path; at != ""; pages++ {
+			w := browse(s, http.MethodGet, at, "ops", s.OperatorToken(), nil)
+			here := make(map[string]bool)
+			for _, name := range line.FindAllString(w.Body.String(), -1) {
+				here[name] = true
+			}
+			for name := range here {
+				if seen[name] && !strings.Contains(at, name) { // the path names the line before
+					t.Errorf("%s: %s is on two pages", at, name)
+				}
+				seen[name] = true
+			}
+			m := next.FindStringSubmatch(w.Body.String())
+			if at = ""; m != nil {
+				at = html.UnescapeString(m[1])
+			}
+			if w.Code != 200 || len(here) > 102 || pages > 5 {
+				t.Fatalf("%s: %d, %d lines on page %d", path, w.Code, len(here), pages)
+			}
+		}
+		if len(seen) != lines || pages != 3 {
+			t.Errorf("%s: %d lines on %d pages, want %d on 3", path, len(seen), pages, lines)
+		}
+	}
+	if size := browse(s, http.MethodGet, "/board/", "ops", s.OperatorToken(), nil).Body.Len(); size > 100_000 {
+		t.Errorf("the first page has %d bytes", size)
+	}
+}
+
+// Robots are paused and let go on, and roll-outs are stopped, by forms.
+func TestOrdersOnTheBoard(t *testing.T) {
+	s := newTestService(t)
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO robots (name, created, joined, seen, subscribed, secret_hash) VALUES ('waseda', 1, 1, 1, 1, x'00')`)
+	testkit.Must(t, err)
+	post := func(path string, form url.Values) int {
+		return browse(s, http.MethodPost, path, "ops", s.OperatorToken(), form).Code
+	}
+	for act, says := range map[string]string{"pause": "Let it go on", "resume": "Pause", "restart": "fetch its list again", "upgrade": "look for its release"} {
+		if code := post("/board/robots/waseda", url.Values{"act": {act}}); code != 303 {
+			t.Errorf("%s: %d", act, code)
+		}
+		if page := browse(s, http.MethodGet, "/board/robots/waseda", "ops", s.OperatorToken(), nil).Body.String(); !strings.Contains(page, says) {
+			t.Errorf("after %s: %s", act, page)
+		}
+	}
+	for _, c := range []struct {
+		path string
+		form url.Values
+		want int
+	}{
+		{"/board/robots/waseda", url.Values{"act": {"burn"}}, 400},
+		{"/board/robots/nobody", url.Values{"act": {"pause"}}, 404},
+		{"/board/releases", url.Values{"act": {"stop"}, "counter": {"7"}, "percent": {"10"}}, 404},
+		{"/board/releases", url.Values{"act": {"stop"}, "counter": {"7"}, "percent": {"101"}}, 400},
+		{"/board/releases", url.Values{"act": {"stop"}, "counter": {"x"}, "percent": {"10"}}, 400},
+	} {
+		if code := post(c.path, c.form); code != c.want {
+			t.Errorf("%s %v: %d, want %d", c.path, c.form, code, c.want)
+		}
+	}
+	for _, path := range []string{"/board/robots/nobody", "/board/batches/nothing"} {
+		if code := browse(s, http.MethodGet, path, "ops", s.OperatorToken(), nil).Code; code != 404 {
+			t.Errorf("%s: %d", path, code)
+		}
 	}
 }

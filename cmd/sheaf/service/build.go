@@ -111,7 +111,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		}
 	}
 	desk := b.removals(published, robots, s.sites)
-	if err := errors.Join(b.login(published), b.board(robots, desk, s.health)); err != nil {
+	if err := errors.Join(b.login(published), b.board(robots, published, desk, s.health)); err != nil {
 		return err
 	}
 	s.work = append(b.work, func(ctx context.Context) error {
@@ -159,6 +159,8 @@ type builder struct {
 	mails   *mailer.Outbox
 	batches *ingest.Ingest                // nil: another process has the buffers
 	down    *upkeep.Takedowns             // nil: another process takes archives down
+	disks   []space.Disk                  // that batches pass through
+	told    *watch.Watches                // nil: another process tells consumers of changes
 	work    []func(context.Context) error // of the rooms made so far
 }
 
@@ -239,12 +241,12 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	if !ok {
 		local = "" // the store is elsewhere
 	}
-	disks, err := space.Disks(buffers, local)
+	b.disks, err = space.Disks(buffers, local)
 	if err != nil {
 		return nil, err
 	}
 	receiver, err := receive.New(ctx, receive.Options{
-		Disks: disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
+		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
 		Transfers: b.moved, Running: b.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: int64(b.cfg.Ingest.Uploads.Least),
@@ -281,6 +283,7 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 	if err != nil {
 		return nil, nil, err
 	}
+	b.told = watches
 	recorder, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
 	err = httpd.Register(b.router, httpd.Options{
@@ -384,7 +387,7 @@ func (b *builder) removals(a *archives, robots *manager.Manager, sites removal.N
 
 // board makes the operators' pages. robots and desk may be nil. Every process trims the log of transfers, as
 // each may be the only one.
-func (b *builder) board(robots *manager.Manager, desk *removal.Desk, h *health) error {
+func (b *builder) board(robots *manager.Manager, published *archives, desk *removal.Desk, h *health) error {
 	window, err := b.cfg.publishWindow()
 	if err != nil {
 		return err
@@ -398,8 +401,13 @@ func (b *builder) board(robots *manager.Manager, desk *removal.Desk, h *health) 
 	if desk != nil && !desk.Decides() {
 		desk = nil
 	}
+	var library *serve.Library
+	if published != nil {
+		library = published.library
+	}
 	return board.Register(b.router, board.Options{
-		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots, Removals: desk,
+		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
+		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(),
 		Publish: window, Failing: h.failing, Log: b.log,
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -85,6 +86,14 @@ func (o *Objects) Close() error { return o.under.Close() }
 // StoreDir is the directory that holds the store, where one does.
 func (c *Config) StoreDir() (dir string, ok bool) {
 	return filepath.Join(c.Data, "store"), c.Store.Kind == storeFS
+}
+
+// storeName says for people where the object store is.
+func (c *Config) storeName() string {
+	if dir, ok := c.StoreDir(); ok {
+		return dir
+	}
+	return c.Store.Endpoint + " " + path.Join(c.Store.Bucket, c.Store.Prefix)
 }
 
 // OpenStore opens the store that the settings name. Operations on a service

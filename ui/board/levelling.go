@@ -1,0 +1,85 @@
+package board
+
+import (
+	"net/http"
+	"time"
+
+	"sheaf/internal/webpage"
+	"sheaf/manager/copies"
+	"sheaf/manager/levelling"
+)
+
+// levellingPage compares tonight's plan with what the robots have done.
+type levellingPage struct {
+	page
+	levelling.Status
+	Robots []share
+	Pager  pager
+	Copies []copies.Copies // the first that differ
+}
+
+// share is a robot's part of the plan, and what it has done of it.
+type share struct {
+	Plan levelling.Share
+	Fact levelling.Backlog
+	Path string
+}
+
+// Silent is the time since the robot's last report.
+func (s share) Silent() time.Duration { return ago(s.Fact.At) }
+
+// Ends is how long the robot still needs at its rate; 0: not known, or it has nothing left.
+func (s share) Ends() time.Duration {
+	if s.Fact.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(s.Fact.Left) / s.Fact.Rate * float64(time.Second))
+}
+
+var levellingTemplate = parse("levelling")
+
+func (b *board) levelling(w http.ResponseWriter, r *http.Request) error {
+	p := levellingPage{page: b.page(r)}
+	var err error
+	if p.Status, err = b.Manager.Levelling.Status(r.Context()); err != nil {
+		return err
+	}
+	backlogs := make(map[string]levelling.Backlog)
+	for _, one := range p.Backlogs {
+		backlogs[one.Robot] = one
+	}
+	all := make([]share, 0, len(p.Status.Robots))
+	for _, one := range p.Status.Robots {
+		all = append(all, share{one, backlogs[one.Robot], pathRobots + "/" + one.Robot})
+	}
+	p.Robots, p.Pager = paged(r, all)
+	found, err := b.Manager.Copies.List(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, c := range found {
+		if c.Odd && len(p.Copies) < listed {
+			p.Copies = append(p.Copies, c)
+		}
+	}
+	return webpage.Show(w, r, http.StatusOK, levellingTemplate, p)
+}
+
+// Span writes milliseconds.
+func (p levellingPage) Span(ms float64) string {
+	if ms < 1000 {
+		return p.T("%d ms", int(ms))
+	}
+	return p.Took(time.Duration(ms * float64(time.Millisecond)))
+}
+
+// Above is by how much per cent the plan takes longer than no plan could be shorter.
+func (p levellingPage) Above() float64 {
+	if p.Plan.Bound <= 0 {
+		return 0
+	}
+	return 100 * (p.Plan.Makespan/p.Plan.Bound - 1)
+}
+
+// Round counts rounds from 1.
+func (levellingPage) Round(n int) int { return n + 1 }

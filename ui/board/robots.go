@@ -1,0 +1,181 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest/ledger"
+	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
+	"sheaf/manager/copies"
+	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
+)
+
+// robot is one line of the list of robots.
+type robot struct {
+	roster.Robot
+	levelling.Backlog
+	State  string // in the reader's words
+	Wrong  bool
+	Silent time.Duration // since its last request
+	Path   string
+}
+
+// silentFor is how long a robot that sends nothing is not called silent.
+const silentFor = 2 * time.Hour
+
+// lines returns the list of robots with what they have left, those first with which something is
+// wrong.
+func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
+	robots, err := b.Manager.Roster.Robots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := b.Manager.Levelling.Backlogs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	backlogs := make(map[string]levelling.Backlog)
+	for _, one := range list {
+		backlogs[one.Robot] = one
+	}
+	all := make([]robot, 0, len(robots))
+	for _, one := range robots {
+		line := robot{Robot: one, Backlog: backlogs[one.Name], Silent: ago(one.Seen), Path: pathRobots + "/" + one.Name}
+		line.State, line.Wrong = robotState(p, one)
+		all = append(all, line)
+	}
+	slices.SortStableFunc(all, func(a, b robot) int {
+		wrong := func(r robot) int {
+			if r.Wrong {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Compare(wrong(a), wrong(b))
+	})
+	return all, nil
+}
+
+// robotState says how a robot is, and whether that is wrong.
+func robotState(p webpage.Page, r roster.Robot) (state string, wrong bool) {
+	switch {
+	case !r.Revoked.IsZero():
+		return p.T("revoked"), false
+	case r.Joined.IsZero():
+		return p.T("has not joined yet"), false
+	case !r.Subscribed:
+		return p.T("away"), false
+	case !r.Lapsed.IsZero():
+		return p.T("silent: its hosts were handed on"), true
+	case ago(r.Seen) > silentFor, !r.Late.IsZero():
+		return p.T("silent"), true
+	case r.Paused:
+		return p.T("paused"), false
+	case r.Behind > 0:
+		return p.T("runs an old release"), true
+	}
+	return p.T("at work"), false
+}
+
+// robotsPage lists all robots.
+type robotsPage struct {
+	page
+	Robots []robot
+	Pager  pager
+}
+
+var robotsTemplate = parse("robots")
+
+func (b *board) robots(w http.ResponseWriter, r *http.Request) error {
+	p := robotsPage{page: b.page(r)}
+	all, err := b.lines(r.Context(), p.Page)
+	if err != nil {
+		return err
+	}
+	p.Robots, p.Pager = paged(r, all)
+	return webpage.Show(w, r, http.StatusOK, robotsTemplate, p)
+}
+
+// robotPage shows one robot.
+type robotPage struct {
+	page
+	One     robot
+	Odd     []copies.Copies // its copies of hosts that differ from its peers'
+	Batches []*ledger.Batch // the latest; nil where another process has the buffers
+	Rates   []webpage.Chart
+}
+
+var robotTemplate = parse("robot")
+
+// latest is how many batches the page of a robot lists.
+const latest = 10
+
+func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
+	p, name := robotPage{page: b.page(r)}, mux.Vars(r)["robot"]
+	all, err := b.lines(r.Context(), p.Page)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(one robot) bool { return one.Name == name })
+	if i < 0 {
+		return problem.New(http.StatusNotFound, "not_found", "there is no such robot")
+	}
+	p.One = all[i]
+	if p.Odd, err = b.Manager.Copies.List(r.Context()); err != nil {
+		return err
+	}
+	p.Odd = slices.DeleteFunc(p.Odd, func(c copies.Copies) bool { return c.Robot != name || !c.Odd })
+	p.Odd = p.Odd[:min(listed, len(p.Odd))]
+	if b.Ingest != nil {
+		if p.Batches, err = b.Ingest.Batches(r.Context(), ledger.Filter{Robot: name, Limit: latest}); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	filter := transfers.PeriodFilter{By: transfers.Day, Since: b.Site.Local(now.AddDate(0, 0, -30)), Who: name, Direction: transfers.Upload}
+	periods, err := b.Transfers.Periods(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	p.Rates = charts(p.Page, filter, periods, now)
+	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
+}
+
+// StateOf says a batch's state in the reader's words.
+func (p robotPage) StateOf(b *ledger.Batch) string { return stateName(p.Page, b.State) }
+
+// orderRobot gives a robot an order.
+func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	name, act := mux.Vars(r)["robot"], form.Get("act")
+	switch act {
+	case "pause", "resume":
+		err = b.Manager.Roster.Pause(r.Context(), name, act == "pause")
+	case "restart":
+		_, err = b.Manager.Roster.Restart(r.Context(), name)
+	case "upgrade":
+		err = b.Manager.Roster.Upgrade(r.Context(), name)
+	default:
+		return problem.New(http.StatusBadRequest, "bad_form", "act is none of pause, resume, restart and upgrade")
+	}
+	switch {
+	case errors.Is(err, roster.ErrUnknownRobot):
+		return problem.New(http.StatusNotFound, "not_found", "there is no such robot, or it has not joined")
+	case err != nil:
+		return err
+	}
+	b.Log.Info("operator orders a robot", "by", by(r), "robot", name, "order", act)
+	return back(w, pathRobots+"/"+name)
+}
