@@ -47,7 +47,8 @@ const (
 	Account  = "account"
 	Robot    = "robot"
 	Operator = "operator"
-	Join     = "join" // tokens by which robots join, which come without a name
+	Join     = "join"  // tokens by which robots join, which come without a name
+	Reset    = "reset" // requests to set a password anew, of which each counts
 )
 
 // Try is one attempt to log in.

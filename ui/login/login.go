@@ -3,6 +3,8 @@
 //
 //	GET, POST /login    asks for name and password; ?next= is where it leads then
 //	POST      /logout   ends the session
+//	GET, POST /login/reset           sends a mail to who has forgotten the password
+//	GET, POST /login/reset/<secret>  sets another one
 package login
 
 import (
@@ -18,6 +20,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/internal/guesses"
+	"sheaf/internal/mailer"
 	"sheaf/internal/problem"
 	"sheaf/internal/session"
 	"sheaf/internal/webpage"
@@ -31,6 +34,8 @@ type Options struct {
 	Guard    *guard.Guard
 	Sessions *session.Sessions
 	Accounts *account.Accounts // nil: only operators log in here
+	Mails    *mailer.Outbox    // for forgotten passwords; nil: none are sent
+	Base     string            // the service's URL in mails, without a slash at the end
 
 	// Operator checks the name and password of an operator and returns the mark of the session, which
 	// is empty if they are wrong. It fails with *guesses.TooMany. Board is the path below which
@@ -38,6 +43,8 @@ type Options struct {
 	Operator func(ctx context.Context, name, password, remote string) (mark string, err error)
 	Board    string
 }
+
+const pathReset = session.PathLogin + "/reset"
 
 // pages serves the pages.
 type pages struct{ Options }
@@ -50,6 +57,13 @@ func Register(r *mux.Router, opt Options) error {
 	p := &pages{opt}
 	r.Handle(session.PathLogin, opt.Guard.Public(p.ask)).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(session.PathLogin, opt.Guard.Public(p.login)).Methods(http.MethodPost)
+	if p.Accounts != nil {
+		const one = pathReset + "/{secret:[a-z0-9]+}"
+		r.Handle(pathReset, opt.Guard.Public(p.askReset)).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(pathReset, opt.Guard.Public(p.beginReset)).Methods(http.MethodPost)
+		r.Handle(one, opt.Guard.Public(p.askPassword)).Methods(http.MethodGet, http.MethodHead)
+		r.Handle(one, opt.Guard.Public(p.setPassword)).Methods(http.MethodPost)
+	}
 	r.Handle(session.PathLogout, opt.Guard.Public(p.logout)).Methods(http.MethodPost)
 	return nil
 }
@@ -85,6 +99,7 @@ type loginPage struct {
 	Wrong      bool          // what was given before was wrong
 	Suspended  bool          // and the account is suspended
 	Wait       time.Duration // before the next try is looked at
+	Forgotten  bool          // accounts log in here, whose passwords can be set anew
 }
 
 var loginTemplate = parse("login")
@@ -95,7 +110,7 @@ func (p *pages) ask(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, data loginPage) error {
-	data.Page = p.Site.For(r)
+	data.Page, data.Forgotten = p.Site.For(r), p.Accounts != nil
 	return webpage.Show(w, r, status, loginTemplate, data)
 }
 

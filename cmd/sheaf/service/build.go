@@ -333,7 +333,7 @@ func (b *builder) guard(a *archives) *guard.Guard {
 func (b *builder) login(a *archives) error {
 	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.operators.login, Board: board.Path}
 	if b.cfg.has(roleServe) {
-		opt.Accounts = a.accounts
+		opt.Accounts, opt.Mails, opt.Base = a.accounts, b.mails, b.base()
 	} else {
 		webpage.Register(b.router) // else ui has done so
 	}

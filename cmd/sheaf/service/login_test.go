@@ -1,13 +1,17 @@
 package service
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"sheaf/internal/guesses"
+	"sheaf/internal/mailer/mailtest"
 	"sheaf/internal/testkit"
 	"sheaf/serve/account"
 )
@@ -181,5 +185,61 @@ func TestPasswordChangeEndsOtherSessions(t *testing.T) {
 		if w := browse(s, http.MethodGet, "/account", "", "", nil, "Cookie", cookie); w.Code != want {
 			t.Errorf("%d, want %d", w.Code, want)
 		}
+	}
+}
+
+// Who has forgotten the password sets another one by a link in a mail, in the reader's language. The
+// answer does not tell whether there is such an account.
+func TestForgottenPassword(t *testing.T) {
+	post := mailtest.New(t)
+	cfg, err := Load("", map[string]any{
+		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "http.public": "https://archive.example.jp/",
+		"watch.mail.server": post.Address, "watch.mail.from": "archive@example.jp", "watch.mail.tls": "none",
+	})
+	testkit.Must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	s, err := New(ctx, cfg, slog.New(slog.DiscardHandler))
+	testkit.Must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		stop()
+		testkit.Must(t, testkit.Receive(t, "the service's end", ended))
+	}()
+	accounts := addAccount(t, s, "alice", "secret")
+	_, err = accounts.Change(t.Context(), "alice", account.Change{Email: new("alice@example.jp")})
+	testkit.Must(t, err)
+	old := logIn(t, s, "alice", "secret", "", "/account")
+	known := browse(s, http.MethodPost, "/login/reset", "", "", url.Values{"name": {"alice"}}, "Accept-Language", "ja", "Host", "evil.example")
+	unknown := browse(s, http.MethodPost, "/login/reset", "", "", url.Values{"name": {"nobody"}}, "Accept-Language", "ja")
+	if known.Code != http.StatusOK || known.Body.String() != unknown.Body.String() {
+		t.Errorf("%d %s\n%d %s", known.Code, known.Body, unknown.Code, unknown.Body)
+	}
+	testkit.Until(t, "the mail", func() bool { return len(post.To(t, "alice@example.jp")) > 0 })
+	letter := post.To(t, "alice@example.jp")[0]
+	path, ok := strings.CutPrefix(regexp.MustCompile(`https?://\S+`).FindString(letter.Text), "https://archive.example.jp")
+	if !ok || !strings.Contains(letter.Text, "一時間以内") {
+		t.Fatalf("%s", letter.Text)
+	}
+	if w := browse(s, http.MethodGet, path, "", "", nil); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Account: alice") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := browse(s, http.MethodPost, path, "", "", url.Values{"new": {"short"}}); w.Code != http.StatusUnprocessableEntity {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := browse(s, http.MethodPost, path, "", "", url.Values{"new": {"a new password"}}); w.Code != http.StatusSeeOther {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	logIn(t, s, "alice", "a new password", "", "/account")
+	if w := browse(s, http.MethodGet, "/account", "", "", nil, "Cookie", old); w.Code != http.StatusSeeOther {
+		t.Errorf("a session with the old password: %d", w.Code)
+	}
+	for method, form := range map[string]url.Values{http.MethodGet: nil, http.MethodPost: {"new": {"another password"}}} {
+		if w := browse(s, method, path, "", "", form); w.Code != http.StatusGone {
+			t.Errorf("%s of a link that was used: %d", method, w.Code)
+		}
+	}
+	if n := len(post.Letters()); n != 1 {
+		t.Errorf("%d letters", n)
 	}
 }

@@ -1,0 +1,105 @@
+package account
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+)
+
+// ErrNoReset says that a link by which a password is set anew has expired, was used, or is none.
+var ErrNoReset = errors.New("this link has expired or was used")
+
+const (
+	// ResetLife is how long a password can be set anew by a mail.
+	ResetLife = time.Hour
+
+	resetPause = 5 * time.Minute // between two mails about one account
+)
+
+// BeginReset begins to set the password of an account anew. It has send, as a part of its transaction,
+// tell a secret to the account's mail address. If there is no such account, or it has no address, is
+// suspended or was sent a secret just now, nothing is sent. The caller cannot tell: the error is nil,
+// and it takes as long.
+func (a *Accounts) BeginReset(ctx context.Context, name string, send func(ctx context.Context, tx *sql.Tx, to, secret string) error) error {
+	account, phc, err := a.load(ctx, name)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	real := err == nil && account.Email != "" && !account.Suspended
+	now := time.Now()
+	secret := strings.ToLower(rand.Text())
+	hash := sha256.Sum256([]byte(secret))
+	return db.Transact(ctx, a.db, nil, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM password_resets WHERE expires <= ?`, db.Millis(now)); err != nil {
+			return err
+		}
+		var lately int
+		err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM password_resets WHERE account = ? AND expires > ?`,
+			name, db.Millis(now.Add(ResetLife-resetPause))).Scan(&lately)
+		if err != nil {
+			return err
+		}
+		of, mark, expires := "", "", now // of nobody, and gone with the next one
+		if real && lately == 0 {
+			of, mark, expires = name, markOf(account, phc), now.Add(ResetLife)
+			if err := send(ctx, tx, account.Email, secret); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO password_resets (hash, account, mark, expires) VALUES (?, ?, ?, ?)`, hash[:], of, mark, db.Millis(expires))
+		return err
+	})
+}
+
+// Resettable returns the name of the account whose password a secret sets anew. It fails with
+// ErrNoReset.
+func (a *Accounts) Resettable(ctx context.Context, secret string) (name string, err error) {
+	hash := sha256.Sum256([]byte(secret))
+	var mark string
+	err = a.db.QueryRowContext(ctx, `SELECT account, mark FROM password_resets WHERE hash = ? AND expires > ?`, hash[:], db.Millis(time.Now())).Scan(&name, &mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", ErrNoReset
+	}
+	if err != nil {
+		return "", fmt.Errorf("password reset: %w", err)
+	}
+	account, phc, err := a.load(ctx, name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", ErrNoReset
+	case err != nil:
+		return "", err
+	case account.Suspended || subtle.ConstantTimeCompare([]byte(markOf(account, phc)), []byte(mark)) != 1: // it has another password meanwhile
+		return "", ErrNoReset
+	}
+	return name, nil
+}
+
+// Reset sets a password anew by a secret, which is good once. It returns the account's name. It fails
+// with ErrNoReset, or with ErrInvalid if the password is too easy; the secret stays good then.
+func (a *Accounts) Reset(ctx context.Context, secret, chosen string) (name string, err error) {
+	if name, err = a.Resettable(ctx, secret); err != nil {
+		return "", err
+	}
+	if err := CheckChosen(name, chosen); err != nil {
+		return "", err
+	}
+	hash := sha256.Sum256([]byte(secret))
+	n, err := db.Exec(ctx, a.db, `DELETE FROM password_resets WHERE hash = ?`, hash[:])
+	if err == nil && n == 0 { // another request was faster
+		err = ErrNoReset
+	}
+	if err != nil {
+		return "", fmt.Errorf("password reset: %w", err)
+	}
+	_, err = a.Change(ctx, name, Change{Password: &chosen})
+	return name, err
+}

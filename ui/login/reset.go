@@ -1,0 +1,103 @@
+package login
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/guesses"
+	"sheaf/internal/mailer"
+	"sheaf/internal/webpage"
+	"sheaf/serve/account"
+)
+
+// resetPage asks whose password is forgotten, or for the new one.
+type resetPage struct {
+	webpage.Page
+	Sends   bool   // this service sends mails
+	Sent    bool   // a mail is under way, if there is such an account
+	Account string // whose password is set; empty: it is not known yet
+	Wrong   string // why the new one cannot be
+	Expired bool   // the link is good no more
+}
+
+var resetTemplate = parse("reset")
+
+func (p *pages) showReset(w http.ResponseWriter, r *http.Request, status int, data resetPage) error {
+	data.Page, data.Sends = p.Site.For(r), p.Mails != nil && p.Mails.Sends()
+	return webpage.Show(w, r, status, resetTemplate, data)
+}
+
+// askReset asks whose password is forgotten.
+func (p *pages) askReset(w http.ResponseWriter, r *http.Request) error {
+	return p.showReset(w, r, http.StatusOK, resetPage{})
+}
+
+// beginReset sends a mail with a link by which the password is set anew. The answer is the same for
+// names that nobody has.
+func (p *pages) beginReset(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	if p.Mails == nil || !p.Mails.Sends() {
+		return p.showReset(w, r, http.StatusOK, resetPage{})
+	}
+	name := strings.TrimSpace(form.Get("name"))
+	// Each request counts as a wrong guess: nobody fills mailboxes or looks for names from one address.
+	if _, err := p.Accounts.Guesses.Check(r.Context(), guesses.Try{Realm: guesses.Reset, Name: name, Remote: r.RemoteAddr}, func(context.Context) (bool, error) { return false, nil }); err != nil {
+		return err
+	}
+	page := p.Site.For(r)
+	err = p.Accounts.BeginReset(r.Context(), name, func(ctx context.Context, tx *sql.Tx, to, secret string) error {
+		return p.Mails.Add(ctx, tx, mailer.Letter{
+			To: to, Subject: page.T("Your password at %s", page.Title()),
+			Text: page.T("Somebody, most likely you, wants to set the password of the account %s anew. Open this link within an hour:", name) +
+				"\n\n  " + p.Base + pathReset + "/" + secret + "\n\n" + page.T("If you do not want that, do nothing: the password stays as it is.") + "\n",
+		})
+	})
+	if err != nil {
+		return err
+	}
+	p.Mails.Hurry()
+	return p.showReset(w, r, http.StatusOK, resetPage{Sent: true})
+}
+
+// askPassword asks for the new password.
+func (p *pages) askPassword(w http.ResponseWriter, r *http.Request) error {
+	name, err := p.Accounts.Resettable(r.Context(), mux.Vars(r)["secret"])
+	if errors.Is(err, account.ErrNoReset) {
+		return p.showReset(w, r, http.StatusGone, resetPage{Expired: true})
+	}
+	if err != nil {
+		return err
+	}
+	return p.showReset(w, r, http.StatusOK, resetPage{Account: name})
+}
+
+// setPassword sets it. All sessions of the account end; its owner logs in with the new password.
+func (p *pages) setPassword(w http.ResponseWriter, r *http.Request) error {
+	form, err := readForm(w, r)
+	if err != nil {
+		return err
+	}
+	secret := mux.Vars(r)["secret"]
+	_, err = p.Accounts.Reset(r.Context(), secret, form.Get("new"))
+	switch {
+	case errors.Is(err, account.ErrNoReset):
+		return p.showReset(w, r, http.StatusGone, resetPage{Expired: true})
+	case errors.Is(err, account.ErrInvalid):
+		name, e := p.Accounts.Resettable(r.Context(), secret)
+		if e != nil {
+			return e
+		}
+		return p.showReset(w, r, http.StatusUnprocessableEntity, resetPage{Account: name, Wrong: strings.TrimPrefix(err.Error(), account.ErrInvalid.Error()+": ")})
+	case err != nil:
+		return err
+	}
+	return lead(w, "/login?next=/account")
+}
