@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -40,6 +41,7 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 		b := backlog[r.Robot]
 		return []any{r.Robot, r.Hosts, span(r.Expected), fmt.Sprintf("%.2f", r.Slow), cmp.Or(b.Phase, "-"), b.Begun, b.Done, b.Left, fmt.Sprintf("%.2f", b.Rate), moment(b.At)}
 	})
+	showEnds(w, a.Ends, a.Nights)
 	fmt.Fprintf(w, "\n%d URLs left at the robots that are at work, %.0f on the mean.\n", a.Left, a.Mean)
 	for n, round := range a.Flows {
 		for _, f := range round {
@@ -62,10 +64,33 @@ func showBalance(w io.Writer, a manager.BalanceResponse) {
 	}
 	fmt.Fprintf(w, "\nPlan of %s: %d hosts moved", moment(a.Plan.Made), a.Plan.Moved)
 	if a.Plan.Bound > 0 {
-		fmt.Fprintf(w, ", ends after %s of transfer, at most %.1f %% above the best", span(a.Plan.Makespan), 100*(a.Plan.Makespan/a.Plan.Bound-1))
+		fmt.Fprintf(w, ", ends after %s of collecting; no plan ends before %s", span(a.Plan.Makespan), span(a.Plan.Bound))
 	}
 	fmt.Fprintf(w, "; %d distances are being measured.\n", a.Probes)
 	sentences(w, a.Plan.Why)
+}
+
+// showEnds shows when robots are to end, and of their last nights when they were to and when they
+// did.
+func showEnds(w io.Writer, ends []levelling.Outlook, nights []levelling.Night) {
+	if len(ends) > 0 {
+		fmt.Fprintln(w)
+		table(w, "robot\tends\tafter\tbound by\tlongest chain", ends, func(o levelling.Outlook) []any {
+			return []any{o.Robot, moment(o.At), span(o.MS), o.Binds, cmp.Or(o.Host, "-")}
+		})
+	}
+	nights = slices.DeleteFunc(slices.Clone(nights), func(n levelling.Night) bool { return n.Ended.IsZero() })
+	if len(nights) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	table(w, "robot\tcycle\tbegan\tpredicted\ttook\terror", nights, func(n levelling.Night) []any {
+		predicted, wrong := "-", "-"
+		if n.Predicted > 0 {
+			predicted, wrong = span(n.Predicted), fmt.Sprintf("%+.0f %%", 100*(n.Predicted/max(n.Worked, 1)-1))
+		}
+		return []any{n.Robot, n.Cycle, moment(n.Began), predicted, span(n.Worked), wrong}
+	})
 }
 
 // livePlan asks the service what it would plan now or, with apply, to assign the hosts so.
@@ -81,13 +106,16 @@ func livePlan(cmd *cobra.Command, explain, apply bool) error {
 				sentences(w, plan.Why)
 				return
 			}
-			fmt.Fprintf(w, "%d hosts %s. The plan ends after %s of transfer. No plan ends before %s; this one is at most %.1f %% above the best.\n",
-				plan.Moved, done, span(plan.Makespan), span(plan.Bound), 100*(plan.Makespan/max(plan.Bound, 1e-9)-1))
+			fmt.Fprintf(w, "%d hosts %s. The plan ends after %s of collecting, without moves after %s. No plan ends before %s.\n",
+				plan.Moved, done, span(plan.Makespan), span(plan.Before), span(plan.Bound))
 			fmt.Fprintf(w, "It is based on %d measured distances, without %d odd hours; %d more are worth measuring.\n", plan.Measured, plan.Outliers, plan.Probes)
 			for _, l := range plan.Large {
 				fmt.Fprintf(w, "%s takes %s at the robot nearest to it, which is more than a window. It would have to be split in %d.\n", l.Host, span(l.Least), l.Parts)
 			}
 			if explain {
+				table(w, "robot\tends after\tbound by\tlongest chain", plan.Ends, func(e levelling.RobotEnd) []any {
+					return []any{e.Robot, span(e.MS), cmp.Or(string(e.Binds), "-"), cmp.Or(e.Host, "-")}
+				})
 				sentences(w, plan.Why)
 			}
 		})

@@ -18,7 +18,8 @@ type Func func(i, j int) float64
 type Costs struct {
 	Robots, Hosts int
 
-	all Func
+	all     Func
+	longest float64 // ms; of the chains, see WithChains
 	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
 	// at the prices by which they were picked comes first.
 	keep  int

@@ -135,8 +135,8 @@ func overAll(c *Costs, price []float64, limit float64) float64 {
 	return total
 }
 
-// longest returns the cost of the most expensive host at the robot where it costs least. No plan
-// is shorter.
+// longest returns the cost of the most expensive host at the robot where it costs least, or the
+// longest chain. No plan is shorter.
 func longest(c *Costs) float64 {
 	most := make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {
@@ -148,5 +148,5 @@ func longest(c *Costs) float64 {
 			most[w] = max(most[w], least)
 		}
 	})
-	return slices.Max(most)
+	return max(slices.Max(most), c.longest)
 }

@@ -85,7 +85,8 @@ func (b *Book) OfHost(ctx context.Context, host string) (HostCosts, error) {
 // cost returns what the samples show of a robot.
 func (list Samples) cost(robot string, zone *time.Location) HostCost {
 	distance, outliers := list.Distance()
-	c := HostCost{Robot: robot, KB: list.Nightly(zone), Distance: distance}
+	kb, _ := list.Nightly(zone)
+	c := HostCost{Robot: robot, KB: kb, Distance: distance}
 	for _, s := range list {
 		c.Hours = append(c.Hours, HourCost{
 			Hour: time.Unix(s.Hour*3600, 0).UTC(), Requests: s.Requests, KB: s.kb(), MS: s.MS,

@@ -112,22 +112,27 @@ func (list Samples) Distance() (msPerKB float64, outliers []Sample) {
 	return ms / kb, outliers
 }
 
-// Nightly returns the KB of a night: the median of the sums by calendar day in the zone.
-func (list Samples) Nightly(zone *time.Location) float64 {
-	sums := map[int]float64{}
+// Nightly returns the KB and the requests of a night: the medians of the sums by calendar day in the
+// zone.
+func (list Samples) Nightly(zone *time.Location) (kb, requests float64) {
+	sums := map[int]Sample{}
 	for _, s := range list {
 		t := time.Unix(s.Hour*3600, 0).In(zone)
-		sums[t.Year()*1000+t.YearDay()] += s.kb()
+		day := t.Year()*1000 + t.YearDay()
+		sum := sums[day]
+		sum.count(s)
+		sums[day] = sum
 	}
 	if len(sums) == 0 {
-		return 0
+		return 0, 0
 	}
-	var nights []float64
-	for _, kb := range sums {
-		nights = append(nights, kb)
+	var kbs, counts []float64
+	for _, s := range sums {
+		kbs, counts = append(kbs, s.kb()), append(counts, float64(s.Requests))
 	}
-	slices.Sort(nights)
-	return nights[len(nights)/2]
+	slices.Sort(kbs)
+	slices.Sort(counts)
+	return kbs[len(kbs)/2], counts[len(counts)/2]
 }
 
 // LastNight returns the requests of the twelve hours up to the last sample, and that sample's

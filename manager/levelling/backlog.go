@@ -3,7 +3,6 @@ package levelling
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -92,73 +91,80 @@ func rates(list []Backlog) []float64 {
 func (l *Leveller) NoteHeartbeat(ctx context.Context, robot string, hb wire.Heartbeat) (unknown bool, err error) {
 	now := time.Now()
 	err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error {
-		var before pulse
-		err := tx.QueryRowContext(ctx, `SELECT at, cycle, phase, pages, rate FROM heartbeats WHERE robot = ?`, robot).
-			Scan(&before.at, &before.cycle, &before.phase, &before.pages, &before.rate)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		before, err := readPulse(ctx, tx, robot)
+		if err != nil {
 			return err
 		}
 		unknown = before.at == 0 && !hb.All && hb.Phase != wire.PhaseStarting
+		if before.cycle != hb.Cycle && before.at > 0 {
+			if err := learn(ctx, tx, robot); err != nil {
+				return fmt.Errorf("what the last cycle has shown: %w", err)
+			}
+		}
 		if before.cycle != hb.Cycle || hb.All {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ?`, robot); err != nil {
+			if err := forgetProgress(ctx, tx, robot, hb); err != nil {
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `
-			INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (robot) DO UPDATE SET at = excluded.at, generation = excluded.generation, phase = excluded.phase, cycle = excluded.cycle,
-				left_urls = excluded.left_urls, pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, spool = excluded.spool, rate = excluded.rate`,
-			robot, db.Millis(now), hb.Generation, hb.Phase, hb.Cycle, hb.Left, hb.Pages, hb.Bytes, hb.MS, hb.Spool, before.next(db.Millis(now), hb))
-		if err != nil {
+		next := before.next(now, l.opt.Zone, hb)
+		if err := next.write(ctx, tx, robot, hb); err != nil {
+			return err
+		}
+		if err := noteNight(ctx, tx, robot, before, next, hb); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE robots SET version = ? WHERE name = ? AND version <> ?`, hb.Version, robot, hb.Version); err != nil {
 			return err
 		}
-		return noteProgress(ctx, tx, robot, hb)
+		return noteProgress(ctx, tx, robot, hb, next.worked)
 	})
 	return unknown, err
 }
 
-func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
-	if len(hb.Hosts) == 0 {
-		return nil
+// forgetProgress forgets the hosts of another cycle and, of this one, those of which a report of all
+// hosts does not speak.
+func forgetProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ? AND cycle <> ?`, robot, hb.Cycle); err != nil {
+		return err
 	}
-	put, err := tx.PrepareContext(ctx, `
-		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms) SELECT ?, ?, ?, ?, ?, ?, ?
-		WHERE EXISTS (SELECT 1 FROM hosts WHERE name = ?)
-		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
-			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms`)
+	hosts, err := db.Column[string](ctx, tx, `SELECT host FROM progress WHERE robot = ?`, robot)
 	if err != nil {
 		return err
 	}
-	defer put.Close()
-	for host, p := range hb.Hosts {
-		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, host); err != nil {
-			return err
+	for _, host := range hosts {
+		if _, told := hb.Hosts[host]; !told {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM progress WHERE robot = ? AND host = ?`, robot, host); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// pulse is what the last heartbeat said.
-type pulse struct {
-	at, cycle, pages int64 // at is in Unix ms
-	phase            wire.Phase
-	rate             float64
-}
-
-// next returns the robot's new rate in pages a second: the mean of its rate before and its rate
-// since the last heartbeat. A robot that was not collecting all the time keeps its rate. now is
-// in Unix ms.
-func (p pulse) next(now int64, hb wire.Heartbeat) float64 {
-	if p.at == 0 || now <= p.at || p.cycle != hb.Cycle || hb.Pages < p.pages || p.phase != wire.PhaseCollecting || hb.Phase != wire.PhaseCollecting {
-		return p.rate
+// noteProgress notes how far the robot is with its hosts. worked is the ms for which it has
+// collected in this cycle.
+func noteProgress(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat, worked int64) error {
+	if len(hb.Hosts) == 0 {
+		return nil
 	}
-	rate := float64(hb.Pages-p.pages) / (float64(now-p.at) / 1000)
-	if p.rate == 0 {
-		return rate
+	put, err := tx.PrepareContext(ctx, `
+		INSERT INTO progress (robot, host, cycle, state, pages, bytes, ms, began, ended) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+		WHERE EXISTS (SELECT 1 FROM hosts WHERE name = ?)
+		ON CONFLICT (robot, host) DO UPDATE SET cycle = excluded.cycle, state = excluded.state,
+			pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms,
+			ended = CASE WHEN excluded.state = 'begun' THEN 0 WHEN progress.state = 'done' THEN progress.ended ELSE excluded.ended END`)
+	if err != nil {
+		return err
 	}
-	return (p.rate + rate) / 2
+	defer put.Close()
+	for host, p := range hb.Hosts {
+		ended := int64(0)
+		if p.State == wire.HostDone {
+			ended = worked
+		}
+		if _, err := put.ExecContext(ctx, robot, host, hb.Cycle, p.State, p.Pages, p.Bytes, p.MS, worked, ended, host); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func (s *snapshot) items(cost balance.Func) (*items, error) {
 	}
 	it.costs, err = balance.NewCosts(len(s.robots), len(it.hosts), func(i, n int) float64 {
 		if n >= it.groups && it.from[n] == i {
-			return s.cost(i, it.hosts[n][0]) // it may stay, even if it was begun
+			return s.time(i, it.hosts[n][0]) // it may stay, even if it was begun
 		}
 		sum := 0.0
 		for _, j := range it.hosts[n] {

@@ -19,15 +19,18 @@ import (
 // Plan is the result of planning who collects what.
 type Plan struct {
 	Made       time.Time `json:"made,omitzero"`
-	Generation int64     `json:"generation"` // of the assignment that it was made from
-	Measured   int       `json:"measured"`   // pairs of robot and host
-	Outliers   int       `json:"outliers"`   // hours left out, because they differ much from a host's others
-	Makespan   float64   `json:"makespan_ms"`
+	Generation int64     `json:"generation"`     // of the assignment that it was made from
+	Measured   int       `json:"measured"`       // pairs of robot and host
+	Outliers   int       `json:"outliers"`       // hours left out, because they differ much from a host's others
+	Makespan   float64   `json:"makespan_ms"`    // of collecting, until the last robot ends
+	Before     float64   `json:"before_ms"`      // likewise, if nothing moved
 	Bound      float64   `json:"lower_bound_ms"` // no plan ends sooner
 	Moved      int       `json:"moved"`          // hosts
 	Probes     int       `json:"probes"`         // pairs that are to be measured because they could change the plan
 	Why        []string  `json:"explanation,omitempty"`
 	Large      []Large   `json:"large,omitempty"` // hosts that do not fit into a window
+
+	Ends []RobotEnd `json:"ends,omitempty"` // by robot
 }
 
 // Rebalance plans from the measured costs and, unless dry is set, assigns the hosts by the plan.
@@ -58,6 +61,11 @@ type proposal struct {
 func (l *Leveller) plan(ctx context.Context, token int64) (Plan, error) {
 	l.planning.Lock()
 	defer l.planning.Unlock()
+	if token != dryRun {
+		if err := l.learnAll(ctx); err != nil {
+			return Plan{}, fmt.Errorf("balance: %w", err)
+		}
+	}
 	s, err := l.snapshot(ctx, hostFilter{where: "1 = 1"})
 	if err != nil {
 		return Plan{}, err
@@ -93,22 +101,44 @@ func (p *proposal) workOut(begun map[string]bool, opt Options) (err error) {
 		if at := s.at[j]; at >= 0 && at != i && begun[s.hosts[j]] {
 			return math.Inf(1)
 		}
-		return s.cost(i, j)
+		return s.time(i, j)
 	})
 	if err != nil {
 		return err
 	}
-	if p.result, err = balance.ReplanApart(p.items.costs, p.items.from, p.items.apart); err != nil {
+	it := p.items
+	if it.costs, err = it.costs.WithChains(func(i, n int) float64 { return s.paces[i].Chain(s.itemWork(it, i, n)) }); err != nil {
 		return err
 	}
-	p.Made, p.Makespan, p.Bound = time.Now().UTC().Truncate(time.Millisecond), p.result.Makespan, p.result.Bound
-	p.Why = s.named(balance.Explain(p.items.costs, p.result, p.items.from), p.items.hosts)
+	if p.result, err = balance.ReplanApart(it.costs, it.from, it.apart); err != nil {
+		return err
+	}
+	p.Made, p.Bound = time.Now().UTC().Truncate(time.Millisecond), p.result.Bound
+	p.Ends = s.ends(it, p.result.Plan)
+	before := s.ends(it, it.from)
+	p.Before = last(before).MS
+	stay := ""
+	if last(p.Ends).MS > sooner*p.Before && !slices.Contains(it.from, -1) && it.moved(p.result.Plan) > 0 {
+		p.result.Plan, p.result.Makespan, p.Ends = it.from, it.from.Makespan(it.costs), before
+		stay = "Nothing moves: no plan that was found ends clearly sooner."
+	}
+	p.Makespan = last(p.Ends).MS
+	p.Why = s.named(balance.Explain(it.costs, p.result, it.from), it.hosts)
+	if end := last(p.Ends); end.Binds != "" {
+		p.Why[0] = end.String()
+	}
+	if stay != "" {
+		p.Why = append(p.Why, stay)
+	}
 	p.Large = s.large(opt.Window)
 	p.probes = s.worthProbing(p.items, p.result, opt.Probes*len(s.robots))
 	p.Probes = len(p.probes)
 	p.Moved = p.items.moved(p.result.Plan)
 	return nil
 }
+
+// sooner is the part of the present end by which a plan must end: otherwise nothing moves.
+const sooner = 0.99
 
 // begun returns the hosts that a robot has begun in its cycle and not finished.
 func (l *Leveller) begun(ctx context.Context) (map[string]bool, error) {
@@ -158,6 +188,9 @@ func (l *Leveller) adopt(ctx context.Context, token int64, p *proposal) error {
 			if err := t.SplitByPlan(ctx, s.splits(p.Large, float64(l.opt.Window.Milliseconds()))); err != nil {
 				return err
 			}
+		}
+		if err := keepEnds(ctx, t, p.Ends); err != nil {
+			return err
 		}
 		now := db.Millis(p.Made)
 		for _, pair := range p.probes {

@@ -15,15 +15,19 @@ import (
 // snapshot is what is known of robots, hosts and costs at one moment. Robots and hosts have
 // numbers: their places in robots and hosts, which are sorted.
 type snapshot struct {
-	robots []string
-	slow   []float64 // by robot: ms that it takes for what takes the median robot 1 ms
-	able   int       // how many robots can collect a share of a host's URLs
+	robots  []string
+	slow    []float64 // by robot: ms that it takes for what takes the median robot 1 ms
+	paces   []balance.Pace
+	weekday []float64 // by robot: how long transfers take on the coming night's weekday, as a factor
+	able    int       // how many robots can collect a share of a host's URLs
 
 	hosts  []string
 	group  []string  // by host
 	at     []int     // by host: its first robot; -1: none, or one that does not take part
 	weight []float64 // by host: ms at the median robot
 	kb     []float64 // by host: KB of a night; 0: not known
+	pages  []float64 // by host: requests of a night; 0: not known
+	gap    []float64 // by host: ms between two requests, where longer than usual; 0: as usual
 	parts  []int     // by host: robots that are to share its URLs
 
 	others   map[int][]int // by host: its robots besides the first, by slot
@@ -32,6 +36,8 @@ type snapshot struct {
 	generation int64   // of the assignment
 	outliers   int     // samples that were left out
 	typical    float64 // weight of a host that nobody has measured
+
+	usualKB, usualPages float64 // of a host that nobody has measured
 }
 
 // distance is a robot's measured distance to a host.
@@ -94,7 +100,13 @@ func (l *Leveller) snapshot(ctx context.Context, filter hostFilter) (s *snapshot
 		if err := s.readSamples(ctx, tx, number, l.opt.Zone, filter); err != nil {
 			return err
 		}
-		return s.readProbes(ctx, tx, number)
+		if err := s.readProbes(ctx, tx, number); err != nil {
+			return err
+		}
+		if err := s.readWeekday(ctx, tx, time.Now().In(l.opt.Zone)); err != nil {
+			return err
+		}
+		return s.readPaces(ctx, tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("balance: %w", err)
@@ -126,9 +138,10 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var name, group string
 		var weight sql.NullFloat64
+		var gap float64
 		var robot sql.NullString
 		var parts int
-		if err := rows.Scan(&name, &group, &weight, &parts, &robot); err != nil {
+		if err := rows.Scan(&name, &group, &weight, &gap, &parts, &robot); err != nil {
 			return err
 		}
 		if !weight.Valid {
@@ -140,16 +153,16 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 		}
 		number[name] = len(s.hosts)
 		s.hosts, s.group, s.at = append(s.hosts, name), append(s.group, group), append(s.at, at)
-		s.weight, s.parts = append(s.weight, weight.Float64), append(s.parts, parts)
+		s.weight, s.gap, s.parts = append(s.weight, weight.Float64), append(s.gap, gap), append(s.parts, parts)
 		return nil
 	}, `
-		SELECT h.name, h.grp, h.weight, h.parts, a.robot
+		SELECT h.name, h.grp, h.weight, COALESCE(h.gap, 0), h.parts, a.robot
 		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
 		WHERE h.state = 'accepted' AND `+filter.where+` ORDER BY h.name`, filter.args...)
 	if err != nil {
 		return nil, err
 	}
-	s.kb, s.measured = make([]float64, len(s.hosts)), make([][]distance, len(s.hosts))
+	s.kb, s.pages, s.measured = make([]float64, len(s.hosts)), make([]float64, len(s.hosts)), make([][]distance, len(s.hosts))
 	s.others = map[int][]int{}
 	return number, db.Each(ctx, tx, func(rows *sql.Rows) error {
 		var host, robot string
@@ -179,7 +192,8 @@ func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[strin
 				shared[j] = shared[j].Add(sample)
 			}
 		} else if last := list[len(list)-1].Hour; last > latest[j] {
-			latest[j], s.kb[j] = last, list.Nightly(zone)
+			latest[j] = last
+			s.kb[j], s.pages[j] = list.Nightly(zone)
 		}
 		if i, ok := s.robot(robot); ok {
 			if d, outliers := list.Distance(); d > 0 {
@@ -189,7 +203,7 @@ func (s *snapshot) readSamples(ctx context.Context, tx *sql.Tx, number map[strin
 		}
 	})
 	for j, list := range shared {
-		s.kb[j] = list.Nightly(zone)
+		s.kb[j], s.pages[j] = list.Nightly(zone)
 	}
 	return err
 }
@@ -233,6 +247,12 @@ func (s *snapshot) fit() bool {
 	}
 	slices.Sort(known)
 	usual := known[len(known)/2]
+	requests := slices.DeleteFunc(slices.Clone(s.pages), func(n float64) bool { return n == 0 })
+	slices.Sort(requests)
+	s.usualKB = usual
+	if len(requests) > 0 {
+		s.usualPages = requests[len(requests)/2]
+	}
 	// One robot and one host more, without measurements, stand for the median ones.
 	robot, host := len(s.robots), len(s.hosts)
 	estimate := balance.Distance(robot+1, host+1, seen)

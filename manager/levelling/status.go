@@ -3,6 +3,8 @@ package levelling
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,12 +16,14 @@ import (
 type Status struct {
 	Plan     Plan         `json:"plan"` // the last one made
 	Robots   []Share      `json:"robots"`
+	Ends     []Outlook    `json:"ends"` // when the robots are to end, by the plan
 	Backlogs []Backlog    `json:"backlogs"`
 	Left     int64        `json:"left"`           // URLs known and not collected, of all robots at work
 	Mean     float64      `json:"mean"`           // of Left, over these robots
 	Tree     [][2]string  `json:"tree"`           // of the robots at work: its edges
 	Flows    [][]EdgeFlow `json:"flows"`          // that would level their backlogs by their rates, in rounds
 	Probes   int64        `json:"probes_waiting"` // distances that robots are still to measure
+	Nights   []Night      `json:"nights"`         // the last of each robot, the latest first: predicted against actual
 }
 
 // Share is a robot's part of the assignment.
@@ -39,6 +43,7 @@ type EdgeFlow struct {
 
 // Status returns how the work is shared out now.
 func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
+	s.Nights = []Night{}
 	if s.Plan, err = l.lastPlan(ctx); err != nil {
 		return s, err
 	}
@@ -55,8 +60,21 @@ func (l *Leveller) Status(ctx context.Context) (s Status, err error) {
 	if err := l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM probes WHERE done = 0`).Scan(&s.Probes); err != nil {
 		return s, err
 	}
+	if s.Ends, err = l.outlooks(ctx, time.Now()); err != nil {
+		return s, err
+	}
+	nights, err := readNights(ctx, l.db, shownNights)
+	if err != nil {
+		return s, err
+	}
+	for _, robot := range slices.Sorted(maps.Keys(nights)) {
+		s.Nights = append(s.Nights, nights[robot]...)
+	}
 	return s, l.addFlows(ctx, &s)
 }
+
+// shownNights is how many nights of each robot Status shows.
+const shownNights = 3
 
 // addFlows works out what would pass along the edges of the tree now.
 func (l *Leveller) addFlows(ctx context.Context, s *Status) error {

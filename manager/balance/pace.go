@@ -1,0 +1,221 @@
+package balance
+
+import (
+	"math"
+	"slices"
+)
+
+// Limit is one of a robot's limits.
+type Limit struct {
+	Most  float64 // what it can do; if it is not known to bind, the most that was seen
+	Binds bool    // a night was bound by it
+}
+
+// assumed returns what the robot is thought to be able to do. A robot that has never come to its
+// limit is thought able to do twice what it has done.
+func (l Limit) assumed() float64 {
+	if l.Binds {
+		return l.Most
+	}
+	return 2 * l.Most
+}
+
+// Pace is what keeps a robot from ending sooner.
+type Pace struct {
+	Gap   float64 // ms between the end of a request and the next one at the same address
+	Width Limit   // transfers at once
+	Line  Limit   // bytes a second
+	Drift float64 // how much longer its nights have taken than was expected, as a factor; 0: not known
+}
+
+// drift returns Drift, or 1 if it is not known.
+func (p Pace) drift() float64 {
+	if p.Drift <= 0 {
+		return 1
+	}
+	return p.Drift
+}
+
+// Work is what a robot has to do for the hosts of one address in a night.
+type Work struct {
+	Pages float64
+	KB    float64
+	MS    float64 // of transfer
+	Gap   float64 // ms, in place of Pace.Gap if it is longer
+}
+
+// Chain returns the time in ms that the visits to one address take, one after the other. Transfers
+// that were slow because they shared a full line would be quicker with less beside them.
+func (p Pace) Chain(w Work) float64 {
+	ms := w.MS
+	if p.Line.Binds {
+		ms = min(ms, atLimit(w.KB*1024*1000, p.Line))
+	}
+	return (w.Pages*max(p.Gap, w.Gap) + ms) * p.drift()
+}
+
+// Time returns by how many ms the night of a robot that is always busy grows by the work. It is
+// the work's part of the limit that is scarcer for it.
+func (p Pace) Time(w Work) float64 {
+	return max(atLimit(w.MS, p.Width), atLimit(w.KB*1024*1000, p.Line)) * p.drift()
+}
+
+// atLimit returns the time in ms that an amount takes at a limit. A limit about which nothing is
+// known does not bind.
+func atLimit(amount float64, l Limit) float64 {
+	if most := l.assumed(); most > 0 {
+		return amount / most
+	}
+	return 0
+}
+
+// Bind names what keeps a robot from ending sooner.
+type Bind string
+
+// What binds robots.
+const (
+	ByInterval Bind = "interval" // the intervals between the visits to one address
+	ByWidth    Bind = "width"    // how many transfers the robot makes at once
+	ByLine     Bind = "line"     // the bytes that its line brings
+)
+
+// End is when a robot ends.
+type End struct {
+	MS    float64 // of collecting
+	Binds Bind    // "": it has nothing to do
+	Item  int     // the work with the longest chain; -1: none
+}
+
+// End returns when the robot ends if it has that work: when its longest chain ends, or when its
+// transfers or its bytes are through, whatever is last.
+func (p Pace) End(work []Work) End {
+	e := End{Item: -1}
+	ms, kb, longest := 0.0, 0.0, 0.0
+	for n, w := range work {
+		if chain := p.Chain(w); chain >= longest {
+			longest, e.Item = chain, n
+		}
+		ms, kb = ms+w.MS, kb+w.KB
+	}
+	e.MS, e.Binds = longest, ByInterval
+	if t := atLimit(ms, p.Width) * p.drift(); t > e.MS {
+		e.MS, e.Binds = t, ByWidth
+	}
+	if t := atLimit(kb*1024*1000, p.Line) * p.drift(); t > e.MS {
+		e.MS, e.Binds = t, ByLine
+	}
+	if e.MS == 0 {
+		e.Binds = ""
+	}
+	return e
+}
+
+// Seen is what a robot has told of a cycle. Times are in ms of its collecting.
+type Seen struct {
+	Worked    float64 // until it had nothing left, or until now
+	Transfers float64 // highest mean of transfers at once, from the beginning on
+	Flow      float64 // highest mean of bytes a second, likewise
+	Addresses []SeenAddress
+}
+
+// SeenAddress is what the visits to one address have taken.
+type SeenAddress struct {
+	Began, Ended  float64
+	Pages, KB, MS float64
+}
+
+// Add counts the visits to one more host at the address.
+func (a *SeenAddress) Add(o SeenAddress) {
+	a.Began, a.Ended = min(a.Began, o.Began), max(a.Ended, o.Ended)
+	a.Pages, a.KB, a.MS = a.Pages+o.Pages, a.KB+o.KB, a.MS+o.MS
+}
+
+// Gap returns the ms between the end of a request and the next one. It includes the time for which
+// the address waited until the robot had a transfer to spare.
+func (a SeenAddress) Gap() float64 {
+	if a.Pages < 1 {
+		return 0
+	}
+	return max(0, a.Ended-a.Began-a.MS) / a.Pages
+}
+
+// FewPages is the number of pages below which an address says nothing of the gap: times are known
+// to a heartbeat only.
+const FewPages = 5
+
+// LeastGap returns the gap that all but the quickest tenth of the addresses keep at least. It
+// returns +Inf if nothing is known.
+func (s Seen) LeastGap() float64 {
+	gaps := s.gaps(s.Worked / 4)
+	if len(gaps) == 0 {
+		gaps = s.gaps(0)
+	}
+	if len(gaps) == 0 {
+		return math.Inf(1)
+	}
+	slices.Sort(gaps)
+	return gaps[len(gaps)/10]
+}
+
+// gaps returns the gaps at the addresses that were visited for at least so many ms.
+func (s Seen) gaps(least float64) (gaps []float64) {
+	for _, a := range s.Addresses {
+		if a.Pages >= FewPages && a.Ended-a.Began >= least {
+			gaps = append(gaps, a.Gap())
+		}
+	}
+	return gaps
+}
+
+// Learn returns the robot's pace after a cycle. before is the pace that was known. gap is the least
+// gap that any robot was seen to keep: a robot that is bound by its width or its line shows longer
+// ones, because its addresses wait for their turns.
+func (s Seen) Learn(before Pace, gap float64) Pace {
+	p := before
+	p.Gap = min(s.LeastGap(), gap)
+	if math.IsInf(p.Gap, 1) {
+		p.Gap = before.Gap
+	}
+	longest := 0.0
+	for _, a := range s.Addresses {
+		longest = max(longest, a.Pages*p.Gap+a.MS)
+	}
+	const clear = 1.1 // a night that took no longer than this multiple of its longest chain is bound by it
+	bound := s.Worked > clear*longest && len(s.Addresses) > 1
+	full := s.Transfers >= shared && s.alike()
+	p.Width = p.Width.learn(s.Transfers, bound && !full)
+	p.Line = p.Line.learn(s.Flow, full)
+	return p
+}
+
+// shared is how many transfers at once there must be for them to share the line.
+const shared = 2
+
+// learn returns the limit after a night in which so much was seen, and which was bound by it or
+// not.
+func (l Limit) learn(seen float64, binds bool) Limit {
+	switch {
+	case binds:
+		return Limit{seen, true}
+	case seen > l.Most:
+		return Limit{seen, l.Binds && seen < 1.1*l.Most}
+	}
+	return l
+}
+
+// alike reports whether all addresses were about equally far. They are if they share a full line:
+// each transfer then gets the same part of it, however fast its server is.
+func (s Seen) alike() bool {
+	var far []float64
+	for _, a := range s.Addresses {
+		if a.KB > 0 && a.MS > 0 {
+			far = append(far, math.Log(a.MS/a.KB))
+		}
+	}
+	if len(far) < 4 {
+		return false
+	}
+	slices.Sort(far)
+	const spread = 0.35 // natural logarithm, between the quarters
+	return far[len(far)*3/4]-far[len(far)/4] < spread
+}

@@ -1,0 +1,132 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"sheaf/manager/assign"
+	"sheaf/manager/balance"
+)
+
+// RobotEnd is when a robot is to end its night.
+type RobotEnd struct {
+	Robot string       `json:"robot"`
+	MS    float64      `json:"ms"`              // of collecting
+	Binds balance.Bind `json:"binds,omitempty"` // what keeps it from ending sooner; "": it has nothing to do
+	Host  string       `json:"host,omitempty"`  // of its longest chain of visits
+
+	model float64 // MS without what former predictions were wrong by
+}
+
+// readPaces reads what binds the robots. A robot that was never seen at work is like the median of
+// the others. If none was, each is thought to make one transfer at a time.
+func (s *snapshot) readPaces(ctx context.Context, tx *sql.Tx) error {
+	known, err := readPaces(ctx, tx)
+	if err != nil {
+		return err
+	}
+	var widths, gaps []float64
+	for _, p := range known {
+		if p.Width.Most > 0 {
+			widths, gaps = append(widths, p.Width.Most), append(gaps, p.Gap)
+		}
+	}
+	usual := balance.Pace{Width: balance.Limit{Most: 1, Binds: true}}
+	if len(widths) > 0 {
+		slices.Sort(widths)
+		slices.Sort(gaps)
+		usual = balance.Pace{Gap: gaps[len(gaps)/2], Width: balance.Limit{Most: widths[len(widths)/2], Binds: true}}
+	}
+	s.paces = make([]balance.Pace, len(s.robots))
+	for i, robot := range s.robots {
+		if s.paces[i] = known[robot]; s.paces[i].Width.Most == 0 {
+			s.paces[i] = usual
+		}
+	}
+	return nil
+}
+
+// work returns what a robot has to do for a host, or for its share of it.
+func (s *snapshot) work(robot, host int) balance.Work {
+	parts := float64(s.parts[host])
+	kb, pages := s.kb[host], s.pages[host]
+	if kb == 0 {
+		kb, pages = s.usualKB, s.usualPages
+	}
+	return balance.Work{Pages: pages / parts, KB: kb / parts, MS: s.cost(robot, host) * s.weekday[robot], Gap: s.gap[host] * parts}
+}
+
+// time returns by how much the host, or its share, lengthens the robot's night, in ms.
+func (s *snapshot) time(robot, host int) float64 { return s.paces[robot].Time(s.work(robot, host)) }
+
+// itemWork returns what a robot has to do for an item: the hosts of an address.
+func (s *snapshot) itemWork(it *items, robot, n int) (w balance.Work) {
+	for _, j := range it.hosts[n] {
+		more := s.work(robot, j)
+		w.Pages, w.KB, w.MS, w.Gap = w.Pages+more.Pages, w.KB+more.KB, w.MS+more.MS, max(w.Gap, more.Gap)
+	}
+	return w
+}
+
+// ends returns when each robot ends by a plan.
+func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
+	mine := make([][]int, len(s.robots))
+	for n, i := range plan {
+		if i >= 0 {
+			mine[i] = append(mine[i], n)
+		}
+	}
+	ends := make([]RobotEnd, len(s.robots))
+	for i, robot := range s.robots {
+		work := make([]balance.Work, len(mine[i]))
+		for k, n := range mine[i] {
+			work[k] = s.itemWork(it, i, n)
+		}
+		e := s.paces[i].End(work)
+		ends[i] = RobotEnd{Robot: robot, MS: e.MS, Binds: e.Binds}
+		if e.Item >= 0 {
+			ends[i].Host = s.hosts[it.hosts[mine[i][e.Item]][0]]
+		}
+		if ends[i].model = e.MS; s.paces[i].Drift > 0 {
+			ends[i].model /= s.paces[i].Drift
+		}
+	}
+	return ends
+}
+
+// last returns the end of the robot that ends last.
+func last(ends []RobotEnd) (e RobotEnd) {
+	for _, r := range ends {
+		if r.MS > e.MS {
+			e = r
+		}
+	}
+	return e
+}
+
+// String says when the robot ends and why not sooner.
+func (e RobotEnd) String() string {
+	why := map[balance.Bind]string{
+		balance.ByInterval: "the intervals between the visits to the address of " + e.Host + " take that long; only a shorter interval, or parts, would end it sooner",
+		balance.ByWidth:    "it makes as many transfers at once as it can",
+		balance.ByLine:     "its line is full",
+	}[e.Binds]
+	return fmt.Sprintf("Robot %s ends last, after %v of collecting: %s.", e.Robot, time.Duration(e.MS*float64(time.Millisecond)).Round(time.Second), why)
+}
+
+// keepEnds writes down when the robots are to end.
+func keepEnds(ctx context.Context, t *assign.Tx, ends []RobotEnd) error {
+	for _, e := range ends {
+		_, err := t.Exec(ctx, `
+			INSERT INTO paces (robot, gap, width, width_binds, line, line_binds, predicted, model, binds, host) VALUES (?, 0, 0, 0, 0, 0, ?, ?, ?, ?)
+			ON CONFLICT (robot) DO UPDATE SET predicted = excluded.predicted, model = excluded.model, binds = excluded.binds, host = excluded.host`,
+			e.Robot, e.MS, e.model, string(e.Binds), e.Host)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+	"sheaf/manager/balance"
+)
+
+// Night is one cycle of a robot: when it was to end, and when it did.
+type Night struct {
+	Robot     string       `json:"robot"`
+	Cycle     int64        `json:"cycle"`
+	Began     time.Time    `json:"began"`
+	Ended     time.Time    `json:"ended,omitzero"`         // zero: it has not
+	Worked    float64      `json:"worked_ms"`              // time in which the robot collected
+	Predicted float64      `json:"predicted_ms,omitempty"` // by the plan before; 0: not predicted
+	Binds     balance.Bind `json:"binds,omitempty"`        // what was to keep it from ending sooner
+
+	model float64 // Predicted without what former predictions were wrong by
+}
+
+// keepNights is how many cycles of a robot are kept.
+const keepNights = 28
+
+// noteNight keeps the record of the robot's cycle after a heartbeat.
+func noteNight(ctx context.Context, tx *sql.Tx, robot string, before, now pulse, hb wire.Heartbeat) error {
+	if hb.Cycle == 0 {
+		return nil
+	}
+	if before.at == 0 || before.cycle != hb.Cycle {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO nights (robot, cycle, began, ended, worked, predicted, model, binds)
+			SELECT r.name, ?, ?, 0, 0, COALESCE(p.predicted, 0), COALESCE(p.model, 0), COALESCE(p.binds, '')
+			FROM robots r LEFT JOIN paces p ON p.robot = r.name WHERE r.name = ?
+			ON CONFLICT (robot, cycle) DO NOTHING`, hb.Cycle, now.at, robot)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM nights WHERE robot = ? AND cycle <= ?`, robot, hb.Cycle-keepNights)
+		if err != nil || before.at == 0 || before.cycle == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE nights SET ended = ?, worked = ? WHERE robot = ? AND cycle = ? AND ended = 0`,
+			before.at, before.worked, robot, before.cycle)
+		return err
+	}
+	if before.phase == wire.PhaseCollecting && hb.Left == 0 && (hb.Phase == wire.PhaseIdle || hb.Phase == wire.PhaseResting) {
+		_, err := tx.ExecContext(ctx, `UPDATE nights SET ended = ?, worked = ? WHERE robot = ? AND cycle = ?`, now.at, now.worked, robot, hb.Cycle)
+		return err
+	}
+	return nil
+}
+
+// learnAll learns from the present cycle of every robot.
+func (l *Leveller) learnAll(ctx context.Context) error {
+	robots, err := db.Column[string](ctx, l.db, `SELECT robot FROM heartbeats WHERE worked > 0 ORDER BY robot`)
+	for _, robot := range robots {
+		if err == nil {
+			err = db.Transact(ctx, l.db, nil, func(tx *sql.Tx) error { return learn(ctx, tx, robot) })
+		}
+	}
+	return err
+}
+
+// learn takes from the robot's cycle what binds it, and at which hosts the gaps are longer than
+// usual. It may be called again for the same cycle.
+func learn(ctx context.Context, tx *sql.Tx, robot string) error {
+	seen, hosts, err := readSeen(ctx, tx, robot)
+	if err != nil || len(seen.Addresses) == 0 {
+		return err
+	}
+	paces, err := readPaces(ctx, tx)
+	if err != nil {
+		return err
+	}
+	others := math.Inf(1)
+	for name, p := range paces {
+		if name != robot {
+			others = min(others, p.Gap)
+		}
+	}
+	before := paces[robot]
+	pace := seen.Learn(before, others)
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO paces (robot, gap, width, width_binds, line, line_binds) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (robot) DO UPDATE SET gap = excluded.gap, width = excluded.width, width_binds = excluded.width_binds,
+			line = excluded.line, line_binds = excluded.line_binds`,
+		robot, pace.Gap, pace.Width.Most, pace.Width.Binds, pace.Line.Most, pace.Line.Binds)
+	if err != nil {
+		return err
+	}
+	return learnGaps(ctx, tx, seen, hosts, pace.Gap)
+}
+
+// readSeen reads what the robot has told of its cycle, and the hosts at each of the addresses.
+func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen, hosts [][]string, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT worked, transfers, flow FROM heartbeats WHERE robot = ?`, robot).Scan(&seen.Worked, &seen.Transfers, &seen.Flow)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && seen.Worked == 0 {
+		return balance.Seen{}, nil, nil
+	}
+	if err != nil {
+		return seen, nil, err
+	}
+	number := map[string]int{} // of addresses
+	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
+		var host, group string
+		var a balance.SeenAddress
+		if err := rows.Scan(&host, &group, &a.Began, &a.Ended, &a.Pages, &a.KB, &a.MS); err != nil {
+			return err
+		}
+		n, ok := number[group]
+		if !ok {
+			n = len(hosts)
+			number[group] = n
+			seen.Addresses, hosts = append(seen.Addresses, balance.SeenAddress{Began: a.Began}), append(hosts, nil)
+		}
+		seen.Addresses[n].Add(a)
+		hosts[n] = append(hosts[n], host)
+		return nil
+	}, `
+		SELECT p.host, h.grp, p.began, CASE WHEN p.ended > 0 THEN p.ended ELSE ? END, p.pages, p.bytes / 1024.0, p.ms
+		FROM progress p JOIN hosts h ON h.name = p.host WHERE p.robot = ? AND (p.ended = 0 OR p.ended >= p.began) ORDER BY p.host`, int64(seen.Worked), robot)
+	return seen, hosts, err
+}
+
+// learnGaps notes the gaps that are much longer than usual. If the robot was bound by its width or
+// its line, all of its addresses had to wait, and only a shorter gap than before tells something.
+func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]string, usual float64) error {
+	const much = 1.3
+	waited := seen.LeastGap() > usual*much
+	for n, a := range seen.Addresses {
+		gap := a.Gap()
+		if gap > 0 && gap <= usual*much {
+			gap = 0
+		}
+		for _, host := range hosts[n] {
+			var err error
+			switch {
+			case gap == 0:
+				_, err = tx.ExecContext(ctx, `UPDATE hosts SET gap = NULL WHERE name = ? AND gap IS NOT NULL`, host)
+			case waited:
+				_, err = tx.ExecContext(ctx, `UPDATE hosts SET gap = ? WHERE name = ? AND gap > ?`, gap, host, gap)
+			case a.Pages >= balance.FewPages:
+				_, err = tx.ExecContext(ctx, `UPDATE hosts SET gap = ? WHERE name = ? AND (gap IS NULL OR ABS(gap - ?) > 0.1 * gap)`, gap, host, gap)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readPaces reads what is known of the robots' paces, with their drift.
+func readPaces(ctx context.Context, q db.Queryer) (map[string]balance.Pace, error) {
+	paces := map[string]balance.Pace{}
+	err := db.Each(ctx, q, func(rows *sql.Rows) error {
+		var robot string
+		var p balance.Pace
+		err := rows.Scan(&robot, &p.Gap, &p.Width.Most, &p.Width.Binds, &p.Line.Most, &p.Line.Binds)
+		paces[robot] = p
+		return err
+	}, `SELECT robot, gap, width, width_binds, line, line_binds FROM paces`)
+	if err != nil {
+		return nil, err
+	}
+	nights, err := readNights(ctx, q, driftNights)
+	for robot, p := range paces {
+		p.Drift = drift(nights[robot])
+		paces[robot] = p
+	}
+	return paces, err
+}
+
+const (
+	driftNights           = 3
+	leastDrift, mostDrift = 0.8, 3.0
+)
+
+// drift returns how much longer a robot's last nights have taken than was predicted, as a factor.
+// It returns 0 if that is not known.
+func drift(nights []Night) float64 {
+	var ratios []float64
+	for _, n := range nights {
+		if n.model > 0 && n.Worked > 0 && !n.Ended.IsZero() {
+			ratios = append(ratios, n.Worked/n.model)
+		}
+	}
+	if len(ratios) == 0 {
+		return 0
+	}
+	slices.Sort(ratios)
+	return min(max(ratios[len(ratios)/2], leastDrift), mostDrift)
+}
+
+// readNights reads the last cycles of each robot, the latest first.
+func readNights(ctx context.Context, q db.Queryer, most int) (map[string][]Night, error) {
+	nights := map[string][]Night{}
+	err := db.Each(ctx, q, func(rows *sql.Rows) error {
+		var n Night
+		err := rows.Scan(&n.Robot, &n.Cycle, db.At(&n.Began), db.At(&n.Ended), &n.Worked, &n.Predicted, &n.model, &n.Binds)
+		if list := nights[n.Robot]; len(list) < most {
+			nights[n.Robot] = append(list, n)
+		}
+		return err
+	}, `SELECT robot, cycle, began, ended, worked, predicted, model, binds FROM nights ORDER BY robot, cycle DESC`)
+	return nights, err
+}

@@ -1,0 +1,147 @@
+package levelling
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// pulse is what the last heartbeats of a robot have said of its cycle.
+type pulse struct {
+	at               int64 // of the last, in Unix ms; 0: there was none
+	phase            wire.Phase
+	cycle            int64
+	pages, bytes, ms int64
+	rate             float64 // pages a second
+	worked           int64   // ms for which the robot has collected
+	transfers, flow  float64 // highest means from the beginning on: transfers at once, bytes a second
+	week             string  // see week
+}
+
+func readPulse(ctx context.Context, tx *sql.Tx, robot string) (p pulse, err error) {
+	err = tx.QueryRowContext(ctx, `
+		SELECT at, phase, cycle, pages, bytes, ms, rate, worked, transfers, flow, week FROM heartbeats WHERE robot = ?`, robot).
+		Scan(&p.at, &p.phase, &p.cycle, &p.pages, &p.bytes, &p.ms, &p.rate, &p.worked, &p.transfers, &p.flow, &p.week)
+	if errors.Is(err, sql.ErrNoRows) {
+		return pulse{}, nil
+	}
+	return p, err
+}
+
+// write puts the pulse after a heartbeat into the database.
+func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Heartbeat) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO heartbeats (robot, at, generation, phase, cycle, left_urls, pages, bytes, ms, spool, rate, worked, transfers, flow, week)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (robot) DO UPDATE SET at = excluded.at, generation = excluded.generation, phase = excluded.phase, cycle = excluded.cycle,
+			left_urls = excluded.left_urls, pages = excluded.pages, bytes = excluded.bytes, ms = excluded.ms, spool = excluded.spool, rate = excluded.rate,
+			worked = excluded.worked, transfers = excluded.transfers, flow = excluded.flow, week = excluded.week`,
+		robot, p.at, hb.Generation, p.phase, p.cycle, hb.Left, p.pages, p.bytes, p.ms, hb.Spool, p.rate, p.worked, p.transfers, p.flow, p.week)
+	return err
+}
+
+const (
+	settled    = 10 * time.Minute // of collecting, before means are taken seriously
+	mostWidth  = 100_000          // transfers at once: the highest setting of a robot
+	mostFlow   = 100 << 30 / 8    // bytes a second: 100 Gbit/s
+	longSilent = 20 * time.Minute // between two heartbeats, after which nothing is known of the time between
+)
+
+// next returns the pulse after a heartbeat. It takes nothing from figures that no robot can reach.
+func (p pulse) next(at time.Time, zone *time.Location, hb wire.Heartbeat) pulse {
+	now := db.Millis(at)
+	n := pulse{
+		at: now, phase: hb.Phase, cycle: hb.Cycle, pages: hb.Pages, bytes: hb.Bytes, ms: hb.MS,
+		rate: p.rate, week: p.week,
+	}
+	n.week = week(p.week).note(at.In(zone), hb)
+	if p.at == 0 || now <= p.at || p.cycle != hb.Cycle {
+		return n
+	}
+	n.worked, n.transfers, n.flow = p.worked, p.transfers, p.flow
+	passed := now - p.at
+	if p.phase != wire.PhaseCollecting || passed > longSilent.Milliseconds() {
+		return n
+	}
+	pages, bytes, ms := hb.Pages-p.pages, hb.Bytes-p.bytes, hb.MS-p.ms
+	if hb.Phase != wire.PhaseCollecting {
+		n.worked += passed / 2 // it has stopped at some time between
+		return n
+	}
+	n.worked += passed
+	if pages < 0 || bytes < 0 || ms < 0 || ms > passed*mostWidth || bytes/1000 > passed*mostFlow/1_000_000 {
+		return n // the program has started anew, or it cannot be
+	}
+	rate := float64(pages) / (float64(passed) / 1000)
+	if n.rate = rate; p.rate > 0 {
+		n.rate = (p.rate + rate) / 2
+	}
+	if n.worked >= settled.Milliseconds() || n.worked > 4*passed {
+		n.transfers = max(n.transfers, float64(hb.MS)/float64(n.worked))
+		n.flow = max(n.flow, float64(hb.Bytes)*1000/float64(n.worked))
+	}
+	return n
+}
+
+// week says for each hour of the week, from Monday 00:00 on, whether the robot's window was open
+// ('o') or shut ('s') when its heartbeats came; '?': not known. It has 168 characters, or none if
+// nothing is known.
+type week string
+
+const hoursOfWeek = 7 * 24
+
+func (w week) note(at time.Time, hb wire.Heartbeat) string {
+	state := byte('?')
+	switch {
+	case hb.Phase == wire.PhaseCollecting, hb.Phase == wire.PhaseIdle:
+		state = 'o'
+	case hb.Phase == wire.PhaseClosed, hb.Phase == wire.PhaseResting && hb.Cycle > 0:
+		state = 's'
+	}
+	if len(w) != hoursOfWeek {
+		w = week(strings.Repeat("?", hoursOfWeek))
+	}
+	hour := hourOfWeek(at)
+	if state == '?' || w[hour] == state {
+		return string(w)
+	}
+	return string(w[:hour]) + string(state) + string(w[hour+1:])
+}
+
+// hourOfWeek returns the hour of the week; 0 is Monday 00:00.
+func hourOfWeek(at time.Time) int { return (int(at.Weekday())+6)%7*24 + at.Hour() }
+
+// open reports whether the window is open in an hour of the week, as far as is known: an hour of
+// which nothing is known is like the same hour of the day before, or of the one before that.
+func (w week) open(hour int) bool {
+	if len(w) != hoursOfWeek {
+		return true
+	}
+	for day := range 7 {
+		if state := w[(hour+hoursOfWeek-24*day)%hoursOfWeek]; state != '?' {
+			return state == 'o'
+		}
+	}
+	return true
+}
+
+// end returns when a robot that collects from a time on has collected for so long. It returns false
+// if it does not end within a month.
+func (w week) end(from time.Time, long time.Duration) (time.Time, bool) {
+	for range 31 * 24 {
+		next := from.Truncate(time.Hour).Add(time.Hour)
+		if w.open(hourOfWeek(from)) {
+			if at := from.Add(long); !at.After(next) {
+				return at, true
+			}
+			long -= next.Sub(from)
+		}
+		from = next
+	}
+	return time.Time{}, false
+}
