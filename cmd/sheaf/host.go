@@ -126,31 +126,6 @@ func hostDomainCommand() *cobra.Command {
 	return cmd
 }
 
-func hostAddCommand() *cobra.Command {
-	var request manager.HostsRequest
-	cmd := &cobra.Command{
-		Use:   "add URL…",
-		Short: "Add hosts by the URLs to start from; with - as URL, read them from standard input",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if len(args) == 1 && args[0] == "-" {
-				text, err := io.ReadAll(cmd.InOrStdin())
-				if err != nil {
-					return err
-				}
-				args = strings.Fields(string(text))
-			}
-			request.Hosts = args
-			return ask(cmd, c, http.MethodPost, api.PathAdminHosts, request, func(w io.Writer, report hosts.Report) {
-				fmt.Fprintf(w, "%d hosts added, %d known before\n", report.Accepted, report.Known)
-			})
-		}),
-	}
-	cmd.Flags().IntVar(&request.Copies, "copies", 0, "have so many robots each collect the whole host, and compare their pages; 1: one robot, as usual")
-	cmd.Flags().IntVar(&request.Parts, "parts", 0, "share each host's URLs among so many robots; 1: let the plan decide, which shares hosts that are too large for one robot's night")
-	return cmd
-}
-
 func hostListCommand() *cobra.Command {
 	var state string
 	cmd := &cobra.Command{

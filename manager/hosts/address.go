@@ -22,6 +22,7 @@ const RefreshAfter = 24 * time.Hour
 const (
 	lookUps      = 32              // at once
 	lookUpTime   = 3 * time.Second // for all hosts of a list; RefreshAddresses looks up the rest
+	lookUpNow    = 1000            // hosts of a list; RefreshAddresses looks up all of a larger one
 	refreshBatch = 1000            // hosts
 )
 
@@ -183,13 +184,25 @@ func (r *Registry) ReportAddresses(ctx context.Context, robot string, given map[
 	})
 }
 
-// RefreshAddresses looks up a batch of hosts whose addresses are older than the given time, the
-// oldest first. It returns how many of them were found.
-func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (int, error) {
+// RefreshAddresses looks up the hosts whose addresses are older than the given time, the oldest
+// first. It returns how many of them were found.
+func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (found int, err error) {
+	for {
+		asked, n, err := r.refreshBatch(ctx, before)
+		found += n
+		if err != nil || asked < refreshBatch {
+			return found, err
+		}
+	}
+}
+
+// refreshBatch looks up a batch of such hosts. It returns how many it asked for, and how many of
+// them were found.
+func (r *Registry) refreshBatch(ctx context.Context, before time.Time) (asked, answered int, err error) {
 	hosts, err := db.Column[string](ctx, r.db, `
 		SELECT name FROM hosts WHERE state = 'accepted' AND resolved < ? ORDER BY resolved LIMIT ?`, db.Millis(before), refreshBatch)
 	if err != nil || len(hosts) == 0 {
-		return 0, err
+		return 0, 0, err
 	}
 	found := r.resolve(ctx, hosts)
 	err = r.assignments.Change(ctx, func(t *assign.Tx) error {
@@ -209,5 +222,5 @@ func (r *Registry) RefreshAddresses(ctx context.Context, before time.Time) (int,
 		}
 		return nil
 	})
-	return len(found), err
+	return len(hosts), len(found), err
 }

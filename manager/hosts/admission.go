@@ -87,7 +87,9 @@ func (r *Registry) lookUpNew(ctx context.Context, names []string, how rules) (ma
 			ask = append(ask, host)
 		}
 	}
-	maps.Copy(found, r.resolve(ctx, ask))
+	if len(ask) <= lookUpNow {
+		maps.Copy(found, r.resolve(ctx, ask))
+	}
 	return found, nil
 }
 
