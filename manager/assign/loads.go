@@ -19,69 +19,109 @@ func (l *Load) sameRobot(o *Load) bool {
 // currentLoads returns the loads of the robots that take part and are heard of, by name. The
 // caller adds to them what it gives to the robots.
 func (t *Tx) currentLoads(ctx context.Context) ([]*Load, error) {
-	switch {
-	case t.removed || !t.fresh && t.generation != 0:
-		t.loads = nil // this transaction has changed what was known
-		return sumLoads(ctx, t)
-	case t.fresh && t.loads != nil:
-		return slices.Clone(t.loads.robots), nil
+	if !t.fresh || t.removed {
+		if t.removed {
+			t.loads = t.loads.without(t.touched)
+		}
+		now, err := loadsNow(ctx, t, t.loads, t.generation)
+		if err != nil {
+			return nil, err
+		}
+		t.loads, t.fresh, t.removed = now, true, false
 	}
-	t.fresh = true
+	return slices.Clone(t.loads.robots), nil
+}
+
+// loadsAfter returns the loads after the transaction, or nil if they are not known.
+func (t *Tx) loadsAfter() *loads {
+	switch {
+	case t.loads == nil || t.generation == 0:
+		return t.loads
+	case t.loads.generation != t.generation-1 && t.loads.generation != t.generation:
+		return nil // another process has made generations since
+	}
+	after := t.loads
+	if !t.fresh || t.removed {
+		after = after.without(t.touched)
+	}
+	return &loads{t.generation, after.planned, after.robots}
+}
+
+// without returns the loads of other robots than these.
+func (l *loads) without(robots map[string]bool) *loads {
+	if l == nil {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(l.robots), func(r *Load) bool { return robots[r.Robot] })
+	return &loads{l.generation, l.planned, others}
+}
+
+// Loads returns the loads of the robots that take part and are heard of, by name.
+func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
+	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
+		now, err := loadsNow(ctx, tx, a.loads.Load(), 0)
+		if err == nil {
+			robots = now.robots
+		}
+		return err
+	})
+	return robots, err
+}
+
+// loadsNow returns the loads as q sees them. made is the generation that q's transaction has made,
+// or 0. What is known of the generation before it still holds of each robot with the same
+// properties; of other robots the hosts are summed up.
+func loadsNow(ctx context.Context, q db.Queryer, known *loads, made int64) (*loads, error) {
 	now := &loads{}
-	err := t.tx.QueryRowContext(ctx, `SELECT number, (SELECT made FROM plans) FROM generation`).Scan(&now.generation, &now.planned)
+	err := db.Each(ctx, q, func(rows *sql.Rows) error { return rows.Scan(&now.generation, &now.planned) },
+		`SELECT number, (SELECT made FROM plans) FROM generation`)
 	if err != nil {
 		return nil, err
 	}
-	robots, err := db.List(ctx, t, func(rows *sql.Rows, l **Load) error {
+	now.robots, err = db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
 		*l = new(Load)
 		return rows.Scan(&(*l).Robot, &(*l).Slow, &(*l).Shares)
 	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 	if err != nil {
 		return nil, err
 	}
-	known := t.loads
-	t.loads = now
-	if known == nil || known.generation != now.generation || known.planned != now.planned || !slices.EqualFunc(known.robots, robots, (*Load).sameRobot) {
-		now.robots, err = sumLoads(ctx, t)
-		return slices.Clone(now.robots), err
-	}
-	now.robots = make([]*Load, len(known.robots)) // copies: this transaction may fail
-	for i, l := range known.robots {
-		c := *l
+	holds := known != nil && known.planned == now.planned && (known.generation == now.generation || made != 0 && known.generation == made-1)
+	var unknown []string
+	for i, l := range now.robots {
+		k := -1
+		if holds {
+			k = slices.IndexFunc(known.robots, l.sameRobot)
+		}
+		if k < 0 {
+			unknown = append(unknown, l.Robot)
+			continue
+		}
+		c := *known.robots[k] // a copy: this transaction may fail
 		now.robots[i] = &c
 	}
-	return slices.Clone(now.robots), nil
+	return now, sumLoads(ctx, q, now.robots, unknown)
 }
 
-// loadsAfter returns the loads after the transaction, or nil if they are not known.
-func (t *Tx) loadsAfter() *loads {
-	switch {
-	case t.removed || t.loads == nil:
-		return nil
-	case t.generation == 0:
-		return t.loads
-	case t.loads.generation != t.generation-1:
-		return nil // another process has made generations since
+// sumLoads reads every assignment of some robots to sum up their loads.
+func sumLoads(ctx context.Context, q db.Queryer, robots []*Load, some []string) error {
+	for names := range slices.Chunk(some, db.RowsAtOnce) {
+		err := db.Each(ctx, q, func(rows *sql.Rows) error {
+			var robot string
+			var hosts int64
+			var ms float64
+			if err := rows.Scan(&robot, &hosts, &ms); err != nil {
+				return err
+			}
+			l := robots[slices.IndexFunc(robots, func(l *Load) bool { return l.Robot == robot })]
+			l.Hosts, l.MS = hosts, ms*l.Slow
+			return nil
+		}, `
+			SELECT a.robot, COUNT(*), SUM(COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts)
+			FROM assignments a JOIN hosts h ON h.name = a.host
+			WHERE a.to_generation IS NULL AND a.robot IN `+db.Tuple(len(names))+` GROUP BY a.robot`, db.Args(names)...)
+		if err != nil {
+			return err
+		}
 	}
-	return &loads{t.generation, t.loads.planned, t.loads.robots}
-}
-
-// Loads returns the loads of the robots that take part and are heard of, by name.
-func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
-	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
-		robots, err = sumLoads(ctx, tx)
-		return err
-	})
-	return robots, err
-}
-
-// sumLoads reads every assignment to sum up the loads.
-func sumLoads(ctx context.Context, q db.Queryer) ([]*Load, error) {
-	return db.List(ctx, q, func(rows *sql.Rows, l **Load) error {
-		*l = new(Load)
-		return rows.Scan(&(*l).Robot, &(*l).Hosts, &(*l).Slow, &(*l).Shares, &(*l).MS)
-	}, `
-		SELECT r.name, COUNT(a.host), r.slow, r.shares, SUM(CASE WHEN h.name IS NULL THEN 0.0 ELSE COALESCE(h.weight, (SELECT typical FROM plans)) / h.parts * r.slow END)
-		FROM robots r LEFT JOIN assignments a ON a.robot = r.name AND a.to_generation IS NULL LEFT JOIN hosts h ON h.name = a.host
-		WHERE r.subscribed = 1 AND r.lapsed = 0 GROUP BY r.name, r.slow, r.shares ORDER BY r.name`)
+	return nil
 }

@@ -21,6 +21,10 @@ func (t *Tx) Share(ctx context.Context, newcomer string) error {
 	if i < 0 || loads[i].Hosts > 0 {
 		return nil
 	}
+	for k, l := range loads { // copies: nothing is given yet
+		c := *l
+		loads[k] = &c
+	}
 	mine := loads[i]
 	givers := slices.Delete(loads, i, i+1)
 	held := map[string][]group{}

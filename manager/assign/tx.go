@@ -23,7 +23,7 @@ type Tx struct {
 
 	loads   *loads // as known before; once fresh is set, as of this transaction; nil: not known
 	fresh   bool   // loads is of this transaction
-	removed bool   // a robot lost a host, which loads does not count
+	removed bool   // a robot that is touched lost a host, and loads does not say so
 
 	changed int64 // rows changed since the last ANALYZE
 
@@ -141,9 +141,10 @@ type Load struct {
 	Shares bool    // its program can collect a share of a host's URLs
 }
 
-// loads are the robots' loads as of one generation and one plan. Summing them up reads every
-// assignment, so they are kept from one transaction to the next. A transaction that finds another
-// generation or plan in the database, made by any process, sums up anew.
+// loads are the robots' loads as of one generation and one plan, as far as they are known. Summing
+// them up reads every assignment, so they are kept from one transaction to the next, except those
+// of robots that lost a host. A transaction that finds another generation or plan in the database,
+// made by any process, sums up anew.
 type loads struct {
 	generation, planned int64
 	robots              []*Load // not to be changed

@@ -13,16 +13,16 @@ import (
 // freshFor is how old a heartbeat may be for a robot's hosts to be moved by what it says.
 const freshFor = 20 * time.Minute
 
-// movable is an SQL condition on hosts h. It holds if a certain robot, or an idle one, has the
-// host and has begun no host of its group. It excludes groups with a host that several robots
-// have, because these share the work already. The parameters are the robot and the least time of
-// a fresh heartbeat.
-const movable = `h.grp IN (
-	SELECT g.grp FROM hosts g JOIN assignments ga ON ga.host = g.name AND ga.to_generation IS NULL
-		LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
-	WHERE ga.robot = ? OR ga.robot IN (SELECT robot FROM heartbeats WHERE phase = 'idle' AND at >= ?)
-	GROUP BY g.grp HAVING COUNT(d.host) = 0)
-	AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)`
+// movable returns the hosts that may go from some of the robots to others: those of which none of
+// the robots has begun a host of the same group. It excludes groups with a host that several
+// robots have, because these share the work already.
+func movable(robots []string) hostFilter {
+	return hostFilter{where: `h.grp IN (
+		SELECT g.grp FROM assignments ga CROSS JOIN hosts g LEFT JOIN progress d ON d.robot = ga.robot AND d.host = g.name
+		WHERE g.name = ga.host AND ga.to_generation IS NULL AND ga.robot IN ` + db.Tuple(len(robots)) + `
+		GROUP BY g.grp HAVING COUNT(d.host) = 0)
+		AND h.grp NOT IN (SELECT s.grp FROM hosts s WHERE s.copies > 1 OR s.parts > 1)`, args: db.Args(robots), robots: robots}
+}
 
 // HandOver takes hosts that a robot has not begun from it, if other robots are idle or Level has
 // decided so, and returns how many. Call it with the robot's heartbeat: the heartbeat says which
@@ -46,7 +46,7 @@ func (l *Leveller) HandOver(ctx context.Context, robot string, now time.Time) (m
 	if err != nil || !waiting {
 		return 0, err
 	}
-	filter := hostFilter{where: movable, args: []any{robot, fresh}, robots: append([]string{robot}, idle...)}
+	filter := movable(append([]string{robot}, idle...))
 	for _, s := range shipments {
 		filter.robots = append(filter.robots, s.to)
 	}

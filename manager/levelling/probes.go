@@ -58,8 +58,8 @@ func askProbe(ctx context.Context, t *assign.Tx, robot, host string, now int64) 
 func (l *Leveller) ProbesFor(ctx context.Context, robot string) ([]wire.ProbeAsk, error) {
 	now := time.Now()
 	hosts, err := db.Column[string](ctx, l.db, `
-		SELECT p.host FROM probes p JOIN hosts h ON h.name = p.host
-		WHERE p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted' ORDER BY p.asked, p.host LIMIT ?`,
+		SELECT p.host FROM probes p CROSS JOIN hosts h
+		WHERE h.name = p.host AND p.robot = ? AND p.done = 0 AND p.asked < ? AND h.state = 'accepted' ORDER BY p.asked, p.host LIMIT ?`,
 		robot, db.Millis(now.Add(-probeAgain)), probesOnce)
 	if err != nil {
 		return nil, err

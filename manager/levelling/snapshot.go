@@ -132,7 +132,8 @@ func (s *snapshot) readRobots(ctx context.Context, tx *sql.Tx) error {
 	}, `SELECT name, slow, shares FROM robots WHERE subscribed = 1 AND lapsed = 0 ORDER BY name`)
 }
 
-// readHosts reads the hosts by name and returns their numbers.
+// readHosts reads the hosts by name and returns their numbers. In its query the state is no bare
+// column: SQLite would go by the index of states, and read every accepted host.
 func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter) (number map[string]int, err error) {
 	number = map[string]int{}
 	err = db.Each(ctx, tx, func(rows *sql.Rows) error {
@@ -158,7 +159,7 @@ func (s *snapshot) readHosts(ctx context.Context, tx *sql.Tx, filter hostFilter)
 	}, `
 		SELECT h.name, h.grp, h.weight, COALESCE(h.gap, 0), h.parts, a.robot
 		FROM hosts h LEFT JOIN assignments a ON a.host = h.name AND a.to_generation IS NULL AND a.slot = 0
-		WHERE h.state = 'accepted' AND `+filter.where+` ORDER BY h.name`, filter.args...)
+		WHERE h.state || '' = 'accepted' AND `+filter.where+` ORDER BY h.name`, filter.args...)
 	if err != nil {
 		return nil, err
 	}

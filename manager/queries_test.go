@@ -1,0 +1,141 @@
+package manager_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"sheaf/internal/db"
+	"sheaf/internal/testkit"
+	"sheaf/manager/hosts"
+)
+
+// No query of the manager's daily work reads a whole large table, or all accepted hosts, unless it
+// is for all of them. SQLite has no statistics here, as in a service that was just installed.
+func TestQueriesUseIndices(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "control.db")
+	d, err := db.Open(t.Context(), source)
+	testkit.Must(t, err)
+	testkit.Must(t, d.Close())
+	record := &recorder{queries: map[string]int{}}
+	d = sql.OpenDB(connector{record, "file:" + source + "?_txlock=immediate&_pragma=busy_timeout(15000)"})
+	t.Cleanup(func() { d.Close() })
+
+	s := newAtSize(t, d, 40, 4)
+	s.play()
+	ctx := t.Context()
+	_, err = s.m.Roster.Robots(ctx)
+	testkit.Must(t, err)
+	_, err = s.m.Hosts.Hosts(ctx, hosts.Filter{State: hosts.Pending}, "h", 10)
+	testkit.Must(t, err)
+	_, err = s.m.Hosts.RefreshAddresses(ctx, time.Now().Add(time.Hour))
+	testkit.Must(t, err)
+	testkit.Must(t, s.m.Hosts.RemoveHost(ctx, "h0000001.test"))
+	testkit.Must(t, s.m.Roster.Lapse(ctx, time.Now()))
+
+	whole := []string{ // queries that are for all hosts, or read small tables
+		"AND 1 = 1",                       // the day's plan, of all hosts
+		"SELECT DISTINCT host FROM costs", // a number of hosts from the beginning
+		"FROM probes WHERE done",          // what robots were asked to measure, a few hosts each
+	}
+	for _, query := range record.list() {
+		rows, err := d.QueryContext(ctx, "EXPLAIN QUERY PLAN "+query, make([]any, record.queries[query])...)
+		testkit.Must(t, err)
+		var reads []string
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			testkit.Must(t, rows.Scan(&id, &parent, &unused, &detail))
+			reads = append(reads, detail)
+		}
+		testkit.Must(t, rows.Close())
+		if slices.ContainsFunc(whole, func(s string) bool { return strings.Contains(query, s) }) {
+			continue
+		}
+		if slices.ContainsFunc(reads, readsAll) {
+			t.Errorf("%s\n%s", strings.Join(strings.Fields(query), " "), strings.Join(reads, "\n"))
+		}
+	}
+}
+
+// readsAll reports whether a step of SQLite's plan reads a large table or all accepted hosts.
+func readsAll(step string) bool {
+	for _, table := range []string{"hosts", "seeds", "assignments", "costs", "progress", "probes"} {
+		if step == "SCAN "+table || strings.HasPrefix(step, "SCAN "+table+" ") && !strings.Contains(step, "hosts_waiting") {
+			return true
+		}
+	}
+	return strings.Contains(step, "hosts_by_state (state=?)")
+}
+
+// recorder notes queries and how many parameters each has.
+type recorder struct {
+	mu      sync.Mutex
+	queries map[string]int
+}
+
+func (r *recorder) note(query string, parameters int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queries[query] = parameters
+}
+
+func (r *recorder) list() (queries []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for q := range r.queries {
+		verb, _, _ := strings.Cut(strings.TrimSpace(q), " ")
+		if slices.Contains([]string{"SELECT", "UPDATE", "DELETE", "INSERT", "WITH"}, strings.TrimSpace(verb)) {
+			queries = append(queries, q)
+		}
+	}
+	slices.Sort(queries)
+	return queries
+}
+
+// connector opens SQLite connections whose queries are recorded.
+type connector struct {
+	record *recorder
+	source string
+}
+
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	inner, err := (&sqlite.Driver{}).Open(c.source)
+	if err != nil {
+		return nil, err
+	}
+	return recorded{inner.(sqliteConn), c.record}, nil
+}
+
+func (c connector) Driver() driver.Driver { return &sqlite.Driver{} }
+
+type sqliteConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+}
+
+type recorded struct {
+	sqliteConn
+	record *recorder
+}
+
+func (c recorded) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.record.note(query, len(args))
+	return c.sqliteConn.ExecContext(ctx, query, args)
+}
+
+func (c recorded) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.record.note(query, len(args))
+	return c.sqliteConn.QueryContext(ctx, query, args)
+}
