@@ -44,7 +44,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 	spool := newSpool(t)
 	host := r.hosts[0]
 	changes := 0
-	captured := time.Now()
+	var captured time.Time // when the last batch's pages were captured
 	// bring publishes a batch in which that many pages are new or changed.
 	bring := func(pages int) {
 		t.Helper()
@@ -78,6 +78,7 @@ func TestWatchAtTwoNodes(t *testing.T) {
 		}
 		return nil
 	})
+	captured = time.Now() // what was captured before the watch began is no change
 	expire := claimsEnd(t, database)
 	wait := func(what string, done func(calls, mails map[string]int) error) {
 		t.Helper()
