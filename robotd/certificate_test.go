@@ -40,7 +40,7 @@ func TestPagesOfUnverifiedServers(t *testing.T) {
 			t.Parallel()
 			s := newService(t, page)
 			cfg := testConfig(t, s, map[string]string{"www.self.test": web.Listener.Addr().(*net.TCPAddr).String()})
-			cfg.TLS.Verify, cfg.Page.Tries = verify, 1
+			cfg.TLS.Verify, cfg.Page.Tries, cfg.Interval = verify, 1, interval/20
 			r, err := New(cfg, testLog(t))
 			testkit.Must(t, err)
 			defer r.Close()

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(killedEnv); text != "" {
 		os.Exit(runAsRobot(text))
 	}
+	testkit.Waiting()
 	os.Exit(m.Run())
 }
 

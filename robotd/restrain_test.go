@@ -51,6 +51,7 @@ func watchKills(t *testing.T, first, robots string, says func(page int) *answer)
 // What a server asked for holds over a kill: Retry-After, Crawl-delay and the patience after a
 // failure; and robots.txt is not asked for again.
 func TestKilledRobotKeepsItsManners(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, addr, robots string
 		says               func(page int) *answer

@@ -8,6 +8,7 @@ import (
 // The whole robot: a server that takes a request and says nothing holds up neither the
 // other hosts nor, once it answers, its own pages.
 func TestStalledHost(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t, "127.42.0.1", 2, 2, 5)
 	quiet := make(chan struct{})
 	t.Cleanup(func() { close(quiet) })

@@ -39,6 +39,7 @@ func sampleTree() (*memory, string) {
 }
 
 func TestCurl(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	m.files["/half"] = []byte(big[:5000])
 	r, dir := start(t, m, nil), t.TempDir()
@@ -64,6 +65,7 @@ func TestCurl(t *testing.T) {
 }
 
 func TestWget(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	r, dir := start(t, m, nil), t.TempDir()
 	testkit.Run(t, dir, "wget", "-q", "-r", "-nH", "ftp://alice:secret@"+r.addr+"/jp/")
@@ -77,6 +79,7 @@ func TestWget(t *testing.T) {
 }
 
 func TestLftp(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	r, dir := start(t, m, nil), t.TempDir()
 	testkit.Run(t, dir, "lftp", "-u", "alice,secret", "ftp://"+r.addr, "-e",
@@ -90,6 +93,7 @@ func TestLftp(t *testing.T) {
 }
 
 func TestPython(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	config, _ := certificate(t)
 	r, dir := start(t, m, func(c *Config) { c.TLS, c.RequireTLS = config, true }), t.TempDir()
@@ -114,6 +118,7 @@ f.quit()
 }
 
 func TestGoClient(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	config, pool := certificate(t)
 	r := start(t, m, func(c *Config) { c.TLS = config })
@@ -159,6 +164,7 @@ func TestGoClient(t *testing.T) {
 
 // TestTLS talks TLS by hand: what curl checks, and what must not be.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	m, big := sampleTree()
 	config, pool := certificate(t)
 	r, dir := start(t, m, func(c *Config) { c.TLS, c.RequireTLS = config, true }), t.TempDir()

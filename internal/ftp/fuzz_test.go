@@ -116,6 +116,7 @@ func FuzzControl(f *testing.F) {
 		c.MaxPerAddr, c.MaxPerAccount = 1000, 1000
 	})
 	f.Fuzz(func(t *testing.T, login bool, said []byte) {
+		t.Parallel()
 		if login {
 			said = append([]byte("USER u\r\nPASS secret\r\n"), said...)
 		}

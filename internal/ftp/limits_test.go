@@ -207,6 +207,7 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	m := newMemory(map[string]string{"/slow": "12345"})
 	m.gate = make(chan struct{})
 	r := start(t, m, func(c *Config) { c.StopTimeout = 10 * time.Second })

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"flag"
 	"os"
 	"testing"
 )
@@ -21,5 +22,14 @@ func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("takes a second or more, which -short leaves out")
+	}
+}
+
+// Waiting is for the TestMain of packages whose tests wait most of the time: up to twelve of their
+// parallel tests run at once, unless the command line has -parallel.
+func Waiting() {
+	flag.Parse()
+	if at := flag.Lookup("test.parallel"); at.Value.String() == at.DefValue {
+		_ = at.Value.Set("12")
 	}
 }

@@ -6,4 +6,7 @@ import (
 	"sheaf/internal/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.InMemory(m) }
+func TestMain(m *testing.M) {
+	testkit.Waiting()
+	testkit.InMemory(m)
+}

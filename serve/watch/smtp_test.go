@@ -61,6 +61,7 @@ func (b *bench) failing(id string) (*watch.Watch, watch.Failing) {
 // TestMailServerHangs: whatever it does not answer, it is left after the patience; what others wait for goes out
 // meanwhile, and the mail comes later.
 func TestMailServerHangs(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"greeting", "EHLO", "RCPT", "DATA", "message", "QUIT"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
