@@ -48,6 +48,11 @@ type DeadRequest struct {
 	Reason string `json:"reason"` // why it is sure that the robot visits nothing any more
 }
 
+// PageResponse answers GET and POST /v1/admin/robots/{name}/page.
+type PageResponse struct {
+	URL string `json:"url"` // a path, if the service does not know its own URL
+}
+
 // HostsRequest is the body of POST /v1/admin/hosts.
 type HostsRequest struct {
 	Hosts     []string            `json:"hosts"`               // URLs
@@ -131,6 +136,8 @@ func (a *operatorAPI) register(r *mux.Router, wrap func(handler) http.Handler) {
 		{http.MethodPost, api.PathAdminRobots + "/{name}/resume", a.pause(false)},
 		{http.MethodPost, api.PathAdminRobots + "/{name}/upgrade", a.upgrade},
 		{http.MethodPost, api.PathAdminRobots + "/{name}/dead", a.dead},
+		{http.MethodGet, api.PathAdminRobots + "/{name}/page", a.page},
+		{http.MethodPost, api.PathAdminRobots + "/{name}/page", a.revokePage},
 		{http.MethodGet, api.PathAdminBalance, a.balance},
 		{http.MethodGet, api.PathAdminBalance + "/rates", a.rates},
 		{http.MethodPost, api.PathAdminBalance + "/plan", a.plan(true)},
@@ -203,6 +210,20 @@ func (a *operatorAPI) dead(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return noContent(w, adminError(a.roster.Dead(r.Context(), mux.Vars(r)["name"], req.Reason)))
+}
+
+func (a *operatorAPI) page(w http.ResponseWriter, r *http.Request) error {
+	path, err := a.roster.Page(r.Context(), mux.Vars(r)["name"])
+	w.Header().Set("Cache-Control", "no-store")
+	return answer(w, http.StatusOK, PageResponse{a.public + path}, err)
+}
+
+// revokePage makes the link to a robot's page void, and answers with the new one.
+func (a *operatorAPI) revokePage(w http.ResponseWriter, r *http.Request) error {
+	if err := a.roster.RevokePage(r.Context(), mux.Vars(r)["name"]); err != nil {
+		return adminError(err)
+	}
+	return a.page(w, r)
 }
 
 func (a *operatorAPI) listHosts(w http.ResponseWriter, r *http.Request) error {

@@ -36,6 +36,11 @@ func (m *Manager) serveHeartbeat(w http.ResponseWriter, r *http.Request, robot s
 			w.Header().Set(wire.HeaderLease, lease.String())
 		}
 	}
+	page, err := m.Roster.Page(r.Context(), robot)
+	if err != nil {
+		return err
+	}
+	w.Header().Set(wire.HeaderPage, m.opt.Public+page)
 	if len(orders.Directives) == 0 && len(orders.Probes) == 0 && len(orders.Visits) == 0 {
 		return noContent(w, nil)
 	}
@@ -50,6 +55,14 @@ func checkHeartbeat(hb wire.Heartbeat) error {
 	for name, n := range map[string]int64{"generation": hb.Generation, "cycle": hb.Cycle, "left": hb.Left, "pages": hb.Pages, "bytes": hb.Bytes, "ms": hb.MS, "spool": hb.Spool} {
 		if n < 0 {
 			return fmt.Errorf("%s is %d; send 0 or more", name, n)
+		}
+	}
+	if len(hb.Contact) > wire.MaxContact {
+		return fmt.Errorf("contact has %d bytes; send at most %d", len(hb.Contact), wire.MaxContact)
+	}
+	for kind, detail := range hb.Troubles {
+		if len(detail) > wire.MaxTrouble {
+			return fmt.Errorf("trouble %.20q has %d bytes; send at most %d", kind, len(detail), wire.MaxTrouble)
 		}
 	}
 	if len(hb.Taken) > wire.MaxVisits {
@@ -80,6 +93,9 @@ func (m *Manager) Heartbeat(ctx context.Context, robot string, hb wire.Heartbeat
 	}
 	if unknown {
 		orders.Directives = append(orders.Directives, wire.DirectiveReport)
+	}
+	if err := m.Roster.NoteSite(ctx, robot, hb.Contact, hb.Troubles); err != nil {
+		return orders, fmt.Errorf("heartbeat of robot %s: %w", robot, err)
 	}
 	if err := m.Levelling.NoteProbes(ctx, robot, hb.Probes); err != nil {
 		return orders, fmt.Errorf("heartbeat of robot %s: probes: %w", robot, err)

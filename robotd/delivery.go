@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,4 +180,31 @@ func (r *Robot) describeUploads(s *status.Status) error {
 		})
 	}
 	return err
+}
+
+// troubles returns what keeps the robot from its work, for the manager: too little space, or a
+// service that does not take its batches.
+func (r *Robot) troubles() map[wire.Trouble]string {
+	found := make(map[wire.Trouble]string)
+	if why := r.manners.Admission.Short(); why != "" {
+		found[wire.TroubleDisk] = brief(why)
+	}
+	u := r.uploader.State()
+	for _, t := range u.Targets {
+		if t.Failures == 0 {
+			return found // one of them works, or was not needed
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(u.Batches)) {
+		if b := u.Batches[id]; b.Known == "" && b.Error != "" {
+			found[wire.TroubleUpload] = brief(string(id) + ": " + b.Error)
+			break
+		}
+	}
+	return found
+}
+
+// brief cuts a text to what a heartbeat may say of a trouble.
+func brief(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), wire.MaxTrouble)], "")
 }

@@ -251,7 +251,7 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	r.session = managed.New(managed.Options{
 		Client: r.client, List: r.list, Lease: r.manners.Lease, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
 		Servers: servers, Rules: r.manners.Rules, Restraints: r.manners.Restraints, Prober: prober, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
-		Version: Version, Poll: r.cfg.Poll, Interval: r.cfg.Interval, Log: r.log,
+		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Interval: r.cfg.Interval, Log: r.log,
 	})
 	r.course = cycle.New(cycle.Options{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,

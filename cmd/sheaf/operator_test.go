@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"sheaf/internal/testkit"
 	"sheaf/robotd"
 	"sheaf/test/servicetest"
+	"sheaf/ui/removal"
 )
 
 // console is an operator's terminal beside a running service.
@@ -78,6 +81,13 @@ func TestOperatorsCommands(t *testing.T) {
 	c.run([]string{"court order 17"}, "host", "takedowns", "www.example.jp", "--json")
 	c.run([]string{"dry run", "deleted   0 objects"}, "gc", "--dry-run")
 	c.run([]string{`"condemned"`}, "gc", "--json")
+	page := c.run([]string{c.url + "/robot/waseda/"}, "robot", "page", "waseda")
+	if other := c.run([]string{c.url + "/robot/waseda/"}, "robot", "page", "waseda", "--revoke"); other == page || other != c.run(nil, "robot", "page", "waseda") {
+		t.Errorf("the link %s was not revoked: %s", page, other)
+	}
+	c.run(nil, "host", "domain", "refuse", "left.example.jp", "--reason", "its owner")
+	c.run([]string{"left.example.jp", "its owner"}, "host", "domain", "ls")
+	c.run(nil, "host", "domain", "allow", "left.example.jp")
 	c.run(nil, "robot", "revoke", "waseda")
 	c.run([]string{"revoked"}, "robot", "ls")
 	c.run(nil, "robot", "rm", "waseda")
@@ -92,6 +102,34 @@ func TestOperatorsCommands(t *testing.T) {
 		t.Errorf("hosts beside an unknown one were not removed: %s", out)
 	}
 	c.run([]string{"0 hosts accepted"}, "host", "accept", "--all")
+}
+
+// What owners of sites ask for is listed, shown, granted and refused by commands. What they write
+// cannot drive the operator's terminal.
+func TestRemovalCommands(t *testing.T) {
+	c := startService(t, nil)
+	ask := func(host string) (id string) {
+		t.Helper()
+		resp, err := http.PostForm(c.url+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {host}, "email": {"owner@mail.example"}, "reason": {"\x1b[2Jit is private"}})
+		testkit.Must(t, err)
+		resp.Body.Close()
+		return strings.Split(resp.Request.URL.Path, "/")[2]
+	}
+	one, two := ask("www.one.jp"), ask("www.two.jp")
+	c.run([]string{one, two, "www.one.jp", "open"}, "removal", "ls", "--state", "open")
+	if out := c.run([]string{"it is private", "owner@mail.example", "asked"}, "removal", "show", one); strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+	if _, err := c.try("removal", "grant", one); err == nil || !strings.Contains(err.Error(), "--unproved") {
+		t.Errorf("granted without proof: %v", err)
+	}
+	c.run([]string{"granted", "carried out"}, "removal", "grant", one, "--unproved", "--by", "ops")
+	if _, err := c.try("removal", "refuse", two); err == nil || !strings.Contains(err.Error(), "reason") {
+		t.Errorf("refused without a reason: %v", err)
+	}
+	c.run([]string{"refused", "not yours"}, "removal", "refuse", two, "--reason", "not yours", "--by", "ops")
+	c.run([]string{"www.one.jp", "ops"}, "host", "takedowns")
+	c.run([]string{"www.one.jp"}, "host", "ls", "--state", "refused")
 }
 
 // TestConfigNamesTheService shows that operators' commands find the service by its settings file,

@@ -21,6 +21,7 @@ import (
 func robotCommand() *cobra.Command {
 	cmd := operatorFlags(&cobra.Command{Use: "robot", Short: "Admit, list, restart and revoke robots"})
 	cmd.AddCommand(robotAddCommand(), robotListCommand(),
+		robotPageCommand(),
 		robotAction("restart NAME", "Make a robot seal what it has, and fetch its list of hosts again", http.MethodPost, "/restart"),
 		robotAction("pause NAME", "Let a robot fetch no more pages; it goes on uploading", http.MethodPost, "/pause"),
 		robotAction("resume NAME", "Let a paused robot go on", http.MethodPost, "/resume"),
@@ -96,6 +97,29 @@ func installLine(a manager.AdmitResponse, contact string) string {
 		line += " --contact '" + strings.ReplaceAll(contact, "'", `'\''`) + "'"
 	}
 	return line
+}
+
+func robotPageCommand() *cobra.Command {
+	var revoke bool
+	cmd := &cobra.Command{
+		Use:   "page NAME",
+		Short: "Print the link to the page that shows a robot to the people at its site",
+		Args:  cobra.ExactArgs(1),
+		RunE: asOperator(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			method := http.MethodGet
+			if revoke {
+				method = http.MethodPost
+			}
+			return ask(cmd, c, method, below(api.PathAdminRobots, args[0])+"/page", nil, func(w io.Writer, page manager.PageResponse) {
+				if strings.HasPrefix(page.URL, "/") {
+					page.URL = strings.TrimRight(c.URL.String(), "/") + page.URL
+				}
+				fmt.Fprintln(w, page.URL)
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&revoke, "revoke", false, "make the link void that was given out, and print a new one")
+	return cmd
 }
 
 func robotAction(use, short, method, suffix string) *cobra.Command {

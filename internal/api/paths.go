@@ -22,10 +22,11 @@ const (
 	PathTokens   = "/v1/tokens"   // GET: account.TokenList; POST: account.NewToken; below it DELETE
 	PathWatches  = "/v1/watches"  // GET: watch.WatchList; POST: watch.Wish; below it watch.WatchDocument
 
-	PathTimeGate = "/timegate/" // with a URL (RFC 7089)
-	PathTimeMap  = "/timemap/"  // with a URL: link-format, or TimeMap
-	PathDiff     = "/diff/"     // with two timestamps and a URL: HTML, or DiffDocument
-	PathReplay   = "/replay/"   // ReplayWeb.page
+	PathTimeGate  = "/timegate/" // with a URL (RFC 7089)
+	PathTimeMap   = "/timemap/"  // with a URL: link-format, or TimeMap
+	PathDiff      = "/diff/"     // with two timestamps and a URL: HTML, or DiffDocument
+	PathRobotPage = "/robot/"    // with a signed link: one robot, for the people at its site
+	PathReplay    = "/replay/"   // ReplayWeb.page
 
 	PathFind     = "/find"    // with q: leads to a page's versions, or to a host or domain
 	PathWatching = "/watches" // HTML: the account's watches; with url or host a form that watches it

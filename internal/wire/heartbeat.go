@@ -55,7 +55,34 @@ type Heartbeat struct {
 
 	Probes map[string]ProbeResult `json:"probes,omitempty"` // results of the probes that the manager asked for, by host
 	Taken  []string               `json:"taken,omitempty"`  // hosts of Orders.Visits that the robot has accepted
+
+	Contact  string             `json:"contact,omitempty"`  // URL or mail address of the people at the robot's site
+	Troubles map[Trouble]string `json:"troubles,omitempty"` // what keeps the robot from its work, with details; those of RobotTroubles
 }
+
+// Trouble is a kind of what keeps a robot from its work.
+type Trouble string
+
+// Troubles.
+const (
+	TroubleSilent Trouble = "silent" // nothing is heard of it; the manager finds out
+	TroubleBatch  Trouble = "batch"  // one of its batches does not come through; the service finds out
+	TroubleDisk   Trouble = "disk"   // there is too little space, so it collects nothing
+	TroubleUpload Trouble = "upload" // the service does not take its batches
+)
+
+// RobotTroubles are those that a robot itself tells of.
+func RobotTroubles() []Trouble { return []Trouble{TroubleDisk, TroubleUpload} }
+
+// Limits for what a heartbeat says of the robot's site, in bytes.
+const (
+	MaxContact = 500
+	MaxTrouble = 500
+)
+
+// HeaderPage has the URL of the robot's page, in the answer to a heartbeat. It may be a path at the
+// manager.
+const HeaderPage = "Sheaf-Page"
 
 // HostState is the robot's progress with a host in this cycle. A host without a report has not been
 // begun.

@@ -249,3 +249,15 @@ func rename(from, to string) error {
 	defer dir.Close()
 	return dir.Sync()
 }
+
+// Handed is a log that a robot has handed in.
+type Handed struct {
+	At       time.Time // when it came
+	Requests int64     // lines of the log: requests that the robot made
+}
+
+// Handed returns the logs that a robot has handed in since a time, in that order.
+func (b *Book) Handed(ctx context.Context, robot string, since time.Time) ([]Handed, error) {
+	return db.List(ctx, b.db, func(rows *sql.Rows, h *Handed) error { return rows.Scan(db.At(&h.At), &h.Requests) },
+		`SELECT received, lines FROM logs WHERE robot = ? AND received >= ? ORDER BY received`, robot, db.Millis(since))
+}

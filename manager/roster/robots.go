@@ -167,7 +167,7 @@ func (r *Roster) Forget(ctx context.Context, robot string) error {
 		case active:
 			return fmt.Errorf("robot %s: %w", robot, ErrActive)
 		}
-		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures"} {
+		for _, table := range []string{"heartbeats", "progress", "release_reports", "release_failures", "robot_sites", "robot_troubles"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE robot = ?`, robot); err != nil {
 				return fmt.Errorf("robot %s: %s: %w", robot, table, err)
 			}

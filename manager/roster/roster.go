@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/signedlink"
 	"sheaf/internal/wire"
 	"sheaf/manager/assign"
 	"sheaf/manager/rollout"
@@ -57,6 +58,7 @@ type Roster struct {
 	db          *sql.DB
 	assignments *assign.Assignments
 	opt         Options
+	links       *signedlink.Signer // of the robots' pages
 
 	mu        sync.Mutex // guards listening
 	listening listening
@@ -70,7 +72,7 @@ func New(d *sql.DB, assignments *assign.Assignments, opt Options) *Roster {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Roster{db: d, assignments: assignments, opt: opt}
+	return &Roster{db: d, assignments: assignments, opt: opt, links: signedlink.New(opt.Key, "robot page")}
 }
 
 // newSecret returns 256 random bits in lower-case base32. This fits HTTP Basic and a command

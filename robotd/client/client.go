@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sheaf/internal/release"
@@ -28,6 +29,7 @@ type Client struct {
 	secret string
 	http   *http.Client
 	clock  clock
+	page   atomic.Value // string: URL of the robot's page; nil: not known yet
 }
 
 // Limits of a request.
@@ -49,6 +51,21 @@ func (c *Client) String() string { return c.at.String() }
 
 // Targets describes the URLs.
 func (c *Client) Targets() []status.Target { return c.at.describe() }
+
+// Page returns the URL of the page that shows this robot to its site; "" until the manager has told it.
+func (c *Client) Page() string {
+	page, _ := c.page.Load().(string)
+	return page
+}
+
+// notePage takes the URL of the robot's page from an answer.
+func (c *Client) notePage(resp *http.Response) {
+	if ref := resp.Header.Get(wire.HeaderPage); ref != "" {
+		if page, err := resp.Request.URL.Parse(ref); err == nil && (page.Scheme == "https" || page.Scheme == "http") {
+			c.page.Store(page.String())
+		}
+	}
+}
 
 // Clock returns how this machine's clock differs from the manager's; nil: not known yet.
 func (c *Client) Clock() *wire.Clock { return c.clock.measured() }
@@ -251,6 +268,7 @@ func (c *Client) ask(ctx context.Context, method, url string, header http.Header
 	resp.Body = &cancelBody{resp.Body, cancel}
 	if resp.StatusCode/100 == 2 || resp.StatusCode == http.StatusNotModified {
 		c.clock.sample(sent, time.Now(), resp.Header)
+		c.notePage(resp)
 		return resp, nil
 	}
 	defer resp.Body.Close()

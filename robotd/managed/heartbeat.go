@@ -54,6 +54,7 @@ func (s *Session) heartbeat() (hb wire.Heartbeat, told func() (more bool), err e
 	list := s.opt.List.List()
 	hb = wire.Heartbeat{
 		List: list.ETag, Generation: list.Generation, Version: s.opt.Version, Cycle: s.opt.Cycle(), Held: s.opt.Admission.Held(),
+		Contact: s.opt.Contact, Troubles: s.opt.Troubles(),
 	}
 	c := s.opt.Crawler.Current()
 	if c != nil && c.Short() { // the progress of hosts is that of the cycle, which has ended

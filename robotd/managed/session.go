@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/internal/wire"
 	"sheaf/robotd/admission"
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
@@ -33,12 +34,14 @@ type Options struct {
 	Rules      *hoststate.Rules
 	Restraints *hoststate.Restraints
 	Prober     *Prober
-	Seal       func(context.Context) error // makes a batch of what is collected
-	Cycle      func() int64                // returns the number of the last cycle
-	Upgrade    func()                      // looks for a release of the robot's program
-	Version    string                      // of the program
-	Poll       time.Duration               // between two questions for the list
-	Interval   time.Duration               // between two visits to an address
+	Seal       func(context.Context) error    // makes a batch of what is collected
+	Cycle      func() int64                   // returns the number of the last cycle
+	Upgrade    func()                         // looks for a release of the robot's program
+	Troubles   func() map[wire.Trouble]string // returns what keeps the robot from its work
+	Contact    string                         // of the people at the robot's site
+	Version    string                         // of the program
+	Poll       time.Duration                  // between two questions for the list
+	Interval   time.Duration                  // between two visits to an address
 	Log        *slog.Logger
 }
 
@@ -104,7 +107,7 @@ func (s *Session) NextAsk(now time.Time) time.Time {
 func (s *Session) Describe(st *status.Status) {
 	list := s.opt.List.List()
 	st.Generation, st.Hosts = list.Generation, len(list.Hosts())
-	st.Managers, st.Clock = s.opt.Client.Targets(), s.opt.Client.Clock()
+	st.Managers, st.Clock, st.Page = s.opt.Client.Targets(), s.opt.Client.Clock(), s.opt.Client.Page()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.Next.Manager = s.askAt

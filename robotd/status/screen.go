@@ -90,6 +90,9 @@ func (b *builder) head(s *Status) {
 	for _, text := range s.Troubles {
 		b.marked(red, "trouble", text)
 	}
+	if s.Page != "" {
+		b.row("page", "%s", Printable(s.Page, 0))
+	}
 }
 
 // state returns what the robot is doing, in a few words.

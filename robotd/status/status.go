@@ -46,6 +46,7 @@ type Status struct {
 	Coverage   *Coverage   `json:"coverage,omitempty"` // of the cycle; nil: none has begun since the start
 	Clock      *wire.Clock `json:"clock,omitempty"`    // difference from the manager's clock; nil: not measured
 	Tap        *Tap        `json:"tap,omitempty"`      // nil: there is none
+	Page       string      `json:"page,omitempty"`     // URL of the page that shows this robot; empty: not known yet
 	Next       Next        `json:"next"`
 	Forecast   *Forecast   `json:"forecast,omitempty"` // nil: nothing is left
 	Modules    []Module    `json:"modules,omitempty"`

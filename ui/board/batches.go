@@ -11,6 +11,7 @@ import (
 	"sheaf/internal/problem"
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
+	"sheaf/ui/partner"
 )
 
 // batchesPage lists batches of a state, the latest received first.
@@ -33,13 +34,13 @@ func (b *board) batches(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.StateName, p.Decidable = stateName(p.Page, p.State), p.State == wire.StateQuarantined
+	p.StateName, p.Decidable = partner.StateName(p.Page, p.State), p.State == wire.StateQuarantined
 	p.Batches, p.Pager = after(r, list, func(b *ledger.Batch) string { return b.ID })
 	return webpage.Show(w, r, http.StatusOK, batchesTemplate, p)
 }
 
 // StateOf says a batch's state in the reader's words.
-func (p batchesPage) StateOf(b *ledger.Batch) string { return stateName(p.Page, b.State) }
+func (p batchesPage) StateOf(b *ledger.Batch) string { return partner.StateName(p.Page, b.State) }
 
 // batchPage shows one batch.
 type batchPage struct {
@@ -60,7 +61,7 @@ func (b *board) batch(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusNotFound, "not_found", "there is no such batch")
 	}
 	p := batchPage{page: b.page(r), One: one, Decidable: one.State == wire.StateQuarantined && one.Decision != ledger.Discarded}
-	p.StateName = stateName(p.Page, one.State)
+	p.StateName = partner.StateName(p.Page, one.State)
 	return webpage.Show(w, r, http.StatusOK, batchTemplate, p)
 }
 

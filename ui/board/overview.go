@@ -10,6 +10,8 @@ import (
 	"sheaf/internal/webpage"
 	"sheaf/internal/wire"
 	"sheaf/manager/hosts"
+	"sheaf/ui/partner"
+	"sheaf/ui/rates"
 )
 
 // overviewPage is the first page of the board.
@@ -38,7 +40,6 @@ const (
 	mostWaiting  = 1000
 	mostFailures = 20
 	mostRobots   = 15
-	waitsTooLong = time.Hour      // in the buffers before post-split
 	unpublished  = 26 * time.Hour // in post-split: there is a window every day
 )
 
@@ -65,7 +66,7 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Rates = charts(p.Page, filter, periods, now)
+	p.Rates = rates.Charts(p.Page, filter, periods, now)
 	return webpage.Show(w, r, http.StatusOK, overviewTemplate, p)
 }
 
@@ -78,7 +79,7 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 		return err
 	}
 	for _, one := range list {
-		shown := buffer{Buffer: one, Name: stateName(p.Page, one.State), Since: time.Duration(one.Oldest * float64(time.Second)), Path: pathBatches + "?state=" + string(one.State)}
+		shown := buffer{Buffer: one, Name: partner.StateName(p.Page, one.State), Since: time.Duration(one.Oldest * float64(time.Second)), Path: pathBatches + "?state=" + string(one.State)}
 		p.Buffers = append(p.Buffers, shown)
 		switch {
 		case one.State == wire.StatePublished:
@@ -86,28 +87,11 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 			p.Failures = append(p.Failures, Failure{p.T("%s batches are in the quarantine", p.Number(one.Batches)), p.T("release or discard them"), shown.Path})
 		case one.State == wire.StatePostSplit && shown.Since > unpublished:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has waited for its publication for %s", p.Took(shown.Since)), p.T("look at the window, or publish now"), pathStore})
-		case one.State != wire.StatePostSplit && shown.Since > waitsTooLong:
+		case one.State != wire.StatePostSplit && shown.Since > partner.WaitsTooLong:
 			p.Failures = append(p.Failures, Failure{p.T("a batch has been in %q for %s", shown.Name, p.Took(shown.Since)), p.T("its page says why"), shown.Path})
 		}
 	}
 	return nil
-}
-
-// stateName says a batch's state in the reader's words.
-func stateName(p webpage.Page, s wire.State) string {
-	switch s {
-	case wire.StateReceived:
-		return p.T("received")
-	case wire.StatePreSplit:
-		return p.T("pre-split")
-	case wire.StatePostSplit:
-		return p.T("post-split")
-	case wire.StatePublished:
-		return p.T("published")
-	case wire.StateQuarantined:
-		return p.T("quarantine")
-	}
-	return string(s)
 }
 
 func (b *board) addRobots(ctx context.Context, p *overviewPage) error {

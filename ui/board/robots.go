@@ -17,6 +17,8 @@ import (
 	"sheaf/manager/copies"
 	"sheaf/manager/levelling"
 	"sheaf/manager/roster"
+	"sheaf/ui/partner"
+	"sheaf/ui/rates"
 )
 
 // robot is one line of the list of robots.
@@ -28,9 +30,6 @@ type robot struct {
 	Silent time.Duration // since its last request
 	Path   string
 }
-
-// silentFor is how long a robot that sends nothing is not called silent.
-const silentFor = 2 * time.Hour
 
 // lines returns the list of robots with what they have left, those first with which something is
 // wrong.
@@ -50,7 +49,7 @@ func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
 	all := make([]robot, 0, len(robots))
 	for _, one := range robots {
 		line := robot{Robot: one, Backlog: backlogs[one.Name], Silent: ago(one.Seen), Path: pathRobots + "/" + one.Name}
-		line.State, line.Wrong = robotState(p, one)
+		line.State, line.Wrong = partner.State(p, one)
 		all = append(all, line)
 	}
 	slices.SortStableFunc(all, func(a, b robot) int {
@@ -63,27 +62,6 @@ func (b *board) lines(ctx context.Context, p webpage.Page) ([]robot, error) {
 		return cmp.Compare(wrong(a), wrong(b))
 	})
 	return all, nil
-}
-
-// robotState says how a robot is, and whether that is wrong.
-func robotState(p webpage.Page, r roster.Robot) (state string, wrong bool) {
-	switch {
-	case !r.Revoked.IsZero():
-		return p.T("revoked"), false
-	case r.Joined.IsZero():
-		return p.T("has not joined yet"), false
-	case !r.Subscribed:
-		return p.T("away"), false
-	case !r.Lapsed.IsZero():
-		return p.T("silent: its hosts were handed on"), true
-	case ago(r.Seen) > silentFor, !r.Late.IsZero():
-		return p.T("silent"), true
-	case r.Paused:
-		return p.T("paused"), false
-	case r.Behind > 0:
-		return p.T("runs an old release"), true
-	}
-	return p.T("at work"), false
 }
 
 // robotsPage lists all robots.
@@ -146,12 +124,12 @@ func (b *board) robot(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Rates = charts(p.Page, filter, periods, now)
+	p.Rates = rates.Charts(p.Page, filter, periods, now)
 	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
 }
 
 // StateOf says a batch's state in the reader's words.
-func (p robotPage) StateOf(b *ledger.Batch) string { return stateName(p.Page, b.State) }
+func (p robotPage) StateOf(b *ledger.Batch) string { return partner.StateName(p.Page, b.State) }
 
 // orderRobot gives a robot an order.
 func (b *board) orderRobot(w http.ResponseWriter, r *http.Request) error {

@@ -19,6 +19,7 @@ import (
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
+	"sheaf/ingest/ledger"
 	"sheaf/ingest/receive"
 	"sheaf/ingest/space"
 	"sheaf/ingest/split"
@@ -46,6 +47,7 @@ import (
 	"sheaf/ui"
 	"sheaf/ui/board"
 	"sheaf/ui/login"
+	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
@@ -96,6 +98,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 		robots.Register(s.router)
 		s.router.Handle(api.PathAdminBackup, b.operator(backupHandler(s.state.db, s.cfg.Data, s.log))).Methods(http.MethodGet)
 		b.work = append(b.work, robots.Run)
+		partners := partner.New(partner.Options{
+			Site: b.site, Manager: robots, Batches: ledger.New(s.state.db), Transfers: b.moved, Mails: b.mails, Base: b.base(),
+			Notices: s.cfg.Manager.Partners.Notices, Log: s.log,
+		})
+		partners.Register(s.router, b.guard(published))
+		b.work = append(b.work, partners.Run)
 	}
 	var drop *receive.Receiver
 	if s.cfg.has(roleIngest) {

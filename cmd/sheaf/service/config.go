@@ -85,7 +85,10 @@ type Manager struct {
 		Refuse    []string `mapstructure:"refuse"`     // domains within them whose hosts they may not
 		PerDomain int      `mapstructure:"per_domain"` // hosts of one registered domain; 0: any number
 	} `mapstructure:"hosts"`
-	Balance Balance `mapstructure:"balance"`
+	Balance  Balance `mapstructure:"balance"`
+	Partners struct {
+		Notices bool `mapstructure:"notices"` // tell robots' sites by mail when their robot is silent or stuck
+	} `mapstructure:"partners"`
 }
 
 // Serve is the settings of the room that hands out archives.
@@ -124,6 +127,7 @@ func defaults() Config {
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
 	c.Transfers.Keep = 400 * 24 * time.Hour
 	c.Serve.Site.Name = "Web archive"
+	c.Manager.Partners.Notices = true
 	c.Manager.Hosts.Suffixes, c.Manager.Hosts.PerDomain = []string{"jp"}, 1000
 	return c
 }

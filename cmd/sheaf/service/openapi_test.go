@@ -249,6 +249,12 @@ func TestOperatorsAreAnsweredAsDescribed(t *testing.T) {
 	c.ask(204, "OPTIONS", "/v1/batches/uploads/", "")
 	c.auth = operator
 	c.ask(200, "GET", "/v1/admin/robots", "")
+	c.ask(200, "GET", "/v1/admin/robots/waseda/page", "")
+	c.ask(200, "POST", "/v1/admin/robots/waseda/page", "")
+	c.ask(404, "GET", "/v1/admin/robots/nobody/page", "")
+	c.ask(200, "GET", "/v1/admin/removals?state=open", "")
+	c.ask(404, "GET", "/v1/admin/removals/none", "")
+	c.ask(400, "POST", "/v1/admin/removals/none", `{"grant":false}`)
 	c.ask(204, "POST", "/v1/admin/robots/waseda/pause", "")
 	c.ask(204, "POST", "/v1/admin/robots/waseda/resume", "")
 	c.ask(202, "POST", "/v1/admin/robots/waseda/restart", "")

@@ -43,7 +43,7 @@ var bodies = []any{
 	watch.WatchList{}, watch.WatchDocument{}, watch.Wish{},
 	wire.Problem{}, wire.JoinRequest{}, wire.JoinResponse{}, wire.Heartbeat{}, wire.Orders{}, wire.WatchList{}, wire.ReportRequest{}, wire.Offer{},
 	hosts.Report{}, costs.LogReport{}, manager.AddressReport{}, manager.AdmitRequest{}, manager.AdmitResponse{}, manager.DeadRequest{},
-	manager.RobotsResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.RestartResponse{}, manager.BalanceResponse{},
+	manager.RobotsResponse{}, manager.PageResponse{}, manager.HostsRequest{}, manager.HostsResponse{}, manager.DomainsResponse{}, hosts.RefusedDomain{}, manager.RestartResponse{}, manager.BalanceResponse{},
 	costs.HostCosts{}, hosts.DecideRequest{}, manager.DecideResponse{}, manager.VisitRequest{}, manager.VisitResponse{}, wire.ReportAnswer{}, manager.RatesResponse{}, manager.CopiesResponse{}, manager.ReleaseKeyRequest{}, manager.ReleaseKeyResponse{},
 	manager.PublishRequest{}, manager.ReleasesResponse{}, manager.RolloutRequest{},
 	ledger.Batch{}, ledger.Buffer{}, quarantine.Word{}, accept.Imported{},

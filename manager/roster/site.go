@@ -1,0 +1,172 @@
+package roster
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sheaf/internal/api"
+	"sheaf/internal/db"
+	"sheaf/internal/wire"
+)
+
+// ErrLink says that a link leads to no robot's page, or was revoked.
+var ErrLink = errors.New("the link is wrong or was revoked; the operators of the archive give out a new one")
+
+// Trouble is what keeps a robot from its work.
+type Trouble struct {
+	Robot  string
+	Kind   wire.Trouble
+	Detail string
+	Since  time.Time
+	Told   time.Time // when its site was told; zero: not yet
+	Ended  time.Time // zero: it lasts
+}
+
+// NoteSite notes what a heartbeat says of the robot's site: whom to tell, and what is wrong there.
+func (r *Roster) NoteSite(ctx context.Context, robot, contact string, troubles map[wire.Trouble]string) error {
+	link, err := r.link(ctx, robot)
+	if err != nil {
+		return err
+	}
+	if contact != "" && contact != link.contact {
+		if _, err := r.db.ExecContext(ctx, `UPDATE robot_sites SET contact = ? WHERE robot = ?`, contact, robot); err != nil {
+			return fmt.Errorf("robot %s: contact: %w", robot, err)
+		}
+	}
+	return r.NoteTroubles(ctx, robot, wire.RobotTroubles(), troubles)
+}
+
+// NoteTroubles notes which troubles of some kinds a robot has now, with their details. Those of these
+// kinds that it does not have any more have ended.
+func (r *Roster) NoteTroubles(ctx context.Context, robot string, kinds []wire.Trouble, now map[wire.Trouble]string) error {
+	had, err := r.troubles(ctx, `WHERE robot = ?`, robot)
+	if err != nil {
+		return err
+	}
+	for _, kind := range kinds {
+		detail, is := now[kind]
+		i := slices.IndexFunc(had, func(t Trouble) bool { return t.Kind == kind })
+		at := db.Millis(time.Now())
+		switch {
+		case is && (i < 0 || had[i].Detail != detail || !had[i].Ended.IsZero()):
+			_, err = r.db.ExecContext(ctx, `INSERT INTO robot_troubles (robot, kind, detail, since) VALUES (?, ?, ?, ?)
+				ON CONFLICT (robot, kind) DO UPDATE SET detail = excluded.detail, ended = 0`, robot, kind, detail, at)
+		case !is && i >= 0 && had[i].Ended.IsZero():
+			_, err = r.db.ExecContext(ctx, `UPDATE robot_troubles SET ended = ? WHERE robot = ? AND kind = ? AND ended = 0`, at, robot, kind)
+		}
+		if err != nil {
+			return fmt.Errorf("robot %s: trouble %s: %w", robot, kind, err)
+		}
+	}
+	return nil
+}
+
+// Troubles returns the troubles of all robots, by robot and kind, and those that have ended and are
+// still to be settled.
+func (r *Roster) Troubles(ctx context.Context) ([]Trouble, error) { return r.troubles(ctx, ``) }
+
+// TroublesOf returns the troubles that one robot has now.
+func (r *Roster) TroublesOf(ctx context.Context, robot string) ([]Trouble, error) {
+	return r.troubles(ctx, `WHERE robot = ? AND ended = 0`, robot)
+}
+
+func (r *Roster) troubles(ctx context.Context, where string, args ...any) ([]Trouble, error) {
+	list, err := db.List(ctx, r.db, func(rows *sql.Rows, t *Trouble) error {
+		return rows.Scan(&t.Robot, &t.Kind, &t.Detail, db.At(&t.Since), db.At(&t.Told), db.At(&t.Ended))
+	}, `SELECT robot, kind, detail, since, told, ended FROM robot_troubles `+where+` ORDER BY robot, kind`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("troubles of robots: %w", err)
+	}
+	return list, nil
+}
+
+// SettleTroubles notes that a robot's site is told of what has begun, and forgets what has ended. tell
+// puts the mail into the outbox, in the same transaction. It is not called if another process was
+// faster.
+func (r *Roster) SettleTroubles(ctx context.Context, list []Trouble, tell func(*sql.Tx) error) error {
+	return db.Transact(ctx, r.db, nil, func(tx *sql.Tx) error {
+		changed := int64(0)
+		for _, t := range list {
+			query, args := `UPDATE robot_troubles SET told = ? WHERE robot = ? AND kind = ? AND told = 0 AND ended = 0`, []any{db.Millis(time.Now()), t.Robot, t.Kind}
+			if !t.Ended.IsZero() {
+				query, args = `DELETE FROM robot_troubles WHERE robot = ? AND kind = ? AND ended = ?`, []any{t.Robot, t.Kind, db.Millis(t.Ended)}
+			}
+			n, err := db.Exec(ctx, tx, query, args...)
+			if err != nil {
+				return fmt.Errorf("robot %s: trouble %s: %w", t.Robot, t.Kind, err)
+			}
+			changed += n
+		}
+		if changed == 0 {
+			return nil
+		}
+		return tell(tx)
+	})
+}
+
+// site is what is known of the site of a robot.
+type site struct{ contact, link string }
+
+// link returns the robot's site, with a link if it had none.
+func (r *Roster) link(ctx context.Context, robot string) (s site, err error) {
+	read := func() error {
+		return r.db.QueryRowContext(ctx, `SELECT contact, link FROM robot_sites WHERE robot = ?`, robot).Scan(&s.contact, &s.link)
+	}
+	if err = read(); errors.Is(err, sql.ErrNoRows) {
+		_, err = r.db.ExecContext(ctx, `INSERT INTO robot_sites (robot, link) SELECT name, ? FROM robots WHERE name = ? ON CONFLICT DO NOTHING`, newLink(), robot)
+		if err == nil {
+			err = read()
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = ErrNoRobot
+	}
+	if err != nil {
+		return s, fmt.Errorf("robot %s: site: %w", robot, err)
+	}
+	return s, nil
+}
+
+func newLink() string { return strings.ToLower(rand.Text()[:8]) }
+
+// Contact returns whom to tell of a robot: a URL, a mail address, or nothing.
+func (r *Roster) Contact(ctx context.Context, robot string) (string, error) {
+	s, err := r.link(ctx, robot)
+	return s.contact, err
+}
+
+// Page returns the path of the page that shows a robot to its site. Who has the link can see the page,
+// and nothing else.
+func (r *Roster) Page(ctx context.Context, robot string) (path string, err error) {
+	s, err := r.link(ctx, robot)
+	if err != nil {
+		return "", err
+	}
+	return api.PathRobotPage + robot + "/" + s.link + "/" + r.links.Sign(robot, s.link), nil
+}
+
+// RevokePage makes the link to a robot's page void. Page returns another one.
+func (r *Roster) RevokePage(ctx context.Context, robot string) error {
+	if _, err := r.link(ctx, robot); err != nil {
+		return err
+	}
+	return r.set(ctx, robot, `UPDATE robot_sites SET link = ? WHERE robot = ?`, newLink())
+}
+
+// OpenPage returns nil if the parts of a link are those of the robot's page, and ErrLink if not.
+func (r *Roster) OpenPage(ctx context.Context, robot, link, signature string) error {
+	if !r.links.Check(signature, robot, link) {
+		return ErrLink
+	}
+	s, err := r.link(ctx, robot)
+	if errors.Is(err, ErrNoRobot) || err == nil && s.link != link {
+		return ErrLink
+	}
+	return err
+}

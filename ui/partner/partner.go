@@ -1,0 +1,292 @@
+// Package partner is for the people at the sites that run robots. A page shows one robot to whoever has
+// its signed link:
+//
+//	/robot/<name>/<link>/<signature>
+//
+// It changes nothing and shows no other robot. A mail goes to the robot's contact when it is silent or
+// stuck, once when that begins and once when it is over.
+package partner
+
+import (
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/ingest/ledger"
+	"sheaf/internal/api"
+	"sheaf/internal/mailer"
+	"sheaf/internal/problem"
+	"sheaf/internal/transfers"
+	"sheaf/internal/webpage"
+	"sheaf/internal/wire"
+	"sheaf/manager"
+	"sheaf/manager/costs"
+	"sheaf/manager/levelling"
+	"sheaf/manager/roster"
+	"sheaf/serve/httpd/guard"
+	"sheaf/ui/rates"
+)
+
+// Options are what the pages and mails need.
+type Options struct {
+	Site      *webpage.Site
+	Manager   *manager.Manager
+	Batches   *ledger.Ledger
+	Transfers *transfers.Log
+	Mails     *mailer.Outbox
+	Base      string       // the service's own URL, for links in mails
+	Notices   bool         // tell sites by mail
+	Log       *slog.Logger // nil: discards
+}
+
+// Partners serves the pages and sends the mails.
+type Partners struct{ opt Options }
+
+// New returns the partners' part.
+func New(opt Options) *Partners {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Partners{opt}
+}
+
+const (
+	silentFor = 2 * time.Hour // without a request a robot is shown as silent
+
+	// WaitsTooLong is how long a batch may be in the buffers before post-split.
+	WaitsTooLong = time.Hour
+)
+
+// State says in the reader's words how a robot is, and whether that is wrong.
+func State(p webpage.Page, r roster.Robot) (text string, wrong bool) {
+	switch {
+	case !r.Revoked.IsZero():
+		return p.T("revoked"), false
+	case r.Joined.IsZero():
+		return p.T("has not joined yet"), false
+	case !r.Subscribed:
+		return p.T("away"), false
+	case !r.Lapsed.IsZero():
+		return p.T("silent: its hosts were handed on"), true
+	case !r.Seen.IsZero() && time.Since(r.Seen) > silentFor, !r.Late.IsZero():
+		return p.T("silent"), true
+	case r.Paused:
+		return p.T("paused"), false
+	case r.Behind > 0:
+		return p.T("runs an old release"), true
+	}
+	return p.T("at work"), false
+}
+
+//go:embed robot.html
+var robotText string
+
+var robotTemplate = webpage.Parse(robotText)
+
+// Register mounts the page.
+func (s *Partners) Register(r *mux.Router, g *guard.Guard) {
+	r.Handle(api.PathRobotPage+"{name}/{link:[a-z0-9]+}/{signature:[a-z0-9]+}", g.Public(s.robot)).Methods(http.MethodGet, http.MethodHead)
+}
+
+// What the page shows.
+const (
+	daysShown    = 30
+	batchesShown = 20
+	mostBatches  = 500 // of daysShown, for the sums by day
+)
+
+// robotPage shows one robot.
+type robotPage struct {
+	webpage.Page
+	Robot    roster.Robot
+	State    string
+	Wrong    bool
+	Troubles []string
+	Work     *levelling.Backlog // nil: it has not told
+	Expected time.Duration      // of transfers tonight; 0: not known
+	Left     time.Duration      // until what it knows is visited, by its rate; 0: not known
+	Days     []day
+	Charts   []webpage.Chart
+	Batches  []batch
+	Waiting  count // batches that are not published yet
+}
+
+// day is what a robot did on one day.
+type day struct {
+	Date     string
+	Requests int64 // by the logs that it handed in
+	Batches  int
+	Bytes    int64 // of batches
+	Rate     float64
+}
+
+type count struct {
+	Batches int
+	Bytes   int64
+}
+
+// batch is one batch, with its state in the reader's words.
+type batch struct {
+	*ledger.Batch
+	State string
+	Wrong bool
+}
+
+// robot answers with the page of a signed link.
+func (s *Partners) robot(w http.ResponseWriter, r *http.Request) error {
+	v := mux.Vars(r)
+	if err := s.opt.Manager.Roster.OpenPage(r.Context(), v["name"], v["link"], v["signature"]); errors.Is(err, roster.ErrLink) {
+		return problem.New(http.StatusNotFound, "bad_link", err.Error())
+	} else if err != nil {
+		return err
+	}
+	p, err := s.page(r, v["name"])
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Robots-Tag", "noindex")
+	return webpage.Show(w, r, http.StatusOK, robotTemplate, p)
+}
+
+func (s *Partners) page(r *http.Request, name string) (p *robotPage, err error) {
+	ctx := r.Context()
+	p = &robotPage{Page: s.opt.Site.For(r)}
+	robots, err := s.opt.Manager.Roster.Robots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range robots {
+		if one.Name == name {
+			p.Robot = one
+		}
+	}
+	p.State, p.Wrong = State(p.Page, p.Robot)
+	troubles, err := s.opt.Manager.Roster.TroublesOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range troubles {
+		p.Troubles = append(p.Troubles, trouble(p.Page, t))
+	}
+	status, err := s.opt.Manager.Levelling.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.addWork(status)
+	list, err := s.opt.Batches.List(ctx, ledger.Filter{Robot: name, Limit: mostBatches})
+	if err != nil {
+		return nil, err
+	}
+	p.addBatches(list)
+	now := time.Now()
+	filter := transfers.PeriodFilter{By: transfers.Day, Since: p.Local(now).AddDate(0, 0, 1-daysShown), Who: name, Direction: transfers.Upload}
+	periods, err := s.opt.Transfers.Periods(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	p.Charts = rates.Charts(p.Page, filter, periods, now)
+	logs, err := s.opt.Manager.Costs.Handed(ctx, name, filter.Since)
+	p.addDays(filter.Since, logs, list, periods)
+	return p, err
+}
+
+// addWork adds what the robot does now and tonight.
+func (p *robotPage) addWork(status levelling.Status) {
+	for _, one := range status.Backlogs {
+		if one.Robot == p.Robot.Name {
+			p.Work = &one
+			if one.Rate > 0 {
+				p.Left = time.Duration(float64(one.Left) / one.Rate * float64(time.Second))
+			}
+		}
+	}
+	for _, one := range status.Robots {
+		if one.Robot == p.Robot.Name {
+			p.Expected = time.Duration(one.Expected * float64(time.Millisecond))
+		}
+	}
+}
+
+// addBatches adds the newest batches, and sums up those that wait.
+func (p *robotPage) addBatches(list []*ledger.Batch) {
+	for i, one := range list {
+		if one.State != wire.StatePublished && one.State != wire.StateQuarantined {
+			p.Waiting.Batches++
+			p.Waiting.Bytes += one.Size
+		}
+		if i < batchesShown {
+			p.Batches = append(p.Batches, batch{one, StateName(p.Page, one.State), one.State == wire.StateQuarantined})
+		}
+	}
+}
+
+// addDays sums up by day, the newest first. Days without anything are left out.
+func (p *robotPage) addDays(since time.Time, logs []costs.Handed, batches []*ledger.Batch, periods []transfers.Period) {
+	days := make(map[string]*day)
+	on := func(at time.Time) *day {
+		date := p.Local(at).Format(time.DateOnly)
+		if days[date] == nil {
+			days[date] = &day{Date: date}
+		}
+		return days[date]
+	}
+	for _, l := range logs {
+		on(l.At).Requests += l.Requests
+	}
+	for _, b := range batches {
+		if b.Received.After(since) {
+			d := on(b.Received)
+			d.Batches++
+			d.Bytes += b.Size
+		}
+	}
+	for _, t := range periods {
+		on(t.Begin).Rate = t.Rate()
+	}
+	for _, d := range days {
+		p.Days = append(p.Days, *d)
+	}
+	slices.SortFunc(p.Days, func(a, b day) int { return strings.Compare(b.Date, a.Date) })
+}
+
+// StateName says a batch's state in the reader's words.
+func StateName(p webpage.Page, s wire.State) string {
+	switch s {
+	case wire.StateReceived:
+		return p.T("received")
+	case wire.StatePreSplit:
+		return p.T("pre-split")
+	case wire.StatePostSplit:
+		return p.T("post-split")
+	case wire.StatePublished:
+		return p.T("published")
+	case wire.StateQuarantined:
+		return p.T("quarantine")
+	}
+	return string(s)
+}
+
+// trouble says what keeps a robot from its work.
+func trouble(p webpage.Page, t roster.Trouble) string {
+	var text string
+	switch t.Kind {
+	case wire.TroubleSilent:
+		text = p.T("Nothing is heard of it. Its hosts were handed on to other robots. Look whether its machine and its way to the service work.")
+	case wire.TroubleBatch:
+		text = p.T("A batch does not come through. The people who run the archive see it too; there is nothing for you to do.")
+	case wire.TroubleDisk:
+		text = p.T("There is too little space on its disk, so it collects nothing. Make room.")
+	case wire.TroubleUpload:
+		text = p.T("The service does not take its batches. It keeps them and tries again.")
+	}
+	if t.Detail != "" {
+		text += " (" + mailer.OneLine(t.Detail) + ")"
+	}
+	return text
+}
