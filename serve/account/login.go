@@ -138,3 +138,18 @@ func (a *Accounts) ChangePassword(ctx context.Context, name, old, chosen, remote
 	_, mark, err = a.Enter(ctx, name, chosen, remote)
 	return mark, err
 }
+
+// Admit returns an account that somebody else vouches for, without its password, and the mark by which
+// Resume knows the session again. It fails with ErrNoAccount or ErrSuspended.
+func (a *Accounts) Admit(ctx context.Context, name string) (account *Account, mark string, err error) {
+	account, phc, err := a.known(ctx, name)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, "", fmt.Errorf("account %s: %w", name, ErrNoAccount)
+	case err != nil:
+		return nil, "", err
+	case account.Suspended:
+		return nil, "", fmt.Errorf("account %s: %w", name, ErrSuspended)
+	}
+	return account, markOf(account, phc), nil
+}

@@ -3,6 +3,7 @@
 //
 //	GET, POST /login    asks for name and password; ?next= is where it leads then
 //	POST      /logout   ends the session
+//	GET       /login/oidc            leads to the OpenID provider, and back to /login/oidc/callback
 //	GET, POST /login/reset           sends a mail to who has forgotten the password
 //	GET, POST /login/reset/<secret>  sets another one
 package login
@@ -12,6 +13,7 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,6 +44,9 @@ type Options struct {
 	// operators work.
 	Operator func(ctx context.Context, name, password, remote string) (mark string, err error)
 	Board    string
+
+	OIDC *OIDC        // nil: nobody logs in at an OpenID provider
+	Log  *slog.Logger // default: none
 }
 
 const pathReset = session.PathLogin + "/reset"
@@ -54,7 +59,18 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Site == nil || opt.Guard == nil || opt.Sessions == nil || opt.Operator == nil {
 		return errors.New("login: options lack a site, a guard, sessions or a check of operators")
 	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
 	p := &pages{opt}
+	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{pathOIDC: p.startOIDC, pathCallback: p.finishOIDC} {
+		r.Handle(path, opt.Guard.Public(func(w http.ResponseWriter, r *http.Request) error {
+			if p.OIDC == nil {
+				return problem.New(http.StatusNotFound, "no_provider", "no OpenID provider is set here; log in with a password at "+session.PathLogin)
+			}
+			return h(w, r)
+		})).Methods(http.MethodGet)
+	}
 	r.Handle(session.PathLogin, opt.Guard.Public(p.ask)).Methods(http.MethodGet, http.MethodHead)
 	r.Handle(session.PathLogin, opt.Guard.Public(p.login)).Methods(http.MethodPost)
 	if p.Accounts != nil {
@@ -95,11 +111,15 @@ func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 // loginPage asks for a name and a password.
 type loginPage struct {
 	webpage.Page
-	Name, Next string
-	Wrong      bool          // what was given before was wrong
-	Suspended  bool          // and the account is suspended
-	Wait       time.Duration // before the next try is looked at
-	Forgotten  bool          // accounts log in here, whose passwords can be set anew
+	Name, Next             string
+	Wrong                  bool          // what was given before was wrong
+	Suspended              bool          // and the account is suspended
+	Refused                bool          // the OpenID provider, or the person there, has refused
+	Unknown                bool          // the OpenID provider knows the person, and nobody here is that
+	Wait                   time.Duration // before the next try is looked at
+	Provider, ProviderPath string        // name and path of the log-in at the OpenID provider; empty: there is none
+
+	Forgotten bool // accounts log in here, whose passwords can be set anew
 }
 
 var loginTemplate = parse("login")
@@ -111,6 +131,9 @@ func (p *pages) ask(w http.ResponseWriter, r *http.Request) error {
 
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, data loginPage) error {
 	data.Page, data.Forgotten = p.Site.For(r), p.Accounts != nil
+	if p.OIDC != nil {
+		data.Provider, data.ProviderPath = p.OIDC.Name(), pathOIDC+"?"+url.Values{"next": {data.Next}}.Encode()
+	}
 	return webpage.Show(w, r, status, loginTemplate, data)
 }
 

@@ -339,11 +339,15 @@ func (b *builder) guard(a *archives) *guard.Guard {
 // login makes the pages by which people log in: operators in every process, accounts where archives
 // are handed out.
 func (b *builder) login(a *archives) error {
-	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.operators.login, Board: board.Path}
+	opt := login.Options{Site: b.site, Guard: b.guard(a), Sessions: b.sessions, Operator: b.operators.login, Board: board.Path, Log: b.log}
 	if b.cfg.has(roleServe) {
 		opt.Accounts, opt.Mails, opt.Base = a.accounts, b.mails, b.base()
 	} else {
 		webpage.Register(b.router) // else ui has done so
+	}
+	var err error
+	if opt.OIDC, err = b.cfg.Login.OIDC.provider(b.base()); err != nil {
+		return err
 	}
 	b.work = append(b.work, func(ctx context.Context) error {
 		return b.sessions.Run(ctx, func(err error) { b.log.Error("sessions: not trimmed", "err", err) })

@@ -125,6 +125,7 @@ func defaults() Config {
 	c.Ingest.Packs.Size = 256 << 20
 	c.Ingest.Collect.Every, c.Ingest.Collect.Delay = 6*time.Hour, catalog.MinDelay
 	c.Login.Idle, c.Login.Life = session.DefaultIdle, session.DefaultLife
+	c.Login.OIDC.Scopes = []string{"profile", "email"}
 	c.Transfers.Keep = 400 * 24 * time.Hour
 	c.Serve.Site.Name = "Web archive"
 	c.Manager.Partners.Notices = true

@@ -1,18 +1,77 @@
 package service
 
 import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
 	"time"
 
 	"sheaf/internal/settings"
+	"sheaf/ui/login"
 )
 
 // Login is the settings of how people log in with a browser.
 type Login struct {
 	Idle time.Duration `mapstructure:"idle"` // after which a session ends that is not used
 	Life time.Duration `mapstructure:"life"` // after which every session ends
+	OIDC OIDC          `mapstructure:"oidc"`
+}
+
+// OIDC is the settings of an OpenID provider.
+type OIDC struct {
+	Issuer           string       `mapstructure:"issuer"` // URL; empty: there is none
+	ClientID         string       `mapstructure:"client_id"`
+	ClientSecret     string       `mapstructure:"client_secret"`
+	ClientSecretFile string       `mapstructure:"client_secret_file"`
+	Label            string       `mapstructure:"label"`  // of the link on the log-in page
+	Scopes           []string     `mapstructure:"scopes"` // besides openid
+	Rules            []login.Rule `mapstructure:"rules"`  // who is who; the first that fits decides
 }
 
 func (l *Login) check(is *settings.Checks) {
 	is.Require(l.Idle >= time.Minute, "login.idle", l.Idle, "want at least 1m")
 	is.Require(l.Life >= l.Idle, "login.life", l.Life, "want at least login.idle")
+	o := &l.OIDC
+	if o.Issuer == "" {
+		return
+	}
+	u, err := url.Parse(o.Issuer)
+	is.Require(err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname())), "login.oidc.issuer", o.Issuer,
+		"want the https URL of an OpenID provider")
+	is.Require(o.ClientID != "", "login.oidc.client_id", o.ClientID, "is needed with login.oidc.issuer")
+	is.Require(o.ClientSecret == "" || o.ClientSecretFile == "", "login.oidc.client_secret_file", o.ClientSecretFile, "give login.oidc.client_secret or this")
+	is.Require(len(o.Rules) > 0, "login.oidc.rules", "", "want rules that say who is who, such as {claim: email, value: \"*@example.jp\", account: readers}")
+	for i, r := range o.Rules {
+		key := fmt.Sprintf("login.oidc.rules[%d]", i)
+		is.Require(r.Claim != "" && r.Value != "", key, r.Claim+"="+r.Value, "want a claim and a value; * is any value")
+		is.Require(r.Account != "", key+".account", r.Account, "want the name of an account")
+	}
+}
+
+// isLoopback reports whether a host is this machine.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// provider returns the OpenID provider of the settings; nil if there is none. Base is the service's
+// URL.
+func (o *OIDC) provider(base string) (*login.OIDC, error) {
+	if o.Issuer == "" {
+		return nil, nil
+	}
+	secret := o.ClientSecret
+	if o.ClientSecretFile != "" {
+		text, err := os.ReadFile(o.ClientSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("settings: login.oidc.client_secret_file: %w", err)
+		}
+		secret = strings.TrimSpace(string(text))
+	}
+	return &login.OIDC{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, Label: o.Label, Scopes: o.Scopes,
+		Rules: o.Rules, Base: base,
+	}, nil
 }

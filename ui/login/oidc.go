@@ -1,0 +1,209 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/session"
+	"sheaf/internal/webpage"
+	"sheaf/serve/account"
+)
+
+// OIDC lets people log in at an OpenID provider (OpenID Connect Core 1.0): by the code flow, with PKCE
+// (RFC 7636). Rules say who is who here. Its methods may be called from many goroutines at once.
+type OIDC struct {
+	Issuer, ClientID, ClientSecret string
+
+	Label  string   // of the link on the log-in page; default: the issuer's host
+	Scopes []string // besides openid
+	Rules  []Rule   // the first that fits decides
+	Base   string   // the service's URL, without a slash at the end
+
+	mu       sync.Mutex // guards provider
+	provider *oidc.Provider
+}
+
+const (
+	pathOIDC     = session.PathLogin + "/oidc"
+	pathCallback = pathOIDC + "/callback"
+
+	// flightCookie has what the browser must bring back with the provider's answer.
+	flightCookie = "sheaf_oidc"
+	flightLife   = 10 * time.Minute
+
+	// providerPatience bounds each request to the provider.
+	providerPatience = 10 * time.Second
+)
+
+// client returns a context for requests to the provider.
+func client(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, &http.Client{Timeout: providerPatience})
+}
+
+// discover asks the provider what it can, once it answers.
+func (o *OIDC) discover() (*oidc.Provider, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.provider == nil {
+		p, err := oidc.NewProvider(client(context.Background()), o.Issuer) // it keeps the context for later requests
+		if err != nil {
+			return nil, fmt.Errorf("OpenID provider %s: %w", o.Issuer, err)
+		}
+		o.provider = p
+	}
+	return o.provider, nil
+}
+
+func (o *OIDC) config(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: o.Base + pathCallback,
+		Scopes: append([]string{oidc.ScopeOpenID}, o.Scopes...),
+	}
+}
+
+// Name is what the link on the log-in page says.
+func (o *OIDC) Name() string {
+	if u, err := url.Parse(o.Issuer); err == nil {
+		return cmp.Or(o.Label, u.Host)
+	}
+	return cmp.Or(o.Label, o.Issuer)
+}
+
+// startOIDC sends the browser to the provider.
+func (p *pages) startOIDC(w http.ResponseWriter, r *http.Request) error {
+	provider, err := p.OIDC.discover()
+	if err != nil {
+		return p.providerFailed(r, err)
+	}
+	flight := url.Values{"state": {rand.Text()}, "nonce": {rand.Text()}, "verifier": {oauth2.GenerateVerifier()}, "next": {webpage.LocalPath(r.URL.Query().Get("next"))}}
+	p.setFlight(w, r, flight.Encode(), flightLife)
+	return lead(w, p.OIDC.config(provider).AuthCodeURL(flight.Get("state"), oidc.Nonce(flight.Get("nonce")), oauth2.S256ChallengeOption(flight.Get("verifier"))))
+}
+
+// setFlight gives the browser the cookie of a log-in under way, or takes it away.
+func (p *pages) setFlight(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: flightCookie, Value: value, Path: pathOIDC, MaxAge: int(life.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: p.Sessions.Secure(r)})
+}
+
+// finishOIDC takes the provider's answer.
+func (p *pages) finishOIDC(w http.ResponseWriter, r *http.Request) error {
+	var flight url.Values
+	if c, err := r.Cookie(flightCookie); err == nil {
+		flight, _ = url.ParseQuery(c.Value) // without a state where it fails
+	}
+	p.setFlight(w, r, "", -time.Second)
+	q := r.URL.Query()
+	state := flight.Get("state")
+	if state == "" || subtle.ConstantTimeCompare([]byte(state), []byte(q.Get("state"))) != 1 {
+		return problem.New(http.StatusBadRequest, "login_state", "this log-in did not begin in this browser, or took too long; begin again at "+session.PathLogin)
+	}
+	page := loginPage{Next: webpage.LocalPath(flight.Get("next"))}
+	if q.Get("error") != "" { // the provider, or the person there, has refused
+		page.Refused = true
+		return p.show(w, r, http.StatusForbidden, page)
+	}
+	claims, err := p.OIDC.claims(client(r.Context()), q.Get("code"), flight)
+	if err != nil {
+		return p.providerFailed(r, err)
+	}
+	who, err := p.whoBy(r.Context(), claims)
+	switch {
+	case errors.Is(err, account.ErrSuspended):
+		page.Suspended = true
+		return p.show(w, r, http.StatusForbidden, page)
+	case errors.Is(err, account.ErrNoAccount):
+		p.Log.InfoContext(r.Context(), "nobody here is who has logged in at the OpenID provider", "issuer", p.OIDC.Issuer, "sub", claims["sub"], "remote", r.RemoteAddr, "err", err)
+		page.Unknown = true
+		return p.show(w, r, http.StatusForbidden, page)
+	case err != nil:
+		return err
+	}
+	return p.begin(w, r, who, page.Next)
+}
+
+// providerFailed is the answer if the provider does not work, or says what it should not.
+func (p *pages) providerFailed(r *http.Request, err error) error {
+	p.Log.WarnContext(r.Context(), "log-in by the OpenID provider failed", "issuer", p.OIDC.Issuer, "remote", r.RemoteAddr, "err", err)
+	return problem.New(http.StatusBadGateway, "login_provider", "the OpenID provider does not answer as it should; the service's log says why. Try again, or log in with a password")
+}
+
+// claims exchanges a code for what the provider says about the person: the claims of the ID token,
+// whose signature, issuer, audience, time and nonce are checked, and those of the UserInfo endpoint.
+func (o *OIDC) claims(ctx context.Context, code string, flight url.Values) (map[string]any, error) {
+	provider, err := o.discover()
+	if err != nil {
+		return nil, err
+	}
+	token, err := o.config(provider).Exchange(ctx, code, oauth2.VerifierOption(flight.Get("verifier")))
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := token.Extra("id_token").(string)
+	if !ok {
+		return nil, errors.New("the answer has no ID token")
+	}
+	id, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: o.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(flight.Get("nonce"))) != 1 {
+		return nil, errors.New("the ID token was made for another log-in")
+	}
+	claims := make(map[string]any)
+	if err := id.Claims(&claims); err != nil {
+		return nil, err
+	}
+	if provider.UserInfoEndpoint() == "" {
+		return claims, nil
+	}
+	info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return nil, err
+	}
+	if info.Subject != id.Subject { // OpenID Connect Core, 5.3.2
+		return nil, errors.New("the UserInfo endpoint speaks of another person than the ID token")
+	}
+	more := make(map[string]any)
+	if err := info.Claims(&more); err != nil {
+		return nil, err
+	}
+	maps.Copy(more, claims) // what is signed counts more
+	return more, nil
+}
+
+// whoBy returns who somebody with these claims is here. It fails with account.ErrNoAccount or
+// account.ErrSuspended.
+func (p *pages) whoBy(ctx context.Context, claims map[string]any) (session.Who, error) {
+	for _, rule := range p.OIDC.Rules {
+		if !rule.fits(claims) {
+			continue
+		}
+		if p.Accounts == nil {
+			continue
+		}
+		name, ok := rule.account(claims)
+		if !ok {
+			continue
+		}
+		a, mark, err := p.Accounts.Admit(ctx, name)
+		if err != nil {
+			return session.Who{}, err
+		}
+		return session.Who{Kind: session.Account, Name: a.Name, Mark: mark}, nil
+	}
+	return session.Who{}, fmt.Errorf("%w: no rule fits", account.ErrNoAccount)
+}
