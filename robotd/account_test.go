@@ -20,7 +20,6 @@ import (
 // is for sale. None of that is taken for a page, and the batch says so, and what else
 // was not collected, by host.
 func TestAnswersThatAreNoPages(t *testing.T) {
-	t.Parallel()
 	web := newSite(t, "127.0.0.51")
 	hosts := map[string]string{"soft.test": web.addr, "guarded.test": web.addr, "sold.test": web.addr, "gone.test": "127.0.0.52:1", "back.test": web.addr}
 	const menu = "<title>例社</title><ul><li>ホーム<li>製品情報<li>会社案内<li>採用情報<li>お問い合わせ<li>サイトマップ</ul>"
@@ -121,7 +120,6 @@ func TestAnswersThatAreNoPages(t *testing.T) {
 // A host gives its page only to visitors with a session, and sends those without one
 // back with another each time: the page is taken, once, and no session is followed on.
 func TestSessionsByRedirect(t *testing.T) {
-	t.Parallel()
 	web := newSite(t, "127.0.0.53")
 	to := "/p.html;jsessionid=0A1B2C3D"
 	web.page("www.s.test/", "text/html", []byte(`<a href=/p.html;jsessionid=FFEE>p</a><a href=/p.html?PHPSESSID=1>p</a>`))

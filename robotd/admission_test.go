@@ -46,7 +46,6 @@ func robotInBubble(t *testing.T, cfg config.Config, from time.Time, days int, vi
 // Visits begin only while the window is open, at once when it opens and until it
 // closes, through weekends, over midnight and when clocks change.
 func TestVisitsKeepToTheWindow(t *testing.T) {
-	t.Parallel()
 	hours := func(from, to int) func(time.Time) bool {
 		return func(t time.Time) bool { return from <= t.Hour() && t.Hour() < to }
 	}
@@ -100,7 +99,6 @@ func TestVisitsKeepToTheWindow(t *testing.T) {
 
 // A day's bytes end the day, a month's the month, a restart forgets neither.
 func TestByteLimits(t *testing.T) {
-	t.Parallel()
 	cfg := testConfig(t, newService(t), nil)
 	cfg.Interval, cfg.Window = time.Minute, "00:00-24:00 Asia/Tokyo"
 	cfg.Limits.Daily, cfg.Limits.Monthly = 100, 350

@@ -38,7 +38,6 @@ func runDaemon(t *testing.T, cfg config.Config) (stop func()) {
 // The operator pauses a robot: visits end, what is collected is handed in, a restart changes
 // nothing; then it is resumed, and the crawl comes to its end.
 func TestPause(t *testing.T) {
-	t.Parallel()
 	const pages = 150
 	site := newSite(t, "127.0.0.81")
 	site.tree("www.a.test", pages)
@@ -142,7 +141,6 @@ func get(t *testing.T, addr, path string) string {
 
 // What a consumer of the tap reads is what the archive gives out as warc.gz, byte for byte.
 func TestTapIsTheArchive(t *testing.T) {
-	t.Parallel()
 	site := newSite(t, "127.0.0.82")
 	site.tree("www.a.test", 150)
 	site.page("www.a.test/0.bin", "application/octet-stream", bytes.Repeat([]byte{0, 255, 7}, 50_000))

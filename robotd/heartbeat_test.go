@@ -30,7 +30,6 @@ func (s *service) heard(t *testing.T, n int) {
 // A robot that has nothing left says so, and takes the hosts that it is then given into
 // the same cycle.
 func TestIdleRobotTakesMoreIntoTheCycle(t *testing.T) {
-	t.Parallel()
 	one, two := newSite(t, "127.0.0.41"), newSite(t, "127.0.0.42")
 	one.tree("www.a.test", 5)
 	two.tree("www.b.test", 7)
@@ -62,7 +61,6 @@ func TestIdleRobotTakesMoreIntoTheCycle(t *testing.T) {
 // heartbeat, a pause that lets the robot rest, and its end. A manager that is away
 // changes nothing.
 func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
-	t.Parallel()
 	one, two := newSite(t, "127.0.0.43"), newSite(t, "127.0.0.44")
 	one.tree("www.a.test", 4000)
 	two.tree("www.b.test", 3)
@@ -133,7 +131,6 @@ func TestHeartbeatOrdersWhileCrawling(t *testing.T) {
 // A robot measures how far another's host is: a few files, within robots.txt, nothing of it in a
 // batch.
 func TestDistanceIsMeasured(t *testing.T) {
-	t.Parallel()
 	one, two := newSite(t, "127.0.0.45"), newSite(t, "127.0.0.46")
 	one.tree("www.a.test", 4000)
 	two.tree("www.far.test", 60)

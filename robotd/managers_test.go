@@ -26,7 +26,6 @@ import (
 // TestNextManager: with the first of two managers dead the robot collects, hands in and reports by
 // the second, and by the first again when the second dies.
 func TestNextManager(t *testing.T) {
-	t.Parallel()
 	site := newSite(t, "127.0.0.1")
 	site.tree("www.a.test", 30)
 	s := newService(t, "http://www.a.test/")
@@ -198,7 +197,6 @@ func TestHeldOverRestart(t *testing.T) {
 // TestManagerAwayForDays: the robot goes on with its last list each night, keeps batches and logs,
 // and hands in all of it, each once and in order, when the manager is back.
 func TestManagerAwayForDays(t *testing.T) {
-	t.Parallel()
 	const days = 4
 	cfg := testConfig(t, newService(t), map[string]string{"www.a.test": "192.0.2.1"})
 	cfg.Once, cfg.Window, cfg.Poll, cfg.Heartbeat = false, "02:00-06:00 UTC", time.Hour, 5*time.Minute
@@ -248,6 +246,7 @@ func TestManagerAwayForDays(t *testing.T) {
 		go func() { ended <- r.uploader.Run(ctx) }()
 		go func() { ended <- r.course.Run(ctx) }()
 		time.Sleep(days * 24 * time.Hour)
+		synctest.Wait()
 		spool, err := r.records.Batches.Spool()
 		if err != nil || len(spool) != days || len(target.got) > 0 {
 			t.Errorf("after %d days %d batches wait and %d went out, %v", days, len(spool), len(target.got), err)
@@ -260,6 +259,7 @@ func TestManagerAwayForDays(t *testing.T) {
 		here = true
 		mu.Unlock()
 		time.Sleep(3 * time.Hour)
+		synctest.Wait()
 		left, err := r.records.Batches.Spool()
 		if err != nil || len(left) > 0 || len(target.got) != days+1 { // this night's too
 			t.Errorf("with the manager back, %d batches wait and these went out: %v, %v", len(left), target.got, err)
@@ -273,6 +273,7 @@ func TestManagerAwayForDays(t *testing.T) {
 			t.Errorf("a batch went out twice: %v", target.got)
 		}
 		time.Sleep(12 * time.Hour) // the hour of the log has come
+		synctest.Wait()
 		mu.Lock()
 		if logs < len(kept) {
 			t.Errorf("%d logs were handed in, %d were kept", logs, len(kept))

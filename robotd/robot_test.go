@@ -16,7 +16,6 @@ import (
 // Two hosts on one address and one on another, in the encodings of old Japanese
 // pages; a second day on which little has changed.
 func TestTwoDays(t *testing.T) {
-	t.Parallel()
 	one, two := newSite(t, "127.0.0.11"), newSite(t, "127.0.0.12")
 	hosts := map[string]string{"www.a.test": one.addr, "www.b.test": one.addr, "www.c.test": two.addr}
 	sjis, err := japanese.ShiftJIS.NewEncoder().String(`<meta charset=x-sjis><title>表</title><a href="表.html?q=日">次</a><img src=a.png><a href="http://www.b.test/">b</a>`)
@@ -110,7 +109,6 @@ func wantCells(t *testing.T, got map[string]archive.Cell, want map[string]archiv
 }
 
 func TestManagerAwayAndListChanges(t *testing.T) {
-	t.Parallel()
 	a := newSite(t, "127.0.0.13")
 	hosts := map[string]string{"www.a.test": a.addr, "www.b.test": a.addr}
 	a.tree("www.a.test", 3)

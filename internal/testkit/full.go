@@ -25,11 +25,11 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Waiting is for the TestMain of packages whose tests wait most of the time: up to twelve of their
+// Waiting is for the TestMain of packages whose tests wait most of the time: up to six of their
 // parallel tests run at once, unless the command line has -parallel.
 func Waiting() {
 	flag.Parse()
 	if at := flag.Lookup("test.parallel"); at.Value.String() == at.DefValue {
-		_ = at.Value.Set("12")
+		_ = at.Value.Set("6")
 	}
 }
