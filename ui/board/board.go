@@ -47,6 +47,8 @@ type Options struct {
 	Publish *window.Schedule                // when editions are published; nil: at any time
 	Failing func(context.Context) []Failure // what does not work now
 	Log     *slog.Logger
+
+	Stopping <-chan struct{} // closed when the service begins to stop: ends live figures; nil: never
 }
 
 // Failure is something that is wrong now.
@@ -57,7 +59,10 @@ type Failure struct {
 }
 
 // board serves the pages.
-type board struct{ Options }
+type board struct {
+	Options
+	live live
+}
 
 // Paths of the board.
 const (
@@ -71,6 +76,7 @@ const (
 	pathStore     = Path + "store"
 	pathWatches   = Path + "watches"
 	pathPublish   = Path + "publish"
+	pathLive      = Path + "live"
 	pathRemovals  = Path + "removals"
 )
 
@@ -82,12 +88,15 @@ func Register(r *mux.Router, opt Options) error {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	b := &board{opt}
+	b := &board{Options: opt}
+	b.live.look, b.live.stopping = b.figures, opt.Stopping
 	handle := func(method, path string, h func(http.ResponseWriter, *http.Request) error) {
 		r.Handle(path, opt.Operator(problem.Handler(opt.Log, h))).Methods(method)
 	}
 	r.HandleFunc("/board", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, Path, http.StatusMovedPermanently) })
 	handle(http.MethodGet, Path, b.overview)
+	handle(http.MethodGet, pathLive, b.liveFigures)
+	handle(http.MethodGet, Path+`{script:live-[0-9a-f]+\.js}`, serveScript)
 	handle(http.MethodGet, pathTransfers, b.transfers)
 	if b.Ingest != nil {
 		handle(http.MethodGet, pathBatches, b.batches)

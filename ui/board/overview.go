@@ -21,10 +21,11 @@ type overviewPage struct {
 	More     int    // failures that are not listed
 	Next     string // when the next edition appears
 	Buffers  []buffer
-	Robots   []robot // the first, those with which something is wrong before the others
-	AllOf    int     // robots
-	Waiting  int     // hosts that wait for a decision; at most mostWaiting
-	Running  []transfers.Transfer
+	Robots   []robot              // the first, those with which something is wrong before the others
+	AllOf    int                  // robots
+	Waiting  int                  // hosts that wait for a decision; at most mostWaiting
+	Running  []transfers.Transfer // the first
+	Others   int                  // transfers that are not listed
 	Rates    []webpage.Chart
 }
 
@@ -40,13 +41,15 @@ const (
 	mostWaiting  = 1000
 	mostFailures = 20
 	mostRobots   = 15
+	mostRunning  = 50
 	unpublished  = 26 * time.Hour // in post-split: there is a window every day
 )
 
 var overviewTemplate = parse("overview")
 
 func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
-	p := overviewPage{page: b.page(r), Failures: b.Failing(r.Context()), Running: b.Running.List(transfers.Filter{})}
+	p := overviewPage{page: b.page(r), Failures: b.Failing(r.Context())}
+	p.addRunning(b.Running)
 	p.Next = b.nextPublication(p.Page)
 	for _, d := range b.disks(p.Page) {
 		if d.Wrong {
@@ -68,6 +71,11 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.Rates = rates.Charts(p.Page, filter, periods, now)
 	return webpage.Show(w, r, http.StatusOK, overviewTemplate, p)
+}
+
+func (p *overviewPage) addRunning(r *transfers.Running) {
+	all := r.List(transfers.Filter{})
+	p.Running, p.Others = all[:min(mostRunning, len(all))], max(0, len(all)-mostRunning)
 }
 
 func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {

@@ -420,6 +420,6 @@ func (b *builder) board(robots *manager.Manager, published *archives, desk *remo
 	return board.Register(b.router, board.Options{
 		Site: b.site, Operator: b.operator, Transfers: b.moved, Running: b.running, Ingest: b.batches, Manager: robots,
 		Library: library, Watches: b.told, Removals: desk, Disks: b.disks, Where: b.cfg.storeName(),
-		Publish: window, Failing: h.failing, Log: b.log,
+		Publish: window, Failing: h.failing, Log: b.log, Stopping: b.stopping,
 	})
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -59,6 +60,17 @@ var kinds = map[string]string{
 	"/v1/robots/join": "everybody", "/releases/": "everybody", "/v1/robots/": "robots", "/servlets/": "robots", "/v1/batches/": "robots",
 }
 
+// leaving is a client that has enough of an answer when it begins, for an answer without an end.
+type leaving struct {
+	*httptest.ResponseRecorder
+	leave func()
+}
+
+func (l leaving) Write(p []byte) (int, error) {
+	l.leave()
+	return l.ResponseRecorder.Write(p)
+}
+
 func kindOf(method, path string) (kind string) {
 	if kind, ok := kinds[method+" "+path]; ok {
 		return kind
@@ -97,7 +109,7 @@ func TestWhoMayWhat(t *testing.T) {
 		operator: header("Authorization", "Bearer "+s.OperatorToken()), opSession: header("Cookie", logIn(t, s, "ops", s.OperatorToken(), "", "/board/")),
 	}
 	variables := strings.NewReplacer("{id}", "w1", "{token}", "00", "{lang}", "en", "{form}", ".warc.gz", "{place}", "", "{path}", "", "{file}", "a.example.tar.gz",
-		"{host}", "a.example", "{name}", "nobody", "{robot}", "r1", "{batch}", "b1")
+		"{host}", "a.example", "{name}", "nobody", "{robot}", "r1", "{script}", "live-0.js", "{batch}", "b1")
 	asked := 0
 	ask := func(who, method, path string) int {
 		asked++
@@ -105,8 +117,14 @@ func TestWhoMayWhat(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		r.RemoteAddr = fmt.Sprintf("[2001:db8:0:%x::1]:7", asked) // the limit of guesses is tested elsewhere
 		as[who](r)
-		w := httptest.NewRecorder()
-		s.router.ServeHTTP(w, r)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		leave := cancel
+		if path != "/board/live" {
+			leave = func() {}
+		}
+		w := leaving{httptest.NewRecorder(), leave}
+		s.router.ServeHTTP(w, r.WithContext(ctx))
 		if w.Code == http.StatusSeeOther && strings.HasPrefix(w.Header().Get("Location"), "/login?") {
 			return http.StatusUnauthorized
 		}
