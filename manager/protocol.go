@@ -120,8 +120,11 @@ func (m *Manager) serveJoin(w http.ResponseWriter, r *http.Request) error {
 // serveList answers P1: the robot's list, if it has changed.
 func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string) error {
 	accept := r.Header.Get(wire.HeaderAccept)
-	shares := strings.Contains(accept, wire.AcceptShares)
-	if err := m.Assignments.SetShares(r.Context(), robot, shares); err != nil {
+	knows := understands{
+		shares: strings.Contains(accept, wire.AcceptShares), waits: strings.Contains(accept, wire.AcceptWaits),
+		handovers: strings.Contains(accept, wire.AcceptHandovers),
+	}
+	if err := m.Assignments.SetShares(r.Context(), robot, knows.shares); err != nil {
 		return err
 	}
 	has := r.Header.Get("If-None-Match")
@@ -143,11 +146,14 @@ func (m *Manager) serveList(w http.ResponseWriter, r *http.Request, robot string
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	return m.sendList(w, r, robot, shares, strings.Contains(accept, wire.AcceptWaits))
+	return m.sendList(w, r, robot, knows)
 }
 
+// understands is what a robot's program says that it understands of a list.
+type understands struct{ shares, waits, handovers bool }
+
 // sendList sends the robot its list, in the form that its program understands.
-func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, shares, waits bool) error {
+func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string, knows understands) error {
 	var generation int64
 	var lines []wire.HostLine
 	var lease wire.Lease
@@ -161,8 +167,13 @@ func (m *Manager) sendList(w http.ResponseWriter, r *http.Request, robot string,
 		}
 	}
 	var body bytes.Buffer
-	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, shares, waits))); err != nil {
+	if err := wire.WriteHostList(&body, slices.Values(forProgram(lines, knows))); err != nil {
 		return err
+	}
+	if !knows.handovers { // it begins anew, and what it does then is not in them
+		if err := m.Assignments.DropHandovers(r.Context(), robot); err != nil {
+			return err
+		}
 	}
 	listHeader(w, robot, generation, lease)
 	w.Header().Set("Content-Type", "application/gzip")
@@ -183,11 +194,16 @@ func listHeader(w http.ResponseWriter, robot string, generation int64, lease wir
 }
 
 // forProgram returns the lines as the robot's program understands them.
-func forProgram(lines []wire.HostLine, shares, waits bool) []wire.HostLine {
-	if !waits {
+func forProgram(lines []wire.HostLine, knows understands) []wire.HostLine {
+	if !knows.waits {
 		lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Wait })
 	}
-	if shares {
+	if !knows.handovers {
+		for i := range lines {
+			lines[i].Handover = ""
+		}
+	}
+	if knows.shares {
 		return lines
 	}
 	lines = slices.DeleteFunc(lines, func(l wire.HostLine) bool { return l.Share.Split && l.Share.Several() })

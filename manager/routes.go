@@ -30,6 +30,8 @@ func (m *Manager) Register(r *mux.Router) {
 		r.Handle(route.old, h).Methods(append(route.methods, route.oldMethod)...)
 	}
 	r.Handle(wire.PathHeartbeat, m.authenticated(m.serveHeartbeat)).Methods(http.MethodPost)
+	r.Handle(wire.PathHandovers, m.authenticated(m.takeHandover)).Methods(http.MethodPost)
+	r.Handle(wire.PathHandover, m.authenticated(m.giveHandover)).Methods(http.MethodGet)
 	r.Handle(wire.PathWatches, m.authenticated(m.serveWatches)).Methods(http.MethodGet)
 	r.Handle(wire.PathAddresses, m.authenticated(m.serveAddresses)).Methods(http.MethodPost)
 	r.Handle(wire.PathReport, m.authenticated(m.serveReport)).Methods(http.MethodPost)

@@ -38,6 +38,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		return every(ctx, silence, func(now time.Time) {
 			failed("looking for silent robots", m.Roster.Lapse(ctx, now))
+			failed("forgetting old hand-overs", m.Assignments.DropHandovers(ctx, ""))
 			if m.opt.Balance.During {
 				failed("levelling", m.Levelling.Level(ctx, now))
 			}

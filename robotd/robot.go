@@ -160,6 +160,9 @@ func (r *Robot) openRecords(temp string) (err error) {
 		return err
 	}
 	r.closers = append(r.closers, rec.Frontier)
+	if err := r.forgetOthers(); err != nil {
+		return err
+	}
 	if rec.Ledger, err = coverage.Open(r.path("coverage.tsv")); err != nil {
 		return err
 	}
@@ -177,6 +180,27 @@ func (r *Robot) openRecords(temp string) (err error) {
 		r.closers = append(r.closers, rec.Tap)
 	}
 	return err
+}
+
+// forgetOthers forgets hosts that are not in the list: an earlier run was killed while a host went to
+// another robot, or came from there.
+func (r *Robot) forgetOthers() error {
+	if !r.list.Known() {
+		return nil
+	}
+	names, err := r.records.Frontier.Names()
+	if err != nil {
+		return err
+	}
+	mine := r.list.Hosts()
+	for _, name := range names {
+		if mine[name] == nil {
+			if err := r.records.Frontier.Forget(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // openManners opens what keeps the robot polite.
@@ -248,10 +272,14 @@ func (r *Robot) openCrawls(fetcher *fetch.Fetcher) error {
 	}
 	r.program = newProgram(&r.cfg, r.id, r.client, r.world.web, r.log)
 	prober := managed.NewProber(r.cfg.Interval, &r.manners, fetcher, r.crawler, r.records.Journal)
+	passing := &managed.Passing{
+		Robot: r.id.Robot, Key: r.id.Key, Service: r.id.ServerKey, Client: r.client, Frontier: r.records.Frontier, Batches: r.records.Batches,
+		Rules: r.manners.Rules, Restraints: r.manners.Restraints, Servers: servers, Interval: r.cfg.Interval, Log: r.log,
+	}
 	r.session = managed.New(managed.Options{
 		Client: r.client, List: r.list, Lease: r.manners.Lease, Crawler: r.crawler, Admission: r.manners.Admission, Records: r.records, Orders: orders,
-		Servers: servers, Rules: r.manners.Rules, Restraints: r.manners.Restraints, Prober: prober, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
-		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Interval: r.cfg.Interval, Log: r.log,
+		Prober: prober, Passing: passing, Seal: r.sealer.Seal, Cycle: r.state.Number, Upgrade: r.program.look,
+		Troubles: r.troubles, Contact: r.cfg.Contact, Version: Version, Poll: r.cfg.Poll, Log: r.log,
 	})
 	r.course = cycle.New(cycle.Options{
 		Settings: &r.cfg, Plan: r.plan, State: r.state, Records: r.records, Servers: servers, Admission: r.manners.Admission,

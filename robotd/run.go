@@ -79,10 +79,7 @@ func Leave(ctx context.Context, cfg config.Config, log *slog.Logger) (err error)
 	if err := r.sealer.Seal(ctx); err != nil { // under the list by which it was collected
 		return err
 	}
-	if err := r.manners.Lease.End(); err != nil { // the hosts go to others with the next request
-		return err
-	}
-	if err := r.client.Unsubscribe(ctx); err != nil {
+	if err := r.session.Leave(ctx); err != nil {
 		return err
 	}
 	r.session.HandIn(ctx)

@@ -74,6 +74,39 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
+// FuzzHandover parses arbitrary bytes as the file of a hand-over. What is accepted is what was signed.
+func FuzzHandover(f *testing.F) {
+	public, key, _ := ed25519.GenerateKey(nil)
+	h := &Handover{
+		Format: HandoverFormat, Robot: "waseda", Host: "a.jp:81", Rest: HandoverRest{WaitMS: 5},
+		Rules: []HandoverRules{{Scheme: "http", Text: []byte("User-agent: *"), ForMS: 7}}, Hours: &HandoverHours{Day: 20_000},
+	}
+	whole, err := h.File([]byte("body"), key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	head, _ := json.Marshal(h)
+	f.Add(whole, head)
+	f.Add(whole[:len(whole)-1], []byte(`{"format":1,"robot":"w","host":"x","size":4}`))
+	f.Add([]byte("\n"), []byte("{}"))
+	f.Fuzz(func(t *testing.T, file, head []byte) {
+		if got, body, err := OpenHandover(file, public); err == nil && (got.Host != h.Host || string(body) != "body") {
+			t.Fatalf("accepted, and nobody has signed it: %q", file)
+		}
+		got, body, err := OpenHandover(append(append(envelope(t, string(head), key), '\n'), "body"...), public)
+		if err != nil {
+			return
+		}
+		again, err := got.File(body, key)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if twice, _, err := OpenHandover(again, public); err != nil || !reflect.DeepEqual(got, twice) {
+			t.Fatalf("%v: %+v, %+v", err, got, twice)
+		}
+	})
+}
+
 // FuzzReceipt parses arbitrary bytes as a receipt, signed and unsigned.
 func FuzzReceipt(f *testing.F) {
 	public, key, _ := ed25519.GenerateKey(nil)

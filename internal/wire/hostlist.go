@@ -22,11 +22,12 @@ const MaxListLine = 8 << 10
 // gzip of lines "URL LF" or "URL HT RefererURL LF". Programs that have agreed on it (see
 // HeaderAccept) add a third field; the referer may then be empty.
 type HostLine struct {
-	URL     string // absolute, http or https, in the form of NormalizeURL
-	Referer string // page that links to URL; may be empty
-	Share   Share  // only in P1: this robot's share of the host
-	Depth   int    // links from the start URL of the host to this one
-	Wait    bool   // only in P1: the robot must not visit the host yet, because another may still do so
+	URL      string // absolute, http or https, in the form of NormalizeURL
+	Referer  string // page that links to URL; may be empty
+	Share    Share  // only in P1: this robot's share of the host
+	Depth    int    // links from the start URL of the host to this one
+	Handover string // only in P1: digest of what another robot hands over of the host; empty: nothing
+	Wait     bool   // only in P1: the robot must not visit the host yet, because another may still do so
 }
 
 // Append appends the line with its LF.

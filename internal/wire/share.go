@@ -11,11 +11,13 @@ import (
 // HeaderAccept is a header of a robot's request for its list (P1). It says which additions to the
 // paper's form the robot understands, separated by commas. Without AcceptShares the lines have no
 // third field, and the robot gets no host that it must visit only in part. Without AcceptWaits it
-// does not get hosts that it must not visit yet.
+// does not get hosts that it must not visit yet. With AcceptHandovers it is told of what other robots
+// hand over to it.
 const (
-	HeaderAccept = "Sheaf-Accept"
-	AcceptShares = "shares"
-	AcceptWaits  = "waits"
+	HeaderAccept    = "Sheaf-Accept"
+	AcceptShares    = "shares"
+	AcceptWaits     = "waits"
+	AcceptHandovers = "handovers"
 )
 
 // Share is a robot's share of a host that several robots visit. The zero value is a host of one
@@ -54,7 +56,7 @@ func (s Share) word() string {
 }
 
 // extra returns the third field of a host list's line: the words "split PART/OF", "copy PART/OF",
-// "depth N" and "wait 1", separated by spaces. Unknown words are ignored.
+// "depth N", "wait 1" and "handover SHA256", separated by spaces. Unknown words are ignored.
 func (l HostLine) extra() string {
 	var words []string
 	if l.Share.Several() {
@@ -65,6 +67,9 @@ func (l HostLine) extra() string {
 	}
 	if l.Wait {
 		words = append(words, "wait 1")
+	}
+	if l.Handover != "" {
+		words = append(words, "handover "+l.Handover)
 	}
 	return strings.Join(words, " ")
 }
@@ -93,6 +98,11 @@ func (l *HostLine) parseExtra(field string) error {
 				return fmt.Errorf("wait %q must be 1", value)
 			}
 			l.Wait = true
+		case "handover":
+			if !validDigest(value) {
+				return fmt.Errorf("handover %q is no digest", value)
+			}
+			l.Handover = value
 		}
 	}
 	return nil

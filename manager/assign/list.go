@@ -42,10 +42,17 @@ func (a *Assignments) List(ctx context.Context, robot string) (generation int64,
 		if err != nil {
 			return err
 		}
+		handovers, err := handoversFor(ctx, tx, robot)
+		if err != nil {
+			return err
+		}
 		lines, err = db.List(ctx, tx, func(rows *sql.Rows, l *wire.HostLine) error {
 			var host string
 			err := rows.Scan(&host, &l.URL, &l.Referer, &l.Depth)
 			l.Share, l.Wait = shares[host], waits[host]
+			if !l.Wait && !l.Share.Several() {
+				l.Handover = handovers[host]
+			}
 			return err
 		}, `
 			SELECT a.host, s.url, s.referer, s.depth FROM assignments a JOIN seeds s ON s.host = a.host

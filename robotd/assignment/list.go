@@ -20,6 +20,8 @@ type List struct {
 
 	Waits  map[string]bool `json:"waits,omitempty"`  // hosts that must not be visited yet: another robot may still do so
 	Leased bool            `json:"leased,omitempty"` // it came with a lease
+
+	Handovers map[string]string `json:"handovers,omitempty"` // by host: digest of what another robot hands over
 }
 
 // Add adds a line of the manager's answer.
@@ -36,6 +38,12 @@ func (l *List) Add(line wire.HostLine) {
 			l.Waits = make(map[string]bool)
 		}
 		l.Waits[weburl.Host(line.URL)] = true
+	}
+	if line.Handover != "" {
+		if l.Handovers == nil {
+			l.Handovers = make(map[string]string)
+		}
+		l.Handovers[weburl.Host(line.URL)] = line.Handover
 	}
 	if line.Depth > 0 {
 		if l.Depths == nil {

@@ -83,7 +83,7 @@ func (c *Client) Offset() time.Duration {
 // List asks for the hosts (P1), and returns them with the lease that the manager grants for them. It
 // returns nil if the list with the given ETag still holds.
 func (c *Client) List(ctx context.Context, etag string) (*assignment.List, wire.Lease, error) {
-	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {wire.AcceptShares + ", " + wire.AcceptWaits}}
+	header := http.Header{"Accept": {"application/gzip"}, wire.HeaderAccept: {strings.Join([]string{wire.AcceptShares, wire.AcceptWaits, wire.AcceptHandovers}, ", ")}}
 	resp, err := c.get(ctx, wire.PathList, header, etag)
 	if err != nil {
 		return nil, wire.Lease{}, err
@@ -177,6 +177,21 @@ func (c *Client) Heartbeat(ctx context.Context, hb wire.Heartbeat) (orders wire.
 		lease, err = wire.ParseLease(header.Get(wire.HeaderLease))
 	}
 	return orders, lease, err
+}
+
+// HandOver sends the file of a host that the robot has lost, for the robot that gets it.
+func (c *Client) HandOver(ctx context.Context, file []byte) error {
+	return c.tell(ctx, wire.PathHandovers, bytesOf(file))
+}
+
+// TakeOver gets the file of a host that the robot has got, by its digest.
+func (c *Client) TakeOver(ctx context.Context, digest string) ([]byte, error) {
+	resp, err := c.do(ctx, http.MethodGet, strings.Replace(wire.PathHandover, "{id}", digest, 1), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, wire.MaxHandover+1))
 }
 
 // Report tells the manager which program the robot runs. The answer may offer a release.

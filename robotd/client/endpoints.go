@@ -159,6 +159,13 @@ func answerError(resp *http.Response, said string) error {
 	return err
 }
 
+// Refused reports whether an error is the manager's answer that it does not do what was asked.
+func Refused(err error) bool {
+	var r *refused
+	var away *unreachable
+	return errors.As(err, &r) && !errors.As(err, &away)
+}
+
 // Advice returns what a person must do after an error of the manager, if repeating the request does
 // not help.
 func Advice(err error) (advice string, needed bool) {

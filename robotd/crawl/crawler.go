@@ -172,6 +172,10 @@ func (r *Crawler) pushDue(now time.Time) (map[string][]frontier.Entry, error) {
 		return nil, err
 	}
 	for name, entries := range due {
+		if r.opt.List.List().Waits[name] {
+			delete(due, name)
+			continue
+		}
 		front, err := r.opt.Records.Frontier.Host(name)
 		if err == nil {
 			_, err = front.PushFirst(entries...)

@@ -70,7 +70,9 @@ func (e *entrance) startAll(ctx context.Context, seeds map[string][]string) erro
 	if err != nil {
 		return err
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool { return e.hosts.Get(name) != nil })
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(seeds)), func(name string) bool {
+		return e.hosts.Get(name) != nil || e.list.List().Waits[name] // it may still be handed over
+	})
 	rooms, err := e.chooser.Rooms(names)
 	if err != nil {
 		return err

@@ -3,8 +3,8 @@ package managed
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"time"
 
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/crawl"
@@ -83,35 +83,26 @@ func (s *Session) workBy(ctx context.Context, old, list *assignment.List) (stopp
 			return false, err
 		}
 	}
-	if err := s.drop(ctx, c, dropped); err != nil {
+	if err := s.pass(ctx, c, old.Generation, dropped); err != nil {
+		return false, err
+	}
+	fresh := list.Fresh(old)
+	if err := s.opt.Passing.takeOver(ctx, list.Handovers, fresh); err != nil {
 		return false, err
 	}
 	if list.Leased {
-		if err := s.rest(list.Fresh(old)); err != nil {
+		if err := s.opt.Passing.rest(fresh); err != nil {
 			return false, err
 		}
 	}
 	if err := s.opt.List.Set(list); err != nil {
 		return false, err
 	}
+	if err := s.forget(dropped); err != nil {
+		return false, err
+	}
 	s.opt.Log.Info("list of hosts", "generation", list.Generation, "hosts", len(hosts), "dropped", len(dropped), "waiting", len(list.Waits))
 	return len(dropped)+len(waiting) > 0, s.takeUp(ctx, c, old, list)
-}
-
-// rest keeps the interval at hosts that another robot may have visited a moment ago.
-func (s *Session) rest(names []string) error {
-	until := time.Now().Add(s.opt.Interval)
-	for _, name := range names {
-		r := s.opt.Restraints.Get(name)
-		if r.Until.After(until) {
-			continue
-		}
-		r.Until = until
-		if err := s.opt.Restraints.Set(name, r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // takeUp brings the changes of the list into the current crawl. Without one that can take new hosts,
@@ -134,9 +125,28 @@ func (s *Session) takeUp(ctx context.Context, c *crawl.Crawl, old, list *assignm
 	return nil
 }
 
-// drop forgets hosts that went to another robot. What was collected of them is sealed under the old
+// Leave hands over all hosts and takes the robot off the manager's list (P5). Nothing may be visited
+// any more. It may be repeated.
+func (s *Session) Leave(ctx context.Context) error {
+	s.asking.Lock()
+	defer s.asking.Unlock()
+	list := *s.opt.List.List()
+	if err := s.opt.Passing.handOver(ctx, list.Generation, slices.Collect(maps.Keys(list.Hosts()))); err != nil {
+		return err
+	}
+	if err := s.opt.Lease.End(); err != nil { // the hosts go to others with the next request
+		return err
+	}
+	if err := s.opt.Client.Unsubscribe(ctx); err != nil {
+		return err
+	}
+	// If the robot comes back, others have gone on with what it knows now.
+	return s.opt.List.Set(&assignment.List{Generation: list.Generation})
+}
+
+// pass passes hosts on that went to another robot. What was collected of them is sealed under the old
 // list, by which it is judged. If nothing was, there is no need for a batch.
-func (s *Session) drop(ctx context.Context, c *crawl.Crawl, names []string) error {
+func (s *Session) pass(ctx context.Context, c *crawl.Crawl, generation int64, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
@@ -152,12 +162,17 @@ func (s *Session) drop(ctx context.Context, c *crawl.Crawl, names []string) erro
 			return err
 		}
 	}
+	return s.opt.Passing.handOver(ctx, generation, names)
+}
+
+// forget forgets hosts that are not in the list any more.
+func (s *Session) forget(names []string) error {
 	s.progress.forget(names)
 	rec := &s.opt.Records
 	for _, name := range names {
-		s.opt.Servers.Forget(name)
+		s.opt.Passing.Servers.Forget(name)
 		rec.Watched.Forget(name)
-		if err := errors.Join(rec.Frontier.Forget(name), s.opt.Rules.Forget(name)); err != nil {
+		if err := errors.Join(rec.Frontier.Forget(name), s.opt.Passing.Rules.Forget(name)); err != nil {
 			return err
 		}
 	}

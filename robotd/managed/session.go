@@ -15,7 +15,6 @@ import (
 	"sheaf/robotd/assignment"
 	"sheaf/robotd/client"
 	"sheaf/robotd/crawl"
-	"sheaf/robotd/hoststate"
 	"sheaf/robotd/pipeline"
 	"sheaf/robotd/status"
 	"sheaf/robotd/watched"
@@ -23,26 +22,23 @@ import (
 
 // Options are what a session needs.
 type Options struct {
-	Client     *client.Client
-	List       *assignment.Current
-	Lease      *assignment.Lease
-	Crawler    *crawl.Crawler
-	Admission  *admission.Control
-	Records    pipeline.Records
-	Orders     *watched.Orders
-	Servers    *hoststate.Servers
-	Rules      *hoststate.Rules
-	Restraints *hoststate.Restraints
-	Prober     *Prober
-	Seal       func(context.Context) error    // makes a batch of what is collected
-	Cycle      func() int64                   // returns the number of the last cycle
-	Upgrade    func()                         // looks for a release of the robot's program
-	Troubles   func() map[wire.Trouble]string // returns what keeps the robot from its work
-	Contact    string                         // of the people at the robot's site
-	Version    string                         // of the program
-	Poll       time.Duration                  // between two questions for the list
-	Interval   time.Duration                  // between two visits to an address
-	Log        *slog.Logger
+	Client    *client.Client
+	List      *assignment.Current
+	Lease     *assignment.Lease
+	Crawler   *crawl.Crawler
+	Admission *admission.Control
+	Records   pipeline.Records
+	Orders    *watched.Orders
+	Prober    *Prober
+	Passing   *Passing
+	Seal      func(context.Context) error    // makes a batch of what is collected
+	Cycle     func() int64                   // returns the number of the last cycle
+	Upgrade   func()                         // looks for a release of the robot's program
+	Troubles  func() map[wire.Trouble]string // returns what keeps the robot from its work
+	Contact   string                         // of the people at the robot's site
+	Version   string                         // of the program
+	Poll      time.Duration                  // between two questions for the list
+	Log       *slog.Logger
 }
 
 // Session is the robot's talk with its manager. Its methods may be called concurrently.

@@ -100,7 +100,8 @@ type fleet struct {
 	dir      string
 	web      *web
 	interval time.Duration
-	settings string // of robots, besides the usual ones
+	cycle    time.Duration // of robots
+	width    int           // of robots: hosts visited at once
 	robots   []*robot
 }
 
@@ -122,7 +123,7 @@ func newFleet(t *testing.T, w *web, lease, interval time.Duration, settings map[
 		all[name] = value
 	}
 	s := servicetest.StartWith(t, all, func(c *service.Config) { c.Manager.Balance.Lease, c.Manager.Balance.Brief = lease, true })
-	return &fleet{Service: s, t: t, program: testkit.Build(t, "./cmd/robotd"), dir: t.TempDir(), web: w, interval: interval}
+	return &fleet{Service: s, t: t, program: testkit.Build(t, "./cmd/robotd"), dir: t.TempDir(), web: w, interval: interval, cycle: time.Second, width: 100}
 }
 
 // add gives the service some of the web's hosts.
@@ -145,7 +146,7 @@ func (f *fleet) join(name string) *robot {
 	testkit.Run(f.t, "", f.program, "join", f.At.HTTP, admitted.Token, "--data", data)
 	r := &robot{name: name, config: filepath.Join(f.dir, name+".yaml")}
 	var text strings.Builder
-	fmt.Fprintf(&text, "data: %s\ncontact: https://robots.example.ac.jp/\nwindow: always\ninterval: %v\nheartbeat: 150ms\npoll: 1s\ncycle: 1s\n%s", data, f.interval, f.settings)
+	fmt.Fprintf(&text, "data: %s\ncontact: https://robots.example.ac.jp/\nwindow: always\ninterval: %v\nheartbeat: 150ms\npoll: 1s\ncycle: %v\nconcurrency: %d\n", data, f.interval, f.cycle, f.width)
 	fmt.Fprintf(&text, "adapt: {max: 0s}\npage: {probe: false}\nupload: {poll: 100ms, back_off: 100ms}\ntap: {socket: none}\nnetwork:\n  allow_private: true\n  hosts:\n")
 	for host, at := range f.web.at {
 		_, port, _ := net.SplitHostPort(host)

@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/gorilla/mux"
+
+	"sheaf/internal/problem"
+	"sheaf/internal/wire"
+	"sheaf/manager/assign"
+	"sheaf/manager/roster"
+)
+
+// takeHandover takes the file in which a robot hands over a host that it has lost.
+func (m *Manager) takeHandover(w http.ResponseWriter, r *http.Request, robot string) error {
+	file, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxHandover))
+	if err != nil {
+		return bodyError("bad_handover", err)
+	}
+	key, err := m.RobotKey(r.Context(), robot)
+	if err != nil && !errors.Is(err, roster.ErrUnknownRobot) {
+		return err
+	}
+	h, body, err := wire.OpenHandover(file, key)
+	switch {
+	case errors.Is(err, wire.ErrSignature):
+		return problem.New(http.StatusForbidden, "bad_signature", err.Error())
+	case err != nil:
+		return bodyError("bad_handover", err)
+	case h.Robot != robot || h.To != "":
+		return problem.New(http.StatusForbidden, "not_yours", fmt.Sprintf("the hand-over is %s's for %q, and %s sends it", h.Robot, h.To, robot))
+	}
+	missing, err := m.NotAssigned(r.Context(), robot, h.Generation, []string{h.Host})
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return problem.New(http.StatusForbidden, "host_not_assigned", fmt.Sprintf("%s did not have %s in generation %d", robot, h.Host, h.Generation))
+	}
+	err = m.Assignments.PutHandover(r.Context(), h, body)
+	if errors.Is(err, assign.ErrNotWanted) {
+		return problem.New(http.StatusConflict, "not_wanted", err.Error())
+	}
+	if err == nil {
+		m.opt.Log.InfoContext(r.Context(), "host handed over", "host", h.Host, "by", robot, "bytes", len(file))
+	}
+	return noContent(w, err)
+}
+
+// giveHandover gives a robot the file of a host that it has got, signed by the service.
+func (m *Manager) giveHandover(w http.ResponseWriter, r *http.Request, robot string) error {
+	h, body, err := m.Assignments.Handover(r.Context(), robot, mux.Vars(r)["id"])
+	if errors.Is(err, assign.ErrUnknownHost) {
+		return problem.New(http.StatusNotFound, "unknown_handover", "there is no such hand-over of a host that this robot may visit now")
+	}
+	if err != nil {
+		return err
+	}
+	h.To = robot
+	file, err := h.File(body, m.opt.Key)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(file)))
+	w.Header().Set("Cache-Control", "no-store")
+	if _, err := w.Write(file); err != nil {
+		m.opt.Log.DebugContext(r.Context(), "robot broke off the download of a hand-over", "robot", robot, "err", err)
+	}
+	return nil
+}

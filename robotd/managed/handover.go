@@ -1,0 +1,224 @@
+package managed
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"sheaf/internal/wire"
+	"sheaf/robotd/batch"
+	"sheaf/robotd/client"
+	"sheaf/robotd/frontier"
+	"sheaf/robotd/hoststate"
+)
+
+// Passing passes hosts on: it hands over those that the robot has lost, and takes over those that it
+// has got. The file is described in internal/wire/HANDOVER.md. Its methods must not be called
+// concurrently.
+type Passing struct {
+	Robot      string
+	Key        ed25519.PrivateKey // the robot's
+	Service    ed25519.PublicKey
+	Client     *client.Client
+	Frontier   *frontier.Frontier
+	Batches    *batch.Store
+	Rules      *hoststate.Rules
+	Restraints *hoststate.Restraints
+	Servers    *hoststate.Servers
+	Interval   time.Duration // between two visits to an address
+	Log        *slog.Logger
+
+	failures int // in a row, of sending a file
+}
+
+// patience is how often in a row a file may fail to be sent before its host is given up: the service
+// answers, and something is wrong with this request only.
+const patience = 3
+
+// handOver sends what the robot knows of hosts that it does not visit any more. What the service does
+// not want is only logged. An error says that the service could not be reached: try again.
+func (p *Passing) handOver(ctx context.Context, generation int64, names []string) error {
+	var unsettled map[string]bool
+	for _, name := range names {
+		if !p.Frontier.Has(name) {
+			continue
+		}
+		if unsettled == nil {
+			var err error
+			if unsettled, err = p.unsettled(); err != nil {
+				return err
+			}
+		}
+		file, err := p.file(name, generation, !unsettled[name])
+		if err == nil && file != nil {
+			err = p.Client.HandOver(ctx, file)
+		}
+		switch {
+		case err == nil:
+			p.failures = 0
+		case ctx.Err() != nil:
+			return err
+		case client.Refused(err), errors.Is(err, wire.ErrTooLarge):
+			p.Log.Info("host not handed over: its next robot begins anew", "host", name, "err", err)
+		default:
+			if p.failures++; p.failures < patience {
+				return fmt.Errorf("hand over %s: %w", name, err)
+			}
+			p.Log.Warn("host not handed over: its next robot begins anew", "host", name, "err", err)
+		}
+	}
+	return nil
+}
+
+// unsettledAge is the age of a batch that is from an earlier cycle.
+const unsettledAge = 12 * time.Hour
+
+// unsettled returns the hosts with pages of earlier cycles that are not published yet. The service may
+// refuse those pages, so no other robot's revisits may refer to them.
+func (p *Passing) unsettled() (map[string]bool, error) {
+	hosts := map[string]bool{}
+	batches, err := p.Batches.Spool()
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range batches {
+		m, err := wire.PeekManifest(b.Signed)
+		if err != nil {
+			return nil, err
+		}
+		if time.Since(m.Created) < unsettledAge {
+			continue
+		}
+		for _, h := range m.Hosts {
+			hosts[h.Name] = true
+		}
+	}
+	return hosts, nil
+}
+
+// file returns the file of a host; nil: nothing is known of it.
+func (p *Passing) file(name string, generation int64, states bool) ([]byte, error) {
+	front, err := p.Frontier.Host(name)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	h := &wire.Handover{
+		Format: wire.HandoverFormat, Robot: p.Robot, Host: name, Generation: generation, Made: now.UTC().Truncate(time.Millisecond),
+		Rest: restOf(p.Restraints.Get(name), now),
+	}
+	var body bytes.Buffer
+	lines := 0
+	if h.Queued, lines, err = front.Export(&body, states); err != nil || lines == 0 {
+		return nil, err
+	}
+	server := p.Servers.Get(name)
+	if server.Addr.IsValid() {
+		h.Address, h.At = server.Addr.String(), restOf(p.Restraints.Address(server.Addr), now)
+	}
+	if server.Day > 0 {
+		h.Hours = &wire.HandoverHours{Day: server.Day, Speed: server.Hours.Speed, Weight: server.Hours.Weight}
+	}
+	for _, scheme := range []string{"http", "https"} {
+		if text, until, ok := p.Rules.Load(scheme, name); ok {
+			h.Rules = append(h.Rules, wire.HandoverRules{Scheme: scheme, Text: text, ForMS: max(until.Sub(now), 0).Milliseconds()})
+		}
+	}
+	return h.File(body.Bytes(), p.Key)
+}
+
+func restOf(r hoststate.Restraint, now time.Time) wire.HandoverRest {
+	return wire.HandoverRest{WaitMS: max(r.Until.Sub(now), 0).Milliseconds(), EveryMS: r.Every.Milliseconds()}
+}
+
+// takeOver gets what other robots hand over of hosts, given by the digests of the files, and enters
+// it. A host whose file is wrong begins anew. An error says that the service could not be reached, or
+// that the disk failed: try again.
+func (p *Passing) takeOver(ctx context.Context, digests map[string]string, names []string) error {
+	for _, name := range names {
+		digest := digests[name]
+		if digest == "" || p.Frontier.Has(name) {
+			continue
+		}
+		file, err := p.Client.TakeOver(ctx, digest)
+		switch {
+		case err != nil && !client.Refused(err):
+			return fmt.Errorf("take over %s: %w", name, err)
+		case err == nil:
+			if err = p.enter(name, file); err != nil && !errors.Is(err, errWrong) && !errors.Is(err, frontier.ErrHandover) {
+				return err
+			}
+		}
+		if err != nil {
+			p.Log.Warn("host not taken over: it begins anew", "host", name, "err", err)
+			continue
+		}
+		p.Log.Info("host taken over", "host", name)
+	}
+	return nil
+}
+
+// errWrong says that a file is no hand-over of the host for this robot.
+var errWrong = errors.New("wrong hand-over")
+
+// enter enters what a file says.
+func (p *Passing) enter(name string, file []byte) error {
+	h, body, err := wire.OpenHandover(file, p.Service)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errWrong, err)
+	}
+	if h.Host != name || h.To != p.Robot {
+		return fmt.Errorf("%w: it is of %s, for robot %q", errWrong, h.Host, h.To)
+	}
+	now := time.Now()
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	keep := func(what string, r wire.HandoverRest) error {
+		old := p.Restraints.Get(what)
+		fresh := hoststate.Restraint{Until: now.Add(ms(r.WaitMS)), Every: max(ms(r.EveryMS), old.Every)}
+		if fresh.Until.Before(old.Until) {
+			fresh.Until = old.Until
+		}
+		return p.Restraints.Set(what, fresh)
+	}
+	if err := keep(name, h.Rest); err != nil {
+		return err
+	}
+	addr, err := netip.ParseAddr(h.Address)
+	if err == nil {
+		if err := keep(hoststate.AddressName(addr), h.At); err != nil {
+			return err
+		}
+	}
+	for _, r := range h.Rules {
+		if err := p.Rules.Save(r.Scheme, name, r.Text, now.Add(ms(r.ForMS))); err != nil {
+			return err
+		}
+	}
+	if h.Hours != nil {
+		s := hoststate.Server{Addr: addr, Day: h.Hours.Day}
+		s.Hours.Speed, s.Hours.Weight = h.Hours.Speed, h.Hours.Weight
+		p.Servers.Set(name, s)
+	}
+	return p.Frontier.Import(name, bytes.NewReader(body), wire.MaxHandoverPlain, h.Queued)
+}
+
+// rest keeps the interval at hosts that another robot may have visited a moment ago.
+func (p *Passing) rest(names []string) error {
+	until := time.Now().Add(p.Interval)
+	for _, name := range names {
+		r := p.Restraints.Get(name)
+		if r.Until.After(until) {
+			continue
+		}
+		r.Until = until
+		if err := p.Restraints.Set(name, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
