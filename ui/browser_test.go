@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -48,6 +49,20 @@ type violation struct {
 	} `json:"nodes"`
 }
 
+// logIn fills in the log-in page as somebody does who was sent there, and sees where that leads.
+func logIn(t *testing.T, ctx context.Context, base string) {
+	t.Helper()
+	var at string
+	testkit.Must(t, chromedp.Run(ctx,
+		chromedp.Navigate(base+"/watches"), // which needs an account
+		chromedp.SendKeys("input[name=name]", "reader"), chromedp.SendKeys("input[name=password]", "reader's password"),
+		chromedp.Submit("input[name=password]"), chromedp.WaitVisible("form.logout"), chromedp.Location(&at),
+	))
+	if at != base+"/watches" {
+		t.Fatalf("the log-in leads to %s", at)
+	}
+}
+
 // Every page passes axe's rules in both themes and languages, on a phone and on a wide screen, and none
 // is wider than its screen. Pictures are kept in SHEAF_TEST_SCREENSHOTS, where that names a directory.
 func TestPagesAreAccessible(t *testing.T) {
@@ -58,7 +73,9 @@ func TestPagesAreAccessible(t *testing.T) {
 	asked, err := http.PostForm(base+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
 	testkit.Must(t, err)
 	asked.Body.Close()
+	logIn(t, ctx, base)
 	for name, path := range map[string]string{
+		"login": "/login?next=/browse/", "reset": "/login/reset", "account": "/account",
 		"removal": removal.Path + "?host=www.waseda.ac.jp", "request": asked.Request.URL.Path,
 		"front": "/", "browse": "/browse/jp/ac/", "host": "/browse/jp/ac/waseda/", "webmasters": "/webmasters", "lost": "/find?q=nowhere.example",
 	} {

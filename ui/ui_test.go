@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,7 +16,9 @@ import (
 
 	"sheaf/archive"
 	"sheaf/internal/mailer"
+	"sheaf/internal/session"
 	"sheaf/internal/testkit"
+	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
 	"sheaf/serve/account"
@@ -23,6 +26,7 @@ import (
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/ui"
+	"sheaf/ui/login"
 	"sheaf/ui/removal"
 )
 
@@ -59,15 +63,27 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	testkit.Must(t, err)
 	watches, err := watch.New(watch.Options{DB: site.DB, Records: site.Library.Records, Account: accounts.Find})
 	testkit.Must(t, err)
+	_, _, err = accounts.CreateToken(t.Context(), "reader", account.Token{Name: "nightly mirror", Uses: []account.Use{account.ForFiles}})
+	testkit.Must(t, err)
+	moved := transfers.New(site.DB)
+	testkit.Must(t, moved.Record(t.Context(), transfers.Transfer{At: time.Now(), Direction: transfers.Download, Protocol: "ftp", Who: "reader",
+		Name: "/jp/ac/waseda/www/current.tar.gz", Bytes: 123_456_789, Took: 42 * time.Second, Outcome: transfers.OK}))
+	g := guard.New(accounts, nil, "", slog.New(slog.DiscardHandler))
+	g.Sessions = session.New(session.Options{DB: site.DB})
+	mails := mailer.NewOutbox(site.DB, new(mailer.Server), nil)
 	router := mux.NewRouter()
 	testkit.Must(t, ui.Register(router, ui.Options{
+		Accounts: accounts, Transfers: moved,
 		Site:    &webpage.Site{Name: "Kokubunji Web Archive", Contact: "archive@example.jp", Version: "1.0", Zone: tokyo},
 		Watches: watches,
-		Library: site.Library, Guard: guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)), About: about, Publish: noon, FTP: "127.0.0.1:2121",
+		Library: site.Library, Guard: g, About: about, Publish: noon, FTP: "127.0.0.1:2121",
 	}))
-	removal.New(removal.Options{
-		DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mailer.NewOutbox(site.DB, new(mailer.Server), nil),
-	}).Register(router, guard.New(accounts, nil, "", slog.New(slog.DiscardHandler)))
+	testkit.Must(t, login.Register(router, login.Options{
+		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Guard: g, Sessions: g.Sessions, Accounts: accounts, Mails: mails, Board: "/board/",
+		Operator: func(context.Context, string, string, string) (string, error) { return "", nil },
+		OIDC:     &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
+	}))
+	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	return server.URL
