@@ -37,7 +37,7 @@ func ReplanApart(c *Costs, from Plan, apart [][]int) (Result, error) {
 		if pass == 0 {
 			d := newDual(c, math.Inf(1))
 			r.Prices = d.climb(120)
-			r.Bound = max(overAll(c, r.Prices, math.Inf(1))+apartBound(c, r.Prices, apart), longest(c), longestApart(c, apart))
+			r.Bound = max(overAll(c, r.Prices)+apartBound(c, r.Prices, apart), c.longest, longestApart(c, apart))
 		}
 		if r.Makespan = p.Makespan(c); r.Makespan <= r.Bound*(layerEnough+0.005) {
 			break

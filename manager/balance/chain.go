@@ -1,6 +1,9 @@
 package balance
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // WithChains returns the costs for hosts that also have chains. The chain of a host at a robot is
 // the time in ms that its visits take one after the other, with the intervals between them. It
@@ -8,36 +11,59 @@ import "math"
 // before its longest chain does. The new costs exclude the pairs whose chain would end after the
 // rest of the night, and their lower bound includes the chains.
 func (c *Costs) WithChains(chain Func) (*Costs, error) {
-	shortest, most := 0.0, 0.0
-	for j := range c.Hosts {
-		least := math.Inf(1)
-		for i := range c.Robots {
-			if math.IsInf(c.all(i, j), 1) {
-				continue
-			}
-			ms := chain(i, j)
-			least, most = min(least, ms), max(most, ms)
-		}
-		shortest = max(shortest, least)
-	}
+	shortest, most := c.longestChain(chain)
 	if shortest == 0 || math.IsInf(shortest, 1) {
 		return c, nil
 	}
+	with := *c
 	limit := shortest * enough
 	if most > limit {
-		limit = max(limit, overAll(c, newDualPrices(c), math.Inf(1))*enough)
+		d := newDual(c, math.Inf(1))
+		d.climb(60)
+		limit = max(limit, d.best*enough)
 	}
-	all := c.all
-	with, err := NewCosts(c.Robots, c.Hosts, func(i, j int) float64 {
+	with.all = func(i, j int) float64 {
 		if chain(i, j) > limit {
 			return math.Inf(1)
 		}
-		return all(i, j)
-	})
-	if err == nil {
-		with.longest = shortest
+		return c.all(i, j)
 	}
-	return with, err
+	if most > limit { // some candidates are none
+		other, err := NewCosts(c.Robots, c.Hosts, with.all)
+		if err != nil {
+			return nil, err
+		}
+		with = *other
+		with.relaxed = c.relaxed
+	}
+	with.longest = max(with.longest, shortest)
+	return &with, nil
 }
 
-func newDualPrices(c *Costs) []float64 { return newDual(c, math.Inf(1)).climb(60) }
+// longestChain returns the longest chain that cannot be avoided, because every robot needs so long
+// for its host, and the longest chain of all candidates.
+func (c *Costs) longestChain(chain Func) (shortest, most float64) {
+	unavoidable, longest := make([]float64, workers()), make([]float64, workers())
+	parallel(c.Hosts, func(w, from, to int) {
+		for j := from; j < to; j++ {
+			least := math.Inf(1)
+			robots, costs := c.candidates(j)
+			for k, i := range robots {
+				if !math.IsInf(costs[k], 1) {
+					ms := chain(int(i), j)
+					least, longest[w] = min(least, ms), max(longest[w], ms)
+				}
+			}
+			if least <= unavoidable[w] {
+				continue // other robots could only make it shorter
+			}
+			for i := range c.Robots {
+				if !math.IsInf(c.all(i, j), 1) {
+					least = min(least, chain(i, j))
+				}
+			}
+			unavoidable[w] = max(unavoidable[w], least)
+		}
+	})
+	return slices.Max(unavoidable), slices.Max(longest)
+}

@@ -19,7 +19,8 @@ type Costs struct {
 	Robots, Hosts int
 
 	all     Func
-	longest float64 // ms; of the chains, see WithChains
+	relaxed Func    // all without the pairs that WithChains excludes: enough for lower bounds
+	longest float64 // ms; no plan is shorter, because of one host or, see WithChains, one chain
 	// The candidates of host j are robot[j*keep:(j+1)*keep], with their costs in ms. The cheapest
 	// at the prices by which they were picked comes first.
 	keep  int
@@ -41,7 +42,7 @@ func NewCosts(robots, hosts int, cost Func) (*Costs, error) {
 	if robots < 1 || hosts < 0 {
 		return nil, fmt.Errorf("%d robots and %d hosts: want one robot or more", robots, hosts)
 	}
-	c := &Costs{Robots: robots, Hosts: hosts, all: cost, keep: robots}
+	c := &Costs{Robots: robots, Hosts: hosts, all: cost, relaxed: cost, keep: robots}
 	price := ones(robots)
 	if robots > Candidates && robots*hosts > few {
 		price = c.samplePrices()
@@ -73,9 +74,10 @@ func (c *Costs) candidates(j int) ([]int32, []float64) {
 	return c.robot[j*c.keep : (j+1)*c.keep], c.ms[j*c.keep : (j+1)*c.keep]
 }
 
-// pick fills in each host's candidates: the robots that are cheapest at the prices.
+// pick fills in each host's candidates: the robots that are cheapest at the prices. It also finds
+// the host that takes longest where it is nearest.
 func (c *Costs) pick(price []float64) error {
-	errs := make([]error, workers())
+	errs, longest := make([]error, workers()), make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {
 		type choice struct {
 			robot      int32
@@ -83,17 +85,17 @@ func (c *Costs) pick(price []float64) error {
 		}
 		choices := make([]choice, c.Robots)
 		for j := from; j < to; j++ {
-			possible := false
+			least := math.Inf(1)
 			for i := range choices {
 				ms := c.all(i, j)
 				if !(ms >= 0) {
 					errs[w] = fmt.Errorf("cost of host %d at robot %d is %v ms: want 0 or more", j, i, ms)
 					return
 				}
-				possible = possible || !math.IsInf(ms, 1)
+				least = min(least, ms)
 				choices[i] = choice{int32(i), ms, ms * price[i]}
 			}
-			if !possible {
+			if longest[w] = max(longest[w], least); math.IsInf(least, 1) {
 				errs[w] = fmt.Errorf("host %d can be collected by no robot", j)
 				return
 			}
@@ -118,6 +120,7 @@ func (c *Costs) pick(price []float64) error {
 			}
 		}
 	})
+	c.longest = slices.Max(longest)
 	for _, err := range errs {
 		if err != nil {
 			return err

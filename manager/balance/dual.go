@@ -113,17 +113,18 @@ func (d *dual) cheapest(j int) (robot int32, ms float64) {
 	return robot, ms
 }
 
-// overAll returns the bound that the prices prove over all pairs within the limit, not only over
-// candidates.
-func overAll(c *Costs, price []float64, limit float64) float64 {
+// lowerBound returns how long every plan is at least, by what the prices prove over all pairs, not
+// only over candidates, and by the host or chain that takes longest.
+func lowerBound(c *Costs, price []float64) float64 { return max(overAll(c, price), c.longest) }
+
+// overAll returns the bound that the prices prove over all pairs.
+func overAll(c *Costs, price []float64) float64 {
 	sums := make([]float64, workers())
 	parallel(c.Hosts, func(w, from, to int) {
 		for j := from; j < to; j++ {
 			least := math.Inf(1)
 			for i := range price {
-				if ms := c.all(i, j); ms <= limit {
-					least = min(least, ms*price[i])
-				}
+				least = min(least, c.relaxed(i, j)*price[i])
 			}
 			sums[w] += least
 		}
@@ -133,20 +134,4 @@ func overAll(c *Costs, price []float64, limit float64) float64 {
 		total += s
 	}
 	return total
-}
-
-// longest returns the cost of the most expensive host at the robot where it costs least, or the
-// longest chain. No plan is shorter.
-func longest(c *Costs) float64 {
-	most := make([]float64, workers())
-	parallel(c.Hosts, func(w, from, to int) {
-		for j := from; j < to; j++ {
-			least := math.Inf(1)
-			for i := range c.Robots {
-				least = min(least, c.all(i, j))
-			}
-			most[w] = max(most[w], least)
-		}
-	})
-	return max(slices.Max(most), c.longest)
 }

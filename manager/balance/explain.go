@@ -56,7 +56,7 @@ func (c *Costs) largest(p Plan, robot int) string {
 
 // whyBound says what the bound comes from.
 func (c *Costs) whyBound(r Result) string {
-	if l := longest(c); l >= r.Bound*(1-1e-9) {
+	if c.longest >= r.Bound*(1-1e-9) {
 		return fmt.Sprintf("No plan ends before %.0f ms: one host takes that long at the robot nearest to it. Splitting it by URL hash would help, more robots would not.", r.Bound)
 	}
 	return fmt.Sprintf("No plan ends before %.0f ms: even with hosts cut up freely, all robots together need that long. Another robot near the large hosts would help.", r.Bound)

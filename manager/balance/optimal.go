@@ -19,7 +19,7 @@ func Optimal(c *Costs) Result {
 		steps = 400
 	}
 	price := d.climb(steps)
-	r := Result{Prices: price, Bound: max(overAll(c, price, math.Inf(1)), longest(c))}
+	r := Result{Prices: price, Bound: lowerBound(c, price)}
 	s := newSearch(c, price, d.plan())
 	s.descend(r.Bound)
 	random := rand.New(rand.NewPCG(1, uint64(c.Hosts)))

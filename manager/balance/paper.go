@@ -30,7 +30,7 @@ func Paper(c *Costs, t Tree, from Plan, rounds int) (Result, error) {
 		return r, nil
 	}
 	price := newDual(c, math.Inf(1)).climb(120)
-	r.Prices, r.Bound = price, max(overAll(c, price, math.Inf(1)), longest(c))
+	r.Prices, r.Bound = price, lowerBound(c, price)
 	for range rounds {
 		next := Level(c, t, plan)
 		if next.Moved(plan) == 0 {

@@ -31,7 +31,7 @@ func replan(c *Costs, from Plan, target float64, rounds int, tight bool) (Result
 	}
 	d := newDual(c, math.Inf(1))
 	price := d.climb(120)
-	bound := max(overAll(c, price, math.Inf(1)), longest(c))
+	bound := lowerBound(c, price)
 	start := d.plan()
 	for j, i := range from {
 		if i >= 0 && i < c.Robots && !math.IsInf(c.all(i, j), 1) {
