@@ -46,6 +46,11 @@ func (i *Ingest) Buffers(ctx context.Context) ([]ledger.Buffer, error) {
 	return i.env.Ledger.Buffers(ctx, i.opt.Now())
 }
 
+// Held returns the sums of the batches whose files are in the buffers. It is quick.
+func (i *Ingest) Held(ctx context.Context) ([]ledger.Buffer, error) {
+	return i.env.Ledger.Held(ctx, i.opt.Now())
+}
+
 // Batches returns batches, the latest received first.
 func (i *Ingest) Batches(ctx context.Context, f ledger.Filter) ([]*ledger.Batch, error) {
 	return i.env.Ledger.List(ctx, f)

@@ -33,7 +33,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			at := s.Addresses()
-			log.Info("serving", "roles", cfg.Roles, "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "data", cfg.Data)
+			log.Info("serving", "roles", cfg.Roles, "http", at.HTTP, "ftp", at.Download, "drop", at.Drop, "metrics", at.Metrics, "data", cfg.Data)
 			return s.Run(cmd.Context())
 		},
 	}

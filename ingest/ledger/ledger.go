@@ -205,6 +205,21 @@ var states = []wire.State{wire.StateReceived, wire.StatePreSplit, wire.StatePost
 // Buffers returns the sums of all states, in the order in which a batch passes through them.
 // Discarded batches are not counted.
 func (l *Ledger) Buffers(ctx context.Context, now time.Time) ([]Buffer, error) {
+	return l.sum(ctx, now, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
+}
+
+// Held is like Buffers, but counts only the batches whose files are still there: of the published
+// ones, those that are not collected yet. So it is quick however many batches have ever come.
+func (l *Ledger) Held(ctx context.Context, now time.Time) ([]Buffer, error) {
+	return l.sum(ctx, now, `
+		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches
+			WHERE state IN ('received', 'pre-split', 'post-split', 'quarantined') AND decision <> 'discarded' GROUP BY state
+		UNION ALL
+		SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE state = 'published' AND collected = 0 GROUP BY state`)
+}
+
+// sum returns the sums that a query selects, of all states.
+func (l *Ledger) sum(ctx context.Context, now time.Time, query string) ([]Buffer, error) {
 	sums := make(map[wire.State]Buffer)
 	err := db.Each(ctx, l.db, func(rows *sql.Rows) error {
 		var b Buffer
@@ -213,7 +228,7 @@ func (l *Ledger) Buffers(ctx context.Context, now time.Time) ([]Buffer, error) {
 		b.Oldest = max(now.Sub(oldest), 0).Round(time.Millisecond).Seconds()
 		sums[b.State] = b
 		return err
-	}, `SELECT state, count(*), sum(size), min(entered_at) FROM ingest_batches WHERE decision <> 'discarded' GROUP BY state`)
+	}, query)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sheaf/internal/peer"
@@ -41,7 +42,16 @@ type Config struct {
 	MaxPerAddr    int // of them, from one address; default 50
 	MaxPerAccount int // of them, logged in as one user; default 20
 
-	Log *slog.Logger // nil: discards
+	Counts *Counts      // is told of connections; nil: nobody is
+	Log    *slog.Logger // nil: discards
+}
+
+// Counts is how many connections a server has, and has had since it began. It may be read at any time.
+type Counts struct {
+	Open     atomic.Int64 // now
+	Accepted atomic.Int64
+	Refused  atomic.Int64 // because there were too many
+	Logins   atomic.Int64 // that succeeded
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -63,6 +73,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxConns = cmp.Or(c.MaxConns, 1000)
 	c.MaxPerAddr = cmp.Or(c.MaxPerAddr, 50)
 	c.MaxPerAccount = cmp.Or(c.MaxPerAccount, 20)
+	c.Counts = cmp.Or(c.Counts, new(Counts))
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	return c, nil
 }

@@ -31,6 +31,7 @@ type place struct {
 type registry struct {
 	maxConns, maxPerAddr, maxPerAccount int
 	contact                             string // whom to ask
+	counts                              *Counts
 
 	mu         sync.Mutex // guards what follows
 	places     map[*place]bool
@@ -44,7 +45,7 @@ type registry struct {
 
 func newRegistry(cfg Config) *registry {
 	return &registry{
-		maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxPerAddr, maxPerAccount: cfg.MaxPerAccount, contact: cfg.Contact,
+		maxConns: cfg.MaxConns, maxPerAddr: cfg.MaxPerAddr, maxPerAccount: cfg.MaxPerAccount, contact: cfg.Contact, counts: cfg.Counts,
 		places: make(map[*place]bool), strangers: list.New(),
 		perNetwork: make(map[netip.Prefix]int), perAccount: make(map[string]int), empty: make(chan struct{}),
 	}
@@ -78,11 +79,15 @@ func (r *registry) admit(p *place) *Error {
 	case r.draining:
 		return stopping()
 	case full():
+		r.counts.Refused.Add(1)
 		return r.refusal("Too many connections to this service; try again later")
 	case networkFull():
+		r.counts.Refused.Add(1)
 		return r.refusal("Too many connections from %v: at most %d are allowed at once", p.peer, r.maxPerAddr)
 	}
 	r.places[p] = true
+	r.counts.Accepted.Add(1)
+	r.counts.Open.Add(1)
 	p.stranger = r.strangers.PushBack(p)
 	p.counted = true
 	r.conns++
@@ -128,6 +133,7 @@ func (r *registry) login(p *place, user string) *Error {
 	r.strangers.Remove(p.stranger)
 	p.stranger = nil
 	r.perAccount[user]++
+	r.counts.Logins.Add(1)
 	p.account = user
 	return nil
 }
@@ -136,7 +142,10 @@ func (r *registry) login(p *place, user string) *Error {
 func (r *registry) forget(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.places, p)
+	if r.places[p] {
+		delete(r.places, p)
+		r.counts.Open.Add(-1)
+	}
 	r.uncount(p)
 	if p.account != "" {
 		decrement(r.perAccount, p.account)

@@ -135,6 +135,18 @@ func (r *Registry) RemoveHost(ctx context.Context, host string) error {
 	})
 }
 
+// Count returns how many hosts wait for an operator's decision (pending), and how many that are
+// accepted wait for a robot. It counts up to most, so it is quick however many there are.
+func (r *Registry) Count(ctx context.Context, most int) (pending, waiting int64, err error) {
+	err = r.db.QueryRowContext(ctx, `SELECT
+		(SELECT COUNT(*) FROM (SELECT 1 FROM hosts WHERE state = 'pending' LIMIT ?1) p),
+		(SELECT COUNT(*) FROM (SELECT 1 FROM hosts WHERE waiting = 1 LIMIT ?1) w)`, most).Scan(&pending, &waiting)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count hosts: %w", err)
+	}
+	return pending, waiting, nil
+}
+
 // Filter selects hosts. Empty fields select all.
 type Filter struct {
 	State State

@@ -196,6 +196,22 @@ func (r *Roster) Unsubscribe(ctx context.Context, robot string) error {
 	})
 }
 
+// Presence is whether a robot takes part, and when it was last heard of.
+type Presence struct {
+	Name   string
+	Joined bool // and was not revoked since
+	Lapsed bool // its hosts were handed on because of its silence
+	Paused bool
+	Seen   time.Time // last request, to the minute
+}
+
+// Presences returns all robots by name, without counting their hosts, so it is quick.
+func (r *Roster) Presences(ctx context.Context) ([]Presence, error) {
+	return db.List(ctx, r.db, func(rows *sql.Rows, p *Presence) error {
+		return rows.Scan(&p.Name, &p.Joined, &p.Lapsed, &p.Paused, db.At(&p.Seen))
+	}, `SELECT name, secret_hash IS NOT NULL, lapsed <> 0, paused, seen FROM robots ORDER BY name`)
+}
+
 // Robots returns all robots by name.
 func (r *Roster) Robots(ctx context.Context) ([]Robot, error) {
 	due, err := r.dueRelease(ctx)

@@ -12,10 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
+	"sheaf/internal/metrics"
 	"sheaf/internal/settings"
 	"sheaf/robotd/localsock"
 	"sheaf/robotd/status"
@@ -26,11 +23,10 @@ const socket = "robotd.sock"
 
 // Paths of the local socket. Metrics and health are on Server.Metrics too.
 const (
-	pathStatus  = "/status" // ?hosts=N, -1 for all
-	pathPause   = "/pause"
-	pathResume  = "/resume"
-	pathMetrics = "/metrics"
-	pathHealth  = "/healthz"
+	pathStatus = "/status" // ?hosts=N, -1 for all
+	pathPause  = "/pause"
+	pathResume = "/resume"
+	pathHealth = "/healthz"
 )
 
 // Server answers for a daemon.
@@ -46,10 +42,10 @@ type Server struct {
 // network disks, only the commands are missing.
 func (s *Server) Start() (stop func(), err error) {
 	watch := http.NewServeMux()
-	watch.Handle("GET "+pathMetrics, s.metrics())
+	watch.Handle("GET "+metrics.Path, s.metrics())
 	watch.HandleFunc("GET "+pathHealth, s.health)
 	commands := http.NewServeMux()
-	commands.Handle("GET "+pathMetrics, watch)
+	commands.Handle("GET "+metrics.Path, watch)
 	commands.Handle("GET "+pathHealth, watch)
 	commands.HandleFunc("GET "+pathStatus, s.showStatus)
 	commands.HandleFunc("POST "+pathPause, func(w http.ResponseWriter, _ *http.Request) { s.setPaused(w, true) })
@@ -116,12 +112,7 @@ func (s *Server) setPaused(w http.ResponseWriter, on bool) {
 }
 
 func (s *Server) metrics() http.Handler {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		status.Collector(func() (status.Status, error) { return s.Status(0) }),
-	)
-	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+	return metrics.Handler(metrics.Sources("robotd", status.Source(func() (status.Status, error) { return s.Status(0) })))
 }
 
 // health answers 200 while the daemon makes progress or has nothing to do. If something waits and

@@ -39,7 +39,7 @@ func startServer(t testing.TB, ready func(log string) bool, program string, args
 func serveSheaf(t testing.TB, program, data string, settings ...string) *servetest.Process {
 	t.Helper()
 	args := []string{"serve", "--data", data, "--set", "database.fresh=true"}
-	for _, s := range append([]string{"http.listen=127.0.0.1:0", "download.listen=", "drop.listen=", "access.anonymous=jp"}, settings...) {
+	for _, s := range append([]string{"http.listen=127.0.0.1:0", "metrics=", "download.listen=", "drop.listen=", "access.anonymous=jp"}, settings...) {
 		args = append(args, "--set", s)
 	}
 	addr := ""

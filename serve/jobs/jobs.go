@@ -155,6 +155,19 @@ func (j *Jobs) List(ctx context.Context, account string) ([]*Job, error) {
 	return all, nil
 }
 
+// Queue says how many jobs are in a state, and since when the oldest of them has been there or waits.
+type Queue struct {
+	State  string
+	Jobs   int64
+	Oldest time.Time // when it was asked for
+}
+
+// Queues returns the queues of unfinished jobs. It is quick.
+func (j *Jobs) Queues(ctx context.Context) ([]Queue, error) {
+	return db.List(ctx, j.db, func(rows *sql.Rows, q *Queue) error { return rows.Scan(&q.State, &q.Jobs, db.At(&q.Oldest)) },
+		`SELECT state, COUNT(*), MIN(created) FROM jobs WHERE state IN ('queued', 'running') GROUP BY state`)
+}
+
 // Delete cancels a job, or deletes a finished one with its result.
 func (j *Jobs) Delete(ctx context.Context, account, id string) error {
 	if _, err := j.Get(ctx, account, id); err != nil {

@@ -194,6 +194,24 @@ func (s *Watches) addFailing(ctx context.Context, list []*Watch, where string, a
 		WHERE d.watch IN (SELECT id FROM watches WHERE `+where+`) AND d.error <> '' AND d.state <> ? ORDER BY d.watch, d.channel, d.due, d.id`, append(args, sent)...)
 }
 
+// Deliveries sums up what is to be told of watches by one channel.
+type Deliveries struct {
+	Channel string    // mail or webhook
+	Waiting int64     // to be sent for the first time
+	Failing int64     // that have failed and will be tried again
+	GivenUp int64     // that have failed for good, within the last 30 days
+	Due     time.Time // when the first of those that wait or fail is, or was, to be sent; zero: there is none
+}
+
+// Deliveries returns the sums of all accounts by channel. It reads only what is not sent.
+func (s *Watches) Deliveries(ctx context.Context) ([]Deliveries, error) {
+	return db.List(ctx, s.opt.DB, func(rows *sql.Rows, d *Deliveries) error {
+		return rows.Scan(&d.Channel, &d.Waiting, &d.Failing, &d.GivenUp, db.At(&d.Due))
+	}, `SELECT channel, COUNT(CASE WHEN state = ?1 AND error = '' THEN 1 END), COUNT(CASE WHEN state = ?1 AND error <> '' THEN 1 END),
+			COUNT(CASE WHEN state = ?2 THEN 1 END), COALESCE(MIN(CASE WHEN state = ?1 THEN due END), 0)
+		FROM watch_deliveries WHERE state IN (?1, ?2) GROUP BY channel ORDER BY channel`, waiting, dead)
+}
+
 // Notices returns an account's latest notices, newest first, or those of one watch if it is named.
 func (s *Watches) Notices(ctx context.Context, account, watch string, limit int) ([]*Notice, error) {
 	const latest = ` ORDER BY found DESC, id LIMIT ?`

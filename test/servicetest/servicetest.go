@@ -42,7 +42,7 @@ func Start(t testing.TB, settings map[string]any, options ...service.Option) *Se
 func StartWith(t testing.TB, settings map[string]any, change func(*service.Config), options ...service.Option) *Service {
 	t.Helper()
 	all := map[string]any{
-		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
+		"data": filepath.Join(t.TempDir(), "service"), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
 	}
 	maps.Copy(all, settings)
 	cfg, err := service.Load("", all)

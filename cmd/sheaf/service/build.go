@@ -16,6 +16,7 @@ import (
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
 	"sheaf/archive/urlindex"
+	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/cmd/sheaf/service/openapi"
 	"sheaf/ingest"
 	"sheaf/ingest/foreign"
@@ -79,6 +80,8 @@ func (s *Service) build(ctx context.Context) (err error) {
 	s.health = newHealth(&s.cfg, &s.state, s.log)
 	s.health.register(s.router)
 	openapi.Register(s.router)
+	s.router.Use(s.state.monitor.HTTP)
+	s.router.NotFoundHandler = s.state.monitor.HTTP(s.router.NotFoundHandler)
 	transfers.Register(s.router, b.operator, b.moved, b.running, b.zone, b.log)
 
 	var published *archives
@@ -118,11 +121,12 @@ func (s *Service) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	s.watchMetrics(robots, b.running)
 	desk := b.removals(published, robots, s.sites)
 	if err := errors.Join(b.login(published), b.board(robots, published, desk, s.health)); err != nil {
 		return err
 	}
-	s.work = append(b.work, func(ctx context.Context) error {
+	s.work = append(b.work, s.serveMetrics, func(ctx context.Context) error {
 		h := byteRanges(player.Only(s.cfg.Serve.Replay.Origin, b.site.Errors(s.router)))
 		return s.cfg.HTTP.serve(ctx, s.listeners.http, h, s.cfg.Stop, s.log)
 	})
@@ -131,6 +135,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		c.Counts = s.state.monitor.FTP("download")
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, download) })
 	}
 	if l := s.listeners.drop; l != nil {
@@ -138,6 +143,7 @@ func (s *Service) build(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
+		c.Counts = s.state.monitor.FTP("drop")
 		s.work = append(s.work, func(ctx context.Context) error { return ftp.Run(ctx, c, drop.FTP()) })
 	}
 	return nil
@@ -199,11 +205,13 @@ func (b *builder) archives(ctx context.Context) (a *archives, err error) {
 		return nil, err
 	}
 	a.meter = bandwidth.New(bandwidth.Options{DB: b.state.db, Line: line, Zone: b.zone, Log: b.log})
+	index := urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag})
 	a.library, err = serve.NewLibrary(serve.Options{
 		Catalog: a.catalog, Store: b.objects, Accounts: a.accounts, Meter: a.meter,
 		Grace: b.cfg.Serve.Access.Grace, Contact: b.cfg.Serve.Access.Contact, Lag: readersLag,
-		URLs: urlindex.NewReader(b.objects, urlindex.ReaderOptions{Lag: readersLag}), Log: b.log,
+		URLs: index, Log: b.log,
 	})
+	b.state.monitor.Add(monitor.Catalog(a.catalog, index))
 	return a, err
 }
 
@@ -256,7 +264,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	receiver, err := receive.New(ctx, receive.Options{
 		Disks: b.disks, Marks: space.Marks{Full: float64(b.cfg.Ingest.Uploads.Full) / 100, Drained: float64(b.cfg.Ingest.Uploads.Drained) / 100},
 		Shared: b.cfg.Database.URL != "", Dir: buffers, Batches: in.Acceptor, Robots: robots,
-		Transfers: b.moved, Running: b.running, Guesses: b.guesses, Log: b.log,
+		Transfers: b.state.monitor.Transfers(b.moved), Running: b.running, Guesses: b.guesses, Log: b.log,
 		Quiet: b.cfg.Drop.Quiet, CutOff: b.cfg.Drop.CutOff, Least: int64(b.cfg.Ingest.Uploads.Least),
 		Boundary: b.boundary("receive"),
 	})
@@ -269,6 +277,7 @@ func (b *builder) ingest(ctx context.Context, robots *manager.Manager, a *archiv
 	})
 	indexer := upkeep.NewIndexer(urlindex.NewBuilder(a.catalog, b.objects, urlindex.Options{Log: b.log}), b.cfg.Poll, b.state.leases, b.log)
 	b.batches = in
+	b.state.monitor.Add(monitor.Ingest(in, publishWindow))
 	in.Register(b.router, b.operator)
 	collector.Register(b.router, b.operator)
 	indexer.Register(b.router, b.operator)
@@ -292,8 +301,10 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	b.told = watches
-	recorder, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
+	buffer, measures := transfers.NewBuffer(b.moved, b.log), acked.NewFollower()
+	recorder := b.state.monitor.Transfers(buffer)
 	found := jobs.New(b.state.db, b.objects, a.library, a.accounts, b.log)
+	b.state.monitor.Add(monitor.Watches(watches), monitor.Jobs(found))
 	err = httpd.Register(b.router, httpd.Options{
 		Library: a.library, Accounts: a.accounts, Recorder: recorder, Operator: b.operator, Site: b.site,
 		Public: b.cfg.HTTP.Public, Log: b.log, Running: b.running, Measures: measures,
@@ -316,10 +327,10 @@ func (b *builder) serve(ctx context.Context, a *archives) (download ftp.Handler,
 		return nil, nil, err
 	}
 	follow := func(ctx context.Context) error { return a.accounts.Watch(ctx, b.log) }
-	b.work = append(b.work, a.accounts.Run, follow, a.meter.Run, recorder.Run, found.Run, watches.Run)
+	b.work = append(b.work, a.accounts.Run, follow, a.meter.Run, buffer.Run, found.Run, watches.Run)
 	settle = func(ctx context.Context) error {
 		measures.Close()
-		return errors.Join(recorder.Flush(ctx), a.meter.Flush(ctx))
+		return errors.Join(buffer.Flush(ctx), a.meter.Flush(ctx))
 	}
 	download, err = ftpd.New(ftpd.Options{Library: a.library, Accounts: a.accounts, Recorder: recorder, Running: b.running, Log: b.log})
 	return download, settle, err

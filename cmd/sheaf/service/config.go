@@ -36,6 +36,7 @@ type Config struct {
 	Lease Lease `mapstructure:"lease"`
 
 	HTTP     HTTP     `mapstructure:"http"`
+	Metrics  string   `mapstructure:"metrics"` // host:port of metrics and profiles; empty: none
 	Download Download `mapstructure:"download"`
 	Drop     Drop     `mapstructure:"drop"`
 
@@ -105,6 +106,9 @@ type Serve struct {
 	} `mapstructure:"replay"`
 }
 
+// defaultMetrics is the address of metrics if the settings name none.
+const defaultMetrics = "127.0.0.1:9465"
+
 // defaults returns the settings that hold where nothing else is said.
 func defaults() Config {
 	c := Config{
@@ -112,6 +116,7 @@ func defaults() Config {
 		Store:    Store{Kind: storeFS, Region: "us-east-1", Reads: 64, Writes: 16, Attempts: 5},
 		Lease:    Lease{Kind: leaseDatabase, TTL: 10 * time.Second, Etcd: Etcd{Prefix: "sheaf"}},
 		HTTP:     HTTP{Listen: "127.0.0.1:8080", Connections: 10_000, PerAddress: 200},
+		Metrics:  defaultMetrics,
 		Download: Download{FTP: FTP{Listen: "127.0.0.1:2121", Ports: []int{0, 0}}, Active: true, Idle: 5 * time.Minute, DataTimeout: time.Minute, Connections: 1000, PerAddress: 50, PerAccount: 20},
 		Drop:     Drop{FTP: FTP{Listen: "127.0.0.1:2122", Ports: []int{0, 0}}, Quiet: 10 * time.Minute, CutOff: 24 * time.Hour},
 		Manager:  Manager{Balance: Balance{At: "01:00", During: true, Lease: 24 * time.Hour, Probes: 4, Window: 6 * time.Hour, Split: true}},
@@ -186,6 +191,7 @@ func (c *Config) check() error {
 	is.Require(err == nil, "publish.window", c.Ingest.Publish.Window, fmt.Sprint(err))
 	is.Require(c.Manager.Hosts.PerDomain >= 0, "hosts.per_domain", c.Manager.Hosts.PerDomain, wantNatural)
 	is.Require(c.Transfers.Keep >= 0, "transfers.keep", c.Transfers.Keep, wantNatural)
+	is.Require(c.Metrics == "" || isAddress(c.Metrics), "metrics", c.Metrics, "want host:port, such as "+defaultMetrics+", or nothing")
 	is.Require(c.Poll > 0, "poll", c.Poll, wantPositive)
 	c.checkReplayOrigin(&is)
 	c.checkRoles(&is)

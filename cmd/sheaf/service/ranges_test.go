@@ -11,7 +11,7 @@ import (
 func TestUnknownRangeUnit(t *testing.T) {
 	t.Parallel()
 	s := run(t, map[string]any{
-		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s", "access.anonymous": "*",
+		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s", "access.anonymous": "*",
 	})
 	for _, path := range []string{"/pub/README", "/v1/openapi.yaml", "/install.sh", "/v1/cdx?url=www.example.jp"} {
 		for value, want := range map[string]int{"lines=1-2": 200, "seconds=1-": 200, "nonsense": 200, "Bytes=0-": 206} {

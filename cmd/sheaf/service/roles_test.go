@@ -73,7 +73,7 @@ func TestRoles(t *testing.T) {
 	for _, role := range allRoles() {
 		s := run(t, map[string]any{
 			"roles": role, "data": shared, "database.url": database,
-			"http.listen": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
+			"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0", "stop": "1s",
 		})
 		at := s.Addresses()
 		if (at.Download != "") != (role == roleServe) || (at.Drop != "") != (role == roleIngest) {
@@ -133,7 +133,7 @@ func TestKeysOfSeveral(t *testing.T) {
 	settings := func(roles string) map[string]any {
 		return map[string]any{
 			"roles": roles, "data": t.TempDir(), "database.url": database,
-			"http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s",
+			"http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
 		}
 	}
 	run(t, settings("manager,ingest"))

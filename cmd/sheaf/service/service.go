@@ -10,12 +10,14 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gorilla/mux"
 	"golang.org/x/sync/errgroup"
 
 	"sheaf/archive/catalog"
+	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/ingest/receive"
 	"sheaf/ingest/stage"
 	"sheaf/internal/durable"
@@ -77,7 +79,10 @@ func Boundaries() []string {
 
 // in returns a room's part of the boundary.
 func (s *Service) in(room string) func(write, when string) {
-	return func(write, when string) { s.boundary(room+"/"+write, when) }
+	return func(write, when string) {
+		s.boundary(room+"/"+write, when)
+		s.state.monitor.Wrote(room, write, when)
+	}
 }
 
 // New opens everything that the settings name, and listens. The caller must call Run.
@@ -89,6 +94,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 		return nil, fmt.Errorf("settings: data: %w", err)
 	}
 	s := &Service{cfg: cfg, log: log, boundary: func(string, string) {}, stopping: make(chan struct{})}
+	s.state.monitor = monitor.New()
 	for _, option := range options {
 		option(s)
 	}
@@ -100,7 +106,7 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 	if err := s.state.open(ctx, cfg, log); err != nil {
 		return nil, err
 	}
-	if err := s.listeners.open(ctx, &cfg); err != nil {
+	if err := s.listeners.open(ctx, &cfg, log); err != nil {
 		return nil, err
 	}
 	return s, s.build(ctx)
@@ -108,10 +114,12 @@ func New(ctx context.Context, cfg Config, log *slog.Logger, options ...Option) (
 
 // listeners are the service's open ports.
 type listeners struct {
-	http, download, drop net.Listener // download and drop are nil if this process has no such server
+	http, download, drop, metrics net.Listener // nil if this process has no such server; http is never
 }
 
-func (l *listeners) open(ctx context.Context, cfg *Config) (err error) {
+// open listens. A process that is the second on its machine does without metrics, unless its settings
+// give them an address.
+func (l *listeners) open(ctx context.Context, cfg *Config, log *slog.Logger) (err error) {
 	var lc net.ListenConfig
 	for _, one := range []struct {
 		key, addr string
@@ -121,11 +129,17 @@ func (l *listeners) open(ctx context.Context, cfg *Config) (err error) {
 		{"http.listen", cfg.HTTP.Listen, &l.http, true},
 		{"download.listen", cfg.Download.Listen, &l.download, cfg.has(roleServe)},
 		{"drop.listen", cfg.Drop.Listen, &l.drop, cfg.has(roleIngest)},
+		{"metrics", cfg.Metrics, &l.metrics, true},
 	} {
 		if one.addr == "" || !one.mine {
 			continue
 		}
-		if *one.to, err = lc.Listen(ctx, "tcp", one.addr); err != nil {
+		*one.to, err = lc.Listen(ctx, "tcp", one.addr)
+		if one.addr == defaultMetrics && errors.Is(err, syscall.EADDRINUSE) {
+			log.Warn("another process has the address of metrics; this one has none: give it an address of its own (setting metrics)", "address", one.addr)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("settings: %s: %w", one.key, err)
 		}
 	}
@@ -137,6 +151,7 @@ type Addresses struct {
 	HTTP     string `json:"http"`          // URL
 	Download string `json:"ftp,omitempty"` // host:port
 	Drop     string `json:"drop,omitempty"`
+	Metrics  string `json:"metrics,omitempty"`
 }
 
 // Addresses returns where the service listens.
@@ -151,6 +166,9 @@ func (s *Service) Addresses() Addresses {
 	}
 	if l := s.listeners.drop; l != nil {
 		a.Drop = l.Addr().String()
+	}
+	if l := s.listeners.metrics; l != nil {
+		a.Metrics = l.Addr().String()
 	}
 	return a
 }
@@ -186,7 +204,7 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) close() {
-	for _, l := range []net.Listener{s.listeners.http, s.listeners.download, s.listeners.drop} {
+	for _, l := range []net.Listener{s.listeners.http, s.listeners.download, s.listeners.drop, s.listeners.metrics} {
 		if l != nil {
 			l.Close()
 		}

@@ -28,7 +28,7 @@ func TestStopLosesNoNote(t *testing.T) {
 	})
 	data := filepath.Dir(site.Dir)
 	cfg, err := Load("", map[string]any{
-		"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1m",
+		"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1m",
 		"database.fresh": true, "access.anonymous": []string{"jp"}, "access.anonymous_rate": "8KiB",
 	})
 	if err != nil {

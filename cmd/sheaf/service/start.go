@@ -17,6 +17,7 @@ import (
 
 	"sheaf/archive/catalog"
 	"sheaf/archive/store"
+	"sheaf/cmd/sheaf/service/monitor"
 	"sheaf/internal/db"
 	"sheaf/internal/flock"
 	"sheaf/internal/lease"
@@ -31,6 +32,7 @@ type state struct {
 	key     ed25519.PrivateKey // signs receipts; nil in a process that only serves
 	leases  lease.Locker       // nil in a process that only serves
 	leasing io.Closer
+	monitor *monitor.Monitor // counts what the process does
 }
 
 // open opens what the settings name. It creates no database before it is sure that the database and
@@ -61,6 +63,7 @@ func (s *state) open(ctx context.Context, cfg Config, log *slog.Logger) (err err
 		if s.leases, s.leasing, err = openLeases(cfg, s.db, log); err != nil {
 			return err
 		}
+		s.leases = s.monitor.Leases(s.leases)
 	}
 	s.token, err = Token(cfg.Data)
 	return err

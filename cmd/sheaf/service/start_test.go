@@ -21,7 +21,7 @@ import (
 // begin starts a service that need not run, and gives its error.
 func begin(t *testing.T, data string, settings map[string]any) (*Service, error) {
 	t.Helper()
-	all := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s"}
+	all := map[string]any{"data": data, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s"}
 	maps.Copy(all, settings)
 	cfg, err := Load("", all)
 	testkit.Must(t, err)
@@ -162,7 +162,7 @@ func TestStartWaitsForPostgres(t *testing.T) {
 	cluster := dbtest.Start(t)
 	cluster.Stop()
 	cfg, err := Load("", map[string]any{
-		"data": t.TempDir(), "database.url": cluster.URL, "http.listen": "127.0.0.1:0", "download.listen": "", "drop.listen": "", "stop": "1s",
+		"data": t.TempDir(), "database.url": cluster.URL, "http.listen": "127.0.0.1:0", "metrics": "", "download.listen": "", "drop.listen": "", "stop": "1s",
 	})
 	testkit.Must(t, err)
 	waits := make(said, 100)

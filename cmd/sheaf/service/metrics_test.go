@@ -1,0 +1,200 @@
+package service
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"sheaf/archive/catalog"
+	"sheaf/internal/db"
+	"sheaf/internal/metrics"
+	"sheaf/internal/testkit"
+	"sheaf/internal/transfers"
+)
+
+// families are the metrics of one scrape, by name.
+type families map[string]*dto.MetricFamily
+
+// metered runs a service with metrics.
+func metered(t *testing.T, settings map[string]any) *Service {
+	t.Helper()
+	all := map[string]any{
+		"data": t.TempDir(), "http.listen": "127.0.0.1:0", "metrics": "127.0.0.1:0", "download.listen": "127.0.0.1:0", "drop.listen": "127.0.0.1:0",
+		"stop": "1s", "uploads.full": "100", "uploads.drained": "100", "publish.window": "never", "balance.at": "",
+	}
+	maps.Copy(all, settings)
+	return run(t, all)
+}
+
+// scrape asks a service for its metrics as Prometheus does.
+func scrape(t *testing.T, s *Service) families {
+	t.Helper()
+	resp, err := http.Get("http://" + s.Addresses().Metrics + metrics.Path)
+	testkit.Must(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	testkit.Must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("a scrape gives %s: %s", resp.Status, text)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	testkit.Must(t, err)
+	return all
+}
+
+// value returns the value of a gauge or counter with these labels, names and values in turn, and
+// whether there is one.
+func (f families) value(name string, labels ...string) (float64, bool) {
+	for _, m := range f[name].GetMetric() {
+		have := make(map[string]string)
+		for _, l := range m.Label {
+			have[l.GetName()] = l.GetValue()
+		}
+		same := len(have) == len(labels)/2
+		for i := 0; i+1 < len(labels); i += 2 {
+			same = same && have[labels[i]] == labels[i+1]
+		}
+		if same {
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue(), true
+		}
+	}
+	return 0, false
+}
+
+// want expects a value.
+func (f families) want(t *testing.T, want float64, name string, labels ...string) {
+	t.Helper()
+	if got, ok := f.value(name, labels...); !ok || got != want {
+		t.Errorf("%s%q is %v (found: %v), want %v", name, labels, got, ok, want)
+	}
+}
+
+// used is a service in which every metric has something to tell, and its metrics.
+func used(t *testing.T) families {
+	t.Helper()
+	s := metered(t, map[string]any{"watch.mail.server": "127.0.0.1:1", "watch.mail.from": "archive@example.jp"})
+	c, err := catalog.Open(t.Context(), s.state.objects, catalog.Options{})
+	testkit.Must(t, err)
+	_, err = c.Publish(t.Context(), catalog.Publication{Batches: []catalog.Batch{{ID: "b1", SHA256: "x"}}, Entries: catalog.Entries()})
+	testkit.Must(t, err)
+	s.in("catalog")("publish-version", "after") // as the rooms' own catalog tells of it
+	addRobot(t, s, "waseda", time.Minute)
+	for _, direction := range []string{transfers.Upload, transfers.Download} {
+		s.transfer(t, direction, 1<<20, time.Second)
+	}
+	for _, path := range []string{"/", "/no/such/path", "/v1/cdx"} {
+		resp, err := http.Get(s.Addresses().HTTP + path)
+		testkit.Must(t, err)
+		resp.Body.Close()
+	}
+	return scrape(t, s)
+}
+
+// addRobot adds a robot that was last heard of some time ago.
+func addRobot(t *testing.T, s *Service, name string, ago time.Duration) {
+	t.Helper()
+	seen := db.Millis(time.Now().Add(-ago))
+	_, err := s.state.db.ExecContext(t.Context(), `INSERT INTO robots (name, created, joined, seen, secret_hash) VALUES (?, ?, ?, ?, ?)`, name, seen, seen, seen, []byte(name))
+	testkit.Must(t, err)
+}
+
+// transfer ends a transfer, as the rooms tell of it.
+func (s *Service) transfer(t *testing.T, direction string, bytes int64, took time.Duration) {
+	t.Helper()
+	end := transfers.Transfer{At: time.Now(), Direction: direction, Protocol: "http", Who: "waseda", Name: "x", Bytes: bytes, Took: took, Outcome: transfers.OK}
+	testkit.Must(t, s.state.monitor.Transfers(transfers.New(s.state.db)).Record(t.Context(), end))
+}
+
+// The metrics follow Prometheus' conventions. No label is a host, an account or an address.
+func TestMetricsAreWellMade(t *testing.T) {
+	t.Parallel()
+	all := used(t)
+	var list []*dto.MetricFamily
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name])
+	}
+	problems, err := promlint.NewWithMetricFamilies(list).Lint()
+	testkit.Must(t, err)
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	labels := make(map[string]bool)
+	for name, f := range all {
+		if len(f.Metric) > 300 {
+			t.Errorf("%s has %d series", name, len(f.Metric))
+		}
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				labels[l.GetName()] = true
+				if strings.HasPrefix(name, "sheaf_") && regexp.MustCompile(`127\.0\.0\.1|^alice$`).MatchString(l.GetValue()) {
+					t.Errorf("%s has the label %s", name, l)
+				}
+			}
+		}
+	}
+	for _, room := range []string{"source", "state", "lease", "operation", "holds", "channel", "direction", "route", "server", "robot", "check", "role", "write"} {
+		if !labels[room] {
+			t.Errorf("nothing has the label %s", room)
+		}
+	}
+	for _, source := range []string{"catalog", "disks", "ftp", "health", "ingest", "jobs", "manager", "store", "transfers", "watches"} {
+		all.want(t, 1, "sheaf_source_up", "source", source)
+	}
+	all.want(t, 1, "sheaf_up")
+	all.want(t, 1, "sheaf_robots", "state", "working")
+	all.want(t, 1, "sheaf_http_requests_total", "route", "none", "method", "get", "code", "404")
+	all.want(t, 1, "sheaf_http_requests_total", "route", "/", "method", "get", "code", "200")
+	all.want(t, 1<<20, "sheaf_transfer_bytes_total", "direction", "upload", "protocol", "http")
+	all.want(t, 1, "sheaf_durable_writes_total", "room", "catalog", "write", "publish-version")
+}
+
+// Profiles and metrics are on their own address only, which can be left out.
+func TestMetricsArePrivate(t *testing.T) {
+	t.Parallel()
+	s := metered(t, nil)
+	for _, path := range []string{metrics.Path, "/debug/pprof/", "/debug/pprof/heap"} {
+		inside, err := http.Get("http://" + s.Addresses().Metrics + path)
+		testkit.Must(t, err)
+		inside.Body.Close()
+		outside, err := http.Get(s.Addresses().HTTP + path)
+		testkit.Must(t, err)
+		outside.Body.Close()
+		if inside.StatusCode != http.StatusOK || outside.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %s inside, %s outside", path, inside.Status, outside.Status)
+		}
+	}
+	if at := metered(t, map[string]any{"metrics": ""}).Addresses().Metrics; at != "" {
+		t.Errorf("metrics are at %s", at)
+	}
+}
+
+// Without the database a scrape gives what is known without it, and says that the rest is missing.
+func TestMetricsWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	s := metered(t, nil)
+	testkit.Must(t, s.state.db.Close())
+	all := scrape(t, s)
+	all.want(t, 0, "sheaf_up")
+	all.want(t, 0, "sheaf_check_up", "check", "database")
+	all.want(t, 0, "sheaf_source_up", "source", "ingest")
+	all.want(t, 0, "sheaf_source_up", "source", "manager")
+	all.want(t, 1, "sheaf_source_up", "source", "catalog")
+	if _, ok := all.value("sheaf_store_operations_total", "operation", "list"); !ok {
+		t.Error("nothing of the store")
+	}
+	if all["sheaf_batches"] != nil {
+		t.Error("batches without a database")
+	}
+}

@@ -1,0 +1,190 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/gorilla/mux"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sheaf/internal/ftp"
+	"sheaf/internal/lease"
+	"sheaf/internal/metrics"
+	"sheaf/internal/transfers"
+)
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
+}
+
+// transferCounts are the transfers that have ended.
+type transferCounts struct {
+	ended          *prometheus.CounterVec
+	bytes, seconds *prometheus.CounterVec
+}
+
+func newTransferCounts() *transferCounts {
+	return &transferCounts{
+		ended:   counter("transfers_total", "Transfers that have ended. Uploads are from robots, downloads by consumers.", "direction", "protocol", "outcome"),
+		bytes:   counter("transfer_bytes_total", "Bytes of transfers that have ended, counted when they ended.", "direction", "protocol"),
+		seconds: counter("transfer_duration_seconds_total", "Time that transfers took, added up when they ended. Bytes divided by it are the mean rate of a transfer.", "direction", "protocol"),
+	}
+}
+
+func (c *transferCounts) all() []prometheus.Collector {
+	return []prometheus.Collector{c.ended, c.bytes, c.seconds}
+}
+
+// recorder counts transfers, and passes them on.
+type recorder struct {
+	transfers.Recorder
+	counts *transferCounts
+}
+
+// Transfers returns a recorder that counts transfers before next records them.
+func (m *Monitor) Transfers(next transfers.Recorder) transfers.Recorder {
+	return recorder{next, m.transfers}
+}
+
+// Record implements transfers.Recorder.
+func (r recorder) Record(ctx context.Context, t transfers.Transfer) error {
+	r.counts.ended.WithLabelValues(t.Direction, t.Protocol, t.Outcome).Inc()
+	r.counts.bytes.WithLabelValues(t.Direction, t.Protocol).Add(float64(max(t.Bytes, 0)))
+	r.counts.seconds.WithLabelValues(t.Direction, t.Protocol).Add(max(t.Took.Seconds(), 0))
+	return r.Recorder.Record(ctx, t)
+}
+
+// leaseCounts are this process's leases by name, of which there are few.
+type leaseCounts struct {
+	held, waiting      *prometheus.GaugeVec
+	granted, lost, bad *prometheus.CounterVec
+}
+
+func newLeaseCounts() *leaseCounts {
+	return &leaseCounts{
+		held:    gauge("lease_held", "1 while this process holds the lease.", "lease"),
+		waiting: gauge("lease_waiting", "How often this process waits for the lease now.", "lease"),
+		granted: counter("lease_grants_total", "How often this process got the lease.", "lease"),
+		lost:    counter("lease_losses_total", "How often this process lost the lease while it held it.", "lease"),
+		bad:     counter("lease_failures_total", "How often this process asked for the lease and got an error.", "lease"),
+	}
+}
+
+func (c *leaseCounts) all() []prometheus.Collector {
+	return []prometheus.Collector{c.held, c.waiting, c.granted, c.lost, c.bad}
+}
+
+// locker counts leases.
+type locker struct {
+	lease.Locker
+	counts *leaseCounts
+}
+
+// Leases returns a Locker that counts what next grants.
+func (m *Monitor) Leases(next lease.Locker) lease.Locker { return locker{next, m.leases} }
+
+// Do implements lease.Locker.
+func (l locker) Do(ctx context.Context, name string, f func(ctx context.Context, token int64) error) error {
+	c := l.counts
+	held, waiting := c.held.WithLabelValues(name), c.waiting.WithLabelValues(name)
+	lost := c.lost.WithLabelValues(name)
+	granted := false
+	waiting.Inc()
+	err := l.Locker.Do(ctx, name, func(ctx context.Context, token int64) error {
+		granted = true
+		waiting.Dec()
+		c.granted.WithLabelValues(name).Inc()
+		held.Inc()
+		defer held.Dec()
+		err := f(ctx, token)
+		if errors.Is(context.Cause(ctx), lease.ErrLost) {
+			lost.Inc()
+		}
+		return err
+	})
+	if !granted {
+		waiting.Dec()
+		if ctx.Err() == nil {
+			c.bad.WithLabelValues(name).Inc()
+		}
+	}
+	return err
+}
+
+// requestCounts are the HTTP requests by route. There are as many routes as the program has.
+type requestCounts struct {
+	ended   *prometheus.CounterVec
+	running prometheus.Gauge
+	began   *prometheus.HistogramVec
+}
+
+func newRequestCounts() *requestCounts {
+	return &requestCounts{
+		ended: counter("http_requests_total", "HTTP requests that were answered, by the pattern of their route.", "route", "method", "code"),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: prefix, Name: "http_requests_running", Help: "HTTP requests that are being answered now.",
+		}),
+		began: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: prefix, Name: "http_response_wait_seconds", Help: "Time from an HTTP request to the beginning of its answer.",
+			Buckets: []float64{.003, .01, .03, .1, .3, 1, 3, 10},
+		}, []string{"route"}),
+	}
+}
+
+func (c *requestCounts) all() []prometheus.Collector {
+	return []prometheus.Collector{c.ended, c.running, c.began}
+}
+
+// routeKey is the context key of a request's route.
+type routeKey struct{}
+
+// noRoute is the route of requests for paths that do not exist.
+const noRoute = "none"
+
+// HTTP is middleware of the router: it counts the requests that the router passes to next. Around the
+// router's handler of unknown paths it counts those.
+func (m *Monitor) HTTP(next http.Handler) http.Handler {
+	route := promhttp.WithLabelFromCtx("route", func(ctx context.Context) string { return ctx.Value(routeKey{}).(string) })
+	next = promhttp.InstrumentHandlerCounter(m.requests.ended, next, route)
+	next = promhttp.InstrumentHandlerTimeToWriteHeader(m.requests.began, next, route)
+	next = promhttp.InstrumentHandlerInFlight(m.requests.running, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pattern := noRoute
+		if found := mux.CurrentRoute(r); found != nil {
+			if text, err := found.GetPathTemplate(); err == nil {
+				pattern = text
+			}
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, pattern)))
+	})
+}
+
+// FTP returns the counts of a server, which it is to keep.
+func (m *Monitor) FTP(server string) *ftp.Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ftp[server] == nil {
+		m.ftp[server] = new(ftp.Counts)
+	}
+	return m.ftp[server]
+}
+
+func (m *Monitor) ftpSource() metrics.Source {
+	return metrics.Source{Name: "ftp", Ask: func(_ context.Context, out *metrics.Out) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for server, c := range m.ftp {
+			out.Gauge("ftp_sessions", "FTP sessions that are open.", float64(c.Open.Load()), "server", server)
+			out.Counter("ftp_sessions_total", "FTP sessions that have begun.", float64(c.Accepted.Load()), "server", server)
+			out.Counter("ftp_sessions_refused_total", "FTP connections that were refused because there were too many.", float64(c.Refused.Load()), "server", server)
+			out.Counter("ftp_logins_total", "Logins by FTP that succeeded.", float64(c.Logins.Load()), "server", server)
+		}
+		return nil
+	}}
+}

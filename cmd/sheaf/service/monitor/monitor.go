@@ -1,0 +1,88 @@
+// Package monitor has the service's metrics, by the conventions of Prometheus. Most are asked at each
+// scrape of what the rooms know anyway; a few are counted where a room's calls pass: transfers,
+// leases, HTTP, durable writes. The rooms know nothing of Prometheus.
+//
+// Labels take few values. None is a host's name, an account or an address. Robots have metrics of
+// their own up to a bound.
+package monitor
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sheaf/internal/ftp"
+	"sheaf/internal/metrics"
+)
+
+// prefix begins the names of the service's own metrics.
+const prefix = "sheaf"
+
+// Monitor counts what one process does, and knows whom to ask for the rest. Its methods may be called
+// concurrently.
+type Monitor struct {
+	transfers *transferCounts
+	leases    *leaseCounts
+	requests  *requestCounts
+	writes    *prometheus.CounterVec
+
+	mu         sync.Mutex // guards the fields below
+	sources    []metrics.Source
+	collectors []prometheus.Collector
+	ftp        map[string]*ftp.Counts // by server
+}
+
+// New returns a Monitor that has counted nothing.
+func New() *Monitor {
+	m := &Monitor{
+		transfers: newTransferCounts(), leases: newLeaseCounts(), requests: newRequestCounts(),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: prefix, Name: "durable_writes_total", Help: "Durable writes that have ended, by room and by what is written.",
+		}, []string{"room", "write"}),
+		ftp: make(map[string]*ftp.Counts),
+	}
+	m.Add(m.ftpSource())
+	return m
+}
+
+// Add has sources asked at each scrape.
+func (m *Monitor) Add(sources ...metrics.Source) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sources = append(m.sources, sources...)
+}
+
+// Collect has a collector's metrics served, too.
+func (m *Monitor) Collect(c prometheus.Collector) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.collectors = append(m.collectors, c)
+}
+
+// Wrote counts a durable write of a room. It is called before and after each.
+func (m *Monitor) Wrote(room, write, when string) {
+	if when == "after" {
+		m.writes.WithLabelValues(room, write).Inc()
+	}
+}
+
+// Handler serves metrics, and profiles under /debug/pprof/. It knows the sources that were added so
+// far. Profiles tell much, so it belongs on a private address.
+func (m *Monitor) Handler() http.Handler {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := append([]prometheus.Collector{m.writes, metrics.Sources(prefix, m.sources...)}, m.collectors...)
+	all = append(all, m.transfers.all()...)
+	all = append(all, m.leases.all()...)
+	all = append(all, m.requests.all()...)
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metrics.Path, metrics.Handler(all...))
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}

@@ -1,0 +1,215 @@
+package monitor
+
+import (
+	"context"
+	"time"
+
+	"sheaf/archive/catalog"
+	"sheaf/archive/store"
+	"sheaf/archive/urlindex"
+	"sheaf/ingest"
+	"sheaf/ingest/ledger"
+	"sheaf/ingest/space"
+	"sheaf/internal/metrics"
+	"sheaf/internal/transfers"
+	"sheaf/internal/window"
+	"sheaf/internal/wire"
+	"sheaf/serve/jobs"
+	"sheaf/serve/watch"
+)
+
+// age returns how long ago t was, in seconds. It is 0 for the zero time and for times to come.
+func age(now, t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(now.Sub(t).Seconds(), 0)
+}
+
+// Store gives the counts of a store's operations. Local files that are sent to clients by the kernel
+// are not among them.
+func Store(usages func() store.Usages) metrics.Source {
+	return metrics.Source{Name: "store", Ask: func(_ context.Context, out *metrics.Out) error {
+		u := usages()
+		for operation, n := range map[string]store.Usage{"put": u.Put, "open": u.Open, "stat": u.Stat, "list": u.List, "delete": u.Delete} {
+			out.Counter("store_operations_total", "Operations on the object store, each attempt counted. The reads of an opened object belong to open.", float64(n.Calls), "operation", operation)
+			out.Counter("store_failures_total", "Operations that failed with an error other than that an object exists or does not.", float64(n.Failed), "operation", operation)
+			out.Counter("store_bytes_total", "Bytes read from the object store or written to it.", float64(n.Bytes), "operation", operation)
+			out.Counter("store_duration_seconds_total", "Time spent in operations on the object store.", n.Seconds, "operation", operation)
+		}
+		return nil
+	}}
+}
+
+// Disks gives the room on the file systems that hold directories. The keys say what the directories
+// are for.
+func Disks(dirs map[string]string) metrics.Source {
+	return metrics.Source{Name: "disks", Ask: func(_ context.Context, out *metrics.Out) error {
+		for what, dir := range dirs {
+			room, err := space.RoomOn(dir)
+			if err != nil {
+				return err
+			}
+			out.Gauge("disk_size_bytes", "Size of the file system, without what is reserved for root. Several directories may be on one.", float64(room.Bytes), "holds", what)
+			out.Gauge("disk_free_bytes", "Free bytes of the file system.", float64(room.Free), "holds", what)
+			if room.Files > 0 {
+				out.Gauge("disk_files", "Number of files that the file system can hold.", float64(room.Files), "holds", what)
+				out.Gauge("disk_free_files", "Number of files that can still be made on the file system.", float64(room.FreeFiles), "holds", what)
+			}
+		}
+		return nil
+	}}
+}
+
+// Ingest gives the buffers and the quarantine, and whether a publication was missed. schedule is when
+// editions are published; nil is always.
+func Ingest(in *ingest.Ingest, schedule *window.Schedule) metrics.Source {
+	return metrics.Source{Name: "ingest", Ask: func(ctx context.Context, out *metrics.Out) error {
+		held, err := in.Held(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		var ready ledger.Buffer
+		for _, b := range held {
+			state := string(b.State)
+			out.Gauge("batches", "Batches whose files are in the buffers, by state. Published ones wait to be deleted.", float64(b.Batches), "state", state)
+			out.Gauge("batches_bytes", "Bytes of the batches whose files are in the buffers.", float64(b.Bytes), "state", state)
+			out.Gauge("batches_oldest_seconds", "Time since the first of the batches in this state came into it; 0: there is none.", b.Oldest, "state", state)
+			if b.State == wire.StatePostSplit {
+				ready = b
+			}
+		}
+		since := now.Add(-time.Duration(ready.Oldest * float64(time.Second)))
+		out.Gauge("publication_missed", "1 if a batch could have been published in a publish window that is over, and was not.",
+			metrics.Truth(ready.Batches > 0 && missed(schedule, since, now)))
+		if next, ok := schedule.Next(now); ok {
+			out.Gauge("publication_next_seconds", "Time until the publish window opens; 0: it is open.", max(next.Sub(now).Seconds(), 0))
+		}
+		return nil
+	}}
+}
+
+// patience is how long a batch may wait for its publication while the window is open.
+const patience = time.Hour
+
+// missed reports whether what is ready since then should have been published by now: a window that
+// opened afterwards is over, or has been open for longer than patience.
+func missed(schedule *window.Schedule, since, now time.Time) bool {
+	opens := since
+	if schedule.Open(since) {
+		shut := schedule.Until(since)
+		if shut.IsZero() { // always open
+			return now.Sub(since) > patience
+		}
+		opens = shut
+	}
+	opens, ok := schedule.Next(opens)
+	if !ok {
+		return false // published by hand only
+	}
+	due := schedule.Until(opens)
+	if late := opens.Add(patience); due.IsZero() || late.Before(due) {
+		due = late
+	}
+	return now.After(due)
+}
+
+// readLag is the greatest age of the versions of catalog and index that a scrape may see. Then it
+// rarely has to ask the store.
+const readLag = 10 * time.Second
+
+// Catalog gives what is published, and how far the index of records by URL is behind it.
+func Catalog(c *catalog.Catalog, index *urlindex.Reader) metrics.Source {
+	return metrics.Source{Name: "catalog", Ask: func(ctx context.Context, out *metrics.Out) error {
+		s, err := c.PinWithin(ctx, readLag)
+		if err != nil {
+			return err
+		}
+		defer s.Release()
+		editions, err := s.Editions(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		out.Gauge("catalog_version", "Number of the catalog's newest version.", float64(s.Version()))
+		out.Gauge("catalog_editions", "Editions in the catalog.", float64(len(editions)))
+		if n := len(editions); n > 0 {
+			newest := editions[n-1]
+			out.Gauge("catalog_edition_age_seconds", "Time since the newest edition was published.", age(now, newest.Published))
+			out.Gauge("catalog_edition_hosts", "Hosts of the newest edition.", float64(newest.Hosts))
+			out.Gauge("catalog_edition_records", "Records of the newest edition.", float64(newest.Records))
+			out.Gauge("catalog_edition_bytes", "Bytes of the newest edition's segments.", float64(newest.Bytes))
+		}
+		view, err := index.Current(ctx)
+		if err != nil {
+			return err
+		}
+		out.Gauge("index_lag_segments", "Published segments that the index of records by URL does not have yet.", float64(max(s.Last()-view.Through(), 0)))
+		out.Gauge("index_records", "Records in the index of records by URL.", float64(view.Records()))
+		return nil
+	}}
+}
+
+// Running gives the transfers that are under way in this process.
+func Running(r *transfers.Running) metrics.Source {
+	return metrics.Source{Name: "transfers", Ask: func(_ context.Context, out *metrics.Out) error {
+		type way struct{ direction, protocol string }
+		running := make(map[way]int)
+		for _, direction := range []string{transfers.Upload, transfers.Download} {
+			for _, protocol := range []string{"http", "ftp"} {
+				running[way{direction, protocol}] = 0
+			}
+		}
+		for _, t := range r.List(transfers.Filter{}) {
+			running[way{t.Direction, t.Protocol}]++
+		}
+		for w, n := range running {
+			out.Gauge("transfers_running", "Transfers that are under way.", float64(n), "direction", w.direction, "protocol", w.protocol)
+		}
+		return nil
+	}}
+}
+
+// Watches gives what is to be told to consumers whose pages have changed.
+func Watches(w *watch.Watches) metrics.Source {
+	return metrics.Source{Name: "watches", Ask: func(ctx context.Context, out *metrics.Out) error {
+		list, err := w.Deliveries(ctx)
+		if err != nil {
+			return err
+		}
+		by := map[string]watch.Deliveries{"mail": {}, "webhook": {}}
+		for _, d := range list {
+			by[d.Channel] = d
+		}
+		now := time.Now()
+		for channel, d := range by {
+			for state, n := range map[string]int64{"waiting": d.Waiting, "failing": d.Failing, "given_up": d.GivenUp} {
+				out.Gauge("watch_deliveries", "Notices that are not delivered: that wait to be sent, that failed and will be tried again, and that were given up in the last 30 days.",
+					float64(n), "channel", channel, "state", state)
+			}
+			out.Gauge("watch_overdue_seconds", "Time since the first notice should have been sent.", age(now, d.Due), "channel", channel)
+		}
+		return nil
+	}}
+}
+
+// Jobs gives consumers' queries that are worked on in the background.
+func Jobs(j *jobs.Jobs) metrics.Source {
+	return metrics.Source{Name: "jobs", Ask: func(ctx context.Context, out *metrics.Out) error {
+		queues, err := j.Queues(ctx)
+		if err != nil {
+			return err
+		}
+		by := map[string]jobs.Queue{"queued": {}, "running": {}}
+		for _, q := range queues {
+			by[q.State] = q
+		}
+		now := time.Now()
+		for state, q := range by {
+			out.Gauge("jobs", "Consumers' queries in the background.", float64(q.Jobs), "state", state)
+			out.Gauge("jobs_oldest_seconds", "Time since the first of them was asked for; 0: there is none.", age(now, q.Oldest), "state", state)
+		}
+		return nil
+	}}
+}
