@@ -33,8 +33,13 @@ func as(t *testing.T, method, address string, form url.Values) (status int, body
 // The page of a host leads to a form that watches it; the watch is then listed, and can be ended.
 func TestWatchesByForms(t *testing.T) {
 	base := faceOf(t, servetest.New(t, nil), "") + "/watches"
-	if status, _ := get(t, base+"?host=www.waseda.ac.jp"); status != http.StatusUnauthorized {
-		t.Errorf("without an account: %d", status)
+	if status, page := get(t, base+"?host=www.waseda.ac.jp"); status != http.StatusOK || !strings.Contains(page, `name="next" value="/watches?host=www.waseda.ac.jp"`) {
+		t.Errorf("without an account there is no way to the log-in: %d %s", status, page)
+	}
+	resp, err := http.PostForm(base, url.Values{"act": {"add"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}})
+	testkit.Must(t, err)
+	if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a form without an account: %s", resp.Status)
 	}
 	if status, page := as(t, "GET", base+"?url=http://www.waseda.ac.jp/<script>", nil); status != 200 || strings.Contains(page, "<script>") {
 		t.Errorf("%d %s", status, page)
