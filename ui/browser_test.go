@@ -17,6 +17,7 @@ import (
 
 	"sheaf/internal/testkit"
 	"sheaf/internal/testkit/chromium"
+	"sheaf/manager"
 	"sheaf/ui/removal"
 )
 
@@ -68,7 +69,10 @@ func logIn(t *testing.T, ctx context.Context, base string) {
 func TestPagesAreAccessible(t *testing.T) {
 	testkit.Slow(t)
 	script := axe(t)
-	base, ctx := newFace(t), chromium.New(t)
+	site, ctx := newSite(t), chromium.New(t)
+	base := faceOf(t, site, "")
+	robot, err := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()}).Roster.Page(t.Context(), "waseda")
+	testkit.Must(t, err)
 	pictures := os.Getenv("SHEAF_TEST_SCREENSHOTS")
 	asked, err := http.PostForm(base+removal.Path, url.Values{"wish": {"removal"}, "kind": {"host"}, "target": {"www.waseda.ac.jp"}, "email": {"owner@mail.example"}, "reason": {"it is ours"}})
 	testkit.Must(t, err)
@@ -76,7 +80,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	logIn(t, ctx, base)
 	for name, path := range map[string]string{
 		"login": "/login?next=/browse/", "reset": "/login/reset", "account": "/account",
-		"removal": removal.Path + "?host=www.waseda.ac.jp", "request": asked.Request.URL.Path,
+		"removal": removal.Path + "?host=www.waseda.ac.jp", "request": asked.Request.URL.Path, "robot": robot,
 		"front": "/", "browse": "/browse/jp/ac/", "host": "/browse/jp/ac/waseda/", "webmasters": "/webmasters", "lost": "/find?q=nowhere.example",
 	} {
 		for _, lang := range []string{"en", "ja"} {

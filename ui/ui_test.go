@@ -2,6 +2,7 @@ package ui_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,23 +16,32 @@ import (
 	"github.com/gorilla/mux"
 
 	"sheaf/archive"
+	"sheaf/ingest/ledger"
 	"sheaf/internal/mailer"
 	"sheaf/internal/session"
 	"sheaf/internal/testkit"
 	"sheaf/internal/transfers"
 	"sheaf/internal/webpage"
 	"sheaf/internal/window"
+	"sheaf/manager"
 	"sheaf/serve/account"
 	"sheaf/serve/httpd/guard"
 	"sheaf/serve/servetest"
 	"sheaf/serve/watch"
 	"sheaf/ui"
 	"sheaf/ui/login"
+	"sheaf/ui/partner"
 	"sheaf/ui/removal"
 )
 
 // newFace serves the pages of a small archive of two editions to an account that sees all of it.
 func newFace(t *testing.T) string {
+	t.Helper()
+	return faceOf(t, newSite(t), "")
+}
+
+// newSite makes a small archive.
+func newSite(t *testing.T) *servetest.Site {
 	t.Helper()
 	site := servetest.New(t, nil)
 	for d := range 40 {
@@ -47,8 +57,11 @@ func newFace(t *testing.T) string {
 		}
 		site.Publish(at.Format("20060102"), hosts)
 	}
-	return faceOf(t, site, "")
+	return site
 }
+
+// robotKey signs the links to robots' pages.
+var robotKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 
 func faceOf(t *testing.T, site *servetest.Site, about string) string {
 	t.Helper()
@@ -84,6 +97,12 @@ func faceOf(t *testing.T, site *servetest.Site, about string) string {
 		OIDC:     &login.OIDC{Issuer: "https://login.example.jp", Label: "Kokubunji University"},
 	}))
 	removal.New(removal.Options{DB: site.DB, Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Mails: mails}).Register(router, g)
+	m := manager.New(site.DB, manager.Options{Key: robotKey, Dir: t.TempDir()})
+	_, _, err = m.Roster.Admit(t.Context(), "waseda")
+	testkit.Must(t, err)
+	partner.New(partner.Options{
+		Site: &webpage.Site{Name: "Kokubunji Web Archive", Zone: tokyo}, Manager: m, Batches: ledger.New(site.DB), Transfers: site.Log, Mails: mails,
+	}).Register(router, g)
 	server := httptest.NewServer(router)
 	t.Cleanup(server.Close)
 	return server.URL

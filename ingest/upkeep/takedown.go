@@ -62,7 +62,7 @@ func (t *Takedowns) Register(r *mux.Router, operator func(http.Handler) http.Han
 // version of the catalog from which on that holds. It may be repeated.
 func (t *Takedowns) Take(ctx context.Context, stones ...catalog.Tombstone) (version int64, err error) {
 	for _, s := range stones {
-		if err := checkTakedown(s); err != nil {
+		if err := CheckTakedown(s); err != nil {
 			return 0, err
 		}
 	}
@@ -149,7 +149,7 @@ func readTakedown(w http.ResponseWriter, r *http.Request) (ask TakedownRequest, 
 		Host: strings.ToLower(ask.Host), Edition: ask.Edition, URLPrefix: ask.URLPrefix,
 		Reason: ask.Reason, By: cmp.Or(ask.By, "operator at "+r.RemoteAddr),
 	}
-	if err := checkTakedown(ask.Tombstone); err != nil {
+	if err := CheckTakedown(ask.Tombstone); err != nil {
 		return ask, problem.New(http.StatusBadRequest, "bad_takedown", err.Error())
 	}
 	return ask, nil
@@ -199,8 +199,8 @@ func (t *Takedowns) checkKnown(ctx context.Context, want catalog.Tombstone) erro
 		"look at its MANIFEST, or give --unknown (\"unknown\": true)", want.Edition, want.Host))
 }
 
-// checkTakedown returns an error for a take-down that could never apply to anything.
-func checkTakedown(t catalog.Tombstone) error {
+// CheckTakedown returns an error for a take-down that could never apply to anything.
+func CheckTakedown(t catalog.Tombstone) error {
 	if host, err := archive.HostFromPath(archive.HostPath(t.Host)); t.Host == "" || err != nil || host != t.Host {
 		return fmt.Errorf("%q is not a host as archives name them, such as www.example.jp or www.example.jp:8080", t.Host)
 	}

@@ -12,6 +12,7 @@ import (
 	"sheaf/manager/hosts"
 	"sheaf/ui/partner"
 	"sheaf/ui/rates"
+	"sheaf/ui/removal"
 )
 
 // overviewPage is the first page of the board.
@@ -56,7 +57,7 @@ func (b *board) overview(w http.ResponseWriter, r *http.Request) error {
 			p.Failures = append(p.Failures, Failure{p.T("%s: %.0f %% full", d.Name, d.Full), p.T("uploads stop before it is full"), pathStore + "#disks"})
 		}
 	}
-	for _, add := range []func(context.Context, *overviewPage) error{b.addBuffers, b.addRobots, b.addReleases, b.addWatches} {
+	for _, add := range []func(context.Context, *overviewPage) error{b.addBuffers, b.addRemovals, b.addRobots, b.addReleases, b.addWatches} {
 		if err := add(r.Context(), &p); err != nil {
 			return err
 		}
@@ -100,6 +101,18 @@ func (b *board) addBuffers(ctx context.Context, p *overviewPage) error {
 		}
 	}
 	return nil
+}
+
+// addRemovals adds that owners of sites wait for a decision.
+func (b *board) addRemovals(ctx context.Context, p *overviewPage) error {
+	if b.Removals == nil {
+		return nil
+	}
+	list, err := b.Removals.List(ctx, mostWaiting, removal.Proved)
+	if len(list) > 0 {
+		p.Failures = append(p.Failures, Failure{p.T("%s owners of sites wait for a decision", p.Number(len(list))), p.T("grant or refuse their requests"), pathRemovals})
+	}
+	return err
 }
 
 func (b *board) addRobots(ctx context.Context, p *overviewPage) error {

@@ -20,7 +20,7 @@ const (
 	codeLife     = 24 * time.Hour
 	codeTries    = 10 // for one code
 	codesEach    = 3  // mails with codes, of one request
-	codesPerSite = 10 // a day, of all requests about one registered domain
+	codesPerSite = 10 // of all requests of the last 24 hours about one registered domain
 	looksEach    = 50 // at file or DNS, of one request
 	lookPause    = 5 * time.Second
 )

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 
 	"sheaf/archive/catalog"
+	"sheaf/ingest/upkeep"
 	"sheaf/internal/publicaddr"
 	"sheaf/internal/wire"
 )
@@ -77,6 +78,13 @@ func parseTarget(kind Kind, text string) (t target, err error) {
 		}
 	} else if t.registered() == "" {
 		return t, errNotPublic
+	}
+	if kind != Domain {
+		for _, stone := range t.stones("asked for", "") { // a grant must not fail later
+			if err := upkeep.CheckTakedown(stone); err != nil {
+				return t, errTarget
+			}
+		}
 	}
 	return t, nil
 }
