@@ -126,6 +126,17 @@ func (w *world) night(robot int, hosts []int, rnd *rand.Rand) (visits []visit) {
 	return visits
 }
 
+// times returns the transfer time in ms of each host's pages at each robot.
+func (w *world) times() [][]float64 {
+	t := make([][]float64, len(w.sites))
+	for i := range t {
+		for j := range w.pages {
+			t[i] = append(t[i], w.pages[j]*w.kb[j]*w.pace[i][j]*1000)
+		}
+	}
+	return t
+}
+
 func hostName(j int) string { return fmt.Sprintf("h%04d.test", j) }
 
 // nightly is a robot of a world, which speaks with the manager's handlers.
@@ -166,6 +177,9 @@ func (r *nightly) tell(hb wire.Heartbeat) {
 		testkit.Must(r.t, json.Unmarshal(w.Body.Bytes(), &orders))
 	default:
 		r.t.Errorf("%s: heartbeat: %d %s", r.name, w.Code, w.Body)
+	}
+	if slices.Contains(orders.Directives, wire.DirectiveRebalance) { // a host goes on when its robot knows the new list
+		r.fetchList()
 	}
 	for _, ask := range orders.Probes {
 		_, host, err := wire.NormalizeURL(ask.URL)
@@ -231,8 +245,8 @@ func (r *nightly) collect(rnd *rand.Rand, until time.Time) {
 		r.t.Errorf("log: %d %s", w.Code, w.Body)
 	}
 	hb.Hosts, hb.Phase = nil, wire.PhaseResting
-	for time.Now().Add(time.Hour).Before(until) { // probes are asked for by two at a time
-		time.Sleep(10 * time.Minute)
+	for time.Until(until) > 40*time.Minute { // probes are asked for by two at a time
+		time.Sleep(20 * time.Minute)
 		r.tell(hb)
 	}
 	time.Sleep(time.Until(until))
@@ -393,4 +407,60 @@ func TestNothingMovesWhereNothingEndsSooner(t *testing.T) {
 			t.Errorf("the last is to end after %.0f s, want 150 pages at 20 s", latest/1000)
 		}
 	})
+}
+
+// learnable returns a world in which transfers alone matter: robots make one at a time, without
+// intervals. own says how much the ways between single robots and hosts differ, as a standard
+// deviation of logarithms; at 0, the cost of a pair is the robot's factor times the host's.
+func learnable(seed uint64, robots, hosts int, own float64) *world {
+	rnd := rand.New(rand.NewPCG(seed, 5))
+	w := &world{pace: make([][]float64, robots)}
+	line := make([]float64, robots)
+	for i := range line {
+		w.sites = append(w.sites, site{width: 1, line: math.Inf(1)})
+		line[i] = 0.1 * math.Exp(0.5*rnd.NormFloat64())
+	}
+	for range hosts {
+		w.pages = append(w.pages, math.Round(3+12*rnd.Float64()))
+		w.kb = append(w.kb, 4*math.Exp(4+1.2*rnd.NormFloat64()))
+		host := math.Exp(0.5 * rnd.NormFloat64())
+		for i := range w.pace {
+			w.pace[i] = append(w.pace[i], line[i]*host*math.Exp(own*rnd.NormFloat64()))
+		}
+	}
+	return w
+}
+
+// After three nights the hosts are with robots where the fourth night ends nearly as soon as by the
+// best plan, which knows all costs. Most pairs were never measured by then.
+func TestConvergence(t *testing.T) {
+	testkit.Slow(t)
+	robots, hosts := testkit.Size(4, 8), testkit.Size(40, 200)
+	for _, kind := range []struct {
+		name string
+		own  float64
+		most float64 // of the optimum, on night 4
+	}{{"robot × host", 0, 1.15}, {"pairs differ", 1, 1.5}} {
+		t.Run(kind.name, func(t *testing.T) {
+			for seed := range testkit.Size(1, 4) {
+				w := learnable(uint64(seed), robots, hosts, kind.own)
+				costs, err := balance.Matrix(w.times())
+				testkit.Must(t, err)
+				best := balance.Optimal(costs).Makespan
+				var ratios []float64
+				asked := 0
+				w.live(t, testkit.Size(4, 7), func(t *testing.T, _ *manager.Manager, _ int, crew []*nightly, plan balance.Plan) {
+					ratios = append(ratios, math.Round(1000*plan.Makespan(costs)/best)/1000)
+					asked = 0
+					for _, r := range crew {
+						asked += r.asked
+					}
+				})
+				t.Logf("instance %d: makespan over the optimum by night %v, %d of %d pairs probed", seed, ratios, asked, robots*hosts)
+				if ratios[3] > kind.most {
+					t.Errorf("instance %d: night 4 takes %.3f of the optimum, want at most %.2f", seed, ratios[3], kind.most)
+				}
+			}
+		})
+	}
 }

@@ -17,7 +17,10 @@ type Measured struct {
 // × host factor, which say how slow the robot's and the host's lines are. The factors are medians
 // of logarithms, fitted in turns, so that a host that was ten times as slow on one night does not
 // distort the others.
-func Distance(robots, hosts int, seen []Measured) Func {
+//
+// own is how much single pairs differ from that estimate, as the standard deviation of logarithms;
+// below 0 if too few hosts were measured by several robots to tell.
+func Distance(robots, hosts int, seen []Measured) (distance Func, own float64) {
 	type key struct{ i, j int }
 	sum, count := make(map[key]float64), make(map[key]int)
 	byRobot, byHost := make([][]Measured, robots), make([][]Measured, hosts)
@@ -58,13 +61,30 @@ func Distance(robots, hosts int, seen []Measured) Func {
 		fit(host, byHost, func(m Measured) float64 { return robot[m.Robot] })
 		fit(robot, byRobot, func(m Measured) float64 { return host[m.Host] })
 	}
+	var off []float64
+	for _, list := range byHost {
+		for _, m := range list {
+			if len(list) > 1 {
+				off = append(off, math.Abs(math.Log(m.MsPerKB)-robot[m.Robot]-host[m.Host]))
+			}
+		}
+	}
+	own = -1
+	if len(off) >= enoughLinks*robots {
+		slices.Sort(off)
+		own = off[len(off)*2/3] // of normal deviations, two in three are below about one standard deviation
+	}
 	return func(i, j int) float64 {
 		if n := count[key{i, j}]; n > 0 {
 			return math.Exp(sum[key{i, j}] / float64(n))
 		}
 		return math.Exp(robot[i] + host[j])
-	}
+	}, own
 }
+
+// enoughLinks is how many measurements for each robot, of hosts that others measured, too, tell how
+// well the estimate fits.
+const enoughLinks = 6
 
 // median returns the median; of an even number of values, the mean of the middle two.
 func median(x []float64) float64 {
@@ -81,8 +101,9 @@ type Pair struct{ Robot, Host int }
 
 // Probes returns at most so many pairs that are worth measuring, those with the largest possible
 // gain first. A pair that was not measured is worth it if the host would move to that robot, at
-// the plan's prices, should the estimate be too high by the factor.
-func Probes(c *Costs, r Result, known func(robot, host int) bool, factor float64, most int) []Pair {
+// the plan's prices, should the estimate be too high by the factor, and if that would shorten the
+// night by the part least of its length or more.
+func Probes(c *Costs, r Result, known func(robot, host int) bool, factor, least float64, most int) []Pair {
 	type worth struct {
 		Pair
 		gain float64
@@ -94,7 +115,7 @@ func Probes(c *Costs, r Result, known func(robot, host int) bool, factor float64
 			if i == at || known(i, j) {
 				continue
 			}
-			if gain := now - c.At(i, j)/factor*r.Prices[i]; gain > 0 {
+			if gain := now - c.At(i, j)/factor*r.Prices[i]; gain > least*r.Makespan {
 				found = append(found, worth{Pair{i, j}, gain})
 			}
 		}

@@ -31,7 +31,7 @@ func TestDistanceOfPairsNobodyMeasured(t *testing.T) {
 		}
 	}
 	seen = append(seen, balance.Measured{Robot: 0, Host: 0, MsPerKB: 0}, balance.Measured{Robot: 0, Host: 0, MsPerKB: math.NaN()}) // of no use
-	d := balance.Distance(len(robot), len(host), seen)
+	d, own := balance.Distance(len(robot), len(host), seen)
 	within, n := 0, 0
 	for i := range robot {
 		for j := range host {
@@ -45,6 +45,9 @@ func TestDistanceOfPairsNobodyMeasured(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d pairs that nobody measured are estimated within a factor of 2", within, n)
+	if own < 0.05 || own > 0.4 {
+		t.Errorf("pairs are said to differ by %.2f, want about 0.2", own)
+	}
 	if within < n*9/10 {
 		t.Errorf("%d of %d pairs within a factor of 2, want 9 of 10", within, n)
 	}
@@ -54,13 +57,13 @@ func TestProbesAskWhereItWouldChangeThePlan(t *testing.T) {
 	c := costsOf(t, [][]float64{{10, 10, 50}, {11, 500, 10}})
 	r := balance.Optimal(c)
 	known := func(i, _ int) bool { return i == 0 }
-	got := balance.Probes(c, r, known, 4, 10)
+	got := balance.Probes(c, r, known, 4, 0, 10)
 	for _, p := range got {
 		if known(p.Robot, p.Host) || p.Host == 1 {
 			t.Errorf("asks to measure %v", p)
 		}
 	}
-	if len(got) == 0 || len(balance.Probes(c, r, known, 4, 0)) != 0 {
+	if len(got) == 0 || len(balance.Probes(c, r, known, 4, 0, 0)) != 0 || len(balance.Probes(c, r, known, 4, 1, 10)) != 0 {
 		t.Errorf("asks for %v", got)
 	}
 }

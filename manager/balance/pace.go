@@ -22,7 +22,7 @@ func (l Limit) assumed() float64 {
 
 // Pace is what keeps a robot from ending sooner.
 type Pace struct {
-	Gap   float64 // ms between the end of a request and the next one at the same address
+	Gap   float64 // ms between the end of a request and the next one at the same address; below 0: not known
 	Width Limit   // transfers at once
 	Line  Limit   // bytes a second
 	Drift float64 // how much longer its nights have taken than was expected, as a factor; 0: not known
@@ -51,7 +51,7 @@ func (p Pace) Chain(w Work) float64 {
 	if p.Line.Binds {
 		ms = min(ms, atLimit(w.KB*1024*1000, p.Line))
 	}
-	return (w.Pages*max(p.Gap, w.Gap) + ms) * p.drift()
+	return (w.Pages*max(p.Gap, w.Gap, 0) + ms) * p.drift()
 }
 
 // Time returns by how many ms the night of a robot that is always busy grows by the work. It is
@@ -168,24 +168,76 @@ func (s Seen) gaps(least float64) (gaps []float64) {
 }
 
 // Learn returns the robot's pace after a cycle. before is the pace that was known. gap is the least
-// gap that any robot was seen to keep: a robot that is bound by its width or its line shows longer
-// ones, because its addresses wait for their turns.
+// gap that any other robot was seen to keep, +Inf if there is none: a robot that is bound by its
+// width or its line shows longer ones, because its addresses wait for their turns.
 func (s Seen) Learn(before Pace, gap float64) Pace {
 	p := before
-	p.Gap = min(s.LeastGap(), gap)
-	if math.IsInf(p.Gap, 1) {
-		p.Gap = before.Gap
+	if busy := s.Busy(); !busy {
+		gap = min(gap, s.LeastGap())
+	}
+	switch {
+	case !math.IsInf(gap, 1):
+		p.Gap = gap
+	case before.Width.Most == 0:
+		p.Gap = -1
 	}
 	longest := 0.0
 	for _, a := range s.Addresses {
-		longest = max(longest, a.Pages*p.Gap+a.MS)
+		longest = max(longest, a.Pages*max(p.Gap, 0)+a.MS)
 	}
 	const clear = 1.1 // a night that took no longer than this multiple of its longest chain is bound by it
 	bound := s.Worked > clear*longest && len(s.Addresses) > 1
 	full := s.Transfers >= shared && s.alike()
 	p.Width = p.Width.learn(s.Transfers, bound && !full)
 	p.Line = p.Line.learn(s.Flow, full)
+	p.Drift = s.drift(p)
 	return p
+}
+
+const leastDrift, mostDrift = 0.8, 3.0
+
+// drift returns how much longer the night took than the pace makes of the robot's own work in it,
+// as a factor, together with the nights before.
+func (s Seen) drift(p Pace) float64 {
+	before := p.Drift
+	p.Drift = 0
+	work := make([]Work, len(s.Addresses))
+	for n, a := range s.Addresses {
+		work[n] = Work{Pages: a.Pages, KB: a.KB, MS: a.MS}
+		if gap := a.Gap(); !s.Busy() && a.Pages >= FewPages {
+			work[n].Gap = gap
+		}
+	}
+	end := p.End(work).MS
+	if end <= 0 {
+		return before
+	}
+	now := min(max(s.Worked/end, leastDrift), mostDrift)
+	if before > 0 {
+		now = math.Sqrt(before * now)
+	}
+	return now
+}
+
+// Busy reports whether the robot made about equally many transfers at once all the time, although
+// fewer and fewer addresses were left. Then it was at a limit of its own. If about all addresses
+// were left to the end, that says nothing, and a robot that was never without a transfer counts as
+// busy.
+func (s Seen) Busy() bool {
+	if s.Worked <= 0 || s.Transfers <= 0 || len(s.Addresses) < 2 {
+		return false
+	}
+	ms, active := 0.0, 0.0
+	for _, a := range s.Addresses {
+		ms, active = ms+a.MS, active+a.Ended-a.Began
+	}
+	steady := ms / s.Worked / s.Transfers
+	left := active / s.Worked / float64(len(s.Addresses))
+	const alone, most = 0.95, 0.85
+	if left > most {
+		return steady > most && s.Transfers > alone
+	}
+	return s.Transfers > alone && steady > (1+left)/2
 }
 
 // shared is how many transfers at once there must be for them to share the line.

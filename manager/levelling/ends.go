@@ -17,8 +17,6 @@ type RobotEnd struct {
 	MS    float64      `json:"ms"`              // of collecting
 	Binds balance.Bind `json:"binds,omitempty"` // what keeps it from ending sooner; "": it has nothing to do
 	Host  string       `json:"host,omitempty"`  // of its longest chain of visits
-
-	model float64 // MS without what former predictions were wrong by
 }
 
 // readPaces reads what binds the robots. A robot that was never seen at work is like the median of
@@ -90,9 +88,6 @@ func (s *snapshot) ends(it *items, plan balance.Plan) []RobotEnd {
 		if e.Item >= 0 {
 			ends[i].Host = s.hosts[it.hosts[mine[i][e.Item]][0]]
 		}
-		if ends[i].model = e.MS; s.paces[i].Drift > 0 {
-			ends[i].model /= s.paces[i].Drift
-		}
 	}
 	return ends
 }
@@ -121,9 +116,9 @@ func (e RobotEnd) String() string {
 func keepEnds(ctx context.Context, t *assign.Tx, ends []RobotEnd) error {
 	for _, e := range ends {
 		_, err := t.Exec(ctx, `
-			INSERT INTO paces (robot, gap, width, width_binds, line, line_binds, predicted, model, binds, host) VALUES (?, 0, 0, 0, 0, 0, ?, ?, ?, ?)
-			ON CONFLICT (robot) DO UPDATE SET predicted = excluded.predicted, model = excluded.model, binds = excluded.binds, host = excluded.host`,
-			e.Robot, e.MS, e.model, string(e.Binds), e.Host)
+			INSERT INTO paces (robot, gap, width, width_binds, line, line_binds, predicted, binds, host) VALUES (?, -1, 0, 0, 0, 0, ?, ?, ?)
+			ON CONFLICT (robot) DO UPDATE SET predicted = excluded.predicted, binds = excluded.binds, host = excluded.host`,
+			e.Robot, e.MS, string(e.Binds), e.Host)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"math"
-	"slices"
 	"time"
 
 	"sheaf/internal/db"
@@ -22,8 +21,6 @@ type Night struct {
 	Worked    float64      `json:"worked_ms"`              // time in which the robot collected
 	Predicted float64      `json:"predicted_ms,omitempty"` // by the plan before; 0: not predicted
 	Binds     balance.Bind `json:"binds,omitempty"`        // what was to keep it from ending sooner
-
-	model float64 // Predicted without what former predictions were wrong by
 }
 
 // keepNights is how many cycles of a robot are kept.
@@ -36,8 +33,8 @@ func noteNight(ctx context.Context, tx *sql.Tx, robot string, before, now pulse,
 	}
 	if before.at == 0 || before.cycle != hb.Cycle {
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO nights (robot, cycle, began, ended, worked, predicted, model, binds)
-			SELECT r.name, ?, ?, 0, 0, COALESCE(p.predicted, 0), COALESCE(p.model, 0), COALESCE(p.binds, '')
+			INSERT INTO nights (robot, cycle, began, ended, worked, predicted, binds)
+			SELECT r.name, ?, ?, 0, 0, COALESCE(p.predicted, 0), COALESCE(p.binds, '')
 			FROM robots r LEFT JOIN paces p ON p.robot = r.name WHERE r.name = ?
 			ON CONFLICT (robot, cycle) DO NOTHING`, hb.Cycle, now.at, robot)
 		if err != nil {
@@ -73,7 +70,7 @@ func (l *Leveller) learnAll(ctx context.Context) error {
 // usual. It may be called again for the same cycle.
 func learn(ctx context.Context, tx *sql.Tx, robot string) error {
 	seen, hosts, err := readSeen(ctx, tx, robot)
-	if err != nil || len(seen.Addresses) == 0 {
+	if err != nil || len(seen.Addresses) == 0 || seen.Transfers == 0 { // nothing, or too short a time to tell
 		return err
 	}
 	paces, err := readPaces(ctx, tx)
@@ -82,17 +79,17 @@ func learn(ctx context.Context, tx *sql.Tx, robot string) error {
 	}
 	others := math.Inf(1)
 	for name, p := range paces {
-		if name != robot {
+		if name != robot && p.Gap >= 0 {
 			others = min(others, p.Gap)
 		}
 	}
 	before := paces[robot]
 	pace := seen.Learn(before, others)
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO paces (robot, gap, width, width_binds, line, line_binds) VALUES (?, ?, ?, ?, ?, ?)
+		INSERT INTO paces (robot, gap, width, width_binds, line, line_binds, drift) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (robot) DO UPDATE SET gap = excluded.gap, width = excluded.width, width_binds = excluded.width_binds,
-			line = excluded.line, line_binds = excluded.line_binds`,
-		robot, pace.Gap, pace.Width.Most, pace.Width.Binds, pace.Line.Most, pace.Line.Binds)
+			line = excluded.line, line_binds = excluded.line_binds, drift = excluded.drift`,
+		robot, pace.Gap, pace.Width.Most, pace.Width.Binds, pace.Line.Most, pace.Line.Binds, pace.Drift)
 	if err != nil {
 		return err
 	}
@@ -134,7 +131,8 @@ func readSeen(ctx context.Context, tx *sql.Tx, robot string) (seen balance.Seen,
 // its line, all of its addresses had to wait, and only a shorter gap than before tells something.
 func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]string, usual float64) error {
 	const much = 1.3
-	waited := seen.LeastGap() > usual*much
+	usual = max(usual, 0)
+	waited := seen.Busy() || seen.LeastGap() > usual*much
 	for n, a := range seen.Addresses {
 		gap := a.Gap()
 		if gap > 0 && gap <= usual*much {
@@ -158,46 +156,20 @@ func learnGaps(ctx context.Context, tx *sql.Tx, seen balance.Seen, hosts [][]str
 	return nil
 }
 
-// readPaces reads what is known of the robots' paces, with their drift.
+// readPaces reads what is known of the robots' paces.
 func readPaces(ctx context.Context, q db.Queryer) (map[string]balance.Pace, error) {
 	paces := map[string]balance.Pace{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error {
 		var robot string
 		var p balance.Pace
-		err := rows.Scan(&robot, &p.Gap, &p.Width.Most, &p.Width.Binds, &p.Line.Most, &p.Line.Binds)
+		err := rows.Scan(&robot, &p.Gap, &p.Width.Most, &p.Width.Binds, &p.Line.Most, &p.Line.Binds, &p.Drift)
 		paces[robot] = p
 		return err
-	}, `SELECT robot, gap, width, width_binds, line, line_binds FROM paces`)
+	}, `SELECT robot, gap, width, width_binds, line, line_binds, drift FROM paces`)
 	if err != nil {
 		return nil, err
 	}
-	nights, err := readNights(ctx, q, driftNights)
-	for robot, p := range paces {
-		p.Drift = drift(nights[robot])
-		paces[robot] = p
-	}
-	return paces, err
-}
-
-const (
-	driftNights           = 3
-	leastDrift, mostDrift = 0.8, 3.0
-)
-
-// drift returns how much longer a robot's last nights have taken than was predicted, as a factor.
-// It returns 0 if that is not known.
-func drift(nights []Night) float64 {
-	var ratios []float64
-	for _, n := range nights {
-		if n.model > 0 && n.Worked > 0 && !n.Ended.IsZero() {
-			ratios = append(ratios, n.Worked/n.model)
-		}
-	}
-	if len(ratios) == 0 {
-		return 0
-	}
-	slices.Sort(ratios)
-	return min(max(ratios[len(ratios)/2], leastDrift), mostDrift)
+	return paces, nil
 }
 
 // readNights reads the last cycles of each robot, the latest first.
@@ -205,11 +177,11 @@ func readNights(ctx context.Context, q db.Queryer, most int) (map[string][]Night
 	nights := map[string][]Night{}
 	err := db.Each(ctx, q, func(rows *sql.Rows) error {
 		var n Night
-		err := rows.Scan(&n.Robot, &n.Cycle, db.At(&n.Began), db.At(&n.Ended), &n.Worked, &n.Predicted, &n.model, &n.Binds)
+		err := rows.Scan(&n.Robot, &n.Cycle, db.At(&n.Began), db.At(&n.Ended), &n.Worked, &n.Predicted, &n.Binds)
 		if list := nights[n.Robot]; len(list) < most {
 			nights[n.Robot] = append(list, n)
 		}
 		return err
-	}, `SELECT robot, cycle, began, ended, worked, predicted, model, binds FROM nights ORDER BY robot, cycle DESC`)
+	}, `SELECT robot, cycle, began, ended, worked, predicted, binds FROM nights ORDER BY robot, cycle DESC`)
 	return nights, err
 }

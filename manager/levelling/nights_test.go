@@ -45,18 +45,23 @@ func recordNights(t *testing.T, d *sql.DB) {
 	}
 	begun, done := wire.HostProgress{State: wire.HostBegun}, wire.HostProgress{State: wire.HostDone, Pages: 60, Bytes: 1 << 20, MS: 600_000}
 	beat(wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Left: 2, All: true, Hosts: map[string]wire.HostProgress{"a.test": begun, "b.test": begun}})
-	beat(wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Left: 1, Pages: 60, MS: 600_000, Hosts: map[string]wire.HostProgress{"a.test": done}})
-	beat(wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Left: 1, Pages: 100, MS: 1_000_000})
-	beat(wire.Heartbeat{Phase: wire.PhaseIdle, Cycle: 1, Pages: 120, MS: 1_200_000, Hosts: map[string]wire.HostProgress{"b.test": done}})
+	for n := range int64(7) { // a.test is done after 40 minutes
+		hb := wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 1, Left: 1, Pages: 20 * n, MS: 200_000 * n}
+		if n == 3 {
+			hb.Hosts = map[string]wire.HostProgress{"a.test": done}
+		}
+		beat(hb)
+	}
+	beat(wire.Heartbeat{Phase: wire.PhaseIdle, Cycle: 1, Pages: 140, MS: 1_400_000, Hosts: map[string]wire.HostProgress{"b.test": done}})
 	status, err := m.Levelling.Status(t.Context())
 	testkit.Must(t, err)
-	if len(status.Nights) != 1 || status.Nights[0].Ended.IsZero() || status.Nights[0].Worked/60_000 < 24.9 || status.Nights[0].Worked/60_000 > 25.1 {
-		t.Errorf("nights %+v, want one of 25 minutes", status.Nights)
+	if len(status.Nights) != 1 || status.Nights[0].Ended.IsZero() || status.Nights[0].Worked/60_000 < 74.9 || status.Nights[0].Worked/60_000 > 75.1 {
+		t.Errorf("nights %+v, want one of 75 minutes", status.Nights)
 	}
 	beat(wire.Heartbeat{Phase: wire.PhaseCollecting, Cycle: 2, Left: 2})
 	var gap float64
 	testkit.Must(t, d.QueryRowContext(t.Context(), `SELECT gap FROM hosts WHERE name = 'b.test'`).Scan(&gap))
-	if gap/1000 < 14 || gap/1000 > 16 { // (25 min - 10 min) / 60 pages, where a.test has none
+	if gap/1000 < 64 || gap/1000 > 66 { // (75 min - 10 min) / 60 pages, where a.test has 30 s
 		t.Errorf("gap of %.0f ms", gap)
 	}
 	if status, err = m.Levelling.Status(t.Context()); err != nil || len(status.Nights) != 2 || time.Since(status.Nights[0].Began) > time.Hour {

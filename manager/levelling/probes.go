@@ -2,6 +2,7 @@ package levelling
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"sheaf/internal/db"
@@ -11,27 +12,43 @@ import (
 )
 
 const (
-	probeDoubt = 3                   // an estimate may be wrong by this factor
+	probeDoubt = 3                   // an estimate may be wrong by this factor if nothing tells how well estimates fit
+	probeMore  = 15                  // times as many probes are made while they would change much
+	probeLeast = 0.001               // part of the night by which a probe must be able to shorten it to be worth one of these
 	probeFiles = 10                  // asked for; the paper's 50 take a quarter of an hour at 20 s each
 	probesOnce = 2                   // asked for with one heartbeat
 	probeAgain = 3 * time.Hour       // after which an unanswered probe is asked for again
 	probeOld   = 30 * 24 * time.Hour // after which a measured distance is measured anew
 )
 
-// worthProbing returns at most so many pairs of robot and host that are worth measuring. For a
-// group it names the heaviest host.
-func (s *snapshot) worthProbing(it *items, r balance.Result, most int) []balance.Pair {
-	if most <= 0 {
+// setDoubt sets by how much estimates may be wrong. own is how much single pairs differ from
+// estimates, as balance.Distance tells.
+func (s *snapshot) setDoubt(own float64) {
+	s.doubt, s.caution = probeDoubt, 1
+	if own >= 0 {
+		s.doubt = math.Exp(min(max(1.5*own, 0.1), 2.3))
+		s.caution = math.Exp(min(own*own/2, 1)) // the mean of a lognormal distribution with median 1
+	}
+}
+
+// worthProbing returns pairs of robot and host that are worth measuring: at most usual of them or,
+// while they could change the plan much, many more. For a group it names the heaviest host.
+func (s *snapshot) worthProbing(it *items, r balance.Result, usual int) []balance.Pair {
+	if usual <= 0 {
 		return nil
 	}
-	pairs := balance.Probes(it.costs, r, func(i, n int) bool {
+	known := func(i, n int) bool {
 		for _, j := range it.hosts[n] {
 			if _, ok := s.distance(i, j); ok {
 				return true
 			}
 		}
 		return false
-	}, probeDoubt, most)
+	}
+	pairs := balance.Probes(it.costs, r, known, s.doubt, probeLeast, probeMore*usual)
+	if len(pairs) < usual {
+		pairs = balance.Probes(it.costs, r, known, s.doubt, 0, usual)
+	}
 	for k, pair := range pairs {
 		heaviest := it.hosts[pair.Host][0]
 		for _, j := range it.hosts[pair.Host] {

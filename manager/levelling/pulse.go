@@ -46,7 +46,7 @@ func (p pulse) write(ctx context.Context, tx *sql.Tx, robot string, hb wire.Hear
 }
 
 const (
-	settled    = 10 * time.Minute // of collecting, before means are taken seriously
+	settled    = 6                // heartbeats while collecting, before means are taken seriously
 	mostWidth  = 100_000          // transfers at once: the highest setting of a robot
 	mostFlow   = 100 << 30 / 8    // bytes a second: 100 Gbit/s
 	longSilent = 20 * time.Minute // between two heartbeats, after which nothing is known of the time between
@@ -81,7 +81,7 @@ func (p pulse) next(at time.Time, zone *time.Location, hb wire.Heartbeat) pulse 
 	if n.rate = rate; p.rate > 0 {
 		n.rate = (p.rate + rate) / 2
 	}
-	if n.worked >= settled.Milliseconds() || n.worked > 4*passed {
+	if n.worked >= settled*passed {
 		n.transfers = max(n.transfers, float64(hb.MS)/float64(n.worked))
 		n.flow = max(n.flow, float64(hb.Bytes)*1000/float64(n.worked))
 	}

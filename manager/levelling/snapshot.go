@@ -38,6 +38,9 @@ type snapshot struct {
 	typical    float64 // weight of a host that nobody has measured
 
 	usualKB, usualPages float64 // of a host that nobody has measured
+
+	doubt   float64 // an estimated distance may be wrong by this factor
+	caution float64 // by which estimates are raised: those that look best are more often too low; 0: 1
 }
 
 // distance is a robot's measured distance to a host.
@@ -66,7 +69,7 @@ func (s *snapshot) wholeCost(robot, host int) float64 {
 	if d, ok := s.distance(robot, host); ok && s.kb[host] > 0 {
 		return d * s.kb[host]
 	}
-	return s.slow[robot] * s.weight[host]
+	return s.slow[robot] * s.weight[host] * max(s.caution, 1)
 }
 
 // hostFilter chooses the hosts of a snapshot, and the robots whose measurements it reads.
@@ -256,7 +259,8 @@ func (s *snapshot) fit() bool {
 	}
 	// One robot and one host more, without measurements, stand for the median ones.
 	robot, host := len(s.robots), len(s.hosts)
-	estimate := balance.Distance(robot+1, host+1, seen)
+	estimate, own := balance.Distance(robot+1, host+1, seen)
+	s.setDoubt(own)
 	median := estimate(robot, host)
 	for i := range s.slow {
 		s.slow[i] = estimate(i, host) / median
