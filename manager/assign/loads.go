@@ -56,12 +56,15 @@ func (l *loads) without(robots map[string]bool) *loads {
 	return &loads{l.generation, l.planned, others}
 }
 
-// Loads returns the loads of the robots that take part and are heard of, by name.
+// Loads returns the loads of the robots that take part and are heard of, by name. They are not to be
+// changed.
 func (a *Assignments) Loads(ctx context.Context) (robots []*Load, err error) {
 	err = db.ReadOnly(ctx, a.db, func(tx *sql.Tx) error {
-		now, err := loadsNow(ctx, tx, a.loads.Load(), 0)
+		known := a.loads.Load()
+		now, err := loadsNow(ctx, tx, known, 0)
 		if err == nil {
 			robots = now.robots
+			a.loads.CompareAndSwap(known, now)
 		}
 		return err
 	})
